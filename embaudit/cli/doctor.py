@@ -1,0 +1,167 @@
+"""``embaudit doctor``: what this machine has, and what to do about what it lacks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from embaudit.cli.options import warehouse_option, warehouse_path
+from embaudit.errors import EXIT_DONE, EXIT_USAGE, EmbauditError
+
+LIBRARIES = ("torch", "transformers", "numpy", "scipy", "duckdb", "prefect", "great-expectations", "fastapi")
+GIB = 1024**3
+LEAST_FREE_BYTES = 2 * GIB
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the doctor's sheet; an ``advice`` on a bad finding says what to type."""
+
+    what: str
+    found: str
+    is_good: bool = True
+    advice: str = ""
+
+
+@click.command()
+@warehouse_option
+def doctor(warehouse: Path | None) -> int:
+    """Check versions, device, hub, warehouse and disk, and say what to do about each.
+
+    Exits with 2 if an audit of a local checkpoint could not run here; an unreachable hub alone is no reason.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    path = warehouse_path(warehouse)
+    findings = [
+        _versions(),
+        _device(),
+        _packaged_checkpoint(),
+        _hub(),
+        _warehouse(path),
+        _disk(path),
+        _server(),
+    ]
+    table = Table("", "what", "found", "what to do")
+    for finding in findings:
+        table.add_row("ok" if finding.is_good else "!", finding.what, finding.found, finding.advice)
+    Console(width=None if Console().is_terminal else 160).print(table)
+    needed = {"libraries", "warehouse", "disk"}
+    return EXIT_DONE if all(finding.is_good or finding.what not in needed for finding in findings) else EXIT_USAGE
+
+
+def _versions() -> Finding:
+    from importlib.metadata import PackageNotFoundError, requires, version
+
+    from packaging.requirements import Requirement
+
+    wrong = []
+    for line in requires("embaudit") or []:
+        requirement = Requirement(line)
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        try:
+            installed = version(requirement.name)
+        except PackageNotFoundError:
+            wrong.append(f"{requirement.name} is missing")
+            continue
+        if not requirement.specifier.contains(installed, prereleases=True):
+            wrong.append(f"{requirement.name} {installed} is not {requirement.specifier}")
+    shown = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
+    if wrong:
+        return Finding("libraries", "; ".join(wrong), False, "pip install -c requirements.lock -e . (or: make audit)")
+    return Finding("libraries", shown)
+
+
+def _device() -> Finding:
+    import torch
+
+    from embaudit.checkpoint.load import choose_device
+
+    device = choose_device("auto")
+    if device == "cpu":
+        return Finding("device", f"cpu, {torch.get_num_threads()} threads", advice="A GPU runs the full profiles far faster.")
+    return Finding("device", f"{device}: {torch.cuda.get_device_name(0) if device == 'cuda' else 'Apple GPU'}")
+
+
+def _packaged_checkpoint() -> Finding:
+    from embaudit.checkpoint import LoadOptions, resolve
+    from embaudit.checkpoint.load import describe
+    from embaudit.checkpoint.reference import PACKAGED
+
+    name = next(iter(PACKAGED))
+    return _tried(
+        "packaged checkpoint",
+        lambda: f"packaged:{name}, weights as published ({describe(resolve(f'packaged:{name}'), LoadOptions())[1].checkpoint_id})",
+    )
+
+
+def _hub() -> Finding:
+    if os.environ.get("HF_HUB_OFFLINE", "0") not in ("0", ""):
+        return Finding("model hub", "HF_HUB_OFFLINE is set", False, "unset HF_HUB_OFFLINE to fetch checkpoints and corpora")
+    import httpx
+    from huggingface_hub import constants
+
+    try:
+        httpx.head(constants.ENDPOINT, timeout=5.0, follow_redirects=True)
+    except httpx.HTTPError as error:
+        return Finding(
+            "model hub",
+            f"{constants.ENDPOINT} cannot be reached ({type(error).__name__})",
+            False,
+            "local folders, packaged: and --corpus NAME=FILE work without it; behind a proxy set HTTPS_PROXY",
+        )
+    return Finding("model hub", f"{constants.ENDPOINT} answers")
+
+
+def _warehouse(path: Path) -> Finding:
+    from embaudit.warehouse.connect import open_reader
+
+    if not path.exists():
+        return Finding("warehouse", f"none yet at {path}", advice="embaudit audit packaged:all-MiniLM-L6-v2 makes it")
+
+    def state() -> str:
+        with open_reader(path) as connection:
+            schema, audits = connection.execute(
+                "SELECT (SELECT max(version) FROM schema_migration), (SELECT count(*) FROM audit WHERE status = 'published')"
+            ).fetchone() or (0, 0)
+        return f"{path}: schema {schema}, {audits} published audits, {path.stat().st_size / 1024**2:.0f} MiB"
+
+    return _tried("warehouse", state)
+
+
+def _disk(path: Path) -> Finding:
+    existing = next(parent for parent in (path, *path.parents) if parent.exists())
+    free = shutil.disk_usage(existing).free
+    writable = os.access(existing, os.W_OK)
+    if not writable:
+        return Finding("disk", f"{existing} is not writable", False, "point EMBAUDIT_HOME or --warehouse to a folder of yours")
+    if free < LEAST_FREE_BYTES:
+        return Finding("disk", f"{free / GIB:.1f} GiB free at {existing}", False, "make room, or point EMBAUDIT_HOME elsewhere")
+    return Finding("disk", f"{free / GIB:.0f} GiB free at {existing}")
+
+
+def _server() -> Finding:
+    url = os.environ.get("PREFECT_API_URL")
+    if not url:
+        return Finding("Prefect", "no server set: audits start a temporary one", advice="a running `prefect server start` saves its 10 s")
+    import httpx
+
+    try:
+        httpx.get(f"{url}/health", timeout=5.0).raise_for_status()
+    except httpx.HTTPError as error:
+        return Finding("Prefect", f"{url} does not answer ({type(error).__name__})", False, "start it (prefect server start) or unset PREFECT_API_URL")
+    return Finding("Prefect", f"{url} answers")
+
+
+def _tried(what: str, state: Callable[[], str]) -> Finding:
+    try:
+        return Finding(what, state())
+    except EmbauditError as error:
+        return Finding(what, error.happened, False, error.next_step)

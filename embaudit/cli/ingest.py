@@ -1,0 +1,34 @@
+"""``embaudit ingest``: bring a corpus into the warehouse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from embaudit.cli.options import warehouse_option
+
+
+@click.command()
+@click.argument("corpus")
+@click.argument("source")
+@warehouse_option
+@click.option("--logs", is_flag=True, help="Show Prefect's log lines.")
+def ingest(corpus: str, source: str, warehouse: Path | None, logs: bool) -> None:
+    """Ingest CORPUS from SOURCE: sample, hub, hub:owner/name@revision, or a local file or folder.
+
+    CORPUS is wikipedia, msmarco, msmarco-queries, msmarco-hard-negatives, sts or longdocs. The same rows again
+    change nothing.
+    """
+    from embaudit.cli.prefect_setup import prepare_prefect
+    from embaudit.corpora.catalog import CORPORA
+
+    if corpus not in CORPORA:
+        from embaudit.corpora import load_corpus
+
+        load_corpus(corpus, source)  # answers with the nearest name
+    prepare_prefect(show_logs=logs)
+    from embaudit_flows.ingest import ingest as ingest_flow
+
+    result = ingest_flow(name=corpus, source=source, warehouse=str(warehouse) if warehouse else None)
+    click.echo(f"Corpus {result.name} ({result.corpus_id}): {result.report}")

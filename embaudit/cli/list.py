@@ -1,0 +1,21 @@
+"""``embaudit list``: checkpoints and audits in the warehouse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from embaudit.cli.options import warehouse_option, warehouse_path
+
+
+@click.command("list")
+@click.argument("what", type=click.Choice(["checkpoints", "audits"]))
+@warehouse_option
+@click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
+def list_(what: str, warehouse: Path | None, form: str) -> None:
+    """List the checkpoints or the audits in the warehouse, newest first."""
+    from embaudit.cli.query import print_result
+    from embaudit.warehouse.query import run_query
+
+    print_result(run_query(warehouse_path(warehouse), what), form)

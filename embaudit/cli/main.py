@@ -1,0 +1,73 @@
+"""``embaudit``: the list of commands, and what an ending looks like.
+
+Expected failures print one paragraph and no traceback. Exit codes: 0 done, 1 a check or gate failed, 2 usage or
+environment, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from embaudit.cli.audit import audit
+from embaudit.cli.doctor import doctor
+from embaudit.cli.ingest import ingest
+from embaudit.cli.list import list_
+from embaudit.cli.query import query
+from embaudit.cli.show import show
+from embaudit.errors import EXIT_INTERRUPTED, EmbauditError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="embaudit")
+def cli() -> None:
+    """Audit text-embedding checkpoints: sticky tokens, and what mean pooling throws away.
+
+    Start with: embaudit audit packaged:all-MiniLM-L6-v2
+    """
+
+
+for command in (audit, show, list_, query, ingest, doctor):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Run a command and turn its ending into a paragraph and an exit code."""
+    try:
+        code = cli(standalone_mode=False)
+    except EmbauditError as error:
+        print_failure(error)
+        sys.exit(error.exit_code)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        sys.exit(interrupted())
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def print_failure(error: EmbauditError) -> None:
+    """One paragraph: what happened, what was kept, what to type."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(stderr=True)
+    parts = [Text("Error: ", style="bold red"), Text(error.happened)]
+    if error.kept:
+        parts += [Text(" "), Text(error.kept)]
+    if error.next_step:
+        parts += [Text(" "), Text(error.next_step, style="bold")]
+    console.print(Text.assemble(*parts), soft_wrap=not console.is_terminal)
+
+
+def interrupted() -> int:
+    """What an interrupt leaves behind."""
+    from rich.console import Console
+
+    Console(stderr=True).print(
+        "\nInterrupted. Every finished step is staged and the published tables are as they were. "
+        "[bold]Run the same command again: it continues where it stopped.[/bold]",
+        soft_wrap=True,
+    )
+    return EXIT_INTERRUPTED

@@ -1,0 +1,26 @@
+"""``embaudit show``: one audit's summary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from embaudit.cli.options import warehouse_option, warehouse_path
+
+
+@click.command()
+@click.argument("audit", required=False)
+@warehouse_option
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+def show(audit: str | None, warehouse: Path | None, as_json: bool) -> None:
+    """Show AUDIT (an id or its first digits), or the newest one."""
+    from embaudit.cli.report import print_audit, read_audit
+
+    path = warehouse_path(warehouse)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(read_audit(path, audit), indent=1, default=str, ensure_ascii=False))
+    else:
+        print_audit(path, audit)

@@ -1,0 +1,10 @@
+"""Corpora: Wikipedia, MS MARCO, STS and labelled texts, from the hub, a local file or the embedded sample.
+
+``load`` is the way in; ``catalog`` lists what there is; ``shapes`` is what comes out.
+"""
+
+from embaudit.corpora.catalog import CORPORA, CorpusSpec, HubPart
+from embaudit.corpora.load import load_corpus
+from embaudit.corpora.shapes import Corpus, IngestCounts, Text, TextPair
+
+__all__ = ["CORPORA", "Corpus", "CorpusSpec", "HubPart", "IngestCounts", "Text", "TextPair", "load_corpus"]

@@ -1,0 +1,184 @@
+"""The corpora that embaudit knows by name, and where each one comes from.
+
+Read by ``load`` and by the command line's list of corpora. Revisions are commits of the hub repositories as
+embeddings-benchmark/mteb pins them in its task metadata, or as the repository's own history shows them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from embaudit.corpora.shapes import Kind
+
+
+@dataclass(frozen=True)
+class HubPart:
+    """One split of one hub repository.
+
+    Attributes:
+        revision: the pinned commit; None where none is known: ``main`` is then resolved and recorded.
+        files: names or patterns in the repository, the first one that matches counts.
+        columns: the columns that are read.
+        streams_when_limited: too large to download for a few rows: a limited load reads its beginning only.
+    """
+
+    repository: str
+    revision: str | None
+    files: tuple[str, ...]
+    columns: tuple[str, ...]
+    streams_when_limited: bool = False
+
+
+@dataclass(frozen=True)
+class CorpusSpec:
+    """What a corpus holds and how its records are read.
+
+    Attributes:
+        sample: the embedded file, or "" for the sample folder itself (read as a BEIR folder).
+        joins_title: the text is "title text", as BEIR encodes passages; everywhere else a title stays apart.
+        relation: of the pairs; positives and hard negatives of one source are two corpora.
+        beir: the part of a BEIR folder (corpus.jsonl, queries.jsonl, qrels) that this corpus is.
+    """
+
+    name: str
+    kind: Kind
+    about: str
+    sample: str
+    hub: tuple[HubPart, ...]
+    text_fields: tuple[str, ...] = ()
+    joins_title: bool = False
+    relation: str = "sts"
+    beir: Literal["corpus", "queries", "qrels"] | None = None
+
+
+PAIR_COLUMNS = ("sentence1", "sentence2", "score")
+
+
+def _sts(repository: str, revision: str, *files: str, columns: tuple[str, ...] = PAIR_COLUMNS) -> HubPart:
+    return HubPart(repository, revision, files or ("test.jsonl.gz",), columns)
+
+
+# English test sets only. STS 2022 is the revision of mteb's STS22.v2: the pairs with an empty side are gone.
+STS_PARTS = (
+    _sts("mteb/sts12-sts", "a0d554a64d88156834ff5ae9920b964011b16384"),
+    _sts("mteb/sts13-sts", "7e90230a92c190f1bf69ae9002b8cea547a64cca"),
+    _sts("mteb/sts14-sts", "6031580fec1f6af667f0bd2da0a551cf4f0b2375"),
+    _sts("mteb/sts15-sts", "ae752c7c21bf194d8b67fd573edf7ae58183cbe3"),
+    _sts("mteb/sts16-sts", "4d8694f8f0e0100860b497b999b3dbed754a0513"),
+    _sts("mteb/sts17-crosslingual-sts", "faeb762787bd10488a50c8b5be4a3b82e411949c", "test/en-en.jsonl.gz"),
+    _sts(
+        "mteb/sts22-crosslingual-sts",
+        "d31f33a128469b20e357535c39b82fb3c3f6f2bd",
+        *("test/en.jsonl.gz", "test/en.jsonl", "test/en.parquet"),
+        *("en/test.jsonl.gz", "en/test.jsonl", "en/test-*.parquet"),
+    ),
+    _sts("mteb/stsbenchmark-sts", "b0fddb56ed78048fa8b90373c8a3cfc37b684831"),
+    _sts("mteb/sickr-sts", "20a6d6f312dd54037fe07a32d58e5e168867909d"),
+    _sts("mteb/biosses-sts", "d3fb88f8f02e40887cd149695127462bbcf29b4a"),
+    _sts(
+        "mteb/stsb_multi_mt",
+        "29afa2569dcedaaa2fe6a3dcfebab33d28b82e8c",
+        "test/en.parquet",
+        columns=("sentence1", "sentence2", "similarity_score"),
+    ),
+)
+
+MSMARCO = ("mteb/msmarco", "c5a29a104738b98a9e76336939199e264163d4a0")
+
+# One mined negative a query; the other configurations repeat the queries (triplet-50, -all, -hard).
+TRIPLETS = HubPart(
+    "sentence-transformers/msmarco-co-condenser-margin-mse-sym-mnrl-mean-v1",
+    "efc1b6fbe06c131bd137997c97bb0f0c2d2268b9",
+    ("triplet/train-*.parquet",),
+    ("query", "positive", "negative"),
+)
+
+_SPECS = (
+    CorpusSpec(
+        name="wikipedia",
+        kind="texts",
+        about="English Wikipedia sentences (SimCSE's training corpus), one a line",
+        sample="wikipedia.txt",
+        hub=(
+            HubPart(
+                "princeton-nlp/datasets-for-simcse",
+                "e145e8bb659b2aa2669f32ef79cb4cdef6c58fef",
+                ("wiki1m_for_simcse.txt",),
+                ("text",),
+            ),
+        ),
+    ),
+    CorpusSpec(
+        name="msmarco",
+        kind="texts",
+        about="MS MARCO passages",
+        sample="passages.jsonl",
+        hub=(
+            HubPart(
+                *MSMARCO,
+                ("corpus.jsonl", "corpus.jsonl.gz", "corpus/corpus-*.parquet"),
+                ("_id", "title", "text"),
+                streams_when_limited=True,
+            ),
+        ),
+        joins_title=True,
+        beir="corpus",
+    ),
+    CorpusSpec(
+        name="msmarco-queries",
+        kind="texts",
+        about="MS MARCO queries",
+        sample="queries.jsonl",
+        hub=(
+            HubPart(
+                *MSMARCO, ("queries.jsonl", "queries.jsonl.gz", "queries/queries-*.parquet"), ("_id", "text")
+            ),
+        ),
+        text_fields=("query", "text", "question"),
+        beir="queries",
+    ),
+    CorpusSpec(
+        name="msmarco-hard-negatives",
+        kind="pairs",
+        about="MS MARCO queries, each with a passage that looks relevant and is not",
+        sample="",
+        hub=(TRIPLETS,),
+        joins_title=True,
+        relation="hard_negative",
+        beir="qrels",
+    ),
+    CorpusSpec(
+        name="msmarco-positives",
+        kind="pairs",
+        about="MS MARCO queries, each with a passage that answers it",
+        sample="",
+        hub=(TRIPLETS,),
+        joins_title=True,
+        relation="positive",
+        beir="qrels",
+    ),
+    CorpusSpec(
+        name="sts",
+        kind="pairs",
+        about="sentence pairs with human similarity scores: the eleven English STS test sets, pooled",
+        sample="sts.csv",
+        hub=STS_PARTS,
+    ),
+    CorpusSpec(
+        name="longdocs",
+        kind="texts",
+        about="longer labelled texts (on the hub: IMDB reviews, test split)",
+        sample="longdocs.jsonl",
+        hub=(
+            HubPart(
+                "mteb/imdb",
+                "3d86128a09e091d6018b6d26cad27f2739fc2db7",
+                ("test.jsonl",),
+                ("text", "label", "label_text"),
+            ),
+        ),
+    ),
+)
+
+CORPORA: dict[str, CorpusSpec] = {spec.name: spec for spec in _SPECS}

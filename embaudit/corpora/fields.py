@@ -1,0 +1,133 @@
+"""From a record to a text or to pairs, by the names that its fields go by in public data sets.
+
+Read by ``load`` and ``beir``. Names are tried in order, the first one present counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from embaudit.corpora.catalog import CorpusSpec
+from embaudit.corpora.shapes import Text, TextPair
+from embaudit.corpora.tally import Flaw
+
+TEXT_FIELDS = ("text", "sentence", "passage", "contents", "content", "document", "body", "query", "question")
+ID_FIELDS = ("_id", "id", "docid", "doc_id", "pid", "qid", "query_id", "passage_id")
+TITLE_FIELDS = ("title", "headline")
+LABEL_FIELDS = ("label_text", "label", "category", "class")
+FIRST_FIELDS = ("sentence1", "sentence_a", "text1", "s1", "first")
+SECOND_FIELDS = ("sentence2", "sentence_b", "text2", "s2", "second")
+SCORE_FIELDS = ("score", "similarity_score", "relatedness_score", "similarity")
+QUERY_FIELDS = ("query", "anchor")
+RELATED_FIELDS = {
+    "positive": ("positive", "positives", "pos"),
+    "hard_negative": ("negative", "negatives", "neg"),
+}
+NUMBERED_NEGATIVE = "negative_"
+# Rounded, so that float32 Parquet (3.8 is stored as 3.7999999523) and decimal text give the same corpus.
+SCORE_DIGITS = 6
+
+_KNOWN = frozenset(
+    (*TEXT_FIELDS, *ID_FIELDS, *TITLE_FIELDS, *LABEL_FIELDS, *FIRST_FIELDS, *SECOND_FIELDS, *SCORE_FIELDS)
+) | frozenset((*QUERY_FIELDS, *RELATED_FIELDS["positive"], *RELATED_FIELDS["hard_negative"], "relation"))
+
+
+def is_known_field(name: str) -> bool:
+    return name in _KNOWN or name.startswith(NUMBERED_NEGATIVE)
+
+
+def text_of(record: dict[str, Any], spec: CorpusSpec) -> Text | Flaw:
+    """The text of one record; a passage is its title and its text, as BEIR encodes it."""
+    raw = _first_of(record, spec.text_fields or TEXT_FIELDS)
+    if not isinstance(raw, str):
+        return _lacking(record, "text")
+    title = _first_of(record, TITLE_FIELDS)
+    title = clean(title) if isinstance(title, str) else None
+    text = clean(raw)
+    if spec.joins_title and title and text:
+        text = f"{title} {text}"
+    if flaw := _unusable(text):
+        return flaw
+    return Text(
+        text=text,
+        external_id=_as_name(_first_of(record, ID_FIELDS)),
+        title=title or None,
+        label=_as_name(_first_of(record, LABEL_FIELDS)),
+    )
+
+
+def pairs_of(record: dict[str, Any], spec: CorpusSpec) -> Iterator[TextPair | Flaw]:
+    """The pairs of one record: its two sentences, or its query with each negative (or positive)."""
+    relation = spec.relation
+    first, second = _first_of(record, FIRST_FIELDS), _first_of(record, SECOND_FIELDS)
+    if first is not None or second is not None:
+        named = record.get("relation")
+        yield _pair(
+            first, second, _first_of(record, SCORE_FIELDS), named if isinstance(named, str) else relation
+        )
+        return
+    query, related = _first_of(record, QUERY_FIELDS), _related(record, relation)
+    if query is None or not related:
+        yield _lacking(record, "sentence1 and sentence2" if relation == "sts" else f"query and {relation}")
+        return
+    for other in related:
+        # A triple's score, where there is one, is a teacher's margin and no similarity.
+        yield _pair(query, other, None, relation)
+
+
+def clean(text: str) -> str:
+    """Without surrounding whitespace; a leading U+FEFF is a byte-order mark that a writer left."""
+    return text.strip().lstrip("\ufeff").strip()
+
+
+def _related(record: dict[str, Any], relation: str) -> list[Any]:
+    found = _first_of(record, RELATED_FIELDS.get(relation, ()))
+    related = list(found) if isinstance(found, list | tuple) else [] if found is None else [found]
+    if relation == "hard_negative":
+        numbered = (name for name in record if name.startswith(NUMBERED_NEGATIVE))
+        related += [record[name] for name in numbered if record[name] is not None]
+    return related
+
+
+def _pair(first: Any, second: Any, score: Any, relation: str) -> TextPair | Flaw:
+    if not isinstance(first, str) or not isinstance(second, str):
+        return Flaw("broken", "a pair with one side missing or no text")
+    pair = (clean(first), clean(second))
+    if flaw := _unusable(pair[0]) or _unusable(pair[1]):
+        return flaw
+    if score is None or (isinstance(score, str) and not score.strip()):
+        return TextPair(*pair, None, relation)
+    try:
+        value = math.nan if isinstance(score, bool) else float(score)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not math.isfinite(value):
+        return Flaw("broken", f"a score that is no number: {score!r}")
+    return TextPair(*pair, round(value, SCORE_DIGITS), relation)
+
+
+def _unusable(text: str) -> Flaw | None:
+    if "\0" in text:
+        return Flaw("broken", "NUL characters in a text (a binary or UTF-16 file?)")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return Flaw("broken", "half of a surrogate pair in a text")
+    return None
+
+
+def _lacking(record: dict[str, Any], wanted: str) -> Flaw:
+    return Flaw("broken", f"no {wanted} among the fields {', '.join(record) or '(none)'}")
+
+
+def _first_of(record: dict[str, Any], names: tuple[str, ...]) -> Any:
+    return next((record[name] for name in names if record.get(name) is not None), None)
+
+
+def _as_name(value: Any) -> str | None:
+    """Ids and labels come as strings or integers; anything else names nothing."""
+    if isinstance(value, str):
+        return value.strip() or None
+    return str(value) if isinstance(value, int) else None

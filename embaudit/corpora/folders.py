@@ -1,0 +1,130 @@
+"""Folders: BEIR's layout for retrieval (corpus.jsonl, queries.jsonl, qrels/*.tsv), and folders of STS files.
+
+Read by ``load``. The embedded sample is such a BEIR folder, with passages.jsonl and one qrels.tsv.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from embaudit.corpora.catalog import CORPORA, CorpusSpec
+from embaudit.corpora.fields import text_of
+from embaudit.corpora.openers import local_file, reading
+from embaudit.corpora.records import SUFFIXES, read_records
+from embaudit.corpora.shapes import TextPair
+from embaudit.corpora.tally import BLANK, UNDECODABLE, Flaw
+from embaudit.errors import CorpusError
+
+BEIR_NAMES = {"corpus": ("corpus.jsonl", "passages.jsonl"), "queries": ("queries.jsonl",)}
+RELATED_COLUMN = {"hard_negative": "negative", "positive": "positive"}
+NO_DATA_STEMS = ("readme", "license", "00-readme")
+
+
+def beir_file(folder: Path, part: str) -> Path:
+    """The file of a BEIR folder that holds ``part`` (corpus or queries).
+
+    Raises:
+        CorpusError: if the folder has none.
+    """
+    names = [name + packed for name in BEIR_NAMES[part] for packed in ("", ".gz")]
+    for name in names:
+        if (folder / name).is_file():
+            return folder / name
+    raise CorpusError(
+        f"{folder} is no BEIR folder: it has no {names[0]} (nor {', '.join(names[1:])}).",
+        next_step="Give a folder with corpus.jsonl, queries.jsonl and qrels/*.tsv, or a single file.",
+    )
+
+
+def beir_pairs(folder: Path, spec: CorpusSpec) -> Iterator[TextPair | Flaw]:
+    """Query-passage pairs in the order of the qrels: score 0 is a hard negative, above 0 a positive.
+
+    Judgements of the other relation are no rows of this corpus and are not counted.
+    """
+    judged = list(_judgements(folder, spec.relation))
+    pairs = [row for row in judged if not isinstance(row, Flaw)]
+    if not pairs:
+        wanted = "0" if spec.relation == "hard_negative" else "above 0"
+        raise CorpusError(
+            f"The qrels of {folder} hold no judgement with score {wanted}: no {spec.relation} pairs.",
+            next_step=f"Give qrels with such scores, or rows of query and {RELATED_COLUMN[spec.relation]}.",
+        )
+    queries = _texts_by_id(
+        beir_file(folder, "queries"), CORPORA["msmarco-queries"], {query for query, _ in pairs}
+    )
+    passages = _texts_by_id(beir_file(folder, "corpus"), spec, {passage for _, passage in pairs})
+    for row in judged:
+        if isinstance(row, Flaw):
+            yield row
+        elif row[0] not in queries:
+            yield Flaw("broken", f"query {row[0]} is judged but not in queries.jsonl")
+        elif row[1] not in passages:
+            yield Flaw("broken", f"passage {row[1]} is judged but not in corpus.jsonl")
+        else:
+            yield TextPair(queries[row[0]], passages[row[1]], None, spec.relation)
+
+
+def _judgements(folder: Path, relation: str) -> Iterator[tuple[str, str] | Flaw]:
+    files = sorted((folder / "qrels").glob("*.tsv")) or [folder / "qrels.tsv"]
+    if not files[0].is_file():
+        raise CorpusError(
+            f"{folder} has no relevance judgements: neither qrels/*.tsv nor qrels.tsv.",
+            next_step="Add qrels/test.tsv with lines query-id<TAB>corpus-id<TAB>score.",
+        )
+    for path in files:
+        with reading(local_file(path)) as stream:
+            for number, line in enumerate(stream):
+                row = _judgement(line)
+                if isinstance(row, Flaw):
+                    # The first line may be BEIR's header; a second one that does not parse is a flaw.
+                    if number > 0 or row.counted_as != "broken":
+                        yield row
+                elif (row[2] > 0) == (relation == "positive"):
+                    yield row[:2]
+
+
+def _judgement(line: bytes) -> tuple[str, str, float] | Flaw:
+    try:
+        text = line.decode("utf-8").strip()
+    except UnicodeDecodeError:
+        return UNDECODABLE
+    cells = text.split("\t") if "\t" in text else text.split()
+    if not text:
+        return BLANK
+    try:
+        # TREC's four columns: query, iteration, passage, grade.
+        query, passage, grade = (cells[0], cells[2], cells[3]) if len(cells) == 4 else cells
+        return query.strip(), passage.strip(), float(grade)
+    except ValueError:
+        return Flaw("broken", f"a judgement that is not query-id, corpus-id, score: {text[:80]}")
+
+
+def _texts_by_id(path: Path, spec: CorpusSpec, wanted: set[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for record in read_records(local_file(path), "texts"):
+        row = record if isinstance(record, Flaw) else text_of(record, spec)
+        if not isinstance(row, Flaw) and row.external_id in wanted and row.external_id not in found:
+            found[row.external_id] = row.text
+    return found
+
+
+def sts_files(folder: Path) -> list[Path]:
+    """Every data file under a folder of STS files, sorted by path; readmes and licences are left out.
+
+    Raises:
+        CorpusError: if there is none.
+    """
+    files = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if local_file(path).suffix in SUFFIXES
+        and not path.name.lower().startswith(NO_DATA_STEMS)
+        and path.is_file()
+    ]
+    if not files:
+        raise CorpusError(
+            f"{folder} holds no STS file.",
+            next_step=f"Expected files ending in {', '.join(SUFFIXES)}, at any depth.",
+        )
+    return files

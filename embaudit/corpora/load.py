@@ -1,0 +1,165 @@
+"""From a corpus name and a source to a corpus: the one function that flows and notebooks call.
+
+A source is ``sample``, ``hub``, ``hub:owner/name[@revision][:file-or-config]``, or a local file or folder.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from embaudit.corpora.catalog import CORPORA, CorpusSpec, HubPart
+from embaudit.corpora.fields import pairs_of, text_of
+from embaudit.corpora.folders import beir_file, beir_pairs, sts_files
+from embaudit.corpora.hub import locate
+from embaudit.corpora.hub_files import HUB, REFERENCE, HubRef
+from embaudit.corpora.openers import ByteSource, local_file, os_failure
+from embaudit.corpora.records import SUFFIXES, read_records
+from embaudit.corpora.shapes import Corpus, Text, TextPair, content_id
+from embaudit.corpora.tally import Flaw, keep_rows
+from embaudit.errors import CorpusError
+
+SAMPLE = "sample"
+SAMPLE_FOLDER = Path(__file__).parent / "sample"
+
+Row = Text | TextPair | Flaw
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Rows that have not been read yet, and where they will come from."""
+
+    rows: Iterator[Row]
+    source: str
+    revision: str | None = None
+
+
+def load_corpus(name: str, source: str = SAMPLE, *, limit: int | None = None) -> Corpus:
+    """Read corpus ``name`` from ``source``; with ``limit``, its first ``limit`` kept rows.
+
+    Rows come in the order of the files; a pool (``sts``) is read part by part, so a limit keeps its first
+    parts only: draw from the whole pool instead.
+
+    Raises:
+        CorpusError: on an unknown name or source, an unreadable file, or when no row could be kept.
+    """
+    spec = _spec(name)
+    if limit is not None and limit < 1:
+        raise CorpusError(
+            f"A limit of {limit} rows keeps nothing.", next_step="Give a limit of at least 1, or none."
+        )
+    opened = _open(spec, source, limit)
+    kept = keep_rows(opened.rows, limit)
+    if not kept.rows:
+        reason = f" The first broken row: {kept.first_broken}." if kept.first_broken else ""
+        raise CorpusError(
+            f"Corpus {name} is empty: {opened.source} gave {kept.counts}.{reason}",
+            next_step=f"Give a file with {_wanted_fields(spec)}.",
+        )
+    return Corpus(
+        corpus_id=content_id(spec.kind, kept.rows),
+        name=name,
+        kind=spec.kind,
+        source=opened.source,
+        revision=opened.revision,
+        counts=kept.counts,
+        texts=tuple(row for row in kept.rows if isinstance(row, Text)),
+        pairs=tuple(row for row in kept.rows if isinstance(row, TextPair)),
+    )
+
+
+def _spec(name: str) -> CorpusSpec:
+    if name in CORPORA:
+        return CORPORA[name]
+    near = difflib.get_close_matches(name.lower(), CORPORA, n=1)
+    raise CorpusError(
+        f"No corpus is called {name!r}.",
+        next_step=(f"Did you mean {near[0]!r}? " if near else "") + f"Known: {', '.join(CORPORA)}.",
+    )
+
+
+def _open(spec: CorpusSpec, source: str, limit: int | None) -> Opened:
+    if source == SAMPLE:
+        path = SAMPLE_FOLDER / spec.sample if spec.sample else SAMPLE_FOLDER
+        return Opened(_path_rows(spec, path), SAMPLE)
+    if source == HUB:
+        return _open_hub(spec, spec.hub, limit)
+    if source.startswith(f"{HUB}:"):
+        return _open_hub(spec, (HubRef.parse(source).as_part(spec),), limit)
+    path = Path(source).expanduser()
+    try:
+        path.stat()
+        return Opened(_path_rows(spec, path), str(path))
+    except (FileNotFoundError, ValueError) as error:
+        raise _unknown_source(spec, source) from error
+    except OSError as error:
+        raise os_failure(source, error) from error
+
+
+def _open_hub(spec: CorpusSpec, parts: tuple[HubPart, ...], limit: int | None) -> Opened:
+    # All parts are located before the first row is read: a repository that is missing is known at once.
+    located = [(part, locate(part, spec.name)) for part in parts]
+
+    def rows() -> Iterator[Row]:
+        for part, files in located:
+            for source in files.sources(stream=part.streams_when_limited and limit is not None):
+                yield from _rows(spec, source)
+
+    return Opened(
+        rows(),
+        source=f"{HUB}:{'+'.join(files.repository for _, files in located)}",
+        revision="+".join(files.commit for _, files in located),
+    )
+
+
+def _path_rows(spec: CorpusSpec, path: Path) -> Iterator[Row]:
+    if not path.is_dir():
+        return _rows(spec, local_file(path))
+    if spec.beir == "qrels":
+        return beir_pairs(path, spec)
+    if spec.beir is not None:
+        return _rows(spec, local_file(beir_file(path, spec.beir)))
+    if spec.name == "sts":
+        return (row for file in sts_files(path) for row in _rows(spec, local_file(file)))
+    files = sorted(file.name for file in path.iterdir() if local_file(file).suffix in SUFFIXES)
+    raise CorpusError(
+        f"{path} is a folder where corpus {spec.name} needs a file.",
+        next_step=f"Name the file: {path / files[0]}" if files else f"Name a file in {', '.join(SUFFIXES)}.",
+    )
+
+
+def _rows(spec: CorpusSpec, source: ByteSource) -> Iterator[Row]:
+    for record in read_records(source, spec.kind):
+        if isinstance(record, Flaw):
+            yield record
+        elif spec.kind == "texts":
+            yield text_of(record, spec)
+        else:
+            yield from pairs_of(record, spec)
+
+
+def _unknown_source(spec: CorpusSpec, source: str) -> CorpusError:
+    path = Path(source).expanduser()
+    siblings = (
+        [str(path.parent / file.name) for file in path.parent.iterdir()] if path.parent.is_dir() else []
+    )
+    near = difflib.get_close_matches(source, [SAMPLE, HUB, *siblings], n=1)
+    if not near and REFERENCE.fullmatch(source):
+        near = [f"{HUB}:{source}"]
+    return CorpusError(
+        f"There is no file or folder {source!r} for corpus {spec.name}.",
+        next_step=(f"Did you mean {near[0]!r}? " if near else "")
+        + "A source is 'sample', 'hub', hub:owner/name@revision, or a path.",
+    )
+
+
+def _wanted_fields(spec: CorpusSpec) -> str:
+    if spec.kind == "texts":
+        return "one text a line (.txt), or a field 'text'"
+    if spec.relation == "sts":
+        return "sentence1, sentence2 and score"
+    return (
+        f"query and {spec.relation.removeprefix('hard_')}, or a BEIR folder whose qrels have such judgements"
+    )

@@ -1,0 +1,104 @@
+"""Bytes of a corpus file: opened, unpacked, freed of a byte-order mark, every failure said in one sentence.
+
+Read by ``records``. A source is a name (which decides the format) and a way to open it, so that a local file
+and a file streamed from the hub are read by the same code.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+
+from embaudit.errors import CorpusError
+
+GZIP_MAGIC = b"\x1f\x8b"
+UTF8_BOM = b"\xef\xbb\xbf"
+WIDE_BOMS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+
+
+@dataclass(frozen=True)
+class ByteSource:
+    """A file to read: what a person calls it, the name that decides its format, and how to open it."""
+
+    shown: str
+    name: str
+    open: Callable[[], IO[bytes]]
+    path: Path | None = None
+
+    @property
+    def suffix(self) -> str:
+        """The format's suffix in lower case, without ``.gz``."""
+        return Path(self.name.lower().removesuffix(".gz")).suffix
+
+
+def local_file(path: Path) -> ByteSource:
+    return ByteSource(shown=str(path), name=path.name, open=lambda: path.open("rb"), path=path)
+
+
+@contextmanager
+def reading(source: ByteSource) -> Iterator[IO[bytes]]:
+    """Open ``source`` for reading its unpacked bytes.
+
+    Raises:
+        CorpusError: if it cannot be opened or read to its end, or is UTF-16.
+    """
+    try:
+        with source.open() as raw:
+            buffered = raw if hasattr(raw, "peek") else io.BufferedReader(cast(io.RawIOBase, raw))
+            stream = _unpacked(cast(io.BufferedReader, buffered), source)
+            yield _without_mark(stream, source)
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise CorpusError(
+            f"{source.shown} is damaged: its gzip data ends or breaks before the end of the file ({error}).",
+            next_step=f"Check it with: gzip -t {source.shown}; then fetch it again.",
+        ) from error
+    except OSError as error:
+        raise os_failure(source.shown, error) from error
+
+
+def _unpacked(raw: io.BufferedReader, source: ByteSource) -> io.BufferedReader:
+    if raw.peek(2)[:2] == GZIP_MAGIC:
+        return io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=raw)))
+    if source.name.lower().endswith(".gz"):
+        raise CorpusError(
+            f"{source.shown} ends in .gz but holds no gzip data.",
+            next_step="Rename it without .gz if it is plain text, or fetch it again.",
+        )
+    return raw
+
+
+def _without_mark(stream: io.BufferedReader, source: ByteSource) -> io.BufferedReader:
+    start = stream.peek(3)[:3]
+    if start[:2] in WIDE_BOMS and source.suffix != ".parquet":
+        raise CorpusError(
+            f"{source.shown} is {WIDE_BOMS[start[:2]]}; corpora are read as UTF-8.",
+            next_step=f"Convert it: iconv -f utf-16 -t utf-8 {source.shown} > converted{source.suffix}",
+        )
+    if start == UTF8_BOM:
+        stream.read(3)
+    return stream
+
+
+def os_failure(shown: str, error: OSError) -> CorpusError:
+    """What the operating system said about ``shown``, as this package's error."""
+    if isinstance(error, FileNotFoundError):
+        return CorpusError(
+            f"There is no file or folder {shown}.", next_step="Check the path; source 'sample' needs no file."
+        )
+    if isinstance(error, PermissionError):
+        return CorpusError(
+            f"{shown} may not be read: permission denied.",
+            next_step=f"Give yourself access: chmod u+r {shown}",
+        )
+    if isinstance(error, IsADirectoryError):
+        return CorpusError(f"{shown} is a folder where a file was expected.", next_step="Name a file in it.")
+    return CorpusError(
+        f"{shown} could not be read: {error.strerror or error}.",
+        next_step="Check the disk or mount that it is on.",
+    )

@@ -1,0 +1,97 @@
+"""What a corpus is once it is read: texts or pairs, what was dropped on the way, and an id by content.
+
+Read by every measure and by the warehouse's staging. Nothing here knows where a corpus came from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+Kind = Literal["texts", "pairs"]
+
+
+@dataclass(frozen=True)
+class Text:
+    """One text, without surrounding whitespace.
+
+    ``title`` is kept as it was read even where the catalogue joins it to the text (see ``CorpusSpec``).
+    """
+
+    text: str
+    external_id: str | None = None
+    title: str | None = None
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class TextPair:
+    """An ordered pair; ``relation`` is ``sts``, ``hard_negative`` or ``positive``.
+
+    ``score`` is on the scale of its own data set (STS Benchmark 0-5, SICK 1-5, STS 2022 1-4) and None where
+    nobody scored the pair.
+    """
+
+    first: str
+    second: str
+    score: float | None = None
+    relation: str = "sts"
+
+
+@dataclass(frozen=True)
+class IngestCounts:
+    """What became of the rows: ``read`` is the sum of the other five.
+
+    ``undecodable`` rows hold bytes that are not UTF-8; ``broken`` ones lack a field, cannot be parsed,
+    contain NUL characters or have a score that is no number.
+    """
+
+    read: int
+    kept: int
+    duplicate: int
+    blank: int
+    broken: int
+    undecodable: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.read} rows read: {self.kept} kept, {self.duplicate} duplicate, {self.blank} blank, "
+            f"{self.broken} broken, {self.undecodable} not UTF-8"
+        )
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The kept rows of one corpus, in order.
+
+    ``revision`` is the commit of a hub repository (joined by ``+`` for a pool of several), None otherwise.
+    """
+
+    corpus_id: str
+    name: str
+    kind: Kind
+    source: str
+    revision: str | None
+    counts: IngestCounts
+    texts: tuple[Text, ...] = field(repr=False)
+    pairs: tuple[TextPair, ...] = field(repr=False)
+
+
+def content_id(kind: Kind, rows: Sequence[Text | TextPair]) -> str:
+    """Sixteen hex digits over what a measure can see: texts and labels, or pairs, scores and relations.
+
+    External ids and unjoined titles are left out: no measure reads them, and most formats cannot carry them.
+    """
+    digest = hashlib.sha256(f"{kind}\n".encode())
+    for row in rows:
+        seen = (
+            [row.text, row.label]
+            if isinstance(row, Text)
+            else [row.first, row.second, row.score, row.relation]
+        )
+        digest.update(json.dumps(seen, ensure_ascii=False, separators=(",", ":")).encode())
+        digest.update(b"\n")
+    return digest.hexdigest()[:16]

@@ -1,0 +1,147 @@
+"""One suite a published table: keys, completeness, and ranges that follow from the mathematics.
+
+``critical`` expectations block publishing; a ``warning`` is recorded and shown. Column expectations pass on an
+empty table, so ``check`` pairs every suite with a row count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import embaudit.sticky.vocabulary as vocabulary
+from embaudit.sticky.scores import PROTOCOLS
+
+if TYPE_CHECKING:
+    from great_expectations.expectations import Expectation
+
+# Rounding of float32 embeddings reaches cosines at 1e-6; the identities of SOCM hold in float64 beyond that.
+TOLERANCE = 1e-6
+COSINE = (-1 - TOLERANCE, 1 + TOLERANCE)
+
+# What must not be null, and the range of every number that has one: (lowest, highest), None for open.
+REQUIRED = {
+    "checkpoint": ("checkpoint_id", "weights_sha256", "tokenizer_sha256", "architecture", "pooling"),
+    "corpus": ("corpus_id", "name", "kind", "source"),
+    "text": ("corpus_id", "position", "text"),
+    "text_pair": ("corpus_id", "position", "first", "second", "relation"),
+    "audit_corpus": ("name", "corpus_id"),
+    "token": ("checkpoint_id", "token_id", "token", "category", "origin", "script", "embedding_norm"),
+    "sticky_pair": ("purpose", "position", "first", "second", "similarity"),
+    "sticky_score": ("token_id", "draws", "pull", "slope", "pull_rank", "slope_rank"),
+    "sticky_validation": ("token_id", "rho", "rho_0", "pull", "slope", "loss", "value", "severity"),
+    "sticky_summary": ("protocol", "u", "scanned", "encodes", "control_median"),
+    "socm_text": ("position", "tokens", "mean_norm", "trace_sigma"),
+    "socm_pair": ("first", "second", "d_mu", "d_sigma", "socm"),
+    "socm_summary": ("corpus", "texts", "pairs", "socm_mean", "d_mu_mean", "d_sigma_mean"),
+}
+RANGES: dict[str, dict[str, tuple[float | None, float | None]]] = {
+    "checkpoint": {"hidden_size": (1, None), "vocabulary_size": (1, None), "max_length": (1, None)},
+    "corpus": {"kept": (1, None), "read": (1, None)},
+    "text": {"position": (0, None)},
+    "text_pair": {"position": (0, None)},
+    "token": {"token_id": (0, None), "embedding_norm": (0, None), "cosine_to_mean": COSINE},
+    "sticky_pair": {"similarity": COSINE},
+    # rho_t >= 0, so that pull <= 1.
+    "sticky_score": {"draws": (1, None), "pull": (None, 1 + TOLERANCE), "pull_rank": (1, None), "slope_rank": (1, None)},
+    "sticky_validation": {"points": (1, None), "rho": (0, 2), "rho_0": (0, 2), "pull": (None, 1 + TOLERANCE)},
+    # u is the squared length of a mean of unit vectors.
+    "sticky_summary": {
+        "u": (0, 1 + TOLERANCE),
+        "u_ids": (0, 1 + TOLERANCE),
+        "u_input_embeddings": (0, 1 + TOLERANCE),
+        "pairs_below_u": (1, None),
+        "controls": (1, None),
+    },
+    "socm_text": {"tokens": (1, None), "mean_norm": (0, None), "trace_sigma": (0, None)},
+    "socm_pair": {"d_mu": (-TOLERANCE, 1 + TOLERANCE), "first": (0, None)},
+    "socm_summary": {"texts": (2, None), "pairs": (1, None), "share_trace_above_bound": (0, 1)},
+}
+MEMBERS: dict[str, dict[str, tuple[str, ...]]] = {
+    "corpus": {"kind": ("texts", "pairs")},
+    "token": {"category": vocabulary.CATEGORIES},
+    "sticky_pair": {"purpose": ("scoring", "validation")},
+    "sticky_validation": {
+        "protocol": PROTOCOLS,
+        "role": ("candidate", "control"),
+        "severity": ("strong", "moderate", "weak", "negligible"),
+        "basis": ("screened", "validated"),
+    },
+    "sticky_summary": {"protocol": PROTOCOLS, "basis": ("screened", "validated")},
+}
+# Pairs of columns where the first is at least the second, row by row; columns in ``check.derived`` included.
+AT_LEAST: dict[str, tuple[tuple[str, str], ...]] = {
+    "sticky_validation": (("pull_high", "pull_low"), ("slope_high", "slope_low"), ("loss_high", "loss_low")),
+    # (sqrt tr1 - sqrt tr2)^2 / 4 <= d_sigma <= (tr1 + tr2) / 4, and SOCM <= d_sigma.
+    "socm_pair": (
+        ("second", "first"),
+        ("d_sigma", "d_sigma_lower_bound"),
+        ("d_sigma_upper_bound", "d_sigma"),
+        ("d_sigma_and_tolerance", "socm"),
+    ),
+    "socm_summary": (("socm_max", "socm_mean"), ("socm_mean", "socm_min")),
+}
+# Columns that ``check.derived`` computes and that must be true in every row.
+MUST_HOLD: dict[str, tuple[str, ...]] = {
+    "corpus": ("counts_add_up",),
+    "sticky_score": ("ranks_are_complete",),
+    "sticky_validation": ("verdict_agrees_with_threshold", "severity_agrees_with_loss"),
+}
+
+
+def suite_of(table: str, keys: tuple[str, ...], planned_rows: int | None) -> list[Expectation]:
+    """The expectations of a table.
+
+    Args:
+        keys: columns that identify a row.
+        planned_rows: how many rows the plan says there must be; None where the plan cannot know.
+    """
+    import great_expectations.expectations as gxe
+
+    rows = {"min_value": max(planned_rows, 1), "max_value": planned_rows} if planned_rows is not None else {"min_value": 1}
+    suite: list[Expectation] = [gxe.ExpectTableRowCountToBeBetween(**rows)]
+    if len(keys) == 1:
+        suite.append(gxe.ExpectColumnValuesToBeUnique(column=keys[0]))
+    else:
+        suite.append(gxe.ExpectCompoundColumnsToBeUnique(column_list=list(keys)))
+    for column in dict.fromkeys((*keys, *REQUIRED[table])):
+        suite.append(gxe.ExpectColumnValuesToNotBeNull(column=column))
+    for column, (low, high) in RANGES.get(table, {}).items():
+        suite.append(gxe.ExpectColumnValuesToBeBetween(column=column, min_value=low, max_value=high))
+    for column, members in MEMBERS.get(table, {}).items():
+        suite.append(gxe.ExpectColumnValuesToBeInSet(column=column, value_set=list(members)))
+    for larger, smaller in AT_LEAST.get(table, ()):
+        suite.append(
+            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
+                column_A=larger, column_B=smaller, or_equal=True, ignore_row_if="either_value_is_missing"
+            )
+        )
+    for column in MUST_HOLD.get(table, ()):
+        suite.append(gxe.ExpectColumnValuesToBeInSet(column=column, value_set=[True]))
+    return suite + WARNINGS.get(table, list)()
+
+
+def _sticky_warnings() -> list[Expectation]:
+    import great_expectations.expectations as gxe
+
+    # A threshold needs forty candidates; without one every verdict is no_threshold, and that should be seen.
+    return [
+        gxe.ExpectColumnValuesToNotBeNull(column="threshold", severity="warning"),
+        gxe.ExpectColumnValuesToBeBetween(column="validation_pairs", min_value=30, severity="warning"),
+    ]
+
+
+def _socm_warnings() -> list[Expectation]:
+    import great_expectations.expectations as gxe
+
+    # tr Σ > 2 lets SOCM leave [0, 1]; a corpus where that is the rule is worth a look.
+    return [
+        gxe.ExpectColumnValuesToBeBetween(column="share_trace_above_bound", max_value=0.95, severity="warning"),
+        gxe.ExpectColumnValuesToBeInSet(column="pooling_is_mean", value_set=[True], severity="warning"),
+    ]
+
+
+WARNINGS: dict[str, Callable[[], list[Expectation]]] = {
+    "sticky_summary": _sticky_warnings,
+    "socm_summary": _socm_warnings,
+}

@@ -1,0 +1,106 @@
+"""How a scan spends its encodes: which tokens, how many draws at each rung, which candidates and controls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from embaudit.errors import MeasureError
+from embaudit.profile import StickySettings
+from embaudit.sticky.scan import ScanScores, best_of_both
+
+# Tokens that a reader would call ordinary; controls are drawn from them.
+ORDINARY_ORIGINS = ("word", "subword")
+
+
+@dataclass(frozen=True)
+class ScannedTokens:
+    """The tokens that the first rung looks at, and how many more would have been eligible."""
+
+    token_ids: np.ndarray
+    eligible: int
+
+
+def eligible_tokens(tokens: Sequence[Mapping[str, Any]]) -> np.ndarray:
+    """Ids that the ``definition`` and ``retention`` protocols scan: every reachable or special token."""
+    return np.array(
+        [token["token_id"] for token in tokens if token["is_reachable"] or token["category"] == "special"], dtype=np.int64
+    )
+
+
+def choose_tokens(
+    tokens: Sequence[Mapping[str, Any]], settings: StickySettings, limit: int | None, seed: int
+) -> ScannedTokens:
+    """All eligible tokens, or a random part of them where a limit or the encode budget allows no more.
+
+    Raises:
+        MeasureError: if nothing can be scanned.
+    """
+    eligible = eligible_tokens(tokens)
+    most = len(eligible) if limit is None else min(limit, len(eligible))
+    if settings.most_encodes is not None:
+        most = min(most, (settings.most_encodes - _later_encodes(settings)) // settings.rungs[0].draws)
+    if most < 1:
+        raise MeasureError(
+            f"There is no token to scan: {len(eligible)} of {len(tokens)} are reachable or special, and the budget "
+            f"allows {max(most, 0)}.",
+            next_step="Raise most_encodes in the profile, or --limit-tokens.",
+        )
+    chosen = np.random.default_rng([seed, len(eligible)]).choice(len(eligible), size=most, replace=False)
+    return ScannedTokens(eligible[np.sort(chosen)], len(eligible))
+
+
+def choose_controls(
+    tokens: Sequence[Mapping[str, Any]], candidates: np.ndarray, count: int, seed: int
+) -> np.ndarray:
+    """Ordinary tokens, the same for every token they are compared with; no candidate is among them.
+
+    Raises:
+        MeasureError: if the vocabulary has no ordinary token outside the candidates.
+    """
+    taken = set(candidates.tolist())
+    ordinary = [
+        token["token_id"]
+        for token in tokens
+        if token["category"] == "ok" and token["origin"] in ORDINARY_ORIGINS and token["token_id"] not in taken
+    ]
+    if not ordinary:
+        raise MeasureError("The vocabulary has no ordinary word or sub-word to compare sticky tokens with.")
+    generator = np.random.default_rng([seed, len(tokens), 1])
+    return np.sort(generator.choice(ordinary, size=min(count, len(ordinary)), replace=False))
+
+
+def choose_candidates(token_ids: np.ndarray, scores: ScanScores, scanned: int, settings: StickySettings) -> np.ndarray:
+    """The union of both protocols' shortlists, from the tokens that got all draws; ascending ids."""
+    share = max(1, ceil(settings.shortlist_share * scanned))
+    by_pull = np.argsort(-np.nan_to_num(scores.pull, nan=-np.inf), kind="stable")[:share]
+    by_slope = np.argsort(np.nan_to_num(scores.slope, nan=np.inf), kind="stable")[:share]
+    union = np.union1d(by_pull, by_slope)
+    if settings.most_candidates is not None and len(union) > settings.most_candidates:
+        union = best_of_both(scores, settings.most_candidates)
+    return np.sort(token_ids[union])
+
+
+def rank(draws: np.ndarray, badness: np.ndarray) -> np.ndarray:
+    """Ranks from 1: tokens of later rungs first, and among them the worst first; undefined values last."""
+    order = np.lexsort((np.arange(len(draws)), -np.nan_to_num(badness, nan=-np.inf), -draws))
+    ranks = np.empty(len(draws), dtype=np.int64)
+    ranks[order] = np.arange(1, len(draws) + 1)
+    return ranks
+
+
+def points_per_token(settings: StickySettings) -> int:
+    """(pair, operator) points that validating one token takes, if all the pairs wanted are found."""
+    return settings.validation_pairs * (1 if settings.rotate_operators else 3)
+
+
+def _later_encodes(settings: StickySettings) -> int:
+    """Encodes reserved for the rungs after the first and for validation."""
+    reserved = (settings.controls + (settings.most_candidates or 0)) * points_per_token(settings)
+    for before, after in zip(settings.rungs, settings.rungs[1:], strict=False):
+        reserved += (before.keep or 0) * (after.draws - before.draws)
+    return reserved

@@ -1,0 +1,86 @@
+"""Forward-only migrations: numbered SQL files, each in one transaction with its own record."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from embaudit.errors import WarehouseError
+
+if TYPE_CHECKING:
+    import duckdb
+
+RECORD_TABLE = """
+CREATE TABLE IF NOT EXISTS schema_migration (
+    version INTEGER PRIMARY KEY, name VARCHAR NOT NULL, sha256 VARCHAR NOT NULL, applied TIMESTAMPTZ NOT NULL
+)
+"""
+
+
+@dataclass(frozen=True)
+class Migration:
+    version: int
+    name: str
+    sql: str
+
+
+def known_migrations() -> list[Migration]:
+    """The migrations this program brings, in order."""
+    found = []
+    for file in files("embaudit_sql").joinpath("migrations").iterdir():
+        if file.name.endswith(".sql"):
+            number, _, name = file.name.removesuffix(".sql").partition("_")
+            found.append(Migration(int(number), name, file.read_text(encoding="utf-8")))
+    return sorted(found, key=lambda migration: migration.version)
+
+
+def known_views() -> list[str]:
+    """CREATE OR REPLACE VIEW statements, in the order of their file names."""
+    views = files("embaudit_sql").joinpath("views").iterdir()
+    return [file.read_text(encoding="utf-8") for file in sorted(views, key=lambda file: file.name) if file.name.endswith(".sql")]
+
+
+def migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> list[int]:
+    """Bring a warehouse to this program's schema; returns the versions applied now."""
+    connection.execute(RECORD_TABLE)
+    applied = require_known_version(connection, path)
+    pending = [migration for migration in known_migrations() if migration.version > applied]
+    for migration in pending:
+        connection.execute("BEGIN TRANSACTION")
+        try:
+            connection.execute(migration.sql)
+            connection.execute(
+                "INSERT INTO schema_migration VALUES (?, ?, ?, now())",
+                [migration.version, migration.name, hashlib.sha256(migration.sql.encode()).hexdigest()],
+            )
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+    # Views hold no data: they are this program's reading of the tables, and are laid anew each time.
+    for view in known_views():
+        connection.execute(view)
+    return [migration.version for migration in pending]
+
+
+def require_known_version(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
+    """The schema version of a warehouse, 0 for an empty one.
+
+    Raises:
+        WarehouseError: if a newer embaudit has migrated it.
+    """
+    tables = {row[0] for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+    if "schema_migration" not in tables:
+        return 0
+    row = connection.execute("SELECT coalesce(max(version), 0) FROM schema_migration").fetchone()
+    version, newest = int(row[0]) if row else 0, known_migrations()[-1].version
+    if version > newest:
+        raise WarehouseError(
+            f"The warehouse {path} has schema {version}, and this embaudit knows up to {newest}.",
+            kept="Nothing was changed.",
+            next_step="Upgrade embaudit, or name another warehouse: --warehouse PATH",
+        )
+    return version

@@ -1,0 +1,138 @@
+"""Staged results: immutable Parquet files, each complete or absent.
+
+``STAGING/<measure>/<key>/<table>-<shard>.parquet``, where the key is the content key of the rows. A file is
+written beside its place and renamed, so that a kill or a full disk never leaves half of one under its name.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from embaudit.errors import MeasureError, StorageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS_PER_GROUP = 262_144
+
+
+def staged_path(staging: Path, measure: str, key: str, table: str, shard: int = 0) -> Path:
+    """Where a measure's rows for one table and shard are staged."""
+    return staging / measure / key / f"{table}-{shard:05d}.parquet"
+
+
+def write_rows(path: Path, rows: Iterable[Any], schema: Mapping[str, str] | None = None) -> int:
+    """Stage dataclass instances or mappings, one a row; returns how many.
+
+    Args:
+        schema: column -> pyarrow type name (or ``instant``), needed where a column may be all null or the rows may be none.
+
+    Raises:
+        MeasureError: if a number is NaN or infinite; undefined values are None.
+        StorageError: if the file cannot be written.
+    """
+    import pyarrow as pa
+
+    dicts = [asdict(row) if is_dataclass(row) and not isinstance(row, type) else dict(row) for row in rows]
+    arrow_schema = _arrow_schema(schema) if schema else None
+    table = pa.Table.from_pylist(dicts, schema=arrow_schema)
+    with _writing(path, table.schema) as writer:
+        _write(writer, table, path)
+    return int(table.num_rows)
+
+
+def write_columns(path: Path, blocks: Iterable[Mapping[str, Any]], schema: Mapping[str, str]) -> int:
+    """Stage arrays block by block, none of them kept: for tables larger than memory. Returns the row count."""
+    import pyarrow as pa
+
+    arrow_schema = _arrow_schema(schema)
+    rows = 0
+    with _writing(path, arrow_schema) as writer:
+        waiting: list[pa.RecordBatch] = []
+        for block in blocks:
+            waiting.append(pa.record_batch([pa.array(block[name]) for name in schema], names=list(schema)))
+            rows += waiting[-1].num_rows
+            # Small row groups are slow to read back: gather blocks to a group first.
+            if sum(batch.num_rows for batch in waiting) >= ROWS_PER_GROUP:
+                _write(writer, pa.Table.from_batches(waiting).cast(arrow_schema), path)
+                waiting = []
+        if waiting:
+            _write(writer, pa.Table.from_batches(waiting).cast(arrow_schema), path)
+    return rows
+
+
+def read_rows(paths: Sequence[str | Path]) -> list[dict[str, Any]]:
+    """All rows of staged files, in order, as plain Python values."""
+    import pyarrow.parquet as pq
+
+    return [row for path in paths for row in pq.read_table(path).to_pylist()]
+
+
+def read_batches(path: str | Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """A staged file's columns a row group at a time."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        yield from file.iter_batches(batch_size=ROWS_PER_GROUP, columns=list(columns))
+
+
+def _arrow_schema(schema: Mapping[str, str]) -> pa.Schema:
+    import pyarrow as pa
+
+    own = {"instant": pa.timestamp("us", tz="UTC")}
+    return pa.schema([(name, own[kind] if kind in own else pa.type_for_alias(kind)) for name, kind in schema.items()])
+
+
+@contextmanager
+def _writing(path: Path, schema: pa.Schema) -> Iterator[Any]:
+    """A Parquet writer whose file appears under its name only when it is complete and on disk."""
+    import pyarrow.parquet as pq
+
+    partial = path.with_name(f".{path.name}.{os.getpid()}.{uuid4().hex[:8]}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with pq.ParquetWriter(partial, schema, compression="zstd") as writer:
+            yield writer
+        descriptor = os.open(partial, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        partial.replace(path)
+    except OSError as error:
+        raise _storage_error(path, error) from error
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def _write(writer: Any, table: pa.Table, path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name, column in zip(table.schema.names, table.columns, strict=True):
+        if pa.types.is_floating(column.type) and not pc.all(pc.is_finite(column.drop_null()), min_count=0).as_py():
+            bad = pc.index(pc.fill_null(pc.invert(pc.is_finite(column)), False), True).as_py()
+            row = {key: value for key, value in table.slice(bad, 1).to_pylist()[0].items() if key != name}
+            raise MeasureError(
+                f"{path.name}: {name} is {column[bad].as_py()} in the row {row}.",
+                kept="Nothing of this file was staged; the other measures' results are kept.",
+                next_step="Please report it: embaudit should have named the text or token before this point.",
+            )
+    writer.write_table(table)
+
+
+def _storage_error(path: Path, error: OSError) -> StorageError:
+    reason = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else str(error)
+    return StorageError(
+        f"Cannot write {path}: {reason}.",
+        kept="Everything staged before it is kept, and the published tables are untouched.",
+        next_step="Make room (or point EMBAUDIT_HOME to another disk) and run the same command again; it continues here.",
+    )

@@ -1,0 +1,43 @@
+"""The published tables: what identifies a row, and how an audit's rows replace older ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """One table that staged files are published into.
+
+    Attributes:
+        keys: columns that identify a row within one audit (or one checkpoint, or one corpus).
+        scope: ``audit`` rows carry the audit's id; ``content`` rows belong to a checkpoint or corpus and are
+            the same whichever audit brought them.
+        is_bulk: no key index; the audit's rows are deleted and written anew.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    scope: Literal["audit", "content"] = "audit"
+    is_bulk: bool = False
+
+
+TABLES = {
+    table.name: table
+    for table in (
+        PublishedTable("checkpoint", ("checkpoint_id",), scope="content"),
+        PublishedTable("corpus", ("corpus_id",), scope="content"),
+        PublishedTable("text", ("corpus_id", "position"), scope="content"),
+        PublishedTable("text_pair", ("corpus_id", "position"), scope="content"),
+        PublishedTable("audit_corpus", ("name",)),
+        PublishedTable("token", ("checkpoint_id", "token_id"), scope="content"),
+        PublishedTable("sticky_pair", ("purpose", "position")),
+        PublishedTable("sticky_score", ("token_id",)),
+        PublishedTable("sticky_validation", ("token_id", "protocol")),
+        PublishedTable("sticky_summary", ("protocol",)),
+        PublishedTable("socm_text", ("corpus", "position")),
+        PublishedTable("socm_pair", ("corpus", "first", "second"), is_bulk=True),
+        PublishedTable("socm_summary", ("corpus",)),
+    )
+}

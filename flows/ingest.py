@@ -1,0 +1,35 @@
+"""Ingest one corpus into the warehouse, by content: the same rows again change nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from prefect import flow
+
+from embaudit.errors import CheckFailed
+from embaudit.settings import Settings
+from embaudit_tasks.corpora import ingest_corpus
+from embaudit_tasks.publish import check_staged, publish_corpus
+from embaudit_tasks.results import StagedCorpus
+
+
+@flow(name="ingest", flow_run_name="ingest {name} from {source}", persist_result=False)
+def ingest(name: str, source: str = "sample", warehouse: str | None = None) -> StagedCorpus:
+    """Read a corpus, check it and publish its rows.
+
+    Args:
+        name: wikipedia, msmarco, msmarco-queries, msmarco-hard-negatives, sts or longdocs.
+        source: sample, hub, hub:owner/name@revision, or a local file or folder.
+    """
+    settings = Settings()
+    corpus = ingest_corpus(name=name, source=source, staging=str(settings.staging))
+    files = list(corpus.files)
+    failed = [row for row in check_staged(files, {file.table: file.rows for file in files}) if not row["success"]]
+    if failed:
+        raise CheckFailed(
+            f"{len(failed)} checks of {name} fail, {failed[0]['expectation']} on {failed[0]['column_name']} first.",
+            kept="Nothing was published.",
+        )
+    path = Path(warehouse).expanduser().absolute() if warehouse else settings.warehouse_path
+    publish_corpus(str(path), settings.lock_wait_seconds, files)
+    return corpus

@@ -1,0 +1,129 @@
+"""What one audit is: its checkpoint by content, its settings, and the id that follows from them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from embaudit.errors import UsageError
+from embaudit.keys import content_key
+from embaudit.profile import MEASURES, Profile, load_profile
+from embaudit.settings import Settings
+from embaudit_tasks.results import CheckpointSpec, StagedCorpus
+
+LIBRARIES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "duckdb", "prefect", "great-expectations")
+# The corpus that the sticky-token measure takes its sentence pairs from.
+STICKY_CORPUS = "sts"
+
+
+class AuditPlan(BaseModel):
+    """Everything the sub-flows need; JSON, so that it shows in the Prefect UI."""
+
+    model_config = ConfigDict(frozen=True)
+
+    source: str
+    spec: CheckpointSpec
+    profile: Profile
+    measures: tuple[str, ...]
+    limit_tokens: int | None
+    seed: int
+    staging: str
+    warehouse: str
+    started: datetime
+
+    def key(self, measure: str, measure_version: int, **inputs: Any) -> str:
+        """A cache key of one step: the checkpoint, its inputs, the seed and the version of the code."""
+        return content_key(measure=measure, version=measure_version, seed=self.seed, **self.spec.key_parts, **inputs)
+
+    def audit_id(self, corpora: dict[str, StagedCorpus]) -> str:
+        """The same question has the same id: a rerun finishes or confirms an audit, and never doubles it."""
+        return content_key(
+            **self.spec.key_parts,
+            profile=self.profile.model_dump(mode="json", exclude={"description"}),
+            measures=sorted(self.measures),
+            corpora={name: corpus.corpus_id for name, corpus in corpora.items()},
+            limit_tokens=self.limit_tokens,
+            seed=self.seed,
+        )
+
+    @property
+    def corpus_names(self) -> tuple[str, ...]:
+        """The corpora that the chosen measures read."""
+        names: list[str] = []
+        if "sticky" in self.measures:
+            names.append(STICKY_CORPUS)
+        if "socm" in self.measures:
+            names += self.profile.socm.corpora
+        return tuple(dict.fromkeys(names))
+
+
+def plan_audit(
+    checkpoint: str,
+    profile: str,
+    measures: list[str] | None,
+    limit_tokens: int | None,
+    device: str,
+    dtype: str,
+    pooling: str | None,
+    max_length: int | None,
+    seed: int,
+    allow_pickle: bool,
+    trust_remote_code: bool,
+    warehouse: str | None,
+) -> AuditPlan:
+    """Resolve names to content: after this nothing depends on what a name will mean tomorrow.
+
+    Raises:
+        UsageError: if a measure, profile, device or number does not exist or fit.
+        CheckpointError: if the checkpoint cannot be found or trusted.
+    """
+    from embaudit.checkpoint import LoadOptions, resolve
+    from embaudit.checkpoint.load import choose_device, choose_dtype, describe
+
+    chosen = tuple(measures or MEASURES)
+    unknown = [measure for measure in chosen if measure not in MEASURES]
+    if unknown:
+        raise UsageError(
+            f"No measure is called {unknown[0]!r}.", next_step=f"There are: {', '.join(MEASURES)}."
+        )
+    if limit_tokens is not None and limit_tokens < 1:
+        raise UsageError("--limit-tokens takes a number of tokens from 1 up.")
+    settings = Settings()
+    loaded_profile = load_profile(profile)
+    resolved = resolve(checkpoint, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
+    options = LoadOptions(
+        pooling=pooling, max_length=max_length, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code
+    )
+    recipe, identity = describe(resolved, options)
+    chosen_device = choose_device(device)
+    # A hub revision is pinned to the commit that it stood for now, so that tasks elsewhere load the same.
+    pinned = f"{resolved.ref.name}@{resolved.revision}" if resolved.revision else str(resolved.ref)
+    return AuditPlan(
+        source=str(resolved.ref),
+        spec=CheckpointSpec(
+            reference=pinned,
+            checkpoint_id=identity.checkpoint_id,
+            device=chosen_device,
+            dtype=choose_dtype(resolved.folder / recipe.transformer_path / "config.json", chosen_device, dtype),
+            pooling=pooling,
+            max_length=max_length,
+            allow_pickle=allow_pickle,
+            trust_remote_code=trust_remote_code,
+        ),
+        profile=loaded_profile,
+        measures=chosen,
+        limit_tokens=limit_tokens,
+        seed=seed,
+        staging=str(settings.staging),
+        warehouse=str(Path(warehouse).expanduser().absolute() if warehouse else settings.warehouse_path),
+        started=datetime.now(UTC),
+    )
+
+
+def library_versions() -> dict[str, str]:
+    """Versions that results were computed with, for the audit log."""
+    return {name: version(name) for name in LIBRARIES}

@@ -1,0 +1,81 @@
+"""What people see of an audit in the Prefect UI: a Markdown summary and the small tables as artifacts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
+
+from embaudit.warehouse.stage import read_rows
+from embaudit_tasks.results import Staged
+
+# Tables small enough to be read on a page; the rest is a query away.
+SHOWN_TABLES = ("sticky_summary", "socm_summary")
+WORST_TOKENS = 15
+
+
+def publish_artifacts(audit_id: str, source: str, staged: list[Staged]) -> None:
+    """Keyed artifacts: the UI keeps their history over audits."""
+    create_markdown_artifact(
+        key="audit-summary", markdown=markdown_summary(audit_id, source, staged), description=f"Audit of {source}"
+    )
+    for table in SHOWN_TABLES:
+        rows = _rows(staged, table)
+        if rows:
+            create_table_artifact(key=table.replace("_", "-"), table=rows, description=f"{table} of audit {audit_id}")
+    worst = worst_tokens(staged)
+    if worst:
+        create_table_artifact(
+            key="sticky-tokens", table=worst, description=f"Tokens that lose most of a pair's similarity, audit {audit_id}"
+        )
+
+
+def worst_tokens(staged: list[Staged]) -> list[dict[str, Any]]:
+    """Validated candidates by loss, with their token strings."""
+    tokens = {row["token_id"]: row["token"] for row in _rows(staged, "token")}
+    rows = [
+        {
+            "token_id": row["token_id"],
+            "token": tokens[row["token_id"]],
+            "loss": round(row["loss"], 3),
+            "pull": round(row["pull"], 3),
+            "focal_point": None if row["focal_point"] is None else round(row["focal_point"], 3),
+            "severity": row["severity"],
+            "verdict": f"{row['verdict']} ({row['basis']})",
+        }
+        for row in _rows(staged, "sticky_validation")
+        if row["role"] == "candidate" and row["protocol"] == "retention"
+    ]
+    return sorted(rows, key=lambda row: -row["loss"])[:WORST_TOKENS]
+
+
+def markdown_summary(audit_id: str, source: str, staged: list[Staged]) -> str:
+    """The audit in a page of Markdown."""
+    lines = [f"# Audit of {source}", "", f"Audit `{audit_id}`.", ""]
+    for row in _rows(staged, "sticky_summary"):
+        threshold = "none" if row["threshold"] is None else f"{row['threshold']:.3f}"
+        lines.append(
+            f"- **Sticky tokens, {row['protocol']}** ({row['basis']}): {row['sticky']} of {row['candidates']} candidates "
+            f"beyond the threshold {threshold}; {row['scanned']} of {row['vocabulary_size']} tokens scanned, u = {row['u']:.4f}."
+        )
+    lines += [
+        f"- **SOCM, {row['corpus']}**: {row['socm_mean']:.4f} over {row['pairs']} pairs of {row['texts']} texts; "
+        f"tr Σ > 2 in {row['share_trace_above_bound']:.0%} of them."
+        for row in _rows(staged, "socm_summary")
+    ]
+    worst = worst_tokens(staged)
+    if worst:
+        lines += ["", "| token | loss | pull | focal point | severity | verdict |", "|---|---|---|---|---|---|"]
+        lines += [
+            f"| `{_escaped(row['token'])}` | {row['loss']} | {row['pull']} | {row['focal_point']} | {row['severity']} | {row['verdict']} |"
+            for row in worst
+        ]
+    return "\n".join(lines)
+
+
+def _escaped(token: str) -> str:
+    return token.replace("|", "\\|").replace("`", "'")
+
+
+def _rows(staged: list[Staged], table: str) -> list[dict[str, Any]]:
+    return read_rows([part.path for part in staged if part.table == table])

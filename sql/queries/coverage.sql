@@ -1,0 +1,8 @@
+-- How much of the vocabulary got how many encodes?
+SELECT
+    latest_audit.source, draws, count(*) AS tokens, count(*) FILTER (is_candidate) AS candidates,
+    count(*) * draws AS encodes
+FROM sticky_score
+JOIN latest_audit USING (audit_id)
+GROUP BY ALL
+ORDER BY latest_audit.source, draws;

@@ -1,0 +1,30 @@
+-- Validated candidates of every published audit, one row a token: both protocols' verdicts, effect, origin, script.
+CREATE OR REPLACE VIEW sticky_token AS
+SELECT
+    audit.audit_id,
+    audit.checkpoint_id,
+    token.token_id,
+    token.token,
+    retention.loss,
+    retention.loss_low,
+    retention.loss_high,
+    retention.severity,
+    retention.sticks_to,
+    retention.focal_point,
+    retention.pull,
+    retention.pull_low,
+    retention.pull_high,
+    retention.excess_pull,
+    retention.slope,
+    retention.verdict AS retention_verdict,
+    definition.verdict AS definition_verdict,
+    retention.basis,
+    token.category,
+    token.origin,
+    token.script
+FROM sticky_validation AS retention
+JOIN sticky_validation AS definition USING (audit_id, token_id)
+JOIN audit USING (audit_id)
+JOIN token ON token.checkpoint_id = audit.checkpoint_id AND token.token_id = retention.token_id
+WHERE retention.protocol = 'retention' AND definition.protocol = 'definition'
+    AND retention.role = 'candidate' AND audit.status = 'published';

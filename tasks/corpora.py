@@ -1,0 +1,98 @@
+"""Ingesting a corpus: read, count what was dropped, stage by content."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from prefect import task
+
+from embaudit_tasks.results import Staged, StagedCorpus
+
+TEXT_SCHEMA = {
+    "corpus_id": "string",
+    "position": "int64",
+    "text": "string",
+    "title": "string",
+    "label": "string",
+    "external_id": "string",
+}
+PAIR_SCHEMA = {
+    "corpus_id": "string",
+    "position": "int64",
+    "first": "string",
+    "second": "string",
+    "score": "float64",
+    "relation": "string",
+}
+CORPUS_SCHEMA = {
+    "corpus_id": "string",
+    "name": "string",
+    "kind": "string",
+    "source": "string",
+    "revision": "string",
+    **dict.fromkeys(("read", "kept", "duplicate", "blank", "broken", "undecodable"), "int64"),
+    "ingested": "instant",
+}
+
+
+def is_transient(task: Any, run: Any, state: Any) -> bool:
+    """Retry what a network may cure; an ``EmbauditError`` says itself what to do."""
+    from embaudit.errors import EmbauditError
+
+    error = state.result(raise_on_failure=False)
+    return not isinstance(error, EmbauditError) and isinstance(error, (OSError, ConnectionError, TimeoutError))
+
+
+@task(
+    name="ingest corpus",
+    task_run_name="ingest {name} from {source}",
+    retries=2,
+    retry_delay_seconds=[2, 10],
+    retry_condition_fn=is_transient,
+    persist_result=False,
+)
+def ingest_corpus(name: str, source: str, staging: str) -> StagedCorpus:
+    """Read a corpus and stage its rows under its content id; a source is always read, since it may have changed."""
+    from embaudit.corpora import load_corpus
+    from embaudit.warehouse.stage import staged_path, write_rows
+
+    corpus = load_corpus(name, source)
+    table, rows, schema = (
+        ("text", corpus.texts, TEXT_SCHEMA) if corpus.kind == "texts" else ("text_pair", corpus.pairs, PAIR_SCHEMA)
+    )
+    content = staged_path(Path(staging), "corpus", corpus.corpus_id, table)
+    if not content.is_file():
+        numbered = ({"corpus_id": corpus.corpus_id, "position": i, **asdict(row)} for i, row in enumerate(rows))  # type: ignore[call-overload]
+        write_rows(content, numbered, schema)
+    # One content can come under two names or from two files: the record of where from is kept a name.
+    record = staged_path(Path(staging), "corpus", corpus.corpus_id, f"corpus-{name}")
+    write_rows(
+        record,
+        [
+            {
+                "corpus_id": corpus.corpus_id,
+                "name": name,
+                "kind": corpus.kind,
+                "source": corpus.source,
+                "revision": corpus.revision,
+                **asdict(corpus.counts),
+                "ingested": datetime.now(UTC),
+            }
+        ],
+        CORPUS_SCHEMA,
+    )
+    return StagedCorpus(
+        name=name,
+        corpus_id=corpus.corpus_id,
+        kind=corpus.kind,
+        source=corpus.source,
+        rows=len(rows),
+        report=str(corpus.counts),
+        files=(
+            Staged(table="corpus", path=str(record), rows=1),
+            Staged(table=table, path=str(content), rows=len(rows)),
+        ),
+    )

@@ -1,0 +1,76 @@
+"""Progress of long tasks: bars in a terminal that asked for them, progress artifacts in the Prefect UI."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+from uuid import UUID
+
+SECONDS_BETWEEN_UPDATES = 5.0
+
+
+class Display(Protocol):
+    """What a terminal shows; bars of one label add up over shards."""
+
+    def advance(self, label: str, done: int, total: int) -> None: ...
+
+
+class _NoDisplay:
+    def advance(self, label: str, done: int, total: int) -> None:
+        """Nobody is watching this process."""
+
+
+_display: Display = _NoDisplay()
+
+
+@contextmanager
+def shown_on(display: Display) -> Iterator[None]:
+    """Let the tasks that run in this process report to a display."""
+    global _display
+    before, _display = _display, display
+    try:
+        yield
+    finally:
+        _display = before
+
+
+@contextmanager
+def tracked(label: str, total: int, of_all: int | None = None) -> Iterator[Callable[[int], None]]:
+    """A function to call with every amount of work done.
+
+    Args:
+        total: work of this task.
+        of_all: work of all tasks that share the label (shards), which is what the terminal's bar counts.
+    """
+    artifact = _start_artifact(label)
+    done, last = 0, time.monotonic()
+
+    def advance(amount: int) -> None:
+        nonlocal done, last
+        done += amount
+        _display.advance(label, amount, of_all or total)
+        if artifact is not None and time.monotonic() - last > SECONDS_BETWEEN_UPDATES:
+            last = time.monotonic()
+            _update_artifact(artifact, 100 * done / max(total, 1))
+
+    yield advance
+    if artifact is not None:
+        _update_artifact(artifact, 100.0)
+
+
+def _start_artifact(label: str) -> UUID | None:
+    from prefect.artifacts import create_progress_artifact
+    from prefect.context import TaskRunContext
+
+    if TaskRunContext.get() is None:
+        return None
+    artifact = create_progress_artifact(progress=0.0, description=label)
+    return artifact if isinstance(artifact, UUID) else None
+
+
+def _update_artifact(artifact: UUID, percent: float) -> None:
+    from prefect.artifacts import update_progress_artifact
+
+    update_progress_artifact(artifact_id=artifact, progress=min(percent, 100.0))

@@ -1,0 +1,111 @@
+"""A checkpoint's row, its vocabulary with the token filter, and u."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from prefect import task
+
+from embaudit_tasks.progress import tracked
+from embaudit_tasks.results import CheckpointSpec, Staged, by_key, checkpoint_of
+
+
+@task(name="describe checkpoint", cache_key_fn=by_key, persist_result=True, result_serializer="json")
+def describe_checkpoint(spec: CheckpointSpec, source: str, key: str, staging: str) -> Staged:
+    """Stage the checkpoint's own row."""
+    from embaudit.checkpoint.describe import describe_row
+    from embaudit.warehouse.stage import staged_path, write_rows
+
+    path = staged_path(Path(staging), "checkpoint", key, "checkpoint")
+    row = {**describe_row(checkpoint_of(spec)), "source": source}
+    return Staged(table="checkpoint", path=str(path), rows=write_rows(path, [row], {**CHECKPOINT_SCHEMA}))
+
+
+CHECKPOINT_SCHEMA = {
+    "checkpoint_id": "string",
+    "source": "string",
+    "revision": "string",
+    "weights_sha256": "string",
+    "tokenizer_sha256": "string",
+    "config_sha256": "string",
+    "modules_sha256": "string",
+    "architecture": "string",
+    "hidden_size": "int32",
+    "layers": "int32",
+    "heads": "int32",
+    "parameters": "int64",
+    "vocabulary_size": "int32",
+    "pooling": "string",
+    "pooling_is_mean": "bool",
+    "modules": "string",
+    "max_length": "int32",
+}
+TOKEN_SCHEMA = {
+    "checkpoint_id": "string",
+    "token_id": "int32",
+    "token": "string",
+    "text": "string",
+    "category": "string",
+    "is_reachable": "bool",
+    "origin": "string",
+    "script": "string",
+    "embedding_norm": "float64",
+    "cosine_to_mean": "float64",
+}
+
+
+@task(name="read vocabulary", cache_key_fn=by_key, persist_result=True, result_serializer="json")
+def read_tokens(spec: CheckpointSpec, key: str, staging: str) -> Staged:
+    """Stage the vocabulary: category, reachability, origin, script and two hints of under-training."""
+    import numpy as np
+
+    from embaudit.checkpoint import Encoder
+    from embaudit.sticky.baseline import input_embeddings
+    from embaudit.sticky.vocabulary import read_vocabulary
+    from embaudit.warehouse.stage import staged_path, write_rows
+
+    started = time.perf_counter()
+    checkpoint = checkpoint_of(spec)
+    embeddings = input_embeddings(Encoder(checkpoint))
+    norms = np.linalg.norm(embeddings, axis=1)
+    mean = embeddings.mean(axis=0)
+    scale = norms * np.linalg.norm(mean)
+    cosines = np.divide(embeddings @ mean, scale, out=np.full_like(norms, np.nan), where=scale > 0)
+    rows = [
+        {
+            "checkpoint_id": spec.checkpoint_id,
+            **asdict(entry),
+            "embedding_norm": float(norms[entry.token_id]),
+            # A zero row (padding) has no direction: null.
+            "cosine_to_mean": None if np.isnan(cosines[entry.token_id]) else float(cosines[entry.token_id]),
+        }
+        for entry in read_vocabulary(checkpoint.tokenizer, checkpoint.vocabulary_size)
+    ]
+    path = staged_path(Path(staging), "vocabulary", key, "token")
+    count = write_rows(path, rows, TOKEN_SCHEMA)
+    return Staged(table="token", path=str(path), rows=count, seconds=time.perf_counter() - started)
+
+
+@task(name="token similarity", cache_key_fn=by_key, persist_result=True, result_serializer="json")
+def measure_token_similarity(spec: CheckpointSpec, tokens_path: str, key: str, staging: str) -> Staged:
+    """Stage u, the mean pairwise similarity of the vocabulary's token strings."""
+    from embaudit.checkpoint import Encoder
+    from embaudit.sticky.baseline import token_similarity
+    from embaudit.warehouse.stage import read_rows, staged_path, write_rows
+
+    started = time.perf_counter()
+    encoder = Encoder(checkpoint_of(spec))
+    # An id without a string (a padding row of the embedding matrix) is no vocabulary entry.
+    entries = [(row["token_id"], row["token"]) for row in read_rows([tokens_path]) if row["token"]]
+    with tracked("u, mean similarity of the vocabulary", 2 * len(entries)) as advance:
+        similarity = token_similarity(encoder, *zip(*entries, strict=True), progress=advance)
+    path = staged_path(Path(staging), "token-similarity", key, "token_similarity")
+    return Staged(
+        table="token_similarity",
+        path=str(path),
+        rows=write_rows(path, [similarity]),
+        seconds=time.perf_counter() - started,
+        encodes=encoder.texts,
+    )

@@ -1,0 +1,50 @@
+"""Fixtures of the corpus tests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fake_hub import FakeHub, serving
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The real data beside the checkout; merge with tests/conftest.py's fixture of the same name."""
+    folder = Path(__file__).resolve().parents[3] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"real data not found: {folder} is missing")
+    return folder
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str, bytes | str], str]:
+    """Write a file below tmp_path and return its path as a person would type it."""
+
+    def write_file(name: str, content: bytes | str) -> str:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return str(path)
+
+    return write_file
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    """A hub on localhost and an empty cache, in place of the real ones."""
+    from huggingface_hub import constants
+
+    with serving(FakeHub()) as fake:
+        monkeypatch.setattr(constants, "ENDPOINT", fake.endpoint)
+        template = fake.endpoint + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub-cache"))
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        yield fake
+
+
+def json_lines(rows: list[object]) -> bytes:
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)

@@ -1,0 +1,180 @@
+"""Hub data sets against a hub on localhost: pinned commits, the cache, and every way in which it can fail."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import socket
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from conftest import json_lines
+from fake_hub import COMMIT, FakeHub
+
+from embaudit.corpora import CORPORA, load_corpus
+from embaudit.corpora import hub as hub_module
+from embaudit.errors import CorpusError
+
+ROWS = [
+    {"sentence1": "a", "sentence2": "b", "score": 1.5, "lang": "en"},
+    {"sentence1": "c", "sentence2": "d"},
+]
+
+
+def parquet(**columns: list[object]) -> bytes:
+    buffer = io.BytesIO()
+    pq.write_table(pa.table(columns), buffer)
+    return buffer.getvalue()
+
+
+def test_a_pinned_file_is_fetched_once_and_then_read_without_the_hub(hub: FakeHub) -> None:
+    hub.repositories["org/sts"] = {"test.jsonl.gz": gzip.compress(json_lines(ROWS)), "train.jsonl.gz": b"no"}
+    corpus = load_corpus("sts", f"hub:org/sts@{COMMIT}")
+    assert [(pair.first, pair.score) for pair in corpus.pairs] == [("a", 1.5), ("c", None)]
+    assert (corpus.source, corpus.revision) == ("hub:org/sts", COMMIT)
+    hub.requests.clear()
+    assert load_corpus("sts", f"hub:org/sts@{COMMIT}:test.jsonl.gz") == corpus
+    assert hub.requests == []
+
+
+def test_main_is_resolved_to_the_commit_and_survives_a_dead_hub(
+    hub: FakeHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.repositories["org/sts"] = {"only.csv": b"a,b,2\nc,d,3\n"}
+    corpus = load_corpus("sts", "hub:org/sts")
+    assert corpus.revision == COMMIT
+    cache = Path(hub_cache()) / "datasets--org--sts" / "refs"
+    cache.mkdir(parents=True, exist_ok=True)
+    (cache / "main").write_text(COMMIT)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert load_corpus("sts", "hub:org/sts:only.csv").corpus_id == corpus.corpus_id
+
+
+def hub_cache() -> str:
+    from huggingface_hub import constants
+
+    return constants.HF_HUB_CACHE
+
+
+def test_a_limited_load_fetches_only_the_shards_it_needs(hub: FakeHub) -> None:
+    shards = {
+        f"triplet/train-{n:05d}-of-00003.parquet": parquet(
+            query=[f"q{n}"] * 2, positive=["p"] * 2, negative=[f"n{n}", f"m{n}"]
+        )
+        for n in range(3)
+    }
+    hub.repositories["org/triples"] = shards
+    source = f"hub:org/triples@{COMMIT}:triplet/train-*.parquet"
+    assert load_corpus("msmarco-hard-negatives", source, limit=3).counts.kept == 3
+    assert sum(request.startswith("GET /datasets/") for request in hub.requests) == 2
+    # The cache holds two of three shards now; the whole corpus is still the whole corpus.
+    assert load_corpus("msmarco-hard-negatives", source).counts.kept == 6
+
+
+def test_a_cached_part_of_a_pattern_is_not_taken_for_the_whole(hub: FakeHub) -> None:
+    hub.repositories["org/w"] = {"data/a.txt": b"one\n", "data/b.txt": b"two\n"}
+    source = f"hub:org/w@{COMMIT}:data/*.txt"
+    assert load_corpus("wikipedia", source, limit=1).counts.kept == 1
+    assert load_corpus("wikipedia", source).counts.kept == 2
+
+
+def test_configurations_of_the_card_are_understood(hub: FakeHub) -> None:
+    card = (
+        "---\nconfigs:\n- config_name: en\n  data_files:\n  - split: train\n    path: train/en.csv\n"
+        "  - split: test\n    path: test/en.csv\n- config_name: flat\n  data_files: flat.csv\n"
+        "- config_name: two\n  data_files:\n  - {split: a, path: flat.csv}\n"
+        "  - {split: b, path: flat.csv}\n---\n"
+    )
+    files = {"train/en.csv": b"t,u,1\n", "test/en.csv": b"v,w,2\n", "flat.csv": b"x,y,3\n"}
+    hub.repositories["org/c"] = {**files, "README.md": card.encode()}
+    for what, first in {"en": "v", "en/train": "t", "flat": "x", "two/b": "x"}.items():
+        assert load_corpus("sts", f"hub:org/c:{what}").pairs[0].first == first
+    with pytest.raises(CorpusError, match="has the splits a, b") as caught:
+        load_corpus("sts", "hub:org/c:two")
+    assert "hub:org/c@main:two/a" in caught.value.next_step
+    with pytest.raises(CorpusError, match="has no file de") as caught:
+        load_corpus("sts", "hub:org/c:de")
+    assert "train/en.csv" in caught.value.next_step
+
+
+def test_a_large_file_is_streamed_when_a_few_rows_are_wanted(hub: FakeHub) -> None:
+    passages = [{"_id": str(n), "title": "", "text": f"passage {n} " + "word " * 100} for n in range(20_000)]
+    hub.repositories["mteb/msmarco"] = {"corpus.jsonl": json_lines(passages)}
+    corpus = load_corpus("msmarco", "hub:mteb/msmarco@main", limit=3)
+    assert [text.external_id for text in corpus.texts] == ["0", "1", "2"]
+    deadline = time.monotonic() + 5
+    while not any(request.startswith("DROPPED") for request in hub.requests) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert any(request.startswith("DROPPED") for request in hub.requests)
+
+
+def test_the_default_pool_reads_every_part_in_order(hub: FakeHub) -> None:
+    for number, part in enumerate(CORPORA["sts"].hub):
+        name = part.files[0]
+        rows = [{part.columns[0]: f"s{number}", part.columns[1]: "t", part.columns[2]: float(number)}]
+        table = {column: [row[column] for row in rows] for column in part.columns}
+        packed = gzip.compress(json_lines(rows)) if name.endswith(".gz") else parquet(**table)
+        assert part.revision is not None
+        place_in_cache(part.repository, part.revision, name, packed)
+    corpus = load_corpus("sts", "hub")
+    assert [(pair.first, pair.score) for pair in corpus.pairs] == [(f"s{n}", float(n)) for n in range(11)]
+    assert corpus.revision == "+".join(str(part.revision) for part in CORPORA["sts"].hub)
+    assert hub.requests == []
+
+
+def place_in_cache(repository: str, commit: str, name: str, content: bytes) -> None:
+    path = Path(hub_cache()) / f"datasets--{repository.replace('/', '--')}" / "snapshots" / commit / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("source", "happened"),
+    [
+        ("hub:org/none", "has no data set org/none"),
+        ("hub:org/sts@nope", "no such revision"),
+        ("hub:org/empty", "has no file test.jsonl"),
+    ],
+)
+def test_what_the_hub_does_not_have_is_named(source: str, happened: str, hub: FakeHub) -> None:
+    hub.repositories = {"org/sts": {"test.csv": b"a,b,1\n"}, "org/empty": {"logo.png": b""}}
+    with pytest.raises(CorpusError, match=happened):
+        load_corpus("sts", source)
+
+
+def test_a_failing_hub_is_one_error(hub: FakeHub) -> None:
+    hub.status = 503
+    with pytest.raises(CorpusError, match=r"status 503 for data set mteb/imdb") as caught:
+        load_corpus("longdocs", "hub")
+    assert "--corpus longdocs=FILE" in caught.value.next_step
+
+
+def test_an_unreachable_hub_ends_at_once(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    started = time.monotonic()
+    with pytest.raises(CorpusError, match=r"could not be reached for data set mteb/sts12-sts") as caught:
+        load_corpus("sts", "hub")
+    assert "pass a local file: --corpus sts=FILE" in caught.value.next_step
+    assert time.monotonic() - started < 5
+
+
+def test_a_silent_hub_ends_within_the_deadline(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub_module, "GIVE_UP_SECONDS", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setattr(
+            "huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}"
+        )
+        with pytest.raises(CorpusError, match=r"no answer within 0\.3 s"):
+            load_corpus("wikipedia", "hub")
+
+
+def test_offline_mode_is_an_error_that_names_the_repository(
+    hub: FakeHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(CorpusError, match="princeton-nlp/datasets-for-simcse"):
+        load_corpus("wikipedia", "hub")
+    assert hub.requests == []
