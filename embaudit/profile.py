@@ -40,7 +40,7 @@ class StickySettings(_Settings):
     rotate_operators: bool = Field(default=False, description="one operator a validation pair instead of all three")
     rungs: tuple[Rung, ...] = Field(default=(Rung(draws=15),), description="narrowing of the scan")
     shortlist_share: float = Field(default=0.02, gt=0, le=1, description="share of scanned tokens, per protocol")
-    most_candidates: int | None = Field(default=None, ge=1)
+    longest_shortlist: int | None = Field(default=None, ge=1, description="per protocol, whatever the share says")
     controls: int = Field(default=200, ge=10)
     resamples: int = Field(default=1_000, ge=100)
     most_encodes: int | None = Field(default=None, ge=1, description="budget of scan and validation together")

@@ -175,7 +175,9 @@ class AuditLog:
         self.runs.append(
             {
                 "measure": measure,
-                "measure_key": self.plan.key(measure, module.MEASURE_VERSION, files=[part.path.rsplit("/", 2)[-2] for part in staged]),
+                "measure_key": self.plan.key(
+                    measure, module.MEASURE_VERSION, files=[part.path.rsplit("/", 2)[-2] for part in staged]
+                ),
                 "version": module.MEASURE_VERSION,
                 "settings": self.plan.profile.settings_of(measure),
                 "started": self.plan.started,

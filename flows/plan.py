@@ -15,7 +15,16 @@ from embaudit.profile import MEASURES, Profile, load_profile
 from embaudit.settings import Settings
 from embaudit_tasks.results import CheckpointSpec, StagedCorpus
 
-LIBRARIES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "duckdb", "prefect", "great-expectations")
+LIBRARIES = (
+    "torch",
+    "transformers",
+    "tokenizers",
+    "numpy",
+    "scipy",
+    "duckdb",
+    "prefect",
+    "great-expectations",
+)
 # The corpus that the sticky-token measure takes its sentence pairs from.
 STICKY_CORPUS = "sts"
 
@@ -87,9 +96,7 @@ def plan_audit(
     chosen = tuple(measures or MEASURES)
     unknown = [measure for measure in chosen if measure not in MEASURES]
     if unknown:
-        raise UsageError(
-            f"No measure is called {unknown[0]!r}.", next_step=f"There are: {', '.join(MEASURES)}."
-        )
+        raise UsageError(f"No measure is called {unknown[0]!r}.", next_step=f"There are: {', '.join(MEASURES)}.")
     if limit_tokens is not None and limit_tokens < 1:
         raise UsageError("--limit-tokens takes a number of tokens from 1 up.")
     settings = Settings()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 from prefect import flow
@@ -13,7 +12,7 @@ from embaudit.sticky.plan import choose_controls, choose_tokens
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.cached import run_cached
 from embaudit_flows.plan import AuditPlan
-from embaudit_tasks import sticky as tasks
+from embaudit_tasks import sticky_scan, sticky_verdicts
 from embaudit_tasks.results import Staged, StagedCorpus
 from embaudit_tasks.vocabulary import measure_token_similarity, read_tokens
 
@@ -24,9 +23,7 @@ def sticky(plan: AuditPlan, corpus: StagedCorpus, tokens_per_shard: int) -> list
     settings, spec, where = plan.profile.sticky, plan.spec, {"staging": plan.staging}
     seeded = {"settings": settings, "seed": plan.seed, **where}
 
-    tokens = run_cached(
-        read_tokens, spec, key=plan.key("vocabulary", vocabulary.MEASURE_VERSION), **where
-    )
+    tokens = run_cached(read_tokens, spec, key=plan.key("vocabulary", vocabulary.MEASURE_VERSION), **where)
     similarity = run_cached(
         measure_token_similarity,
         spec,
@@ -35,7 +32,7 @@ def sticky(plan: AuditPlan, corpus: StagedCorpus, tokens_per_shard: int) -> list
         **where,
     )
     pairs = run_cached(
-        tasks.choose_pairs,
+        sticky_scan.choose_pairs,
         spec,
         corpus_path=corpus.content_path,
         key=plan.key("pairs", scan.MEASURE_VERSION, corpus=corpus.corpus_id, settings=_pair_settings(plan)),
@@ -47,19 +44,19 @@ def sticky(plan: AuditPlan, corpus: StagedCorpus, tokens_per_shard: int) -> list
     chosen = choose_tokens(entries, settings, plan.limit_tokens, plan.seed)
     rungs = _scan(plan, given, pairs, chosen.token_ids, tokens_per_shard)
     scored = run_cached(
-        tasks.score,
+        sticky_scan.score,
         spec,
         rungs=[[part.path for part in rung] for rung in rungs],
         key=plan.key("score", scan.MEASURE_VERSION, files=_paths(rungs), settings=settings.model_dump(mode="json")),
         **given,
     )
 
-    candidates = np.array(scored.detail["candidates"], dtype=np.int64)
+    candidates = np.array(sorted({token for listed in scored.detail["shortlists"].values() for token in listed}))
     controls = choose_controls(entries, candidates, settings.controls, plan.seed)
     validated = _validate(plan, given, pairs, np.union1d(candidates, controls), tokens_per_shard)
     parts = [tokens, similarity, pairs, *(part for rung in rungs for part in rung), *validated]
     verdicts = run_cached(
-        tasks.judge,
+        sticky_verdicts.judge,
         spec,
         scan=scored,
         validation_paths=[part.path for part in validated],
@@ -95,7 +92,7 @@ def _scan(
             break
         files = [
             run_cached(
-                tasks.scan_shard,
+                sticky_scan.scan_shard,
                 plan.spec,
                 token_ids=shard.tolist(),
                 first_draw=done,
@@ -123,7 +120,7 @@ def _scan(
 
 def _survivors(plan: AuditPlan, given: dict[str, object], files: Sequence[Staged], keep: int) -> np.ndarray:
     kept = run_cached(
-        tasks.narrow,
+        sticky_scan.narrow,
         plan.spec,
         scan_paths=[part.path for part in files],
         keep=keep,
@@ -142,7 +139,7 @@ def _validate(
     per_shard = max(1, tokens_per_shard // max(points // 16, 1))
     return [
         run_cached(
-            tasks.validate_shard,
+            sticky_verdicts.validate_shard,
             plan.spec,
             token_ids=shard.tolist(),
             shard=index,

@@ -17,7 +17,9 @@ WORST_TOKENS = 15
 def publish_artifacts(audit_id: str, source: str, staged: list[Staged]) -> None:
     """Keyed artifacts: the UI keeps their history over audits."""
     create_markdown_artifact(
-        key="audit-summary", markdown=markdown_summary(audit_id, source, staged), description=f"Audit of {source}"
+        key="audit-summary",
+        markdown=markdown_summary(audit_id, source, staged),
+        description=f"Audit of {source}",
     )
     for table in SHOWN_TABLES:
         rows = _rows(staged, table)
@@ -26,7 +28,9 @@ def publish_artifacts(audit_id: str, source: str, staged: list[Staged]) -> None:
     worst = worst_tokens(staged)
     if worst:
         create_table_artifact(
-            key="sticky-tokens", table=worst, description=f"Tokens that lose most of a pair's similarity, audit {audit_id}"
+            key="sticky-tokens",
+            table=worst,
+            description=f"Tokens that lose most of a pair's similarity, audit {audit_id}",
         )
 
 
@@ -55,8 +59,8 @@ def markdown_summary(audit_id: str, source: str, staged: list[Staged]) -> str:
     for row in _rows(staged, "sticky_summary"):
         threshold = "none" if row["threshold"] is None else f"{row['threshold']:.3f}"
         lines.append(
-            f"- **Sticky tokens, {row['protocol']}** ({row['basis']}): {row['sticky']} of {row['candidates']} candidates "
-            f"beyond the threshold {threshold}; {row['scanned']} of {row['vocabulary_size']} tokens scanned, u = {row['u']:.4f}."
+            f"- **Sticky tokens, {row['protocol']}** ({row['basis']}): {row['sticky']} beyond the threshold {threshold}; "
+            f"{row['scanned']} of {row['vocabulary_size']} tokens scanned, u = {row['u']:.4f}."
         )
     lines += [
         f"- **SOCM, {row['corpus']}**: {row['socm_mean']:.4f} over {row['pairs']} pairs of {row['texts']} texts; "
@@ -65,11 +69,10 @@ def markdown_summary(audit_id: str, source: str, staged: list[Staged]) -> str:
     ]
     worst = worst_tokens(staged)
     if worst:
+        columns = ("loss", "pull", "focal_point", "severity", "verdict")
         lines += ["", "| token | loss | pull | focal point | severity | verdict |", "|---|---|---|---|---|---|"]
-        lines += [
-            f"| `{_escaped(row['token'])}` | {row['loss']} | {row['pull']} | {row['focal_point']} | {row['severity']} | {row['verdict']} |"
-            for row in worst
-        ]
+        for row in worst:
+            lines.append(" | ".join([f"| `{_escaped(row['token'])}`", *(str(row[name]) for name in columns)]) + " |")
     return "\n".join(lines)
 
 

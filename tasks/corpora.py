@@ -65,7 +65,7 @@ def ingest_corpus(name: str, source: str, staging: str) -> StagedCorpus:
     )
     content = staged_path(Path(staging), "corpus", corpus.corpus_id, table)
     if not content.is_file():
-        numbered = ({"corpus_id": corpus.corpus_id, "position": i, **asdict(row)} for i, row in enumerate(rows))  # type: ignore[call-overload]
+        numbered = ({"corpus_id": corpus.corpus_id, "position": i, **vars(row)} for i, row in enumerate(rows))
         write_rows(content, numbered, schema)
     # One content can come under two names or from two files: the record of where from is kept a name.
     record = staged_path(Path(staging), "corpus", corpus.corpus_id, f"corpus-{name}")

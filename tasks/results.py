@@ -71,6 +71,10 @@ def by_key(context: TaskRunContext, parameters: dict[str, Any]) -> str:
     return f"embaudit-{context.task.name}-{parameters['key']}"
 
 
+# Options of every task whose result is remembered by content, across runs and servers.
+CACHED: dict[str, Any] = {"cache_key_fn": by_key, "persist_result": True, "result_serializer": "json"}
+
+
 @lru_cache(maxsize=2)
 def checkpoint_of(spec: CheckpointSpec) -> Checkpoint:
     """Load a checkpoint once a process, and make sure that it still is the one the flow planned with.

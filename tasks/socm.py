@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from prefect import task
 
 from embaudit_tasks.progress import tracked
-from embaudit_tasks.results import CheckpointSpec, Staged, by_key, checkpoint_of
+from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
 
 if TYPE_CHECKING:
     from embaudit.socm import PairBlock, TokenCloud
@@ -38,7 +38,7 @@ PAIR_SCHEMA = {
 }
 
 
-@task(name="SOCM texts", task_run_name="SOCM texts of {corpus}", cache_key_fn=by_key, persist_result=True, result_serializer="json")
+@task(name="SOCM texts", task_run_name="SOCM texts of {corpus}", **CACHED)
 def socm_texts(
     spec: CheckpointSpec, corpus: str, corpus_id: str, corpus_path: str, texts: int, key: str, staging: str
 ) -> Staged:
@@ -75,7 +75,7 @@ def socm_texts(
     )
 
 
-@task(name="SOCM pairs", task_run_name="SOCM pairs of {corpus}, shard {shard}", cache_key_fn=by_key, persist_result=True, result_serializer="json")
+@task(name="SOCM pairs", task_run_name="SOCM pairs of {corpus}, shard {shard}", **CACHED)
 def socm_pairs(
     spec: CheckpointSpec,
     corpus: str,
@@ -105,7 +105,7 @@ def socm_pairs(
     return Staged(table="socm_pair", path=str(path), rows=rows, seconds=time.perf_counter() - started)
 
 
-@task(name="SOCM summary", task_run_name="SOCM summary of {corpus}", cache_key_fn=by_key, persist_result=True, result_serializer="json")
+@task(name="SOCM summary", task_run_name="SOCM summary of {corpus}", **CACHED)
 def socm_summary(
     spec: CheckpointSpec,
     corpus: str,

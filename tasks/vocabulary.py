@@ -9,19 +9,7 @@ from pathlib import Path
 from prefect import task
 
 from embaudit_tasks.progress import tracked
-from embaudit_tasks.results import CheckpointSpec, Staged, by_key, checkpoint_of
-
-
-@task(name="describe checkpoint", cache_key_fn=by_key, persist_result=True, result_serializer="json")
-def describe_checkpoint(spec: CheckpointSpec, source: str, key: str, staging: str) -> Staged:
-    """Stage the checkpoint's own row."""
-    from embaudit.checkpoint.describe import describe_row
-    from embaudit.warehouse.stage import staged_path, write_rows
-
-    path = staged_path(Path(staging), "checkpoint", key, "checkpoint")
-    row = {**describe_row(checkpoint_of(spec)), "source": source}
-    return Staged(table="checkpoint", path=str(path), rows=write_rows(path, [row], {**CHECKPOINT_SCHEMA}))
-
+from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
 
 CHECKPOINT_SCHEMA = {
     "checkpoint_id": "string",
@@ -56,7 +44,18 @@ TOKEN_SCHEMA = {
 }
 
 
-@task(name="read vocabulary", cache_key_fn=by_key, persist_result=True, result_serializer="json")
+@task(name="describe checkpoint", **CACHED)
+def describe_checkpoint(spec: CheckpointSpec, source: str, key: str, staging: str) -> Staged:
+    """Stage the checkpoint's own row."""
+    from embaudit.checkpoint.describe import describe_row
+    from embaudit.warehouse.stage import staged_path, write_rows
+
+    path = staged_path(Path(staging), "checkpoint", key, "checkpoint")
+    row = {**describe_row(checkpoint_of(spec)), "source": source}
+    return Staged(table="checkpoint", path=str(path), rows=write_rows(path, [row], CHECKPOINT_SCHEMA))
+
+
+@task(name="read vocabulary", **CACHED)
 def read_tokens(spec: CheckpointSpec, key: str, staging: str) -> Staged:
     """Stage the vocabulary: category, reachability, origin, script and two hints of under-training."""
     import numpy as np
@@ -88,7 +87,7 @@ def read_tokens(spec: CheckpointSpec, key: str, staging: str) -> Staged:
     return Staged(table="token", path=str(path), rows=count, seconds=time.perf_counter() - started)
 
 
-@task(name="token similarity", cache_key_fn=by_key, persist_result=True, result_serializer="json")
+@task(name="token similarity", **CACHED)
 def measure_token_similarity(spec: CheckpointSpec, tokens_path: str, key: str, staging: str) -> Staged:
     """Stage u, the mean pairwise similarity of the vocabulary's token strings."""
     from embaudit.checkpoint import Encoder
@@ -98,9 +97,11 @@ def measure_token_similarity(spec: CheckpointSpec, tokens_path: str, key: str, s
     started = time.perf_counter()
     encoder = Encoder(checkpoint_of(spec))
     # An id without a string (a padding row of the embedding matrix) is no vocabulary entry.
-    entries = [(row["token_id"], row["token"]) for row in read_rows([tokens_path]) if row["token"]]
+    entries = [row for row in read_rows([tokens_path]) if row["token"]]
     with tracked("u, mean similarity of the vocabulary", 2 * len(entries)) as advance:
-        similarity = token_similarity(encoder, *zip(*entries, strict=True), progress=advance)
+        similarity = token_similarity(
+            encoder, [row["token_id"] for row in entries], [row["token"] for row in entries], advance
+        )
     path = staged_path(Path(staging), "token-similarity", key, "token_similarity")
     return Staged(
         table="token_similarity",

@@ -51,7 +51,9 @@ class Encoder:
         checkpoint = self.checkpoint
         prepared = [text.lower() for text in texts] if checkpoint.recipe.is_lowercased else list(texts)
         encoded = checkpoint.tokenizer(prepared, add_special_tokens=False, truncation=False, padding=False)
-        return [checkpoint.with_special_tokens(ids[: checkpoint.content_limit]) for ids in encoded["input_ids"]]
+        return [
+            checkpoint.with_special_tokens(ids[: checkpoint.content_limit]) for ids in encoded["input_ids"]
+        ]
 
     def encode_texts(self, texts: Sequence[str], progress: Progress = no_progress) -> np.ndarray:
         """Pooled vectors of texts, (N, D) float32, in the order given."""

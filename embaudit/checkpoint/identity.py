@@ -56,7 +56,9 @@ def identify(folder: Path, recipe: Recipe) -> CheckpointIdentity:
     """
     transformer = folder / recipe.transformer_path
     tokenizer_folder = folder / recipe.tokenizer_path
-    tokenizer_files = [tokenizer_folder / name for name in TOKENIZER_FILES if (tokenizer_folder / name).is_file()]
+    tokenizer_files = [
+        tokenizer_folder / name for name in TOKENIZER_FILES if (tokenizer_folder / name).is_file()
+    ]
     if not tokenizer_files:
         raise CheckpointError(
             f"{tokenizer_folder} holds no tokenizer: none of {', '.join(TOKENIZER_FILES[-4:])} is there.",
@@ -68,7 +70,9 @@ def identify(folder: Path, recipe: Recipe) -> CheckpointIdentity:
             f"{transformer} holds no weights: no *.safetensors file is there.",
             next_step="Check that the download is complete, or save with model.save_pretrained(FOLDER).",
         )
-    weights += [path for module in recipe.modules for path in weight_files(folder / module.path) if module.path]
+    weights += [
+        path for module in recipe.modules for path in weight_files(folder / module.path) if module.path
+    ]
     config = transformer / "config.json"
     if not config.is_file():
         raise CheckpointError(

@@ -76,7 +76,9 @@ class Checkpoint:
         limit = self.content_limit if limit is None else limit
         if self.recipe.is_lowercased:
             text = text.lower()
-        ids: list[int] = self.tokenizer(text, add_special_tokens=False, truncation=False, padding=False)["input_ids"]
+        ids: list[int] = self.tokenizer(text, add_special_tokens=False, truncation=False, padding=False)[
+            "input_ids"
+        ]
         return ids[: max(limit, 0)]
 
 
@@ -135,7 +137,8 @@ def choose_device(device: str) -> str:
         return available[0]
     if device.split(":")[0] not in available:
         raise UsageError(
-            f"This machine has no device {device!r}.", next_step=f"Choose one of: auto, {', '.join(available)}."
+            f"This machine has no device {device!r}.",
+            next_step=f"Choose one of: auto, {', '.join(available)}.",
         )
     return device
 
@@ -143,7 +146,9 @@ def choose_device(device: str) -> str:
 def choose_dtype(config_file: Path, device: str, dtype: str) -> str:
     """``auto``: float32 on a CPU, where half precision is slow; else what the weights were saved in."""
     if dtype not in ("auto", *DTYPES):
-        raise UsageError(f"No dtype is called {dtype!r}.", next_step=f"Choose one of: auto, {', '.join(DTYPES)}.")
+        raise UsageError(
+            f"No dtype is called {dtype!r}.", next_step=f"Choose one of: auto, {', '.join(DTYPES)}."
+        )
     if dtype != "auto":
         return dtype
     config = read_json(config_file)
@@ -254,7 +259,9 @@ def _load_tokenizer(folder: Path, trust_remote_code: bool) -> PreTrainedTokenize
 
 def special_tokens_around(tokenizer: PreTrainedTokenizerBase) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The ids that the tokenizer puts before and after a text, found by encoding one with and without them."""
-    content: list[int] = tokenizer("a", add_special_tokens=False, truncation=False, padding=False)["input_ids"]
+    content: list[int] = tokenizer("a", add_special_tokens=False, truncation=False, padding=False)[
+        "input_ids"
+    ]
     whole: list[int] = tokenizer("a", add_special_tokens=True, truncation=False, padding=False)["input_ids"]
     for start in range(len(whole) - len(content) + 1):
         if whole[start : start + len(content)] == content:
@@ -268,7 +275,13 @@ def special_tokens_around(tokenizer: PreTrainedTokenizerBase) -> tuple[tuple[int
 def _effective_max_length(recipe: Recipe, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
     positions = getattr(model.config, "max_position_embeddings", None)
     # RoBERTa and its kin number positions from pad_token_id + 1: the table is longer than the text may be.
-    if positions and model.config.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer"):
+    if positions and model.config.model_type in (
+        "roberta",
+        "xlm-roberta",
+        "camembert",
+        "mpnet",
+        "longformer",
+    ):
         positions -= (model.config.pad_token_id or 0) + 1
     limits = [recipe.max_length, positions, tokenizer.model_max_length]
     if recipe.max_length is not None:

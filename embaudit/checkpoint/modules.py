@@ -137,7 +137,11 @@ def pool(token_embeddings: torch.Tensor, mask: torch.Tensor, modes: tuple[str, .
     """
     import torch
 
-    X = token_embeddings.float() if token_embeddings.dtype in (torch.float16, torch.bfloat16) else token_embeddings
+    X = (
+        token_embeddings.float()
+        if token_embeddings.dtype in (torch.float16, torch.bfloat16)
+        else token_embeddings
+    )
     weights = mask.to(X.dtype).unsqueeze(-1)
     return torch.cat([_pool_one(X, weights, mode) for mode in modes], dim=-1)
 
@@ -159,9 +163,7 @@ def _pool_one(X: torch.Tensor, weights: torch.Tensor, mode: str) -> torch.Tensor
     return total / (count.sqrt() if mode == "mean_sqrt_len_tokens" else count)
 
 
-def build_after_pooling(
-    modules: tuple[Module, ...], folder: Path, *, allow_pickle: bool
-) -> torch.nn.Module:
+def build_after_pooling(modules: tuple[Module, ...], folder: Path, *, allow_pickle: bool) -> torch.nn.Module:
     """One module (B, d) -> (B, D) that runs Dense, LayerNorm and Normalize in the declared order."""
     import torch
 
@@ -193,9 +195,13 @@ def _dense(module: Module, folder: Path, *, allow_pickle: bool) -> list[torch.nn
     _load_state(linear, folder, "linear.", allow_pickle=allow_pickle)
     activation = str(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
     # Only torch's own activations: a dotted path from a checkpoint is never imported.
-    kind = getattr(torch.nn, activation.rsplit(".", 1)[-1], None) if activation.startswith("torch.nn.") else None
+    kind = (
+        getattr(torch.nn, activation.rsplit(".", 1)[-1], None) if activation.startswith("torch.nn.") else None
+    )
     if kind is None or not issubclass(kind, torch.nn.Module):
-        raise CheckpointError(f"{folder / 'config.json'} names an activation that torch.nn does not have: {activation}.")
+        raise CheckpointError(
+            f"{folder / 'config.json'} names an activation that torch.nn does not have: {activation}."
+        )
     return [linear, kind()]
 
 
@@ -241,7 +247,11 @@ def _refuse_token_level(kind: str, config: dict[str, Any], source: Path) -> None
 
 
 def _sentence_bert_config(folder: Path) -> dict[str, Any]:
-    for name in ("sentence_bert_config.json", "sentence_roberta_config.json", "sentence_xlm-roberta_config.json"):
+    for name in (
+        "sentence_bert_config.json",
+        "sentence_roberta_config.json",
+        "sentence_xlm-roberta_config.json",
+    ):
         if (folder / name).is_file():
             return dict(read_json(folder / name))
     return {}

@@ -11,7 +11,13 @@ from embaudit.cli.options import warehouse_option
 
 @click.command()
 @click.argument("checkpoint")
-@click.option("--profile", default="quick", show_default=True, metavar="NAME", help="quick, standard, paper, or a TOML file.")
+@click.option(
+    "--profile",
+    default="quick",
+    show_default=True,
+    metavar="NAME",
+    help="quick, standard, paper, or a TOML file.",
+)
 @click.option("--measures", metavar="NAMES", help="Comma-separated: sticky, socm.  [default: all]")
 @click.option(
     "--corpus",

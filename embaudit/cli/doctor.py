@@ -86,7 +86,11 @@ def _device() -> Finding:
 
     device = choose_device("auto")
     if device == "cpu":
-        return Finding("device", f"cpu, {torch.get_num_threads()} threads", advice="A GPU runs the full profiles far faster.")
+        return Finding(
+            "device",
+            f"cpu, {torch.get_num_threads()} threads",
+            advice="A GPU runs the full profiles far faster.",
+        )
     return Finding("device", f"{device}: {torch.cuda.get_device_name(0) if device == 'cuda' else 'Apple GPU'}")
 
 
@@ -96,15 +100,22 @@ def _packaged_checkpoint() -> Finding:
     from embaudit.checkpoint.reference import PACKAGED
 
     name = next(iter(PACKAGED))
-    return _tried(
-        "packaged checkpoint",
-        lambda: f"packaged:{name}, weights as published ({describe(resolve(f'packaged:{name}'), LoadOptions())[1].checkpoint_id})",
-    )
+
+    def state() -> str:
+        _, identity = describe(resolve(f"packaged:{name}"), LoadOptions())
+        return f"packaged:{name}, weights as published (checkpoint {identity.checkpoint_id})"
+
+    return _tried("packaged checkpoint", state)
 
 
 def _hub() -> Finding:
     if os.environ.get("HF_HUB_OFFLINE", "0") not in ("0", ""):
-        return Finding("model hub", "HF_HUB_OFFLINE is set", False, "unset HF_HUB_OFFLINE to fetch checkpoints and corpora")
+        return Finding(
+            "model hub",
+            "HF_HUB_OFFLINE is set",
+            False,
+            "unset HF_HUB_OFFLINE to fetch checkpoints and corpora",
+        )
     import httpx
     from huggingface_hub import constants
 
@@ -129,7 +140,8 @@ def _warehouse(path: Path) -> Finding:
     def state() -> str:
         with open_reader(path) as connection:
             schema, audits = connection.execute(
-                "SELECT (SELECT max(version) FROM schema_migration), (SELECT count(*) FROM audit WHERE status = 'published')"
+                "SELECT (SELECT max(version) FROM schema_migration), "
+                "(SELECT count(*) FROM audit WHERE status = 'published')"
             ).fetchone() or (0, 0)
         return f"{path}: schema {schema}, {audits} published audits, {path.stat().st_size / 1024**2:.0f} MiB"
 
@@ -141,22 +153,41 @@ def _disk(path: Path) -> Finding:
     free = shutil.disk_usage(existing).free
     writable = os.access(existing, os.W_OK)
     if not writable:
-        return Finding("disk", f"{existing} is not writable", False, "point EMBAUDIT_HOME or --warehouse to a folder of yours")
+        return Finding(
+            "disk",
+            f"{existing} is not writable",
+            False,
+            "point EMBAUDIT_HOME or --warehouse to a folder of yours",
+        )
     if free < LEAST_FREE_BYTES:
-        return Finding("disk", f"{free / GIB:.1f} GiB free at {existing}", False, "make room, or point EMBAUDIT_HOME elsewhere")
+        return Finding(
+            "disk",
+            f"{free / GIB:.1f} GiB free at {existing}",
+            False,
+            "make room, or point EMBAUDIT_HOME elsewhere",
+        )
     return Finding("disk", f"{free / GIB:.0f} GiB free at {existing}")
 
 
 def _server() -> Finding:
     url = os.environ.get("PREFECT_API_URL")
     if not url:
-        return Finding("Prefect", "no server set: audits start a temporary one", advice="a running `prefect server start` saves its 10 s")
+        return Finding(
+            "Prefect",
+            "no server set: audits start a temporary one",
+            advice="a running `prefect server start` saves its 10 s",
+        )
     import httpx
 
     try:
         httpx.get(f"{url}/health", timeout=5.0).raise_for_status()
     except httpx.HTTPError as error:
-        return Finding("Prefect", f"{url} does not answer ({type(error).__name__})", False, "start it (prefect server start) or unset PREFECT_API_URL")
+        return Finding(
+            "Prefect",
+            f"{url} does not answer ({type(error).__name__})",
+            False,
+            "start it (prefect server start) or unset PREFECT_API_URL",
+        )
     return Finding("Prefect", f"{url} answers")
 
 

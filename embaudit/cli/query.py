@@ -23,7 +23,8 @@ def query(name_or_sql: str | None, warehouse: Path | None, form: str) -> None:
 
     if name_or_sql is None:
         print_result(
-            QueryResult(["name", "question"], [(one.name, one.question) for one in named_queries().values()]), form
+            QueryResult(["name", "question"], [(one.name, one.question) for one in named_queries().values()]),
+            form,
         )
         return
     print_result(run_query(warehouse_path(warehouse), name_or_sql), form)

@@ -37,8 +37,8 @@ def print_audit(warehouse: Path, audit_id: str | None) -> None:
     samples = [corpus["name"] for corpus in facts["corpora"] if corpus["source"] == "sample"]
     if samples:
         console.print(
-            f"[dim]On the embedded sample ({', '.join(samples)}): enough to see that it works; for conclusions give real "
-            "corpora, e.g. --corpus sts=FILE.[/dim]"
+            f"[dim]On the embedded sample ({', '.join(samples)}): enough to see that it works; for conclusions give "
+            "real corpora, e.g. --corpus sts=FILE.[/dim]"
         )
 
 
@@ -59,22 +59,31 @@ def read_audit(warehouse: Path, audit_id: str | None) -> dict[str, Any]:
         )
         if not found:
             raise UsageError(
-                f"The warehouse {warehouse} has no audit {audit_id}." if audit_id else f"The warehouse {warehouse} has no audit.",
+                f"The warehouse {warehouse} has no audit {audit_id}."
+                if audit_id
+                else f"The warehouse {warehouse} has no audit.",
                 next_step="List them: embaudit list audits",
             )
         one = found[0]["audit_id"]
         return {
             **found[0],
             "sticky": rows("SELECT * FROM sticky_summary WHERE audit_id = ? ORDER BY protocol", one),
-            "tokens": rows("SELECT * FROM sticky_token WHERE audit_id = ? ORDER BY loss DESC LIMIT ?", one, TOKENS_SHOWN),
+            "tokens": rows(
+                "SELECT * FROM sticky_token WHERE audit_id = ? ORDER BY loss DESC LIMIT ?", one, TOKENS_SHOWN
+            ),
             "severities": rows(
                 "SELECT severity, count(*) AS tokens, "
                 "count(*) FILTER (retention_verdict = 'sticky' OR definition_verdict = 'sticky') AS sticky "
                 "FROM sticky_token WHERE audit_id = ? GROUP BY ALL",
                 one,
             ),
+            "validated": rows("SELECT count(*) AS n FROM sticky_token WHERE audit_id = ?", one)[0]["n"],
             "socm": rows("SELECT * FROM socm_summary WHERE audit_id = ? ORDER BY corpus", one),
-            "corpora": rows("SELECT audit_corpus.name, corpus.source FROM audit_corpus JOIN corpus USING (corpus_id) WHERE audit_id = ?", one),
+            "corpora": rows(
+                "SELECT audit_corpus.name, corpus.source FROM audit_corpus JOIN corpus USING (corpus_id) "
+                "WHERE audit_id = ?",
+                one,
+            ),
         }
 
 
@@ -86,31 +95,33 @@ def _print_sticky(console: Any, facts: dict[str, Any]) -> None:
     rungs = ", ".join(f"{rung['tokens']:,} × {rung['draws']}" for rung in json.loads(summary["rungs"]))
     console.print(
         f"Sticky tokens: {summary['scanned']:,} of {summary['vocabulary_size']:,} vocabulary entries scanned "
-        f"({summary['eligible']:,} can stand in a text); tokens × draws: {rungs}; {summary['candidates']} candidates and "
+        f"({summary['eligible']:,} can stand in a text); tokens × draws: {rungs}; {facts['validated']} candidates and "
         f"{summary['controls']} controls on {summary['validation_pairs']} pairs; {summary['encodes']:,} encodes. "
         f"u = {summary['u']:.4f}.",
         highlight=False,
     )
     table = Table(title=f"Tokens that leave least of a pair's similarity ({summary['basis']})", title_justify="left")
-    for name in ("token", "id", "loss [95 %]", "pull [95 %]", "focal point", "sticks to", "severity", "verdict", "script"):
-        table.add_column(name, justify="right" if name == "id" else "left", no_wrap=True)
+    for name in ("token", "id", "script", "loss [95 %]", "pull [95 %]", "focal point", "severity", "verdict"):
+        table.add_column(name, justify="right" if name == "id" else "left", no_wrap=name != "verdict")
     for row in facts["tokens"]:
         table.add_row(
             escape(row["token"]),
             str(row["token_id"]),
+            row["script"],
             _with_interval(row["loss"], row["loss_low"], row["loss_high"]),
             _with_interval(row["pull"], row["pull_low"], row["pull_high"]),
-            "" if row["focal_point"] is None else f"{row['focal_point']:.2f}",
-            row["sticks_to"] or "",
+            _focal(row),
             row["severity"],
             _verdict(row),
-            row["script"],
         )
     console.print(table)
     counts = {row["severity"]: row for row in facts["severities"]}
     console.print(
         "Severity of the candidates: "
-        + ", ".join(f"{counts[name]['tokens'] if name in counts else 0} {name}" for name in ("strong", "moderate", "weak", "negligible"))
+        + ", ".join(
+            f"{counts[name]['tokens'] if name in counts else 0} {name}"
+            for name in ("strong", "moderate", "weak", "negligible")
+        )
         + ".",
         highlight=False,
     )
@@ -145,8 +156,14 @@ def _with_interval(value: float, low: float | None, high: float | None) -> str:
     return f"{value:.3f}" if low is None or high is None else f"{value:.3f} [{low:.2f}, {high:.2f}]"
 
 
+def _focal(row: dict[str, Any]) -> str:
+    if row["focal_point"] is None:
+        return ""
+    return f"{row['focal_point']:.2f}" + (" (u)" if row["sticks_to"] == "u" else "")
+
+
 def _verdict(row: dict[str, Any]) -> str:
     names = [name for name in ("retention", "definition") if row[f"{name}_verdict"] == "sticky"]
     if names:
-        return f"sticky by {' and '.join(names)}"
+        return f"sticky ({' and '.join(names)})"
     return "no threshold" if row["retention_verdict"] == "no_threshold" else "not sticky"

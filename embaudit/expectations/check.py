@@ -23,7 +23,6 @@ def check_tables(staged: Sequence[StagedTable], planned_rows: Mapping[str, int])
         planned_rows: rows that the plan demands of a table over all its shards; a table that is not named may
             have any number from one up.
     """
-    import pandas as pd
     import pyarrow.parquet as pq
 
     traces = _traces(staged)
@@ -38,12 +37,13 @@ def check_tables(staged: Sequence[StagedTable], planned_rows: Mapping[str, int])
             del frame
         if len(table.paths) > 1 and table.table in planned_rows:
             # Shards are checked one by one; that none is missing or doubled shows in the sum.
-            counted = pd.DataFrame({"rows": [rows], "planned": [planned_rows[table.table]]})
-            results.append(_row_count(table.table, counted))
+            results.append(_row_count(table.table, rows, planned_rows[table.table]))
     return results
 
 
-def check_frame(table: str, frame: pd.DataFrame, planned_rows: int | None, shard: int = 0) -> list[ExpectationRow]:
+def check_frame(
+    table: str, frame: pd.DataFrame, planned_rows: int | None, shard: int = 0
+) -> list[ExpectationRow]:
     """Run a table's suite on one frame."""
     import great_expectations as gx
     from great_expectations.data_context.types.base import ProgressBarsConfig
@@ -52,7 +52,9 @@ def check_frame(table: str, frame: pd.DataFrame, planned_rows: int | None, shard
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
     asset = context.data_sources.add_pandas("staged").add_dataframe_asset(table)
-    batch = asset.add_batch_definition_whole_dataframe("shard").get_batch(batch_parameters={"dataframe": frame})
+    batch = asset.add_batch_definition_whole_dataframe("shard").get_batch(
+        batch_parameters={"dataframe": frame}
+    )
     suite = gx.ExpectationSuite(table, expectations=suite_of(table, keys, planned_rows))
     outcome = batch.validate(
         suite,
@@ -78,11 +80,15 @@ def derived(table: str, frame: pd.DataFrame, traces: Mapping[str, pd.Series]) ->
         ok = (by_rank["pull_rank"].to_numpy() == complete) & (by_rank["slope_rank"].to_numpy() == complete)
         return frame.assign(ranks_are_complete=ok)
     if table == "sticky_validation":
-        beyond = frame["value"].gt(frame["threshold"]).where(
-            frame["protocol"] == "definition", frame["value"].lt(frame["threshold"])
+        beyond = (
+            frame["value"]
+            .gt(frame["threshold"])
+            .where(frame["protocol"] == "definition", frame["value"].lt(frame["threshold"]))
         )
         expected = np.select(
-            [frame["role"] == "control", frame["threshold"].isna(), beyond], ["", "no_threshold", "sticky"], "not_sticky"
+            [frame["role"] == "control", frame["threshold"].isna(), beyond],
+            ["", "no_threshold", "sticky"],
+            "not_sticky",
         )
         return frame.assign(
             verdict_agrees_with_threshold=frame["verdict"].fillna("") == expected,
@@ -119,8 +125,7 @@ def _traces(staged: Sequence[StagedTable]) -> dict[str, pd.Series]:
     return found
 
 
-def _row_count(table: str, counted: pd.DataFrame) -> ExpectationRow:
-    rows, planned = int(counted["rows"].iloc[0]), int(counted["planned"].iloc[0])
+def _row_count(table: str, rows: int, planned: int) -> ExpectationRow:
     return ExpectationRow(
         table_name=table,
         shard=-1,  # all shards together

@@ -43,7 +43,12 @@ RANGES: dict[str, dict[str, tuple[float | None, float | None]]] = {
     "token": {"token_id": (0, None), "embedding_norm": (0, None), "cosine_to_mean": COSINE},
     "sticky_pair": {"similarity": COSINE},
     # rho_t >= 0, so that pull <= 1.
-    "sticky_score": {"draws": (1, None), "pull": (None, 1 + TOLERANCE), "pull_rank": (1, None), "slope_rank": (1, None)},
+    "sticky_score": {
+        "draws": (1, None),
+        "pull": (None, 1 + TOLERANCE),
+        "pull_rank": (1, None),
+        "slope_rank": (1, None),
+    },
     "sticky_validation": {"points": (1, None), "rho": (0, 2), "rho_0": (0, 2), "pull": (None, 1 + TOLERANCE)},
     # u is the squared length of a mean of unit vectors.
     "sticky_summary": {
@@ -98,7 +103,11 @@ def suite_of(table: str, keys: tuple[str, ...], planned_rows: int | None) -> lis
     """
     import great_expectations.expectations as gxe
 
-    rows = {"min_value": max(planned_rows, 1), "max_value": planned_rows} if planned_rows is not None else {"min_value": 1}
+    rows = (
+        {"min_value": max(planned_rows, 1), "max_value": planned_rows}
+        if planned_rows is not None
+        else {"min_value": 1}
+    )
     suite: list[Expectation] = [gxe.ExpectTableRowCountToBeBetween(**rows)]
     if len(keys) == 1:
         suite.append(gxe.ExpectColumnValuesToBeUnique(column=keys[0]))
@@ -136,7 +145,9 @@ def _socm_warnings() -> list[Expectation]:
 
     # tr Σ > 2 lets SOCM leave [0, 1]; a corpus where that is the rule is worth a look.
     return [
-        gxe.ExpectColumnValuesToBeBetween(column="share_trace_above_bound", max_value=0.95, severity="warning"),
+        gxe.ExpectColumnValuesToBeBetween(
+            column="share_trace_above_bound", max_value=0.95, severity="warning"
+        ),
         gxe.ExpectColumnValuesToBeInSet(column="pooling_is_mean", value_set=[True], severity="warning"),
     ]
 

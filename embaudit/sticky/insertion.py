@@ -54,8 +54,7 @@ def make_draw(checkpoint: Checkpoint, sentence: str, operator: Operator, copies:
     room = checkpoint.content_limit - copies
     if room < 1:
         raise MeasureError(
-            f"{copies} copies and the special tokens leave no room for a sentence in "
-            f"{checkpoint.max_length} tokens.",
+            f"{copies} copies and the special tokens leave no room for a sentence in {checkpoint.max_length} tokens.",
             next_step="Give a larger --max-length.",
         )
     content = checkpoint.content_ids(sentence, limit=room)

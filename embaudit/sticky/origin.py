@@ -22,9 +22,7 @@ _BYTE_FALLBACK = regex.compile(r"<0x([0-9A-Fa-f]{2})>")
 # A bracketed marker with letters: [unused7], <extra_id_3>, <|endoftext|>.
 _MARKER = regex.compile(r"\s*(?:\[[^\s\[\]]*\p{L}[^\s\[\]]*\]|<[^\s<>]*\p{L}[^\s<>]*>)\s*")
 # What vocabularies call the rows they keep free: BERT, T5, Llama 3, Gemma, fairseq.
-_RESERVED = regex.compile(
-    r"(?i)\s*(?:[\[<]\|?_?(?:unused|reserved|extra_id|extra_token)\S*[\]>]|madeupword\d+)\s*"
-)
+_RESERVED = regex.compile(r"(?i)\s*(?:[\[<]\|?_?(?:unused|reserved|extra_id|extra_token)\S*[\]>]|madeupword\d+)\s*")
 _BLANK_OR_CONTROL = regex.compile(r"[\s\p{Cc}\p{Cf}\p{Z}]*")
 _LETTER = regex.compile(r"\p{L}|(?![\p{Script=Inherited}\p{Script=Common}])\p{M}")
 _NUMBER = regex.compile(r"\p{N}")

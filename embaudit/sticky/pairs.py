@@ -43,9 +43,7 @@ def distinct_sentences(texts: Sequence[str], limit: int, seed: int) -> list[str]
     return [distinct[index] for index in sorted(chosen)]
 
 
-def sample_pairs(
-    sentences: Sequence[str], vectors: np.ndarray, scoring: int, validation: int, seed: int
-) -> PairSample:
+def sample_pairs(sentences: Sequence[str], vectors: np.ndarray, scoring: int, validation: int, seed: int) -> PairSample:
     """Choose scoring pairs far apart from each other, then validation pairs from the sentences that are left.
 
     Args:
@@ -77,7 +75,12 @@ def sample_pairs(
 
 
 def balanced_pairs(
-    similarity: np.ndarray, count: int, free: np.ndarray, generator: np.random.Generator, *, spread: bool = False
+    similarity: np.ndarray,
+    count: int,
+    free: np.ndarray,
+    generator: np.random.Generator,
+    *,
+    spread: bool = False,
 ) -> list[tuple[int, int]]:
     """Disjoint pairs whose similarities are spread evenly between the lowest and the highest, most similar first.
 

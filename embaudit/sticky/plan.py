@@ -11,7 +11,8 @@ import numpy as np
 
 from embaudit.errors import MeasureError
 from embaudit.profile import StickySettings
-from embaudit.sticky.scan import ScanScores, best_of_both
+from embaudit.sticky.scan import ScanScores
+from embaudit.sticky.scores import PROTOCOLS, Protocol
 
 # Tokens that a reader would call ordinary; controls are drawn from them.
 ORDINARY_ORIGINS = ("word", "subword")
@@ -28,7 +29,8 @@ class ScannedTokens:
 def eligible_tokens(tokens: Sequence[Mapping[str, Any]]) -> np.ndarray:
     """Ids that the ``definition`` and ``retention`` protocols scan: every reachable or special token."""
     return np.array(
-        [token["token_id"] for token in tokens if token["is_reachable"] or token["category"] == "special"], dtype=np.int64
+        [token["token_id"] for token in tokens if token["is_reachable"] or token["category"] == "special"],
+        dtype=np.int64,
     )
 
 
@@ -54,9 +56,7 @@ def choose_tokens(
     return ScannedTokens(eligible[np.sort(chosen)], len(eligible))
 
 
-def choose_controls(
-    tokens: Sequence[Mapping[str, Any]], candidates: np.ndarray, count: int, seed: int
-) -> np.ndarray:
+def choose_controls(tokens: Sequence[Mapping[str, Any]], candidates: np.ndarray, count: int, seed: int) -> np.ndarray:
     """Ordinary tokens, the same for every token they are compared with; no candidate is among them.
 
     Raises:
@@ -74,15 +74,22 @@ def choose_controls(
     return np.sort(generator.choice(ordinary, size=min(count, len(ordinary)), replace=False))
 
 
-def choose_candidates(token_ids: np.ndarray, scores: ScanScores, scanned: int, settings: StickySettings) -> np.ndarray:
-    """The union of both protocols' shortlists, from the tokens that got all draws; ascending ids."""
-    share = max(1, ceil(settings.shortlist_share * scanned))
-    by_pull = np.argsort(-np.nan_to_num(scores.pull, nan=-np.inf), kind="stable")[:share]
-    by_slope = np.argsort(np.nan_to_num(scores.slope, nan=np.inf), kind="stable")[:share]
-    union = np.union1d(by_pull, by_slope)
-    if settings.most_candidates is not None and len(union) > settings.most_candidates:
-        union = best_of_both(scores, settings.most_candidates)
-    return np.sort(token_ids[union])
+def choose_shortlists(
+    token_ids: np.ndarray, scores: ScanScores, scanned: int, settings: StickySettings
+) -> dict[Protocol, list[int]]:
+    """Each protocol's share of the scanned tokens, from those that got all draws; ascending ids.
+
+    Their union is validated. The lists are kept apart because the adaptive threshold compares a protocol's own
+    candidates: quartiles over two lists of different tokens would measure the gap between the lists.
+    """
+    length = max(1, ceil(settings.shortlist_share * scanned))
+    if settings.longest_shortlist is not None:
+        length = min(length, settings.longest_shortlist)
+    worst_first: dict[Protocol, np.ndarray] = {
+        "definition": np.argsort(-np.nan_to_num(scores.pull, nan=-np.inf), kind="stable"),
+        "retention": np.argsort(np.nan_to_num(scores.slope, nan=np.inf), kind="stable"),
+    }
+    return {protocol: sorted(token_ids[order[:length]].tolist()) for protocol, order in worst_first.items()}
 
 
 def rank(draws: np.ndarray, badness: np.ndarray) -> np.ndarray:
@@ -100,7 +107,8 @@ def points_per_token(settings: StickySettings) -> int:
 
 def _later_encodes(settings: StickySettings) -> int:
     """Encodes reserved for the rungs after the first and for validation."""
-    reserved = (settings.controls + (settings.most_candidates or 0)) * points_per_token(settings)
+    candidates = len(PROTOCOLS) * (settings.longest_shortlist or 0)
+    reserved = (settings.controls + candidates) * points_per_token(settings)
     for before, after in zip(settings.rungs, settings.rungs[1:], strict=False):
         reserved += (before.keep or 0) * (after.draws - before.draws)
     return reserved

@@ -78,16 +78,14 @@ class Target:
     raw: bytes | None = None
 
 
-def texts_reaching(
-    targets: Mapping[int, Target], encode: Encode, letters: Iterable[str] = ()
-) -> dict[int, str]:
+def texts_reaching(targets: Mapping[int, Target], encode: Encode, letters: Iterable[str] = ()) -> dict[int, str]:
     """One text for each id that could be reached; ids without one are left out.
 
     Args:
         targets: the ids to reach.
         encode: texts to ids, without special tokens.
         letters: further anchors, known to the vocabulary: in a small or one-script vocabulary those of
-            ``CONTEXTS`` may all be unknown, and a WordPiece word with an unknown letter is unknown as a whole.
+            ``CONTEXTS`` may all be unknown, and one unknown letter makes a whole WordPiece word unknown.
 
     Texts are tried context by context, each for all ids still missing: most need one or two, and only the
     unreachable ones go through all. An id seen in the encoding of another one's text counts as well.
@@ -129,9 +127,7 @@ def completions(raw: bytes, limit: int) -> list[str]:
     for head, tail in product(heads, tails):
         try:
             texts.append((head + raw + tail).decode())
-        except (
-            UnicodeDecodeError
-        ):  # overlong forms, surrogates, a head and a tail that do not belong together
+        except UnicodeDecodeError:  # overlong forms, surrogates, a head and a tail that do not belong together
             continue
     return _thinned(texts, limit)
 

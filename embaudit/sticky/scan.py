@@ -44,9 +44,7 @@ class ScanInputs:
     u: float
 
 
-def prepare_scan(
-    encoder: Encoder, pairs: Sequence[SentencePair], u: float, copies: int, seed: int
-) -> ScanInputs:
+def prepare_scan(encoder: Encoder, pairs: Sequence[SentencePair], u: float, copies: int, seed: int) -> ScanInputs:
     """Encode what does not depend on the token.
 
     Raises:
@@ -137,9 +135,7 @@ def split_half_reliability(inputs: ScanInputs, draws: Sequence[int], after: np.n
     """Correlation of the scores from even draws with those from odd draws: (pull, slope); NaN below four draws."""
     if len(draws) < 4 or len(after) < 3:
         return float("nan"), float("nan")
-    halves = [
-        score_tokens(inputs, draws[start::2], np.ascontiguousarray(after[:, start::2])) for start in (0, 1)
-    ]
+    halves = [score_tokens(inputs, draws[start::2], np.ascontiguousarray(after[:, start::2])) for start in (0, 1)]
     return (
         float(np.corrcoef(halves[0].pull, halves[1].pull)[0, 1]),
         float(np.corrcoef(halves[0].slope, halves[1].slope)[0, 1]),

@@ -6,7 +6,7 @@ how large the effect is in itself. They are separate columns: a token can be fla
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -53,7 +53,13 @@ class ValidationInputs:
 
 
 def prepare_validation(
-    encoder: Encoder, pairs: Sequence[SentencePair], u: float, copies: int, seed: int, *, rotate_operators: bool
+    encoder: Encoder,
+    pairs: Sequence[SentencePair],
+    u: float,
+    copies: int,
+    seed: int,
+    *,
+    rotate_operators: bool,
 ) -> ValidationInputs:
     """Choose the points and encode what does not depend on the token.
 
@@ -91,9 +97,7 @@ def validate_tokens(
         first = torch.from_numpy(firsts[pair]).to(encoder.checkpoint.device)
         for start in range(0, len(token_ids), TOKENS_PER_STEP):
             part = token_ids[start : start + TOKENS_PER_STEP]
-            vectors = torch.nn.functional.normalize(
-                encoder.encode_dense(torch.from_numpy(draw.insert(part))), dim=1
-            )
+            vectors = torch.nn.functional.normalize(encoder.encode_dense(torch.from_numpy(draw.insert(part))), dim=1)
             after[start : start + len(part), place] = (vectors @ first).cpu().numpy()
             progress(len(part))
     return after
@@ -196,11 +200,11 @@ def validation_value(protocol: Protocol, effect: Effect) -> float:
     return effect.pull if protocol == "definition" else effect.slope
 
 
-def adaptive_thresholds(candidates: Sequence[Effect]) -> list[Threshold]:
-    """v > Q3 + 0.7·IQR for pull, v < Q1 − 0.7·IQR for the slope; linear quantiles over the candidates."""
+def adaptive_thresholds(shortlists: Mapping[Protocol, Sequence[Effect]]) -> list[Threshold]:
+    """v > Q3 + 0.7·IQR for pull, v < Q1 − 0.7·IQR for the slope; linear quantiles over a protocol's own shortlist."""
     thresholds = []
     for protocol in PROTOCOLS:
-        value = None
+        value, candidates = None, shortlists[protocol]
         if len(candidates) >= FEWEST_FOR_THRESHOLD:
             q1, q3 = np.quantile([validation_value(protocol, effect) for effect in candidates], [0.25, 0.75])
             reach = IQR_FACTOR * (q3 - q1)

@@ -66,9 +66,7 @@ class TokenEntry:
     script: str
 
 
-def read_vocabulary(
-    tokenizer: PreTrainedTokenizerBase, vocabulary_size: int | None = None
-) -> list[TokenEntry]:
+def read_vocabulary(tokenizer: PreTrainedTokenizerBase, vocabulary_size: int | None = None) -> list[TokenEntry]:
     """Every id from 0 to the size of the vocabulary, once and in order.
 
     Args:
@@ -84,9 +82,7 @@ def read_vocabulary(
     """
     tokens = _token_strings(tokenizer)
     if not tokens:
-        raise CheckpointError(
-            "The tokenizer has an empty vocabulary.", next_step="Check the tokenizer files."
-        )
+        raise CheckpointError("The tokenizer has an empty vocabulary.", next_step="Check the tokenizer files.")
     size = max(tokens) + 1 if vocabulary_size is None else vocabulary_size
     if size < 1:
         raise UsageError(f"A vocabulary of {size} rows has no token to read.")
@@ -103,9 +99,7 @@ def read_vocabulary(
         marks = _marks(tokenizer, tokens, encode)
         texts, returned = _round_trip(ids, marks, specials, encode, decode)
         categories = {
-            token_id: category_of(
-                token_id, texts[token_id], returned[token_id], is_special=token_id in specials
-            )
+            token_id: category_of(token_id, texts[token_id], returned[token_id], is_special=token_id in specials)
             for token_id in ids
         }
         doubtful = {
@@ -181,9 +175,7 @@ def _codec(tokenizer: PreTrainedTokenizerBase) -> Iterator[tuple[Encode, Decode]
     def encode(texts: list[str]) -> list[list[int]]:
         chunks = (texts[start : start + _CHUNK] for start in range(0, len(texts), _CHUNK))
         return [
-            encoding.ids
-            for chunk in chunks
-            for encoding in backend.encode_batch_fast(chunk, add_special_tokens=False)
+            encoding.ids for chunk in chunks for encoding in backend.encode_batch_fast(chunk, add_special_tokens=False)
         ]
 
     try:
@@ -225,17 +217,13 @@ def _round_trip(
 def _decode_behind_anchor(ids: list[int], encode: Encode, decode: Decode) -> dict[int, str]:
     heads = encode(list(ANCHORS))
     # A vocabulary may lack the rarer characters and decode them to "<unk>".
-    head = next(
-        (head for head, text in zip(heads, decode(heads), strict=True) if text.strip() in ANCHORS), []
-    )
+    head = next((head for head, text in zip(heads, decode(heads), strict=True) if text.strip() in ANCHORS), [])
     start = len(decode([head])[0])
     decoded = decode([[*head, token_id] for token_id in ids])
     return {token_id: text[start:] for token_id, text in zip(ids, decoded, strict=True)}
 
 
-def _encode_behind_anchors(
-    texts: dict[int, str], specials: frozenset[int], encode: Encode
-) -> dict[int, list[int]]:
+def _encode_behind_anchors(texts: dict[int, str], specials: frozenset[int], encode: Encode) -> dict[int, list[int]]:
     """What follows the anchor's own ids; the next anchor is tried where a text merged with the last one.
 
     Where the anchor's ids are intact, nothing merged across the seam, so the rest is the text's own encoding.

@@ -30,7 +30,9 @@ def open_writer(path: Path, wait_seconds: float) -> Iterator[duckdb.DuckDBPyConn
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         connection = _wait_for_lock(
-            lambda: duckdb.connect(str(path), config={"memory_limit": WRITER_MEMORY, "preserve_insertion_order": "false"}),
+            lambda: duckdb.connect(
+                str(path), config={"memory_limit": WRITER_MEMORY, "preserve_insertion_order": "false"}
+            ),
             path,
             wait_seconds,
         )
@@ -59,7 +61,9 @@ def open_reader(path: Path, wait_seconds: float = 5.0) -> Iterator[duckdb.DuckDB
         )
     try:
         connection = _wait_for_lock(
-            lambda: duckdb.connect(str(path), read_only=True, config={"enable_external_access": "false"}), path, wait_seconds
+            lambda: duckdb.connect(str(path), read_only=True, config={"enable_external_access": "false"}),
+            path,
+            wait_seconds,
         )
     except duckdb.Error as error:
         raise explain(error, path) from error
@@ -116,7 +120,17 @@ def _wait_for_lock(
 def explain(error: Exception, path: Path) -> WarehouseError | StorageError:
     """An error of DuckDB or the file system in this project's words."""
     message = str(error).split("\n", 1)[0]
-    if any(sign in message for sign in ("No space left", "Disk quota", "could not write", "Could not write", "Permission denied", "Read-only")):
+    if any(
+        sign in message
+        for sign in (
+            "No space left",
+            "Disk quota",
+            "could not write",
+            "Could not write",
+            "Permission denied",
+            "Read-only",
+        )
+    ):
         return StorageError(
             f"Cannot write the warehouse {path}: {message}",
             kept="The published tables are as they were, and all staged results are kept.",

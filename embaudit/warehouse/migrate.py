@@ -40,7 +40,11 @@ def known_migrations() -> list[Migration]:
 def known_views() -> list[str]:
     """CREATE OR REPLACE VIEW statements, in the order of their file names."""
     views = files("embaudit_sql").joinpath("views").iterdir()
-    return [file.read_text(encoding="utf-8") for file in sorted(views, key=lambda file: file.name) if file.name.endswith(".sql")]
+    return [
+        file.read_text(encoding="utf-8")
+        for file in sorted(views, key=lambda file: file.name)
+        if file.name.endswith(".sql")
+    ]
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> list[int]:

@@ -98,7 +98,9 @@ def publish(
     with open_writer(warehouse, wait_seconds) as connection:
         is_publishing = audit.status == "published"
         with transaction(connection):
-            _write_log(connection, audit, runs, expectations, status="checked" if is_publishing else audit.status)
+            _write_log(
+                connection, audit, runs, expectations, status="checked" if is_publishing else audit.status
+            )
         if not is_publishing:
             return {}
         with transaction(connection):
@@ -129,7 +131,11 @@ def _write_log(
     _insert(connection, "audit", [{**asdict(audit), "status": status}])
     _insert(connection, "measure_run", [{"audit_id": audit.audit_id, **asdict(run)} for run in runs])
     # A rerun gives the same expectations; one that is new in this version of embaudit is added.
-    _insert(connection, "expectation_result", [{"audit_id": audit.audit_id, **asdict(row)} for row in expectations])
+    _insert(
+        connection,
+        "expectation_result",
+        [{"audit_id": audit.audit_id, **asdict(row)} for row in expectations],
+    )
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[dict[str, Any]]) -> None:
@@ -150,7 +156,7 @@ def _write_table(connection: duckdb.DuckDBPyConnection, audit_id: str, staged: S
     table = TABLES[staged.table]
     paths = list(staged.paths)
     if table.scope == "content":
-        statement, parameters = f"SELECT * FROM read_parquet(?)", [paths]
+        statement, parameters = "SELECT * FROM read_parquet(?)", [paths]
     else:
         statement, parameters = "SELECT ? AS audit_id, * FROM read_parquet(?)", [audit_id, paths]
     if table.is_bulk:
@@ -162,5 +168,8 @@ def _write_table(connection: duckdb.DuckDBPyConnection, audit_id: str, staged: S
         # Content never changes under its id: what is there already need not be written again.
         statement += f" AS staged WHERE NOT EXISTS (SELECT 1 FROM {table.name} AS kept WHERE kept.corpus_id = staged.corpus_id)"
     connection.execute(f"{verb} {table.name} BY NAME {statement}", parameters)
-    row = connection.execute("SELECT sum(num_rows) FROM (SELECT DISTINCT file_name, num_rows FROM parquet_file_metadata(?))", [paths]).fetchone()
+    row = connection.execute(
+        "SELECT sum(num_rows) FROM (SELECT DISTINCT file_name, num_rows FROM parquet_file_metadata(?))",
+        [paths],
+    ).fetchone()
     return int(row[0] or 0) if row else 0

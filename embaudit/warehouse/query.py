@@ -74,7 +74,9 @@ def run_query(warehouse: Path, name_or_sql: str) -> QueryResult:
                 ) from error
             raise UsageError(f"DuckDB refuses this query: {error}") from error
         except (duckdb.PermissionException, duckdb.IOException) as error:
-            raise WarehouseError(f"DuckDB refuses this query: {error}", kept="Nothing was changed.") from error
+            raise WarehouseError(
+                f"DuckDB refuses this query: {error}", kept="Nothing was changed."
+            ) from error
         except duckdb.Error as error:
             raise UsageError(
                 f"DuckDB cannot run this query: {error}",

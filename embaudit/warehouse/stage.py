@@ -87,7 +87,9 @@ def _arrow_schema(schema: Mapping[str, str]) -> pa.Schema:
     import pyarrow as pa
 
     own = {"instant": pa.timestamp("us", tz="UTC")}
-    return pa.schema([(name, own[kind] if kind in own else pa.type_for_alias(kind)) for name, kind in schema.items()])
+    return pa.schema(
+        [(name, own[kind] if kind in own else pa.type_for_alias(kind)) for name, kind in schema.items()]
+    )
 
 
 @contextmanager
@@ -118,7 +120,10 @@ def _write(writer: Any, table: pa.Table, path: Path) -> None:
     import pyarrow.compute as pc
 
     for name, column in zip(table.schema.names, table.columns, strict=True):
-        if pa.types.is_floating(column.type) and not pc.all(pc.is_finite(column.drop_null()), min_count=0).as_py():
+        if (
+            pa.types.is_floating(column.type)
+            and not pc.all(pc.is_finite(column.drop_null()), min_count=0).as_py()
+        ):
             bad = pc.index(pc.fill_null(pc.invert(pc.is_finite(column)), False), True).as_py()
             row = {key: value for key, value in table.slice(bad, 1).to_pylist()[0].items() if key != name}
             raise MeasureError(

@@ -140,7 +140,7 @@ CREATE TABLE sticky_score (
     slope             DOUBLE,                -- retention
     pull_rank         INTEGER NOT NULL,      -- 1 = most pulling; later rungs of the narrowing rank first
     slope_rank        INTEGER NOT NULL,      -- 1 = least retaining
-    is_candidate      BOOLEAN NOT NULL,
+    shortlisted_by    VARCHAR,               -- definition, retention, definition+retention; null: not validated
     PRIMARY KEY (audit_id, token_id)
 );
 
@@ -189,11 +189,11 @@ CREATE TABLE sticky_summary (
     scoring_pairs       INTEGER NOT NULL,
     validation_pairs    INTEGER NOT NULL,
     pairs_below_u       INTEGER NOT NULL,    -- among the validation pairs
-    candidates          INTEGER NOT NULL,
+    candidates          INTEGER NOT NULL,    -- on the protocol's own shortlist
     controls            INTEGER NOT NULL,
     control_median      DOUBLE NOT NULL,     -- of value, over the controls
     threshold           DOUBLE,
-    sticky              INTEGER NOT NULL,    -- candidates beyond the threshold
+    sticky              INTEGER NOT NULL,    -- validated tokens beyond the threshold
     basis               VARCHAR NOT NULL,
     PRIMARY KEY (audit_id, protocol)
 );

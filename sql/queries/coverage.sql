@@ -1,6 +1,6 @@
 -- How much of the vocabulary got how many encodes?
 SELECT
-    latest_audit.source, draws, count(*) AS tokens, count(*) FILTER (is_candidate) AS candidates,
+    latest_audit.source, draws, count(*) AS tokens, count(shortlisted_by) AS candidates,
     count(*) * draws AS encodes
 FROM sticky_score
 JOIN latest_audit USING (audit_id)

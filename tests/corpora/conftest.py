@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,12 +10,9 @@ from fake_hub import FakeHub, serving
 
 
 @pytest.fixture
-def shared() -> Path:
-    """The real data beside the checkout; merge with tests/conftest.py's fixture of the same name."""
-    folder = Path(__file__).resolve().parents[3] / "shared" / "data"
-    if not folder.is_dir():
-        pytest.skip(f"real data not found: {folder} is missing")
-    return folder
+def shared_data(shared: Path) -> Path:
+    """The real data sets."""
+    return shared / "data"
 
 
 @pytest.fixture
@@ -44,7 +40,3 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub-cache"))
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
         yield fake
-
-
-def json_lines(rows: list[object]) -> bytes:
-    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)

@@ -92,3 +92,8 @@ def serving(hub: FakeHub) -> Iterator[FakeHub]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+def json_lines(rows: list[object]) -> bytes:
+    """Rows as the bytes of a jsonl file."""
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import json_lines
+from fake_hub import json_lines
 from fake_hub import COMMIT, FakeHub
 
 from embaudit.corpora import CORPORA, load_corpus

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import json_lines
+from fake_hub import json_lines
 
 from embaudit.corpora import IngestCounts, TextPair, load_corpus
 from embaudit.errors import CorpusError

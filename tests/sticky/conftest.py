@@ -20,14 +20,6 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def shared() -> Path:
-    folder = Path(__file__).resolve().parents[3] / "shared"
-    if not folder.is_dir():
-        pytest.skip("needs the real data in ../shared, which is not part of the project")
-    return folder
-
-
-@pytest.fixture(scope="session")
 def real_tokenizer(request: pytest.FixtureRequest) -> LoadTokenizer:
     """Loads a real tokenizer by name, once; skips where its files are missing."""
 

@@ -77,17 +77,20 @@ def wordpiece(tokens: dict[str, int]) -> PreTrainedTokenizerFast:
     return wrapped(backend, unk_token="[UNK]")
 
 
-def byte_fallback() -> PreTrainedTokenizerFast:
-    """A vocabulary as Llama's: SentencePiece BPE, a dummy space in front, 256 bytes for what is not in it."""
+def byte_fallback(*, has_dummy_space: bool) -> PreTrainedTokenizerFast:
+    """SentencePiece BPE with 256 bytes for what is not in it: Llama's (a dummy space in front) or Gemma's."""
     tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
     tokens += ["▁", "t", "h", "e", "A", "n", "é", "th", "the", "▁the", "an", "▁t", "▁th"]
     merges = [("t", "h"), ("th", "e"), ("▁", "the"), ("a", "n"), ("▁", "t"), ("▁", "th")]
     merges = [(left, right) for left, right in merges if {left, right, left + right} <= set(tokens)]
     vocab = {token: n for n, token in enumerate(tokens)}
     backend = Tokenizer(models.BPE(vocab, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
-    backend.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
-    replace, strip = decoders.Replace("▁", " "), decoders.Strip(" ", 1, 0)
-    backend.decoder = decoders.Sequence([replace, decoders.ByteFallback(), decoders.Fuse(), strip])
+    spaces, pieces = normalizers.Replace(" ", "▁"), [decoders.Replace("▁", " "), decoders.ByteFallback()]
+    if has_dummy_space:
+        backend.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), spaces])
+        backend.decoder = decoders.Sequence([*pieces, decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    else:
+        backend.normalizer, backend.decoder = spaces, decoders.Sequence(pieces)
     return wrapped(backend, unk_token="<unk>", bos_token="<s>", eos_token="</s>")
 
 
@@ -214,8 +217,10 @@ def test_the_first_test_that_holds_decides() -> None:
     assert category_of(7, "x", [], is_special=False) == "unreachable_multi"
 
 
-def test_byte_fallback() -> None:
-    entries = by_token(read_vocabulary(byte_fallback()))
+@pytest.mark.parametrize("has_dummy_space", [True, False])
+def test_byte_fallback(has_dummy_space: bool) -> None:
+    entries = by_token(read_vocabulary(byte_fallback(has_dummy_space=has_dummy_space)))
+    assert (entries["▁the"].text, entries["the"].text) == (" the", "the")
     seen = {token: (entries[token].category, entries[token].is_reachable) for token in entries}
     assert seen["▁the"] == seen["the"] == seen["é"] == ("ok", True)
     assert seen["<0x0A>"] == (

@@ -1,0 +1,123 @@
+"""What the steps of the sticky-token measure hand to each other: staged files and their columns.
+
+Files with similarities (``scan``, ``validation``) stay between the steps; ``sticky_*`` are published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from embaudit.sticky.pairs import SentencePair
+
+MEASURE = "sticky"
+PAIR_SCHEMA = {
+    "purpose": "string",
+    "position": "int32",
+    "first": "string",
+    "second": "string",
+    "similarity": "float64",
+}
+SCORE_SCHEMA = {
+    "token_id": "int32",
+    "draws": "int32",
+    "pull": "float64",
+    "slope": "float64",
+    "pull_rank": "int32",
+    "slope_rank": "int32",
+    "shortlisted_by": "string",
+}
+_FLOATS = [
+    "rho",
+    "rho_0",
+    "pull",
+    "pull_low",
+    "pull_high",
+    "excess_pull",
+    "slope",
+    "slope_low",
+    "slope_high",
+    "loss",
+    "loss_low",
+    "loss_high",
+    "focal_point",
+    "focal_low",
+    "focal_high",
+]
+SCHEMAS = {
+    "sticky_validation": {
+        "token_id": "int32",
+        "protocol": "string",
+        "role": "string",
+        "points": "int32",
+        **dict.fromkeys(_FLOATS, "float64"),
+        "sticks_to": "string",
+        "severity": "string",
+        "value": "float64",
+        "threshold": "float64",
+        "verdict": "string",
+        "basis": "string",
+    },
+    "sticky_summary": {
+        "protocol": "string",
+        **dict.fromkeys(("u", "u_ids", "u_input_embeddings"), "float64"),
+        **dict.fromkeys(("vocabulary_size", "eligible", "scanned"), "int32"),
+        "rungs": "string",
+        "encodes": "int64",
+        "reliability": "float64",
+        **dict.fromkeys(("scoring_pairs", "validation_pairs", "pairs_below_u", "candidates", "controls"), "int32"),
+        **dict.fromkeys(("control_median", "threshold"), "float64"),
+        "sticky": "int32",
+        "basis": "string",
+    },
+}
+
+
+def read_pairs(path: str, purpose: str) -> list[SentencePair]:
+    from embaudit.sticky.pairs import SentencePair
+    from embaudit.warehouse.stage import read_rows
+
+    return [
+        SentencePair(row["first"], row["second"], row["similarity"])
+        for row in read_rows([path])
+        if row["purpose"] == purpose
+    ]
+
+
+def read_similarity(path: str) -> dict[str, float]:
+    from embaudit.warehouse.stage import read_rows
+
+    return read_rows([path])[0]
+
+
+def read_scan(paths: Sequence[str]) -> tuple[np.ndarray, list[int], np.ndarray]:
+    """(token ids ascending, draws, similarities (T, draws, anchors)) of one rung's files."""
+    import numpy as np
+    import pyarrow.parquet as pq
+
+    frames = [pq.read_table(path).to_pandas() for path in paths]
+    draws = sorted(int(draw) for draw in frames[0]["draw"].unique())
+    anchors = [name for name in frames[0].columns if name.startswith("anchor_")]
+    ids, parts = [], []
+    for frame in frames:
+        by_draw = frame.sort_values(["token_id", "draw"], kind="stable")
+        ids.append(by_draw["token_id"].to_numpy()[:: len(draws)])
+        parts.append(by_draw[anchors].to_numpy().reshape(-1, len(draws), len(anchors)))
+    token_ids = np.concatenate(ids).astype(np.int64)
+    order = np.argsort(token_ids, kind="stable")
+    return token_ids[order], draws, np.concatenate(parts)[order]
+
+
+def read_validation(paths: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """(token ids ascending, similarities (T, P))."""
+    import numpy as np
+    import pyarrow.parquet as pq
+
+    frames = [pq.read_table(path).to_pandas() for path in paths]
+    ids = np.concatenate([frame["token_id"].to_numpy() for frame in frames]).astype(np.int64)
+    after = np.concatenate([frame.drop(columns="token_id").to_numpy() for frame in frames])
+    order = np.argsort(ids, kind="stable")
+    return ids[order], after[order]

