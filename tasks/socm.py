@@ -50,7 +50,9 @@ def socm_texts(
     clouds = _clouds(spec, corpus, corpus_path, texts)
     checkpoint = checkpoint_of(spec)
     contents = _texts(corpus_path, texts)
-    unlimited = checkpoint.tokenizer(contents, add_special_tokens=False, truncation=False, padding=False)["input_ids"]
+    unlimited = checkpoint.tokenizer(
+        contents, add_special_tokens=False, truncation=False, padding=False, verbose=False
+    )["input_ids"]
     rows = [
         {
             "corpus": corpus,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embaudit.checkpoint.modules import pool
+from embaudit.checkpoint.pooling import pool
 from embaudit.errors import MeasureError
 
 if TYPE_CHECKING:
@@ -49,11 +49,10 @@ class Encoder:
         if not texts:
             return []
         checkpoint = self.checkpoint
-        prepared = [text.lower() for text in texts] if checkpoint.recipe.is_lowercased else list(texts)
-        encoded = checkpoint.tokenizer(prepared, add_special_tokens=False, truncation=False, padding=False)
-        return [
-            checkpoint.with_special_tokens(ids[: checkpoint.content_limit]) for ids in encoded["input_ids"]
-        ]
+        encoded = checkpoint.tokenizer(
+            list(texts), add_special_tokens=False, truncation=False, padding=False, verbose=False
+        )
+        return [checkpoint.with_special_tokens(ids[: checkpoint.content_limit]) for ids in encoded["input_ids"]]
 
     def encode_texts(self, texts: Sequence[str], progress: Progress = no_progress) -> np.ndarray:
         """Pooled vectors of texts, (N, D) float32, in the order given."""
@@ -65,15 +64,13 @@ class Encoder:
         Raises:
             MeasureError: if a vector is not finite; the message names the sequence.
         """
-        vectors: np.ndarray | None = None
+        vectors = np.empty((len(sequences), self.checkpoint.dimension), dtype=np.float32)
         for indices, ids, mask in self._batches(sequences):
             batch = self._pooled(ids, mask).cpu().numpy()
             _require_finite(batch, indices, sequences)
-            if vectors is None:
-                vectors = np.empty((len(sequences), batch.shape[1]), dtype=np.float32)
             vectors[indices] = batch
             progress(len(indices))
-        return np.empty((0, 0), dtype=np.float32) if vectors is None else vectors
+        return vectors
 
     def encode_dense(self, ids: torch.Tensor) -> torch.Tensor:
         """Pooled vectors of sequences of one length, without padding.
@@ -86,9 +83,14 @@ class Encoder:
         """
         import torch
 
+        if len(ids) == 0:
+            return torch.empty((0, self.checkpoint.dimension), device=self.checkpoint.device)
+        if ids.shape[1] == 0:
+            raise _no_tokens(0)
+        self._require_known(int(ids.max()))
         ids = ids.to(self.checkpoint.device)
         rows = max(1, self.tokens_per_batch // ids.shape[1])
-        parts = [self._pooled(part, torch.ones_like(part)) for part in ids.split(rows)]
+        parts = [self._pooled(part, torch.ones_like(part)) for part in torch.split(ids, rows)]
         vectors = torch.cat(parts)
         if not torch.isfinite(vectors).all():
             row = int(torch.nonzero(~torch.isfinite(vectors).all(dim=1))[0])
@@ -107,18 +109,13 @@ class Encoder:
             for row, index in enumerate(indices):
                 yield int(index), X[row, : len(sequences[index])]
 
-    def _batches(
-        self, sequences: Sequence[Sequence[int]]
-    ) -> Iterator[tuple[np.ndarray, torch.Tensor, torch.Tensor]]:
+    def _batches(self, sequences: Sequence[Sequence[int]]) -> Iterator[tuple[np.ndarray, torch.Tensor, torch.Tensor]]:
         """Right-padded batches of similar length: (indices, ids (B, n), mask (B, n))."""
         import torch
 
         lengths = np.array([len(sequence) for sequence in sequences], dtype=np.int64)
         if len(lengths) and lengths.min() == 0:
-            raise MeasureError(
-                f"Text {int(lengths.argmin())} has no tokens at all: this tokenizer adds no special tokens.",
-                next_step="Remove blank texts from the corpus.",
-            )
+            raise _no_tokens(int(lengths.argmin()))
         order = np.argsort(lengths, kind="stable")
         start = 0
         while start < len(order):
@@ -133,13 +130,24 @@ class Encoder:
             for row, index in enumerate(indices):
                 ids[row, : lengths[index]] = sequences[index]
                 mask[row, : lengths[index]] = 1
+            self._require_known(int(ids.max()))
             device = self.checkpoint.device
             yield indices, torch.from_numpy(ids).to(device), torch.from_numpy(mask).to(device)
             start = stop
 
+    def _require_known(self, token_id: int) -> None:
+        # On a GPU an id beyond the embedding matrix ends the whole process's use of the device.
+        if token_id >= self.checkpoint.vocabulary_size:
+            raise MeasureError(
+                f"The tokenizer gives token {token_id}; {self.checkpoint.resolved.ref} has embeddings for "
+                f"{self.checkpoint.vocabulary_size} tokens only.",
+                next_step="Check that tokenizer and weights belong together.",
+            )
+
     def _pad_id(self) -> int:
         pad = self.checkpoint.tokenizer.pad_token_id
-        return 0 if pad is None else int(pad)
+        # Padding is masked, so any embedded token will do where the tokenizer's own has no embedding.
+        return 0 if pad is None or pad >= self.checkpoint.vocabulary_size else int(pad)
 
     def _hidden(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         import torch
@@ -147,14 +155,15 @@ class Encoder:
         self.texts += len(ids)
         self.tokens += int(mask.sum())
         with torch.inference_mode():
-            return self.checkpoint.model(input_ids=ids, attention_mask=mask).last_hidden_state
+            hidden: torch.Tensor = self.checkpoint.model(input_ids=ids, attention_mask=mask).last_hidden_state
+        return hidden
 
     def _pooled(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         import torch
 
         hidden = self._hidden(ids, mask)
         with torch.inference_mode():
-            vectors = self.checkpoint.after_pooling(pool(hidden, mask, self.checkpoint.recipe.pooling))
+            vectors: torch.Tensor = self.checkpoint.after_pooling(pool(hidden, mask, self.checkpoint.recipe.pooling))
         return vectors.float()
 
 
@@ -162,6 +171,13 @@ def _require_finite(rows: np.ndarray, indices: np.ndarray, sequences: Sequence[S
     finite = np.isfinite(rows).all(axis=1)
     if not finite.all():
         raise _not_finite(list(sequences[indices[int(np.argmin(finite))]]))
+
+
+def _no_tokens(text: int) -> MeasureError:
+    return MeasureError(
+        f"Text {text} has no tokens at all: this tokenizer adds no special tokens.",
+        next_step="Remove blank texts from the corpus.",
+    )
 
 
 def _not_finite(ids: list[int]) -> MeasureError:

@@ -13,23 +13,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from embaudit.checkpoint.files import code_files, tokenizer_files, weight_files
 from embaudit.checkpoint.modules import Recipe
 from embaudit.errors import CheckpointError
 
 ID_DIGITS = 16
-WEIGHT_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth")
-TOKENIZER_FILES = (
-    "added_tokens.json",
-    "merges.txt",
-    "sentencepiece.bpe.model",
-    "special_tokens_map.json",
-    "spiece.model",
-    "tokenizer.json",
-    "tokenizer.model",
-    "tokenizer_config.json",
-    "vocab.json",
-    "vocab.txt",
-)
 
 
 @dataclass(frozen=True)
@@ -55,44 +43,32 @@ def identify(folder: Path, recipe: Recipe) -> CheckpointIdentity:
         CheckpointError: if the tokenizer, the config or the weights are missing.
     """
     transformer = folder / recipe.transformer_path
-    tokenizer_folder = folder / recipe.tokenizer_path
-    tokenizer_files = [
-        tokenizer_folder / name for name in TOKENIZER_FILES if (tokenizer_folder / name).is_file()
-    ]
-    if not tokenizer_files:
+    config = transformer / "config.json"
+    if not config.is_file():
         raise CheckpointError(
-            f"{tokenizer_folder} holds no tokenizer: none of {', '.join(TOKENIZER_FILES[-4:])} is there.",
+            f"{transformer} holds no config.json.",
+            next_step="Name the folder that holds config.json, the weights and the tokenizer.",
+        )
+    tokenizer = tokenizer_files(folder / recipe.tokenizer_path)
+    if not tokenizer:
+        raise CheckpointError(
+            f"{folder / recipe.tokenizer_path} holds no tokenizer (tokenizer.json, vocab.txt, vocab.json, *.model).",
             next_step="Save it there with tokenizer.save_pretrained(FOLDER), or check that the folder is complete.",
         )
     weights = weight_files(transformer)
     if not weights:
         raise CheckpointError(
-            f"{transformer} holds no weights: no *.safetensors file is there.",
+            f"{transformer} holds no weights: no model.safetensors is there.",
             next_step="Check that the download is complete, or save with model.save_pretrained(FOLDER).",
         )
-    weights += [
-        path for module in recipe.modules for path in weight_files(folder / module.path) if module.path
-    ]
-    config = transformer / "config.json"
-    if not config.is_file():
-        raise CheckpointError(
-            f"{transformer} holds no config.json.", next_step="Check that the folder is complete."
-        )
+    weights = weights + [path for module in recipe.modules for path in weight_files(folder / module.path)]
     return CheckpointIdentity(
         weights_sha256=_combined(folder, weights),
-        tokenizer_sha256=_combined(folder, tokenizer_files),
-        config_sha256=_file_sha256(config),
+        tokenizer_sha256=_combined(folder, tokenizer),
+        # Code that the config asks for decides as much as the config does.
+        config_sha256=_combined(folder, [config, *code_files(transformer)]),
         modules_sha256=hashlib.sha256(json.dumps(recipe.as_json(), sort_keys=True).encode()).hexdigest(),
     )
-
-
-def weight_files(folder: Path) -> list[Path]:
-    """The weight files of a folder, safetensors where there are any, else pickles; sorted by name."""
-    for suffix in WEIGHT_SUFFIXES:
-        found = sorted(path for path in folder.glob(f"*{suffix}") if path.name != "training_args.bin")
-        if found:
-            return found
-    return []
 
 
 def _combined(folder: Path, files: Iterable[Path]) -> str:
@@ -105,12 +81,15 @@ def _combined(folder: Path, files: Iterable[Path]) -> str:
 
 
 def _file_sha256(path: Path) -> str:
-    stat = path.stat()
-    return _hash_unchanged_file(path, stat.st_size, stat.st_mtime_ns)
+    try:
+        stat = path.stat()
+        return _hash_unchanged_file(path, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 @lru_cache(maxsize=1024)
-def _hash_unchanged_file(path: Path, size: int, mtime_ns: int) -> str:
-    # One process asks for the same hashes in the flow and in every task: size and time tell a rewritten file.
+def _hash_unchanged_file(path: Path, inode: int, size: int, mtime_ns: int) -> str:
+    # One process asks for the same hashes in the flow and in every task: these three tell a rewritten file.
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
-from embaudit.checkpoint.identity import CheckpointIdentity, identify, weight_files
-from embaudit.checkpoint.modules import Recipe, build_after_pooling, read_json, read_recipe
+from embaudit.checkpoint.files import is_pickle, one_line, read_object, weight_files
+from embaudit.checkpoint.identity import CheckpointIdentity, identify
+from embaudit.checkpoint.modules import Recipe, read_recipe
+from embaudit.checkpoint.pooling import build_after_pooling, pool
 from embaudit.checkpoint.reference import ResolvedCheckpoint, resolve
+from embaudit.checkpoint.tokenizer import (
+    effective_max_length,
+    load_tokenizer,
+    position_limit,
+    refuse_empty_tokenizer,
+    special_tokens_around,
+)
 from embaudit.errors import CheckpointError, UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +31,16 @@ if TYPE_CHECKING:
 
 DTYPES = ("float32", "bfloat16", "float16")
 # Weights that sentence embeddings never read; checkpoints are often saved without them.
-UNUSED_WEIGHTS = ("pooler.", "lm_head.", "decoder.", "encoder.embed_tokens.", "embeddings.position_ids")
+UNUSED_WEIGHTS = ("pooler.",)
+# Of an encoder-decoder only the encoder makes embeddings, as in sentence-transformers.
+ENCODERS = {
+    "t5": "T5EncoderModel",
+    "mt5": "MT5EncoderModel",
+    "umt5": "UMT5EncoderModel",
+    "longt5": "LongT5EncoderModel",
+}
+# transformers builds models under process-wide settings (dtype, device): two threads must not do it at once.
+_ONE_AT_A_TIME = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -40,6 +61,7 @@ class Checkpoint:
 
     ``prefix_ids`` and ``suffix_ids`` are the special tokens that the tokenizer puts around any text
     ([CLS] … [SEP], </s>, nothing), so that id sequences can be built without decoding and encoding again.
+    ``max_length`` counts them; ``dimension`` is D, the length of the served vector.
     """
 
     resolved: ResolvedCheckpoint
@@ -49,6 +71,7 @@ class Checkpoint:
     tokenizer: PreTrainedTokenizerBase
     after_pooling: torch.nn.Module
     max_length: int
+    dimension: int
     device: str
     dtype: str
     prefix_ids: tuple[int, ...]
@@ -74,9 +97,7 @@ class Checkpoint:
     def content_ids(self, text: str, limit: int | None = None) -> list[int]:
         """The text's own token ids, without special tokens, cut to ``limit`` (default: what fits)."""
         limit = self.content_limit if limit is None else limit
-        if self.recipe.is_lowercased:
-            text = text.lower()
-        ids: list[int] = self.tokenizer(text, add_special_tokens=False, truncation=False, padding=False)[
+        ids: list[int] = self.tokenizer(text, add_special_tokens=False, truncation=False, padding=False, verbose=False)[
             "input_ids"
         ]
         return ids[: max(limit, 0)]
@@ -85,16 +106,14 @@ class Checkpoint:
 def load_checkpoint(reference: str | ResolvedCheckpoint, options: LoadOptions | None = None) -> Checkpoint:
     """Resolve, hash, load and check a checkpoint.
 
-    The same reference, options and content give the same object within a process: tasks of one audit share it.
+    Loads of the same content within a process share one model in memory.
 
     Raises:
         CheckpointError: if something is missing, broken, unsafe or not finite.
     """
     options = options or LoadOptions()
     if isinstance(reference, str):
-        reference = resolve(
-            reference, allow_pickle=options.allow_pickle, trust_remote_code=options.trust_remote_code
-        )
+        reference = resolve(reference, allow_pickle=options.allow_pickle, trust_remote_code=options.trust_remote_code)
     recipe, identity = describe(reference, options)
     return _load(reference, recipe, identity, options)
 
@@ -107,13 +126,17 @@ def describe(resolved: ResolvedCheckpoint, options: LoadOptions) -> tuple[Recipe
             weights are not the published ones.
     """
     if not resolved.folder.is_dir():
-        raise CheckpointError(f"{resolved.folder} is no directory.", next_step="Check the path.")
-    recipe = read_recipe(resolved.folder).with_overrides(options.pooling, options.max_length)
+        raise CheckpointError(
+            f"{resolved.ref}: {resolved.folder} is no directory.",
+            next_step="Check the path; reinstall the package if it is a packaged checkpoint.",
+        )
+    recipe = read_recipe(resolved.folder, options.pooling, options.max_length)
     identity = identify(resolved.folder, recipe)
     weights = weight_files(resolved.folder / recipe.transformer_path)
-    if weights[0].suffix != ".safetensors" and not options.allow_pickle:
+    if is_pickle(weights[0]) and not options.allow_pickle:
         raise CheckpointError(
-            f"{resolved.ref} has its weights only as a pickle ({weights[0].name}), which can run any code when it is read.",
+            f"{resolved.ref} has its weights only as a pickle ({weights[0].name}), "
+            "which can run any code when it is read.",
             next_step="Convert it to safetensors, or add --allow-pickle if you trust its origin.",
         )
     expected = resolved.expected_weights_sha256
@@ -135,7 +158,9 @@ def choose_device(device: str) -> str:
     available.append("cpu")
     if device == "auto":
         return available[0]
-    if device.split(":")[0] not in available:
+    kind, _, index = device.partition(":")
+    has_index = index.isdecimal() and (kind != "cuda" or int(index) < torch.cuda.device_count())
+    if kind not in available or (":" in device and not has_index):
         raise UsageError(
             f"This machine has no device {device!r}.",
             next_step=f"Choose one of: auto, {', '.join(available)}.",
@@ -146,12 +171,10 @@ def choose_device(device: str) -> str:
 def choose_dtype(config_file: Path, device: str, dtype: str) -> str:
     """``auto``: float32 on a CPU, where half precision is slow; else what the weights were saved in."""
     if dtype not in ("auto", *DTYPES):
-        raise UsageError(
-            f"No dtype is called {dtype!r}.", next_step=f"Choose one of: auto, {', '.join(DTYPES)}."
-        )
+        raise UsageError(f"No dtype is called {dtype!r}.", next_step=f"Choose one of: auto, {', '.join(DTYPES)}.")
     if dtype != "auto":
         return dtype
-    config = read_json(config_file)
+    config = read_object(config_file)
     saved = str(config.get("dtype") or config.get("torch_dtype") or "float32").removeprefix("torch.")
     return "float32" if device == "cpu" or saved not in DTYPES else saved
 
@@ -159,50 +182,80 @@ def choose_dtype(config_file: Path, device: str, dtype: str) -> str:
 # An audit holds one checkpoint; two, while a fine-tuned one is compared with its backbone.
 @lru_cache(maxsize=2)
 def _load_model(
-    folder: Path, weights_sha256: str, device: str, dtype: str, allow_pickle: bool, trust_remote_code: bool
+    folder: Path,
+    weights_sha256: str,
+    config_sha256: str,
+    device: str,
+    dtype: str,
+    allow_pickle: bool,
+    trust_remote_code: bool,
 ) -> PreTrainedModel:
-    import torch
-    from transformers import AutoConfig, AutoModel, MT5EncoderModel, T5EncoderModel
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()
-    try:
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
-        # Of an encoder-decoder only the encoder makes embeddings, as in sentence-transformers.
-        kind: Any = {"t5": T5EncoderModel, "mt5": MT5EncoderModel}.get(config.model_type, AutoModel)
-        model, report = kind.from_pretrained(
-            folder,
-            config=config,
-            dtype=getattr(torch, dtype),
-            use_safetensors=None if allow_pickle else True,
-            trust_remote_code=trust_remote_code,
-            output_loading_info=True,
-        )
-    except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
-        hint = (
-            "It asks to run code of its own: read that code, then add --trust-remote-code."
-            if "trust_remote_code" in str(error)
-            else "Check that the folder is complete and not cut short."
-        )
-        raise CheckpointError(
-            f"transformers cannot load {folder}: {_first_line(error)}", next_step=hint
-        ) from error
-    missing = [name for name in report["missing_keys"] if not name.startswith(UNUSED_WEIGHTS)]
+    # The hashes are in the key alone: files that changed under the same path are read again.
+    model, report = _read_model(folder, dtype, allow_pickle, trust_remote_code)
+    missing = sorted(name for name in report["missing_keys"] if not name.startswith(UNUSED_WEIGHTS))
     if missing:
         raise CheckpointError(
-            f"The weights of {folder} lack {len(missing)} tensors that the model needs, {missing[0]} first: "
+            f"The weights of {folder} lack {_count(missing, 'tensor')} that the model needs, {missing[0]} first: "
             "they would be random numbers.",
             next_step="Check that config.json belongs to these weights.",
         )
-    not_finite = [name for name, tensor in model.named_parameters() if not torch.isfinite(tensor).all()]
-    not_finite = [name for name in not_finite if not name.startswith(UNUSED_WEIGHTS)]
-    if not_finite:
+    import torch
+
+    damaged = [
+        name
+        for name, tensor in model.named_parameters()
+        if not name.startswith(UNUSED_WEIGHTS) and not torch.isfinite(tensor).all()
+    ]
+    if damaged:
         raise CheckpointError(
-            f"The weights of {folder} hold NaN or infinity, in {not_finite[0]}"
-            + (f" and {len(not_finite) - 1} more tensors." if len(not_finite) > 1 else "."),
+            f"The weights of {folder} hold NaN or infinity in {_count(damaged, 'tensor')}, {damaged[0]} first.",
             next_step="The file is damaged or training diverged: fetch it again, or audit an earlier revision.",
         )
     return model.to(device).eval()
+
+
+def _read_model(
+    folder: Path, dtype: str, allow_pickle: bool, trust_remote_code: bool
+) -> tuple[PreTrainedModel, dict[str, Any]]:
+    """The model and transformers' report of which tensors were missing."""
+    import torch
+    import transformers
+
+    try:
+        with _quiet_transformers():
+            config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
+            if hasattr(config, "use_cache"):
+                config.use_cache = False  # a decoder would keep keys and values that nobody asks for again
+            kind: Any = getattr(transformers, ENCODERS.get(config.model_type, "AutoModel"))
+            model, report = kind.from_pretrained(
+                folder,
+                config=config,
+                dtype=getattr(torch, dtype),
+                use_safetensors=None if allow_pickle else True,
+                trust_remote_code=trust_remote_code,
+                output_loading_info=True,
+            )
+    except Exception as error:  # safetensors, pickle and the config's own validation each have exceptions of their own
+        reason, next_step = _why_not_read(error)
+        raise CheckpointError(f"transformers cannot load {folder}: {reason}", next_step=next_step) from error
+    return model, report
+
+
+def _why_not_read(error: Exception) -> tuple[str, str]:
+    """A reason, and what to do about it, where transformers' own words would mislead."""
+    if isinstance(error, UnpicklingError):  # its text recommends to switch the safety off
+        return "its pickle is broken or holds more than tensors.", "Convert it to safetensors where it was made."
+    if "ignore_mismatched_sizes" in str(error):
+        return (
+            "the shapes of its weights do not fit its config.json.",
+            "Check that config.json belongs to these weights.",
+        )
+    if "trust_remote_code" in str(error):
+        return (
+            "it asks to run code of its own.",
+            "Read that code, then add --trust-remote-code if you trust it.",
+        )
+    return one_line(error), "Check that the folder is complete and not cut short."
 
 
 def _load(
@@ -211,27 +264,38 @@ def _load(
     device = choose_device(options.device)
     transformer = resolved.folder / recipe.transformer_path
     dtype = choose_dtype(transformer / "config.json", device, options.dtype)
-    model = _load_model(
-        transformer, identity.weights_sha256, device, dtype, options.allow_pickle, options.trust_remote_code
-    )
-    tokenizer = _load_tokenizer(resolved.folder / recipe.tokenizer_path, options.trust_remote_code)
-    prefix_ids, suffix_ids = special_tokens_around(tokenizer)
-    max_length = _effective_max_length(recipe, model, tokenizer)
-    if max_length <= len(prefix_ids) + len(suffix_ids):
-        raise CheckpointError(
-            f"{resolved.ref}: a maximum length of {max_length} leaves no room beside "
-            f"{len(prefix_ids) + len(suffix_ids)} special tokens.",
-            next_step="Give a larger --max-length.",
+    with _ONE_AT_A_TIME:
+        model = _load_model(
+            transformer,
+            identity.weights_sha256,
+            identity.config_sha256,
+            device,
+            dtype,
+            options.allow_pickle,
+            options.trust_remote_code,
         )
-    after = build_after_pooling(recipe.modules, resolved.folder, allow_pickle=options.allow_pickle)
+        with _quiet_transformers():
+            tokenizer = load_tokenizer(
+                resolved.folder / recipe.tokenizer_path,
+                is_lowercased=recipe.is_lowercased,
+                trust_remote_code=options.trust_remote_code,
+            )
+    rows = int(model.get_input_embeddings().weight.shape[0])
+    refuse_empty_tokenizer(tokenizer, resolved.folder / recipe.tokenizer_path, rows)
+    prefix_ids, suffix_ids = special_tokens_around(tokenizer)
+    max_length = _max_length(resolved, recipe, options, model, tokenizer, len(prefix_ids) + len(suffix_ids))
+    after_pooling = build_after_pooling(
+        recipe.modules, resolved.folder, allow_pickle=options.allow_pickle, truncate_dim=recipe.truncate_dim
+    ).to(device)
     return Checkpoint(
         resolved=resolved,
         identity=identity,
         recipe=recipe,
         model=model,
         tokenizer=tokenizer,
-        after_pooling=after.to(device),
+        after_pooling=after_pooling,
         max_length=max_length,
+        dimension=_try_out(resolved, recipe, model, tokenizer, after_pooling),
         device=device,
         dtype=str(model.dtype).removeprefix("torch."),
         prefix_ids=prefix_ids,
@@ -239,57 +303,77 @@ def _load(
     )
 
 
-def _load_tokenizer(folder: Path, trust_remote_code: bool) -> PreTrainedTokenizerBase:
-    from transformers import AutoTokenizer
-
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
-    except Exception as error:  # tokenizers raises a bare Exception on a broken file
+def _max_length(
+    resolved: ResolvedCheckpoint,
+    recipe: Recipe,
+    options: LoadOptions,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    special: int,
+) -> int:
+    positions = position_limit(model)
+    if options.max_length is not None and positions is not None and options.max_length > positions:
+        raise UsageError(
+            f"{resolved.ref} has {positions} positions: it cannot read {options.max_length} tokens.",
+            next_step=f"Give a --max-length of at most {positions}.",
+        )
+    max_length = effective_max_length(recipe.max_length, model, tokenizer)
+    if max_length <= special:
         raise CheckpointError(
-            f"transformers cannot load the tokenizer in {folder}: {_first_line(error)}",
-            next_step="Check that the tokenizer files are complete.",
+            f"{resolved.ref}: a maximum length of {max_length} leaves no room beside {special} special tokens.",
+            next_step="Give a larger --max-length.",
+        )
+    return max_length
+
+
+def _try_out(
+    resolved: ResolvedCheckpoint,
+    recipe: Recipe,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    after_pooling: torch.nn.Module,
+) -> int:
+    """D, found by running one short text: what cannot run at all should fail here and not in the middle of an audit."""
+    import torch
+
+    ids = torch.tensor([tokenizer("a", truncation=False, padding=False)["input_ids"]])
+    rows = int(model.get_input_embeddings().weight.shape[0])
+    if int(ids.max()) >= rows:
+        raise CheckpointError(
+            f"{resolved.ref}: the tokenizer gives token {int(ids.max())}, the model has embeddings for {rows}.",
+            next_step="Check that tokenizer and weights belong together.",
+        )
+    ids = ids.to(model.device)
+    mask = torch.ones_like(ids)
+    try:
+        with torch.inference_mode():
+            hidden = model(input_ids=ids, attention_mask=mask).last_hidden_state
+            return int(after_pooling(pool(hidden, mask, recipe.pooling)).shape[1])
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:  # any model class of transformers may be behind this
+        raise CheckpointError(
+            f"{resolved.ref} cannot be run as a text encoder ({type(model).__name__}, pooling "
+            f"{'+'.join(recipe.pooling)}): {one_line(error)}",
+            next_step="embaudit audits transformers that give one vector a token; check the pooling and its modules.",
         ) from error
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is not None:
-        # Some tokenizer.json files ship with truncation and fixed padding switched on.
-        backend.no_truncation()
-        backend.no_padding()
-    return tokenizer
 
 
-def special_tokens_around(tokenizer: PreTrainedTokenizerBase) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The ids that the tokenizer puts before and after a text, found by encoding one with and without them."""
-    content: list[int] = tokenizer("a", add_special_tokens=False, truncation=False, padding=False)[
-        "input_ids"
-    ]
-    whole: list[int] = tokenizer("a", add_special_tokens=True, truncation=False, padding=False)["input_ids"]
-    for start in range(len(whole) - len(content) + 1):
-        if whole[start : start + len(content)] == content:
-            return tuple(whole[:start]), tuple(whole[start + len(content) :])
-    raise CheckpointError(
-        f"The tokenizer encodes 'a' as {content} alone and as {whole} with special tokens: "
-        "embaudit cannot tell the special tokens apart.",
-    )
+@contextmanager
+def _quiet_transformers() -> Iterator[None]:
+    """No progress bars and no load report: what is wrong with a checkpoint is said once, by its exception."""
+    from transformers.utils import logging
+
+    verbosity, had_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity(logging.CRITICAL)
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if had_bars:
+            logging.enable_progress_bar()
 
 
-def _effective_max_length(recipe: Recipe, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
-    positions = getattr(model.config, "max_position_embeddings", None)
-    # RoBERTa and its kin number positions from pad_token_id + 1: the table is longer than the text may be.
-    if positions and model.config.model_type in (
-        "roberta",
-        "xlm-roberta",
-        "camembert",
-        "mpnet",
-        "longformer",
-    ):
-        positions -= (model.config.pad_token_id or 0) + 1
-    limits = [recipe.max_length, positions, tokenizer.model_max_length]
-    if recipe.max_length is not None:
-        limits = [recipe.max_length, positions]
-    # transformers writes 1e30 for "no limit known".
-    known = [int(limit) for limit in limits if limit and limit < 10**9]
-    return min(known) if known else 512
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n", 1)[0]
+def _count(names: Sequence[str], what: str) -> str:
+    return f"{len(names)} {what}" + ("" if len(names) == 1 else "s")

@@ -1,26 +1,23 @@
 """The pipeline that a checkpoint declares: transformer, pooling, and what comes after pooling.
 
 Reads the sentence-transformers layout (``modules.json`` and one folder a module); a plain transformers folder
-gets mean pooling, as sentence-transformers itself does. An unknown module is an error and not a guess:
+gets the pooling that sentence-transformers itself would give it. An unknown module is an error and not a guess:
 leaving one out would audit another embedding function than the one that is served.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal, get_args
 
+from embaudit.checkpoint.files import read_json, read_object
 from embaudit.errors import CheckpointError, UsageError
-
-if TYPE_CHECKING:
-    import torch
 
 PoolingMode = Literal["mean", "cls", "lasttoken", "max", "weightedmean", "mean_sqrt_len_tokens"]
 POOLING_MODES: tuple[str, ...] = get_args(PoolingMode)
 AFTER_POOLING = ("Dense", "Normalize", "LayerNorm", "Dropout")
-# sentence-transformers before 5.x wrote one flag a mode.
+# sentence-transformers before 5.x wrote one flag a mode; several are concatenated in this order.
 LEGACY_POOLING_FLAGS = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -29,6 +26,15 @@ LEGACY_POOLING_FLAGS = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
+TRANSFORMER_SETTINGS = (
+    "sentence_bert_config.json",
+    "sentence_roberta_config.json",
+    "sentence_distilbert_config.json",
+    "sentence_camembert_config.json",
+    "sentence_albert_config.json",
+    "sentence_xlm-roberta_config.json",
+    "sentence_xlnet_config.json",
+)
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,7 @@ class Recipe:
     modules: tuple[Module, ...]
     max_length: int | None
     is_lowercased: bool
+    truncate_dim: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """A canonical form for hashing: folders do not count, their content does."""
@@ -58,177 +65,112 @@ class Recipe:
             "modules": [{"kind": module.kind, "config": module.config} for module in self.modules],
             "max_length": self.max_length,
             "is_lowercased": self.is_lowercased,
+            "truncate_dim": self.truncate_dim,
         }
 
-    def with_overrides(self, pooling: str | None, max_length: int | None) -> Recipe:
-        """The same pipeline with the user's own pooling or length limit."""
-        if pooling is not None and pooling not in POOLING_MODES:
-            raise UsageError(
-                f"No pooling is called {pooling!r}.", next_step=f"Choose one of: {', '.join(POOLING_MODES)}."
-            )
-        if max_length is not None and max_length < 1:
-            raise UsageError(f"A maximum length of {max_length} tokens leaves nothing to encode.")
-        return replace(
-            self,
-            pooling=(pooling,) if pooling else self.pooling,
-            max_length=max_length or self.max_length,
-        )
 
-
-def read_recipe(folder: Path) -> Recipe:
+def read_recipe(folder: Path, pooling: str | None = None, max_length: int | None = None) -> Recipe:
     """Read the declared pipeline of a checkpoint folder.
 
+    Args:
+        folder: the checkpoint.
+        pooling: the user's own pooling, in place of the declared one (also where that one is unknown).
+        max_length: the user's own length limit in tokens, special tokens included.
+
     Raises:
+        UsageError: if an override makes no sense.
         CheckpointError: if a file is broken or a declared module is not one of those that can be run.
     """
-    declared = read_json(folder / "modules.json") if (folder / "modules.json").is_file() else None
-    if declared is None:
-        return Recipe("", "", ("mean",), (), _max_length(folder, ""), is_lowercased=False)
-    kinds = [str(entry["type"]).rsplit(".", 1)[-1] for entry in declared]
-    if not kinds or kinds[0] != "Transformer":
-        raise CheckpointError(
-            f"{folder / 'modules.json'} starts with {kinds[0] if kinds else 'nothing'}, not with a Transformer.",
-            next_step="embaudit audits transformer checkpoints; static and bag-of-words models have no layers to audit.",
-        )
-    transformer_path = str(declared[0].get("path", ""))
-    pooling: tuple[str, ...] | None = None
+    if pooling is not None and pooling not in POOLING_MODES:
+        raise UsageError(f"No pooling is called {pooling!r}.", next_step=f"Choose one of: {', '.join(POOLING_MODES)}.")
+    if max_length is not None and max_length < 1:
+        raise UsageError(f"A maximum length of {max_length} tokens leaves nothing to encode.")
+    override = (pooling,) if pooling else None
+    if not (folder / "modules.json").is_file():
+        return Recipe("", "", override or _default_pooling(folder), (), max_length, is_lowercased=False)
+    entries = _entries(folder / "modules.json")
+    transformer_path = entries[0][1]
+    declared_pooling: tuple[str, ...] | None = None
     modules: list[Module] = []
-    for kind, entry in zip(kinds[1:], declared[1:], strict=True):
-        path = str(entry.get("path", ""))
+    for kind, path in entries[1:]:
         config_file = folder / path / "config.json"
-        config = read_json(config_file) if path and config_file.is_file() else {}
-        if kind == "Pooling" and pooling is None:
-            pooling = _pooling_modes(config, config_file)
-        elif kind in AFTER_POOLING and pooling is not None:
+        config = read_object(config_file) if path and config_file.is_file() else {}
+        if kind == "Pooling" and declared_pooling is None:
+            declared_pooling = override or _pooling_modes(config, config_file)
+        elif kind in AFTER_POOLING and declared_pooling is not None:
             _refuse_token_level(kind, config, config_file)
             modules.append(Module(kind, path, config))
         else:
             raise CheckpointError(
-                f"{folder / 'modules.json'} declares a module {entry['type']} that embaudit does not run "
-                f"{'before pooling' if pooling is None else 'after pooling'}.",
+                f"{folder / 'modules.json'} declares a module {kind} that embaudit does not run "
+                f"{'before pooling' if declared_pooling is None else 'after pooling'}.",
                 next_step=f"Known are Transformer, Pooling and then {', '.join(AFTER_POOLING)}.",
             )
-    if pooling is None:
+    if declared_pooling is None:
         raise CheckpointError(
             f"{folder / 'modules.json'} declares no pooling, so that there is no vector a text.",
             next_step="embaudit audits one-vector embedding checkpoints.",
         )
-    transformer_config = _sentence_bert_config(folder / transformer_path)
+    settings = _transformer_settings(folder / transformer_path)
     return Recipe(
         transformer_path,
         transformer_path,
-        pooling,
+        declared_pooling,
         tuple(modules),
-        _max_length(folder, transformer_path),
-        is_lowercased=bool(transformer_config.get("do_lower_case", False)),
+        max_length or _whole_number(settings, "max_seq_length", folder / transformer_path),
+        is_lowercased=bool(settings.get("do_lower_case", False)),
+        truncate_dim=_truncate_dim(folder),
     )
 
 
-def pool(token_embeddings: torch.Tensor, mask: torch.Tensor, modes: tuple[str, ...]) -> torch.Tensor:
-    """Pool token embeddings into one vector a text; several modes are concatenated.
-
-    Args:
-        token_embeddings: (B, n, d).
-        mask: (B, n), 1 at attended tokens; padding is on the right.
-        modes: names from ``POOLING_MODES``.
-
-    Returns:
-        (B, d · len(modes)), float32 at least.
-    """
-    import torch
-
-    X = (
-        token_embeddings.float()
-        if token_embeddings.dtype in (torch.float16, torch.bfloat16)
-        else token_embeddings
-    )
-    weights = mask.to(X.dtype).unsqueeze(-1)
-    return torch.cat([_pool_one(X, weights, mode) for mode in modes], dim=-1)
-
-
-def _pool_one(X: torch.Tensor, weights: torch.Tensor, mode: str) -> torch.Tensor:
-    import torch
-
-    if mode == "cls":
-        return X[:, 0]
-    if mode == "lasttoken":
-        last = weights.squeeze(-1).sum(1).long().clamp(min=1) - 1
-        return X[torch.arange(len(X), device=X.device), last]
-    if mode == "max":
-        return X.masked_fill(weights == 0, float("-inf")).amax(1)
-    if mode == "weightedmean":  # SGPT: later tokens weigh more, 1, 2, …, n
-        weights = weights * torch.arange(1, X.shape[1] + 1, device=X.device, dtype=X.dtype).view(1, -1, 1)
-    total = (X * weights).sum(1)
-    count = weights.sum(1).clamp(min=1e-9)
-    return total / (count.sqrt() if mode == "mean_sqrt_len_tokens" else count)
-
-
-def build_after_pooling(modules: tuple[Module, ...], folder: Path, *, allow_pickle: bool) -> torch.nn.Module:
-    """One module (B, d) -> (B, D) that runs Dense, LayerNorm and Normalize in the declared order."""
-    import torch
-
-    class UnitLength(torch.nn.Module):
-        def forward(self, vectors: torch.Tensor) -> torch.Tensor:
-            return torch.nn.functional.normalize(vectors, dim=-1)
-
-    steps: list[torch.nn.Module] = []
-    for module in modules:
-        if module.kind == "Normalize":
-            steps.append(UnitLength())
-        elif module.kind == "Dense":
-            steps += _dense(module, folder / module.path, allow_pickle=allow_pickle)
-        elif module.kind == "LayerNorm":
-            norm = torch.nn.LayerNorm(int(module.config["dimension"]))
-            _load_state(norm, folder / module.path, "norm.", allow_pickle=allow_pickle)
-            steps.append(norm)
-        # Dropout declares nothing that happens at inference.
-    return torch.nn.Sequential(*steps).eval()
-
-
-def _dense(module: Module, folder: Path, *, allow_pickle: bool) -> list[torch.nn.Module]:
-    import torch
-
-    config = module.config
-    linear = torch.nn.Linear(
-        int(config["in_features"]), int(config["out_features"]), bias=bool(config.get("bias", True))
-    )
-    _load_state(linear, folder, "linear.", allow_pickle=allow_pickle)
-    activation = str(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
-    # Only torch's own activations: a dotted path from a checkpoint is never imported.
-    kind = (
-        getattr(torch.nn, activation.rsplit(".", 1)[-1], None) if activation.startswith("torch.nn.") else None
-    )
-    if kind is None or not issubclass(kind, torch.nn.Module):
+def _entries(modules_file: Path) -> list[tuple[str, str]]:
+    """(kind, path) of each declared module; the first is the transformer."""
+    declared = read_json(modules_file)
+    if not isinstance(declared, list) or not all(
+        isinstance(entry, dict) and isinstance(entry.get("type"), str) and isinstance(entry.get("path", ""), str)
+        for entry in declared
+    ):
+        raise CheckpointError(f"{modules_file} should hold a list of modules, each with a type and a path.")
+    entries = []
+    for entry in declared:
+        package, _, kind = entry["type"].rpartition(".")
+        path = entry.get("path", "")
+        if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+            raise CheckpointError(f"{modules_file} names a folder outside of the checkpoint: {path}.")
+        # A class of the checkpoint's own may share a known name (custom_st.Transformer) and do something else.
+        entries.append((kind if package.split(".")[0] == "sentence_transformers" else entry["type"], path))
+    if not entries or entries[0][0] != "Transformer":
         raise CheckpointError(
-            f"{folder / 'config.json'} names an activation that torch.nn does not have: {activation}."
+            f"{modules_file} starts with {entries[0][0] if entries else 'nothing'}, not with a Transformer.",
+            next_step="embaudit audits transformer checkpoints; static and bag-of-words models have no layers.",
         )
-    return [linear, kind()]
+    return entries
 
 
-def _load_state(layer: torch.nn.Module, folder: Path, prefix: str, *, allow_pickle: bool) -> None:
-    import torch
-    from safetensors.torch import load_file
-
-    if (folder / "model.safetensors").is_file():
-        state = load_file(folder / "model.safetensors")
-    elif allow_pickle and (folder / "pytorch_model.bin").is_file():
-        state = torch.load(folder / "pytorch_model.bin", weights_only=True)
-    else:
-        raise CheckpointError(
-            f"{folder} holds no model.safetensors.",
-            next_step="If it holds a pytorch_model.bin that you trust, add --allow-pickle.",
-        )
-    try:
-        layer.load_state_dict({name.removeprefix(prefix): tensor for name, tensor in state.items()})
-    except RuntimeError as error:
-        raise CheckpointError(f"The weights in {folder} do not fit its config.json: {error}.") from error
+def _default_pooling(folder: Path) -> tuple[str, ...]:
+    """What sentence-transformers gives a folder without modules: the mean, or a causal model's last token."""
+    if not (folder / "config.json").is_file():
+        return ("mean",)
+    config = read_object(folder / "config.json")
+    architectures = config.get("architectures") or [""]
+    is_causal = str(architectures[0]).endswith("ForCausalLM") and config.get("is_causal", True)
+    return ("lasttoken",) if is_causal else ("mean",)
 
 
 def _pooling_modes(config: dict[str, Any], source: Path) -> tuple[str, ...]:
+    if not config:
+        raise CheckpointError(
+            f"{source} is missing or empty: it should name the pooling.",
+            next_step=f"Check that the folder is complete, or name one yourself: --pooling {'|'.join(POOLING_MODES)}.",
+        )
     declared = config.get("pooling_mode")
     if declared is None:
-        declared = [mode for flag, mode in LEGACY_POOLING_FLAGS.items() if config.get(flag)]
-    modes = (declared,) if isinstance(declared, str) else tuple(declared)
+        flags = {name: value for name, value in config.items() if name.startswith("pooling_mode_") and value}
+        # With no flag set sentence-transformers takes the mean; a flag that it does not know it refuses.
+        declared = [mode for flag, mode in LEGACY_POOLING_FLAGS.items() if flag in flags]
+        declared += sorted(set(flags) - set(LEGACY_POOLING_FLAGS))
+        declared = declared or ["mean"]
+    modes = (declared,) if isinstance(declared, str) else tuple(map(str, declared))
     unknown = [mode for mode in modes if mode not in POOLING_MODES]
     if unknown or not modes:
         raise CheckpointError(
@@ -246,29 +188,29 @@ def _refuse_token_level(kind: str, config: dict[str, Any], source: Path) -> None
             )
 
 
-def _sentence_bert_config(folder: Path) -> dict[str, Any]:
-    for name in (
-        "sentence_bert_config.json",
-        "sentence_roberta_config.json",
-        "sentence_xlm-roberta_config.json",
-    ):
-        if (folder / name).is_file():
-            return dict(read_json(folder / name))
-    return {}
+def _transformer_settings(folder: Path) -> dict[str, Any]:
+    found = [folder / name for name in TRANSFORMER_SETTINGS if (folder / name).is_file()]
+    if not found:
+        return {}
+    settings = read_object(found[0])
+    for key, known in (("transformer_task", "feature-extraction"), ("module_output_name", "token_embeddings")):
+        if settings.get(key) not in (None, known):
+            raise CheckpointError(
+                f"{found[0]} sets {key} to {settings[key]!r}; embaudit runs {known!r} only.",
+                next_step="embaudit audits checkpoints that pool the token embeddings of a transformer.",
+            )
+    return settings
 
 
-def _max_length(folder: Path, transformer_path: str) -> int | None:
-    value = _sentence_bert_config(folder / transformer_path).get("max_seq_length")
-    return int(value) if value else None
+def _truncate_dim(folder: Path) -> int | None:
+    source = folder / "config_sentence_transformers.json"
+    return _whole_number(read_object(source), "truncate_dim", source) if source.is_file() else None
 
 
-def read_json(path: Path) -> Any:
-    """A checkpoint's JSON file.
-
-    Raises:
-        CheckpointError: if it is missing or broken.
-    """
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise CheckpointError(f"{path} cannot be read as JSON: {error}.") from error
+def _whole_number(settings: dict[str, Any], key: str, source: Path) -> int | None:
+    value = settings.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise CheckpointError(f"{source}: {key} should be a number from 1 up, and is {value!r}.")
+    return value

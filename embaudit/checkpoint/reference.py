@@ -15,7 +15,7 @@ from typing import Literal
 from embaudit.errors import CheckpointError
 
 # Everything a checkpoint can need, and nothing else: no ONNX, TensorFlow or OpenVINO copies of the weights.
-HUB_FILES = ["*.json", "*.txt", "*.model", "*.safetensors", "*.jinja", "README.md"]
+HUB_FILES = ["*.json", "*.txt", "*.model", "*.spm", "*.codes", "*.tiktoken", "*.safetensors", "*.jinja"]
 HUB_PICKLES = ["*.bin", "*.pt", "*.pth"]
 HUB_REMOTE_CODE = ["*.py"]
 
@@ -59,14 +59,20 @@ class CheckpointRef:
         """
         if text.startswith("packaged:"):
             return cls("packaged", text.removeprefix("packaged:"))
-        if Path(text).expanduser().is_dir():
-            return cls("local", str(Path(text).expanduser().resolve()))
+        path = _as_path(text)
+        if path is not None and path.is_dir():
+            return cls("local", str(path.resolve()))
+        if path is not None and path.is_file():
+            raise CheckpointError(
+                f"{text} is a file: a checkpoint is a folder with config, weights and tokenizer.",
+                next_step=f"Try its folder: {path.parent}",
+            )
         name, _, revision = text.partition("@")
         looks_like_path = text.startswith((".", "/", "~")) or text.count("/") != 1 or " " in text
         if looks_like_path or not all(name.split("/")):
             raise CheckpointError(
                 f"No checkpoint is called {text!r}: it is no directory here, and no hub id of the form owner/name.",
-                next_step=f"Try packaged:{next(iter(PACKAGED))}, a local folder, or owner/name@revision.",
+                next_step=_nearest(text, path),
             )
         return cls("hub", name, revision or None)
 
@@ -74,6 +80,32 @@ class CheckpointRef:
         if self.kind == "packaged":
             return f"packaged:{self.name}"
         return self.name if self.revision is None else f"{self.name}@{self.revision}"
+
+
+def _as_path(text: str) -> Path | None:
+    """The path that a text may be; None where it cannot be one."""
+    if not text.strip():
+        return None  # Path("") would be the current folder
+    try:
+        path = Path(text).expanduser()
+        path.is_dir()
+    except (OSError, RuntimeError, ValueError):  # too long, or ~nobody
+        return None
+    return path
+
+
+def _nearest(text: str, path: Path | None) -> str:
+    """What a mistyped reference may have meant."""
+    names = {name.lower(): name for name in PACKAGED}
+    packaged = difflib.get_close_matches(text.lower().rpartition(":")[2], names, n=1)
+    if packaged:
+        return f"Did you mean packaged:{names[packaged[0]]}?"
+    if path is not None and path.parent.is_dir():
+        siblings = [sibling.name for sibling in path.parent.iterdir() if sibling.is_dir()]
+        near = difflib.get_close_matches(path.name, siblings, n=1)
+        if near:
+            return f"Did you mean {path.parent / near[0]}?"
+    return f"Try packaged:{next(iter(PACKAGED))}, a local folder, or owner/name@revision."
 
 
 @dataclass(frozen=True)
@@ -106,9 +138,10 @@ def resolve(
 def _resolve_packaged(ref: CheckpointRef) -> ResolvedCheckpoint:
     packaged = PACKAGED.get(ref.name)
     if packaged is None:
-        near = difflib.get_close_matches(ref.name, PACKAGED, n=1) or list(PACKAGED)
+        names = {name.lower(): name for name in PACKAGED}
+        near = difflib.get_close_matches(ref.name.lower(), names, n=1) or list(names)
         raise CheckpointError(
-            f"No packaged checkpoint is called {ref.name!r}.", next_step=f"Did you mean packaged:{near[0]}?"
+            f"No packaged checkpoint is called {ref.name!r}.", next_step=f"Did you mean packaged:{names[near[0]]}?"
         )
     # Only the path is needed: importing the package would pull in sentence-transformers.
     spec = importlib.util.find_spec(packaged.package)
@@ -136,9 +169,7 @@ def _resolve_hub(ref: CheckpointRef, *, allow_pickle: bool, trust_remote_code: b
     patterns += HUB_PICKLES if allow_pickle else []
     patterns += HUB_REMOTE_CODE if trust_remote_code else []
     try:
-        folder = Path(
-            snapshot_download(ref.name, revision=ref.revision, allow_patterns=patterns, etag_timeout=5)
-        )
+        folder = Path(snapshot_download(ref.name, revision=ref.revision, allow_patterns=patterns, etag_timeout=5))
     except RevisionNotFoundError as error:
         raise CheckpointError(
             f"The hub has {ref.name}, but no revision {ref.revision!r} of it.",

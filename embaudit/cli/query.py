@@ -35,8 +35,9 @@ def print_result(result: QueryResult, form: str) -> None:
     if form == "json":
         import json
 
-        rows = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
-        click.echo(json.dumps(rows, indent=1, default=str, ensure_ascii=False))
+        names = _distinct(result.columns)
+        rows = [dict(zip(names, (_json_value(value) for value in row), strict=True)) for row in result.rows]
+        click.echo(json.dumps(rows, indent=1, default=str, ensure_ascii=False, allow_nan=False))
     elif form == "csv":
         import csv
         import sys
@@ -45,17 +46,54 @@ def print_result(result: QueryResult, form: str) -> None:
         writer.writerow(result.columns)
         writer.writerows(result.rows)
     else:
-        from rich.console import Console
-        from rich.table import Table
+        _print_table(result)
 
-        console = Console()
-        table = Table(*(str(column) for column in result.columns), show_lines=False)
-        for row in result.rows:
-            table.add_row(*(_cell(value) for value in row))
-        # In a pipe nothing must be cut to a guessed width.
-        console = console if console.is_terminal else Console(width=10_000)
-        console.print(table, soft_wrap=not console.is_terminal, crop=console.is_terminal)
-        click.echo(f"{len(result.rows)} rows")
+
+def _print_table(result: QueryResult) -> None:
+    from rich.console import Console
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    console = Console()
+    # Names come from the SQL: as Text their brackets are no markup.
+    table = Table(*(Column(Text(_visible(str(name)))) for name in result.columns))
+    for row in result.rows:
+        table.add_row(*(_cell(value) for value in row))
+    # In a pipe nothing must be cut to a guessed width.
+    console = console if console.is_terminal else Console(width=10_000)
+    console.print(table, soft_wrap=not console.is_terminal, crop=console.is_terminal)
+    click.echo(f"{len(result.rows)} row{'' if len(result.rows) == 1 else 's'}")
+
+
+def _distinct(columns: list[str]) -> list[str]:
+    """Column names as JSON keys: a join's second ``text`` becomes ``text_2`` instead of replacing the first."""
+    names: list[str] = []
+    for column in columns:
+        name, count = column, 1
+        while name in names:
+            count += 1
+            name = f"{column}_{count}"
+        names.append(name)
+    return names
+
+
+def _json_value(value: Any) -> Any:
+    """A cell as JSON has it: no NaN or infinity (null), decimals as numbers, instants in ISO 8601."""
+    import math
+    from datetime import date, datetime, time
+    from decimal import Decimal
+
+    if isinstance(value, Decimal):
+        value = float(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, (datetime, date, time)):
+        return value.isoformat()
+    if isinstance(value, dict):
+        return {str(key): _json_value(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json_value(item) for item in value]
+    return value
 
 
 def _cell(value: Any) -> Any:
@@ -65,4 +103,9 @@ def _cell(value: Any) -> Any:
         return Text("NULL", style="dim")
     if isinstance(value, float):
         return Text(f"{value:.6g}")
-    return Text(str(value))
+    return Text(_visible(str(value)))
+
+
+def _visible(text: str) -> str:
+    """Control characters as escapes: vocabularies hold some, and a terminal would obey them."""
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)

@@ -19,22 +19,38 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-6
 COSINE = (-1 - TOLERANCE, 1 + TOLERANCE)
 
-# What must not be null, and the range of every number that has one: (lowest, highest), None for open.
-REQUIRED = {
-    "checkpoint": ("checkpoint_id", "weights_sha256", "tokenizer_sha256", "architecture", "pooling"),
-    "corpus": ("corpus_id", "name", "kind", "source"),
-    "text": ("corpus_id", "position", "text"),
-    "text_pair": ("corpus_id", "position", "first", "second", "relation"),
-    "audit_corpus": ("name", "corpus_id"),
-    "token": ("checkpoint_id", "token_id", "token", "category", "origin", "script", "embedding_norm"),
-    "sticky_pair": ("purpose", "position", "first", "second", "similarity"),
-    "sticky_score": ("token_id", "draws", "pull", "slope", "pull_rank", "slope_rank"),
-    "sticky_validation": ("token_id", "rho", "rho_0", "pull", "slope", "loss", "value", "severity"),
-    "sticky_summary": ("protocol", "u", "scanned", "encodes", "control_median"),
-    "socm_text": ("position", "tokens", "mean_norm", "trace_sigma"),
-    "socm_pair": ("first", "second", "d_mu", "d_sigma", "socm"),
-    "socm_summary": ("corpus", "texts", "pairs", "socm_mean", "d_mu_mean", "d_sigma_mean"),
+# What must not be null beside the keys: every column that the warehouse declares so, and what the verdicts hang on.
+_HASHES = ("weights_sha256", "tokenizer_sha256", "config_sha256", "modules_sha256")
+REQUIRED: dict[str, tuple[str, ...]] = {
+    "checkpoint": (
+        *("source", *_HASHES, "architecture", "hidden_size", "parameters", "vocabulary_size"),
+        *("pooling", "pooling_is_mean", "modules", "max_length"),
+    ),
+    "corpus": ("name", "kind", "source", "read", "kept", "duplicate", "blank", "broken", "undecodable", "ingested"),
+    "text": ("text",),
+    "text_pair": ("first", "second", "relation"),
+    "audit_corpus": ("corpus_id",),
+    "token": ("token", "text", "category", "is_reachable", "origin", "script", "embedding_norm"),
+    "sticky_pair": ("first", "second", "similarity"),
+    "sticky_score": ("draws", "pull", "slope", "pull_rank", "slope_rank"),
+    "sticky_validation": (
+        *("role", "points", "rho", "rho_0", "pull", "excess_pull", "slope", "loss"),
+        *("severity", "value", "basis"),
+    ),
+    "sticky_summary": (
+        *("u", "u_ids", "u_input_embeddings", "vocabulary_size", "eligible", "scanned", "rungs", "encodes"),
+        *("scoring_pairs", "validation_pairs", "pairs_below_u", "candidates", "controls", "control_median"),
+        *("sticky", "basis"),
+    ),
+    "socm_text": ("corpus_id", "tokens", "mean_norm", "trace_sigma", "exceeds_trace_bound", "is_truncated"),
+    # A text without a trace has no bound, and a comparison with null passes: the bound itself must be there.
+    "socm_pair": ("d_mu", "d_sigma", "socm", "d_sigma_lower_bound"),
+    "socm_summary": (
+        *("corpus_id", "texts", "pairs", "socm_mean", "socm_min", "socm_max", "d_mu_mean", "d_sigma_mean"),
+        *("trace_mean", "trace_max", "share_trace_above_bound", "pooling_is_mean"),
+    ),
 }
+# The range of every number that has one: (lowest, highest), None for open.
 RANGES: dict[str, dict[str, tuple[float | None, float | None]]] = {
     "checkpoint": {"hidden_size": (1, None), "vocabulary_size": (1, None), "max_length": (1, None)},
     "corpus": {"kept": (1, None), "read": (1, None)},
@@ -79,15 +95,17 @@ AT_LEAST: dict[str, tuple[tuple[str, str], ...]] = {
     "sticky_validation": (("pull_high", "pull_low"), ("slope_high", "slope_low"), ("loss_high", "loss_low")),
     # (sqrt tr1 - sqrt tr2)^2 / 4 <= d_sigma <= (tr1 + tr2) / 4, and SOCM <= d_sigma.
     "socm_pair": (
-        ("second", "first"),
         ("d_sigma", "d_sigma_lower_bound"),
         ("d_sigma_upper_bound", "d_sigma"),
         ("d_sigma_and_tolerance", "socm"),
     ),
     "socm_summary": (("socm_max", "socm_mean"), ("socm_mean", "socm_min")),
 }
+# The same, never equal: a text makes no pair with itself.
+ABOVE: dict[str, tuple[tuple[str, str], ...]] = {"socm_pair": (("second", "first"),)}
 # Columns that ``check.derived`` computes and that must be true in every row.
 MUST_HOLD: dict[str, tuple[str, ...]] = {
+    "socm_pair": ("socm_is_product",),
     "corpus": ("counts_add_up",),
     "sticky_score": ("ranks_are_complete",),
     "sticky_validation": ("verdict_agrees_with_threshold", "severity_agrees_with_loss"),
@@ -103,12 +121,12 @@ def suite_of(table: str, keys: tuple[str, ...], planned_rows: int | None) -> lis
     """
     import great_expectations.expectations as gxe
 
-    rows = (
-        {"min_value": max(planned_rows, 1), "max_value": planned_rows}
-        if planned_rows is not None
-        else {"min_value": 1}
-    )
-    suite: list[Expectation] = [gxe.ExpectTableRowCountToBeBetween(**rows)]
+    # A plan of no rows is a plan that cannot be met: an empty table passes every column expectation.
+    suite: list[Expectation] = [
+        gxe.ExpectTableRowCountToBeBetween(min_value=1)
+        if planned_rows is None
+        else gxe.ExpectTableRowCountToEqual(value=max(planned_rows, 1))
+    ]
     if len(keys) == 1:
         suite.append(gxe.ExpectColumnValuesToBeUnique(column=keys[0]))
     else:
@@ -119,12 +137,16 @@ def suite_of(table: str, keys: tuple[str, ...], planned_rows: int | None) -> lis
         suite.append(gxe.ExpectColumnValuesToBeBetween(column=column, min_value=low, max_value=high))
     for column, members in MEMBERS.get(table, {}).items():
         suite.append(gxe.ExpectColumnValuesToBeInSet(column=column, value_set=list(members)))
-    for larger, smaller in AT_LEAST.get(table, ()):
-        suite.append(
-            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
-                column_A=larger, column_B=smaller, or_equal=True, ignore_row_if="either_value_is_missing"
+    for pairs, may_be_equal in ((AT_LEAST.get(table, ()), True), (ABOVE.get(table, ()), False)):
+        for larger, smaller in pairs:
+            suite.append(
+                gxe.ExpectColumnPairValuesAToBeGreaterThanB(
+                    column_A=larger,
+                    column_B=smaller,
+                    or_equal=may_be_equal,
+                    ignore_row_if="either_value_is_missing",
+                )
             )
-        )
     for column in MUST_HOLD.get(table, ()):
         suite.append(gxe.ExpectColumnValuesToBeInSet(column=column, value_set=[True]))
     return suite + WARNINGS.get(table, list)()
@@ -145,9 +167,7 @@ def _socm_warnings() -> list[Expectation]:
 
     # tr Σ > 2 lets SOCM leave [0, 1]; a corpus where that is the rule is worth a look.
     return [
-        gxe.ExpectColumnValuesToBeBetween(
-            column="share_trace_above_bound", max_value=0.95, severity="warning"
-        ),
+        gxe.ExpectColumnValuesToBeBetween(column="share_trace_above_bound", max_value=0.95, severity="warning"),
         gxe.ExpectColumnValuesToBeInSet(column="pooling_is_mean", value_set=[True], severity="warning"),
     ]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
 
 # Enough for twelve million rows in one transaction; what does not fit spills beside the warehouse.
 WRITER_MEMORY = "1GB"
+WRITER = {"memory_limit": WRITER_MEMORY, "preserve_insertion_order": "false"}
+READER = {"enable_external_access": "false"}
+LONGEST_PAUSE_SECONDS = 5.0
+# DuckDB has no error classes for these; the words were read off duckdb 1.5.5.
+DISK_SIGNS = ("No space left", "Disk quota", "ould not write", "File too large", "max_temp_directory_size")
+PERMISSION_SIGNS = ("Permission denied", "Read-only file system", "Operation not permitted")
 
 
 @contextmanager
@@ -25,24 +32,21 @@ def open_writer(path: Path, wait_seconds: float) -> Iterator[duckdb.DuckDBPyConn
         WarehouseError: if another process keeps it locked, or a newer embaudit wrote it.
         StorageError: if the disk is full or not writable.
     """
-    import duckdb
-
-    try:
+    with _explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        connection = _wait_for_lock(
-            lambda: duckdb.connect(
-                str(path), config={"memory_limit": WRITER_MEMORY, "preserve_insertion_order": "false"}
-            ),
-            path,
-            wait_seconds,
-        )
+        connection = _connect(path, wait_seconds, read_only=False, config=WRITER)
+        if connection is None:
+            raise WarehouseError(
+                f"Another process has the warehouse {path} open, and kept it for {wait_seconds:.0f} seconds.",
+                kept="All computed results are staged; nothing is lost.",
+                next_step="Close that program (a DuckDB shell or dashboard?) and run the same command again: "
+                "it only has to publish.",
+            )
         try:
             migrate(connection, path)
             yield connection
         finally:
             connection.close()
-    except (duckdb.Error, OSError) as error:
-        raise explain(error, path) from error
 
 
 @contextmanager
@@ -52,25 +56,28 @@ def open_reader(path: Path, wait_seconds: float = 5.0) -> Iterator[duckdb.DuckDB
     Raises:
         WarehouseError: if there is no warehouse, or it is locked or newer.
     """
-    import duckdb
-
     if not path.is_file():
         raise WarehouseError(
-            f"There is no warehouse at {path}.",
+            f"{path} is a folder, not a warehouse." if path.is_dir() else f"There is no warehouse at {path}.",
             next_step="Make one (embaudit audit packaged:all-MiniLM-L6-v2), or name it: --warehouse PATH",
         )
-    try:
-        connection = _wait_for_lock(
-            lambda: duckdb.connect(str(path), read_only=True, config={"enable_external_access": "false"}),
-            path,
-            wait_seconds,
+    with _explained(path):
+        connection = _connect(path, wait_seconds, read_only=True, config=READER)
+    if connection is None:
+        raise WarehouseError(
+            f"Another process has the warehouse {path} open for writing.",
+            next_step="An audit publishes within a minute: try again then, or close that program.",
         )
-    except duckdb.Error as error:
-        raise explain(error, path) from error
     try:
-        require_known_version(connection, path)
-        connection.execute("SET lock_configuration = true")
-        yield connection
+        with _explained(path):
+            if require_known_version(connection, path) == 0:
+                raise WarehouseError(
+                    f"{path} is a DuckDB database, but no embaudit warehouse.",
+                    next_step="Name the warehouse: --warehouse PATH",
+                )
+            connection.execute("SET lock_configuration = true")
+        with interruptible():
+            yield connection
     finally:
         connection.close()
 
@@ -84,60 +91,84 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        try:
+        # A full disk may have rolled back already; the first error is the one to report.
+        with suppress(duckdb.Error):
             connection.execute("ROLLBACK")
-        except duckdb.Error:
-            # A failed commit (full disk) has rolled back already; the first error is the one to report.
-            pass
         raise
     connection.execute("COMMIT")
 
 
-def _wait_for_lock(
-    connect: Callable[[], duckdb.DuckDBPyConnection], path: Path, wait_seconds: float
-) -> duckdb.DuckDBPyConnection:
-    import duckdb
-    from tenacity import RetryError, Retrying, retry_if_exception, stop_after_delay, wait_exponential_jitter
-
-    def is_lock(error: BaseException) -> bool:
-        return isinstance(error, duckdb.IOException) and "lock" in str(error).lower()
-
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C while DuckDB works is a ``KeyboardInterrupt`` again; DuckDB makes a RuntimeError of it."""
     try:
-        return Retrying(
-            retry=retry_if_exception(is_lock),
-            stop=stop_after_delay(wait_seconds),
-            wait=wait_exponential_jitter(initial=0.1, max=5.0),
-        )(connect)
-    except RetryError as error:
-        raise WarehouseError(
-            f"Another process has the warehouse {path} open, and kept it for {wait_seconds:.0f} seconds.",
-            kept="All computed results are staged; nothing is lost.",
-            next_step="Close that program (a DuckDB shell or dashboard?) and run the same command again: "
-            "it only has to publish.",
-        ) from error
+        yield
+    except RuntimeError as error:
+        if str(error) == "Query interrupted":
+            raise KeyboardInterrupt from error
+        raise
 
 
 def explain(error: Exception, path: Path) -> WarehouseError | StorageError:
     """An error of DuckDB or the file system in this project's words."""
     message = str(error).split("\n", 1)[0]
-    if any(
-        sign in message
-        for sign in (
-            "No space left",
-            "Disk quota",
-            "could not write",
-            "Could not write",
-            "Permission denied",
-            "Read-only",
-        )
-    ):
+    is_full = any(sign in message for sign in DISK_SIGNS)
+    if is_full or any(sign in message for sign in PERMISSION_SIGNS):
         return StorageError(
             f"Cannot write the warehouse {path}: {message}",
             kept="The published tables are as they were, and all staged results are kept.",
-            next_step="Make room or fix the permission, and run the same command again: it only has to publish.",
+            next_step=("Make room" if is_full else "Fix the permission")
+            + " and run the same command again: it only has to publish.",
+        )
+    if "not a valid DuckDB database" in message or "Is a directory" in message:
+        return WarehouseError(
+            f"{path} is no DuckDB database.",
+            kept="It was not touched, and staged results are kept.",
+            next_step="Name another file: --warehouse PATH",
         )
     return WarehouseError(
         f"DuckDB cannot use {path}: {message}",
         kept="Staged results are kept.",
         next_step="embaudit doctor says more.",
+    )
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    import duckdb
+
+    try:
+        with interruptible():
+            yield
+    except (duckdb.Error, OSError) as error:
+        raise explain(error, path) from error
+
+
+def _connect(
+    path: Path, wait_seconds: float, *, read_only: bool, config: Mapping[str, str]
+) -> duckdb.DuckDBPyConnection | None:
+    """Connect, trying again with growing pauses while another connection has the file; None if it keeps it."""
+    import duckdb
+    from tenacity import RetryError, Retrying, retry_if_exception, stop_after_delay, wait_exponential
+
+    deadline = time.monotonic() + wait_seconds
+    growing = wait_exponential(multiplier=0.1, max=LONGEST_PAUSE_SECONDS)
+    try:
+        return Retrying(
+            retry=retry_if_exception(_is_locked),
+            stop=stop_after_delay(wait_seconds),
+            # The last try comes at the deadline, not a whole pause after it.
+            wait=lambda state: max(0.01, min(growing(state), deadline - time.monotonic())),
+        )(duckdb.connect, str(path), read_only=read_only, config=dict(config))
+    except RetryError:
+        return None
+
+
+def _is_locked(error: BaseException) -> bool:
+    import duckdb
+
+    # Not merely "lock": a corrupt file is reported by its "block".
+    return (isinstance(error, duckdb.IOException) and "Could not set lock" in str(error)) or (
+        # The same file in this process: a reader while it is written, or the other way round.
+        isinstance(error, duckdb.ConnectionException) and "different configuration" in str(error)
     )

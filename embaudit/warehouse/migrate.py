@@ -26,6 +26,10 @@ class Migration:
     name: str
     sql: str
 
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.sql.encode()).hexdigest()
+
 
 def known_migrations() -> list[Migration]:
     """The migrations this program brings, in order."""
@@ -48,9 +52,14 @@ def known_views() -> list[str]:
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> list[int]:
-    """Bring a warehouse to this program's schema; returns the versions applied now."""
+    """Bring a warehouse to this program's schema; returns the versions applied now.
+
+    Raises:
+        WarehouseError: if a newer embaudit, or a different edition of one of these migrations, has made it.
+    """
     connection.execute(RECORD_TABLE)
     applied = require_known_version(connection, path)
+    _require_same_migrations(connection, path)
     pending = [migration for migration in known_migrations() if migration.version > applied]
     for migration in pending:
         connection.execute("BEGIN TRANSACTION")
@@ -58,15 +67,21 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> list[int]:
             connection.execute(migration.sql)
             connection.execute(
                 "INSERT INTO schema_migration VALUES (?, ?, ?, now())",
-                [migration.version, migration.name, hashlib.sha256(migration.sql.encode()).hexdigest()],
+                [migration.version, migration.name, migration.sha256],
             )
             connection.execute("COMMIT")
         except BaseException:
             connection.execute("ROLLBACK")
             raise
     # Views hold no data: they are this program's reading of the tables, and are laid anew each time.
-    for view in known_views():
-        connection.execute(view)
+    connection.execute("BEGIN TRANSACTION")
+    try:
+        for view in known_views():
+            connection.execute(view)
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
     return [migration.version for migration in pending]
 
 
@@ -88,3 +103,16 @@ def require_known_version(connection: duckdb.DuckDBPyConnection, path: Path) -> 
             next_step="Upgrade embaudit, or name another warehouse: --warehouse PATH",
         )
     return version
+
+
+def _require_same_migrations(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    recorded = dict(connection.execute("SELECT version, sha256 FROM schema_migration").fetchall())
+    for migration in known_migrations():
+        if recorded.get(migration.version, migration.sha256) != migration.sha256:
+            raise WarehouseError(
+                f"The warehouse {path} was made by another edition of migration {migration.version} "
+                f"({migration.name}), so its tables may differ from what this embaudit writes.",
+                kept="Nothing was changed; staged results are kept.",
+                next_step="Move that file away or name another warehouse, and run the same command again: "
+                "it only has to publish.",
+            )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from embaudit.warehouse.connect import open_writer, transaction
+from embaudit.errors import StorageError, WarehouseError
+from embaudit.warehouse.connect import explain, open_writer, transaction
+from embaudit.warehouse.stage import reading
 from embaudit.warehouse.tables import TABLES
 
 if TYPE_CHECKING:
@@ -90,29 +93,49 @@ def publish(
     """Write the log; then, if ``audit.status`` is ``published``, all staged tables. Returns rows by table.
 
     The log goes first, with the status ``checked``: a kill or a full disk between the two leaves the checks on
-    record, the tables as they were, and a rerun of the same command finishes the job.
+    record, the tables as they were, and a rerun of the same command finishes the job. The audit's rows of an
+    earlier publication are replaced as a whole, so that a rerun doubles nothing and leaves nothing stale.
 
     Raises:
-        WarehouseError, StorageError: as ``open_writer``.
+        WarehouseError: as ``open_writer``, or if the tables do not take a staged file.
+        StorageError: as ``open_writer``, or if a staged file is missing or broken.
     """
+    is_publishing = audit.status == "published"
+    if is_publishing:
+        _require_staged(staged)
     with open_writer(warehouse, wait_seconds) as connection:
-        is_publishing = audit.status == "published"
         with transaction(connection):
-            _write_log(
-                connection, audit, runs, expectations, status="checked" if is_publishing else audit.status
-            )
+            _write_log(connection, audit, runs, expectations)
         if not is_publishing:
             return {}
         with transaction(connection):
+            for table in TABLES.values():
+                if table.scope == "audit":
+                    connection.execute(f"DELETE FROM {table.name} WHERE audit_id = ?", [audit.audit_id])
             counts = {table.table: _write_table(connection, audit.audit_id, table) for table in staged}
-            connection.execute("UPDATE audit SET status = 'published' WHERE audit_id = ?", [audit.audit_id])
+            _insert(connection, "audit", [asdict(audit)])
         return counts
 
 
 def publish_content(warehouse: Path, wait_seconds: float, staged: Sequence[StagedTable]) -> dict[str, int]:
-    """Write tables that belong to no audit (an ingested corpus), in one transaction."""
+    """Write tables that belong to no audit (an ingested corpus), in one transaction.
+
+    Raises:
+        WarehouseError, StorageError: as ``publish``.
+    """
+    _require_staged(staged)
     with open_writer(warehouse, wait_seconds) as connection, transaction(connection):
         return {table.table: _write_table(connection, "", table) for table in staged}
+
+
+def _require_staged(staged: Sequence[StagedTable]) -> None:
+    """Look at every file's footer before anything is written: a broken one is named, whatever DuckDB would say."""
+    import pyarrow.parquet as pq
+
+    for table in staged:
+        for path in table.paths:
+            with reading(path):
+                pq.read_metadata(path)
 
 
 def _write_log(
@@ -120,17 +143,21 @@ def _write_log(
     audit: AuditRecord,
     runs: Sequence[MeasureRun],
     expectations: Sequence[ExpectationRow],
-    status: str,
 ) -> None:
-    # A failed rerun must not hide that the same audit is published: its rows are still there.
     was_published = connection.execute(
         "SELECT 1 FROM audit WHERE audit_id = ? AND status = 'published'", [audit.audit_id]
     ).fetchone()
-    if was_published and status == "failed":
-        status = "published"
-    _insert(connection, "audit", [{**asdict(audit), "status": status}])
+    if not was_published:
+        status = "checked" if audit.status == "published" else audit.status
+        _insert(connection, "audit", [{**asdict(audit), "status": status}])
+    elif audit.status != "published":
+        # The rows of the earlier run are still there: the audit stays published, with the reason beside it.
+        reason = f"a later run of this audit ended as {audit.status}: {audit.reason}"
+        connection.execute("UPDATE audit SET reason = ? WHERE audit_id = ?", [reason, audit.audit_id])
     _insert(connection, "measure_run", [{"audit_id": audit.audit_id, **asdict(run)} for run in runs])
-    # A rerun gives the same expectations; one that is new in this version of embaudit is added.
+    if expectations:
+        # Replaced as a whole: what failed in an earlier attempt must not stand beside what passes now.
+        connection.execute("DELETE FROM expectation_result WHERE audit_id = ?", [audit.audit_id])
     _insert(
         connection,
         "expectation_result",
@@ -148,28 +175,55 @@ def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[di
 
 
 def _sql_value(value: Any) -> Any:
-    return json.dumps(value, sort_keys=True, default=str) if isinstance(value, (dict, list)) else value
+    return json.dumps(_without_nan(value), sort_keys=True, default=str) if isinstance(value, (dict, list)) else value
+
+
+def _without_nan(value: Any) -> Any:
+    """JSON has no NaN: the null key of a broken row comes as one from pandas."""
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _write_table(connection: duckdb.DuckDBPyConnection, audit_id: str, staged: StagedTable) -> int:
     """Bring one table's staged files in. Table names come from ``TABLES``, never from a user."""
+    import duckdb
+
     table = TABLES[staged.table]
-    paths = list(staged.paths)
-    if table.scope == "content":
-        statement, parameters = "SELECT * FROM read_parquet(?)", [paths]
-    else:
-        statement, parameters = "SELECT ? AS audit_id, * FROM read_parquet(?)", [audit_id, paths]
-    if table.is_bulk:
-        connection.execute(f"DELETE FROM {table.name} WHERE audit_id = ?", [audit_id])
-        verb = "INSERT INTO"
-    else:
-        verb = "INSERT OR REPLACE INTO"
-    if table.name in ("text", "text_pair"):
+    paths = [_literal(path) for path in staged.paths]
+    # Folders called name=value are no partitions: the file has all columns that there are.
+    source = "read_parquet(?, hive_partitioning = false)"
+    statement = f"SELECT * FROM {source}"
+    parameters: list[Any] = [paths]
+    if table.scope == "audit":
+        statement, parameters = f"SELECT ? AS audit_id, * FROM {source}", [audit_id, paths]
+    verb = "INSERT INTO" if table.is_bulk else "INSERT OR REPLACE INTO"
+    if table.is_kept:
         # Content never changes under its id: what is there already need not be written again.
-        statement += f" AS staged WHERE NOT EXISTS (SELECT 1 FROM {table.name} AS kept WHERE kept.corpus_id = staged.corpus_id)"
-    connection.execute(f"{verb} {table.name} BY NAME {statement}", parameters)
-    row = connection.execute(
-        "SELECT sum(num_rows) FROM (SELECT DISTINCT file_name, num_rows FROM parquet_file_metadata(?))",
-        [paths],
-    ).fetchone()
+        verb = "INSERT OR IGNORE INTO"
+        kept = f"SELECT 1 FROM {table.name} AS kept WHERE kept.{table.keys[0]} = staged.{table.keys[0]}"
+        statement += f" AS staged WHERE NOT EXISTS ({kept})"
+    try:
+        connection.execute(f"{verb} {table.name} BY NAME {statement}", parameters)
+        row = connection.execute(
+            "SELECT sum(num_rows) FROM (SELECT DISTINCT file_name, num_rows FROM parquet_file_metadata(?))",
+            [paths],
+        ).fetchone()
+    except duckdb.Error as error:
+        explained = explain(error, Path(staged.paths[0]))
+        if isinstance(explained, StorageError):
+            raise
+        raise WarehouseError(
+            f"The table {table.name} does not take its staged rows: {str(error).splitlines()[0]} "
+            f"(from {', '.join(staged.paths[:3])}).",
+            kept="The published tables are as they were, and the staged files are kept.",
+            next_step="Delete those files and run the same command again: only they are computed anew.",
+        ) from error
     return int(row[0] or 0) if row else 0
+
+
+def _literal(path: str) -> str:
+    """A path as DuckDB's globbing reads it: every character is itself."""
+    return "".join(f"[{character}]" if character in "*?[" else character for character in path)

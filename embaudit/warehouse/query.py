@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from embaudit.errors import UsageError, WarehouseError
 from embaudit.warehouse.connect import open_reader
+
+if TYPE_CHECKING:
+    import duckdb
+
+UNCHANGED = "Nothing was changed."
 
 
 @dataclass(frozen=True)
@@ -43,42 +50,79 @@ def run_query(warehouse: Path, name_or_sql: str) -> QueryResult:
 
     Raises:
         UsageError: if the name is unknown or the SQL is wrong.
-        WarehouseError: if there is no warehouse, or it is locked or newer.
+        WarehouseError: if there is no warehouse, it is locked or newer, or DuckDB refuses what the SQL does.
     """
-    import duckdb
+    sql = _sql_of(name_or_sql)
+    with open_reader(warehouse) as connection, _explained_query():
+        _require_one_question(connection, sql)
+        cursor = connection.execute(sql)
+        if cursor.description is None:
+            return QueryResult([], [])
+        return QueryResult([column[0] for column in cursor.description], cursor.fetchall())
 
+
+def _sql_of(name_or_sql: str) -> str:
     queries = named_queries()
     if name_or_sql in queries:
-        sql = queries[name_or_sql].sql
-    elif " " not in name_or_sql.strip() and "(" not in name_or_sql:
+        return queries[name_or_sql].sql
+    # One word is a name; SQL has at least a space or a bracket in it.
+    if not name_or_sql.strip() or not any(sign in name_or_sql.strip() for sign in " \t\n("):
         near = difflib.get_close_matches(name_or_sql, queries, n=1)
         raise UsageError(
             f"No query is called {name_or_sql!r}.",
             next_step=(f"Did you mean {near[0]}? " if near else "")
             + f"There are: {', '.join(queries)}; or type a SELECT statement in quotes.",
         )
-    else:
-        sql = name_or_sql
-    with open_reader(warehouse) as connection:
-        try:
-            cursor = connection.execute(sql)
-            if cursor.description is None:
-                return QueryResult([], [])
-            return QueryResult([column[0] for column in cursor.description], cursor.fetchall())
-        except duckdb.InvalidInputException as error:
-            if "read-only" in str(error):
-                raise UsageError(
-                    "The warehouse is open read-only here: queries cannot change it.",
-                    kept="Nothing was changed.",
-                    next_step="Copy the file and open the copy with DuckDB if you want to write.",
-                ) from error
-            raise UsageError(f"DuckDB refuses this query: {error}") from error
-        except (duckdb.PermissionException, duckdb.IOException) as error:
-            raise WarehouseError(
-                f"DuckDB refuses this query: {error}", kept="Nothing was changed."
-            ) from error
-        except duckdb.Error as error:
+    return name_or_sql
+
+
+def _require_one_question(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+    """One statement that asks something.
+
+    Read-only keeps the tables safe; but of several answers only the last would show, and CALL enable_logging
+    to a file that external access forbids makes duckdb 1.5.5 abort the process.
+    """
+    from duckdb import StatementType
+
+    kinds = [statement.type for statement in connection.extract_statements(sql)]
+    asking = [kind for kind in kinds if kind in (StatementType.SELECT, StatementType.EXPLAIN)]
+    if StatementType.CALL in kinds:
+        raise UsageError("CALL is not for queries.", kept=UNCHANGED, next_step="Type a SELECT statement.")
+    if len(asking) > 1 or not kinds:
+        raise UsageError(
+            f"That is {len(kinds) or 'no'} statement{'s' * (len(kinds) > 1)}, and a query is one.",
+            next_step="Type one SELECT statement in quotes.",
+        )
+
+
+@contextmanager
+def _explained_query() -> Iterator[None]:
+    import duckdb
+
+    try:
+        yield
+    except (duckdb.PermissionException, duckdb.IOException) as error:
+        raise WarehouseError(
+            f"DuckDB refuses this query: {_one_paragraph(error)}",
+            kept=UNCHANGED,
+            next_step="Queries read the warehouse and nothing else.",
+        ) from error
+    except duckdb.InvalidInputException as error:
+        if "read-only" in str(error):
             raise UsageError(
-                f"DuckDB cannot run this query: {error}",
-                next_step="Tables and columns are listed by: embaudit query 'SHOW ALL TABLES'",
+                "The warehouse is open read-only here: queries cannot change it.",
+                kept=UNCHANGED,
+                next_step="Copy the file and open the copy with DuckDB if you want to write.",
             ) from error
+        raise UsageError(f"DuckDB refuses this query: {_one_paragraph(error)}", kept=UNCHANGED) from error
+    except duckdb.Error as error:
+        raise UsageError(
+            f"DuckDB cannot run this query: {_one_paragraph(error)}",
+            next_step="Tables and columns are listed by: embaudit query 'SHOW ALL TABLES'",
+        ) from error
+
+
+def _one_paragraph(error: Exception) -> str:
+    """DuckDB's message without its drawing of the statement and the caret under it."""
+    message = str(error).split("\n\nLINE ", 1)[0]
+    return " ".join(message.split())

@@ -32,24 +32,36 @@ def write_rows(path: Path, rows: Iterable[Any], schema: Mapping[str, str] | None
     """Stage dataclass instances or mappings, one a row; returns how many.
 
     Args:
-        schema: column -> pyarrow type name (or ``instant``), needed where a column may be all null or the rows may be none.
+        schema: column -> pyarrow type name (or ``instant``), needed where a column may be all null or the rows
+            may be none.
 
     Raises:
         MeasureError: if a number is NaN or infinite; undefined values are None.
         StorageError: if the file cannot be written.
+        ValueError: if the rows' columns are not the schema's, or there are neither rows nor a schema.
     """
     import pyarrow as pa
 
     dicts = [asdict(row) if is_dataclass(row) and not isinstance(row, type) else dict(row) for row in rows]
-    arrow_schema = _arrow_schema(schema) if schema else None
-    table = pa.Table.from_pylist(dicts, schema=arrow_schema)
+    if not dicts and not schema:
+        raise ValueError(f"{path.name}: no rows and no schema say which columns it has")
+    # pyarrow drops columns that the schema does not name, and fills missing ones with null, without a word.
+    columns = set(schema or dicts[0])
+    stray = next((columns ^ set(row) for row in dicts if set(row) != columns), None)
+    if stray:
+        raise ValueError(f"{path.name}: columns that the rows and the schema do not share: {sorted(stray)}")
+    table = pa.Table.from_pylist(dicts, schema=_arrow_schema(schema) if schema else None)
     with _writing(path, table.schema) as writer:
         _write(writer, table, path)
     return int(table.num_rows)
 
 
 def write_columns(path: Path, blocks: Iterable[Mapping[str, Any]], schema: Mapping[str, str]) -> int:
-    """Stage arrays block by block, none of them kept: for tables larger than memory. Returns the row count."""
+    """Stage arrays block by block, none of them kept: for tables larger than memory. Returns the row count.
+
+    Raises:
+        MeasureError, StorageError: as ``write_rows``.
+    """
     import pyarrow as pa
 
     arrow_schema = _arrow_schema(schema)
@@ -57,39 +69,69 @@ def write_columns(path: Path, blocks: Iterable[Mapping[str, Any]], schema: Mappi
     with _writing(path, arrow_schema) as writer:
         waiting: list[pa.RecordBatch] = []
         for block in blocks:
-            waiting.append(pa.record_batch([pa.array(block[name]) for name in schema], names=list(schema)))
+            # The schema's types, not guessed ones: a block whose column is all null would have a type of its own.
+            arrays = [pa.array(block[field.name], type=field.type) for field in arrow_schema]
+            waiting.append(pa.record_batch(arrays, schema=arrow_schema))
             rows += waiting[-1].num_rows
             # Small row groups are slow to read back: gather blocks to a group first.
             if sum(batch.num_rows for batch in waiting) >= ROWS_PER_GROUP:
-                _write(writer, pa.Table.from_batches(waiting).cast(arrow_schema), path)
+                _write(writer, pa.Table.from_batches(waiting), path)
                 waiting = []
         if waiting:
-            _write(writer, pa.Table.from_batches(waiting).cast(arrow_schema), path)
+            _write(writer, pa.Table.from_batches(waiting), path)
     return rows
 
 
 def read_rows(paths: Sequence[str | Path]) -> list[dict[str, Any]]:
-    """All rows of staged files, in order, as plain Python values."""
+    """All rows of staged files, in order, as plain Python values.
+
+    Raises:
+        StorageError: if one is missing or broken.
+    """
     import pyarrow.parquet as pq
 
-    return [row for path in paths for row in pq.read_table(path).to_pylist()]
+    rows: list[dict[str, Any]] = []
+    for path in paths:
+        with reading(path):
+            rows += pq.read_table(path, partitioning=None).to_pylist()
+    return rows
 
 
 def read_batches(path: str | Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """A staged file's columns a row group at a time."""
+    """A staged file's columns a row group at a time.
+
+    Raises:
+        StorageError: if the file is missing or broken.
+    """
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path) as file:
+    with reading(path), pq.ParquetFile(path) as file:
         yield from file.iter_batches(batch_size=ROWS_PER_GROUP, columns=list(columns))
+
+
+@contextmanager
+def reading(path: str | Path) -> Iterator[None]:
+    """Turns what a missing or broken staged file raises into an error that names it and says what to do."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        is_missing = isinstance(error, FileNotFoundError)
+        reason = "is missing" if is_missing else f"cannot be read ({str(error).splitlines()[0]})"
+        raise StorageError(
+            f"The staged file {path} {reason}.",
+            kept="Nothing was published, and the other staged files are kept.",
+            next_step=("Run" if is_missing else "Delete that file and run")
+            + " the same command again: only that file is computed anew.",
+        ) from error
 
 
 def _arrow_schema(schema: Mapping[str, str]) -> pa.Schema:
     import pyarrow as pa
 
     own = {"instant": pa.timestamp("us", tz="UTC")}
-    return pa.schema(
-        [(name, own[kind] if kind in own else pa.type_for_alias(kind)) for name, kind in schema.items()]
-    )
+    return pa.schema([(name, own[kind] if kind in own else pa.type_for_alias(kind)) for name, kind in schema.items()])
 
 
 @contextmanager
@@ -120,12 +162,11 @@ def _write(writer: Any, table: pa.Table, path: Path) -> None:
     import pyarrow.compute as pc
 
     for name, column in zip(table.schema.names, table.columns, strict=True):
-        if (
-            pa.types.is_floating(column.type)
-            and not pc.all(pc.is_finite(column.drop_null()), min_count=0).as_py()
-        ):
+        if pa.types.is_floating(column.type) and not pc.all(pc.is_finite(column.drop_null()), min_count=0).as_py():
             bad = pc.index(pc.fill_null(pc.invert(pc.is_finite(column)), False), True).as_py()
-            row = {key: value for key, value in table.slice(bad, 1).to_pylist()[0].items() if key != name}
+            # Keys are no floats: what is left names the row, without the hundreds of figures of a wide one.
+            keys = [field.name for field in table.schema if not pa.types.is_floating(field.type)]
+            row = table.select(keys).slice(bad, 1).to_pylist()[0] if keys else bad
             raise MeasureError(
                 f"{path.name}: {name} is {column[bad].as_py()} in the row {row}.",
                 kept="Nothing of this file was staged; the other measures' results are kept.",
@@ -139,5 +180,6 @@ def _storage_error(path: Path, error: OSError) -> StorageError:
     return StorageError(
         f"Cannot write {path}: {reason}.",
         kept="Everything staged before it is kept, and the published tables are untouched.",
-        next_step="Make room (or point EMBAUDIT_HOME to another disk) and run the same command again; it continues here.",
+        next_step="Make room (or point EMBAUDIT_HOME to another disk) and run the same command again; "
+        "it continues here.",
     )

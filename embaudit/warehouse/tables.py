@@ -14,22 +14,24 @@ class PublishedTable:
         keys: columns that identify a row within one audit (or one checkpoint, or one corpus).
         scope: ``audit`` rows carry the audit's id; ``content`` rows belong to a checkpoint or corpus and are
             the same whichever audit brought them.
-        is_bulk: no key index; the audit's rows are deleted and written anew.
+        is_bulk: no key index; checked shard by shard.
+        is_kept: the first key is a hash of the content: rows that are there already are left as they are.
     """
 
     name: str
     keys: tuple[str, ...]
     scope: Literal["audit", "content"] = "audit"
     is_bulk: bool = False
+    is_kept: bool = False
 
 
 TABLES = {
     table.name: table
     for table in (
         PublishedTable("checkpoint", ("checkpoint_id",), scope="content"),
-        PublishedTable("corpus", ("corpus_id",), scope="content"),
-        PublishedTable("text", ("corpus_id", "position"), scope="content"),
-        PublishedTable("text_pair", ("corpus_id", "position"), scope="content"),
+        PublishedTable("corpus", ("corpus_id",), scope="content", is_kept=True),
+        PublishedTable("text", ("corpus_id", "position"), scope="content", is_kept=True),
+        PublishedTable("text_pair", ("corpus_id", "position"), scope="content", is_kept=True),
         PublishedTable("audit_corpus", ("name",)),
         PublishedTable("token", ("checkpoint_id", "token_id"), scope="content"),
         PublishedTable("sticky_pair", ("purpose", "position")),

@@ -1,7 +1,7 @@
 -- How much of the vocabulary got how many encodes?
 SELECT
     latest_audit.source, draws, count(*) AS tokens, count(shortlisted_by) AS candidates,
-    count(*) * draws AS encodes
+    sum(draws) AS encodes
 FROM sticky_score
 JOIN latest_audit USING (audit_id)
 GROUP BY ALL

@@ -1,0 +1,112 @@
+"""Which files of a checkpoint folder decide what it computes, and how its JSON files are read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from embaudit.errors import CheckpointError
+
+# In the order in which transformers looks: one file, or an index that names its shards.
+SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")
+PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+# A tokenizer's vocabulary is in one of these; the settings beside it are no tokenizer by themselves.
+VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model", "*.spm", "bpe.codes", "*.tiktoken")
+TOKENIZER_SETTINGS = ("added_tokens.json", "merges.txt", "special_tokens_map.json", "tokenizer_config.json")
+# ByT5 and CANINE read bytes and characters: they have settings and no vocabulary file.
+TOKENIZERS_WITHOUT_VOCABULARY = ("ByT5Tokenizer", "CanineTokenizer", "PerceiverTokenizer")
+
+LONGEST_REASON = 240  # characters of a library's own message that an error repeats
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The files that the weights of a folder are read from, safetensors before pickles; empty if there are none.
+
+    Raises:
+        CheckpointError: if an index names a shard that is not there.
+    """
+    for single, index in (SAFETENSORS, PICKLES):
+        if (folder / single).is_file():
+            return [folder / single]
+        if (folder / index).is_file():
+            return _shards(folder / index)
+    return []
+
+
+def is_pickle(path: Path) -> bool:
+    return path.suffix != ".safetensors"
+
+
+def tokenizer_files(folder: Path) -> list[Path]:
+    """The files that the tokenizer of a folder is read from; empty if there is no vocabulary among them."""
+    vocabularies = _matching(folder, VOCABULARIES)
+    settings = _matching(folder, TOKENIZER_SETTINGS)
+    needs_vocabulary = True
+    if (folder / "tokenizer_config.json").is_file():
+        declared = read_object(folder / "tokenizer_config.json")
+        # Code that comes with a checkpoint may name its vocabulary as it likes.
+        needs_vocabulary = not (
+            declared.get("tokenizer_class") in TOKENIZERS_WITHOUT_VOCABULARY or "auto_map" in declared
+        )
+    return [] if needs_vocabulary and not vocabularies else sorted({*vocabularies, *settings})
+
+
+def code_files(folder: Path) -> list[Path]:
+    """The Python files of a checkpoint whose config or tokenizer asks to run them; else none."""
+    configs = [folder / name for name in ("config.json", "tokenizer_config.json")]
+    asks = any("auto_map" in read_object(path) for path in configs if path.is_file())
+    return sorted(folder.glob("*.py")) if asks else []
+
+
+def read_json(path: Path) -> Any:
+    """A checkpoint's JSON file.
+
+    Raises:
+        CheckpointError: if it is missing or broken.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise CheckpointError(
+            f"{path} cannot be read as JSON: {error}.",
+            next_step="Check that the folder is complete, or fetch it again.",
+        ) from error
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """A checkpoint's JSON file that must hold an object.
+
+    Raises:
+        CheckpointError: if it is missing or broken, or holds something else.
+    """
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise CheckpointError(f"{path} should hold a JSON object, and holds a {type(content).__name__}.")
+    return content
+
+
+def one_line(error: Exception) -> str:
+    """A library's message as one sentence of a paragraph."""
+    message = " ".join(str(error).split()).rstrip(" :") or type(error).__name__
+    message = message if len(message) <= LONGEST_REASON else message[:LONGEST_REASON].rsplit(" ", 1)[0] + " …"
+    return message if message.endswith((".", "!", "?", "…")) else message + "."
+
+
+def _shards(index: Path) -> list[Path]:
+    weight_map = read_object(index).get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise CheckpointError(f"{index} names no weight files.", next_step="Check that the download is complete.")
+    shards = [index.parent / str(name) for name in sorted(set(weight_map.values()))]
+    missing = [path.name for path in shards if not path.is_file()]
+    if missing:
+        raise CheckpointError(
+            f"{index.parent} lacks {len(missing)} of the {len(shards)} weight files that {index.name} names: "
+            f"{missing[0]}{' first' if len(missing) > 1 else ''}.",
+            next_step="Check that the download is complete.",
+        )
+    return shards
+
+
+def _matching(folder: Path, patterns: tuple[str, ...]) -> list[Path]:
+    return [path for pattern in patterns for path in folder.glob(pattern) if path.is_file()]

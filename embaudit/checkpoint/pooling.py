@@ -1,0 +1,179 @@
+"""From token embeddings to the vector that is served: pooling, and the modules that come after it.
+
+The arithmetic is sentence-transformers'; the tests compare every mode and module with it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import TYPE_CHECKING, Any
+
+from embaudit.checkpoint.files import is_pickle, one_line, weight_files
+from embaudit.checkpoint.modules import Module
+from embaudit.errors import CheckpointError
+
+if TYPE_CHECKING:
+    import torch
+
+
+def pool(token_embeddings: torch.Tensor, mask: torch.Tensor, modes: tuple[str, ...]) -> torch.Tensor:
+    """Pool token embeddings into one vector a text; several modes are concatenated.
+
+    Args:
+        token_embeddings: (B, n, d).
+        mask: (B, n), 1 at attended tokens; padding is on the right.
+        modes: names from ``POOLING_MODES``.
+
+    Returns:
+        (B, d · len(modes)), float32 at least.
+    """
+    import torch
+
+    is_half = token_embeddings.dtype in (torch.float16, torch.bfloat16)
+    X = token_embeddings.float() if is_half else token_embeddings
+    weights = mask.to(X.dtype).unsqueeze(-1)
+    return torch.cat([_pool_one(X, weights, mode) for mode in modes], dim=-1)
+
+
+def _pool_one(X: torch.Tensor, weights: torch.Tensor, mode: str) -> torch.Tensor:
+    import torch
+
+    if mode == "cls":
+        return X[:, 0]
+    if mode == "lasttoken":
+        last = weights.squeeze(-1).sum(1).long().clamp(min=1) - 1
+        return X[torch.arange(len(X), device=X.device), last]
+    if mode == "max":
+        return X.masked_fill(weights == 0, float("-inf")).amax(1)
+    if mode == "weightedmean":  # SGPT: later tokens weigh more, 1, 2, …, n
+        weights = weights * torch.arange(1, X.shape[1] + 1, device=X.device, dtype=X.dtype).view(1, -1, 1)
+    total = (X * weights).sum(1)
+    count = weights.sum(1).clamp(min=1e-9)
+    return total / (count.sqrt() if mode == "mean_sqrt_len_tokens" else count)
+
+
+def build_after_pooling(
+    modules: tuple[Module, ...], folder: Path, *, allow_pickle: bool, truncate_dim: int | None = None
+) -> torch.nn.Module:
+    """One module (B, d) -> (B, D) that runs Dense, LayerNorm and Normalize in the declared order.
+
+    Args:
+        modules: the declared modules after pooling.
+        folder: the checkpoint's folder, which their paths start from.
+        allow_pickle: whether weights may be read from pickles.
+        truncate_dim: how many dimensions are served (Matryoshka), cut off after the last module.
+
+    Raises:
+        CheckpointError: if a module's config or weights are missing, broken or do not fit.
+    """
+    import torch
+
+    class UnitLength(torch.nn.Module):
+        def forward(self, vectors: torch.Tensor) -> torch.Tensor:
+            return torch.nn.functional.normalize(vectors, dim=-1)
+
+    class FirstDimensions(torch.nn.Module):
+        def forward(self, vectors: torch.Tensor) -> torch.Tensor:
+            return vectors[:, :truncate_dim]
+
+    steps: list[torch.nn.Module] = []
+    for module in modules:
+        path = folder / module.path
+        if module.kind == "Normalize":
+            steps.append(UnitLength())
+        elif module.kind == "Dense":
+            steps.append(_with_weights(_dense(module, path), path, allow_pickle=allow_pickle))
+        elif module.kind == "LayerNorm":
+            norm = torch.nn.Sequential()
+            norm.add_module("norm", torch.nn.LayerNorm(_size(module, path, "dimension")))
+            steps.append(_with_weights(norm, path, allow_pickle=allow_pickle))
+        # Dropout declares nothing that happens at inference.
+    if truncate_dim is not None:
+        steps.append(FirstDimensions())
+    return torch.nn.Sequential(*steps).eval()
+
+
+def _dense(module: Module, folder: Path) -> torch.nn.Module:
+    import torch
+
+    inputs, outputs = _size(module, folder, "in_features"), _size(module, folder, "out_features")
+    activation = _activation(module, folder)
+
+    class Dense(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(inputs, outputs, bias=bool(module.config.get("bias", True)))
+            self.activation_function = activation
+            self.is_residual = bool(module.config.get("use_residual", False))
+            if self.is_residual and inputs != outputs:
+                self.residual = torch.nn.Linear(inputs, outputs, bias=False)
+
+        def forward(self, vectors: torch.Tensor) -> torch.Tensor:
+            projected: torch.Tensor = self.activation_function(self.linear(vectors))
+            if self.is_residual:
+                projected = projected + (vectors if inputs == outputs else self.residual(vectors))
+            return projected
+
+    return Dense()
+
+
+def _activation(module: Module, folder: Path) -> torch.nn.Module:
+    import torch
+
+    declared = str(module.config.get("activation_function", "torch.nn.modules.activation.Tanh"))
+    # Only torch's own activations: a dotted path from a checkpoint is never imported.
+    kind: Any = getattr(torch.nn, declared.rsplit(".", 1)[-1], None) if declared.startswith("torch.nn.") else None
+    if isinstance(kind, type) and issubclass(kind, torch.nn.Module):
+        try:
+            return kind()
+        except TypeError:  # a layer that wants sizes, which no activation does
+            pass
+    raise CheckpointError(
+        f"{folder / 'config.json'} names an activation that torch.nn does not have: {declared}.",
+        next_step="embaudit runs torch's own activations only, and never code that a checkpoint names.",
+    )
+
+
+def _size(module: Module, folder: Path, key: str) -> int:
+    value = module.config.get(key)
+    if not isinstance(value, int) or value < 1:
+        raise CheckpointError(
+            f"{folder / 'config.json'} gives no {key} for the {module.kind} module.",
+            next_step="Check that the folder is complete.",
+        )
+    return value
+
+
+def _with_weights(layer: torch.nn.Module, folder: Path, *, allow_pickle: bool) -> torch.nn.Module:
+    import torch
+    from safetensors.torch import load_file
+
+    files = weight_files(folder)
+    if not files or (is_pickle(files[0]) and not allow_pickle):
+        raise CheckpointError(
+            f"{folder} holds no model.safetensors" + (f", only the pickle {files[0].name}." if files else "."),
+            next_step="If you trust that pickle's origin, add --allow-pickle."
+            if files
+            else "Check that the folder is complete.",
+        )
+    try:
+        state: dict[str, torch.Tensor] = {}
+        for file in files:
+            state |= torch.load(file, weights_only=True, map_location="cpu") if is_pickle(file) else load_file(file)
+        layer.load_state_dict(state)
+    except Exception as error:  # safetensors and pickle have exceptions of their own
+        reason = "not a pickle of tensors alone." if isinstance(error, UnpicklingError) else one_line(error)
+        raise CheckpointError(
+            f"The weights in {folder} cannot be read or do not fit its config.json: {reason}",
+            next_step="Check that the folder is complete and not cut short.",
+        ) from error
+    # The model may come in half precision; the few values after pooling are always computed in float32.
+    layer = layer.float()
+    damaged = [name for name, tensor in layer.named_parameters() if not torch.isfinite(tensor).all()]
+    if damaged:
+        raise CheckpointError(
+            f"The weights in {folder} hold NaN or infinity, in {damaged[0]}.",
+            next_step="The file is damaged or training diverged: fetch it again, or audit an earlier revision.",
+        )
+    return layer

@@ -1,0 +1,90 @@
+"""One Prefect server for all flow and command-line tests, and a small audit that takes seconds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from commands import CLI, Embaudit
+from tiny import tiny_bert
+
+PROFILE = """
+name = "tiny"
+version = 1
+description = "for tests: everything, small"
+[sticky]
+sentences = 80
+scoring_pairs = 6
+validation_pairs = 12
+rotate_operators = true
+rungs = [{ draws = 1, keep = 60 }, { draws = 6 }]
+longest_shortlist = 45
+shortlist_share = 0.2
+controls = 10
+resamples = 100
+basis = "screened"
+[socm]
+texts = 30
+"""
+
+
+@pytest.fixture(scope="session")
+def prefect_api() -> Iterator[str]:
+    """The one test server of the session; in-process flows use it, and so do commands that are given its URL."""
+    from prefect.settings import PREFECT_API_URL
+    from prefect.testing.utilities import prefect_test_harness
+
+    with prefect_test_harness(server_startup_timeout=120):
+        url = PREFECT_API_URL.value()
+        assert url
+        yield url
+
+
+@pytest.fixture(scope="session")
+def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_bert(tmp_path_factory.mktemp("checkpoint") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def tiny_profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("profile") / "tiny.toml"
+    path.write_text(PROFILE)
+    return path
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefect_api: str) -> Iterator[Path]:
+    """An empty EMBAUDIT_HOME, with Prefect's results kept inside it."""
+    from prefect.settings import PREFECT_LOCAL_STORAGE_PATH, temporary_settings
+
+    folder = tmp_path / "home"
+    monkeypatch.setenv("EMBAUDIT_HOME", str(folder))
+    with temporary_settings({PREFECT_LOCAL_STORAGE_PATH: folder / "cache"}):
+        yield folder
+
+
+@pytest.fixture
+def command_environment(home: Path, prefect_api: str) -> dict[str, str]:
+    """What a command runs with: this session's server, and a home of its own."""
+    return {**os.environ, "EMBAUDIT_HOME": str(home), "PREFECT_API_URL": prefect_api, "HF_HUB_OFFLINE": "1"}
+
+
+@pytest.fixture
+def embaudit(command_environment: dict[str, str], tmp_path: Path) -> Embaudit:
+    """Run the command line as a person would, in a process of its own."""
+
+    def run(*arguments: str, timeout: float = 240, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*CLI, *arguments],
+            env={**command_environment, **environment},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    return run

@@ -1,0 +1,204 @@
+"""The audit flow end to end on a tiny checkpoint: real server, real warehouse, real checks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from embaudit.errors import CheckFailed, MeasureError, UsageError
+from embaudit_flows.audit import AuditOutcome, audit
+
+
+def run(checkpoint: Path, profile: Path, **options: Any) -> AuditOutcome:
+    return audit(checkpoint=str(checkpoint), profile=str(profile), **{"device": "cpu", **options})
+
+
+def rows(warehouse: str | Path, sql: str) -> list[tuple[Any, ...]]:
+    with duckdb.connect(str(warehouse), read_only=True) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def staged_times(home: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in home.rglob("*.parquet") if "/audit/" not in str(path) and "/corpus/" not in str(path)}
+
+
+def test_an_audit_fills_every_table(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
+    outcome = run(tiny_checkpoint, tiny_profile)
+    one = rows(outcome.warehouse, "SELECT audit_id, status, profile, reason FROM audit")
+    assert one == [(outcome.audit_id, "published", "tiny", None)]
+    counts = dict(rows(outcome.warehouse, "SELECT table_name, estimated_size FROM duckdb_tables()"))
+    assert all(counts[table] > 0 for table in counts), counts
+    assert rows(outcome.warehouse, "SELECT corpus, texts, pairs FROM socm_summary ORDER BY corpus") == [
+        ("msmarco", 30, 435),
+        ("wikipedia", 30, 435),
+    ]
+    # Every eligible token was scanned, the best 60 got all draws, and what was shortlisted was validated.
+    draws = rows(outcome.warehouse, "SELECT count(*) FROM sticky_pair WHERE purpose = 'scoring'")[0][0]
+    assert 4 <= draws <= 6
+    eligible = rows(outcome.warehouse, "SELECT count(*) FROM token WHERE is_reachable OR category = 'special'")[0][0]
+    assert dict(rows(outcome.warehouse, "SELECT draws, count(*) FROM sticky_score GROUP BY ALL")) == {1: eligible - 60, draws: 60}
+    shortlisted = rows(outcome.warehouse, "SELECT token_id FROM sticky_score WHERE shortlisted_by IS NOT NULL ORDER BY 1")
+    validated = rows(
+        outcome.warehouse, "SELECT DISTINCT token_id FROM sticky_validation WHERE role = 'candidate' ORDER BY 1"
+    )
+    assert shortlisted == validated
+    # The summary repeats the pairs' own averages.
+    mean, low, high = rows(outcome.warehouse, "SELECT avg(socm), min(socm), max(socm) FROM socm_pair WHERE corpus = 'wikipedia'")[0]
+    assert rows(outcome.warehouse, "SELECT socm_mean, socm_min, socm_max FROM socm_summary WHERE corpus = 'wikipedia'")[0] == pytest.approx((mean, low, high))
+    assert rows(outcome.warehouse, "SELECT count(*) FROM expectation_result WHERE NOT success AND severity = 'critical'") == [(0,)]
+
+
+def test_rerunning_recomputes_nothing_and_doubles_nothing(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
+    first = run(tiny_checkpoint, tiny_profile)
+    times = staged_times(home)
+    counts = dict(rows(first.warehouse, "SELECT table_name, estimated_size FROM duckdb_tables()"))
+    second = run(tiny_checkpoint, tiny_profile)
+    assert second.audit_id == first.audit_id
+    assert staged_times(home) == times
+    assert dict(rows(first.warehouse, "SELECT table_name, estimated_size FROM duckdb_tables()")) == counts
+
+
+def test_a_deleted_staged_file_is_computed_again(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
+    first = run(tiny_checkpoint, tiny_profile, measures=["socm"])
+    times = staged_times(home)
+    gone = next(home.rglob("socm_summary-*.parquet"))
+    gone.unlink()
+    assert run(tiny_checkpoint, tiny_profile, measures=["socm"]).audit_id == first.audit_id
+    assert gone.is_file()
+    changed = {path for path, time in staged_times(home).items() if times.get(path) != time}
+    assert changed == {gone}
+
+
+def test_changed_settings_recompute_exactly_what_hangs_on_them(
+    home: Path, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path
+) -> None:
+    run(tiny_checkpoint, tiny_profile)
+    before = set(staged_times(home))
+    more = tmp_path / "more.toml"
+    more.write_text(tiny_profile.read_text().replace("resamples = 100", "resamples = 150"))
+    run(tiny_checkpoint, more)
+    new = {path.name.rsplit("-", 1)[0] for path in set(staged_times(home)) - before}
+    # More resamples touch the intervals; scan and validation files stay as they are.
+    assert new == {"sticky_score", "sticky_validation", "sticky_summary"}
+
+
+def test_another_seed_is_another_audit_and_leaves_socm_alone(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
+    first = run(tiny_checkpoint, tiny_profile)
+    before = set(staged_times(home))
+    second = run(tiny_checkpoint, tiny_profile, seed=1)
+    assert second.audit_id != first.audit_id
+    assert not any("socm" in path.name for path in set(staged_times(home)) - before)
+    assert rows(first.warehouse, "SELECT count(*) FROM audit WHERE status = 'published'") == [(2,)]
+
+
+def test_shards_change_nothing(
+    home: Path, tiny_checkpoint: Path, tiny_profile: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    whole = run(tiny_checkpoint, tiny_profile)
+    values = "SELECT token_id, pull, slope FROM sticky_score ORDER BY token_id"
+    pairs = "SELECT corpus, first, second, d_mu, d_sigma, socm FROM socm_pair ORDER BY ALL"
+    expected, expected_pairs = rows(whole.warehouse, values), rows(whole.warehouse, pairs)
+    monkeypatch.setenv("EMBAUDIT_TOKENS_PER_SHARD", "37")
+    monkeypatch.setenv("EMBAUDIT_PAIRS_PER_SHARD", "100")
+    sharded = run(tiny_checkpoint, tiny_profile, warehouse=str(tmp_path / "sharded.duckdb"))
+    assert sharded.audit_id == whole.audit_id
+    found, found_pairs = rows(sharded.warehouse, values), rows(sharded.warehouse, pairs)
+    assert [row[0] for row in found] == [row[0] for row in expected]
+    assert np.abs(np.array(found)[:, 1:].astype(float) - np.array(expected)[:, 1:].astype(float)).max() <= 1e-4
+    assert [row[:3] for row in found_pairs] == [row[:3] for row in expected_pairs]
+    differences = np.array([row[3:] for row in found_pairs]) - np.array([row[3:] for row in expected_pairs])
+    assert np.abs(differences).max() <= 1e-6
+
+
+def test_a_blocking_check_publishes_nothing_and_names_the_rows(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
+    first = run(tiny_checkpoint, tiny_profile, measures=["socm"])
+    Path(first.warehouse).unlink()
+    # What a bit flip or a bug would do: a staged pair whose distance is impossible.
+    victim = next(home.rglob("socm_pair-*.parquet"))
+    table = pq.read_table(victim).to_pandas()
+    table.loc[3, "d_mu"] = 2.0
+    table.to_parquet(victim, index=False)
+    with pytest.raises(CheckFailed) as failure:
+        run(tiny_checkpoint, tiny_profile, measures=["socm"])
+    assert failure.value.exit_code == 1
+    assert "socm_pair.d_mu" in failure.value.happened
+    assert f"second={table.loc[3, 'second']}" in failure.value.happened
+    assert rows(first.warehouse, "SELECT status FROM audit") == [("failed",)]
+    assert rows(first.warehouse, "SELECT count(*) FROM socm_pair") == [(0,)]
+    failed = rows(first.warehouse, "SELECT table_name, column_name FROM expectation_result WHERE NOT success AND severity = 'critical'")
+    assert ("socm_pair", "d_mu") in failed
+
+
+def test_a_failed_rerun_leaves_the_published_tables_as_they_were(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
+    first = run(tiny_checkpoint, tiny_profile, measures=["socm"])
+    published = rows(first.warehouse, "SELECT * FROM socm_pair ORDER BY ALL")
+    victim = next(home.rglob("socm_pair-*.parquet"))
+    table = pq.read_table(victim).to_pandas()
+    table.loc[0, "d_mu"] = -1.0
+    table.to_parquet(victim, index=False)
+    with pytest.raises(CheckFailed):
+        run(tiny_checkpoint, tiny_profile, measures=["socm"])
+    assert rows(first.warehouse, "SELECT * FROM socm_pair ORDER BY ALL") == published
+
+
+def test_limit_tokens_scans_only_so_many(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
+    outcome = run(tiny_checkpoint, tiny_profile, measures=["sticky"], limit_tokens=25)
+    assert rows(outcome.warehouse, "SELECT count(*) FROM sticky_score") == [(25,)]
+    # Five candidates a protocol: too few for quartiles, and said so.
+    assert rows(outcome.warehouse, "SELECT DISTINCT verdict FROM sticky_validation WHERE role = 'candidate'") == [("no_threshold",)]
+    assert any("threshold" in warning for warning in outcome.warnings)
+
+
+def test_overridden_pooling_is_another_checkpoint(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
+    mean = run(tiny_checkpoint, tiny_profile, measures=["socm"])
+    cls = run(tiny_checkpoint, tiny_profile, measures=["socm"], pooling="cls")
+    assert mean.checkpoint_id != cls.checkpoint_id
+    assert rows(mean.warehouse, "SELECT pooling_is_mean FROM socm_summary WHERE audit_id = '" + cls.audit_id + "'") == [(False,), (False,)]
+    assert any("pooling_is_mean" in warning for warning in cls.warnings)
+
+
+def test_no_pair_below_u_is_on_record_with_its_reason(home: Path, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path) -> None:
+    # Twenty sentences that differ in one letter: every pair is far more similar than two random tokens.
+    twins = tmp_path / "twins.csv"
+    twins.write_text("".join(f"the river is old and the sea is great near the town of {a},the river is old and the sea is great near the town of {b},5\n" for a, b in zip("abcdefghij", "klmnopqrst", strict=True)))
+    with pytest.raises(MeasureError, match="No sentence pair lies below u"):
+        run(tiny_checkpoint, tiny_profile, corpora={"sts": str(twins)})
+    status, reason = rows(home / "warehouse.duckdb", "SELECT status, reason FROM audit")[0]
+    assert status == "failed"
+    assert "below u" in reason
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"measures": ["socn"]}, "No measure is called 'socn'"),
+        ({"corpora": {"wikipaedia": "sample"}}, "'wikipaedia'"),
+        ({"device": "abacus"}, "no device 'abacus'"),
+        ({"dtype": "float8"}, "float8"),
+        ({"pooling": "median"}, "median"),
+    ],
+)
+def test_wrong_options_are_named(
+    home: Path, tiny_checkpoint: Path, tiny_profile: Path, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        run(tiny_checkpoint, tiny_profile, **options)
+
+
+def test_the_ui_gets_a_summary_the_tables_and_progress(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
+    from prefect.client.orchestration import get_client
+
+    outcome = run(tiny_checkpoint, tiny_profile, seed=3)
+    with get_client(sync_client=True) as client:
+        artifacts = client.read_artifacts()
+    by_key = {artifact.key: artifact for artifact in artifacts if artifact.key}
+    assert {"audit-summary", "sticky-summary", "socm-summary", "sticky-tokens"} <= set(by_key)
+    assert outcome.audit_id in "".join(str(a.data) for a in artifacts if a.key == "audit-summary")
+    progress = [artifact for artifact in artifacts if artifact.type == "progress"]
+    assert any("scan" in (artifact.description or "") for artifact in progress)
+    assert all(artifact.data == 100 for artifact in progress)

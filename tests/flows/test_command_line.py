@@ -1,0 +1,177 @@
+"""The command line as a person meets it: output, exit codes, one paragraph for every expected failure."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from commands import CLI, Embaudit
+
+
+def refuses(result: subprocess.CompletedProcess[str], *words: str, code: int = 2) -> str:
+    """The command ended with one paragraph that says all the words, and no traceback."""
+    assert result.returncode == code, result.stderr
+    assert "Traceback" not in result.stderr, result.stderr
+    paragraph = result.stderr.strip().split("\n")[-1]
+    assert paragraph.startswith("Error: "), result.stderr
+    for word in words:
+        assert word in paragraph, paragraph
+    return paragraph
+
+
+def test_help_answers_within_half_a_second_and_imports_nothing_heavy() -> None:
+    seconds = []
+    for _ in range(3):
+        started = time.perf_counter()
+        subprocess.run([*CLI, "--help"], check=True, capture_output=True)
+        seconds.append(time.perf_counter() - started)
+    assert min(seconds) < 0.5
+    code = "import sys, embaudit.cli.main; print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    imported = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert not {"torch", "prefect", "great_expectations", "transformers", "duckdb", "pandas"} & set(imported)
+
+
+@pytest.mark.parametrize("command", ["audit", "show", "list", "query", "ingest", "doctor"])
+def test_every_command_is_in_the_readme_and_explains_itself(command: str) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    assert f"embaudit {command}" in readme
+    page = subprocess.run([*CLI, command, "--help"], check=True, capture_output=True, text=True).stdout
+    assert len(page.split("\n")[2].strip()) > 20
+
+
+def test_an_audit_ends_with_real_tokens_and_the_place_of_the_results(
+    embaudit: Embaudit, tiny_checkpoint: Path, tiny_profile: Path, home: Path
+) -> None:
+    result = embaudit("audit", str(tiny_checkpoint), "--profile", str(tiny_profile))
+    assert result.returncode == 0, result.stderr
+    for word in ("loss", "pull", "focal point", "severity", "SOCM", "u =", "encodes", "embedded sample", "peak memory"):
+        assert word in result.stdout
+    assert str(home / "warehouse.duckdb") in result.stdout
+    assert "INFO" not in result.stderr
+    assert "Traceback" not in result.stderr
+
+    # Everything else that can be asked of that warehouse.
+    shown = embaudit("show")
+    assert shown.returncode == 0
+    assert "Sticky tokens" in shown.stdout
+    facts = json.loads(embaudit("show", "--json").stdout)
+    assert facts["status"] == "published"
+    assert facts["tokens"][0]["loss"] == max(token["loss"] for token in facts["tokens"])
+    assert embaudit("show", facts["audit_id"][:6]).returncode == 0
+    refuses(embaudit("show", "zzzz"), "no audit zzzz", "embaudit list audits")
+
+    audits = json.loads(embaudit("list", "audits", "--format", "json").stdout)
+    assert [row["audit_id"] for row in audits] == [facts["audit_id"]]
+    assert "BertModel" in embaudit("list", "checkpoints").stdout
+    rows = list(csv.DictReader(io.StringIO(embaudit("query", "socm", "--format", "csv").stdout)))
+    assert {row["corpus"] for row in rows} == {"wikipedia", "msmarco"}
+    refuses(embaudit("query", "worst-token"), "Did you mean worst-tokens")
+    refuses(embaudit("query", "DELETE FROM audit"), "read-only")
+
+    # The same command again, as JSON: the same audit.
+    again = embaudit("audit", str(tiny_checkpoint), "--profile", str(tiny_profile), "--json")
+    assert json.loads(again.stdout)["audit_id"] == facts["audit_id"]
+
+
+def test_ingest_reports_what_it_dropped_and_is_idempotent(embaudit: Embaudit, tmp_path: Path) -> None:
+    texts = tmp_path / "texts.txt"
+    texts.write_bytes(b"one sentence\n\none sentence\nanother sentence\n\xff\xfe broken bytes\n")
+    for _ in range(2):
+        result = embaudit("ingest", "wikipedia", str(texts))
+        assert result.returncode == 0, result.stderr
+        assert "5 rows read: 2 kept, 1 duplicate, 1 blank, 0 broken, 1 not UTF-8" in result.stdout
+    rows = json.loads(embaudit("query", "SELECT position, text FROM text ORDER BY position", "--format", "json").stdout)
+    assert rows == [{"position": 0, "text": "one sentence"}, {"position": 1, "text": "another sentence"}]
+    assert len(json.loads(embaudit("query", "corpora", "--format", "json").stdout)) == 1
+
+
+def test_doctor_says_what_is_there_and_what_to_do(embaudit: Embaudit) -> None:
+    result = embaudit("doctor")
+    assert result.returncode == 0, result.stdout
+    for word in ("torch", "device", "model hub", "HF_HUB_OFFLINE", "warehouse", "none yet", "disk", "answers"):
+        assert word in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("audit", "packaged:all-MiniLM-L6"), ("packaged:all-MiniLM-L6-v2?",)),
+        (("audit", "./no/such/folder"), ("No checkpoint", "local folder")),
+        (("audit", "packaged:all-MiniLM-L6-v2", "--profile", "quik"), ("quik", "quick")),
+        (("audit", "packaged:all-MiniLM-L6-v2", "--measures", "sticky,scom"), ("scom", "socm")),
+        (("audit", "packaged:all-MiniLM-L6-v2", "--corpus", "sts"), ("NAME=SOURCE",)),
+        (("ingest", "wikpedia", "sample"), ("wikpedia", "wikipedia")),
+        (("ingest", "wikipedia", "missing.txt"), ("missing.txt",)),
+        (("query", "SELECT 1", "--warehouse", "missing.duckdb"), ("missing.duckdb", "embaudit audit")),
+        (("show",), ("There is no warehouse",)),
+    ],
+)
+def test_wrong_words_are_answered_with_what_to_type(
+    embaudit: Embaudit, arguments: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    refuses(embaudit(*arguments), *words)
+
+
+def test_an_unknown_option_is_a_usage_error(embaudit: Embaudit) -> None:
+    result = embaudit("audit", "x", "--colour")
+    assert result.returncode == 2
+    assert "--colour" in result.stderr
+
+
+def test_a_hub_checkpoint_without_a_hub_is_one_paragraph(embaudit: Embaudit) -> None:
+    refuses(embaudit("audit", "nobody/nothing@main", HF_ENDPOINT="http://127.0.0.1:9"), "hub", "packaged:all-MiniLM-L6-v2")
+
+
+def copy_without(checkpoint: Path, folder: Path, *patterns: str) -> Path:
+    import shutil
+
+    shutil.copytree(checkpoint, folder)
+    for pattern in patterns:
+        for path in folder.rglob(pattern):
+            path.unlink()
+    return folder
+
+
+def test_a_folder_without_tokenizer_or_weights_is_named(embaudit: Embaudit, tiny_checkpoint: Path, tmp_path: Path) -> None:
+    without_tokenizer = copy_without(tiny_checkpoint, tmp_path / "a", "tokenizer*", "vocab*", "special_tokens*")
+    refuses(embaudit("audit", str(without_tokenizer)), "tokenizer", str(without_tokenizer))
+    without_weights = copy_without(tiny_checkpoint, tmp_path / "b", "*.safetensors")
+    refuses(embaudit("audit", str(without_weights)), "no weights")
+
+
+def test_a_pickle_only_checkpoint_is_refused_and_the_flag_named(
+    embaudit: Embaudit, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    import torch
+    from safetensors.torch import load_file
+
+    folder = copy_without(tiny_checkpoint, tmp_path / "pickle", "*.safetensors")
+    torch.save(load_file(tiny_checkpoint / "model.safetensors"), folder / "pytorch_model.bin")
+    refuses(embaudit("audit", str(folder)), "pickle", "--allow-pickle")
+
+
+def test_weights_with_nan_are_named(embaudit: Embaudit, tiny_checkpoint: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = copy_without(tiny_checkpoint, tmp_path / "nan", "*.safetensors")
+    weights = load_file(tiny_checkpoint / "model.safetensors")
+    name = next(name for name in weights if "query.weight" in name)
+    weights[name][0, 0] = float("nan")
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    refuses(embaudit("audit", str(folder)), "NaN", name.removeprefix("bert."))
+
+
+@pytest.mark.parametrize(("content", "words"), [("", ("empty",)), ("only one line\n", ("at least two",))])
+def test_an_empty_or_one_line_corpus_is_named(
+    embaudit: Embaudit, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path, content: str, words: tuple[str, ...]
+) -> None:
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text(content)
+    arguments = ("audit", str(tiny_checkpoint), "--profile", str(tiny_profile), "--measures", "socm")
+    refuses(embaudit(*arguments, "--corpus", f"wikipedia={corpus}"), *words)

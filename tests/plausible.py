@@ -1,0 +1,334 @@
+"""An audit's rows as the flows stage them, small enough to check by hand: for tests of publishing, checks and SQL.
+
+The numbers obey every rule that the suites check (bounds of d_Σ, ranks, verdicts, counts), so that a test breaks
+exactly the one it is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from embaudit.sticky.scores import severity
+from embaudit.warehouse.publish import AuditRecord, ExpectationRow, MeasureRun, StagedTable
+from embaudit.warehouse.stage import write_rows
+from embaudit_tasks import corpora, socm, sticky_files, vocabulary
+
+Rows = dict[str, list[dict[str, Any]]]
+NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+AUDIT_CORPUS_SCHEMA = {"name": "string", "corpus_id": "string"}
+SUMMARY_SCHEMA = {
+    "corpus": "string",
+    "corpus_id": "string",
+    "texts": "int32",
+    "pairs": "int64",
+    **dict.fromkeys(
+        ("socm_mean", "socm_low", "socm_high", "socm_min", "socm_max", "d_mu_mean", "d_sigma_mean"), "float64"
+    ),
+    **dict.fromkeys(("trace_mean", "trace_max", "share_trace_above_bound"), "float64"),
+    "pooling_is_mean": "bool",
+}
+SCHEMAS: dict[str, dict[str, str]] = {
+    "checkpoint": vocabulary.CHECKPOINT_SCHEMA,
+    "corpus": corpora.CORPUS_SCHEMA,
+    "text": corpora.TEXT_SCHEMA,
+    "text_pair": corpora.PAIR_SCHEMA,
+    "audit_corpus": AUDIT_CORPUS_SCHEMA,
+    "token": vocabulary.TOKEN_SCHEMA,
+    "sticky_pair": sticky_files.PAIR_SCHEMA,
+    "sticky_score": sticky_files.SCORE_SCHEMA,
+    "sticky_validation": sticky_files.SCHEMAS["sticky_validation"],
+    "sticky_summary": sticky_files.SCHEMAS["sticky_summary"],
+    "socm_text": socm.TEXT_SCHEMA,
+    "socm_pair": socm.PAIR_SCHEMA,
+    "socm_summary": SUMMARY_SCHEMA,
+}
+TOKENS = ("the", "river", "##ed", "ng", "龸", "ন", "[MASK]", "9")
+SCRIPTS = ("Latin", "Latin", "Latin", "Latin", "Han", "Bengali", "Common", "Common")
+ORIGINS = ("word", "word", "piece", "piece", "word", "word", "special", "digits")
+SLOPES = (0.80, 0.77, 0.75, 0.70, 0.30, 0.40, 0.55, 0.78)
+PULLS = (0.06, 0.08, 0.10, 0.12, 0.20, 0.18, 0.16, 0.05)
+DRAWS = (1, 1, 1, 1, 15, 15, 15, 1)
+CANDIDATES = (4, 5, 6)
+CONTROLS = (0, 1)
+CONTROL_SLOPE = 0.785
+TRACES = (1.0, 1.44, 2.25, 0.64)
+
+
+def plausible_rows(checkpoint: str = "c1", source: str = "packaged:tiny", shift: float = 0.0) -> Rows:
+    """All tables of one audit.
+
+    Args:
+        shift: added to all slopes, so that two checkpoints differ.
+    """
+    return {
+        "checkpoint": [_checkpoint(checkpoint, source)],
+        "corpus": [
+            _corpus("w1", "wikipedia", "texts", kept=4, duplicate=1),
+            _corpus("s1", "sts", "pairs", kept=2, broken=1),
+        ],
+        "text": [
+            {"corpus_id": "w1", "position": i, "text": text, "title": None, "label": None, "external_id": None}
+            for i, text in enumerate(("Rivers flow.", "Stars burn.", "Bees fly.", "Iron rusts."))
+        ],
+        "text_pair": [
+            {"corpus_id": "s1", "position": i, "first": a, "second": b, "score": score, "relation": "sts"}
+            for i, (a, b, score) in enumerate((("A man sings.", "A man is singing.", 4.8), ("Cats.", "Taxes.", 0.2)))
+        ],
+        "audit_corpus": [{"name": "wikipedia", "corpus_id": "w1"}, {"name": "sts", "corpus_id": "s1"}],
+        "token": [
+            {
+                "checkpoint_id": checkpoint,
+                "token_id": i,
+                "token": token,
+                "text": token.removeprefix("##"),
+                "category": "special" if token == "[MASK]" else "unreachable_multi" if token[:2] == "##" else "ok",
+                "is_reachable": token != "[MASK]",
+                "origin": ORIGINS[i],
+                "script": SCRIPTS[i],
+                "embedding_norm": 1.0 + i / 10,
+                "cosine_to_mean": 0.3,
+            }
+            for i, token in enumerate(TOKENS)
+        ],
+        "sticky_pair": [
+            {"purpose": purpose, "position": i, "first": f"{purpose} {i}", "second": "text", "similarity": 0.1 * i}
+            for purpose in ("scoring", "validation")
+            for i in range(3)
+        ],
+        "sticky_score": _scores(shift),
+        "sticky_validation": _validation(shift),
+        "sticky_summary": [_sticky_summary(protocol, shift) for protocol in ("definition", "retention")],
+        "socm_text": [
+            {
+                "corpus": "wikipedia",
+                "corpus_id": "w1",
+                "position": i,
+                "tokens": 5 + i,
+                "mean_norm": 0.5,
+                "trace_sigma": trace,
+                "exceeds_trace_bound": trace > 2,
+                "is_truncated": False,
+            }
+            for i, trace in enumerate(TRACES)
+        ],
+        "socm_pair": socm_pairs("wikipedia", TRACES),
+        "socm_summary": [_socm_summary(shift)],
+    }
+
+
+def socm_pairs(corpus: str, traces: Sequence[float]) -> list[dict[str, Any]]:
+    """All pairs of texts with these traces; d_Σ in the middle of its bounds."""
+    rows = []
+    for first, second in combinations(range(len(traces)), 2):
+        a, b = traces[first], traces[second]
+        d_sigma = ((a**0.5 - b**0.5) ** 2 / 4 + (a + b) / 4) / 2
+        d_mu = 0.1 * (first + second)
+        socm_value = (1 - d_mu) * d_sigma
+        rows.append(
+            {"corpus": corpus, "first": first, "second": second, "d_mu": d_mu, "d_sigma": d_sigma, "socm": socm_value}
+        )
+    return rows
+
+
+def stage_all(folder: Path, rows: Mapping[str, list[dict[str, Any]]]) -> list[StagedTable]:
+    """Stage every table in a file of its own, in the schemas of the tasks."""
+    staged = []
+    for table, table_rows in rows.items():
+        path = folder / f"{table}-00000.parquet"
+        write_rows(path, table_rows, SCHEMAS[table])
+        staged.append(StagedTable(table, (str(path),)))
+    return staged
+
+
+def audit_record(
+    audit_id: str = "a1", checkpoint: str = "c1", status: str = "published", reason: str | None = None, minutes: int = 0
+) -> AuditRecord:
+    """An audit's log row, finished so many minutes after noon."""
+    finished = NOON + timedelta(minutes=minutes)
+    return AuditRecord(
+        audit_id=audit_id,
+        checkpoint_id=checkpoint,
+        profile="quick",
+        settings={"sticky": {"copies": 8}},
+        seed=0,
+        device="cpu",
+        dtype="float32",
+        embaudit_version="0.1.0",
+        libraries={"torch": "2.13.0"},
+        started=finished - timedelta(seconds=30),
+        finished=finished,
+        seconds=30.0,
+        status=status,
+        reason=reason,
+    )
+
+
+def measure_runs() -> list[MeasureRun]:
+    """One run for each measure."""
+    return [
+        MeasureRun(measure, f"key-{measure}", 1, {"seed": 0}, NOON, 12.5, 100, "done") for measure in ("sticky", "socm")
+    ]
+
+
+def expectation(
+    table: str = "token", shard: int = 0, *, success: bool = True, severity: str = "critical"
+) -> ExpectationRow:
+    """One expectation's outcome."""
+    return ExpectationRow(
+        table_name=table,
+        shard=shard,
+        expectation="expect_column_values_to_not_be_null",
+        column_name="token_id",
+        kwargs={"column": "token_id"},
+        severity=severity,
+        success=success,
+        raised_exception=False,
+        unexpected_count=0 if success else 2,
+        examples=[] if success else [{"token_id": 3}],
+    )
+
+
+def _checkpoint(checkpoint: str, source: str) -> dict[str, Any]:
+    return {
+        "checkpoint_id": checkpoint,
+        "source": source,
+        "revision": None,
+        **dict.fromkeys(("weights_sha256", "tokenizer_sha256", "config_sha256", "modules_sha256"), "ab" * 32),
+        "architecture": "BertModel",
+        "hidden_size": 32,
+        "layers": 2,
+        "heads": 4,
+        "parameters": 12_345,
+        "vocabulary_size": len(TOKENS),
+        "pooling": "mean",
+        "pooling_is_mean": True,
+        "modules": "Normalize",
+        "max_length": 64,
+    }
+
+
+def _corpus(corpus_id: str, name: str, kind: str, **counts: int) -> dict[str, Any]:
+    all_counts = {**dict.fromkeys(("kept", "duplicate", "blank", "broken", "undecodable"), 0), **counts}
+    return {
+        "corpus_id": corpus_id,
+        "name": name,
+        "kind": kind,
+        "source": "sample",
+        "revision": None,
+        "read": sum(all_counts.values()),
+        **all_counts,
+        "ingested": NOON,
+    }
+
+
+def _scores(shift: float) -> list[dict[str, Any]]:
+    by_slope = sorted(range(len(TOKENS)), key=lambda i: (-DRAWS[i], SLOPES[i]))
+    by_pull = sorted(range(len(TOKENS)), key=lambda i: (-DRAWS[i], -PULLS[i]))
+    return [
+        {
+            "token_id": i,
+            "draws": DRAWS[i],
+            "pull": PULLS[i],
+            "slope": SLOPES[i] + shift,
+            "pull_rank": by_pull.index(i) + 1,
+            "slope_rank": by_slope.index(i) + 1,
+            "shortlisted_by": "definition+retention" if i in CANDIDATES else None,
+        }
+        for i in range(len(TOKENS))
+    ]
+
+
+def _validation(shift: float) -> list[dict[str, Any]]:
+    rows = []
+    for token_id in (*CANDIDATES, *CONTROLS):
+        for protocol, value, threshold in (
+            ("definition", PULLS[token_id], 0.19),
+            ("retention", SLOPES[token_id] + shift, 0.35 + shift),
+        ):
+            slope = SLOPES[token_id] + shift
+            loss = 1 - slope / CONTROL_SLOPE
+            is_beyond = value > threshold if protocol == "definition" else value < threshold
+            is_control = token_id in CONTROLS
+            rows.append(
+                {
+                    "token_id": token_id,
+                    "protocol": protocol,
+                    "role": "control" if is_control else "candidate",
+                    "points": 48,
+                    "rho": 0.3 * (1 - PULLS[token_id]),
+                    "rho_0": 0.3,
+                    "pull": PULLS[token_id],
+                    "pull_low": PULLS[token_id] - 0.02,
+                    "pull_high": PULLS[token_id] + 0.02,
+                    "excess_pull": PULLS[token_id] - 0.07,
+                    "slope": slope,
+                    "slope_low": slope - 0.1,
+                    "slope_high": slope + 0.1,
+                    "loss": loss,
+                    "loss_low": loss - 0.1,
+                    "loss_high": loss + 0.1,
+                    "focal_point": -0.02,
+                    "focal_low": -0.1,
+                    "focal_high": 0.1,
+                    "sticks_to": "-0.02",
+                    "severity": severity(loss),
+                    "value": value,
+                    "threshold": threshold,
+                    "verdict": None if is_control else "sticky" if is_beyond else "not_sticky",
+                    "basis": "screened",
+                }
+            )
+    return rows
+
+
+def _sticky_summary(protocol: str, shift: float) -> dict[str, Any]:
+    return {
+        "protocol": protocol,
+        "u": 0.2,
+        "u_ids": 0.21,
+        "u_input_embeddings": 0.4,
+        "vocabulary_size": len(TOKENS),
+        "eligible": len(TOKENS),
+        "scanned": len(TOKENS),
+        "rungs": '[{"draws": 1, "tokens": 8}, {"draws": 15, "tokens": 3}]',
+        "encodes": 2_000,
+        "reliability": 0.4,
+        "scoring_pairs": 15,
+        "validation_pairs": 48,
+        "pairs_below_u": 20,
+        "candidates": len(CANDIDATES),
+        "controls": len(CONTROLS),
+        "control_median": 0.07 if protocol == "definition" else CONTROL_SLOPE,
+        "threshold": 0.19 if protocol == "definition" else 0.35 + shift,
+        "sticky": 1,
+        "basis": "screened",
+    }
+
+
+def _socm_summary(shift: float) -> dict[str, Any]:
+    pairs = socm_pairs("wikipedia", TRACES)
+
+    def mean(column: str) -> float:
+        return float(sum(row[column] for row in pairs)) / len(pairs)
+
+    return {
+        "corpus": "wikipedia",
+        "corpus_id": "w1",
+        "texts": len(TRACES),
+        "pairs": len(pairs),
+        "socm_mean": mean("socm"),
+        "socm_low": mean("socm") - 0.05,
+        "socm_high": mean("socm") + 0.05,
+        "socm_min": min(row["socm"] for row in pairs),
+        "socm_max": max(row["socm"] for row in pairs),
+        "d_mu_mean": mean("d_mu"),
+        "d_sigma_mean": mean("d_sigma"),
+        "trace_mean": sum(TRACES) / len(TRACES),
+        "trace_max": max(TRACES),
+        "share_trace_above_bound": 0.25,
+        "pooling_is_mean": True,
+    }

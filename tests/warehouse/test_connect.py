@@ -1,0 +1,280 @@
+"""Opening the warehouse: one writer, readers that can do no harm, and locks that are waited for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from embaudit.errors import StorageError, WarehouseError
+from embaudit.warehouse.connect import open_reader, open_writer, transaction
+
+HOLDER = """
+import sys, time, duckdb
+connection = duckdb.connect(sys.argv[1], read_only=sys.argv[3] == "reader")
+print("holding", flush=True)
+time.sleep(float(sys.argv[2]))
+"""
+
+
+@pytest.fixture()
+def hold(process: Callable[..., subprocess.Popen[str]]) -> Callable[..., subprocess.Popen[str]]:
+    """Another process that keeps the warehouse open for so many seconds."""
+
+    def start(path: Path, seconds: float, mode: str = "writer") -> subprocess.Popen[str]:
+        holder = process(HOLDER, path, seconds, mode)
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "holding\n"
+        return holder
+
+    return start
+
+
+@pytest.fixture()
+def filled(warehouse: Path) -> Path:
+    """A warehouse with one row in ``audit_corpus``."""
+    with open_writer(warehouse, 0) as connection:
+        connection.execute("INSERT INTO audit_corpus VALUES ('a1', 'sts', 's1')")
+    return warehouse
+
+
+@pytest.mark.parametrize("mode", ["writer", "reader"])
+def test_a_lock_is_waited_for(filled: Path, hold: Callable, mode: str) -> None:
+    hold(filled, 1.0, mode)
+    started = time.monotonic()
+    with open_writer(filled, 20) as connection:
+        assert connection.execute("SELECT count(*) FROM audit_corpus").fetchall() == [(1,)]
+    assert 0.5 < time.monotonic() - started < 6
+
+
+def test_a_lock_that_is_kept_ends_in_a_paragraph(filled: Path, hold: Callable) -> None:
+    hold(filled, 60)
+    started = time.monotonic()
+    with pytest.raises(WarehouseError, match=r"Another process has .* open, and kept it for 1 seconds") as caught:
+        with open_writer(filled, 1.0):
+            pass
+    assert 0.9 < time.monotonic() - started < 3
+    assert "staged; nothing is lost" in caught.value.kept
+    assert "run the same command again" in caught.value.next_step
+
+
+def test_no_waiting_means_one_try(filled: Path, hold: Callable) -> None:
+    hold(filled, 60)
+    started = time.monotonic()
+    with pytest.raises(WarehouseError, match="Another process"), open_writer(filled, 0):
+        pass
+    assert time.monotonic() - started < 1
+
+
+def test_a_reader_waits_for_a_writer_and_says_something_else(filled: Path, hold: Callable) -> None:
+    hold(filled, 60)
+    with pytest.raises(WarehouseError, match="open for writing") as caught, open_reader(filled, wait_seconds=0.3):
+        pass
+    assert "staged" not in str(caught.value)
+
+
+def test_a_reader_and_a_writer_in_one_process_wait_for_each_other(filled: Path) -> None:
+    released = threading.Event()
+
+    def read() -> None:
+        with open_reader(filled):
+            released.wait(0.7)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    time.sleep(0.2)
+    with open_writer(filled, 10) as connection:
+        assert connection.execute("SELECT count(*) FROM audit_corpus").fetchall() == [(1,)]
+    released.set()
+    reader.join()
+
+
+def test_readers_read_side_by_side(filled: Path, hold: Callable) -> None:
+    hold(filled, 60, "reader")
+    with open_reader(filled, wait_seconds=0) as connection:
+        assert connection.execute("SELECT name FROM audit_corpus").fetchall() == [("sts",)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO audit_corpus VALUES ('a2', 'sts', 's1')",
+        "UPDATE audit_corpus SET name = 'x'",
+        "DELETE FROM audit_corpus",
+        "DROP TABLE audit_corpus",
+        "CREATE TABLE mine (a INTEGER)",
+        "CREATE OR REPLACE VIEW leaderboard AS SELECT 1",
+        "ALTER TABLE audit_corpus ADD COLUMN x INTEGER",
+    ],
+)
+def test_a_reader_cannot_write(filled: Path, sql: str) -> None:
+    before = filled.read_bytes()
+    with open_reader(filled) as connection, pytest.raises(duckdb.InvalidInputException, match="read-only"):
+        connection.execute(sql)
+    assert filled.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_csv('{file}')",
+        "SELECT * FROM '{file}'",
+        "SELECT * FROM read_text('{file}')",
+        "SELECT * FROM read_blob('{file}')",
+        "SELECT * FROM sniff_csv('{file}')",
+        "SELECT * FROM glob('{folder}/*')",
+        "SELECT * FROM read_parquet('https://example.com/a.parquet')",
+        "COPY audit_corpus TO '{folder}/out.csv'",
+        "COPY audit_corpus TO '{folder}/out.parquet' (FORMAT parquet)",
+        "EXPORT DATABASE '{folder}/export'",
+        "IMPORT DATABASE '{folder}'",
+        "ATTACH '{folder}/other.duckdb'",
+        "INSTALL httpfs",
+        "INSTALL spatial FROM community",
+        "LOAD httpfs",
+        "LOAD '{file}'",
+        "SELECT getenv('HOME')",
+        "SELECT * FROM local_frame",
+    ],
+)
+def test_a_reader_reaches_nothing_but_the_warehouse(filled: Path, tmp_path: Path, sql: str) -> None:
+    secret = tmp_path / "secret.csv"
+    secret.write_text("a,b\n1,2\n")
+    local_frame = [1, 2]
+    files = sorted(tmp_path.rglob("*"))
+    with open_reader(filled) as connection, pytest.raises(duckdb.Error):
+        connection.execute(sql.format(file=secret, folder=tmp_path)).fetchall()
+    assert sorted(tmp_path.rglob("*")) == files
+    assert local_frame
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SET enable_external_access = true",
+        "SET lock_configuration = false",
+        "SET memory_limit = '100GB'",
+        "SET temp_directory = '/tmp/elsewhere'",
+        "SET allow_community_extensions = true",
+        "SET profiling_output = '/tmp/profile'",
+        "PRAGMA memory_limit = '100GB'",
+        "RESET enable_external_access",
+    ],
+)
+def test_a_reader_cannot_change_settings(filled: Path, sql: str) -> None:
+    with open_reader(filled) as connection, pytest.raises(duckdb.Error, match=r"locked|[Cc]annot"):
+        connection.execute(sql)
+
+
+@pytest.mark.parametrize("opened", [lambda path: open_writer(path, 0), lambda path: open_reader(path)])
+def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path, opened: Callable) -> None:
+    path = tmp_path / "notes.duckdb"
+    path.write_text("these are notes, no database\n" * 1_000)
+    before = path.read_bytes()
+    started = time.monotonic()
+    with pytest.raises(WarehouseError, match="is no DuckDB database") as caught, opened(path):
+        pass
+    assert "--warehouse" in caught.value.next_step
+    assert path.read_bytes() == before
+    assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize("opened", [lambda path: open_writer(path, 5), lambda path: open_reader(path)])
+def test_a_damaged_database_is_not_mistaken_for_a_locked_one(filled: Path, opened: Callable) -> None:
+    """DuckDB's message says "block", which has "lock" in it."""
+    content = bytearray(filled.read_bytes())
+    content[4_096 : 4_096 + 400] = bytes(400)
+    content[8_192 : 8_192 + 400] = bytes(400)
+    filled.write_bytes(content)
+    started = time.monotonic()
+    with pytest.raises(WarehouseError) as caught, opened(filled):
+        pass
+    assert "Another process" not in str(caught.value)
+    assert time.monotonic() - started < 3
+
+
+def test_a_folder_is_no_warehouse(tmp_path: Path) -> None:
+    with pytest.raises(WarehouseError, match="is no DuckDB database"), open_writer(tmp_path, 0):
+        pass
+    with pytest.raises(WarehouseError, match="is a folder"), open_reader(tmp_path):
+        pass
+
+
+def test_a_missing_warehouse_is_not_made_by_reading_it(warehouse: Path) -> None:
+    with pytest.raises(WarehouseError, match="There is no warehouse at") as caught, open_reader(warehouse):
+        pass
+    assert "embaudit audit" in caught.value.next_step
+    assert not warehouse.parent.exists()
+
+
+def test_another_database_is_no_warehouse(tmp_path: Path) -> None:
+    path = tmp_path / "other.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE mine AS SELECT 1 AS a")
+    with pytest.raises(WarehouseError, match="no embaudit warehouse"), open_reader(path):
+        pass
+
+
+def test_a_place_that_cannot_be_written_is_a_storage_error() -> None:
+    """/proc takes no files from anybody, root included."""
+    if not Path("/proc/self").is_dir():
+        pytest.skip("needs /proc")
+    with pytest.raises((StorageError, WarehouseError)) as caught, open_writer(Path("/proc/embaudit/w.duckdb"), 0):
+        pass
+    assert "/proc/embaudit" in str(caught.value)
+
+
+def test_a_read_only_file_system_is_a_storage_error(tmp_path: Path, filled: Path, small_disk: Callable) -> None:
+    disk = small_disk(4)
+    path = disk.folder / "warehouse.duckdb"
+    path.write_bytes(filled.read_bytes())
+    subprocess.run(["mount", "-o", "remount,ro", str(disk.folder)], check=True)
+    with open_reader(path) as connection:
+        assert connection.execute("SELECT count(*) FROM audit_corpus").fetchall() == [(1,)]
+    with pytest.raises(StorageError, match="Cannot write the warehouse") as caught, open_writer(path, 0):
+        pass
+    assert "permission" in caught.value.next_step
+
+
+def test_a_transaction_is_all_or_nothing(filled: Path) -> None:
+    with open_writer(filled, 0) as connection:
+        with pytest.raises(KeyboardInterrupt), transaction(connection):
+            connection.execute("DELETE FROM audit_corpus")
+            raise KeyboardInterrupt
+        assert connection.execute("SELECT count(*) FROM audit_corpus").fetchall() == [(1,)]
+        with transaction(connection):
+            connection.execute("DELETE FROM audit_corpus")
+    with open_reader(filled) as connection:
+        assert connection.execute("SELECT count(*) FROM audit_corpus").fetchall() == [(0,)]
+
+
+def test_a_failing_statement_reports_itself_and_not_the_rollback(filled: Path) -> None:
+    with pytest.raises(WarehouseError, match="Duplicate key") as caught, open_writer(filled, 0) as connection:
+        with transaction(connection):
+            connection.execute("INSERT INTO audit_corpus VALUES ('a1', 'sts', 'twice')")
+    assert "Staged results are kept" in caught.value.kept
+
+
+def test_what_a_killed_writer_committed_is_read_back(filled: Path, process: Callable) -> None:
+    """Its rows are in the write-ahead log only; readers replay it without writing."""
+    code = """
+import os, sys, signal
+from pathlib import Path
+from embaudit.warehouse.connect import open_writer, transaction
+with open_writer(Path(sys.argv[1]), 0) as connection:
+    with transaction(connection):
+        connection.execute("INSERT INTO audit_corpus VALUES ('a2', 'sts', 's1')")
+    connection.execute("BEGIN; INSERT INTO audit_corpus VALUES ('a3', 'sts', 's1')")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert process(code, filled).wait() == -9
+    assert Path(f"{filled}.wal").exists()
+    with open_reader(filled) as connection:
+        assert connection.execute("SELECT audit_id FROM audit_corpus ORDER BY 1").fetchall() == [("a1",), ("a2",)]
+    assert os.access(filled, os.R_OK)
