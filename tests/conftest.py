@@ -29,7 +29,7 @@ def minilm() -> Checkpoint:
     return load_checkpoint("packaged:all-MiniLM-L6-v2")
 
 
-@pytest.fixture()
+@pytest.fixture
 def encoder(minilm: Checkpoint) -> Encoder:
     """A fresh encoder over the packaged checkpoint, with its own counts."""
     return Encoder(minilm)

@@ -82,7 +82,10 @@ def read_object(path: Path) -> dict[str, Any]:
     """
     content = read_json(path)
     if not isinstance(content, dict):
-        raise CheckpointError(f"{path} should hold a JSON object, and holds a {type(content).__name__}.")
+        raise CheckpointError(
+            f"{path} should hold a JSON object, and holds a {type(content).__name__}.",
+            next_step="Check that the folder is complete, or fetch it again.",
+        )
     return content
 
 

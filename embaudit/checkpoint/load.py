@@ -280,7 +280,7 @@ def _load(
                 is_lowercased=recipe.is_lowercased,
                 trust_remote_code=options.trust_remote_code,
             )
-    rows = int(model.get_input_embeddings().weight.shape[0])
+    rows = _embedding_rows(resolved, model)
     refuse_empty_tokenizer(tokenizer, resolved.folder / recipe.tokenizer_path, rows)
     prefix_ids, suffix_ids = special_tokens_around(tokenizer)
     max_length = _max_length(resolved, recipe, options, model, tokenizer, len(prefix_ids) + len(suffix_ids))
@@ -295,12 +295,22 @@ def _load(
         tokenizer=tokenizer,
         after_pooling=after_pooling,
         max_length=max_length,
-        dimension=_try_out(resolved, recipe, model, tokenizer, after_pooling),
+        dimension=_try_out(resolved, recipe, model, tokenizer, after_pooling, rows),
         device=device,
         dtype=str(model.dtype).removeprefix("torch."),
         prefix_ids=prefix_ids,
         suffix_ids=suffix_ids,
     )
+
+
+def _embedding_rows(resolved: ResolvedCheckpoint, model: PreTrainedModel) -> int:
+    try:
+        return int(model.get_input_embeddings().weight.shape[0])
+    except (AttributeError, NotImplementedError) as error:
+        raise CheckpointError(
+            f"{resolved.ref} is a {type(model).__name__}, which has no token embeddings.",
+            next_step="embaudit audits text embedding checkpoints.",
+        ) from error
 
 
 def _max_length(
@@ -332,12 +342,12 @@ def _try_out(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     after_pooling: torch.nn.Module,
+    rows: int,
 ) -> int:
     """D, found by running one short text: what cannot run at all should fail here and not in the middle of an audit."""
     import torch
 
     ids = torch.tensor([tokenizer("a", truncation=False, padding=False)["input_ids"]])
-    rows = int(model.get_input_embeddings().weight.shape[0])
     if int(ids.max()) >= rows:
         raise CheckpointError(
             f"{resolved.ref}: the tokenizer gives token {int(ids.max())}, the model has embeddings for {rows}.",

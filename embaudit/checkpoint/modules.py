@@ -130,13 +130,19 @@ def _entries(modules_file: Path) -> list[tuple[str, str]]:
         isinstance(entry, dict) and isinstance(entry.get("type"), str) and isinstance(entry.get("path", ""), str)
         for entry in declared
     ):
-        raise CheckpointError(f"{modules_file} should hold a list of modules, each with a type and a path.")
+        raise CheckpointError(
+            f"{modules_file} should hold a list of modules, each with a type and a path.",
+            next_step="Check that the folder is complete, or fetch it again.",
+        )
     entries = []
     for entry in declared:
         package, _, kind = entry["type"].rpartition(".")
         path = entry.get("path", "")
         if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
-            raise CheckpointError(f"{modules_file} names a folder outside of the checkpoint: {path}.")
+            raise CheckpointError(
+                f"{modules_file} names a folder outside of the checkpoint: {path}.",
+                next_step="Do not trust this checkpoint, or write its modules.json anew.",
+            )
         # A class of the checkpoint's own may share a known name (custom_st.Transformer) and do something else.
         entries.append((kind if package.split(".")[0] == "sentence_transformers" else entry["type"], path))
     if not entries or entries[0][0] != "Transformer":
@@ -184,7 +190,8 @@ def _refuse_token_level(kind: str, config: dict[str, Any], source: Path) -> None
     for key in ("module_input_name", "module_output_name"):
         if config.get(key) not in (None, "sentence_embedding"):
             raise CheckpointError(
-                f"{source} applies {kind} to {config[key]!r}; embaudit runs modules on the sentence embedding only."
+                f"{source} applies {kind} to {config[key]!r}; embaudit runs modules on the sentence embedding only.",
+                next_step="embaudit audits one-vector embedding checkpoints.",
             )
 
 
@@ -212,5 +219,8 @@ def _whole_number(settings: dict[str, Any], key: str, source: Path) -> int | Non
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise CheckpointError(f"{source}: {key} should be a number from 1 up, and is {value!r}.")
+        raise CheckpointError(
+            f"{source}: {key} should be a number from 1 up, and is {value!r}.",
+            next_step="Correct it, or fetch the checkpoint again.",
+        )
     return value

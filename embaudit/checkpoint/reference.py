@@ -7,17 +7,21 @@ Three kinds: ``packaged:NAME`` (weights that come with a Python package), a loca
 from __future__ import annotations
 
 import difflib
+import errno
 import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from embaudit.checkpoint.files import one_line
 from embaudit.errors import CheckpointError
 
 # Everything a checkpoint can need, and nothing else: no ONNX, TensorFlow or OpenVINO copies of the weights.
 HUB_FILES = ["*.json", "*.txt", "*.model", "*.spm", "*.codes", "*.tiktoken", "*.safetensors", "*.jinja"]
 HUB_PICKLES = ["*.bin", "*.pt", "*.pth"]
 HUB_REMOTE_CODE = ["*.py"]
+ANSWER_SECONDS = 5.0
+CANNOT_STORE = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS)
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class CheckpointRef:
                 next_step=f"Try its folder: {path.parent}",
             )
         name, _, revision = text.partition("@")
-        looks_like_path = text.startswith((".", "/", "~")) or text.count("/") != 1 or " " in text
+        looks_like_path = text.startswith((".", "/", "~")) or name.count("/") != 1 or " " in text
         if looks_like_path or not all(name.split("/")):
             raise CheckpointError(
                 f"No checkpoint is called {text!r}: it is no directory here, and no hub id of the form owner/name.",
@@ -155,10 +159,8 @@ def _resolve_packaged(ref: CheckpointRef) -> ResolvedCheckpoint:
 
 
 def _resolve_hub(ref: CheckpointRef, *, allow_pickle: bool, trust_remote_code: bool) -> ResolvedCheckpoint:
-    from huggingface_hub import snapshot_download
     from huggingface_hub.errors import (
         GatedRepoError,
-        HfHubHTTPError,
         HFValidationError,
         LocalEntryNotFoundError,
         RepositoryNotFoundError,
@@ -169,7 +171,7 @@ def _resolve_hub(ref: CheckpointRef, *, allow_pickle: bool, trust_remote_code: b
     patterns += HUB_PICKLES if allow_pickle else []
     patterns += HUB_REMOTE_CODE if trust_remote_code else []
     try:
-        folder = Path(snapshot_download(ref.name, revision=ref.revision, allow_patterns=patterns, etag_timeout=5))
+        folder = _fetch(ref, patterns)
     except RevisionNotFoundError as error:
         raise CheckpointError(
             f"The hub has {ref.name}, but no revision {ref.revision!r} of it.",
@@ -180,12 +182,43 @@ def _resolve_hub(ref: CheckpointRef, *, allow_pickle: bool, trust_remote_code: b
             f"The hub has no checkpoint {ref.name}, or it is private or gated.",
             next_step="Check the spelling; for a private one, log in with: hf auth login",
         ) from error
-    except (LocalEntryNotFoundError, HfHubHTTPError, ConnectionError, TimeoutError) as error:
+    except HFValidationError as error:
+        raise CheckpointError(f"{ref} is not a valid hub id: {one_line(error)}") from error
+    except Exception as error:  # the transport library's errors share no base with anything of ours
+        if (
+            isinstance(error, OSError)
+            and error.errno in CANNOT_STORE
+            and not isinstance(error, LocalEntryNotFoundError)
+        ):
+            raise CheckpointError(
+                f"{ref} cannot be stored in the local hub cache: {one_line(error)}",
+                next_step="Make room or point HF_HOME to a folder with room that you may write to.",
+            ) from error
         raise CheckpointError(
-            f"The model hub cannot be reached, and {ref} is not in the local hub cache.",
+            f"The model hub cannot be reached, and {ref} is not (or not completely) in the local hub cache.",
             next_step="Check the network (embaudit doctor), pass a local folder, or try packaged:all-MiniLM-L6-v2.",
         ) from error
-    except HFValidationError as error:
-        raise CheckpointError(f"{ref} is not a valid hub id: {error}.") from error
     # The snapshot's folder is named after the commit that the revision stood for when it was fetched.
     return ResolvedCheckpoint(ref, folder, revision=folder.name)
+
+
+def _fetch(ref: CheckpointRef, patterns: list[str]) -> Path:
+    """The snapshot's folder, from the hub where it answers and else from the cache."""
+    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError, RevisionNotFoundError
+
+    try:
+        # snapshot_download waits for ever on a hub that accepts the connection and says nothing: ask it first.
+        HfApi().model_info(ref.name, revision=ref.revision, timeout=ANSWER_SECONDS)
+    except RevisionNotFoundError:
+        raise
+    except Exception as error:
+        try:
+            return Path(
+                snapshot_download(ref.name, revision=ref.revision, allow_patterns=patterns, local_files_only=True)
+            )
+        except LocalEntryNotFoundError:
+            raise error from None
+    return Path(
+        snapshot_download(ref.name, revision=ref.revision, allow_patterns=patterns, etag_timeout=ANSWER_SECONDS)
+    )

@@ -194,21 +194,23 @@ def _read_frame(table: str, path: str) -> pd.DataFrame:
     with reading(path):
         # A bulk table's corpus is one name half a million times: a category takes a byte a row.
         return pq.read_table(
-            path, partitioning=None, read_dictionary=["corpus"] if TABLES[table].is_bulk else None
+            path,
+            partitioning=None,
+            read_dictionary=["corpus"] if TABLES[table].is_bulk else None,
+            # A flipped bit in a number is a valid number: only the checksum tells.
+            page_checksum_verification=True,
         ).to_pandas()
 
 
 def _traces(staged: Sequence[StagedTable]) -> dict[str, pd.Series]:
     """tr Σ of each text by position, for each corpus: the bounds of d_Σ hang on it."""
     import pandas as pd
-    import pyarrow.parquet as pq
 
     frames = []
     for table in staged:
         if table.table == "socm_text":
             for path in table.paths:
-                with reading(path):
-                    frames.append(pq.read_table(path, partitioning=None).to_pandas())
+                frames.append(_read_frame(table.table, path))
     needed = ["corpus", "position", "trace_sigma"]
     # What is null or doubled here fails the table's own suite.
     usable = [frame[needed].dropna() for frame in frames if set(needed) <= set(frame.columns)]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from embaudit.errors import StorageError, WarehouseError
 from embaudit.warehouse.migrate import migrate, require_known_version
@@ -34,6 +36,8 @@ def open_writer(path: Path, wait_seconds: float) -> Iterator[duckdb.DuckDBPyConn
     """
     with _explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            _create(path)
         connection = _connect(path, wait_seconds, read_only=False, config=WRITER)
         if connection is None:
             raise WarehouseError(
@@ -43,8 +47,9 @@ def open_writer(path: Path, wait_seconds: float) -> Iterator[duckdb.DuckDBPyConn
                 "it only has to publish.",
             )
         try:
-            migrate(connection, path)
-            yield connection
+            with interruptible(connection):
+                migrate(connection, path)
+                yield connection
         finally:
             connection.close()
 
@@ -76,37 +81,23 @@ def open_reader(path: Path, wait_seconds: float = 5.0) -> Iterator[duckdb.DuckDB
                     next_step="Name the warehouse: --warehouse PATH",
                 )
             connection.execute("SET lock_configuration = true")
-        with interruptible():
+        with interruptible(connection):
             yield connection
     finally:
         connection.close()
 
 
 @contextmanager
-def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """All of it or nothing."""
-    import duckdb
-
-    connection.execute("BEGIN TRANSACTION")
-    try:
-        yield
-    except BaseException:
-        # A full disk may have rolled back already; the first error is the one to report.
-        with suppress(duckdb.Error):
-            connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
+def interruptible(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     """Ctrl-C while DuckDB works is a ``KeyboardInterrupt`` again; DuckDB makes a RuntimeError of it."""
     try:
         yield
     except RuntimeError as error:
-        if str(error) == "Query interrupted":
-            raise KeyboardInterrupt from error
-        raise
+        if str(error) != "Query interrupted":
+            raise
+        # duckdb 1.5.5 returns while its threads still work, and closing waits for them to the end of the query.
+        connection.interrupt()
+        raise KeyboardInterrupt from error
 
 
 def explain(error: Exception, path: Path) -> WarehouseError | StorageError:
@@ -133,13 +124,36 @@ def explain(error: Exception, path: Path) -> WarehouseError | StorageError:
     )
 
 
+def _create(path: Path) -> None:
+    """A new warehouse appears under its name when it is whole: a kill or a full disk while DuckDB lays it would
+    leave a file that is no database, and that no later run could open."""
+    import duckdb
+
+    # DuckDB puts its log and its spill files beside a database: a folder of its own takes them all.
+    folder = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
+    folder.mkdir()
+    try:
+        with duckdb.connect(str(folder / path.name), config=WRITER) as connection:
+            migrate(connection, path)
+            connection.execute("CHECKPOINT")
+        try:
+            path.hardlink_to(folder / path.name)
+        except FileExistsError:
+            pass  # Another process was quicker: its warehouse stays.
+        except OSError:
+            # A file system without hard links.
+            if not path.exists():
+                (folder / path.name).rename(path)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
     import duckdb
 
     try:
-        with interruptible():
-            yield
+        yield
     except (duckdb.Error, OSError) as error:
         raise explain(error, path) from error
 

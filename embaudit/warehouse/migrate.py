@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from embaudit.errors import WarehouseError
+from embaudit.warehouse.transaction import transaction
 
 if TYPE_CHECKING:
     import duckdb
@@ -62,26 +63,16 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> list[int]:
     _require_same_migrations(connection, path)
     pending = [migration for migration in known_migrations() if migration.version > applied]
     for migration in pending:
-        connection.execute("BEGIN TRANSACTION")
-        try:
+        with transaction(connection):
             connection.execute(migration.sql)
             connection.execute(
                 "INSERT INTO schema_migration VALUES (?, ?, ?, now())",
                 [migration.version, migration.name, migration.sha256],
             )
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
     # Views hold no data: they are this program's reading of the tables, and are laid anew each time.
-    connection.execute("BEGIN TRANSACTION")
-    try:
+    with transaction(connection):
         for view in known_views():
             connection.execute(view)
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
     return [migration.version for migration in pending]
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embaudit.errors import StorageError, WarehouseError
-from embaudit.warehouse.connect import explain, open_writer, transaction
+from embaudit.warehouse.connect import explain, open_writer
 from embaudit.warehouse.stage import reading
 from embaudit.warehouse.tables import TABLES
+from embaudit.warehouse.transaction import transaction
 
 if TYPE_CHECKING:
     import duckdb

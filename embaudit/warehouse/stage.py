@@ -93,7 +93,7 @@ def read_rows(paths: Sequence[str | Path]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for path in paths:
         with reading(path):
-            rows += pq.read_table(path, partitioning=None).to_pylist()
+            rows += pq.read_table(path, partitioning=None, page_checksum_verification=True).to_pylist()
     return rows
 
 
@@ -105,7 +105,7 @@ def read_batches(path: str | Path, columns: Sequence[str]) -> Iterator[pa.Record
     """
     import pyarrow.parquet as pq
 
-    with reading(path), pq.ParquetFile(path) as file:
+    with reading(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
         yield from file.iter_batches(batch_size=ROWS_PER_GROUP, columns=list(columns))
 
 
@@ -142,7 +142,7 @@ def _writing(path: Path, schema: pa.Schema) -> Iterator[Any]:
     partial = path.with_name(f".{path.name}.{os.getpid()}.{uuid4().hex[:8]}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with pq.ParquetWriter(partial, schema, compression="zstd") as writer:
+        with pq.ParquetWriter(partial, schema, compression="zstd", write_page_checksum=True) as writer:
             yield writer
         descriptor = os.open(partial, os.O_RDONLY)
         try:

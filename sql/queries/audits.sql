@@ -1,4 +1,4 @@
 -- Which audits are there, and how did they end?
 SELECT audit_id, source, profile, status, round(seconds, 1) AS seconds, finished, reason
 FROM audit LEFT JOIN checkpoint USING (checkpoint_id)
-ORDER BY finished DESC NULLS LAST;
+ORDER BY finished DESC NULLS LAST, audit_id;

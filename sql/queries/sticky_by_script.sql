@@ -1,10 +1,10 @@
 -- In which scripts and origins do the scanned tokens retain least?
 SELECT
-    latest_audit.source, script, origin, count(*) AS tokens, round(median(slope), 3) AS median_slope,
+    latest_audit.source, checkpoint_id, script, origin, count(*) AS tokens, round(median(slope), 3) AS median_slope,
     count(*) FILTER (slope_rank <= 100) AS among_100_lowest
 FROM sticky_score
 JOIN latest_audit USING (audit_id)
 JOIN token USING (checkpoint_id, token_id)
 GROUP BY ALL
 HAVING count(*) >= 20 OR among_100_lowest > 0
-ORDER BY among_100_lowest DESC, tokens DESC;
+ORDER BY among_100_lowest DESC, tokens DESC, script, origin, checkpoint_id;

@@ -24,7 +24,11 @@ def rows(warehouse: str | Path, sql: str) -> list[tuple[Any, ...]]:
 
 
 def staged_times(home: Path) -> dict[Path, int]:
-    return {path: path.stat().st_mtime_ns for path in home.rglob("*.parquet") if "/audit/" not in str(path) and "/corpus/" not in str(path)}
+    return {
+        path: path.stat().st_mtime_ns
+        for path in home.rglob("*.parquet")
+        if "/audit/" not in str(path) and "/corpus/" not in str(path)
+    }
 
 
 def test_an_audit_fills_every_table(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
@@ -41,19 +45,32 @@ def test_an_audit_fills_every_table(home: Path, tiny_checkpoint: Path, tiny_prof
     draws = rows(outcome.warehouse, "SELECT count(*) FROM sticky_pair WHERE purpose = 'scoring'")[0][0]
     assert 4 <= draws <= 6
     eligible = rows(outcome.warehouse, "SELECT count(*) FROM token WHERE is_reachable OR category = 'special'")[0][0]
-    assert dict(rows(outcome.warehouse, "SELECT draws, count(*) FROM sticky_score GROUP BY ALL")) == {1: eligible - 60, draws: 60}
-    shortlisted = rows(outcome.warehouse, "SELECT token_id FROM sticky_score WHERE shortlisted_by IS NOT NULL ORDER BY 1")
+    assert dict(rows(outcome.warehouse, "SELECT draws, count(*) FROM sticky_score GROUP BY ALL")) == {
+        1: eligible - 60,
+        draws: 60,
+    }
+    shortlisted = rows(
+        outcome.warehouse, "SELECT token_id FROM sticky_score WHERE shortlisted_by IS NOT NULL ORDER BY 1"
+    )
     validated = rows(
         outcome.warehouse, "SELECT DISTINCT token_id FROM sticky_validation WHERE role = 'candidate' ORDER BY 1"
     )
     assert shortlisted == validated
     # The summary repeats the pairs' own averages.
-    mean, low, high = rows(outcome.warehouse, "SELECT avg(socm), min(socm), max(socm) FROM socm_pair WHERE corpus = 'wikipedia'")[0]
-    assert rows(outcome.warehouse, "SELECT socm_mean, socm_min, socm_max FROM socm_summary WHERE corpus = 'wikipedia'")[0] == pytest.approx((mean, low, high))
-    assert rows(outcome.warehouse, "SELECT count(*) FROM expectation_result WHERE NOT success AND severity = 'critical'") == [(0,)]
+    mean, low, high = rows(
+        outcome.warehouse, "SELECT avg(socm), min(socm), max(socm) FROM socm_pair WHERE corpus = 'wikipedia'"
+    )[0]
+    assert rows(outcome.warehouse, "SELECT socm_mean, socm_min, socm_max FROM socm_summary WHERE corpus = 'wikipedia'")[
+        0
+    ] == pytest.approx((mean, low, high))
+    assert rows(
+        outcome.warehouse, "SELECT count(*) FROM expectation_result WHERE NOT success AND severity = 'critical'"
+    ) == [(0,)]
 
 
-def test_rerunning_recomputes_nothing_and_doubles_nothing(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
+def test_rerunning_recomputes_nothing_and_doubles_nothing(
+    home: Path, tiny_checkpoint: Path, tiny_profile: Path
+) -> None:
     first = run(tiny_checkpoint, tiny_profile)
     times = staged_times(home)
     counts = dict(rows(first.warehouse, "SELECT table_name, estimated_size FROM duckdb_tables()"))
@@ -87,7 +104,9 @@ def test_changed_settings_recompute_exactly_what_hangs_on_them(
     assert new == {"sticky_score", "sticky_validation", "sticky_summary"}
 
 
-def test_another_seed_is_another_audit_and_leaves_socm_alone(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
+def test_another_seed_is_another_audit_and_leaves_socm_alone(
+    home: Path, tiny_checkpoint: Path, tiny_profile: Path
+) -> None:
     first = run(tiny_checkpoint, tiny_profile)
     before = set(staged_times(home))
     second = run(tiny_checkpoint, tiny_profile, seed=1)
@@ -115,7 +134,9 @@ def test_shards_change_nothing(
     assert np.abs(differences).max() <= 1e-6
 
 
-def test_a_blocking_check_publishes_nothing_and_names_the_rows(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
+def test_a_blocking_check_publishes_nothing_and_names_the_rows(
+    home: Path, tiny_checkpoint: Path, tiny_profile: Path
+) -> None:
     first = run(tiny_checkpoint, tiny_profile, measures=["socm"])
     Path(first.warehouse).unlink()
     # What a bit flip or a bug would do: a staged pair whose distance is impossible.
@@ -130,11 +151,16 @@ def test_a_blocking_check_publishes_nothing_and_names_the_rows(home: Path, tiny_
     assert f"second={table.loc[3, 'second']}" in failure.value.happened
     assert rows(first.warehouse, "SELECT status FROM audit") == [("failed",)]
     assert rows(first.warehouse, "SELECT count(*) FROM socm_pair") == [(0,)]
-    failed = rows(first.warehouse, "SELECT table_name, column_name FROM expectation_result WHERE NOT success AND severity = 'critical'")
+    failed = rows(
+        first.warehouse,
+        "SELECT table_name, column_name FROM expectation_result WHERE NOT success AND severity = 'critical'",
+    )
     assert ("socm_pair", "d_mu") in failed
 
 
-def test_a_failed_rerun_leaves_the_published_tables_as_they_were(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
+def test_a_failed_rerun_leaves_the_published_tables_as_they_were(
+    home: Path, tiny_checkpoint: Path, tiny_profile: Path
+) -> None:
     first = run(tiny_checkpoint, tiny_profile, measures=["socm"])
     published = rows(first.warehouse, "SELECT * FROM socm_pair ORDER BY ALL")
     victim = next(home.rglob("socm_pair-*.parquet"))
@@ -150,7 +176,9 @@ def test_limit_tokens_scans_only_so_many(home: Path, tiny_checkpoint: Path, tiny
     outcome = run(tiny_checkpoint, tiny_profile, measures=["sticky"], limit_tokens=25)
     assert rows(outcome.warehouse, "SELECT count(*) FROM sticky_score") == [(25,)]
     # Five candidates a protocol: too few for quartiles, and said so.
-    assert rows(outcome.warehouse, "SELECT DISTINCT verdict FROM sticky_validation WHERE role = 'candidate'") == [("no_threshold",)]
+    assert rows(outcome.warehouse, "SELECT DISTINCT verdict FROM sticky_validation WHERE role = 'candidate'") == [
+        ("no_threshold",)
+    ]
     assert any("threshold" in warning for warning in outcome.warnings)
 
 
@@ -158,14 +186,22 @@ def test_overridden_pooling_is_another_checkpoint(home: Path, tiny_checkpoint: P
     mean = run(tiny_checkpoint, tiny_profile, measures=["socm"])
     cls = run(tiny_checkpoint, tiny_profile, measures=["socm"], pooling="cls")
     assert mean.checkpoint_id != cls.checkpoint_id
-    assert rows(mean.warehouse, "SELECT pooling_is_mean FROM socm_summary WHERE audit_id = '" + cls.audit_id + "'") == [(False,), (False,)]
+    assert rows(mean.warehouse, "SELECT pooling_is_mean FROM socm_summary WHERE audit_id = '" + cls.audit_id + "'") == [
+        (False,),
+        (False,),
+    ]
     assert any("pooling_is_mean" in warning for warning in cls.warnings)
 
 
-def test_no_pair_below_u_is_on_record_with_its_reason(home: Path, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path) -> None:
+def test_no_pair_below_u_is_on_record_with_its_reason(
+    home: Path, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path
+) -> None:
     # Twenty sentences that differ in one letter: every pair is far more similar than two random tokens.
     twins = tmp_path / "twins.csv"
-    twins.write_text("".join(f"the river is old and the sea is great near the town of {a},the river is old and the sea is great near the town of {b},5\n" for a, b in zip("abcdefghij", "klmnopqrst", strict=True)))
+    sentences = [
+        f"the river is old and the sea is great near the town of {letter}" for letter in "abcdefghijklmnopqrst"
+    ]
+    twins.write_text("".join(f"{a},{b},5\n" for a, b in zip(sentences[:10], sentences[10:], strict=True)))
     with pytest.raises(MeasureError, match="No sentence pair lies below u"):
         run(tiny_checkpoint, tiny_profile, corpora={"sts": str(twins)})
     status, reason = rows(home / "warehouse.duckdb", "SELECT status, reason FROM audit")[0]

@@ -125,7 +125,9 @@ def test_an_unknown_option_is_a_usage_error(embaudit: Embaudit) -> None:
 
 
 def test_a_hub_checkpoint_without_a_hub_is_one_paragraph(embaudit: Embaudit) -> None:
-    refuses(embaudit("audit", "nobody/nothing@main", HF_ENDPOINT="http://127.0.0.1:9"), "hub", "packaged:all-MiniLM-L6-v2")
+    refuses(
+        embaudit("audit", "nobody/nothing@main", HF_ENDPOINT="http://127.0.0.1:9"), "hub", "packaged:all-MiniLM-L6-v2"
+    )
 
 
 def copy_without(checkpoint: Path, folder: Path, *patterns: str) -> Path:
@@ -138,7 +140,9 @@ def copy_without(checkpoint: Path, folder: Path, *patterns: str) -> Path:
     return folder
 
 
-def test_a_folder_without_tokenizer_or_weights_is_named(embaudit: Embaudit, tiny_checkpoint: Path, tmp_path: Path) -> None:
+def test_a_folder_without_tokenizer_or_weights_is_named(
+    embaudit: Embaudit, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
     without_tokenizer = copy_without(tiny_checkpoint, tmp_path / "a", "tokenizer*", "vocab*", "special_tokens*")
     refuses(embaudit("audit", str(without_tokenizer)), "tokenizer", str(without_tokenizer))
     without_weights = copy_without(tiny_checkpoint, tmp_path / "b", "*.safetensors")

@@ -48,7 +48,12 @@ def published(home: Path) -> dict[str, int]:
 
 
 def test_ctrl_c_exits_130_and_the_same_command_continues(
-    embaudit: Embaudit, command_environment: dict[str, str], tiny_checkpoint: Path, tiny_profile: Path, home: Path, tmp_path: Path
+    embaudit: Embaudit,
+    command_environment: dict[str, str],
+    tiny_checkpoint: Path,
+    tiny_profile: Path,
+    home: Path,
+    tmp_path: Path,
 ) -> None:
     arguments = ("audit", str(tiny_checkpoint), "--profile", str(tiny_profile))
     process = start(command_environment, tmp_path, *arguments)
@@ -68,7 +73,12 @@ def test_ctrl_c_exits_130_and_the_same_command_continues(
 
 @pytest.mark.slow
 def test_kill_at_random_moments_loses_nothing(
-    embaudit: Embaudit, command_environment: dict[str, str], tiny_checkpoint: Path, tiny_profile: Path, home: Path, tmp_path: Path
+    embaudit: Embaudit,
+    command_environment: dict[str, str],
+    tiny_checkpoint: Path,
+    tiny_profile: Path,
+    home: Path,
+    tmp_path: Path,
 ) -> None:
     arguments = ("audit", str(tiny_checkpoint), "--profile", str(tiny_profile))
     generator = random.Random(0)
@@ -93,7 +103,9 @@ def test_a_locked_warehouse_is_left_for_the_same_command_to_finish(
     embaudit: Embaudit, tiny_checkpoint: Path, tiny_profile: Path, home: Path
 ) -> None:
     home.mkdir(parents=True)
-    holder = subprocess.Popen([sys.executable, "-c", HOLD_LOCK, str(home / "warehouse.duckdb")], stdout=subprocess.PIPE, text=True)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD_LOCK, str(home / "warehouse.duckdb")], stdout=subprocess.PIPE, text=True
+    )
     try:
         assert holder.stdout is not None
         assert holder.stdout.readline().strip() == "held"
@@ -117,7 +129,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of its own with 3 MB; making one takes root."""
     folder = tmp_path / "small"
     folder.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)], capture_output=True, check=False)
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)], capture_output=True, check=False
+    )
     if made.returncode != 0:
         pytest.skip("needs the right to mount a small tmpfs")
     yield folder

@@ -15,8 +15,8 @@ SENTENCE = "the quick brown fox jumps over the lazy dog"
 TOKEN = 2323
 
 
-def inserted(checkpoint: Checkpoint, operator: Operator, copies: int = 8, seed: int = 0, text: str = SENTENCE) -> list[int]:
-    return make_draw(checkpoint, text, operator, copies, seed).insert(np.array([TOKEN]))[0].tolist()
+def inserted(checkpoint: Checkpoint, operator: Operator, seed: int = 0, text: str = SENTENCE) -> list[int]:
+    return make_draw(checkpoint, text, operator, 8, seed).insert(np.array([TOKEN]))[0].tolist()
 
 
 def test_prefix_and_suffix_stand_inside_the_special_tokens(minilm: Checkpoint) -> None:

@@ -83,9 +83,7 @@ def test_special_comes_first_and_a_row_without_string_is_unused() -> None:
         (["a", "a"], ["e"], PLAIN),
     ],
 )
-def test_marks_are_read_off_the_behaviour(
-    two_words: list[str], accented: list[str], marks: WordMarks
-) -> None:
+def test_marks_are_read_off_the_behaviour(two_words: list[str], accented: list[str], marks: WordMarks) -> None:
     assert read_marks(two_words, accented) == marks
 
 

@@ -57,9 +57,7 @@ def test_each_reachable_piece_comes_out_of_a_real_text(real_tokenizer: Load, rea
     assert len(pieces) == 5_828
     encode = partial(tokenizer, add_special_tokens=False, truncation=False, padding=False)
     targets = {entry.token_id: Target(entry.text.removeprefix("##")) for entry in pieces}
-    texts = texts_reaching(
-        targets, lambda some: [list(ids) for ids in encode(some)["input_ids"]] if some else []
-    )
+    texts = texts_reaching(targets, lambda some: [list(ids) for ids in encode(some)["input_ids"]] if some else [])
     assert texts.keys() == {entry.token_id for entry in pieces if entry.is_reachable}
     assert len(texts) == 5_492
     for token_id, text in texts.items():

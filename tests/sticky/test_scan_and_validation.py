@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,7 +14,14 @@ from embaudit.errors import MeasureError
 from embaudit.profile import Rung, StickySettings, load_profile, profile_names
 from embaudit.sticky.pairs import SentencePair
 from embaudit.sticky.plan import choose_controls, choose_shortlists, choose_tokens, points_per_token, rank
-from embaudit.sticky.scan import ScanScores, best_of_both, prepare_scan, scan_tokens, score_tokens, split_half_reliability
+from embaudit.sticky.scan import (
+    ScanScores,
+    best_of_both,
+    prepare_scan,
+    scan_tokens,
+    score_tokens,
+    split_half_reliability,
+)
 from embaudit.sticky.validation import (
     ValidationInputs,
     adaptive_thresholds,
@@ -89,14 +98,15 @@ def test_ranks_are_complete_and_later_rungs_come_first(seed: int) -> None:
     ranks = rank(draws, badness)
     assert sorted(ranks) == list(range(1, 31))
     order = np.argsort(ranks)
-    for a, b in zip(order, order[1:], strict=False):
+    for a, b in pairwise(order):
         assert (draws[a], np.nan_to_num(badness[a], nan=-np.inf)) >= (draws[b], np.nan_to_num(badness[b], nan=-np.inf))
 
 
 def vocabulary(count: int, reachable: int) -> list[dict[str, object]]:
+    categories = ["ok"] * reachable + ["unreachable_special"] * (count - reachable)
     return [
-        {"token_id": i, "is_reachable": i < reachable, "category": "ok" if i < reachable else "unreachable_special", "origin": "word"}
-        for i in range(count)
+        {"token_id": i, "is_reachable": i < reachable, "category": category, "origin": "word"}
+        for i, category in enumerate(categories)
     ]
 
 
@@ -122,7 +132,8 @@ def test_a_limit_draws_tokens_by_the_seed_and_reports_how_many_were_eligible() -
     chosen = choose_tokens(vocabulary(100, 80), StickySettings(), 10, seed=1)
     assert (len(chosen.token_ids), chosen.eligible) == (10, 80)
     assert chosen.token_ids.tolist() == sorted(chosen.token_ids.tolist())
-    assert chosen.token_ids.tolist() == choose_tokens(vocabulary(100, 80), StickySettings(), 10, seed=1).token_ids.tolist()
+    again = choose_tokens(vocabulary(100, 80), StickySettings(), 10, seed=1)
+    assert chosen.token_ids.tolist() == again.token_ids.tolist()
     assert chosen.token_ids.max() < 80
 
 
@@ -153,7 +164,9 @@ def validated(minilm: Checkpoint) -> tuple[ValidationInputs, np.ndarray]:
     return inputs, validate_tokens(Encoder(minilm), inputs, TOKENS, 8, 0)
 
 
-def test_validation_values_are_those_of_single_encodes(minilm: Checkpoint, validated: tuple[ValidationInputs, np.ndarray]) -> None:
+def test_validation_values_are_those_of_single_encodes(
+    minilm: Checkpoint, validated: tuple[ValidationInputs, np.ndarray]
+) -> None:
     inputs, after = validated
     assert after.shape == (9, 12)
     alone = validate_tokens(Encoder(minilm, tokens_per_batch=32), inputs, TOKENS[3:5], 8, 0)

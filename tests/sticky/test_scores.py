@@ -90,7 +90,14 @@ def test_undefined_values_are_nan_and_not_zero() -> None:
 
 @pytest.mark.parametrize(
     ("loss", "expected"),
-    [(0.5, "strong"), (0.49, "moderate"), (0.25, "moderate"), (0.1, "weak"), (0.09, "negligible"), (-0.4, "negligible")],
+    [
+        (0.5, "strong"),
+        (0.49, "moderate"),
+        (0.25, "moderate"),
+        (0.1, "weak"),
+        (0.09, "negligible"),
+        (-0.4, "negligible"),
+    ],
 )
 def test_severity_is_graded_on_loss(loss: float, expected: str) -> None:
     assert severity(loss) == expected

@@ -168,9 +168,7 @@ def test_scripts_of_a_real_vocabulary(real_vocabulary: Read) -> None:
 
 
 @pytest.mark.parametrize("name", CATEGORIES)
-def test_every_id_once_in_order_and_consistent(
-    real_vocabulary: Read, real_tokenizer: Load, name: str
-) -> None:
+def test_every_id_once_in_order_and_consistent(real_vocabulary: Read, real_tokenizer: Load, name: str) -> None:
     entries = real_vocabulary(name)
     assert [entry.token_id for entry in entries] == list(range(len(real_tokenizer(name))))
     for entry in entries:
@@ -189,9 +187,7 @@ def test_category_against_the_definition(real_vocabulary: Read, real_tokenizer: 
         assert entry.category == slow_category(tokenizer, entry.token_id, kind=kind), entry
 
 
-def test_a_bare_tokenizer_file_names_no_specials_but_marks_them(
-    real_tokenizer: Load, real_vocabulary: Read
-) -> None:
+def test_a_bare_tokenizer_file_names_no_specials_but_marks_them(real_tokenizer: Load, real_vocabulary: Read) -> None:
     tokenizer = real_tokenizer("roberta-base")
     assert "<s>" not in tokenizer.all_special_tokens
     assert special_ids(tokenizer) == {0, 1, 2, 3, 50_264}
@@ -329,9 +325,7 @@ def test_truncation_and_padding_are_restored(monkeypatch: pytest.MonkeyPatch, fa
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.text("abcé日я.1 [##", min_size=1, max_size=4), unique=True, max_size=12), st.integers(1, 20)
-)
+@given(st.lists(st.text("abcé日я.1 [##", min_size=1, max_size=4), unique=True, max_size=12), st.integers(1, 20))
 def test_any_vocabulary(tokens: list[str], size: int) -> None:
     vocab = {token: n for n, token in enumerate(dict.fromkeys(["[UNK]", *tokens]))}
     tokenizer = wordpiece(vocab)

@@ -16,19 +16,19 @@ from embaudit.warehouse.publish import StagedTable
 TESTS = Path(__file__).resolve().parent.parent
 
 
-@pytest.fixture()
+@pytest.fixture
 def warehouse(tmp_path: Path) -> Path:
     """Where a warehouse will be; its folder does not exist yet."""
     return tmp_path / "home" / "warehouse.duckdb"
 
 
-@pytest.fixture()
+@pytest.fixture
 def staged(tmp_path: Path) -> list[StagedTable]:
     """One audit's staged files."""
     return stage_all(tmp_path / "staging", plausible_rows())
 
 
-@pytest.fixture()
+@pytest.fixture
 def process(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Starts Python code in a process of its own, with the tests' modules; what still runs at the end is killed."""
     started = []
@@ -72,7 +72,7 @@ class SmallDisk:
         subprocess.run(command, check=True, capture_output=True)
 
 
-@pytest.fixture()
+@pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Callable[[int], SmallDisk]]:
     """Mounts a small disk of its own, or skips where this user may not mount."""
     disk = SmallDisk(tmp_path / "disk")

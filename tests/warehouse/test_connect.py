@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import threading
 import time
@@ -13,7 +14,8 @@ import duckdb
 import pytest
 
 from embaudit.errors import StorageError, WarehouseError
-from embaudit.warehouse.connect import open_reader, open_writer, transaction
+from embaudit.warehouse.connect import open_reader, open_writer
+from embaudit.warehouse.transaction import transaction
 
 HOLDER = """
 import sys, time, duckdb
@@ -23,7 +25,7 @@ time.sleep(float(sys.argv[2]))
 """
 
 
-@pytest.fixture()
+@pytest.fixture
 def hold(process: Callable[..., subprocess.Popen[str]]) -> Callable[..., subprocess.Popen[str]]:
     """Another process that keeps the warehouse open for so many seconds."""
 
@@ -36,7 +38,7 @@ def hold(process: Callable[..., subprocess.Popen[str]]) -> Callable[..., subproc
     return start
 
 
-@pytest.fixture()
+@pytest.fixture
 def filled(warehouse: Path) -> Path:
     """A warehouse with one row in ``audit_corpus``."""
     with open_writer(warehouse, 0) as connection:
@@ -266,7 +268,8 @@ def test_what_a_killed_writer_committed_is_read_back(filled: Path, process: Call
     code = """
 import os, sys, signal
 from pathlib import Path
-from embaudit.warehouse.connect import open_writer, transaction
+from embaudit.warehouse.connect import open_writer
+from embaudit.warehouse.transaction import transaction
 with open_writer(Path(sys.argv[1]), 0) as connection:
     with transaction(connection):
         connection.execute("INSERT INTO audit_corpus VALUES ('a2', 'sts', 's1')")
@@ -278,3 +281,68 @@ with open_writer(Path(sys.argv[1]), 0) as connection:
     with open_reader(filled) as connection:
         assert connection.execute("SELECT audit_id FROM audit_corpus ORDER BY 1").fetchall() == [("a1",), ("a2",)]
     assert os.access(filled, os.R_OK)
+
+
+def test_a_new_warehouse_appears_whole(tmp_path: Path, process: Callable[..., subprocess.Popen[str]]) -> None:
+    """Killed at any moment of its creation, nothing is there, or a warehouse that opens."""
+    code = """
+import sys
+from pathlib import Path
+import duckdb
+from embaudit.warehouse.connect import open_writer
+print("creating", flush=True)
+with open_writer(Path(sys.argv[1]), 0):
+    pass
+"""
+    for attempt in range(4):
+        path = tmp_path / f"new-{attempt}.duckdb"
+        creator = process(code, path)
+        assert creator.stdout is not None
+        assert creator.stdout.readline() == "creating\n"
+        time.sleep(0.02 * (attempt + 1))
+        creator.kill()
+        creator.wait()
+        with open_writer(path, 5) as connection:
+            assert connection.execute("SELECT count(*) FROM audit").fetchall() == [(0,)]
+
+
+def test_two_processes_may_create_it_at_once(tmp_path: Path, process: Callable[..., subprocess.Popen[str]]) -> None:
+    path = tmp_path / "warehouse.duckdb"
+    code = """
+import sys
+from pathlib import Path
+from embaudit.warehouse.connect import open_writer
+with open_writer(Path(sys.argv[1]), 30) as connection:
+    connection.execute("INSERT INTO audit_corpus VALUES (?, 'sts', 's1')", [sys.argv[2]])
+"""
+    for one in [process(code, path, name) for name in ("a1", "a2", "a3")]:
+        assert one.wait() == 0, one.stderr.read() if one.stderr else ""
+    with open_reader(path) as connection:
+        assert connection.execute("SELECT count(*) FROM audit_corpus").fetchall() == [(3,)]
+    assert [file.name for file in tmp_path.iterdir()] == ["warehouse.duckdb"]
+
+
+def test_an_interrupted_writer_rolls_back_and_lets_go(
+    filled: Path, process: Callable[..., subprocess.Popen[str]]
+) -> None:
+    code = """
+import sys
+from pathlib import Path
+from embaudit.warehouse.connect import open_writer
+from embaudit.warehouse.transaction import transaction
+try:
+    with open_writer(Path(sys.argv[1]), 0) as connection, transaction(connection):
+        connection.execute("DELETE FROM audit_corpus")
+        print("working", flush=True)
+        connection.execute("SELECT count(*) FROM range(100000000000) r(i) WHERE i % 7 = 3")
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+    writer = process(code, filled)
+    assert writer.stdout is not None
+    assert writer.stdout.readline() == "working\n"
+    time.sleep(0.5)
+    writer.send_signal(signal.SIGINT)
+    assert writer.wait(timeout=20) == 130
+    with open_reader(filled, wait_seconds=0) as connection:
+        assert connection.execute("SELECT count(*) FROM audit_corpus").fetchall() == [(1,)]

@@ -1,0 +1,1 @@
+"""What embaudit costs, measured: ``python -m benchmarks`` prints the table of benchmarks/README.md."""

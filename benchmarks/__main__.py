@@ -1,0 +1,35 @@
+"""``python -m benchmarks [NAME …]``: run the benchmarks and print one Markdown table."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterator
+
+from benchmarks import audit, encoding, help_page, narrowing, socm
+from benchmarks.measured import Measured
+
+BENCHMARKS: dict[str, Callable[[], Iterator[Measured]]] = {
+    "help": help_page.run,
+    "encoding": encoding.run,
+    "socm": socm.run,
+    "narrowing": narrowing.run,
+    "audit": audit.run,
+}
+
+
+def main() -> None:
+    chosen = sys.argv[1:] or list(BENCHMARKS)
+    unknown = [name for name in chosen if name not in BENCHMARKS]
+    if unknown:
+        sys.exit(f"No benchmark is called {unknown[0]!r}: there are {', '.join(BENCHMARKS)}.")
+    print(f"{platform.system()}, Python {platform.python_version()}, {os.cpu_count()} cores\n")
+    print("| what | measured | target |\n|---|---|---|")
+    for name in chosen:
+        for line in BENCHMARKS[name]():
+            print(f"| {line.what} | {line.found} | {line.target} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

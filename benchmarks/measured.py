@@ -1,0 +1,28 @@
+"""A line of the benchmark table, and the texts that benchmarks run on."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+REAL_SENTENCES = Path(__file__).resolve().parents[2] / "shared/data/wikipedia/wiki1m_sample.txt"
+
+
+@dataclass(frozen=True)
+class Measured:
+    what: str
+    found: str
+    target: str = ""
+
+
+def sentences(count: int) -> tuple[list[str], str]:
+    """So many sentences and where they come from: real Wikipedia where it lies beside the checkout, else the sample."""
+    from embaudit.corpora import load_corpus
+
+    if REAL_SENTENCES.is_file():
+        return [text.text for text in load_corpus("wikipedia", str(REAL_SENTENCES), limit=count).texts], "Wikipedia"
+    texts = [text.text for text in load_corpus("wikipedia").texts]
+    texts += [side for pair in load_corpus("sts").pairs for side in (pair.first, pair.second)]
+    texts += [part for text in load_corpus("longdocs").texts for part in re.split(r"(?<=\.)\s+", text.text)]
+    return texts[:count], "the embedded sample"

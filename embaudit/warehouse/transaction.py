@@ -1,0 +1,26 @@
+"""One transaction as a ``with`` block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+@contextmanager
+def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """All of it or nothing."""
+    import duckdb
+
+    connection.execute("BEGIN TRANSACTION")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # A commit that failed (full disk) has rolled back already; the first error is the one to report.
+        with suppress(duckdb.Error):
+            connection.execute("ROLLBACK")
+        raise

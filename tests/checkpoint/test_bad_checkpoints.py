@@ -1,0 +1,349 @@
+"""Folders that cannot be audited: each ends in one paragraph that names the file and says what to type."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny import wordpiece_vocabulary
+from tiny_models import change_json, change_tensor, load, write_json
+
+from embaudit.checkpoint import Encoder, LoadOptions, resolve
+from embaudit.checkpoint.load import describe
+from embaudit.errors import CheckpointError, EmbauditError, MeasureError, UsageError
+
+Change = Callable[[Path], object]
+
+
+def to_pickle(folder: Path) -> None:
+    """Turn the weights into a pickle, as checkpoints before safetensors have them."""
+    import torch
+    from safetensors.torch import load_file
+
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+
+
+def to_shards(folder: Path) -> list[Path]:
+    """Split the weights into several files with an index, as large checkpoints have them."""
+    from transformers import AutoModel
+
+    model = AutoModel.from_pretrained(folder, add_pooling_layer=False)
+    (folder / "model.safetensors").unlink()
+    model.save_pretrained(folder, max_shard_size="30KB")
+    return sorted(folder.glob("model-*.safetensors"))
+
+
+def drop_tensor(folder: Path, name: str) -> None:
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(folder / "model.safetensors")
+    del tensors[name]
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def cut_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def broken(bert: Path, change: Change, **options: Any) -> EmbauditError:
+    """The error that a changed checkpoint ends in: one paragraph, with a next step."""
+    change(bert)
+    with pytest.raises(EmbauditError) as caught:
+        load(bert, **options)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 600
+    assert caught.value.next_step
+    return caught.value
+
+
+def only_settings(folder: Path) -> None:
+    """Take the vocabulary away and leave the tokenizer's settings."""
+    (folder / "tokenizer.json").unlink()
+
+
+def bare_sentencepiece(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+    (folder / "tokenizer_config.json").unlink()
+    (folder / "spiece.model").write_bytes(b"\n\x0e\n\x05<unk>\x15\x00\x00\x00\x00\x18\x02")
+
+
+def without(name: str) -> Change:
+    return lambda folder: (folder / name).unlink()
+
+
+def with_text(name: str, text: str) -> Change:
+    return lambda folder: (folder / name).write_text(text)
+
+
+def with_config(**changes: object) -> Change:
+    return lambda folder: change_json(folder / "config.json", **changes)
+
+
+def with_value(tensor: str, value: float) -> Change:
+    return lambda folder: change_tensor(folder / "model.safetensors", tensor, value)
+
+
+def emptied(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.mkdir()
+
+
+WORDS, LAYER_0 = "embeddings.word_embeddings.weight", "encoder.layer.0.output.dense.weight"
+BIAS_1 = "encoder.layer.1.output.dense.bias"
+# What happened to the folder: the change, what the error must say, and what it must tell to do.
+BROKEN: dict[str, tuple[Change, str, str]] = {
+    "empty folder": (emptied, "holds no config.json", "config.json"),
+    "no config": (without("config.json"), "holds no config.json", "config.json"),
+    "no tokenizer": (without("tokenizer.json"), "holds no tokenizer", "save_pretrained"),
+    "no weights": (without("model.safetensors"), "holds no weights", "download"),
+    "pickle": (to_pickle, r"only as a pickle \(pytorch_model.bin\)", "--allow-pickle"),
+    "truncated weights": (lambda f: cut_short(f / "model.safetensors"), "cannot load", "cut short"),
+    "empty weights": (with_text("model.safetensors", ""), "cannot load", "cut short"),
+    "broken config": (with_text("config.json", "{"), "config.json cannot be read as JSON", "complete"),
+    "list as config": (with_text("config.json", "[]"), "should hold a JSON object", "complete"),
+    "no model type": (with_text("config.json", "{}"), "model_type", "complete"),
+    "unknown model type": (with_config(model_type="nobody"), "nobody", "complete"),
+    "wrong type in config": (with_config(num_hidden_layers="two"), "num_hidden_layers", "complete"),
+    "other sizes": (with_config(hidden_size=64), "shapes of its weights", "config.json"),
+    "a layer missing": (with_config(num_hidden_layers=3), r"lack 16 tensors .*layer\.2.* random", "config.json"),
+    "a tensor missing": (lambda f: drop_tensor(f, BIAS_1), f"lack 1 tensor that .*{BIAS_1}", "config.json"),
+    "nan": (with_value(WORDS, float("nan")), f"NaN or infinity in 1 tensor, {WORDS}", "diverged"),
+    "infinity": (with_value(LAYER_0, float("inf")), f"NaN or infinity in 1 tensor, {LAYER_0}", "diverged"),
+    "broken tokenizer": (with_text("tokenizer.json", "{"), "cannot load the tokenizer", "complete"),
+    "truncated tokenizer": (lambda f: cut_short(f / "tokenizer.json"), "cannot load the tokenizer", "complete"),
+    "broken modules": (with_text("modules.json", "[{"), "modules.json cannot be read", "complete"),
+    "no pooling config": (without("1_Pooling/config.json"), "1_Pooling/config.json is missing", "--pooling"),
+    "not utf-8": (lambda f: (f / "modules.json").write_bytes(b"\xff\xfe"), "cannot be read as JSON", "complete"),
+}
+
+
+@pytest.mark.parametrize(("change", "happened", "next_step"), BROKEN.values(), ids=BROKEN)
+def test_one_paragraph_that_says_what_is_wrong(change: Change, happened: str, next_step: str, bert: Path) -> None:
+    error = broken(bert, change)
+    assert isinstance(error, CheckpointError)
+    assert re.search(happened, error.happened), error.happened
+    assert next_step in error.next_step
+
+
+def test_a_folder_that_is_gone() -> None:
+    from embaudit.checkpoint import CheckpointRef
+
+    gone = resolve(CheckpointRef("local", "/nowhere/at/all"))
+    with pytest.raises(CheckpointError, match="is no directory"):
+        describe(gone, LoadOptions())
+
+
+def test_what_can_be_seen_without_loading_is_said_before_loading(bert: Path) -> None:
+    to_pickle(bert)
+    with pytest.raises(CheckpointError, match="--allow-pickle"):
+        describe(resolve(str(bert)), LoadOptions())
+
+
+def test_a_pickle_loads_where_it_is_allowed(bert: Path) -> None:
+    texts = ["the river", "gold and iron"]
+    expected = Encoder(load(bert)).encode_texts(texts)
+    to_pickle(bert)
+    checkpoint = load(bert, allow_pickle=True)
+    assert (Encoder(checkpoint).encode_texts(texts) == expected).all()
+
+
+def test_safetensors_are_preferred_to_a_pickle_beside_them(bert: Path) -> None:
+    (bert / "pytorch_model.bin").write_bytes(b"not read at all")
+    assert load(bert, allow_pickle=True).checkpoint_id == load(bert).checkpoint_id
+
+
+def test_a_pickle_that_runs_code_is_refused_even_where_pickles_are_allowed(bert: Path) -> None:
+    class Harmful:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return Path.write_text, (bert / "was-run", "yes")
+
+    to_pickle(bert)
+    (bert / "pytorch_model.bin").write_bytes(pickle.dumps(Harmful(), protocol=2))
+    error = broken(bert, lambda _: None, allow_pickle=True)
+    assert "pickle is broken or holds more than tensors" in error.happened
+    assert "weights_only" not in str(error)  # torch's advice to switch the safety off
+    assert not (bert / "was-run").exists()
+
+
+def test_sharded_weights(bert: Path) -> None:
+    texts = ["the river", "gold and iron"]
+    whole = load(bert)
+    expected = Encoder(whole).encode_texts(texts)
+    shards = to_shards(bert)
+    assert len(shards) > 1
+    sharded = load(bert)
+    assert (Encoder(sharded).encode_texts(texts) == expected).all()
+    before = sharded.checkpoint_id
+    from safetensors.torch import load_file
+
+    name = next(name for name, tensor in load_file(shards[-1]).items() if tensor.dim() == 2)
+    change_tensor(shards[-1], name, 5.0)
+    assert load(bert).checkpoint_id != before
+
+
+def test_a_missing_shard_is_named(bert: Path) -> None:
+    shards = to_shards(bert)
+    shards[1].unlink()
+    error = broken(bert, lambda _: None)
+    assert f"lacks 1 of the {len(shards)} weight files" in error.happened
+    assert shards[1].name in error.happened
+
+
+def test_an_index_that_names_nothing(bert: Path) -> None:
+    (bert / "model.safetensors").unlink()
+    write_json(bert / "model.safetensors.index.json", {"metadata": {}})
+    assert "names no weight files" in broken(bert, lambda _: None).happened
+
+
+@pytest.mark.parametrize("declared", [None, "XLMRobertaTokenizer", "T5Tokenizer", "LlamaTokenizer"])
+def test_a_bare_sentencepiece_file_says_what_to_install(declared: str | None, bert: Path, shared: Path) -> None:
+    import importlib.util
+
+    if importlib.util.find_spec("sentencepiece"):
+        pytest.skip("says nothing of the sort where sentencepiece is installed, as it is here")
+    only_settings(bert)
+    (bert / "tokenizer_config.json").unlink()
+    if declared:
+        write_json(bert / "tokenizer_config.json", {"tokenizer_class": declared})
+    name = {"XLMRobertaTokenizer": "sentencepiece.bpe.model", "LlamaTokenizer": "tokenizer.model"}
+    shutil.copy(
+        shared / "data" / "tokenizers" / "albert" / "spiece.model", bert / name.get(declared or "", "spiece.model")
+    )
+    error = broken(bert, lambda _: None)
+    assert "pip install sentencepiece" in error.next_step
+    assert "tiktoken" not in str(error)
+
+
+def test_a_vocabulary_that_transformers_does_not_find_is_no_empty_tokenizer(bert: Path) -> None:
+    """transformers would load a tokenizer of five special tokens, to which every word is [UNK]."""
+    error = broken(bert, bare_sentencepiece)
+    assert "knows 5 tokens, the model has embeddings for" in error.happened
+
+
+def test_a_vocabulary_file_alone_is_a_tokenizer(bert: Path) -> None:
+    texts = ["the river", "gold and iron"]
+    expected = Encoder(load(bert)).encode_texts(texts)
+    only_settings(bert)
+    (bert / "tokenizer_config.json").unlink()
+    (bert / "vocab.txt").write_text("\n".join(wordpiece_vocabulary()))
+    assert (Encoder(load(bert)).encode_texts(texts) == expected).all()
+
+
+@pytest.mark.parametrize("keeps_vocabulary", [True, False])
+def test_a_tokenizer_of_its_own_kind(keeps_vocabulary: bool, bert: Path) -> None:
+    only_settings(bert)
+    change_json(bert / "tokenizer_config.json", tokenizer_class="MyTokenizer")
+    if keeps_vocabulary:
+        (bert / "vocab.txt").write_text("\n".join(wordpiece_vocabulary()))
+    error = broken(bert, lambda _: None)
+    assert "tokenizer" in error.happened
+
+
+CODE = """
+from transformers import BertConfig, BertModel
+
+
+class OwnConfig(BertConfig):
+    model_type = "own"
+
+
+class OwnModel(BertModel):
+    config_class = OwnConfig
+"""
+
+
+@pytest.fixture
+def with_code(bert: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A checkpoint whose config asks to run code that comes with it."""
+    from transformers import dynamic_module_utils
+
+    monkeypatch.setattr(dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "modules"))
+    monkeypatch.syspath_prepend(tmp_path / "modules")
+    (bert / "modeling_own.py").write_text(CODE)
+    auto_map = {"AutoConfig": "modeling_own.OwnConfig", "AutoModel": "modeling_own.OwnModel"}
+    change_json(bert / "config.json", model_type="own", auto_map=auto_map)
+    return bert
+
+
+def test_code_of_its_own_is_not_run_unasked(with_code: Path, tmp_path: Path) -> None:
+    error = broken(with_code, lambda _: None)
+    assert "asks to run code of its own" in error.happened
+    assert "--trust-remote-code" in error.next_step
+    assert not list((tmp_path / "modules").rglob("modeling_own.py"))
+
+
+def test_code_of_its_own_runs_where_it_is_trusted(with_code: Path) -> None:
+    checkpoint = load(with_code, trust_remote_code=True)
+    assert type(checkpoint.model).__name__ == "OwnModel"
+    assert Encoder(checkpoint).encode_texts(["gold"]).shape == (1, 32)
+
+
+def test_a_tokenizer_with_code_of_its_own_is_not_run_unasked(bert: Path) -> None:
+    only_settings(bert)
+    change_json(bert / "tokenizer_config.json", tokenizer_class="Own", auto_map={"AutoTokenizer": ["own.Own", None]})
+    error = broken(bert, lambda _: None)
+    assert "tokenizer" in error.happened
+
+
+def test_a_model_that_is_no_text_encoder(bert: Path) -> None:
+    from transformers import ViTConfig, ViTModel
+
+    for path in bert.glob("*.safetensors"):
+        path.unlink()
+    config = ViTConfig(hidden_size=32, num_hidden_layers=1, num_attention_heads=4, intermediate_size=64, image_size=32)
+    ViTModel(config, add_pooling_layer=False).save_pretrained(bert)
+    error = broken(bert, lambda _: None)
+    assert "ViTModel" in error.happened
+
+
+def test_a_model_that_needs_more_than_text(plain: Callable[..., Path]) -> None:
+    from transformers import CLIPConfig, CLIPModel
+
+    folder = plain()
+    size = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 64}
+    tokens = len(json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"])
+    CLIPModel(CLIPConfig(text_config={**size, "vocab_size": tokens}, vision_config=size)).save_pretrained(folder)
+    error = broken(folder, lambda _: None)
+    assert "cannot be run as a text encoder (CLIPModel, pooling mean)" in error.happened
+
+
+def test_a_tokenizer_with_more_tokens_than_the_model_has_embeddings(bert: Path) -> None:
+    tokenizer = json.loads((bert / "tokenizer.json").read_text())
+    size = len(tokenizer["model"]["vocab"])
+    tokenizer["model"]["vocab"]["unheard"] = size
+    (bert / "tokenizer.json").write_text(json.dumps(tokenizer))
+    encoder = Encoder(load(bert))
+    assert encoder.encode_texts(["the river"]).shape == (1, 32)
+    with pytest.raises(MeasureError, match=f"token {size}") as caught:
+        encoder.encode_texts(["the unheard river"])
+    assert "belong together" in caught.value.next_step
+
+
+def test_special_tokens_without_embeddings(bert: Path) -> None:
+    tokenizer = json.loads((bert / "tokenizer.json").read_text())
+    vocabulary = tokenizer["model"]["vocab"]
+    vocabulary["[SEP]"], size = len(vocabulary), len(vocabulary)
+    for token in tokenizer["added_tokens"]:
+        if token["content"] == "[SEP]":
+            token["id"] = size
+    tokenizer["post_processor"]["sep"][1] = size
+    (bert / "tokenizer.json").write_text(json.dumps(tokenizer))
+    assert f"gives token {size}" in broken(bert, lambda _: None).happened
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype"), [("gpu", "auto"), ("cuda:99", "auto"), ("cpu", "float8"), ("cpu", "half")]
+)
+def test_devices_and_dtypes_that_do_not_exist(device: str, dtype: str, bert: Path) -> None:
+    from embaudit.checkpoint import load_checkpoint
+
+    with pytest.raises(UsageError, match=device if dtype == "auto" else dtype) as caught:
+        load_checkpoint(str(bert), LoadOptions(device=device, dtype=dtype))
+    assert "auto" in caught.value.next_step

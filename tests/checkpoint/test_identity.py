@@ -1,0 +1,207 @@
+"""A checkpoint is its content: what changes its id, and what does not."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tiny import tiny_bert
+from tiny_models import change_json, change_tensor, declare, dense, layer_norm, load, pooling
+
+from embaudit.checkpoint import LoadOptions, resolve
+from embaudit.checkpoint.describe import describe_row
+from embaudit.checkpoint.load import describe
+from embaudit.errors import CheckpointError, UsageError
+
+
+def identity(folder: Path, **options: object) -> dict[str, str]:
+    """All hashes and the id, without loading the model."""
+    found = describe(resolve(str(folder)), LoadOptions(**options))[1]  # type: ignore[arg-type]
+    return {**vars(found), "checkpoint_id": found.checkpoint_id}
+
+
+def changed(folder: Path, change: Callable[[Path], object]) -> set[str]:
+    """Which hashes a change of the folder changes."""
+    before = identity(folder)
+    change(folder)
+    after = identity(folder)
+    return {name for name in before if before[name] != after[name]}
+
+
+def test_the_same_bytes_elsewhere_are_the_same_checkpoint(bert: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "far" / "away"
+    shutil.copytree(bert, elsewhere)
+    for path in elsewhere.rglob("*"):
+        os.utime(path, (1, 1))
+    assert identity(bert) == identity(elsewhere)
+    assert load(bert).checkpoint_id == load(elsewhere).checkpoint_id == identity(bert)["checkpoint_id"]
+
+
+def test_the_id_is_sixteen_hex_digits_and_the_weights_hash_is_the_files(bert: Path) -> None:
+    found = identity(bert)
+    assert len(found["checkpoint_id"]) == 16
+    assert int(found["checkpoint_id"], 16) >= 0
+    assert found["weights_sha256"] == hashlib.sha256((bert / "model.safetensors").read_bytes()).hexdigest()
+    assert found["config_sha256"] == hashlib.sha256((bert / "config.json").read_bytes()).hexdigest()
+
+
+def test_the_same_seed_writes_the_same_checkpoint(bert: Path, tmp_path: Path) -> None:
+    assert identity(tiny_bert(tmp_path / "again")) == identity(bert)
+    assert identity(tiny_bert(tmp_path / "other", seed=1))["weights_sha256"] != identity(bert)["weights_sha256"]
+
+
+def _one_weight(folder: Path) -> None:
+    change_tensor(folder / "model.safetensors", "embeddings.word_embeddings.weight", 0.123)
+
+
+def _one_token(folder: Path) -> None:
+    path = folder / "tokenizer.json"
+    path.write_text(path.read_text().replace('"gold"', '"GOLD"'))
+
+
+def _pooling(folder: Path) -> None:
+    change_json(folder / "1_Pooling" / "config.json", pooling_mode_mean_tokens=False, pooling_mode_cls_token=True)
+
+
+def _without_normalize(folder: Path) -> None:
+    path = folder / "modules.json"
+    path.write_text(json.dumps(json.loads(path.read_text())[:-1]))
+
+
+@pytest.mark.parametrize(
+    ("change", "hashes"),
+    [
+        (_one_weight, {"weights_sha256"}),
+        (_one_token, {"tokenizer_sha256"}),
+        (lambda folder: change_json(folder / "tokenizer_config.json", model_max_length=100), {"tokenizer_sha256"}),
+        (lambda folder: (folder / "special_tokens_map.json").write_text("{}"), {"tokenizer_sha256"}),
+        (lambda folder: (folder / "added_tokens.json").write_text("{}"), {"tokenizer_sha256"}),
+        (lambda folder: (folder / "spm.model").write_bytes(b"x"), {"tokenizer_sha256"}),
+        (lambda folder: change_json(folder / "config.json", layer_norm_eps=1e-6), {"config_sha256"}),
+        (lambda folder: change_json(folder / "config.json", hidden_act="relu"), {"config_sha256"}),
+        (_pooling, {"modules_sha256"}),
+        (_without_normalize, {"modules_sha256"}),
+        (lambda folder: change_json(folder / "sentence_bert_config.json", max_seq_length=32), {"modules_sha256"}),
+        (lambda folder: change_json(folder / "sentence_bert_config.json", do_lower_case=True), {"modules_sha256"}),
+        (
+            lambda folder: (folder / "config_sentence_transformers.json").write_text('{"truncate_dim": 8}'),
+            {"modules_sha256"},
+        ),
+    ],
+)
+def test_what_makes_another_checkpoint(change: Callable[[Path], object], hashes: set[str], bert: Path) -> None:
+    assert changed(bert, change) == hashes | {"checkpoint_id"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "README.md",
+        "training_args.bin",
+        "optimizer.pt",
+        "model_fp16.safetensors",
+        "onnx/model.onnx",
+        "a.py",
+        "notes.txt",
+        "openvino/openvino_model.bin",
+        "pytorch_model.bin",
+        ".gitattributes",
+    ],
+)
+def test_files_that_are_never_read_do_not_count(name: str, bert: Path) -> None:
+    def write(folder: Path) -> None:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(b"whatever this is")
+
+    assert changed(bert, write) == set()
+
+
+def test_notation_does_not_count_only_what_is_declared(bert: Path) -> None:
+    def rename(folder: Path) -> None:
+        path = folder / "modules.json"
+        path.write_text(path.read_text().replace("2_Normalize", "7_Norm"))
+        (folder / "2_Normalize").rename(folder / "7_Norm")
+        change_json(folder / "1_Pooling" / "config.json", pooling_mode_cls_token=False)
+
+    assert changed(bert, rename) == set()
+
+
+@pytest.mark.parametrize(("kind", "tensor"), [("Dense", "linear.weight"), ("LayerNorm", "norm.weight")])
+def test_weights_after_pooling_count(kind: str, tensor: str, plain: Callable[..., Path]) -> None:
+    folder = declare(plain(), pooling("mean"), dense() if kind == "Dense" else layer_norm())
+    weights = folder / f"2_{kind}" / "model.safetensors"
+    index = (1, 1) if kind == "Dense" else (1,)
+    assert changed(folder, lambda _: change_tensor(weights, tensor, 9.0, index)) == {"weights_sha256", "checkpoint_id"}
+
+
+def test_an_activation_counts(plain: Callable[..., Path]) -> None:
+    folder = declare(plain(), pooling("mean"), dense())
+    config = folder / "2_Dense" / "config.json"
+    hashes = changed(folder, lambda _: change_json(config, activation_function="torch.nn.ReLU"))
+    assert hashes == {"modules_sha256", "checkpoint_id"}
+
+
+def test_code_of_its_own_counts_where_the_config_asks_for_it(bert: Path) -> None:
+    change_json(bert / "config.json", auto_map={"AutoModel": "modeling_own.OwnModel"})
+    hashes = changed(bert, lambda folder: (folder / "modeling_own.py").write_text("x = 1"))
+    assert hashes == {"config_sha256", "checkpoint_id"}
+
+
+def test_max_length_override(bert: Path) -> None:
+    declared = identity(bert)
+    assert identity(bert, max_length=64) == declared  # which is what the checkpoint declares
+    shorter = identity(bert, max_length=16)
+    assert shorter["checkpoint_id"] != declared["checkpoint_id"]
+    assert shorter["weights_sha256"] == declared["weights_sha256"]
+    assert load(bert, max_length=16).max_length == 16
+    assert len(load(bert, max_length=16).content_ids("gold " * 50)) == 14
+
+
+@pytest.mark.parametrize("length", [0, -1, 129])
+def test_a_max_length_that_cannot_be(length: int, bert: Path) -> None:
+    with pytest.raises(UsageError, match=str(length)):
+        load(bert, max_length=length)
+
+
+def test_a_max_length_without_room_for_text(bert: Path) -> None:
+    with pytest.raises(CheckpointError, match="no room beside 2 special tokens") as caught:
+        load(bert, max_length=2)
+    assert "--max-length" in caught.value.next_step
+
+
+def test_a_rewritten_file_is_hashed_and_loaded_again(bert: Path) -> None:
+    before = load(bert)
+    _one_weight(bert)
+    after = load(bert)
+    assert after.checkpoint_id != before.checkpoint_id
+    assert float(after.model.get_input_embeddings().weight[1, 1].detach()) == pytest.approx(0.123)
+
+
+def test_a_changed_config_is_loaded_again_although_the_weights_are_the_same(bert: Path) -> None:
+    assert load(bert).model.config.hidden_act == "gelu"
+    change_json(bert / "config.json", hidden_act="relu")
+    assert load(bert).model.config.hidden_act == "relu"
+
+
+def test_the_row_of_facts(plain: Callable[..., Path]) -> None:
+    folder = declare(plain(), pooling("cls", "mean"), ("Normalize", {}))
+    checkpoint = load(folder)
+    row = describe_row(checkpoint)
+    assert row["checkpoint_id"] == checkpoint.checkpoint_id
+    assert (row["source"], row["revision"]) == (str(folder), None)
+    assert (row["architecture"], row["hidden_size"], row["layers"], row["heads"]) == ("BertModel", 32, 2, 4)
+    assert (row["pooling"], row["pooling_is_mean"], row["modules"]) == ("cls+mean", False, "Normalize")
+    assert row["max_length"] == 48
+    assert row["vocabulary_size"] == len(checkpoint.tokenizer)
+    assert row["parameters"] > 10_000
+
+
+@pytest.mark.parametrize("family", ["distilbert", "mpnet", "albert", "t5", "qwen2"])
+def test_the_row_of_facts_of_other_families(family: str, plain: Callable[..., Path]) -> None:
+    row = describe_row(load(plain(family)))
+    assert (row["hidden_size"], row["layers"], row["heads"], row["pooling_is_mean"]) == (32, 2, 4, True)

@@ -1,0 +1,389 @@
+"""Every suite: a good table passes, and a table broken in one way fails that expectation, naming the row."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from plausible import SCHEMAS, TRACES, plausible_rows, socm_pairs, stage_all
+
+from embaudit.errors import StorageError
+from embaudit.expectations.check import ALL_SHARDS, EXAMPLES_KEPT, check_frame, check_tables, derived
+from embaudit.expectations.suites import MEMBERS, RANGES, REQUIRED, WARNINGS
+from embaudit.warehouse.publish import ExpectationRow, StagedTable
+from embaudit.warehouse.stage import write_columns
+from embaudit.warehouse.tables import TABLES
+
+Break = Callable[[pd.DataFrame], pd.DataFrame]
+
+
+def good(table: str) -> pd.DataFrame:
+    return pd.DataFrame(plausible_rows()[table])
+
+
+def check(table: str, frame: pd.DataFrame, planned: int | None = None) -> list[ExpectationRow]:
+    traces = {"wikipedia": pd.Series(TRACES)}
+    return check_frame(table, derived(table, frame, traces), planned)
+
+
+def failures(results: list[ExpectationRow]) -> list[ExpectationRow]:
+    return [row for row in results if not row.success]
+
+
+def put(column: str, row: int, value: Any) -> Break:
+    def change(frame: pd.DataFrame) -> pd.DataFrame:
+        changed = frame.astype({column: object})
+        changed.loc[row, column] = value
+        is_number = all(isinstance(item, (int, float)) or item is None for item in changed[column])
+        return changed.astype({column: float}) if is_number and column != "verdict" else changed
+
+    return change
+
+
+def doubled(frame: pd.DataFrame) -> pd.DataFrame:
+    return pd.concat([frame, frame.iloc[[-1]]], ignore_index=True)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_good_table_passes(table: str) -> None:
+    results = check(table, good(table), planned=len(good(table)))
+    assert failures(results) == []
+    assert not any(row.raised_exception for row in results)
+    assert all(row.severity in ("critical", "warning") for row in results)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_duplicate_keys_fail_and_are_named(table: str) -> None:
+    (failed,) = [row for row in failures(check(table, doubled(good(table)))) if "unique" in row.expectation]
+    keys = TABLES[table].keys
+    assert failed.blocks
+    assert failed.unexpected_count == 2
+    assert failed.column_name == ", ".join(keys)
+    assert failed.examples[0] == good(table).iloc[-1][list(keys)].to_dict()
+
+
+@pytest.mark.parametrize(("table", "key"), [(name, key) for name, table in TABLES.items() for key in table.keys])
+def test_a_null_key_fails(table: str, key: str) -> None:
+    results = check(table, put(key, 0, None)(good(table)))
+    (failed,) = [row for row in failures(results) if "not_be_null" in row.expectation and row.column_name == key]
+    assert failed.blocks
+    assert failed.examples[0][key] is None
+    assert not failed.raised_exception
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_an_empty_table_fails_by_its_row_count(table: str) -> None:
+    failed = failures(check(table, good(table).iloc[:0]))
+    assert [row.expectation for row in failed] == ["expect_table_row_count_to_be_between"]
+    assert failed[0].blocks
+
+
+@pytest.mark.parametrize("planned", [0, 1, 99])
+def test_another_row_count_than_planned_fails(planned: int) -> None:
+    (failed,) = failures(check("socm_text", good("socm_text"), planned))
+    assert (failed.expectation, failed.observed) == ("expect_table_row_count_to_equal", "4")
+    assert failed.blocks
+    assert not failed.raised_exception
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_missing_column_is_an_exception_and_not_a_verdict(table: str) -> None:
+    column = (*REQUIRED[table], *TABLES[table].keys)[0]
+    failed = failures(check(table, good(table).drop(columns=column)))
+    own = [row for row in failed if column in row.column_name]
+    assert own
+    assert all(row.raised_exception and row.blocks for row in own if row.severity == "critical")
+    assert all(column in (row.observed or "") for row in own)
+    assert all(row.examples == [] for row in own)
+
+
+BROKEN: list[tuple[str, Break, str, str, dict[str, Any]]] = [
+    # table, how it is broken, expectation, column, the row that is named
+    ("socm_pair", put("d_mu", 2, np.nan), "not_be_null", "d_mu", {"first": 0, "second": 3}),
+    ("socm_pair", put("d_mu", 2, 1.01), "between", "d_mu", {"first": 0, "second": 3, "d_mu": 1.01}),
+    ("socm_pair", put("d_mu", 2, -0.01), "between", "d_mu", {"first": 0, "second": 3}),
+    ("socm_pair", put("d_sigma", 5, 0.73), "greater_than", "d_sigma_upper_bound, d_sigma", {"first": 2, "second": 3}),
+    ("socm_pair", put("d_sigma", 5, 0.12), "greater_than", "d_sigma, d_sigma_lower_bound", {"first": 2, "second": 3}),
+    ("socm_pair", put("d_sigma", 5, np.inf), "greater_than", "d_sigma_upper_bound, d_sigma", {"first": 2}),
+    ("socm_pair", put("socm", 1, 0.9), "greater_than", "d_sigma_and_tolerance, socm", {"first": 0, "second": 2}),
+    ("socm_pair", put("socm", 1, -0.1), "in_set", "socm_is_product", {"first": 0, "second": 2}),
+    ("socm_pair", put("first", 0, 1), "greater_than", "second, first", {"first": 1, "second": 1}),
+    ("socm_pair", put("second", 0, 44), "not_be_null", "d_sigma_lower_bound", {"first": 0, "second": 44}),
+    ("socm_pair", put("corpus", 0, "no such"), "not_be_null", "d_sigma_lower_bound", {"corpus": "no such"}),
+    ("socm_text", put("trace_sigma", 1, -0.1), "between", "trace_sigma", {"corpus": "wikipedia", "position": 1}),
+    ("socm_text", put("tokens", 1, 0), "between", "tokens", {"position": 1}),
+    ("socm_summary", put("texts", 0, 1), "between", "texts", {"corpus": "wikipedia", "texts": 1}),
+    ("socm_summary", put("socm_mean", 0, 0.9), "greater_than", "socm_max, socm_mean", {"corpus": "wikipedia"}),
+    ("socm_summary", put("socm_mean", 0, np.nan), "not_be_null", "socm_mean", {"corpus": "wikipedia"}),
+    ("sticky_score", put("pull_rank", 3, 99), "in_set", "ranks_are_complete", {"token_id": 3}),
+    ("sticky_score", put("slope_rank", 3, 1), "in_set", "ranks_are_complete", {"token_id": 3}),
+    ("sticky_score", put("slope_rank", 3, None), "in_set", "ranks_are_complete", {"token_id": 3}),
+    ("sticky_score", put("pull", 3, 1.2), "between", "pull", {"token_id": 3, "pull": 1.2}),
+    ("sticky_score", put("draws", 3, 0), "between", "draws", {"token_id": 3}),
+    ("sticky_validation", put("verdict", 0, "not_sticky"), "in_set", "verdict_agrees_with_threshold", {"token_id": 4}),
+    ("sticky_validation", put("verdict", 1, None), "in_set", "verdict_agrees_with_threshold", {"token_id": 4}),
+    ("sticky_validation", put("threshold", 1, None), "in_set", "verdict_agrees_with_threshold", {"token_id": 4}),
+    ("sticky_validation", put("verdict", 6, "not_sticky"), "in_set", "verdict_agrees_with_threshold", {"token_id": 0}),
+    ("sticky_validation", put("severity", 1, "weak"), "in_set", "severity_agrees_with_loss", {"token_id": 4}),
+    ("sticky_validation", put("severity", 1, "awful"), "in_set", "severity", {"severity": "awful"}),
+    ("sticky_validation", put("protocol", 1, "guess"), "in_set", "protocol", {"protocol": "guess"}),
+    ("sticky_validation", put("loss_high", 2, -9.0), "greater_than", "loss_high, loss_low", {"token_id": 5}),
+    ("sticky_validation", put("rho", 2, 2.1), "between", "rho", {"token_id": 5, "protocol": "definition"}),
+    ("sticky_summary", put("u", 0, 1.1), "between", "u", {"protocol": "definition", "u": 1.1}),
+    ("sticky_summary", put("pairs_below_u", 0, 0), "between", "pairs_below_u", {"protocol": "definition"}),
+    ("sticky_pair", put("similarity", 4, 1.5), "between", "similarity", {"purpose": "validation", "position": 1}),
+    ("sticky_pair", put("purpose", 4, "fun"), "in_set", "purpose", {"purpose": "fun", "position": 1}),
+    ("token", put("category", 5, "strange"), "in_set", "category", {"checkpoint_id": "c1", "token_id": 5}),
+    ("token", put("embedding_norm", 5, -1.0), "between", "embedding_norm", {"token_id": 5}),
+    ("token", put("cosine_to_mean", 5, 1.1), "between", "cosine_to_mean", {"token_id": 5}),
+    ("corpus", put("broken", 1, 2), "in_set", "counts_add_up", {"corpus_id": "s1", "counts_add_up": False}),
+    ("corpus", put("kind", 1, "sounds"), "in_set", "kind", {"corpus_id": "s1", "kind": "sounds"}),
+    ("corpus", put("kept", 1, 0), "between", "kept", {"corpus_id": "s1"}),
+    ("text", put("position", 3, -1), "between", "position", {"corpus_id": "w1", "position": -1}),
+    ("text", put("text", 3, None), "not_be_null", "text", {"corpus_id": "w1", "position": 3, "text": None}),
+    ("text_pair", put("position", 1, -1), "between", "position", {"corpus_id": "s1", "position": -1}),
+    ("checkpoint", put("max_length", 0, 0), "between", "max_length", {"checkpoint_id": "c1"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "expectation", "column", "row"),
+    BROKEN,
+    ids=[f"{table}-{column}-{i}" for i, (table, _, _, column, _) in enumerate(BROKEN)],
+)
+def test_a_broken_row_fails_its_expectation_and_is_named(
+    table: str, change: Break, expectation: str, column: str, row: dict[str, Any]
+) -> None:
+    failed = [
+        one
+        for one in failures(check(table, change(good(table))))
+        if expectation in one.expectation and one.column_name == column
+    ]
+    assert len(failed) == 1
+    assert failed[0].blocks
+    assert not failed[0].raised_exception
+    assert failed[0].unexpected_count in (1, 2)  # two tokens share a doubled rank
+    assert any(row.items() <= example.items() for example in failed[0].examples), failed[0].examples
+
+
+def test_every_kind_of_expectation_of_every_table_is_broken_above_or_generic() -> None:
+    """Ranges and memberships that no test breaks would be decoration."""
+    broken = {(table, column) for table, _, _, column, _ in BROKEN}
+    for table in TABLES:
+        declared = {*RANGES.get(table, {}), *MEMBERS.get(table, {})}
+        if declared:
+            assert any((table, column) in broken for column in declared), table
+
+
+def test_float_rounding_passes() -> None:
+    pairs = good("socm_pair")
+    pairs["d_mu"] = [0.0 - 1e-9, 1.0 + 1e-9, *pairs["d_mu"][2:]]
+    pairs["socm"] = (1 - pairs["d_mu"]) * pairs["d_sigma"] + 1e-9
+    assert failures(check("socm_pair", pairs)) == []
+
+
+def test_tolerance_grows_with_the_traces() -> None:
+    """A text whose mean is near zero has tr Σ in the thousands, and rounding in proportion."""
+    traces = (4e6, 1e6)
+    rows = pd.DataFrame(socm_pairs("wikipedia", traces))
+    rows["d_sigma"] = sum(traces) / 4 * (1 + 1e-10)
+    rows["socm"] = (1 - rows["d_mu"]) * rows["d_sigma"]
+    checked = check_frame("socm_pair", derived("socm_pair", rows, {"wikipedia": pd.Series(traces)}), 1)
+    assert failures(checked) == []
+
+
+@pytest.mark.parametrize("change", [put("threshold", 0, None), put("validation_pairs", 0, 12)])
+def test_a_warning_is_recorded_and_does_not_block(change: Break) -> None:
+    (failed,) = failures(check("sticky_summary", change(good("sticky_summary"))))
+    assert failed.severity == "warning"
+    assert not failed.blocks
+
+
+@pytest.mark.parametrize("change", [put("share_trace_above_bound", 0, 0.99), put("pooling_is_mean", 0, False)])
+def test_socm_off_its_ground_is_a_warning(change: Break) -> None:
+    frame = change(good("socm_summary"))
+    if frame["pooling_is_mean"].dtype == float:
+        frame["pooling_is_mean"] = frame["pooling_is_mean"].astype(bool)
+    (failed,) = failures(check("socm_summary", frame))
+    assert failed.severity == "warning"
+    assert set(WARNINGS) == {"sticky_summary", "socm_summary"}
+
+
+def test_no_threshold_is_a_verdict_of_its_own() -> None:
+    frame = good("sticky_validation")
+    frame["threshold"] = np.nan
+    frame["verdict"] = frame["verdict"].where(frame["role"] == "control", "no_threshold")
+    assert failures(check("sticky_validation", frame)) == []
+
+
+def test_results_survive_json() -> None:
+    for table in TABLES:
+        for row in check(table, doubled(good(table))):
+            assert json.loads(json.dumps(row.kwargs)) == row.kwargs
+            assert json.loads(json.dumps(row.examples, default=str)) is not None
+            assert "batch_id" not in row.kwargs
+
+
+def test_a_million_failing_rows_are_reported_by_a_few(tmp_path: Path) -> None:
+    count = 300_000
+    frame = pd.DataFrame(
+        {
+            "corpus": pd.Categorical(["wikipedia"] * count),
+            "first": np.arange(count),
+            "second": np.arange(count),
+            "d_mu": 7.0,
+            "d_sigma": 0.5,
+            "socm": 0.5,
+        }
+    )
+    failed = failures(check_frame("socm_pair", derived("socm_pair", frame, {}), count))
+    assert {row.unexpected_count for row in failed} == {count}
+    assert all(len(row.examples) == EXAMPLES_KEPT for row in failed)
+
+
+# ---- several files together ----
+
+
+@pytest.fixture
+def sharded(tmp_path: Path) -> list[StagedTable]:
+    """An audit with its pairs in three shards of two rows."""
+    rows = plausible_rows()
+    pairs = rows.pop("socm_pair")
+    shards = [stage_all(tmp_path / f"s{i}", {"socm_pair": pairs[2 * i : 2 * i + 2]})[0].paths[0] for i in range(3)]
+    return [*stage_all(tmp_path / "rest", rows), StagedTable("socm_pair", tuple(shards))]
+
+
+def with_pairs(staged: list[StagedTable], *paths: str) -> list[StagedTable]:
+    return [*(table for table in staged if table.table != "socm_pair"), StagedTable("socm_pair", paths)]
+
+
+def pairs_of(staged: list[StagedTable]) -> tuple[str, ...]:
+    return next(table.paths for table in staged if table.table == "socm_pair")
+
+
+PLAN = {name: len(rows) for name, rows in plausible_rows().items()}
+
+
+def test_a_whole_audit_passes_shard_by_shard(sharded: list[StagedTable]) -> None:
+    results = check_tables(sharded, {**PLAN, "scan": 12, "validation": 3})
+    assert failures(results) == []
+    assert {row.shard for row in results if row.table_name == "socm_pair"} == {ALL_SHARDS, 0, 1, 2}
+    assert {row.table_name for row in results} == set(TABLES)
+    keys = [
+        (r.table_name, r.shard, r.expectation, r.column_name, json.dumps(r.kwargs, sort_keys=True)) for r in results
+    ]
+    assert len(set(keys)) == len(keys), "expectation_result's primary key would merge two results"
+
+
+def test_a_missing_shard_shows_in_the_row_count(sharded: list[StagedTable]) -> None:
+    one, two, _ = pairs_of(sharded)
+    (failed,) = failures(check_tables(with_pairs(sharded, one, two), PLAN))
+    assert (failed.shard, failed.observed, failed.kwargs) == (ALL_SHARDS, "4", {"value": 6})
+    assert failed.blocks
+
+
+def test_a_shard_in_anothers_place_shows_in_the_keys(sharded: list[StagedTable], tmp_path: Path) -> None:
+    one, two, _ = pairs_of(sharded)
+    copy = tmp_path / "copy.parquet"
+    copy.write_bytes(Path(two).read_bytes())
+    (failed,) = failures(check_tables(with_pairs(sharded, one, two, str(copy)), PLAN))
+    assert (failed.shard, failed.expectation) == (ALL_SHARDS, "expect_compound_columns_to_be_unique")
+    assert failed.unexpected_count == 2
+    assert failed.examples[0] == {"corpus": "wikipedia", "first": 0, "second": 3}
+    assert failed.blocks
+
+
+def test_a_broken_row_in_a_late_shard_is_named_with_its_shard(sharded: list[StagedTable], tmp_path: Path) -> None:
+    bad = plausible_rows()["socm_pair"][4:]
+    bad[0]["socm"] = 0.9
+    path = stage_all(tmp_path / "bad", {"socm_pair": bad})[0].paths[0]
+    failed = failures(check_tables(with_pairs(sharded, *pairs_of(sharded)[:2], path), PLAN))
+    assert {row.shard for row in failed} == {2}
+    assert all(example["second"] == 3 for row in failed for example in row.examples)
+
+
+def test_an_empty_shard_fails(sharded: list[StagedTable], tmp_path: Path) -> None:
+    path = tmp_path / "empty.parquet"
+    write_columns(path, [], SCHEMAS["socm_pair"])
+    failed = failures(check_tables(with_pairs(sharded, *pairs_of(sharded), str(path)), PLAN))
+    assert [(row.shard, row.expectation) for row in failed] == [(3, "expect_table_row_count_to_be_between")]
+
+
+def test_a_planned_table_that_nobody_staged_fails(sharded: list[StagedTable]) -> None:
+    staged = [table for table in sharded if table.table != "socm_pair"]
+    (failed,) = failures(check_tables(staged, PLAN))
+    assert (failed.table_name, failed.observed, failed.blocks) == ("socm_pair", "0", True)
+
+
+def test_pairs_without_their_texts_fail(sharded: list[StagedTable]) -> None:
+    staged = [table for table in sharded if table.table != "socm_text"]
+    failed = failures(check_tables(staged, {}))
+    assert {(row.table_name, row.column_name) for row in failed} == {("socm_pair", "d_sigma_lower_bound")}
+
+
+def test_two_corpora_have_bounds_of_their_own(tmp_path: Path) -> None:
+    rows = plausible_rows()
+    other = [{**row, "corpus": "msmarco", "trace_sigma": row["trace_sigma"] * 9} for row in rows["socm_text"]]
+    texts = [
+        stage_all(tmp_path / f"t{i}", {"socm_text": part})[0].paths[0]
+        for i, part in enumerate((rows["socm_text"], other))
+    ]
+    pairs = rows["socm_pair"] + socm_pairs("msmarco", [trace * 9 for trace in TRACES])
+    staged = [StagedTable("socm_text", tuple(texts)), *stage_all(tmp_path / "p", {"socm_pair": pairs})]
+    assert failures(check_tables(staged, {"socm_text": 8, "socm_pair": 12})) == []
+    swapped = [{**row, "corpus": "wikipedia" if row["corpus"] == "msmarco" else "msmarco"} for row in pairs]
+    staged[1] = stage_all(tmp_path / "swapped", {"socm_pair": swapped})[0]
+    assert failures(check_tables(staged, {}))
+
+
+def test_null_and_doubled_positions_fail_without_an_accident(tmp_path: Path) -> None:
+    rows = plausible_rows()
+    rows["socm_text"] += [rows["socm_text"][0], {**rows["socm_text"][1], "position": None}]
+    staged = stage_all(tmp_path, {name: rows[name] for name in ("socm_text", "socm_pair")})
+    failed = failures(check_tables(staged, {}))
+    assert {(row.table_name, row.expectation) for row in failed} == {
+        ("socm_text", "expect_compound_columns_to_be_unique"),
+        ("socm_text", "expect_column_values_to_not_be_null"),
+    }
+
+
+@pytest.mark.parametrize("table", ["token", "socm_text", "socm_pair"])
+def test_a_missing_or_cut_off_file_is_named(sharded: list[StagedTable], table: str) -> None:
+    path = Path(next(one.paths[-1] for one in sharded if one.table == table))
+    os.truncate(path, 100)
+    with pytest.raises(StorageError, match=rf"{path.name} cannot be read"):
+        check_tables(sharded, PLAN)
+    path.unlink()
+    with pytest.raises(StorageError, match=rf"{path.name} is missing"):
+        check_tables(sharded, PLAN)
+
+
+def test_a_flipped_bit_in_a_number_is_found_by_its_checksum(tmp_path: Path) -> None:
+    """Any other double would be a valid number too."""
+    path = tmp_path / "socm_text.parquet"
+    count = 20_000
+    numbers = np.random.default_rng(0).random(count)
+    write_columns(
+        path,
+        [
+            {
+                **dict.fromkeys(("corpus", "corpus_id"), ["w"] * count),
+                **dict.fromkeys(("position", "tokens"), np.arange(count) + 1),
+                **dict.fromkeys(("mean_norm", "trace_sigma"), numbers),
+                **dict.fromkeys(("exceeds_trace_bound", "is_truncated"), np.zeros(count, dtype=bool)),
+            }
+        ],
+        SCHEMAS["socm_text"],
+    )
+    content = bytearray(path.read_bytes())
+    # The file is mostly the random numbers, and what does not compress lies in it as it is.
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(StorageError, match="cannot be read"):
+        check_tables([StagedTable("socm_text", (str(path),))], {})

@@ -1,0 +1,91 @@
+"""Twelve million pairs of one audit: checked shard by shard and published in under 2 GB."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+
+TEXTS = 5_001
+PAIRS = TEXTS * (TEXTS - 1) // 2
+GIBIBYTE_KB = 1024 * 1024
+
+STAGE = """
+import sys
+from pathlib import Path
+import numpy as np
+from plausible import SCHEMAS, plausible_rows, stage_all
+from embaudit.warehouse.stage import staged_path, write_columns
+
+folder, texts, per_shard = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+random = np.random.default_rng(0)
+trace = random.uniform(0.5, 3.0, texts)
+rows = plausible_rows()
+rows["socm_text"] = [
+    {**rows["socm_text"][0], "position": i, "trace_sigma": float(value)} for i, value in enumerate(trace)
+]
+rows["socm_summary"][0] |= {"texts": texts, "pairs": texts * (texts - 1) // 2}
+del rows["socm_pair"]
+stage_all(folder, rows)
+first, second = np.triu_indices(texts, 1)
+for shard, start in enumerate(range(0, len(first), per_shard)):
+    i, j = first[start : start + per_shard], second[start : start + per_shard]
+    low, high = (np.sqrt(trace[i]) - np.sqrt(trace[j])) ** 2 / 4, (trace[i] + trace[j]) / 4
+    d_mu, d_sigma = random.random(len(i)), low + (high - low) * random.random(len(i))
+    block = {"corpus": ["wikipedia"] * len(i), "first": i, "second": j, "d_mu": d_mu, "d_sigma": d_sigma}
+    path = folder / f"socm_pair-{shard:05d}.parquet"
+    write_columns(path, [{**block, "socm": (1 - d_mu) * d_sigma}], SCHEMAS["socm_pair"])
+"""
+CHECK_AND_PUBLISH = """
+import json, resource, sys, time
+from itertools import groupby
+from pathlib import Path
+from plausible import audit_record, measure_runs
+from embaudit.expectations.check import check_tables
+from embaudit.warehouse.publish import StagedTable, publish
+
+def peak_kb():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+folder, warehouse, pairs = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+by_table = groupby(sorted(folder.glob("*.parquet")), key=lambda path: path.name.rsplit("-", 1)[0])
+staged = [StagedTable(table, tuple(map(str, paths))) for table, paths in by_table]
+facts = {}
+started = time.monotonic()
+checks = check_tables(staged, {"socm_pair": pairs})
+facts["check_seconds"], facts["check_peak_kb"] = time.monotonic() - started, peak_kb()
+facts["failed"] = [f"{row.table_name} {row.shard} {row.expectation}" for row in checks if not row.success]
+for name in ("first", "again"):
+    started = time.monotonic()
+    facts["rows"] = publish(warehouse, 0, audit_record(), measure_runs(), checks, staged)["socm_pair"]
+    facts[f"publish_{name}_seconds"] = time.monotonic() - started
+facts["peak_kb"] = peak_kb()
+facts["shards"] = max(len(table.paths) for table in staged)
+print(json.dumps(facts))
+"""
+
+
+@pytest.mark.slow
+def test_twelve_million_pairs_pass_through_in_under_two_gigabytes(
+    tmp_path: Path, process: Callable[..., subprocess.Popen[str]], record_property: Callable[[str, object], None]
+) -> None:
+    staging, warehouse = tmp_path / "staging", tmp_path / "warehouse.duckdb"
+    stager = process(STAGE, staging, TEXTS, 500_000)
+    assert stager.wait() == 0, stager.stderr.read() if stager.stderr else ""
+    output, errors = process(CHECK_AND_PUBLISH, staging, warehouse, PAIRS).communicate()
+    assert output, errors
+    facts = json.loads(output.splitlines()[-1])
+    for name, value in facts.items():
+        record_property(name, value)
+    print(json.dumps(facts, indent=1))
+    assert facts["shards"] >= 12
+    assert facts["failed"] == []
+    assert facts["rows"] == PAIRS
+    assert facts["peak_kb"] < 2 * GIBIBYTE_KB
+    with duckdb.connect(str(warehouse), read_only=True) as connection:
+        found = connection.execute("SELECT count(*), count(DISTINCT first * 10_000 + second) FROM socm_pair").fetchall()
+    assert found == [(PAIRS, PAIRS)]

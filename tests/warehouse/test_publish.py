@@ -1,0 +1,276 @@
+"""Publishing: the log in a transaction of its own, the tables in one more, all or nothing, and never twice."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import pytest
+from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
+
+from embaudit.errors import StorageError, WarehouseError
+from embaudit.expectations.check import check_tables
+from embaudit.warehouse.publish import StagedTable, publish, publish_content
+from embaudit.warehouse.stage import write_rows
+from embaudit.warehouse.tables import TABLES
+
+AUDIT_TABLES = [name for name, table in TABLES.items() if table.scope == "audit"]
+
+
+def rows(path: Path, sql: str, *parameters: object) -> list[tuple]:
+    with duckdb.connect(str(path), read_only=True) as connection:
+        return connection.execute(sql, list(parameters)).fetchall()
+
+
+def contents(path: Path, audit_id: str | None = None) -> dict[str, list[tuple]]:
+    """Every published table's rows; of one audit, or of all."""
+    found = {}
+    for name, table in TABLES.items():
+        where = f"WHERE audit_id = '{audit_id}'" if audit_id and table.scope == "audit" else ""
+        found[name] = rows(path, f"SELECT * FROM {name} {where} ORDER BY ALL")
+    return found
+
+
+def status(path: Path, audit_id: str = "a1") -> tuple:
+    return rows(path, "SELECT status, reason FROM audit WHERE audit_id = ?", audit_id)[0]
+
+
+def test_every_staged_row_arrives(warehouse: Path, staged: list[StagedTable]) -> None:
+    counts = publish(warehouse, 0, audit_record(), measure_runs(), [expectation()], staged)
+    expected = {name: len(table_rows) for name, table_rows in plausible_rows().items()}
+    assert counts == expected
+    assert {name: len(found) for name, found in contents(warehouse).items()} == expected
+    assert status(warehouse) == ("published", None)
+    assert rows(warehouse, "SELECT measure, encodes FROM measure_run ORDER BY 1") == [("socm", 100), ("sticky", 100)]
+
+
+def test_the_log_holds_settings_and_checks_as_json(warehouse: Path, staged: list[StagedTable]) -> None:
+    failed = replace(
+        expectation(success=False, severity="warning"),
+        kwargs={"value_set": [True], "column": "x", "min_value": 0.5},
+        examples=[{"token_id": float("nan"), "corpus": "wikipedia"}, {"token_id": 3}],
+    )
+    publish(warehouse, 0, audit_record(), measure_runs(), [failed], staged)
+    ((kwargs, examples, settings),) = rows(
+        warehouse, "SELECT kwargs, examples, settings FROM expectation_result JOIN audit USING (audit_id)"
+    )
+    assert json.loads(kwargs) == failed.kwargs
+    assert json.loads(examples) == [{"token_id": None, "corpus": "wikipedia"}, {"token_id": 3}]
+    assert "NaN" not in examples
+    assert json.loads(settings) == {"sticky": {"copies": 8}}
+
+
+def test_all_real_expectations_are_on_record(warehouse: Path, staged: list[StagedTable]) -> None:
+    checks = check_tables(staged, {})
+    assert len(checks) > 100
+    publish(warehouse, 0, audit_record(), measure_runs(), checks, staged)
+    recorded = rows(
+        warehouse, "SELECT table_name, shard, expectation, column_name, kwargs, success FROM expectation_result"
+    )
+    assert len(recorded) == len(checks)
+    assert {(t, s, e, c, json.dumps(json.loads(k), sort_keys=True), ok) for t, s, e, c, k, ok in recorded} == {
+        (c.table_name, c.shard, c.expectation, c.column_name, json.dumps(c.kwargs, sort_keys=True), c.success)
+        for c in checks
+    }
+
+
+def test_a_rerun_doubles_nothing(warehouse: Path, staged: list[StagedTable]) -> None:
+    for _ in range(3):
+        publish(warehouse, 0, audit_record(), measure_runs(), [expectation(), expectation(shard=1)], staged)
+    expected = {name: len(table_rows) for name, table_rows in plausible_rows().items()}
+    assert {name: len(found) for name, found in contents(warehouse).items()} == expected
+    for table, count in (("audit", 1), ("measure_run", 2), ("expectation_result", 2)):
+        assert rows(warehouse, f"SELECT count(*) FROM {table}") == [(count,)]
+
+
+@pytest.mark.parametrize("table", AUDIT_TABLES)
+def test_a_rerun_with_fewer_rows_leaves_none_of_the_old_ones(warehouse: Path, tmp_path: Path, table: str) -> None:
+    publish(warehouse, 0, audit_record(), [], [], stage_all(tmp_path / "one", plausible_rows()))
+    fewer = plausible_rows()
+    fewer[table] = fewer[table][:1]
+    publish(warehouse, 0, audit_record(), [], [], stage_all(tmp_path / "two", fewer))
+    assert len(contents(warehouse)[table]) == 1
+
+
+def test_a_measure_that_is_gone_leaves_no_rows(warehouse: Path, staged: list[StagedTable]) -> None:
+    publish(warehouse, 0, audit_record(), [], [], staged)
+    publish(warehouse, 0, audit_record(), [], [], [table for table in staged if not table.table.startswith("socm")])
+    assert {name: len(contents(warehouse)[name]) for name in ("socm_text", "socm_pair", "socm_summary")} == {
+        "socm_text": 0,
+        "socm_pair": 0,
+        "socm_summary": 0,
+    }
+
+
+def test_another_audits_rows_are_untouched(warehouse: Path, tmp_path: Path, staged: list[StagedTable]) -> None:
+    publish(warehouse, 0, audit_record("a1"), measure_runs(), [expectation()], staged)
+    before = contents(warehouse, "a1")
+    other = stage_all(tmp_path / "other", plausible_rows("c2", "other/model", shift=0.01))
+    for _ in range(2):
+        publish(warehouse, 0, audit_record("a2", "c2"), measure_runs(), [expectation()], other)
+    after = contents(warehouse, "a1")
+    assert {name: after[name] for name in AUDIT_TABLES} == {name: before[name] for name in AUDIT_TABLES}
+    assert len(rows(warehouse, "SELECT * FROM socm_pair")) == 12
+    assert len(contents(warehouse)["token"]) == 16
+
+
+def test_a_failed_audit_publishes_nothing_and_says_why(warehouse: Path, staged: list[StagedTable]) -> None:
+    failed = audit_record(status="failed", reason="no pair lies below u")
+    assert publish(warehouse, 0, failed, measure_runs(), [expectation(success=False)], staged) == {}
+    assert status(warehouse) == ("failed", "no pair lies below u")
+    assert all(not found for found in contents(warehouse).values())
+    assert rows(warehouse, "SELECT success FROM expectation_result") == [(False,)]
+
+
+def test_a_failed_rerun_leaves_the_published_audit_published(warehouse: Path, staged: list[StagedTable]) -> None:
+    publish(warehouse, 0, audit_record(), measure_runs(), [expectation()], staged)
+    before = contents(warehouse)
+    publish(warehouse, 0, audit_record(status="failed", reason="disk full", minutes=60), [], [], [])
+    assert contents(warehouse) == before
+    assert status(warehouse) == ("published", "a later run of this audit ended as failed: disk full")
+    assert rows(warehouse, "SELECT minute(finished) FROM audit") == [(0,)]
+    publish(warehouse, 0, audit_record(minutes=90), measure_runs(), [expectation()], staged)
+    assert status(warehouse) == ("published", None)
+
+
+def test_a_check_that_passes_now_leaves_no_failure_on_record(warehouse: Path, staged: list[StagedTable]) -> None:
+    first = [expectation(success=False), expectation(shard=7, success=False)]
+    publish(warehouse, 0, audit_record(status="failed", reason="checks"), [], first, [])
+    publish(warehouse, 0, audit_record(), [], [expectation()], staged)
+    assert rows(warehouse, "SELECT shard, success FROM expectation_result") == [(0, True)]
+
+
+def test_a_failing_data_transaction_leaves_tables_and_says_checked(
+    warehouse: Path, tmp_path: Path, staged: list[StagedTable]
+) -> None:
+    publish(warehouse, 0, audit_record("a1"), [], [], staged)
+    before = contents(warehouse)
+    broken = [table for table in staged if table.table != "socm_summary"]
+    write_rows(tmp_path / "wrong.parquet", [{"corpus": "wikipedia", "surprise": 1}])
+    broken.append(StagedTable("socm_summary", (str(tmp_path / "wrong.parquet"),)))
+    with pytest.raises(WarehouseError, match=r"socm_summary does not take its staged rows.*surprise") as caught:
+        publish(warehouse, 0, audit_record("a2"), measure_runs(), [expectation()], broken)
+    assert "wrong.parquet" in caught.value.happened
+    assert "are as they were" in caught.value.kept
+    assert contents(warehouse) == before
+    assert status(warehouse, "a2") == ("checked", None)
+    assert rows(warehouse, "SELECT count(*) FROM expectation_result WHERE audit_id = 'a2'") == [(1,)]
+    publish(warehouse, 0, audit_record("a2"), measure_runs(), [expectation()], staged)
+    assert status(warehouse, "a2") == ("published", None)
+
+
+def test_a_failing_rerun_of_a_published_audit_keeps_its_rows(
+    warehouse: Path, tmp_path: Path, staged: list[StagedTable]
+) -> None:
+    publish(warehouse, 0, audit_record(), [], [], staged)
+    before = contents(warehouse)
+    write_rows(tmp_path / "wrong.parquet", [{"surprise": 1}])
+    with pytest.raises(WarehouseError):
+        publish(
+            warehouse, 0, audit_record(), [], [], [*staged[:-1], StagedTable("token", (f"{tmp_path}/wrong.parquet",))]
+        )
+    assert contents(warehouse) == before
+    assert status(warehouse)[0] == "published"
+
+
+def test_texts_and_corpora_are_written_once(warehouse: Path, tmp_path: Path, staged: list[StagedTable]) -> None:
+    publish(warehouse, 0, audit_record(), [], [], staged)
+    kept = ("corpus", "text", "text_pair")
+    before = {name: rows(warehouse, f"SELECT rowid, * FROM {name} ORDER BY ALL") for name in kept}
+    again = plausible_rows("c2")
+    again["corpus"][0]["source"] = "the same texts from a file"
+    again["text"][0]["text"] = "would be another text under the same id"
+    publish(warehouse, 0, audit_record("a2", "c2"), [], [], stage_all(tmp_path / "again", again))
+    publish_content(warehouse, 0, [table for table in staged if table.table in kept])
+    assert {name: rows(warehouse, f"SELECT rowid, * FROM {name} ORDER BY ALL") for name in kept} == before
+
+
+def test_one_content_under_two_names_is_one_corpus(warehouse: Path, tmp_path: Path) -> None:
+    record = plausible_rows()["corpus"][0]
+    paths = []
+    for name in ("wikipedia", "msmarco"):
+        paths += stage_all(tmp_path / name, {"corpus": [{**record, "name": name}]})[0].paths
+    publish_content(warehouse, 0, [StagedTable("corpus", tuple(paths))])
+    assert rows(warehouse, "SELECT name FROM corpus") == [("wikipedia",)]
+
+
+def test_content_of_a_corpus_goes_in_without_an_audit(warehouse: Path, staged: list[StagedTable]) -> None:
+    content = [table for table in staged if table.table in ("corpus", "text")]
+    assert publish_content(warehouse, 0, content) == {"corpus": 2, "text": 4}
+    assert rows(warehouse, "SELECT count(*) FROM audit") == [(0,)]
+
+
+def test_a_checkpoints_row_is_the_newest(warehouse: Path, tmp_path: Path, staged: list[StagedTable]) -> None:
+    publish(warehouse, 0, audit_record(), [], [], staged)
+    renamed = stage_all(tmp_path / "renamed", plausible_rows("c1", "folder/of/the/same/weights"))
+    publish(warehouse, 0, audit_record("a2"), [], [], renamed)
+    assert rows(warehouse, "SELECT source FROM checkpoint") == [("folder/of/the/same/weights",)]
+
+
+def test_shards_are_joined(warehouse: Path, tmp_path: Path) -> None:
+    pairs = plausible_rows()["socm_pair"]
+    paths = [stage_all(tmp_path / str(shard), {"socm_pair": pairs[shard::3]})[0].paths[0] for shard in range(3)]
+    assert publish(warehouse, 0, audit_record(), [], [], [StagedTable("socm_pair", tuple(paths))]) == {"socm_pair": 6}
+    assert len(rows(warehouse, "SELECT DISTINCT first, second FROM socm_pair")) == 6
+
+
+@pytest.mark.parametrize("folder", ["a[1]", "team=nlp/audit_id=x", "a*b", "who?", "it's ö 'quoted'", "%s $1"])
+def test_odd_folder_names_are_only_names(warehouse: Path, tmp_path: Path, folder: str) -> None:
+    for sibling in ("axb", "whom", "a1"):
+        stage_all(tmp_path / sibling, plausible_rows("c9"))
+    staged = stage_all(tmp_path / folder, plausible_rows())
+    assert publish(warehouse, 0, audit_record(), [], [], staged)["socm_pair"] == 6
+    assert rows(warehouse, "SELECT checkpoint_id FROM checkpoint") == [("c1",)]
+    assert rows(warehouse, "SELECT count(*) FROM socm_pair") == [(6,)]
+
+
+def test_a_missing_staged_file_is_named_before_anything_is_written(warehouse: Path, staged: list[StagedTable]) -> None:
+    Path(staged[-1].paths[0]).unlink()
+    with pytest.raises(StorageError, match=r"socm_summary-00000\.parquet is missing"):
+        publish(warehouse, 0, audit_record(), [], [], staged)
+    assert not warehouse.exists()
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "text"])
+def test_a_corrupt_staged_file_is_named_and_nothing_is_published(
+    warehouse: Path, staged: list[StagedTable], damage: str
+) -> None:
+    path = Path(next(table.paths[0] for table in staged if table.table == "token"))
+    path.write_bytes({"empty": b"", "cut": path.read_bytes()[:-20], "text": b"no parquet " * 50}[damage])
+    with pytest.raises(StorageError, match=r"token-00000\.parquet cannot be read") as caught:
+        publish(warehouse, 0, audit_record(), [], [], staged)
+    assert "Delete that file" in caught.value.next_step
+    assert not warehouse.exists()
+
+
+def test_damage_inside_a_staged_file_is_named_and_nothing_is_published(
+    warehouse: Path, tmp_path: Path, staged: list[StagedTable]
+) -> None:
+    """The footer is whole, so that only DuckDB's own reading of the rows finds it."""
+    publish(warehouse, 0, audit_record("a1"), [], [], staged)
+    before = contents(warehouse)
+    path = Path(next(table.paths[0] for table in staged if table.table == "socm_pair"))
+    content = bytearray(path.read_bytes())
+    content[4:200] = b"\xff" * 196
+    path.write_bytes(content)
+    with pytest.raises(WarehouseError, match=r"socm_pair-00000\.parquet") as caught:
+        publish(warehouse, 0, audit_record("a2"), [], [], staged)
+    assert "Delete those files" in caught.value.next_step
+    assert contents(warehouse) == before
+    assert status(warehouse, "a2")[0] == "checked"
+
+
+def test_a_null_where_the_warehouse_has_none_names_the_table(warehouse: Path, tmp_path: Path) -> None:
+    bad = plausible_rows()["socm_summary"]
+    bad[0]["socm_mean"] = None
+    with pytest.raises(WarehouseError, match=r"socm_summary does not take .*socm_mean"):
+        publish(warehouse, 0, audit_record(), [], [], stage_all(tmp_path, {"socm_summary": bad}))
+
+
+def test_columns_go_by_name_not_by_place(warehouse: Path, tmp_path: Path) -> None:
+    path = tmp_path / "audit_corpus.parquet"
+    write_rows(path, [{"corpus_id": "w1", "name": "wikipedia"}])
+    publish(warehouse, 0, audit_record(), [], [], [StagedTable("audit_corpus", (str(path),))])
+    assert rows(warehouse, "SELECT * FROM audit_corpus") == [("a1", "wikipedia", "w1")]

@@ -1,0 +1,144 @@
+"""Publishing under kill -9 and on a full disk: afterwards all of an audit's rows are there, or none."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from plausible import SCHEMAS, audit_record, measure_runs, plausible_rows, stage_all
+
+from embaudit.errors import StorageError
+from embaudit.warehouse.publish import StagedTable, publish
+from embaudit.warehouse.stage import write_columns
+from embaudit.warehouse.tables import TABLES
+
+PAIRS = 600_000
+PUBLISHER = """
+import sys, time
+from pathlib import Path
+from plausible import audit_record, measure_runs
+from embaudit.warehouse.publish import StagedTable, publish
+import duckdb, pyarrow.parquet
+staged = [StagedTable(path.name.rsplit("-", 1)[0], (str(path),)) for path in sorted(Path(sys.argv[2]).glob("*.parquet"))]
+print("publishing", flush=True)
+started = time.monotonic()
+publish(Path(sys.argv[1]), 10, audit_record("a2"), measure_runs(), [], staged)
+print(time.monotonic() - started, flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[StagedTable]]:
+    """An audit with 600 000 pairs: long enough to be killed in, too large for a disk of 8 MB."""
+    folder = tmp_path_factory.mktemp("large")
+    staged = [table for table in stage_all(folder, plausible_rows()) if table.table != "socm_pair"]
+    values = np.random.default_rng(0).random((3, PAIRS))
+    path = folder / "socm_pair-00000.parquet"
+    columns = {"first": np.arange(PAIRS), "second": np.arange(PAIRS) + 1}
+    block = {"corpus": ["wikipedia"] * PAIRS, **columns, **dict(zip(("d_mu", "d_sigma", "socm"), values, strict=True))}
+    write_columns(path, [block], SCHEMAS["socm_pair"])
+    return folder, [*staged, StagedTable("socm_pair", (str(path),))]
+
+
+def counts(path: Path, audit_id: str) -> dict[str, int]:
+    """Rows of one audit by table, and all rows of the tables that belong to none."""
+    with duckdb.connect(str(path), read_only=True) as connection:
+        found = {}
+        for name, table in TABLES.items():
+            where = "WHERE audit_id = ?" if table.scope == "audit" else ""
+            row = connection.execute(f"SELECT count(*) FROM {name} {where}", [audit_id] if where else []).fetchone()
+            found[name] = int(row[0]) if row else 0
+        return found
+
+
+def log_status(path: Path, audit_id: str) -> str | None:
+    with duckdb.connect(str(path), read_only=True) as connection:
+        row = connection.execute("SELECT status FROM audit WHERE audit_id = ?", [audit_id]).fetchone()
+        return str(row[0]) if row else None
+
+
+EXPECTED = {name: len(rows) for name, rows in plausible_rows().items()}
+NONE = {name: 0 if TABLES[name].scope == "audit" else count for name, count in EXPECTED.items()}
+ALL = {**EXPECTED, "socm_pair": PAIRS}
+
+
+@pytest.mark.slow
+def test_kill_9_while_publishing_leaves_all_or_nothing(
+    tmp_path: Path, large: tuple[Path, list[StagedTable]], process: Callable[..., subprocess.Popen[str]]
+) -> None:
+    folder, staged = large
+    published = tmp_path / "a1.duckdb"
+    publish(published, 0, audit_record("a1"), measure_runs(), [], stage_all(tmp_path / "a1", plausible_rows()))
+    whole = tmp_path / "whole.duckdb"
+    shutil.copy(published, whole)
+    output, errors = process(PUBLISHER, whole, folder).communicate()
+    assert "publishing" in output, errors
+    seconds = float(output.split()[1])
+
+    points = random.Random(20261121)
+    outcomes = []
+    for attempt in range(6):
+        path = tmp_path / f"killed-{attempt}.duckdb"
+        shutil.copy(published, path)
+        publisher = process(PUBLISHER, path, folder)
+        assert publisher.stdout is not None
+        assert publisher.stdout.readline() == "publishing\n"
+        time.sleep(seconds * points.uniform(0.05, 1.0))
+        publisher.send_signal(signal.SIGKILL)
+        publisher.wait()
+        found = counts(path, "a2")
+        assert found in (NONE, ALL), f"half of the audit is there after attempt {attempt}: {found}"
+        assert log_status(path, "a2") in ({None, "checked"} if found == NONE else {"published"})
+        assert counts(path, "a1") == EXPECTED
+        outcomes.append(found == ALL)
+        # The same call finishes the job, and doubles nothing.
+        assert publish(path, 0, audit_record("a2"), measure_runs(), [], staged) == ALL
+        assert counts(path, "a2") == ALL
+        assert log_status(path, "a2") == "published"
+    assert not all(outcomes), "no attempt was killed in time: the test proves nothing"
+
+
+def test_a_full_disk_while_publishing_leaves_the_warehouse_usable(
+    tmp_path: Path, large: tuple[Path, list[StagedTable]], small_disk: Callable
+) -> None:
+    _, staged = large
+    disk = small_disk(8)
+    path = disk.folder / "warehouse.duckdb"
+    publish(path, 0, audit_record("a1"), measure_runs(), [], stage_all(tmp_path / "a1", plausible_rows()))
+    for _ in range(2):
+        with pytest.raises(StorageError, match="Cannot write the warehouse") as caught:
+            publish(path, 0, audit_record("a2"), measure_runs(), [], staged)
+        assert caught.value.next_step.startswith("Make room")
+        assert "are as they were" in caught.value.kept
+        assert counts(path, "a1") == EXPECTED
+        assert counts(path, "a2") == NONE
+        assert log_status(path, "a1") == "published"
+        assert log_status(path, "a2") in (None, "checked")
+    disk.grow(256)
+    assert publish(path, 0, audit_record("a2"), measure_runs(), [], staged) == ALL
+    assert counts(path, "a2") == ALL
+    assert counts(path, "a1") == EXPECTED
+
+
+def test_a_disk_that_is_full_before_the_first_byte(
+    tmp_path: Path, small_disk: Callable, staged: list[StagedTable]
+) -> None:
+    disk = small_disk(1)
+    filler = disk.folder / "filler"
+    with pytest.raises(OSError, match="No space left"), filler.open("wb", buffering=0) as file:
+        for _ in range(1_000):
+            file.write(bytes(4_096))
+    path = disk.folder / "warehouse.duckdb"
+    with pytest.raises(StorageError, match="Cannot write the warehouse"):
+        publish(path, 0, audit_record(), measure_runs(), [], staged)
+    filler.unlink()
+    disk.grow(64)
+    assert publish(path, 0, audit_record(), measure_runs(), [], staged) == EXPECTED
