@@ -146,7 +146,13 @@ def planned_rows(staged: list[Staged]) -> dict[str, int]:
 def describe_check(check: dict[str, Any]) -> str:
     """One failed expectation in one line, with the rows it names."""
     where = f"{check['table_name']}.{check['column_name']}" if check["column_name"] else check["table_name"]
-    text = f"{where}: {check['expectation'].removeprefix('expect_').replace('_', ' ')} fails"
+    wanted = ", ".join(
+        f"{name.replace('_value', '')} {value}"
+        for name, value in check["kwargs"].items()
+        if name in ("min_value", "max_value", "value_set") and value is not None
+    )
+    text = f"{where}: {check['expectation'].removeprefix('expect_').replace('_', ' ')}"
+    text += f" ({wanted}) fails" if wanted else " fails"
     if check["raised_exception"]:
         return f"{text} because it could not run: {check['observed']}"
     if check["unexpected_count"]:

@@ -1,7 +1,8 @@
 """From a reference that a person types to an encoder that the measures call.
 
-``reference`` finds the folder, ``identity`` hashes its content, ``modules`` reads the declared
-sentence-transformers pipeline, ``load`` puts the model on a device, ``encoder`` runs it in batches.
+``reference`` finds the folder, ``files`` tells which of its files count, ``identity`` hashes them, ``modules`` reads
+the declared sentence-transformers pipeline; ``model``, ``tokenizer`` and ``pooling`` build its parts, ``load`` puts
+them together on a device, ``encoder`` runs them in batches and ``describe`` tells the warehouse what they are.
 """
 
 from embaudit.checkpoint.encoder import Encoder

@@ -183,7 +183,7 @@ def _no_tokens(text: int) -> MeasureError:
 def _not_finite(ids: list[int]) -> MeasureError:
     shown = " ".join(map(str, ids[:12])) + (" …" if len(ids) > 12 else "")
     return MeasureError(
-        f"The checkpoint gives NaN or infinity for the token ids {shown}",
+        f"The checkpoint gives NaN or infinity for the token ids {shown}.",
         kept="Everything staged before this text is kept.",
         next_step="In half precision try --dtype float32; otherwise the checkpoint is damaged.",
     )

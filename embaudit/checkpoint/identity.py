@@ -85,7 +85,9 @@ def _file_sha256(path: Path) -> str:
         stat = path.stat()
         return _hash_unchanged_file(path, stat.st_ino, stat.st_size, stat.st_mtime_ns)
     except OSError as error:
-        raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
+        raise CheckpointError(
+            f"{path} cannot be read: {error.strerror}.", next_step="Check its permissions and the disk."
+        ) from error
 
 
 @lru_cache(maxsize=1024)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from pickle import UnpicklingError
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from embaudit.checkpoint.files import is_pickle, one_line, read_object, weight_files
 from embaudit.checkpoint.identity import CheckpointIdentity, identify
+from embaudit.checkpoint.model import ONE_AT_A_TIME, embedding_rows, load_model, quiet_transformers
 from embaudit.checkpoint.modules import Recipe, read_recipe
 from embaudit.checkpoint.pooling import build_after_pooling, pool
-from embaudit.checkpoint.reference import ResolvedCheckpoint, resolve
+from embaudit.checkpoint.reference import ResolvedCheckpoint, resolve, weights_are_pickles
 from embaudit.checkpoint.tokenizer import (
     effective_max_length,
     load_tokenizer,
@@ -30,17 +27,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 DTYPES = ("float32", "bfloat16", "float16")
-# Weights that sentence embeddings never read; checkpoints are often saved without them.
-UNUSED_WEIGHTS = ("pooler.",)
-# Of an encoder-decoder only the encoder makes embeddings, as in sentence-transformers.
-ENCODERS = {
-    "t5": "T5EncoderModel",
-    "mt5": "MT5EncoderModel",
-    "umt5": "UMT5EncoderModel",
-    "longt5": "LongT5EncoderModel",
-}
-# transformers builds models under process-wide settings (dtype, device): two threads must not do it at once.
-_ONE_AT_A_TIME = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -134,11 +120,7 @@ def describe(resolved: ResolvedCheckpoint, options: LoadOptions) -> tuple[Recipe
     identity = identify(resolved.folder, recipe)
     weights = weight_files(resolved.folder / recipe.transformer_path)
     if is_pickle(weights[0]) and not options.allow_pickle:
-        raise CheckpointError(
-            f"{resolved.ref} has its weights only as a pickle ({weights[0].name}), "
-            "which can run any code when it is read.",
-            next_step="Convert it to safetensors, or add --allow-pickle if you trust its origin.",
-        )
+        raise weights_are_pickles(str(resolved.ref), weights[0].name)
     expected = resolved.expected_weights_sha256
     if expected is not None and identity.weights_sha256 != expected:
         raise CheckpointError(
@@ -179,93 +161,14 @@ def choose_dtype(config_file: Path, device: str, dtype: str) -> str:
     return "float32" if device == "cpu" or saved not in DTYPES else saved
 
 
-# An audit holds one checkpoint; two, while a fine-tuned one is compared with its backbone.
-@lru_cache(maxsize=2)
-def _load_model(
-    folder: Path,
-    weights_sha256: str,
-    config_sha256: str,
-    device: str,
-    dtype: str,
-    allow_pickle: bool,
-    trust_remote_code: bool,
-) -> PreTrainedModel:
-    # The hashes are in the key alone: files that changed under the same path are read again.
-    model, report = _read_model(folder, dtype, allow_pickle, trust_remote_code)
-    missing = sorted(name for name in report["missing_keys"] if not name.startswith(UNUSED_WEIGHTS))
-    if missing:
-        raise CheckpointError(
-            f"The weights of {folder} lack {_count(missing, 'tensor')} that the model needs, {missing[0]} first: "
-            "they would be random numbers.",
-            next_step="Check that config.json belongs to these weights.",
-        )
-    import torch
-
-    damaged = [
-        name
-        for name, tensor in model.named_parameters()
-        if not name.startswith(UNUSED_WEIGHTS) and not torch.isfinite(tensor).all()
-    ]
-    if damaged:
-        raise CheckpointError(
-            f"The weights of {folder} hold NaN or infinity in {_count(damaged, 'tensor')}, {damaged[0]} first.",
-            next_step="The file is damaged or training diverged: fetch it again, or audit an earlier revision.",
-        )
-    return model.to(device).eval()
-
-
-def _read_model(
-    folder: Path, dtype: str, allow_pickle: bool, trust_remote_code: bool
-) -> tuple[PreTrainedModel, dict[str, Any]]:
-    """The model and transformers' report of which tensors were missing."""
-    import torch
-    import transformers
-
-    try:
-        with _quiet_transformers():
-            config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
-            if hasattr(config, "use_cache"):
-                config.use_cache = False  # a decoder would keep keys and values that nobody asks for again
-            kind: Any = getattr(transformers, ENCODERS.get(config.model_type, "AutoModel"))
-            model, report = kind.from_pretrained(
-                folder,
-                config=config,
-                dtype=getattr(torch, dtype),
-                use_safetensors=None if allow_pickle else True,
-                trust_remote_code=trust_remote_code,
-                output_loading_info=True,
-            )
-    except Exception as error:  # safetensors, pickle and the config's own validation each have exceptions of their own
-        reason, next_step = _why_not_read(error)
-        raise CheckpointError(f"transformers cannot load {folder}: {reason}", next_step=next_step) from error
-    return model, report
-
-
-def _why_not_read(error: Exception) -> tuple[str, str]:
-    """A reason, and what to do about it, where transformers' own words would mislead."""
-    if isinstance(error, UnpicklingError):  # its text recommends to switch the safety off
-        return "its pickle is broken or holds more than tensors.", "Convert it to safetensors where it was made."
-    if "ignore_mismatched_sizes" in str(error):
-        return (
-            "the shapes of its weights do not fit its config.json.",
-            "Check that config.json belongs to these weights.",
-        )
-    if "trust_remote_code" in str(error):
-        return (
-            "it asks to run code of its own.",
-            "Read that code, then add --trust-remote-code if you trust it.",
-        )
-    return one_line(error), "Check that the folder is complete and not cut short."
-
-
 def _load(
     resolved: ResolvedCheckpoint, recipe: Recipe, identity: CheckpointIdentity, options: LoadOptions
 ) -> Checkpoint:
     device = choose_device(options.device)
     transformer = resolved.folder / recipe.transformer_path
     dtype = choose_dtype(transformer / "config.json", device, options.dtype)
-    with _ONE_AT_A_TIME:
-        model = _load_model(
+    with ONE_AT_A_TIME:
+        model = load_model(
             transformer,
             identity.weights_sha256,
             identity.config_sha256,
@@ -274,13 +177,13 @@ def _load(
             options.allow_pickle,
             options.trust_remote_code,
         )
-        with _quiet_transformers():
+        with quiet_transformers():
             tokenizer = load_tokenizer(
                 resolved.folder / recipe.tokenizer_path,
                 is_lowercased=recipe.is_lowercased,
                 trust_remote_code=options.trust_remote_code,
             )
-    rows = _embedding_rows(resolved, model)
+    rows = embedding_rows(model, str(resolved.ref))
     refuse_empty_tokenizer(tokenizer, resolved.folder / recipe.tokenizer_path, rows)
     prefix_ids, suffix_ids = special_tokens_around(tokenizer)
     max_length = _max_length(resolved, recipe, options, model, tokenizer, len(prefix_ids) + len(suffix_ids))
@@ -301,16 +204,6 @@ def _load(
         prefix_ids=prefix_ids,
         suffix_ids=suffix_ids,
     )
-
-
-def _embedding_rows(resolved: ResolvedCheckpoint, model: PreTrainedModel) -> int:
-    try:
-        return int(model.get_input_embeddings().weight.shape[0])
-    except (AttributeError, NotImplementedError) as error:
-        raise CheckpointError(
-            f"{resolved.ref} is a {type(model).__name__}, which has no token embeddings.",
-            next_step="embaudit audits text embedding checkpoints.",
-        ) from error
 
 
 def _max_length(
@@ -367,23 +260,3 @@ def _try_out(
             f"{'+'.join(recipe.pooling)}): {one_line(error)}",
             next_step="embaudit audits transformers that give one vector a token; check the pooling and its modules.",
         ) from error
-
-
-@contextmanager
-def _quiet_transformers() -> Iterator[None]:
-    """No progress bars and no load report: what is wrong with a checkpoint is said once, by its exception."""
-    from transformers.utils import logging
-
-    verbosity, had_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity(logging.CRITICAL)
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if had_bars:
-            logging.enable_progress_bar()
-
-
-def _count(names: Sequence[str], what: str) -> str:
-    return f"{len(names)} {what}" + ("" if len(names) == 1 else "s")

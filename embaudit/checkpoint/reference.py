@@ -21,7 +21,7 @@ HUB_FILES = ["*.json", "*.txt", "*.model", "*.spm", "*.codes", "*.tiktoken", "*.
 HUB_PICKLES = ["*.bin", "*.pt", "*.pth"]
 HUB_REMOTE_CODE = ["*.py"]
 ANSWER_SECONDS = 5.0
-CANNOT_STORE = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS)
+CANNOT_STORE = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,14 @@ class ResolvedCheckpoint:
     expected_weights_sha256: str | None = None
 
 
+def weights_are_pickles(ref: str, name: str) -> CheckpointError:
+    """The error for weights that only a pickle holds, where nobody allowed pickles."""
+    return CheckpointError(
+        f"{ref} has its weights only as a pickle ({name}), which can run any code when it is read.",
+        next_step="Convert it to safetensors, or add --allow-pickle if you trust its origin.",
+    )
+
+
 def resolve(
     ref: CheckpointRef | str, *, allow_pickle: bool = False, trust_remote_code: bool = False
 ) -> ResolvedCheckpoint:
@@ -182,8 +190,12 @@ def _resolve_hub(ref: CheckpointRef, *, allow_pickle: bool, trust_remote_code: b
             f"The hub has no checkpoint {ref.name}, or it is private or gated.",
             next_step="Check the spelling; for a private one, log in with: hf auth login",
         ) from error
+    except CheckpointError:
+        raise
     except HFValidationError as error:
-        raise CheckpointError(f"{ref} is not a valid hub id: {one_line(error)}") from error
+        raise CheckpointError(
+            f"{ref} is not a valid hub id: {one_line(error)}", next_step="Write owner/name or owner/name@revision."
+        ) from error
     except Exception as error:  # the transport library's errors share no base with anything of ours
         if (
             isinstance(error, OSError)
@@ -209,7 +221,7 @@ def _fetch(ref: CheckpointRef, patterns: list[str]) -> Path:
 
     try:
         # snapshot_download waits for ever on a hub that accepts the connection and says nothing: ask it first.
-        HfApi().model_info(ref.name, revision=ref.revision, timeout=ANSWER_SECONDS)
+        info = HfApi().model_info(ref.name, revision=ref.revision, timeout=ANSWER_SECONDS)
     except RevisionNotFoundError:
         raise
     except Exception as error:
@@ -219,6 +231,10 @@ def _fetch(ref: CheckpointRef, patterns: list[str]) -> Path:
             )
         except LocalEntryNotFoundError:
             raise error from None
+    names = [sibling.rfilename for sibling in info.siblings or []]
+    pickles = [name for name in names if name.endswith(tuple(pattern[1:] for pattern in HUB_PICKLES))]
+    if pickles and HUB_PICKLES[0] not in patterns and not any(name.endswith(".safetensors") for name in names):
+        raise weights_are_pickles(str(ref), pickles[0])
     return Path(
         snapshot_download(ref.name, revision=ref.revision, allow_patterns=patterns, etag_timeout=ANSWER_SECONDS)
     )

@@ -270,5 +270,7 @@ def _columns_of(kwargs: Mapping[str, Any]) -> list[str]:
 
 def _examples(frame: pd.DataFrame, index: Sequence[Any], columns: Sequence[str]) -> list[dict[str, Any]]:
     """Keys of the failing rows, and the values that fail; null where a value is missing."""
+    if not index:
+        return []
     rows = frame.loc[list(index[:EXAMPLES_KEPT]), [name for name in columns if name in frame.columns]]
     return list(rows.astype(object).where(rows.notna(), None).to_dict("records"))

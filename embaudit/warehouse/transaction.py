@@ -20,7 +20,9 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
         yield
         connection.execute("COMMIT")
     except BaseException:
+        # After Ctrl-C duckdb 1.5.5 still works on the statement, and would finish it before rolling back.
+        connection.interrupt()
         # A commit that failed (full disk) has rolled back already; the first error is the one to report.
-        with suppress(duckdb.Error):
+        with suppress(duckdb.Error, RuntimeError):
             connection.execute("ROLLBACK")
         raise

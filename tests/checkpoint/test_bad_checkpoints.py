@@ -304,14 +304,14 @@ def test_a_model_that_is_no_text_encoder(bert: Path) -> None:
 
 
 def test_a_model_that_needs_more_than_text(plain: Callable[..., Path]) -> None:
-    from transformers import CLIPConfig, CLIPModel
+    from transformers import UdopConfig, UdopModel
 
     folder = plain()
-    size = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 64}
     tokens = len(json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"])
-    CLIPModel(CLIPConfig(text_config={**size, "vocab_size": tokens}, vision_config=size)).save_pretrained(folder)
+    sizes = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 1, "num_heads": 4, "decoder_start_token_id": 0}
+    UdopModel(UdopConfig(vocab_size=tokens, **sizes)).save_pretrained(folder)
     error = broken(folder, lambda _: None)
-    assert "cannot be run as a text encoder (CLIPModel, pooling mean)" in error.happened
+    assert "cannot be run as a text encoder (UdopModel, pooling mean)" in error.happened
 
 
 def test_a_tokenizer_with_more_tokens_than_the_model_has_embeddings(bert: Path) -> None:

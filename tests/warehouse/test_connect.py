@@ -58,9 +58,9 @@ def test_a_lock_is_waited_for(filled: Path, hold: Callable, mode: str) -> None:
 def test_a_lock_that_is_kept_ends_in_a_paragraph(filled: Path, hold: Callable) -> None:
     hold(filled, 60)
     started = time.monotonic()
-    with pytest.raises(WarehouseError, match=r"Another process has .* open, and kept it for 1 seconds") as caught:
-        with open_writer(filled, 1.0):
-            pass
+    says = r"Another process has .* open, and kept it for 1 seconds"
+    with pytest.raises(WarehouseError, match=says) as caught, open_writer(filled, 1.0):
+        pass
     assert 0.9 < time.monotonic() - started < 3
     assert "staged; nothing is lost" in caught.value.kept
     assert "run the same command again" in caught.value.next_step
@@ -246,7 +246,7 @@ def test_a_read_only_file_system_is_a_storage_error(tmp_path: Path, filled: Path
 
 def test_a_transaction_is_all_or_nothing(filled: Path) -> None:
     with open_writer(filled, 0) as connection:
-        with pytest.raises(KeyboardInterrupt), transaction(connection):
+        with pytest.raises(KeyboardInterrupt), transaction(connection):  # noqa: PT012 - interrupted on its way
             connection.execute("DELETE FROM audit_corpus")
             raise KeyboardInterrupt
         assert connection.execute("SELECT count(*) FROM audit_corpus").fetchall() == [(1,)]
@@ -257,9 +257,13 @@ def test_a_transaction_is_all_or_nothing(filled: Path) -> None:
 
 
 def test_a_failing_statement_reports_itself_and_not_the_rollback(filled: Path) -> None:
-    with pytest.raises(WarehouseError, match="Duplicate key") as caught, open_writer(filled, 0) as connection:
-        with transaction(connection):
-            connection.execute("INSERT INTO audit_corpus VALUES ('a1', 'sts', 'twice')")
+    twice = "INSERT INTO audit_corpus VALUES ('a1', 'sts', 'twice')"
+    with (
+        pytest.raises(WarehouseError, match="Duplicate key") as caught,
+        open_writer(filled, 0) as connection,
+        transaction(connection),
+    ):
+        connection.execute(twice)
     assert "Staged results are kept" in caught.value.kept
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -19,13 +19,21 @@ import pytest
 from click.testing import CliRunner
 from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
 
-from embaudit.cli.main import cli
+from embaudit.cli.main import cli, main
 from embaudit.cli.query import print_result
 from embaudit.errors import UsageError, WarehouseError
 from embaudit.warehouse.publish import publish
 from embaudit.warehouse.query import QueryResult, named_queries, run_query
 
-Embaudit = Callable[..., "subprocess.CompletedProcess[str]"]
+
+@dataclass(frozen=True)
+class Ended:
+    returncode: object
+    stdout: str
+    stderr: str
+
+
+Embaudit = Callable[..., Ended]
 
 
 @pytest.fixture(scope="module")
@@ -37,18 +45,18 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def embaudit(filled: Path, tmp_path: Path) -> Embaudit:
-    """The command in a process of its own, as people start it."""
+def embaudit(
+    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Embaudit:
+    """The whole command with its ending: exit code, standard output, standard error."""
 
-    def run(*arguments: str, warehouse: Path | None = filled) -> subprocess.CompletedProcess[str]:
-        where = ["--warehouse", str(warehouse)] if warehouse else []
-        return subprocess.run(
-            [sys.executable, "-c", "from embaudit.cli.main import main; main()", *arguments, *where],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env={**os.environ, "COLUMNS": "100"},
-        )
+    def run(*arguments: str, warehouse: Path = filled) -> Ended:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["embaudit", *arguments, "--warehouse", str(warehouse)])
+        with pytest.raises(SystemExit) as ending:
+            main()
+        printed = capsys.readouterr()
+        return Ended(ending.value.code, printed.out, printed.err)
 
     return run
 

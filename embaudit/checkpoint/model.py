@@ -1,0 +1,151 @@
+"""The transformer of a checkpoint, read by transformers, checked for what it would pass over, and shared.
+
+Read by ``load``. What transformers only warns of (missing tensors, shapes that do not fit) is an error here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import TYPE_CHECKING, Any
+
+from embaudit.checkpoint.files import one_line
+from embaudit.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+# Weights that sentence embeddings never read; checkpoints are often saved without them.
+UNUSED_WEIGHTS = ("pooler.",)
+# Of an encoder-decoder only the encoder makes embeddings, as in sentence-transformers.
+ENCODERS = {
+    "t5": "T5EncoderModel",
+    "mt5": "MT5EncoderModel",
+    "umt5": "UMT5EncoderModel",
+    "longt5": "LongT5EncoderModel",
+}
+# transformers builds models under process-wide settings (dtype, device): two threads must not do it at once.
+ONE_AT_A_TIME = threading.Lock()
+
+
+# An audit holds one checkpoint; two, while a fine-tuned one is compared with its backbone.
+@lru_cache(maxsize=2)
+def load_model(
+    folder: Path,
+    weights_sha256: str,
+    config_sha256: str,
+    device: str,
+    dtype: str,
+    allow_pickle: bool,
+    trust_remote_code: bool,
+) -> PreTrainedModel:
+    """A model on its device, read once for each content; hold ``ONE_AT_A_TIME`` while calling it.
+
+    Raises:
+        CheckpointError: if it cannot be read, or its weights are incomplete or not finite.
+    """
+    import torch
+
+    # The hashes are part of the key only: files that changed under the same path are read again.
+    model, report = _read_model(folder, dtype, allow_pickle, trust_remote_code)
+    missing = sorted(name for name in report["missing_keys"] if not name.startswith(UNUSED_WEIGHTS))
+    if missing:
+        raise CheckpointError(
+            f"The weights of {folder} lack {_count(missing, 'tensor')} that the model needs, {missing[0]} first: "
+            "they would be random numbers.",
+            next_step="Check that config.json belongs to these weights.",
+        )
+    damaged = [
+        name
+        for name, tensor in model.named_parameters()
+        if not name.startswith(UNUSED_WEIGHTS) and not torch.isfinite(tensor).all()
+    ]
+    if damaged:
+        raise CheckpointError(
+            f"The weights of {folder} hold NaN or infinity in {_count(damaged, 'tensor')}, {damaged[0]} first.",
+            next_step="The file is damaged or training diverged: fetch it again, or audit an earlier revision.",
+        )
+    return model.to(device).eval()
+
+
+def _read_model(
+    folder: Path, dtype: str, allow_pickle: bool, trust_remote_code: bool
+) -> tuple[PreTrainedModel, dict[str, Any]]:
+    """The model and transformers' report of which tensors were missing."""
+    import torch
+    import transformers
+
+    try:
+        with quiet_transformers():
+            config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
+            if hasattr(config, "use_cache"):
+                config.use_cache = False  # a decoder would keep keys and values that nobody asks for again
+            kind: Any = getattr(transformers, ENCODERS.get(config.model_type, "AutoModel"))
+            model, report = kind.from_pretrained(
+                folder,
+                config=config,
+                dtype=getattr(torch, dtype),
+                use_safetensors=None if allow_pickle else True,
+                trust_remote_code=trust_remote_code,
+                output_loading_info=True,
+            )
+    except Exception as error:  # safetensors, pickle and the config's own validation each have exceptions of their own
+        reason, next_step = _why_not_read(error)
+        raise CheckpointError(f"transformers cannot load {folder}: {reason}", next_step=next_step) from error
+    return model, report
+
+
+def _why_not_read(error: Exception) -> tuple[str, str]:
+    """A reason, and what to do about it, where transformers' own words would mislead."""
+    if isinstance(error, UnpicklingError):  # its text recommends to switch the safety off
+        return "its pickle is broken or holds more than tensors.", "Convert it to safetensors where it was made."
+    if "ignore_mismatched_sizes" in str(error):
+        return (
+            "the shapes of its weights do not fit its config.json.",
+            "Check that config.json belongs to these weights.",
+        )
+    if "trust_remote_code" in str(error):
+        return (
+            "it asks to run code of its own.",
+            "Read that code, then add --trust-remote-code if you trust it.",
+        )
+    return one_line(error), "Check that the folder is complete and not cut short."
+
+
+def embedding_rows(model: PreTrainedModel, source: str) -> int:
+    """Rows of the input embedding matrix.
+
+    Raises:
+        CheckpointError: if the model has none.
+    """
+    try:
+        return int(model.get_input_embeddings().weight.shape[0])
+    except (AttributeError, NotImplementedError) as error:
+        raise CheckpointError(
+            f"{source} is a {type(model).__name__}, which has no token embeddings.",
+            next_step="embaudit audits text embedding checkpoints.",
+        ) from error
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """No progress bars and no load report: what is wrong with a checkpoint is said once, by its exception."""
+    from transformers.utils import logging
+
+    verbosity, had_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity(logging.CRITICAL)
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if had_bars:
+            logging.enable_progress_bar()
+
+
+def _count(names: Sequence[str], what: str) -> str:
+    return f"{len(names)} {what}" + ("" if len(names) == 1 else "s")
