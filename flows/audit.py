@@ -134,7 +134,8 @@ def _shared_tables(plan: AuditPlan, ingested: dict[str, StagedCorpus], audit_id:
 def planned_rows(staged: list[Staged]) -> dict[str, int]:
     """How many rows each table must have over all its shards, from what the tasks were asked to do."""
     plan: dict[str, int] = {}
-    for part in staged:
+    # By path: one content under two names is staged, and published, once.
+    for part in {part.path: part for part in staged}.values():
         plan[part.table] = plan.get(part.table, 0) + part.rows
     # All pairs of N texts, whatever the shards say they wrote.
     texts = [part.rows for part in staged if part.table == "socm_text"]
@@ -234,6 +235,7 @@ class AuditLog:
             "profile": plan.profile.name,
             "settings": {
                 **plan.profile.model_dump(mode="json"),
+                "source": plan.source,
                 "measures": list(plan.measures),
                 "limit_tokens": plan.limit_tokens,
             },

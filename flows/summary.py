@@ -59,7 +59,7 @@ def markdown_summary(audit_id: str, source: str, staged: list[Staged]) -> str:
     for row in _rows(staged, "sticky_summary"):
         threshold = "none" if row["threshold"] is None else f"{row['threshold']:.3f}"
         lines.append(
-            f"- **Sticky tokens, {row['protocol']}** ({row['basis']}): {row['sticky']} beyond the threshold {threshold}; "
+            f"- **Sticky tokens, {row['protocol']}** ({row['basis']}): {row['sticky']} beyond threshold {threshold}; "
             f"{row['scanned']} of {row['vocabulary_size']} tokens scanned, u = {row['u']:.4f}."
         )
     lines += [

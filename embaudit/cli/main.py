@@ -6,6 +6,7 @@ environment, 130 interrupted.
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
@@ -41,6 +42,10 @@ def main() -> None:
         sys.exit(error.exit_code)
     except (click.exceptions.Abort, KeyboardInterrupt):
         sys.exit(interrupted())
+    except BrokenPipeError:
+        # The reader has gone (`embaudit query … | head`): nothing is left to say, and nowhere to say it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

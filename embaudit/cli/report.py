@@ -52,7 +52,8 @@ def read_audit(warehouse: Path, audit_id: str | None) -> dict[str, Any]:
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
         found = rows(
-            "SELECT audit.*, coalesce(checkpoint.source, audit.checkpoint_id) AS source, checkpoint.pooling "
+            "SELECT audit.*, "
+            "coalesce(checkpoint.source, audit.settings ->> '$.source') AS source, checkpoint.pooling "
             "FROM audit LEFT JOIN checkpoint USING (checkpoint_id) "
             "WHERE starts_with(audit_id, ?) ORDER BY finished DESC LIMIT 1",
             audit_id or "",

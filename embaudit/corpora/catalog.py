@@ -130,11 +130,7 @@ _SPECS = (
         kind="texts",
         about="MS MARCO queries",
         sample="queries.jsonl",
-        hub=(
-            HubPart(
-                *MSMARCO, ("queries.jsonl", "queries.jsonl.gz", "queries/queries-*.parquet"), ("_id", "text")
-            ),
-        ),
+        hub=(HubPart(*MSMARCO, ("queries.jsonl", "queries.jsonl.gz", "queries/queries-*.parquet"), ("_id", "text")),),
         text_fields=("query", "text", "question"),
         beir="queries",
     ),

@@ -64,9 +64,7 @@ def pairs_of(record: dict[str, Any], spec: CorpusSpec) -> Iterator[TextPair | Fl
     first, second = _first_of(record, FIRST_FIELDS), _first_of(record, SECOND_FIELDS)
     if first is not None or second is not None:
         named = record.get("relation")
-        yield _pair(
-            first, second, _first_of(record, SCORE_FIELDS), named if isinstance(named, str) else relation
-        )
+        yield _pair(first, second, _first_of(record, SCORE_FIELDS), named if isinstance(named, str) else relation)
         return
     query, related = _first_of(record, QUERY_FIELDS), _related(record, relation)
     if query is None or not related:

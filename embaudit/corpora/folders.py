@@ -50,9 +50,7 @@ def beir_pairs(folder: Path, spec: CorpusSpec) -> Iterator[TextPair | Flaw]:
             f"The qrels of {folder} hold no judgement with score {wanted}: no {spec.relation} pairs.",
             next_step=f"Give qrels with such scores, or rows of query and {RELATED_COLUMN[spec.relation]}.",
         )
-    queries = _texts_by_id(
-        beir_file(folder, "queries"), CORPORA["msmarco-queries"], {query for query, _ in pairs}
-    )
+    queries = _texts_by_id(beir_file(folder, "queries"), CORPORA["msmarco-queries"], {query for query, _ in pairs})
     passages = _texts_by_id(beir_file(folder, "corpus"), spec, {passage for _, passage in pairs})
     for row in judged:
         if isinstance(row, Flaw):
@@ -118,9 +116,7 @@ def sts_files(folder: Path) -> list[Path]:
     files = [
         path
         for path in sorted(folder.rglob("*"))
-        if local_file(path).suffix in SUFFIXES
-        and not path.name.lower().startswith(NO_DATA_STEMS)
-        and path.is_file()
+        if local_file(path).suffix in SUFFIXES and not path.name.lower().startswith(NO_DATA_STEMS) and path.is_file()
     ]
     if not files:
         raise CorpusError(

@@ -139,9 +139,7 @@ def _cached(repository: str, revision: str, patterns: tuple[str, ...]) -> tuple[
         return None
     names = [str(path.relative_to(snapshot)) for path in snapshot.rglob("*") if path.is_file()]
     files = choose_files(names, patterns)
-    told = files and all(
-        SHARD.search(name) or any(name == p and is_literal(p) for p in patterns) for name in files
-    )
+    told = files and all(SHARD.search(name) or any(name == p and is_literal(p) for p in patterns) for name in files)
     return (commit, files) if told else None
 
 
@@ -162,13 +160,9 @@ def _fetch(repository: str, commit: str, name: str, corpus: str) -> Path:
     # No deadline of ours: a download may take its time, and the library gives up on a dead connection itself.
     try:
         return Path(
-            hf_hub_download(
-                repository, name, repo_type="dataset", revision=commit, etag_timeout=ANSWER_SECONDS
-            )
+            hf_hub_download(repository, name, repo_type="dataset", revision=commit, etag_timeout=ANSWER_SECONDS)
         )
-    except (
-        Exception
-    ) as error:  # the transport library and its errors differ between releases of huggingface_hub
+    except Exception as error:  # the transport library and its errors differ between releases of huggingface_hub
         raise _failure(error, repository, corpus, name) from error
 
 

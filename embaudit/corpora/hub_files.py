@@ -130,9 +130,7 @@ def _splits(data_files: Any) -> dict[str, tuple[str, ...]]:
     entries = list(data_files or ())
     if entries and all(isinstance(entry, str) for entry in entries):
         return {"train": tuple(entries)}
-    return {
-        str(entry.get("split")): _paths(entry.get("path")) for entry in entries if isinstance(entry, dict)
-    }
+    return {str(entry.get("split")): _paths(entry.get("path")) for entry in entries if isinstance(entry, dict)}
 
 
 def _paths(paths: Any) -> tuple[str, ...]:
@@ -144,9 +142,7 @@ def no_such_files(names: Sequence[str], patterns: Sequence[str], shown: str) -> 
     listed = ", ".join(files[:LISTED_FILES]) + (", ..." if len(files) > LISTED_FILES else "")
     return CorpusError(
         f"{shown} has no file {' or '.join(patterns)}.",
-        next_step=f"Name a file: {shown}:FILE. It has {listed}."
-        if files
-        else "It has no file of a format read here.",
+        next_step=f"Name a file: {shown}:FILE. It has {listed}." if files else "It has no file of a format read here.",
     )
 
 

@@ -47,9 +47,7 @@ def load_corpus(name: str, source: str = SAMPLE, *, limit: int | None = None) ->
     """
     spec = _spec(name)
     if limit is not None and limit < 1:
-        raise CorpusError(
-            f"A limit of {limit} rows keeps nothing.", next_step="Give a limit of at least 1, or none."
-        )
+        raise CorpusError(f"A limit of {limit} rows keeps nothing.", next_step="Give a limit of at least 1, or none.")
     opened = _open(spec, source, limit)
     kept = keep_rows(opened.rows, limit)
     if not kept.rows:
@@ -142,9 +140,7 @@ def _rows(spec: CorpusSpec, source: ByteSource) -> Iterator[Row]:
 
 def _unknown_source(spec: CorpusSpec, source: str) -> CorpusError:
     path = Path(source).expanduser()
-    siblings = (
-        [str(path.parent / file.name) for file in path.parent.iterdir()] if path.parent.is_dir() else []
-    )
+    siblings = [str(path.parent / file.name) for file in path.parent.iterdir()] if path.parent.is_dir() else []
     near = difflib.get_close_matches(source, [SAMPLE, HUB, *siblings], n=1)
     if not near and REFERENCE.fullmatch(source):
         near = [f"{HUB}:{source}"]
@@ -160,6 +156,4 @@ def _wanted_fields(spec: CorpusSpec) -> str:
         return "one text a line (.txt), or a field 'text'"
     if spec.relation == "sts":
         return "sentence1, sentence2 and score"
-    return (
-        f"query and {spec.relation.removeprefix('hard_')}, or a BEIR folder whose qrels have such judgements"
-    )
+    return f"query and {spec.relation.removeprefix('hard_')}, or a BEIR folder whose qrels have such judgements"

@@ -87,11 +87,7 @@ def content_id(kind: Kind, rows: Sequence[Text | TextPair]) -> str:
     """
     digest = hashlib.sha256(f"{kind}\n".encode())
     for row in rows:
-        seen = (
-            [row.text, row.label]
-            if isinstance(row, Text)
-            else [row.first, row.second, row.score, row.relation]
-        )
+        seen = [row.text, row.label] if isinstance(row, Text) else [row.first, row.second, row.score, row.relation]
         digest.update(json.dumps(seen, ensure_ascii=False, separators=(",", ":")).encode())
         digest.update(b"\n")
     return digest.hexdigest()[:16]

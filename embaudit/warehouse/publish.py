@@ -110,10 +110,10 @@ def publish(
         if not is_publishing:
             return {}
         with transaction(connection):
-            for table in TABLES.values():
-                if table.scope == "audit":
-                    connection.execute(f"DELETE FROM {table.name} WHERE audit_id = ?", [audit.audit_id])
             counts = {table.table: _write_table(connection, audit.audit_id, table) for table in staged}
+            for table in TABLES.values():
+                if table.scope == "audit" and table.name not in counts:
+                    connection.execute(f"DELETE FROM {table.name} WHERE audit_id = ?", [audit.audit_id])
             _insert(connection, "audit", [asdict(audit)])
         return counts
 
@@ -156,14 +156,24 @@ def _write_log(
         reason = f"a later run of this audit ended as {audit.status}: {audit.reason}"
         connection.execute("UPDATE audit SET reason = ? WHERE audit_id = ?", [reason, audit.audit_id])
     _insert(connection, "measure_run", [{"audit_id": audit.audit_id, **asdict(run)} for run in runs])
-    if expectations:
-        # Replaced as a whole: what failed in an earlier attempt must not stand beside what passes now.
-        connection.execute("DELETE FROM expectation_result WHERE audit_id = ?", [audit.audit_id])
-    _insert(
-        connection,
-        "expectation_result",
-        [{"audit_id": audit.audit_id, **asdict(row)} for row in expectations],
-    )
+    rows = [{"audit_id": audit.audit_id, **asdict(row)} for row in expectations]
+    _insert(connection, "expectation_result", rows)
+    if rows:
+        _forget_other_expectations(connection, audit.audit_id, rows)
+
+
+def _forget_other_expectations(
+    connection: duckdb.DuckDBPyConnection, audit_id: str, rows: Sequence[dict[str, Any]]
+) -> None:
+    """What failed in an earlier attempt, under other arguments or on other shards, must not stand beside what
+    passes now."""
+    names = ("table_name", "shard", "expectation", "column_name", "kwargs")
+    now = {tuple(_sql_value(row[name]) for name in names) for row in rows}
+    kept = connection.execute(f"SELECT {', '.join(names)} FROM expectation_result WHERE audit_id = ?", [audit_id])
+    stale = [[audit_id, *key] for key in kept.fetchall() if key not in now]
+    if stale:
+        same = " AND ".join(f"{name} = ?" for name in names)
+        connection.executemany(f"DELETE FROM expectation_result WHERE audit_id = ? AND {same}", stale)
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[dict[str, Any]]) -> None:
@@ -200,14 +210,24 @@ def _write_table(connection: duckdb.DuckDBPyConnection, audit_id: str, staged: S
     parameters: list[Any] = [paths]
     if table.scope == "audit":
         statement, parameters = f"SELECT ? AS audit_id, * FROM {source}", [audit_id, paths]
-    verb = "INSERT INTO" if table.is_bulk else "INSERT OR REPLACE INTO"
-    if table.is_kept:
+    verb = "INSERT OR REPLACE INTO"
+    if table.is_bulk:
+        verb = "INSERT INTO"
+    elif table.is_kept:
         # Content never changes under its id: what is there already need not be written again.
         verb = "INSERT OR IGNORE INTO"
         kept = f"SELECT 1 FROM {table.name} AS kept WHERE kept.{table.keys[0]} = staged.{table.keys[0]}"
         statement += f" AS staged WHERE NOT EXISTS ({kept})"
     try:
+        if table.is_bulk:
+            connection.execute(f"DELETE FROM {table.name} WHERE audit_id = ?", [audit_id])
         connection.execute(f"{verb} {table.name} BY NAME {statement}", parameters)
+        if table.scope == "audit" and not table.is_bulk:
+            # Replaced in place, then what is left over goes: DuckDB never gives back the space of deleted rows
+            # in a table with a key, so that deleting first would let the file grow with every rerun.
+            same = " AND ".join(f"staged.{key} = {table.name}.{key}" for key in table.keys)
+            left_over = f"NOT EXISTS (SELECT 1 FROM {source} AS staged WHERE {same})"
+            connection.execute(f"DELETE FROM {table.name} WHERE audit_id = ? AND {left_over}", [audit_id, paths])
         row = connection.execute(
             "SELECT sum(num_rows) FROM (SELECT DISTINCT file_name, num_rows FROM parquet_file_metadata(?))",
             [paths],

@@ -23,9 +23,7 @@ def counts_of(name: str, path: str) -> IngestCounts:
 
 def test_every_kind_of_row_is_counted(write: Write) -> None:
     path = write("x.txt", b"one\n one \n\n   \nwith\0nul\nbad \xff byte\ntwo")
-    assert counts_of("wikipedia", path) == IngestCounts(
-        read=7, kept=2, duplicate=1, blank=2, broken=1, undecodable=1
-    )
+    assert counts_of("wikipedia", path) == IngestCounts(read=7, kept=2, duplicate=1, blank=2, broken=1, undecodable=1)
 
 
 def test_a_last_line_cut_inside_a_character_is_undecodable(write: Write) -> None:
@@ -77,9 +75,7 @@ def test_a_very_long_cell_is_read(write: Write) -> None:
 
 
 def test_nothing_kept_gives_the_counts_and_the_first_reason(write: Write) -> None:
-    with pytest.raises(
-        CorpusError, match=r"2 rows read: 0 kept.*1 blank, 1 broken.*no text among the fields body_of"
-    ):
+    with pytest.raises(CorpusError, match=r"2 rows read: 0 kept.*1 blank, 1 broken.*no text among the fields body_of"):
         load_corpus("wikipedia", write("x.jsonl", '{"body_of": "x"}\n\n'))
     for name in ("x.txt", "x.csv", "x.jsonl", "x.json"):
         with pytest.raises(CorpusError, match="0 rows read"):

@@ -11,8 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fake_hub import json_lines
-from fake_hub import COMMIT, FakeHub
+from fake_hub import COMMIT, FakeHub, json_lines
 
 from embaudit.corpora import CORPORA, load_corpus
 from embaudit.corpora import hub as hub_module
@@ -40,9 +39,7 @@ def test_a_pinned_file_is_fetched_once_and_then_read_without_the_hub(hub: FakeHu
     assert hub.requests == []
 
 
-def test_main_is_resolved_to_the_commit_and_survives_a_dead_hub(
-    hub: FakeHub, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_main_is_resolved_to_the_commit_and_survives_a_dead_hub(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     hub.repositories["org/sts"] = {"only.csv": b"a,b,2\nc,d,3\n"}
     corpus = load_corpus("sts", "hub:org/sts")
     assert corpus.revision == COMMIT
@@ -164,16 +161,12 @@ def test_an_unreachable_hub_ends_at_once(hub: FakeHub, monkeypatch: pytest.Monke
 def test_a_silent_hub_ends_within_the_deadline(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub_module, "GIVE_UP_SECONDS", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        monkeypatch.setattr(
-            "huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}"
-        )
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
         with pytest.raises(CorpusError, match=r"no answer within 0\.3 s"):
             load_corpus("wikipedia", "hub")
 
 
-def test_offline_mode_is_an_error_that_names_the_repository(
-    hub: FakeHub, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_offline_mode_is_an_error_that_names_the_repository(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(CorpusError, match="princeton-nlp/datasets-for-simcse"):
         load_corpus("wikipedia", "hub")

@@ -18,9 +18,7 @@ Write = Callable[[str, bytes | str], str]
 def beir(write: Write, tmp_path: Path) -> str:
     passages = [{"_id": "p1", "title": "T", "text": "one"}, {"_id": "p2", "title": "", "text": "two"}]
     write("beir/corpus.jsonl", json_lines(passages))
-    write(
-        "beir/queries.jsonl", json_lines([{"_id": "q1", "text": "first?"}, {"_id": "q2", "text": "second?"}])
-    )
+    write("beir/queries.jsonl", json_lines([{"_id": "q1", "text": "first?"}, {"_id": "q2", "text": "second?"}]))
     write("beir/qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\tp1\t1\nq1\tp2\t0\n")
     write("beir/qrels/train.tsv", "q2 0 p1 0\nq2\tp9\t0\n\nnonsense\n")
     return str(tmp_path / "beir")

@@ -24,8 +24,7 @@ LAYOUTS = {
     "header.csv": 'split,sentence1,sentence2,score\ntest,A man sings.,"A man, singing.",3.8\n'
     'test,It rains.,"He said ""no"".",0.0\n',
     "s.jsonl": "".join(
-        json.dumps({"text1": pair.first, "text2": pair.second, "score": str(pair.score)}) + "\n"
-        for pair in PAIRS
+        json.dumps({"text1": pair.first, "text2": pair.second, "score": str(pair.score)}) + "\n" for pair in PAIRS
     ),
     "s.json": json.dumps([{"s1": p.first, "s2": p.second, "similarity_score": p.score} for p in PAIRS]),
 }

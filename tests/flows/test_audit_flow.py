@@ -238,3 +238,16 @@ def test_the_ui_gets_a_summary_the_tables_and_progress(home: Path, tiny_checkpoi
     progress = [artifact for artifact in artifacts if artifact.type == "progress"]
     assert any("scan" in (artifact.description or "") for artifact in progress)
     assert all(artifact.data == 100 for artifact in progress)
+
+
+def test_one_file_under_two_names_is_one_content(
+    home: Path, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path
+) -> None:
+    texts = tmp_path / "texts.txt"
+    texts.write_text("the river runs to the sea\nthe old town has a church\nthe sun is a star\n")
+    corpora = {"wikipedia": str(texts), "msmarco": str(texts)}
+    outcome = run(tiny_checkpoint, tiny_profile, measures=["socm"], corpora=corpora)
+    assert rows(outcome.warehouse, "SELECT count(*) FROM text") == [(3,)]
+    summaries = rows(outcome.warehouse, "SELECT corpus, pairs, socm_mean FROM socm_summary ORDER BY corpus")
+    assert [row[:2] for row in summaries] == [("msmarco", 3), ("wikipedia", 3)]
+    assert summaries[0][2] == summaries[1][2]

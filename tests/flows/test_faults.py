@@ -57,7 +57,8 @@ def test_ctrl_c_exits_130_and_the_same_command_continues(
 ) -> None:
     arguments = ("audit", str(tiny_checkpoint), "--profile", str(tiny_profile))
     process = start(command_environment, tmp_path, *arguments)
-    wait_for(lambda: list(home.rglob("scan-*.parquet")))
+    # Once the scores are staged, every scan task before them is on record as done.
+    wait_for(lambda: list(home.rglob("sticky_score-*.parquet")))
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 130, errors

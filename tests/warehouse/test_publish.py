@@ -85,6 +85,21 @@ def test_a_rerun_doubles_nothing(warehouse: Path, staged: list[StagedTable]) -> 
         assert rows(warehouse, f"SELECT count(*) FROM {table}") == [(count,)]
 
 
+def test_reruns_do_not_let_the_file_grow(warehouse: Path, tmp_path: Path) -> None:
+    many = plausible_rows()
+    many["sticky_score"] = [{**many["sticky_score"][0], "token_id": i} for i in range(30_000)]
+    many["socm_pair"] = [{**many["socm_pair"][0], "second": i + 1} for i in range(130_000)]
+    staged = stage_all(tmp_path / "many", many)
+    checks = [expectation(shard=shard) for shard in range(50)]
+    sizes = []
+    for _ in range(6):
+        publish(warehouse, 0, audit_record(), measure_runs(), checks, staged)
+        sizes.append(warehouse.stat().st_size)
+    # The rows that a transaction replaces are given back once it is written: twice the room, and no more.
+    assert max(sizes[2:]) <= 2 * sizes[0] + 1_000_000, sizes
+    assert sizes[5] <= sizes[3], sizes
+
+
 @pytest.mark.parametrize("table", AUDIT_TABLES)
 def test_a_rerun_with_fewer_rows_leaves_none_of_the_old_ones(warehouse: Path, tmp_path: Path, table: str) -> None:
     publish(warehouse, 0, audit_record(), [], [], stage_all(tmp_path / "one", plausible_rows()))
