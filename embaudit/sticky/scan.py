@@ -2,7 +2,7 @@
 
 One encode of I(s2, t, n) is compared with *every* scoring sentence s1, not only with its own partner: 15 draws
 then give 15 × 15 points at the price of 15. Measured on all-MiniLM-L6-v2 (1 500 tokens, halves of 7 draws), the
-split-half correlation of the slope rises from .69 to .83 by that, and one draw alone puts 97 % of the tokens of
+split-half correlation of the slope rises from .69 to .80 by that, and one draw alone puts 97 % of the tokens of
 lowest retention among its lowest 3 % (benchmarks/README.md).
 """
 
