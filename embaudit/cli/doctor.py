@@ -143,7 +143,7 @@ def _warehouse(path: Path) -> Finding:
                 "SELECT (SELECT max(version) FROM schema_migration), "
                 "(SELECT count(*) FROM audit WHERE status = 'published')"
             ).fetchone() or (0, 0)
-        return f"{path}: schema {schema}, {audits} published audits, {path.stat().st_size / 1024**2:.0f} MiB"
+        return f"{path}: schema {schema}, audits published: {audits}, {path.stat().st_size / 1024**2:.0f} MiB"
 
     return _tried("warehouse", state)
 
