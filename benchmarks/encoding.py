@@ -72,6 +72,26 @@ def run() -> Iterator[Measured]:
         f"largest difference {difference:.0e}",
         "≥ 2.5×, ≤ 1e-5",
     )
+    natural, origin = sentences(1_000)
+    pairs = [
+        (
+            _seconds(lambda: encoder.encode_texts(natural)),
+            _seconds(lambda: rival.encode(natural, show_progress_bar=False)),
+        )
+        for _ in range(ROUNDS)
+    ]
+    yield Measured(
+        f"{len(natural)} sentences of {origin}, mixed lengths, from text: against sentence-transformers `encode`",
+        f"{len(natural) / statistics.median(ours for ours, _ in pairs):.0f} texts/s; "
+        f"{_spread([theirs / ours for ours, theirs in pairs])}",
+    )
+    rates = []
+    for budget in (1_024, 2_048, 4_096, 8_192):
+        sized = Encoder(checkpoint, tokens_per_batch=budget)
+        batch = torch.from_numpy(draw.insert(ids))
+        seconds = statistics.median(_seconds(lambda: sized.encode_dense(batch)) for _ in range(3))  # noqa: B023
+        rates.append(f"{budget}: {len(ids) / seconds:.0f}")
+    yield Measured(f"texts/s by tokens a batch, {length} tokens each", ", ".join(rates))
 
 
 def _text(sentence: str, word: str) -> str:
