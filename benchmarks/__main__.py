@@ -7,11 +7,12 @@ import platform
 import sys
 from collections.abc import Callable, Iterator
 
-from benchmarks import audit, encoding, help_page, narrowing, socm
+from benchmarks import audit, encoding, help_page, narrowing, sequential, socm
 from benchmarks.measured import Measured
 
 BENCHMARKS: dict[str, Callable[[], Iterator[Measured]]] = {
     "help": help_page.run,
+    "sequential": sequential.run,
     "encoding": encoding.run,
     "socm": socm.run,
     "narrowing": narrowing.run,

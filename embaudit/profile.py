@@ -24,10 +24,12 @@ class _Settings(BaseModel):
 
 
 class Rung(_Settings):
-    """One step of narrowing: bring every remaining token to ``draws`` draws, then keep the best ``keep``."""
+    """One step of successive halving: bring every remaining token to ``draws`` draws, then keep the worst."""
 
     draws: int = Field(ge=1)
-    keep: int | None = Field(default=None, ge=1)
+    keep: float | None = Field(
+        default=None, gt=0, le=1, description="share of the scanned tokens; none: all that remain"
+    )
 
 
 class StickySettings(_Settings):
@@ -38,13 +40,45 @@ class StickySettings(_Settings):
     scoring_pairs: int = Field(default=15, ge=3)
     validation_pairs: int = Field(default=250, ge=10)
     rotate_operators: bool = Field(default=False, description="one operator a validation pair instead of all three")
-    rungs: tuple[Rung, ...] = Field(default=(Rung(draws=15),), description="narrowing of the scan")
+    search: Literal["sequential", "exhaustive"] = Field(
+        default="exhaustive", description="exhaustive: every token all draws, every candidate all points"
+    )
+    pilot_share: float = Field(
+        default=0.05,
+        gt=0,
+        le=1,
+        description="random tokens that get all draws: they order the draws and tell the misses",
+    )
+    rungs: tuple[Rung, ...] = Field(default=(Rung(draws=15),), min_length=1, description="of the sequential search")
+    common_pairs: int = Field(default=120, ge=10, description="pairs that every candidate gets in a sequential search")
+    scan_dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
+        default="auto", description="precision of the scan; auto: float32 on CPU, bfloat16 or float16 on GPU"
+    )
     shortlist_share: float = Field(default=0.02, gt=0, le=1, description="share of scanned tokens, per protocol")
     longest_shortlist: int | None = Field(default=None, ge=1, description="per protocol, whatever the share says")
     controls: int = Field(default=200, ge=10)
     resamples: int = Field(default=1_000, ge=100)
     most_encodes: int | None = Field(default=None, ge=1, description="budget of scan and validation together")
+    dose_tokens: int = Field(default=10, ge=0, description="worst tokens, and as many controls, measured at each dose")
+    doses: tuple[int, ...] = Field(default=(1, 2, 4, 8, 16), min_length=1, description="n of the dose curve")
+    dose_pairs: int = Field(default=60, ge=10, description="validation pairs of the dose curve")
+    shift_tokens: int = Field(
+        default=10, ge=0, description="sticky and ordinary tokens of the paper's first experiment"
+    )
+    shift_pairs: int = Field(default=1_000, ge=10, description="its fixed set of pairs")
+    attention_tokens: int = Field(
+        default=50, ge=0, description="sticky and ordinary tokens whose attention is compared"
+    )
+    attention_sentences: int = Field(default=20, ge=1)
+    permutations: int = Field(default=1_000, ge=100, description="of tokens, for the attention interval")
+    reference: bool = Field(default=False, description="the published code's protocol too, at eight times the cost")
+    reference_pairs: int = Field(default=5, ge=1, description="scoring pairs of the reference protocol")
     basis: Literal["screened", "validated"] = "validated"
+
+    def everything(self) -> StickySettings:
+        """The same without any saving: what ``--exhaustive`` asks for."""
+        lifted = {"search": "exhaustive", "rotate_operators": False, "most_encodes": None, "longest_shortlist": None}
+        return self.model_copy(update=lifted)
 
 
 class SocmSettings(_Settings):

@@ -19,6 +19,9 @@ class Settings(BaseSettings):
         default=60.0, ge=0, description="how long to wait for a warehouse that another process has open"
     )
     pairs_per_shard: int = Field(default=500_000, ge=1, description="SOCM pairs in one staged file")
+    workers: int = Field(
+        default=1, ge=1, description="processes that compute shards at the same time, each with its share of the cores"
+    )
     tokens_per_shard: int = Field(default=4_096, ge=1, description="tokens of a scan in one staged file")
 
     @property

@@ -16,7 +16,7 @@ from embaudit import __version__
 from embaudit.errors import CheckFailed, EmbauditError
 from embaudit.settings import Settings
 from embaudit.warehouse.stage import staged_path, write_rows
-from embaudit_flows.cached import run_cached
+from embaudit_flows.cached import pooled, run_cached
 from embaudit_flows.plan import STICKY_CORPUS, AuditPlan, library_versions, plan_audit
 from embaudit_flows.socm import socm
 from embaudit_flows.sticky import sticky
@@ -54,6 +54,9 @@ def audit(
     seed: int = 0,
     allow_pickle: bool = False,
     trust_remote_code: bool = False,
+    pairs: dict[str, str] | None = None,
+    exhaustive: bool = False,
+    reference: bool = False,
 ) -> AuditOutcome:
     """Audit a text-embedding checkpoint.
 
@@ -64,11 +67,14 @@ def audit(
         corpora: where each corpus comes from, by name; the embedded sample where none is given.
         warehouse: DuckDB file; default from ``EMBAUDIT_WAREHOUSE`` or ``EMBAUDIT_HOME``.
         limit_tokens: scan only so many tokens, drawn by the seed.
+        pairs: sentence pairs of your own, by purpose (``scoring``, ``validation``) the file that holds them.
+        exhaustive: every token all draws, every candidate all points, whatever the profile saves.
+        reference: the published code's protocol too, at eight times the cost.
     """
     settings = Settings()
     plan = plan_audit(
         checkpoint, profile, measures, limit_tokens, device, dtype, pooling, max_length, seed, allow_pickle,
-        trust_remote_code, warehouse,
+        trust_remote_code, warehouse, pairs=pairs, exhaustive=exhaustive, reference=reference,
     )  # fmt: skip
     ingested = _ingest(plan, corpora or {})
     audit_id = plan.audit_id(ingested)
@@ -76,7 +82,7 @@ def audit(
     try:
         staged = _shared_tables(plan, ingested, audit_id)
         if "sticky" in plan.measures:
-            log.add("sticky", sticky(plan, ingested[STICKY_CORPUS], settings.tokens_per_shard))
+            log.add("sticky", pooled(sticky)(plan, ingested[STICKY_CORPUS], settings.tokens_per_shard))
         if "socm" in plan.measures:
             texts = [ingested[name] for name in plan.profile.socm.corpora]
             log.add("socm", socm(plan, texts, settings.pairs_per_shard))
@@ -92,7 +98,10 @@ def audit(
         warehouse=plan.warehouse,
         rows=rows,
         corpora={name: f"{corpus.source}: {corpus.report}" for name, corpus in ingested.items()},
-        warnings=[describe_check(check) for check in checks if not check["success"]],
+        warnings=[
+            *(describe_check(check) for check in checks if not check["success"]),
+            *(part.detail["text"] for part in staged if part.table == "note"),
+        ],
         seconds=(datetime.now(UTC) - plan.started).total_seconds(),
     )
     publish_artifacts(audit_id, plan.source, staged)
@@ -238,6 +247,7 @@ class AuditLog:
                 "source": plan.source,
                 "measures": list(plan.measures),
                 "limit_tokens": plan.limit_tokens,
+                "pairs": plan.pair_sources,
             },
             "seed": plan.seed,
             "device": plan.spec.device,

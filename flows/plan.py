@@ -27,6 +27,7 @@ LIBRARIES = (
 )
 # The corpus that the sticky-token measure takes its sentence pairs from.
 STICKY_CORPUS = "sts"
+PAIR_PURPOSES = ("scoring", "validation")
 
 
 class AuditPlan(BaseModel):
@@ -40,6 +41,10 @@ class AuditPlan(BaseModel):
     measures: tuple[str, ...]
     limit_tokens: int | None
     seed: int
+    # Pairs of the user's own by purpose (scoring, validation): the file, and a hash of what it holds.
+    pair_sources: dict[str, str] = {}
+    pair_contents: dict[str, str] = {}
+    pair_paths: dict[str, str] = {}
     staging: str
     warehouse: str
     started: datetime
@@ -57,6 +62,8 @@ class AuditPlan(BaseModel):
             corpora={name: corpus.corpus_id for name, corpus in corpora.items()},
             limit_tokens=self.limit_tokens,
             seed=self.seed,
+            # An audit without pairs of its own keeps the id that it had before there were such.
+            **({"pairs": self.pair_contents} if self.pair_contents else {}),
         )
 
     @property
@@ -83,6 +90,10 @@ def plan_audit(
     allow_pickle: bool,
     trust_remote_code: bool,
     warehouse: str | None,
+    *,
+    pairs: dict[str, str] | None = None,
+    exhaustive: bool = False,
+    reference: bool = False,
 ) -> AuditPlan:
     """Resolve names to content: after this nothing depends on what a name will mean tomorrow.
 
@@ -100,7 +111,9 @@ def plan_audit(
     if limit_tokens is not None and limit_tokens < 1:
         raise UsageError("--limit-tokens takes a number of tokens from 1 up.")
     settings = Settings()
-    loaded_profile = load_profile(profile)
+    loaded_profile = _with_flags(load_profile(profile), exhaustive=exhaustive, reference=reference)
+    sources = {purpose: str(Path(source).expanduser().absolute()) for purpose, source in (pairs or {}).items()}
+    contents = {purpose: _content_of(purpose, source) for purpose, source in sources.items()}
     resolved = resolve(checkpoint, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
     options = LoadOptions(
         pooling=pooling, max_length=max_length, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code
@@ -125,10 +138,30 @@ def plan_audit(
         measures=chosen,
         limit_tokens=limit_tokens,
         seed=seed,
+        pair_sources=sources,
+        pair_contents=contents,
         staging=str(settings.staging),
         warehouse=str(Path(warehouse).expanduser().absolute() if warehouse else settings.warehouse_path),
         started=datetime.now(UTC),
     )
+
+
+def _with_flags(profile: Profile, *, exhaustive: bool, reference: bool) -> Profile:
+    sticky = profile.sticky.everything() if exhaustive else profile.sticky
+    if reference:
+        sticky = sticky.model_copy(update={"reference": True})
+    return profile.model_copy(update={"sticky": sticky})
+
+
+def _content_of(purpose: str, source: str) -> str:
+    from embaudit.corpora.chosen_pairs import read_chosen_pairs
+
+    if purpose not in PAIR_PURPOSES:
+        raise UsageError(
+            f"Pairs are for {' or '.join(PAIR_PURPOSES)}, not for {purpose!r}.",
+            next_step="Write --pairs FILE for both, or --pairs validation=FILE.",
+        )
+    return read_chosen_pairs(Path(source)).content
 
 
 def library_versions() -> dict[str, str]:

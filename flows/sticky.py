@@ -1,8 +1,8 @@
-"""Sub-flow: which tokens are sticky. Vocabulary -> u -> pairs -> scan -> shortlist -> validation -> verdicts."""
+"""Sub-flow: which tokens are sticky. Vocabulary -> u -> pairs -> search -> validation -> verdicts -> evidence."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from prefect import flow
@@ -10,8 +10,11 @@ from prefect import flow
 from embaudit.sticky import baseline, scan, validation, vocabulary
 from embaudit.sticky.plan import choose_controls, choose_tokens
 from embaudit.warehouse.stage import read_rows
-from embaudit_flows.cached import run_cached
+from embaudit_flows.cached import run_cached, run_shards
+from embaudit_flows.keys import name_of, names_of, shards_of
 from embaudit_flows.plan import AuditPlan
+from embaudit_flows.sticky_evidence import Found, evidence
+from embaudit_flows.sticky_search import search
 from embaudit_tasks import sticky_scan, sticky_verdicts
 from embaudit_tasks.results import Staged, StagedCorpus
 from embaudit_tasks.vocabulary import measure_token_similarity, read_tokens
@@ -20,6 +23,7 @@ from embaudit_tasks.vocabulary import measure_token_similarity, read_tokens
 @flow(name="sticky tokens", flow_run_name="sticky tokens of {plan.source}", persist_result=False)
 def sticky(plan: AuditPlan, corpus: StagedCorpus, tokens_per_shard: int) -> list[Staged]:
     """Find the tokens that drag similarities to one value; returns every staged file of the measure."""
+    plan = _with_given_pairs(plan)
     settings, spec, where = plan.profile.sticky, plan.spec, {"staging": plan.staging}
     seeded = {"settings": settings, "seed": plan.seed, **where}
 
@@ -35,131 +39,139 @@ def sticky(plan: AuditPlan, corpus: StagedCorpus, tokens_per_shard: int) -> list
         sticky_scan.choose_pairs,
         spec,
         corpus_path=corpus.content_path,
-        key=plan.key("pairs", scan.MEASURE_VERSION, corpus=corpus.corpus_id, settings=_pair_settings(plan)),
+        given=plan.pair_paths,
+        key=plan.key(
+            "pairs",
+            scan.MEASURE_VERSION,
+            corpus=corpus.corpus_id,
+            settings=_pair_settings(plan),
+            given=plan.pair_contents,
+        ),
         **seeded,
     )
     given = {"pairs_path": pairs.path, "similarity_path": similarity.path, **seeded}
 
     entries = read_rows([tokens.path])
     chosen = choose_tokens(entries, settings, plan.limit_tokens, plan.seed)
-    rungs = _scan(plan, given, pairs, chosen.token_ids, tokens_per_shard)
-    scored = run_cached(
-        sticky_scan.score,
-        spec,
-        rungs=[[part.path for part in rung] for rung in rungs],
-        key=plan.key("score", scan.MEASURE_VERSION, files=_paths(rungs), settings=settings.model_dump(mode="json")),
-        **given,
-    )
+    found = search(plan, given, pairs, chosen, tokens_per_shard)
+    scored = found.scored
 
-    candidates = np.array(sorted({token for listed in scored.detail["shortlists"].values() for token in listed}))
+    shortlists = scored.detail["shortlists"]
+    candidates = np.array(sorted({token for listed in shortlists.values() for token in listed}), dtype=np.int64)
     controls = choose_controls(entries, candidates, settings.controls, plan.seed)
-    validated = _validate(plan, given, pairs, np.union1d(candidates, controls), tokens_per_shard)
-    parts = [tokens, similarity, pairs, *(part for rung in rungs for part in rung), *validated]
+    common, rest = _validate(plan, given, pairs, scored, candidates, controls, tokens_per_shard)
+    parts = [*found.files, *common, *rest]
     verdicts = run_cached(
         sticky_verdicts.judge,
         spec,
         scan=scored,
-        validation_paths=[part.path for part in validated],
+        common_paths=[part.path for part in common],
+        rest_paths=[part.path for part in rest],
         plan={
             "vocabulary_size": len(entries),
             "eligible": chosen.eligible,
             "controls": controls.tolist(),
             "scoring_pairs": pairs.detail["scoring"],
-            "encodes": sum(part.encodes for part in parts if part.table in ("scan", "validation")),
+            "search": settings.search,
+            "pilot": len(chosen.pilot),
+            "scan_dtype": found.dtype,
+            "rank_correlation": found.rank_correlation,
+            "encodes": sum(part.encodes for part in parts),
+            "exhaustive_encodes": _exhaustive_encodes(pairs, len(chosen.token_ids), len(candidates) + len(controls)),
         },
         key=plan.key(
             "verdicts",
             validation.MEASURE_VERSION,
-            files=_paths([validated]),
-            score=_name(scored),
+            files=names_of([*common, *rest]),
+            score=name_of(scored),
             settings=settings.model_dump(mode="json"),
         ),
         **given,
     )
-    return [*parts, scored, *verdicts]
+    judged = Found(tokens, similarity, pairs, scored, verdicts[0], corpus, controls)
+    return [tokens, similarity, pairs, *parts, scored, *verdicts, *evidence(plan, judged)]
 
 
-def _scan(
-    plan: AuditPlan, given: dict[str, object], pairs: Staged, token_ids: np.ndarray, tokens_per_shard: int
-) -> list[list[Staged]]:
-    """All rungs of the narrowing: many tokens with one draw, then more draws for the tokens that are left."""
-    rungs: list[list[Staged]] = []
-    done = 0
-    most = pairs.detail["scoring"]
-    for rung in plan.profile.sticky.rungs:
-        until = min(rung.draws, most)
-        if until <= done or len(token_ids) == 0:
-            break
-        files = [
-            run_cached(
-                sticky_scan.scan_shard,
-                plan.spec,
-                token_ids=shard.tolist(),
-                first_draw=done,
-                last_draw=until,
-                shard=index,
-                total=len(token_ids) * (until - done),
-                key=plan.key(
-                    "scan",
-                    scan.MEASURE_VERSION,
-                    pairs=_name(pairs),
-                    copies=plan.profile.sticky.copies,
-                    draws=[done, until],
-                    tokens=shard.tolist(),
-                ),
-                **given,
-            )
-            for index, shard in enumerate(_shards(token_ids, tokens_per_shard))
-        ]
-        rungs.append(files)
-        done = until
-        if rung.keep is not None and rung.keep < len(token_ids):
-            token_ids = _survivors(plan, given, files, rung.keep)
-    return rungs
-
-
-def _survivors(plan: AuditPlan, given: dict[str, object], files: Sequence[Staged], keep: int) -> np.ndarray:
-    kept = run_cached(
-        sticky_scan.narrow,
-        plan.spec,
-        scan_paths=[part.path for part in files],
-        keep=keep,
-        key=plan.key("narrow", scan.MEASURE_VERSION, files=_paths([files]), keep=keep),
-        **given,
-    )
-    return np.array([row["token_id"] for row in read_rows([kept.path])], dtype=np.int64)
+def _with_given_pairs(plan: AuditPlan) -> AuditPlan:
+    paths = {
+        purpose: sticky_scan.stage_given_pairs(
+            spec=plan.spec,
+            source=source,
+            content=plan.pair_contents[purpose],
+            purpose=purpose,
+            staging=plan.staging,
+        ).path
+        for purpose, source in plan.pair_sources.items()
+    }
+    return plan.model_copy(update={"pair_paths": paths})
 
 
 def _validate(
-    plan: AuditPlan, given: dict[str, object], pairs: Staged, token_ids: np.ndarray, tokens_per_shard: int
-) -> list[Staged]:
+    plan: AuditPlan,
+    given: dict[str, Any],
+    pairs: Staged,
+    scored: Staged,
+    candidates: np.ndarray,
+    controls: np.ndarray,
+    tokens_per_shard: int,
+) -> tuple[list[Staged], list[Staged]]:
+    """All candidates on the common points; on the rest, those that could still be flagged, and the controls."""
     settings = plan.profile.sticky
-    points = pairs.detail["validation"] * (1 if settings.rotate_operators else 3)
-    # A validated token costs a hundred times a scanned one: shards of about the same work.
-    per_shard = max(1, tokens_per_shard // max(points // 16, 1))
-    return [
-        run_cached(
-            sticky_verdicts.validate_shard,
-            plan.spec,
-            token_ids=shard.tolist(),
-            shard=index,
-            total=len(token_ids) * points,
-            key=plan.key(
-                "validation",
-                validation.MEASURE_VERSION,
-                pairs=_name(pairs),
-                copies=settings.copies,
-                rotate=settings.rotate_operators,
-                tokens=shard.tolist(),
-            ),
-            **given,
+    found = pairs.detail["validation"]
+    every = found * (1 if settings.rotate_operators else 3)
+    stops_early = settings.search == "sequential" and settings.common_pairs < found
+    common_count = settings.common_pairs if stops_early else every
+
+    def validated(part: str, token_ids: np.ndarray, points: int) -> list[Staged]:
+        # A validated token costs a hundred times a scanned one: shards of about the same work.
+        per_shard = max(1, tokens_per_shard // max(points // 16, 1))
+        shards = [
+            {
+                "token_ids": shard.tolist(),
+                "shard": index,
+                "key": plan.key(
+                    "validation",
+                    validation.MEASURE_VERSION,
+                    pairs=name_of(pairs),
+                    copies=settings.copies,
+                    rotate=settings.rotate_operators,
+                    common=common_count,
+                    part=part,
+                    tokens=shard.tolist(),
+                ),
+            }
+            for index, shard in enumerate(shards_of(token_ids, per_shard))
+        ]
+        return run_shards(
+            sticky_verdicts.validate_shard, plan.spec, shards, part=part, total=len(token_ids) * points, **given
         )
-        for index, shard in enumerate(_shards(token_ids, per_shard))
-    ]
+
+    common = validated("common", np.union1d(candidates, controls), common_count)
+    if not stops_early:
+        return common, []
+    undecided = run_cached(
+        sticky_verdicts.stop_early,
+        plan.spec,
+        shortlists=scored.detail["shortlists"],
+        controls=controls.tolist(),
+        common_paths=[part.path for part in common],
+        key=plan.key(
+            "undecided",
+            validation.MEASURE_VERSION,
+            files=names_of(common),
+            score=name_of(scored),
+            resamples=settings.resamples,
+        ),
+        **given,
+    )
+    further = np.array([row["token_id"] for row in read_rows([undecided.path])], dtype=np.int64)
+    return common, validated("rest", np.union1d(further, controls), every - common_count)
 
 
-def _shards(token_ids: np.ndarray, size: int) -> list[np.ndarray]:
-    return [token_ids[start : start + size] for start in range(0, len(token_ids), size)]
+def _exhaustive_encodes(pairs: Staged, scanned: int, validated: int) -> int:
+    """What the same tokens would take with all draws, and all three operators on every pair."""
+    scan_encodes = scanned * int(pairs.detail["scoring"])
+    return scan_encodes + validated * int(pairs.detail["validation"]) * 3
 
 
 def _pair_settings(plan: AuditPlan) -> dict[str, int]:
@@ -168,13 +180,5 @@ def _pair_settings(plan: AuditPlan) -> dict[str, int]:
         "sentences": settings.sentences,
         "scoring": settings.scoring_pairs,
         "validation": settings.validation_pairs,
+        "shift": settings.shift_pairs if settings.shift_tokens else 0,
     }
-
-
-def _name(part: Staged) -> str:
-    """A staged file's content key: the folder it lies in."""
-    return part.path.rsplit("/", 2)[-2]
-
-
-def _paths(rungs: Sequence[Sequence[Staged]]) -> list[str]:
-    return [_name(part) for rung in rungs for part in rung]

@@ -5,8 +5,8 @@ Files with similarities (``scan``, ``validation``) stay between the steps; ``sti
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,8 +29,9 @@ SCORE_SCHEMA = {
     "pull_rank": "int32",
     "slope_rank": "int32",
     "shortlisted_by": "string",
+    "is_pilot": "bool",
 }
-_FLOATS = [
+NUMBERS = [
     "rho",
     "rho_0",
     "pull",
@@ -46,6 +47,12 @@ _FLOATS = [
     "focal_point",
     "focal_low",
     "focal_high",
+    "shift",
+    "compression",
+    "near_u_05",
+    "near_u_10",
+    "p_value",
+    "q_value",
 ]
 SCHEMAS = {
     "sticky_validation": {
@@ -53,7 +60,7 @@ SCHEMAS = {
         "protocol": "string",
         "role": "string",
         "points": "int32",
-        **dict.fromkeys(_FLOATS, "float64"),
+        **dict.fromkeys(NUMBERS, "float64"),
         "sticks_to": "string",
         "severity": "string",
         "value": "float64",
@@ -65,15 +72,35 @@ SCHEMAS = {
         "protocol": "string",
         **dict.fromkeys(("u", "u_ids", "u_input_embeddings"), "float64"),
         **dict.fromkeys(("vocabulary_size", "eligible", "scanned"), "int32"),
+        "search": "string",
         "rungs": "string",
-        "encodes": "int64",
-        "reliability": "float64",
+        "pilot": "int32",
+        **dict.fromkeys(("encodes", "exhaustive_encodes"), "int64"),
+        "scan_dtype": "string",
+        **dict.fromkeys(("rank_correlation", "reliability"), "float64"),
+        **dict.fromkeys(("pilot_shortlisted", "pilot_missed"), "int32"),
+        **dict.fromkeys(("miss_rate", "miss_low", "miss_high"), "float64"),
         **dict.fromkeys(("scoring_pairs", "validation_pairs", "pairs_below_u", "candidates", "controls"), "int32"),
-        **dict.fromkeys(("control_median", "threshold"), "float64"),
+        **dict.fromkeys(("threshold_points", "validation_points"), "int32"),
+        **dict.fromkeys(("near_u_05_before", "near_u_10_before", "control_median", "threshold"), "float64"),
         "sticky": "int32",
         "basis": "string",
     },
 }
+
+
+def pair_rows(purpose: str, pairs: Iterable[SentencePair]) -> list[dict[str, Any]]:
+    """Rows of ``sticky_pair``."""
+    return [
+        {
+            "purpose": purpose,
+            "position": position,
+            "first": pair.first,
+            "second": pair.second,
+            "similarity": pair.similarity,
+        }
+        for position, pair in enumerate(pairs)
+    ]
 
 
 def read_pairs(path: str, purpose: str) -> list[SentencePair]:
@@ -109,6 +136,18 @@ def read_scan(paths: Sequence[str]) -> tuple[np.ndarray, list[int], np.ndarray]:
     token_ids = np.concatenate(ids).astype(np.int64)
     order = np.argsort(token_ids, kind="stable")
     return token_ids[order], draws, np.concatenate(parts)[order]
+
+
+def join_rungs(rungs: Sequence[Sequence[str]]) -> tuple[np.ndarray, list[int], np.ndarray]:
+    """As ``read_scan``, of the tokens in the last rung, with their draws of all rungs."""
+    import numpy as np
+
+    ids, draws, after = read_scan(rungs[0])
+    for paths in rungs[1:]:
+        later_ids, later_draws, later = read_scan(paths)
+        held = np.searchsorted(ids, later_ids)
+        ids, draws, after = later_ids, draws + later_draws, np.concatenate([after[held], later], axis=1)
+    return ids, draws, after
 
 
 def read_validation(paths: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

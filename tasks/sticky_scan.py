@@ -11,20 +11,41 @@ from prefect import task
 from embaudit.profile import StickySettings
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
-from embaudit_tasks.sticky_files import MEASURE, PAIR_SCHEMA, SCORE_SCHEMA, read_pairs, read_scan, read_similarity
+from embaudit_tasks.sticky_files import (
+    MEASURE,
+    PAIR_SCHEMA,
+    SCORE_SCHEMA,
+    join_rungs,
+    pair_rows,
+    read_pairs,
+    read_scan,
+    read_similarity,
+)
 
 if TYPE_CHECKING:
-    from embaudit.checkpoint import Encoder
     from embaudit.sticky.scan import ScanInputs
 
 
 @task(name="choose pairs", **CACHED)
 def choose_pairs(
-    spec: CheckpointSpec, corpus_path: str, settings: StickySettings, seed: int, key: str, staging: str
+    spec: CheckpointSpec,
+    corpus_path: str,
+    given: dict[str, str],
+    settings: StickySettings,
+    seed: int,
+    key: str,
+    staging: str,
 ) -> Staged:
-    """Stage the balanced scoring and validation pairs (table ``sticky_pair``)."""
+    """Stage the balanced scoring and validation pairs, and those of the first experiment (table ``sticky_pair``).
+
+    Args:
+        given: staged pairs of the user's own by purpose (``scoring``, ``validation``): they are taken as they are.
+    """
+    import numpy as np
+
     from embaudit.checkpoint import Encoder
-    from embaudit.sticky.pairs import distinct_sentences, sample_pairs
+    from embaudit.sticky.pairs import distinct_sentences, named_pairs, sample_pairs, spread_pairs
+    from embaudit.sticky.scan import unit_rows
     from embaudit.warehouse.stage import read_rows, staged_path, write_rows
 
     started = time.perf_counter()
@@ -34,17 +55,17 @@ def choose_pairs(
     with tracked("encode sentences", len(sentences)) as advance:
         vectors = encoder.encode_texts(sentences, advance)
     sample = sample_pairs(sentences, vectors, settings.scoring_pairs, settings.validation_pairs, seed)
-    rows = [
-        {
-            "purpose": purpose,
-            "position": position,
-            "first": pair.first,
-            "second": pair.second,
-            "similarity": pair.similarity,
-        }
-        for purpose, pairs in (("scoring", sample.scoring), ("validation", sample.validation))
-        for position, pair in enumerate(pairs)
-    ]
+    chosen = {"scoring": sample.scoring, "validation": sample.validation}
+    if settings.shift_tokens:
+        unit = unit_rows(vectors).astype(np.float64)
+        similarity = unit @ unit.T
+        above = similarity[np.triu_indices(len(similarity), 1)]
+        spread = spread_pairs(
+            similarity, above.min(), above.max(), settings.shift_pairs, np.random.default_rng([seed, 2])
+        )
+        chosen["shift"] = named_pairs(sentences, similarity, spread)
+    chosen |= {purpose: tuple(read_pairs(path, purpose)) for purpose, path in given.items()}
+    rows = [row for purpose, pairs in chosen.items() for row in pair_rows(purpose, pairs)]
     path = staged_path(Path(staging), MEASURE, key, "sticky_pair")
     return Staged(
         table="sticky_pair",
@@ -52,18 +73,47 @@ def choose_pairs(
         rows=write_rows(path, rows, PAIR_SCHEMA),
         seconds=time.perf_counter() - started,
         encodes=encoder.texts,
-        detail={"scoring": len(sample.scoring), "validation": len(sample.validation)},
+        detail={purpose: len(pairs) for purpose, pairs in chosen.items()},
     )
 
 
-@task(name="scan tokens", task_run_name="scan, draws {first_draw} to {last_draw}, shard {shard}", **CACHED)
+@task(name="read given pairs", persist_result=False)
+def stage_given_pairs(spec: CheckpointSpec, source: str, content: str, purpose: str, staging: str) -> Staged:
+    """Stage the pairs of a file of the user's own, with their similarities under the checkpoint.
+
+    Raises:
+        CorpusError: if a row is no pair, or the file is no longer what the audit was planned with.
+    """
+    import numpy as np
+
+    from embaudit.checkpoint import Encoder
+    from embaudit.corpora.chosen_pairs import read_chosen_pairs
+    from embaudit.errors import CorpusError
+    from embaudit.keys import content_key
+    from embaudit.sticky.pairs import SentencePair
+    from embaudit.sticky.scan import unit_rows
+    from embaudit.warehouse.stage import staged_path, write_rows
+
+    found = read_chosen_pairs(Path(source))
+    if found.content != content:
+        raise CorpusError(f"{source} changed while it was being read.", next_step="Run the command again.")
+    encoder = Encoder(checkpoint_of(spec))
+    firsts, seconds = (unit_rows(encoder.encode_texts([pair[side] for pair in found.pairs])) for side in (0, 1))
+    similarity = np.einsum("pd,pd->p", firsts, seconds, dtype=np.float64)
+    pairs = [SentencePair(*pair, float(value)) for pair, value in zip(found.pairs, similarity, strict=True)]
+    key = content_key(content=content, purpose=purpose, **spec.key_parts)
+    path = staged_path(Path(staging), MEASURE, key, "given_pair")
+    return Staged(table="given_pair", path=str(path), rows=write_rows(path, pair_rows(purpose, pairs), PAIR_SCHEMA))
+
+
+@task(name="scan tokens", task_run_name="scan, draws {draws}, shard {shard}", **CACHED)
 def scan_shard(
     spec: CheckpointSpec,
+    scan_dtype: str,
     pairs_path: str,
     similarity_path: str,
     token_ids: list[int],
-    first_draw: int,
-    last_draw: int,
+    draws: list[int],
     settings: StickySettings,
     seed: int,
     shard: int,
@@ -71,7 +121,7 @@ def scan_shard(
     key: str,
     staging: str,
 ) -> Staged:
-    """Similarities of some tokens after draws ``first_draw`` up to (not with) ``last_draw``."""
+    """Similarities of some tokens after some draws, in the precision of the scan."""
     import numpy as np
 
     from embaudit.checkpoint import Encoder
@@ -79,13 +129,10 @@ def scan_shard(
     from embaudit.warehouse.stage import staged_path, write_columns
 
     started = time.perf_counter()
-    encoder = Encoder(checkpoint_of(spec))
-    inputs = _scan_inputs(encoder, pairs_path, similarity_path, settings, seed)
-    shared = encoder.texts
-    draws = range(first_draw, min(last_draw, len(inputs.draws)))
+    inputs = _scan_inputs(spec, pairs_path, similarity_path, settings, seed)
+    encoder = Encoder(checkpoint_of(spec.model_copy(update={"dtype": scan_dtype})))
     ids = np.array(token_ids, dtype=np.int64)
-    label = f"scan, {last_draw} draws a token" if last_draw > 1 else "scan, first draw"
-    with tracked(label, len(ids) * len(draws), of_all=total) as advance:
+    with tracked(f"scan, {_counted(draws)}", len(ids) * len(draws), of_all=total) as advance:
         after = scan_tokens(encoder, inputs, ids, draws, advance)
     path = staged_path(Path(staging), MEASURE, key, "scan")
     anchors = [f"anchor_{index}" for index in range(after.shape[2])]
@@ -103,8 +150,31 @@ def scan_shard(
         path=str(path),
         rows=write_columns(path, blocks, schema),
         seconds=time.perf_counter() - started,
-        encodes=encoder.texts - shared,
+        encodes=encoder.texts,
+        detail={"draws": len(draws)},
     )
+
+
+@task(name="order draws", **CACHED)
+def order_draws(
+    spec: CheckpointSpec,
+    pairs_path: str,
+    similarity_path: str,
+    pilot_paths: list[str],
+    settings: StickySettings,
+    seed: int,
+    key: str,
+    staging: str,
+) -> Staged:
+    """The order in which the search spends the draws, from the pilot that got them all."""
+    from embaudit.sticky.search import order_draws as ordered
+    from embaudit.warehouse.stage import staged_path, write_rows
+
+    _, _, after = read_scan(pilot_paths)
+    order = ordered(_scan_inputs(spec, pairs_path, similarity_path, settings, seed), after)
+    path = staged_path(Path(staging), MEASURE, key, "draw_order")
+    rows = [{"position": position, "draw": draw} for position, draw in enumerate(order)]
+    return Staged(table="draw_order", path=str(path), rows=write_rows(path, rows), detail={"order": order})
 
 
 @task(name="narrow tokens", **CACHED)
@@ -112,24 +182,65 @@ def narrow(
     spec: CheckpointSpec,
     pairs_path: str,
     similarity_path: str,
-    scan_paths: list[str],
+    rungs: list[list[str]],
     keep: int,
     settings: StickySettings,
     seed: int,
     key: str,
     staging: str,
 ) -> Staged:
-    """The tokens that the next rung looks at: the best of both protocols by turns."""
-    from embaudit.checkpoint import Encoder
-    from embaudit.sticky.scan import best_of_both, score_tokens
+    """The tokens that the next rung looks at: the worst by both protocols, by turns.
+
+    Args:
+        rungs: the scan files of each rung so far; later rungs hold other draws of fewer tokens.
+    """
+    from embaudit.sticky.scan import score_tokens
+    from embaudit.sticky.search import keep_worst
     from embaudit.warehouse.stage import staged_path, write_rows
 
-    inputs = _scan_inputs(Encoder(checkpoint_of(spec)), pairs_path, similarity_path, settings, seed)
-    ids, draws, after = read_scan(scan_paths)
-    kept = ids[best_of_both(score_tokens(inputs, draws, after), keep)]
+    inputs = _scan_inputs(spec, pairs_path, similarity_path, settings, seed)
+    ids, draws, after = join_rungs(rungs)
+    kept, cut = keep_worst(score_tokens(inputs, draws, after), keep)
     path = staged_path(Path(staging), MEASURE, key, "survivor")
-    count = write_rows(path, [{"token_id": int(token_id)} for token_id in kept], {"token_id": "int32"})
-    return Staged(table="survivor", path=str(path), rows=count)
+    count = write_rows(path, [{"token_id": int(token_id)} for token_id in ids[kept]], {"token_id": "int32"})
+    return Staged(
+        table="survivor",
+        path=str(path),
+        rows=count,
+        detail={"draws": len(draws), "pull": cut.pull, "slope": cut.slope},
+    )
+
+
+@task(name="compare precisions", **CACHED)
+def compare_precisions(
+    spec: CheckpointSpec,
+    scan_dtype: str,
+    pairs_path: str,
+    similarity_path: str,
+    token_ids: list[int],
+    settings: StickySettings,
+    seed: int,
+    key: str,
+    staging: str,
+) -> Staged:
+    """Spearman's rank correlation of the scores in the scan's precision and in float32, one draw a token."""
+    import numpy as np
+    from scipy.stats import spearmanr
+
+    from embaudit.checkpoint import Encoder
+    from embaudit.sticky.scan import scan_tokens, score_tokens
+    from embaudit.warehouse.stage import staged_path, write_rows
+
+    inputs = _scan_inputs(spec, pairs_path, similarity_path, settings, seed)
+    ids = np.array(token_ids, dtype=np.int64)
+    encoders = [Encoder(checkpoint_of(spec.model_copy(update={"dtype": dtype}))) for dtype in (scan_dtype, "float32")]
+    cheap, exact = (score_tokens(inputs, [0], scan_tokens(encoder, inputs, ids, [0])) for encoder in encoders)
+    agreement = {
+        "definition": float(spearmanr(cheap.pull, exact.pull).statistic),
+        "retention": float(spearmanr(cheap.slope, exact.slope).statistic),
+    }
+    path = staged_path(Path(staging), MEASURE, key, "precision")
+    return Staged(table="precision", path=str(path), rows=write_rows(path, [agreement]), detail=agreement)
 
 
 @task(name="score tokens", **CACHED)
@@ -138,6 +249,9 @@ def score(
     pairs_path: str,
     similarity_path: str,
     rungs: list[list[str]],
+    pilot_paths: list[str],
+    order: list[int],
+    cuts: list[dict[str, float | None]],
     settings: StickySettings,
     seed: int,
     key: str,
@@ -146,66 +260,67 @@ def score(
     """Score every scanned token from all its draws, rank them, and choose the candidates (table ``sticky_score``).
 
     Args:
-        rungs: the scan files of each rung; later rungs hold later draws of fewer tokens.
+        rungs: the scan files of each rung; later rungs hold other draws of fewer tokens.
+        pilot_paths: the files of the random tokens that got all draws; none in an exhaustive search.
+        cuts: what each narrowing kept, to tell what it would have done to the pilot.
     """
     import numpy as np
 
-    from embaudit.checkpoint import Encoder
-    from embaudit.sticky.plan import choose_shortlists, rank
-    from embaudit.sticky.scan import score_tokens, split_half_reliability
+    from embaudit.sticky.plan import choose_shortlists
+    from embaudit.sticky.scan import ScanScores, score_tokens, split_half_reliability
+    from embaudit.sticky.search import Cut, would_survive
+    from embaudit.sticky.tally import ScoreBoard, misses_of
     from embaudit.warehouse.stage import staged_path, write_rows
 
-    inputs = _scan_inputs(Encoder(checkpoint_of(spec)), pairs_path, similarity_path, settings, seed)
-    scored: dict[int, tuple[int, float, float]] = {}
-    ids, draws, after = read_scan(rungs[0])
-    scanned = len(ids)
-    counts = []
-    for index in range(len(rungs)):
-        if index > 0:
-            later_ids, later_draws, later = read_scan(rungs[index])
-            held = np.searchsorted(ids, later_ids)
-            ids, draws, after = later_ids, draws + later_draws, np.concatenate([after[held], later], axis=1)
+    inputs = _scan_inputs(spec, pairs_path, similarity_path, settings, seed)
+    board = ScoreBoard()
+    for spent in range(1, len(rungs) + 1):
+        ids, draws, after = join_rungs(rungs[:spent])
         scores = score_tokens(inputs, draws, after)
-        counts.append({"draws": len(draws), "tokens": len(ids)})
-        scored |= {
-            int(token): (len(draws), float(pull), float(slope))
-            for token, pull, slope in zip(ids, scores.pull, scores.slope, strict=True)
-        }
-    shortlists = choose_shortlists(ids, scores, scanned, settings)
-    reliability = split_half_reliability(inputs, draws, after)
-    tokens = sorted(scored)
-    spent, pulls, slopes = (np.array([scored[token][field] for token in tokens]) for field in range(3))
-    pull_rank, slope_rank = rank(spent, pulls), rank(spent, -slopes)
-    rows = [
-        {
-            "token_id": token,
-            "draws": int(spent[i]),
-            "pull": None if np.isnan(pulls[i]) else float(pulls[i]),
-            "slope": None if np.isnan(slopes[i]) else float(slopes[i]),
-            "pull_rank": int(pull_rank[i]),
-            "slope_rank": int(slope_rank[i]),
-            "shortlisted_by": "+".join(name for name, listed in shortlists.items() if token in listed) or None,
-        }
-        for i, token in enumerate(tokens)
-    ]
+        board.add(ids, len(draws), scores)
+    pilot_ids, survives = ids[:0], None
+    if pilot_paths:
+        pilot_ids, pilot_draws, pilot_after = read_scan(pilot_paths)
+        pilot_scores = score_tokens(inputs, pilot_draws, pilot_after)
+        board.add(pilot_ids, len(pilot_draws), pilot_scores, is_pilot=True)
+        passed = [(int(cut["draws"] or 0), Cut(cut["pull"], cut["slope"])) for cut in cuts]
+        survives = would_survive(inputs, pilot_after, order, passed)
+        ids, after = np.concatenate([ids, pilot_ids]), np.concatenate([after, pilot_after])
+        scores = ScanScores(
+            np.concatenate([scores.pull, pilot_scores.pull]), np.concatenate([scores.slope, pilot_scores.slope])
+        )
+    shortlists = choose_shortlists(ids, scores, board.tokens, settings)
+    # The split needs tokens that were not selected for their scores: the pilot, where there is one.
+    unselected = pilot_after if pilot_paths else after
+    reliability = split_half_reliability(inputs, sorted(order), unselected)
     path = staged_path(Path(staging), MEASURE, key, "sticky_score")
     return Staged(
         table="sticky_score",
         path=str(path),
-        rows=write_rows(path, rows, SCORE_SCHEMA),
+        rows=write_rows(path, board.rows(shortlists), SCORE_SCHEMA),
         detail={
-            "rungs": counts,
+            "rungs": board.rungs(),
             "shortlists": shortlists,
-            "reliability": [None if np.isnan(value) else value for value in reliability],
+            "lowest": board.lowest_slopes(100),
+            "reliability": {
+                protocol: None if np.isnan(value) else value
+                for protocol, value in zip(("definition", "retention"), reliability, strict=True)
+            },
+            "misses": misses_of(shortlists, pilot_ids, survives),
         },
     )
 
 
 def _scan_inputs(
-    encoder: Encoder, pairs_path: str, similarity_path: str, settings: StickySettings, seed: int
+    spec: CheckpointSpec, pairs_path: str, similarity_path: str, settings: StickySettings, seed: int
 ) -> ScanInputs:
+    """Always in the audit's own precision: only the scan's many encodes may be cheaper."""
+    from embaudit.checkpoint import Encoder
     from embaudit.sticky.scan import prepare_scan
 
-    return prepare_scan(
-        encoder, read_pairs(pairs_path, "scoring"), read_similarity(similarity_path)["u"], settings.copies, seed
-    )
+    pairs, u = read_pairs(pairs_path, "scoring"), read_similarity(similarity_path)["u"]
+    return prepare_scan(Encoder(checkpoint_of(spec)), pairs, u, settings.copies, seed)
+
+
+def _counted(draws: list[int]) -> str:
+    return "one draw" if len(draws) == 1 else f"{len(draws)} draws"

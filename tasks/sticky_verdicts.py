@@ -1,25 +1,35 @@
-"""Sticky tokens as tasks, second half: validation in shards, effects, thresholds, verdicts."""
+"""Sticky tokens as tasks, second half: validation in shards, early stopping, effects, thresholds, verdicts."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from prefect import task
 
 from embaudit.profile import StickySettings
+from embaudit.sticky.scores import Protocol
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
 from embaudit_tasks.sticky_files import MEASURE, SCHEMAS, read_pairs, read_similarity, read_validation
 
+if TYPE_CHECKING:
+    import numpy as np
 
-@task(name="validate tokens", task_run_name="validate, shard {shard}", **CACHED)
+    from embaudit.sticky.validation import ValidationInputs
+
+# Every candidate gets the common points; the rest only those that could still be flagged, and the controls.
+Part = Literal["common", "rest"]
+
+
+@task(name="validate tokens", task_run_name="validate, {part} points, shard {shard}", **CACHED)
 def validate_shard(
     spec: CheckpointSpec,
     pairs_path: str,
     similarity_path: str,
     token_ids: list[int],
+    part: Part,
     settings: StickySettings,
     seed: int,
     shard: int,
@@ -27,39 +37,63 @@ def validate_shard(
     key: str,
     staging: str,
 ) -> Staged:
-    """Similarities of candidates and controls on the validation pairs."""
+    """Similarities of candidates and controls on one part of the validation points."""
     import numpy as np
 
     from embaudit.checkpoint import Encoder
-    from embaudit.sticky.validation import prepare_validation, validate_tokens
+    from embaudit.sticky.validation import validate_tokens
     from embaudit.warehouse.stage import staged_path, write_columns
 
     started = time.perf_counter()
     encoder = Encoder(checkpoint_of(spec))
-    inputs = prepare_validation(
-        encoder,
-        read_pairs(pairs_path, "validation"),
-        read_similarity(similarity_path)["u"],
-        settings.copies,
-        seed,
-        rotate_operators=settings.rotate_operators,
-    )
+    inputs = _inputs(encoder, pairs_path, similarity_path, settings, seed)
+    points = _points(inputs, settings, part)
     shared = encoder.texts
     ids = np.array(token_ids, dtype=np.int64)
-    with tracked("validate candidates and controls", len(ids) * len(inputs.points), of_all=total) as advance:
-        after = validate_tokens(encoder, inputs, ids, settings.copies, seed, advance)
-    points = [f"point_{index}" for index in range(after.shape[1])]
+    label = "validate candidates and controls" if part == "common" else "validate those that may be flagged"
+    with tracked(label, len(ids) * len(points), of_all=total) as advance:
+        after = validate_tokens(encoder, inputs.at(points), ids, settings.copies, seed, advance)
+    names = [f"point_{point}" for point in points]
     path = staged_path(Path(staging), MEASURE, key, "validation")
-    block = {"token_id": ids, **{name: after[:, index] for index, name in enumerate(points)}}
-    rows = write_columns(path, [block], {"token_id": "int32", **dict.fromkeys(points, "float32")})
-    # validate_tokens encodes the first sentences once more: they are no insertions.
+    block = {"token_id": ids, **{name: after[:, index] for index, name in enumerate(names)}}
+    rows = write_columns(path, [block], {"token_id": "int32", **dict.fromkeys(names, "float32")})
     return Staged(
         table="validation",
         path=str(path),
         rows=rows,
         seconds=time.perf_counter() - started,
-        encodes=encoder.texts - shared - len(inputs.pairs),
+        encodes=encoder.texts - shared,
+        detail={"points": len(points)},
     )
+
+
+@task(name="stop early", **CACHED)
+def stop_early(
+    spec: CheckpointSpec,
+    pairs_path: str,
+    similarity_path: str,
+    shortlists: dict[Protocol, list[int]],
+    controls: list[int],
+    common_paths: list[str],
+    settings: StickySettings,
+    seed: int,
+    key: str,
+    staging: str,
+) -> Staged:
+    """The candidates whose verdict or severity more pairs could still change; the others are done."""
+    from embaudit.checkpoint import Encoder
+    from embaudit.sticky.effects import resample_clusters
+    from embaudit.sticky.search import undecided_tokens
+    from embaudit.warehouse.stage import staged_path, write_rows
+
+    every = _inputs(Encoder(checkpoint_of(spec)), pairs_path, similarity_path, settings, seed)
+    inputs = every.at(_points(every, settings, "common"))
+    ids, after = read_validation(common_paths)
+    weights = resample_clusters(inputs.clusters, settings.resamples, seed)
+    undecided = undecided_tokens(inputs, ids, after, shortlists, controls, weights)
+    path = staged_path(Path(staging), MEASURE, key, "undecided")
+    count = write_rows(path, [{"token_id": token} for token in undecided], {"token_id": "int32"})
+    return Staged(table="undecided", path=str(path), rows=count)
 
 
 @task(name="judge tokens", **CACHED)
@@ -68,7 +102,8 @@ def judge(
     pairs_path: str,
     similarity_path: str,
     scan: Staged,
-    validation_paths: list[str],
+    common_paths: list[str],
+    rest_paths: list[str],
     plan: dict[str, Any],
     settings: StickySettings,
     seed: int,
@@ -78,57 +113,86 @@ def judge(
     """Effects, intervals, thresholds and verdicts (tables ``sticky_validation`` and ``sticky_summary``).
 
     Args:
-        plan: ``vocabulary_size``, ``eligible``, ``controls`` (ids) and ``encodes`` of the steps before.
+        plan: ``controls`` (ids) and the columns of the summary that earlier steps know.
     """
     import numpy as np
 
     from embaudit.checkpoint import Encoder
-    from embaudit.sticky.scores import PROTOCOLS
-    from embaudit.sticky.validation import adaptive_thresholds, measure_effects, prepare_validation
-    from embaudit.sticky.verdicts import summary_rows, validation_rows
+    from embaudit.sticky.effects import measure_effects, near_u
+    from embaudit.sticky.verdicts import Judged, common_thresholds, summary_rows, validation_rows
     from embaudit.warehouse.stage import staged_path, write_rows
 
     similarity = read_similarity(similarity_path)
-    inputs = prepare_validation(
-        Encoder(checkpoint_of(spec)),
-        read_pairs(pairs_path, "validation"),
-        similarity["u"],
-        settings.copies,
-        seed,
-        rotate_operators=settings.rotate_operators,
-    )
-    ids, after = read_validation(validation_paths)
-    is_control = np.isin(ids, plan["controls"])
-    effects = measure_effects(inputs, after, is_control, settings.resamples, seed)
-    by_token = dict(zip(ids.tolist(), effects, strict=True))
-    thresholds = adaptive_thresholds(
-        {protocol: [by_token[token] for token in scan.detail["shortlists"][protocol]] for protocol in PROTOCOLS}
-    )
-    verdicts = validation_rows(ids, is_control, effects, thresholds, len(inputs.points), settings.basis)
+    inputs = _inputs(Encoder(checkpoint_of(spec)), pairs_path, similarity_path, settings, seed)
+    common, rest = (_points(inputs, settings, part) for part in ("common", "rest"))
+    ids, on_common = read_validation(common_paths)
+    controls, known = plan["controls"], {name: value for name, value in plan.items() if name != "controls"}
+
+    def effects_of(tokens: np.ndarray, after: np.ndarray, points: np.ndarray) -> dict[int, Any]:
+        found = measure_effects(inputs.at(points), after, np.isin(tokens, controls), settings.resamples, seed)
+        return dict(zip(tokens.tolist(), found, strict=True))
+
+    on_common_points = effects_of(ids, on_common, common)
+    effects = on_common_points
+    if rest_paths:
+        further, on_rest = read_validation(rest_paths)
+        order = np.argsort(np.concatenate([common, rest]), kind="stable")
+        whole = np.concatenate([on_common[np.searchsorted(ids, further)], on_rest], axis=1)[:, order]
+        effects = {**on_common_points, **effects_of(further, whole, np.arange(len(inputs.points)))}
+    shortlists = scan.detail["shortlists"]
+    thresholds = common_thresholds(shortlists, on_common_points)
+    judged = Judged(shortlists, frozenset(controls), effects, thresholds)
+    before = near_u(inputs.before, inputs.u)
     summary = summary_rows(
-        verdicts,
-        thresholds,
+        judged,
         shared={
-            "u": similarity["u"],
-            "u_ids": similarity["u_ids"],
-            "u_input_embeddings": similarity["u_input_embeddings"],
-            "vocabulary_size": plan["vocabulary_size"],
-            "eligible": plan["eligible"],
+            **{name: similarity[name] for name in ("u", "u_ids", "u_input_embeddings")},
+            **known,
             "scanned": scan.rows,
             "rungs": scan.detail["rungs"],
-            "encodes": plan["encodes"],
-            "scoring_pairs": plan["scoring_pairs"],
             "validation_pairs": len(inputs.pairs),
             "pairs_below_u": len(
                 {pair for (pair, _), x in zip(inputs.points, inputs.before, strict=True) if x < inputs.u}
             ),
-            "controls": int(is_control.sum()),
+            "controls": len(controls),
+            "near_u_05_before": float(before[0]),
+            "near_u_10_before": float(before[1]),
+            "threshold_points": len(common),
+            "validation_points": len(inputs.points),
             "basis": settings.basis,
         },
-        reliability=dict(zip(("definition", "retention"), scan.detail["reliability"], strict=True)),
+        scan=scan.detail,
     )
     staged = []
-    for table, rows in (("sticky_validation", verdicts), ("sticky_summary", summary)):
+    rows_of = {"sticky_validation": validation_rows(judged, settings.basis), "sticky_summary": summary}
+    for table, rows in rows_of.items():
         path = staged_path(Path(staging), MEASURE, key, table)
         staged.append(Staged(table=table, path=str(path), rows=write_rows(path, rows, SCHEMAS[table])))
     return staged
+
+
+def _inputs(
+    encoder: Any, pairs_path: str, similarity_path: str, settings: StickySettings, seed: int
+) -> ValidationInputs:
+    from embaudit.sticky.validation import prepare_validation
+
+    return prepare_validation(
+        encoder,
+        read_pairs(pairs_path, "validation"),
+        read_similarity(similarity_path)["u"],
+        settings.copies,
+        seed,
+        rotate_operators=settings.rotate_operators,
+    )
+
+
+def _points(inputs: ValidationInputs, settings: StickySettings, part: Part) -> np.ndarray:
+    import numpy as np
+
+    from embaudit.sticky.validation import common_points
+
+    every = np.arange(len(inputs.points))
+    if settings.search == "exhaustive":
+        return every if part == "common" else every[:0]
+    common = common_points(inputs, settings.common_pairs)
+    return common if part == "common" else np.setdiff1d(every, common)

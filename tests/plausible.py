@@ -15,7 +15,7 @@ from typing import Any
 from embaudit.sticky.scores import severity
 from embaudit.warehouse.publish import AuditRecord, ExpectationRow, MeasureRun, StagedTable
 from embaudit.warehouse.stage import write_rows
-from embaudit_tasks import corpora, socm, sticky_files, vocabulary
+from embaudit_tasks import corpora, reference, socm, sticky_evidence, sticky_files, vocabulary
 
 Rows = dict[str, list[dict[str, Any]]]
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -42,6 +42,12 @@ SCHEMAS: dict[str, dict[str, str]] = {
     "sticky_score": sticky_files.SCORE_SCHEMA,
     "sticky_validation": sticky_files.SCHEMAS["sticky_validation"],
     "sticky_summary": sticky_files.SCHEMAS["sticky_summary"],
+    "sticky_dose": sticky_evidence.DOSE_SCHEMA,
+    "sticky_shift": sticky_evidence.SHIFT_SCHEMA,
+    "sticky_attention": sticky_evidence.ATTENTION_SCHEMA,
+    "sticky_enrichment": sticky_evidence.ENRICHMENT_SCHEMA,
+    "sticky_reference": reference.REFERENCE_SCHEMA,
+    "sticky_reference_summary": reference.SUMMARY_SCHEMA,
     "socm_text": socm.TEXT_SCHEMA,
     "socm_pair": socm.PAIR_SCHEMA,
     "socm_summary": SUMMARY_SCHEMA,
@@ -55,6 +61,27 @@ DRAWS = (1, 1, 1, 1, 15, 15, 15, 1)
 CANDIDATES = (4, 5, 6)
 CONTROLS = (0, 1)
 CONTROL_SLOPE = 0.785
+U = 0.2
+# The random tokens that got all draws; the one is on the shortlist, and the search would have kept it.
+PILOT = (6,)
+# [MASK] stopped after the common points.
+POINTS = {0: 48, 1: 48, 4: 48, 5: 48, 6: 24}
+# The p-values of the three candidates and what Benjamini-Hochberg makes of them: p · 3/rank.
+P_VALUES = {0: 0.6, 1: 0.5, 4: 0.001, 5: 0.02, 6: 0.2}
+Q_VALUES = {4: 0.003, 5: 0.03, 6: 0.2}
+# Five tokens with one draw, three with 15, and the points of the validation.
+ENCODES = 5 * 1 + 3 * 15 + sum(POINTS.values())
+EXHAUSTIVE_ENCODES = 8 * 15 + 5 * 48 * 3
+COPIES = (1, 2, 4, 8)
+DOSE_SLOPES = {4: (0.9, 0.7, 0.5, 0.3), 0: (0.95, 0.9, 0.85, 0.8)}
+PURPOSES = ("scoring", "validation", "shift", "reference_scoring", "reference_validation")
+SIMILARITIES = (0.0, 0.1, 0.2)
+# What the pairs of the purpose 'shift' have after insertion.
+SHIFTED = {4: (0.05, 0.11, 0.12), 0: (0.01, 0.1, 0.18)}
+# The reference protocol scans ok and special tokens; it validates those that have a value.
+REFERENCE_SCORES = {0: 0.5, 1: 0.7, 3: 1.1, 4: 9.0, 5: 4.0, 6: 2.0, 7: 0.9}
+REFERENCE_VALUES = {4: 0.95, 5: 0.6}
+REFERENCE_THRESHOLD = 0.9
 TRACES = (1.0, 1.44, 2.25, 0.64)
 
 
@@ -95,13 +122,59 @@ def plausible_rows(checkpoint: str = "c1", source: str = "packaged:tiny", shift:
             for i, token in enumerate(TOKENS)
         ],
         "sticky_pair": [
-            {"purpose": purpose, "position": i, "first": f"{purpose} {i}", "second": "text", "similarity": 0.1 * i}
-            for purpose in ("scoring", "validation")
-            for i in range(3)
+            {"purpose": purpose, "position": i, "first": f"{purpose} {i}", "second": "text", "similarity": similarity}
+            for purpose in PURPOSES
+            for i, similarity in enumerate(SIMILARITIES)
         ],
         "sticky_score": _scores(shift),
         "sticky_validation": _validation(shift),
         "sticky_summary": [_sticky_summary(protocol, shift) for protocol in ("definition", "retention")],
+        "sticky_dose": [
+            {
+                "token_id": token_id,
+                "role": "control" if token_id in CONTROLS else "candidate",
+                "copies": copies,
+                "points": 24,
+                "pull": 0.02 * copies if token_id == 4 else 0.005 * copies,
+                "slope": DOSE_SLOPES[token_id][i],
+                "loss": 1 - DOSE_SLOPES[token_id][i] / DOSE_SLOPES[0][i],
+            }
+            for i, copies in enumerate(COPIES)
+            for token_id in (4, 0)
+        ],
+        "sticky_shift": [
+            {
+                "token_id": token_id,
+                "role": "ordinary" if token_id in CONTROLS else "sticky",
+                "position": i,
+                "before": before,
+                "after": after,
+            }
+            for token_id in (4, 0)
+            for i, (before, after) in enumerate(zip(SIMILARITIES, SHIFTED[token_id], strict=True))
+        ],
+        "sticky_attention": [
+            _attention(layer, includes_special) for includes_special in (True, False) for layer in (0, 1)
+        ],
+        "sticky_enrichment": [
+            row for selection in ("sticky_definition", "sticky_retention") for row in _enrichment(selection)
+        ],
+        "sticky_reference": _reference(),
+        "sticky_reference_summary": [
+            {
+                "protocol": "reference",
+                "u": U,
+                "scanned": len(REFERENCE_SCORES),
+                "scoring_pairs": len(SIMILARITIES),
+                "validation_pairs": len(SIMILARITIES),
+                # Eight copies under three operators.
+                "encodes": (len(REFERENCE_SCORES) + len(REFERENCE_VALUES)) * len(SIMILARITIES) * 3 * 8,
+                "cutoff": min(REFERENCE_SCORES[token_id] for token_id in REFERENCE_VALUES),
+                "candidates": len(REFERENCE_VALUES),
+                "threshold": REFERENCE_THRESHOLD,
+                "sticky": 1,
+            }
+        ],
         "socm_text": [
             {
                 "corpus": "wikipedia",
@@ -237,6 +310,7 @@ def _scores(shift: float) -> list[dict[str, Any]]:
             "pull_rank": by_pull.index(i) + 1,
             "slope_rank": by_slope.index(i) + 1,
             "shortlisted_by": "definition+retention" if i in CANDIDATES else None,
+            "is_pilot": i in PILOT,
         }
         for i in range(len(TOKENS))
     ]
@@ -258,7 +332,7 @@ def _validation(shift: float) -> list[dict[str, Any]]:
                     "token_id": token_id,
                     "protocol": protocol,
                     "role": "control" if is_control else "candidate",
-                    "points": 48,
+                    "points": POINTS[token_id],
                     "rho": 0.3 * (1 - PULLS[token_id]),
                     "rho_0": 0.3,
                     "pull": PULLS[token_id],
@@ -276,6 +350,13 @@ def _validation(shift: float) -> list[dict[str, Any]]:
                     "focal_high": 0.1,
                     "sticks_to": "-0.02",
                     "severity": severity(loss),
+                    "shift": 0.01 * token_id,
+                    # At least the slope: the slope is the correlation times the compression.
+                    "compression": slope + 0.1,
+                    "near_u_05": 0.25,
+                    "near_u_10": 0.5,
+                    "p_value": P_VALUES[token_id],
+                    "q_value": Q_VALUES.get(token_id),
                     "value": value,
                     "threshold": threshold,
                     "verdict": None if is_control else "sticky" if is_beyond else "not_sticky",
@@ -288,25 +369,134 @@ def _validation(shift: float) -> list[dict[str, Any]]:
 def _sticky_summary(protocol: str, shift: float) -> dict[str, Any]:
     return {
         "protocol": protocol,
-        "u": 0.2,
+        "u": U,
         "u_ids": 0.21,
         "u_input_embeddings": 0.4,
         "vocabulary_size": len(TOKENS),
         "eligible": len(TOKENS),
         "scanned": len(TOKENS),
+        "search": "sequential",
         "rungs": '[{"draws": 1, "tokens": 8}, {"draws": 15, "tokens": 3}]',
-        "encodes": 2_000,
+        "pilot": len(PILOT),
+        "encodes": ENCODES,
+        "exhaustive_encodes": EXHAUSTIVE_ENCODES,
+        "scan_dtype": "bfloat16",
+        "rank_correlation": 0.998,
         "reliability": 0.4,
+        "pilot_shortlisted": 1,
+        "pilot_missed": 0,
+        "miss_rate": 0.0,
+        # 95 % Clopper-Pearson of none in one.
+        "miss_low": 0.0,
+        "miss_high": 0.975,
         "scoring_pairs": 15,
         "validation_pairs": 48,
         "pairs_below_u": 20,
         "candidates": len(CANDIDATES),
         "controls": len(CONTROLS),
+        "threshold_points": 24,
+        "validation_points": 48,
+        "near_u_05_before": 0.1,
+        "near_u_10_before": 0.25,
         "control_median": 0.07 if protocol == "definition" else CONTROL_SLOPE,
         "threshold": 0.19 if protocol == "definition" else 0.35 + shift,
         "sticky": 1,
         "basis": "screened",
     }
+
+
+def _attention(layer: int, includes_special: bool) -> dict[str, Any]:
+    quantiles = zip(
+        ("05", "25", "50", "75", "95"), (0.02, 0.04, 0.05, 0.06, 0.09), (0.01, 0.02, 0.03, 0.04, 0.06), strict=True
+    )
+    return {
+        "layer": layer,
+        "includes_special": includes_special,
+        "sticky_tokens": len(CANDIDATES) - (not includes_special),
+        "ordinary_tokens": len(CONTROLS),
+        "sentences": 3,
+        "wasserstein": 0.02 + 0.01 * layer,
+        "permuted_low": 0.001,
+        "permuted_high": 0.015,
+        "p_value": 0.01,
+        **{
+            f"{group}_q{level}": value
+            for level, sticky, ordinary in quantiles
+            for group, value in (("sticky", sticky), ("ordinary", ordinary))
+        },
+    }
+
+
+def _enrichment(selection: str) -> list[dict[str, Any]]:
+    """Of the one sticky token, 龸, against the eight scanned ones.
+
+    With one selected token of eight, k of which have a label, Fisher's p is k/8 if it has it and k < 4, and else 1.
+    """
+    rows = [
+        _share(selection, "origin", origin, ORIGINS.count(origin), origin == ORIGINS[4])
+        for origin in ("digits", "piece", "special", "word")
+    ]
+    rows += [
+        _share(selection, "script", script, SCRIPTS.count(script), script == SCRIPTS[4])
+        for script in ("Bengali", "Common", "Han", "Latin")
+    ]
+    rows.append(_share(selection, "non_latin", "yes", 2, True))
+    for row in rows:
+        family = sorted(other["p_value"] for other in rows if other["attribute"] == row["attribute"])
+        row["q_value"] = min(
+            p * len(family) / (rank + 1) for rank, p in enumerate(family) if rank >= family.index(row["p_value"])
+        )
+    # Norms are 1.0 … 1.7: four of the other seven lie below that of 龸.
+    norm = {"selected_median": 1.4, "scanned_median": 1.35, "auc": 4 / 7}
+    same = {"selected_median": 0.3, "scanned_median": 0.3, "auc": 0.5}
+    for attribute, numbers in (("embedding_norm", norm), ("cosine_to_mean", same)):
+        rows.append(
+            _share(selection, attribute, "", 8, True)
+            | dict.fromkeys(("share_selected", "share_scanned", "fold", "odds_ratio"))
+            | {"p_value": 1.0, "q_value": 1.0, **numbers}
+        )
+    return rows
+
+
+def _share(selection: str, attribute: str, value: str, scanned_with: int, is_with: bool) -> dict[str, Any]:
+    return {
+        "selection": selection,
+        "attribute": attribute,
+        "value": value,
+        "selected_with": int(is_with),
+        "selected": 1,
+        "scanned_with": scanned_with,
+        "scanned": len(TOKENS),
+        "share_selected": float(is_with),
+        "share_scanned": scanned_with / len(TOKENS),
+        "fold": is_with * len(TOKENS) / scanned_with,
+        # Nobody is selected without it: infinite, which is None.
+        "odds_ratio": None if is_with else 0.0,
+        "p_value": scanned_with / len(TOKENS) if is_with and scanned_with < len(TOKENS) / 2 else 1.0,
+        "q_value": None,
+        **dict.fromkeys(("selected_median", "scanned_median", "auc")),
+    }
+
+
+def _reference() -> list[dict[str, Any]]:
+    worst_first = sorted(REFERENCE_SCORES, key=lambda token_id: -REFERENCE_SCORES[token_id])
+    rows = []
+    for token_id, score in REFERENCE_SCORES.items():
+        value = REFERENCE_VALUES.get(token_id)
+        verdict = None if value is None else "sticky" if value > REFERENCE_THRESHOLD else "not_sticky"
+        rows.append(
+            {
+                "token_id": token_id,
+                "inserted": TOKENS[token_id],
+                "score": score,
+                "score_rank": worst_first.index(token_id) + 1,
+                "is_shortlisted": value is not None,
+                "value": value,
+                "threshold": REFERENCE_THRESHOLD,
+                "verdict": verdict,
+            }
+        )
+    return rows
 
 
 def _socm_summary(shift: float) -> dict[str, Any]:

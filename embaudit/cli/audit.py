@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from embaudit.cli.options import warehouse_option
+from embaudit.cli.options import pairs_option, parse_pairs, warehouse_option
 
 
 @click.command()
@@ -26,6 +26,9 @@ from embaudit.cli.options import warehouse_option
     metavar="NAME=SOURCE",
     help="Where a corpus comes from: sample, hub, hub:owner/name@revision, or a file. Repeatable.",
 )
+@pairs_option
+@click.option("--exhaustive", is_flag=True, help="Every token all draws, every candidate all points: no saving.")
+@click.option("--reference", is_flag=True, help="The published code's protocol too, at eight times the cost.")
 @warehouse_option
 @click.option("--limit-tokens", type=click.IntRange(min=1), metavar="N", help="Scan only N tokens, drawn by the seed.")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, mps.")
@@ -42,6 +45,9 @@ def audit(
     profile: str,
     measures: str | None,
     corpora: tuple[str, ...],
+    pairs: tuple[str, ...],
+    exhaustive: bool,
+    reference: bool,
     warehouse: Path | None,
     limit_tokens: int | None,
     device: str,
@@ -61,6 +67,7 @@ def audit(
     from embaudit.cli.prefect_setup import prepare_prefect
 
     sources = parse_sources(corpora)
+    given_pairs = parse_pairs(pairs)
     refuse_early(checkpoint, profile, measures)
     prepare_prefect(show_logs=logs)
 
@@ -79,6 +86,9 @@ def audit(
             profile=profile,
             measures=split_names(measures),
             corpora=sources,
+            pairs=given_pairs,
+            exhaustive=exhaustive,
+            reference=reference,
             warehouse=str(warehouse) if warehouse else None,
             limit_tokens=limit_tokens,
             device=device,

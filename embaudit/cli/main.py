@@ -17,6 +17,8 @@ from embaudit.cli.ingest import ingest
 from embaudit.cli.list import list_
 from embaudit.cli.query import query
 from embaudit.cli.show import show
+from embaudit.cli.token import token
+from embaudit.cli.upgrade import upgrade
 from embaudit.errors import EXIT_INTERRUPTED, EmbauditError
 
 
@@ -29,7 +31,7 @@ def cli() -> None:
     """
 
 
-for command in (audit, show, list_, query, ingest, doctor):
+for command in (audit, token, show, list_, query, ingest, upgrade, doctor):
     cli.add_command(command)
 
 

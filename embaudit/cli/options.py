@@ -13,6 +13,27 @@ warehouse_option = click.option(
 )
 
 
+pairs_option = click.option(
+    "--pairs",
+    multiple=True,
+    metavar="[PURPOSE=]FILE",
+    help="Sentence pairs of your own, kept as they are: csv, tsv, json, jsonl or Parquet with sentence1 and sentence2. "
+    "PURPOSE is scoring or validation; both without one.",
+)
+
+
+def parse_pairs(given: tuple[str, ...]) -> dict[str, str]:
+    """The file of each purpose; a FILE without a purpose is for both."""
+    found: dict[str, str] = {}
+    for one in given:
+        purpose, separator, file = one.partition("=")
+        if separator and purpose in ("scoring", "validation"):
+            found[purpose] = file
+        else:
+            found |= {"scoring": one, "validation": one}
+    return found
+
+
 def warehouse_path(given: Path | None) -> Path:
     """The warehouse that a command works on."""
     from embaudit.settings import Settings

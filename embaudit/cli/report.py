@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-from embaudit.errors import UsageError
+from embaudit.cli.report_sticky import print_sticky, print_sticky_beside, with_interval
+from embaudit.errors import UsageError, WarehouseError
 from embaudit.warehouse.connect import open_reader
+from embaudit.warehouse.migrate import upgrade_step
 
 TOKENS_SHOWN = 12
 
@@ -31,7 +32,8 @@ def print_audit(warehouse: Path, audit_id: str | None) -> None:
         console.print(f"This audit is [bold]{facts['status']}[/bold], nothing of it is published: {facts['reason']}")
         return
     if facts["sticky"]:
-        _print_sticky(console, facts)
+        print_sticky(console, facts)
+        print_sticky_beside(console, facts)
     if facts["socm"]:
         _print_socm(console, facts)
     samples = [corpus["name"] for corpus in facts["corpora"] if corpus["source"] == "sample"]
@@ -45,6 +47,8 @@ def print_audit(warehouse: Path, audit_id: str | None) -> None:
 def read_audit(warehouse: Path, audit_id: str | None) -> dict[str, Any]:
     """Everything the page shows, as plain values."""
     with open_reader(warehouse) as connection:
+        if step := upgrade_step(connection, warehouse):
+            raise WarehouseError(f"The warehouse {warehouse} was written by an older embaudit.", next_step=step)
 
         def rows(sql: str, *parameters: Any) -> list[dict[str, Any]]:
             cursor = connection.execute(sql, list(parameters))
@@ -79,6 +83,12 @@ def read_audit(warehouse: Path, audit_id: str | None) -> dict[str, Any]:
                 one,
             ),
             "validated": rows("SELECT count(*) AS n FROM sticky_token WHERE audit_id = ?", one)[0]["n"],
+            "reference": rows("SELECT * FROM sticky_reference_summary WHERE audit_id = ?", one),
+            "enrichment": rows(
+                "SELECT * FROM sticky_enrichment WHERE audit_id = ? AND selection = 'lowest_100' "
+                "AND attribute = 'non_latin_or_symbol'",
+                one,
+            ),
             "socm": rows("SELECT * FROM socm_summary WHERE audit_id = ? ORDER BY corpus", one),
             "corpora": rows(
                 "SELECT audit_corpus.name, corpus.source FROM audit_corpus JOIN corpus USING (corpus_id) "
@@ -86,49 +96,6 @@ def read_audit(warehouse: Path, audit_id: str | None) -> dict[str, Any]:
                 one,
             ),
         }
-
-
-def _print_sticky(console: Any, facts: dict[str, Any]) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    summary = facts["sticky"][0]
-    rungs = ", ".join(f"{rung['tokens']:,} × {rung['draws']}" for rung in json.loads(summary["rungs"]))
-    console.print(
-        f"Sticky tokens: {summary['scanned']:,} of {summary['vocabulary_size']:,} vocabulary entries scanned "
-        f"({summary['eligible']:,} can stand in a text); tokens × draws: {rungs}; {facts['validated']} candidates and "
-        f"{summary['controls']} controls on {summary['validation_pairs']} pairs; {summary['encodes']:,} encodes. "
-        f"u = {summary['u']:.4f}.",
-        highlight=False,
-    )
-    table = Table(title=f"Tokens that leave least of a pair's similarity ({summary['basis']})", title_justify="left")
-    for name in ("token", "id", "script", "loss [95 %]", "pull [95 %]", "focal point", "severity", "verdict"):
-        table.add_column(name, justify="right" if name == "id" else "left", no_wrap=name != "verdict")
-    for row in facts["tokens"]:
-        table.add_row(
-            escape(row["token"]),
-            str(row["token_id"]),
-            row["script"],
-            _with_interval(row["loss"], row["loss_low"], row["loss_high"]),
-            _with_interval(row["pull"], row["pull_low"], row["pull_high"]),
-            _focal(row),
-            row["severity"],
-            _verdict(row),
-        )
-    console.print(table)
-    counts = {row["severity"]: row for row in facts["severities"]}
-    console.print(
-        "Severity of the candidates: "
-        + ", ".join(
-            f"{counts[name]['tokens'] if name in counts else 0} {name}"
-            for name in ("strong", "moderate", "weak", "negligible")
-        )
-        + ".",
-        highlight=False,
-    )
-    harmless = counts.get("negligible", {}).get("sticky", 0)
-    if harmless:
-        console.print(f"{harmless} flagged relative to their peers, but negligible in themselves.", highlight=False)
 
 
 def _print_socm(console: Any, facts: dict[str, Any]) -> None:
@@ -142,7 +109,7 @@ def _print_socm(console: Any, facts: dict[str, Any]) -> None:
             row["corpus"],
             f"{row['texts']:,}",
             f"{row['pairs']:,}",
-            _with_interval(row["socm_mean"], row["socm_low"], row["socm_high"]),
+            with_interval(row["socm_mean"], row["socm_low"], row["socm_high"]),
             f"{row['d_mu_mean']:.3f}",
             f"{row['d_sigma_mean']:.3f}",
             f"{row['trace_mean']:.2f}",
@@ -151,20 +118,3 @@ def _print_socm(console: Any, facts: dict[str, Any]) -> None:
     console.print(table)
     if not all(row["pooling_is_mean"] for row in facts["socm"]):
         console.print(f"This checkpoint pools by {facts['pooling']}: SOCM describes a pooling that is not deployed.")
-
-
-def _with_interval(value: float, low: float | None, high: float | None) -> str:
-    return f"{value:.3f}" if low is None or high is None else f"{value:.3f} [{low:.2f}, {high:.2f}]"
-
-
-def _focal(row: dict[str, Any]) -> str:
-    if row["focal_point"] is None:
-        return ""
-    return f"{row['focal_point']:.2f}" + (" (u)" if row["sticks_to"] == "u" else "")
-
-
-def _verdict(row: dict[str, Any]) -> str:
-    names = [name for name in ("retention", "definition") if row[f"{name}_verdict"] == "sticky"]
-    if names:
-        return f"sticky ({' and '.join(names)})"
-    return "no threshold" if row["retention_verdict"] == "no_threshold" else "not sticky"

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 EXAMPLES_KEPT = 10
+# Similarities after insertion are float32: where all similarities are alike, their spread keeps few digits.
+SPREAD_TOLERANCE = 1e-3
 # The ``shard`` of an expectation on all of a table's files together.
 ALL_SHARDS = -1
 PAIR_KEYS = TABLES["socm_pair"].keys
@@ -23,7 +25,17 @@ PAIR_KEYS = TABLES["socm_pair"].keys
 DERIVED_FROM = {
     "corpus": ("read", "kept", "duplicate", "blank", "broken", "undecodable"),
     "sticky_score": ("pull_rank", "slope_rank"),
-    "sticky_validation": ("protocol", "role", "value", "threshold", "verdict", "severity", "loss"),
+    "sticky_validation": (
+        *("protocol", "role", "value", "threshold", "verdict", "severity", "loss"),
+        *("slope", "compression", "q_value"),
+    ),
+    "sticky_summary": ("pilot_shortlisted", "pilot_missed", "miss_rate", "miss_low", "miss_high"),
+    "sticky_shift": ("token_id", "position", "before"),
+    "sticky_enrichment": (
+        *("selected_with", "selected", "scanned_with", "scanned"),
+        *("share_selected", "share_scanned", "fold"),
+    ),
+    "sticky_reference": ("score_rank", "is_shortlisted", "value", "threshold", "verdict"),
     "socm_pair": ("corpus", "first", "second", "d_mu", "d_sigma", "socm"),
 }
 
@@ -97,6 +109,19 @@ def derived(table: str, frame: pd.DataFrame, traces: Mapping[str, pd.Series]) ->
         return frame.assign(
             verdict_agrees_with_threshold=frame["verdict"].fillna("") == _expected_verdict(frame),
             severity_agrees_with_loss=frame["severity"] == frame["loss"].map(severity),
+            slope_within_compression=_is_within_compression(frame),
+        )
+    if table == "sticky_summary":
+        return frame.assign(miss_rate_agrees_with_counts=_is_miss_rate(frame))
+    if table == "sticky_shift":
+        return frame.assign(pairs_are_the_same=_has_the_same_pairs(frame))
+    if table == "sticky_enrichment":
+        return frame.assign(shares_agree_with_counts=_has_shares(frame))
+    if table == "sticky_reference":
+        return frame.assign(
+            ranks_are_complete=_is_rank(frame["score_rank"]),
+            shortlist_has_values=frame["is_shortlisted"] == frame["value"].notna(),
+            verdict_agrees_with_threshold=frame["verdict"].fillna("") == _expected_reference_verdict(frame),
         )
     if table == "socm_pair":
         return _with_bounds(frame, traces)
@@ -162,10 +187,52 @@ def _expected_verdict(frame: pd.DataFrame) -> np.ndarray:
         frame["value"] < frame["threshold"],
     )
     return np.select(
-        [frame["role"] == "control", frame["threshold"].isna(), is_beyond],
+        # Every candidate of a protocol's own shortlist has a q-value.
+        [frame["role"] == "control", frame["threshold"].isna(), frame["q_value"].isna(), is_beyond],
+        ["", "no_threshold", "not_shortlisted", "sticky"],
+        "not_sticky",
+    )
+
+
+def _expected_reference_verdict(frame: pd.DataFrame) -> np.ndarray:
+    import numpy as np
+
+    return np.select(
+        [frame["value"].isna(), frame["threshold"].isna(), frame["value"] > frame["threshold"]],
         ["", "no_threshold", "sticky"],
         "not_sticky",
     )
+
+
+def _is_within_compression(frame: pd.DataFrame) -> pd.Series:
+    """The slope is the correlation times SD after / SD before: no larger than the compression, up to float32."""
+    compression = frame["compression"].astype(float)
+    return compression.isna() | (frame["slope"].abs() <= compression * (1 + SPREAD_TOLERANCE) + TOLERANCE)
+
+
+def _is_miss_rate(frame: pd.DataFrame) -> pd.Series:
+    """Missed / shortlisted of the pilot with its interval; all null where nothing is shortlisted, or no pilot was."""
+    rate = frame["pilot_missed"].astype(float) / frame["pilot_shortlisted"].astype(float).replace(0, float("nan"))
+    given = frame[["miss_rate", "miss_low", "miss_high"]].astype(float)
+    is_undefined = given.isna().all(axis=1) & rate.isna()
+    return is_undefined | (given.notna().all(axis=1) & ((given["miss_rate"] - rate).abs() <= TOLERANCE))
+
+
+def _has_the_same_pairs(frame: pd.DataFrame) -> pd.Series:
+    """One fixed set of pairs: each is there for every token, with one similarity before."""
+    before = frame.groupby("position")["before"]
+    return (before.transform("nunique") == 1) & (before.transform("size") == frame["token_id"].nunique())
+
+
+def _has_shares(frame: pd.DataFrame) -> pd.Series:
+    """Shares and fold are the ratios of the counts; the rows about numbers have none of them."""
+    selected = frame["selected_with"] / frame["selected"]
+    scanned = frame["scanned_with"] / frame["scanned"]
+    given = frame[["share_selected", "share_scanned", "fold"]].astype(float)
+    is_ratio = (given["share_selected"] - selected).abs() <= TOLERANCE
+    is_ratio &= (given["share_scanned"] - scanned).abs() <= TOLERANCE
+    is_ratio &= (given["fold"] * scanned - selected).abs() <= TOLERANCE
+    return is_ratio | given.isna().all(axis=1)
 
 
 def _with_bounds(frame: pd.DataFrame, traces: Mapping[str, pd.Series]) -> pd.DataFrame:

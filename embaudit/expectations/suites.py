@@ -7,6 +7,7 @@ empty table, so ``check`` pairs every suite with a row count.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import embaudit.sticky.vocabulary as vocabulary
@@ -20,6 +21,7 @@ TOLERANCE = 1e-6
 COSINE = (-1 - TOLERANCE, 1 + TOLERANCE)
 
 # What must not be null beside the keys: every column that the warehouse declares so, and what the verdicts hang on.
+_QUANTILES = tuple(f"{group}_q{level}" for group in ("sticky", "ordinary") for level in ("05", "25", "50", "75", "95"))
 _HASHES = ("weights_sha256", "tokenizer_sha256", "config_sha256", "modules_sha256")
 REQUIRED: dict[str, tuple[str, ...]] = {
     "checkpoint": (
@@ -32,15 +34,27 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "audit_corpus": ("corpus_id",),
     "token": ("token", "text", "category", "is_reachable", "origin", "script", "embedding_norm"),
     "sticky_pair": ("first", "second", "similarity"),
-    "sticky_score": ("draws", "pull", "slope", "pull_rank", "slope_rank"),
+    "sticky_score": ("draws", "pull", "slope", "pull_rank", "slope_rank", "is_pilot"),
     "sticky_validation": (
         *("role", "points", "rho", "rho_0", "pull", "excess_pull", "slope", "loss"),
-        *("severity", "value", "basis"),
+        *("severity", "shift", "near_u_05", "near_u_10", "p_value", "value", "basis"),
     ),
     "sticky_summary": (
-        *("u", "u_ids", "u_input_embeddings", "vocabulary_size", "eligible", "scanned", "rungs", "encodes"),
-        *("scoring_pairs", "validation_pairs", "pairs_below_u", "candidates", "controls", "control_median"),
+        *("u", "u_ids", "u_input_embeddings", "vocabulary_size", "eligible", "scanned", "search", "rungs"),
+        *("pilot", "encodes", "exhaustive_encodes", "scan_dtype", "scoring_pairs", "validation_pairs"),
+        *("pairs_below_u", "candidates", "controls", "threshold_points", "validation_points", "control_median"),
         *("sticky", "basis"),
+    ),
+    "sticky_dose": ("role", "points", "slope", "loss"),
+    "sticky_shift": ("role", "before", "after"),
+    "sticky_attention": (
+        *("sticky_tokens", "ordinary_tokens", "sentences", "wasserstein", "permuted_low", "permuted_high"),
+        *("p_value", *_QUANTILES),
+    ),
+    "sticky_enrichment": ("selected", "scanned"),
+    "sticky_reference": ("inserted", "score", "score_rank", "is_shortlisted"),
+    "sticky_reference_summary": (
+        *("u", "scanned", "scoring_pairs", "validation_pairs", "encodes", "cutoff", "candidates", "sticky"),
     ),
     "socm_text": ("corpus_id", "tokens", "mean_norm", "trace_sigma", "exceeds_trace_bound", "is_truncated"),
     # A text without a trace has no bound, and a comparison with null passes: the bound itself must be there.
@@ -65,7 +79,15 @@ RANGES: dict[str, dict[str, tuple[float | None, float | None]]] = {
         "pull_rank": (1, None),
         "slope_rank": (1, None),
     },
-    "sticky_validation": {"points": (1, None), "rho": (0, 2), "rho_0": (0, 2), "pull": (None, 1 + TOLERANCE)},
+    "sticky_validation": {
+        "points": (1, None),
+        "rho": (0, 2),
+        "rho_0": (0, 2),
+        "pull": (None, 1 + TOLERANCE),
+        "shift": (-2 - TOLERANCE, 2 + TOLERANCE),
+        "compression": (0, None),
+        **dict.fromkeys(("near_u_05", "near_u_10", "p_value", "q_value"), (0, 1)),
+    },
     # u is the squared length of a mean of unit vectors.
     "sticky_summary": {
         "u": (0, 1 + TOLERANCE),
@@ -73,6 +95,33 @@ RANGES: dict[str, dict[str, tuple[float | None, float | None]]] = {
         "u_input_embeddings": (0, 1 + TOLERANCE),
         "pairs_below_u": (1, None),
         "controls": (1, None),
+        "encodes": (1, None),
+        "pilot": (0, None),
+        "pilot_missed": (0, None),
+        "rank_correlation": (-1 - TOLERANCE, 1 + TOLERANCE),
+        **dict.fromkeys(("miss_rate", "miss_low", "miss_high", "near_u_05_before", "near_u_10_before"), (0, 1)),
+    },
+    "sticky_dose": {"copies": (1, None), "points": (1, None), "pull": (None, 1 + TOLERANCE)},
+    "sticky_shift": {"position": (0, None), "before": COSINE, "after": COSINE},
+    # Attention received is a mean of softmax weights.
+    "sticky_attention": {
+        "layer": (0, None),
+        **dict.fromkeys(("sticky_tokens", "ordinary_tokens", "sentences"), (1, None)),
+        **dict.fromkeys(("wasserstein", "permuted_low", "permuted_high", "p_value", *_QUANTILES), (0, 1 + TOLERANCE)),
+    },
+    "sticky_enrichment": {
+        "selected": (1, None),
+        "scanned": (1, None),
+        "selected_with": (0, None),
+        "fold": (0, None),
+        "odds_ratio": (0, None),
+        **dict.fromkeys(("share_selected", "share_scanned", "p_value", "q_value", "auc"), (0, 1)),
+    },
+    "sticky_reference": {"score": (0, None), "score_rank": (1, None), "value": (0, 1 + TOLERANCE)},
+    "sticky_reference_summary": {
+        "u": (0, 1 + TOLERANCE),
+        **dict.fromkeys(("scoring_pairs", "validation_pairs", "candidates"), (1, None)),
+        "sticky": (0, None),
     },
     "socm_text": {"tokens": (1, None), "mean_norm": (0, None), "trace_sigma": (0, None)},
     "socm_pair": {"d_mu": (-TOLERANCE, 1 + TOLERANCE), "first": (0, None)},
@@ -81,18 +130,29 @@ RANGES: dict[str, dict[str, tuple[float | None, float | None]]] = {
 MEMBERS: dict[str, dict[str, tuple[str, ...]]] = {
     "corpus": {"kind": ("texts", "pairs")},
     "token": {"category": vocabulary.CATEGORIES},
-    "sticky_pair": {"purpose": ("scoring", "validation")},
+    "sticky_pair": {"purpose": ("scoring", "validation", "shift", "reference_scoring", "reference_validation")},
     "sticky_validation": {
         "protocol": PROTOCOLS,
         "role": ("candidate", "control"),
         "severity": ("strong", "moderate", "weak", "negligible"),
         "basis": ("screened", "validated"),
     },
-    "sticky_summary": {"protocol": PROTOCOLS, "basis": ("screened", "validated")},
+    "sticky_summary": {
+        "protocol": PROTOCOLS,
+        "basis": ("screened", "validated"),
+        "search": ("sequential", "exhaustive"),
+    },
+    "sticky_dose": {"role": ("candidate", "control")},
+    "sticky_shift": {"role": ("sticky", "ordinary")},
+    "sticky_reference_summary": {"protocol": ("reference",)},
+    "sticky_reference": {"verdict": ("sticky", "not_sticky", "no_threshold")},
 }
 # Pairs of columns where the first is at least the second, row by row; columns in ``check.derived`` included.
 AT_LEAST: dict[str, tuple[tuple[str, str], ...]] = {
-    "sticky_validation": (("pull_high", "pull_low"), ("slope_high", "slope_low"), ("loss_high", "loss_low")),
+    "sticky_validation": (
+        *(("pull_high", "pull_low"), ("slope_high", "slope_low"), ("loss_high", "loss_low")),
+        *(("near_u_10", "near_u_05"), ("q_value", "p_value")),
+    ),
     # (sqrt tr1 - sqrt tr2)^2 / 4 <= d_sigma <= (tr1 + tr2) / 4, and SOCM <= d_sigma.
     "socm_pair": (
         ("d_sigma", "d_sigma_lower_bound"),
@@ -100,6 +160,22 @@ AT_LEAST: dict[str, tuple[tuple[str, str], ...]] = {
         ("d_sigma_and_tolerance", "socm"),
     ),
     "socm_summary": (("socm_max", "socm_mean"), ("socm_mean", "socm_min")),
+    "sticky_summary": (
+        *(("miss_high", "miss_rate"), ("miss_rate", "miss_low"), ("near_u_10_before", "near_u_05_before")),
+        *(("vocabulary_size", "eligible"), ("eligible", "scanned"), ("scanned", "pilot")),
+        *(("pilot", "pilot_shortlisted"), ("pilot_shortlisted", "pilot_missed")),
+        ("validation_points", "threshold_points"),
+    ),
+    "sticky_attention": (
+        ("permuted_high", "permuted_low"),
+        # The five quantiles of each group rise.
+        *((higher, lower) for five in (_QUANTILES[:5], _QUANTILES[5:]) for lower, higher in pairwise(five)),
+    ),
+    "sticky_enrichment": (
+        *(("selected", "selected_with"), ("scanned_with", "selected_with"), ("scanned", "scanned_with")),
+        *(("scanned", "selected"), ("q_value", "p_value")),
+    ),
+    "sticky_reference_summary": (("scanned", "candidates"), ("candidates", "sticky")),
 }
 # The same, never equal: a text makes no pair with itself.
 ABOVE: dict[str, tuple[tuple[str, str], ...]] = {"socm_pair": (("second", "first"),)}
@@ -108,7 +184,11 @@ MUST_HOLD: dict[str, tuple[str, ...]] = {
     "socm_pair": ("socm_is_product",),
     "corpus": ("counts_add_up",),
     "sticky_score": ("ranks_are_complete",),
-    "sticky_validation": ("verdict_agrees_with_threshold", "severity_agrees_with_loss"),
+    "sticky_validation": ("verdict_agrees_with_threshold", "severity_agrees_with_loss", "slope_within_compression"),
+    "sticky_summary": ("miss_rate_agrees_with_counts",),
+    "sticky_shift": ("pairs_are_the_same",),
+    "sticky_enrichment": ("shares_agree_with_counts",),
+    "sticky_reference": ("ranks_are_complete", "shortlist_has_values", "verdict_agrees_with_threshold"),
 }
 
 

@@ -70,6 +70,10 @@ def _gaps(operator: Operator, content_length: int, copies: int, sentence: str, s
         return np.zeros(copies, dtype=np.int64)
     if operator == "suffix":
         return np.full(copies, content_length, dtype=np.int64)
+    return np.sort(generator_for(sentence, copies, seed).integers(0, content_length + 1, size=copies))
+
+
+def generator_for(sentence: str, copies: int, seed: int) -> np.random.Generator:
+    """Random numbers that depend on the seed and the sentence alone, never on what was drawn before."""
     digest = hashlib.sha256(f"{seed}\n{copies}\n{sentence}".encode()).digest()
-    generator = np.random.default_rng(np.frombuffer(digest, dtype=np.uint32))
-    return np.sort(generator.integers(0, content_length + 1, size=copies))
+    return np.random.default_rng(np.frombuffer(digest, dtype=np.uint32))

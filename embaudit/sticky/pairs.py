@@ -68,10 +68,15 @@ def sample_pairs(sentences: Sequence[str], vectors: np.ndarray, scoring: int, va
     scoring_pairs = balanced_pairs(similarity, min(scoring, len(sentences) // 8), free, generator, spread=True)
     validation_pairs = balanced_pairs(similarity, validation, free, generator)
 
-    def named(chosen: list[tuple[int, int]]) -> tuple[SentencePair, ...]:
-        return tuple(SentencePair(sentences[i], sentences[j], float(similarity[i, j])) for i, j in chosen)
+    named = [named_pairs(sentences, similarity, chosen) for chosen in (scoring_pairs, validation_pairs)]
+    return PairSample(named[0], named[1], scoring, validation)
 
-    return PairSample(named(scoring_pairs), named(validation_pairs), scoring, validation)
+
+def named_pairs(
+    sentences: Sequence[str], similarity: np.ndarray, chosen: Sequence[tuple[int, int]]
+) -> tuple[SentencePair, ...]:
+    """Sentences and similarities of index pairs."""
+    return tuple(SentencePair(sentences[i], sentences[j], float(similarity[i, j])) for i, j in chosen)
 
 
 def balanced_pairs(
@@ -124,3 +129,39 @@ def balanced_pairs(
         free[[i[pick], j[pick]]] = False
         chosen.append((int(i[pick]), int(j[pick])))
     return chosen
+
+
+def spread_pairs(
+    similarity: np.ndarray, low: float, high: float, count: int, generator: np.random.Generator
+) -> list[tuple[int, int]]:
+    """Pairs whose similarities are spread evenly over [low, high], least similar first; sentences may repeat.
+
+    For each of ``count`` evenly spaced targets the nearest pair that is not taken yet; the order within a pair is
+    drawn. Fewer than ``count`` where there are no more pairs in the range.
+
+    Args:
+        similarity: (N, N) cosines of distinct sentences.
+    """
+    i, j = np.triu_indices(len(similarity), 1)
+    inside = np.flatnonzero((similarity[i, j] >= low) & (similarity[i, j] <= high))
+    order = inside[np.argsort(similarity[i, j][inside], kind="stable")]
+    values = similarity[i, j][order]
+    count = min(count, len(values))
+    if count == 0:
+        return []
+    # Targets ascend, and so do the places: each pair lies behind the one before, and leaves room for those to come.
+    places, last = [], -1
+    for index, target in enumerate(np.linspace(low, high, count)):
+        right = int(np.searchsorted(values, target))
+        nearest = (
+            right
+            if right == 0 or (right < len(values) and values[right] - target < target - values[right - 1])
+            else right - 1
+        )
+        last = min(max(nearest, last + 1), len(values) - (count - index))
+        places.append(last)
+    swapped = generator.random(count) < 0.5
+    return [
+        (int(j[order[place]]), int(i[order[place]])) if swap else (int(i[order[place]]), int(j[order[place]]))
+        for place, swap in zip(places, swapped, strict=True)
+    ]

@@ -1,7 +1,8 @@
-"""How a scan spends its encodes: which tokens, how many draws at each rung, which candidates and controls."""
+"""How a search spends its encodes: which tokens, which of them as a pilot, which candidates and controls."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -20,9 +21,14 @@ ORDINARY_ORIGINS = ("word", "subword")
 
 @dataclass(frozen=True)
 class ScannedTokens:
-    """The tokens that the first rung looks at, and how many more would have been eligible."""
+    """The tokens that a search looks at, and how many would have been eligible.
+
+    Attributes:
+        pilot: a random part of ``token_ids`` that gets all draws; empty where every token does.
+    """
 
     token_ids: np.ndarray
+    pilot: np.ndarray
     eligible: int
 
 
@@ -45,15 +51,17 @@ def choose_tokens(
     eligible = eligible_tokens(tokens)
     most = len(eligible) if limit is None else min(limit, len(eligible))
     if settings.most_encodes is not None:
-        most = min(most, (settings.most_encodes - _later_encodes(settings)) // settings.rungs[0].draws)
+        most = bisect_right(range(most + 1), settings.most_encodes, key=lambda n: planned_encodes(settings, n)) - 1
     if most < 1:
         raise MeasureError(
             f"There is no token to scan: {len(eligible)} of {len(tokens)} are reachable or special, and the budget "
             f"allows {max(most, 0)}.",
             next_step="Raise most_encodes in the profile, or --limit-tokens.",
         )
+    # The first of a random order are the pilot: it is a random sample of the tokens, and of the vocabulary.
     chosen = np.random.default_rng([seed, len(eligible)]).choice(len(eligible), size=most, replace=False)
-    return ScannedTokens(eligible[np.sort(chosen)], len(eligible))
+    pilot = ceil(settings.pilot_share * most) if settings.search == "sequential" else 0
+    return ScannedTokens(eligible[np.sort(chosen)], eligible[np.sort(chosen[:pilot])], len(eligible))
 
 
 def choose_controls(tokens: Sequence[Mapping[str, Any]], candidates: np.ndarray, count: int, seed: int) -> np.ndarray:
@@ -82,9 +90,7 @@ def choose_shortlists(
     Their union is validated. The lists are kept apart because the adaptive threshold compares a protocol's own
     candidates: quartiles over two lists of different tokens would measure the gap between the lists.
     """
-    length = max(1, ceil(settings.shortlist_share * scanned))
-    if settings.longest_shortlist is not None:
-        length = min(length, settings.longest_shortlist)
+    length = shortlist_length(settings, scanned)
     worst_first: dict[Protocol, np.ndarray] = {
         "definition": np.argsort(-np.nan_to_num(scores.pull, nan=-np.inf), kind="stable"),
         "retention": np.argsort(np.nan_to_num(scores.slope, nan=np.inf), kind="stable"),
@@ -105,10 +111,33 @@ def points_per_token(settings: StickySettings) -> int:
     return settings.validation_pairs * (1 if settings.rotate_operators else 3)
 
 
-def _later_encodes(settings: StickySettings) -> int:
-    """Encodes reserved for the rungs after the first and for validation."""
-    candidates = len(PROTOCOLS) * (settings.longest_shortlist or 0)
-    reserved = (settings.controls + candidates) * points_per_token(settings)
-    for before, after in zip(settings.rungs, settings.rungs[1:], strict=False):
-        reserved += (before.keep or 0) * (after.draws - before.draws)
-    return reserved
+def shortlist_length(settings: StickySettings, scanned: int) -> int:
+    """Tokens on the shortlist of one protocol."""
+    length = max(1, ceil(settings.shortlist_share * scanned))
+    return length if settings.longest_shortlist is None else min(length, settings.longest_shortlist)
+
+
+def tokens_kept(settings: StickySettings, share: float, scanned: int) -> int:
+    """How many tokens a rung keeps: its share of all, and never fewer than twice what both shortlists hold."""
+    return max(ceil(share * scanned), 2 * len(PROTOCOLS) * shortlist_length(settings, scanned))
+
+
+def planned_scan_encodes(settings: StickySettings, tokens: int) -> int:
+    """Encodes of a scan of so many tokens, if all the scoring pairs wanted are found."""
+    if settings.search == "exhaustive":
+        return tokens * settings.scoring_pairs
+    pilot = ceil(settings.pilot_share * tokens)
+    left, done, encodes = tokens - pilot, 0, pilot * settings.scoring_pairs
+    rungs = [*((rung.draws, rung.keep) for rung in settings.rungs), (settings.scoring_pairs, None)]
+    for draws, keep in rungs:
+        until = min(draws, settings.scoring_pairs)
+        encodes += left * max(until - done, 0)
+        done = max(done, until)
+        left = left if keep is None else min(left, tokens_kept(settings, keep, tokens))
+    return encodes
+
+
+def planned_encodes(settings: StickySettings, tokens: int) -> int:
+    """Encodes of a scan of so many tokens and of its validation, if every candidate goes all the way."""
+    candidates = len(PROTOCOLS) * shortlist_length(settings, tokens)
+    return planned_scan_encodes(settings, tokens) + (settings.controls + candidates) * points_per_token(settings)

@@ -23,7 +23,7 @@ from embaudit.sticky.scores import pull, retention
 if TYPE_CHECKING:
     from embaudit.checkpoint import Encoder
 
-MEASURE_VERSION = 1
+MEASURE_VERSION = 2
 TOKENS_PER_STEP = 1_024
 
 
@@ -115,15 +115,6 @@ def score_tokens(inputs: ScanInputs, draws: Sequence[int], after: np.ndarray) ->
     before = inputs.before[list(draws)].ravel()
     points = after.reshape(len(after), -1)
     return ScanScores(pull(before, points, inputs.u), retention(before, points).slope)
-
-
-def best_of_both(scores: ScanScores, keep: int) -> np.ndarray:
-    """Indices of at most ``keep`` tokens: the most pulling and the least retaining, by turns, ascending."""
-    by_pull = np.argsort(-np.nan_to_num(scores.pull, nan=-np.inf), kind="stable")
-    by_slope = np.argsort(np.nan_to_num(scores.slope, nan=np.inf), kind="stable")
-    in_turn = np.stack([by_pull, by_slope], axis=1).ravel()
-    _, first_seen = np.unique(in_turn, return_index=True)
-    return np.sort(in_turn[np.sort(first_seen)][:keep])
 
 
 def unit_rows(vectors: np.ndarray) -> np.ndarray:

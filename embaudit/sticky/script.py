@@ -71,4 +71,4 @@ def script_of(text: str) -> str:
     own = {name: count for name, count in counts.items() if name not in (COMMON, INHERITED, UNKNOWN)}
     if own:
         return max(own, key=own.__getitem__)
-    return next(name for name in (UNKNOWN, INHERITED, COMMON) if name in counts)
+    return next(name for name in (UNKNOWN, COMMON, INHERITED) if name in counts)

@@ -33,7 +33,7 @@ Category = Literal[
 ]
 CATEGORIES: tuple[str, ...] = get_args(Category)
 # Changing a category or reachability changes this number, and with it the cache key of the vocabulary.
-MEASURE_VERSION = 1
+MEASURE_VERSION = 2
 Decode = Callable[[list[list[int]]], list[str]]
 
 # What a SentencePiece token is decoded and encoded behind: the rarer, the less likely to merge with it.

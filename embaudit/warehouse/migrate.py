@@ -76,6 +76,14 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> list[int]:
     return [migration.version for migration in pending]
 
 
+def upgrade_step(connection: duckdb.DuckDBPyConnection, path: Path) -> str:
+    """What to type where a warehouse is older than this program; empty where it is not."""
+    version, newest = require_known_version(connection, path), known_migrations()[-1].version
+    if version == newest:
+        return ""
+    return f"The warehouse has schema {version}, this embaudit reads {newest}; every row is kept by: embaudit upgrade"
+
+
 def require_known_version(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
     """The schema version of a warehouse, 0 for an empty one.
 

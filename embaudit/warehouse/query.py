@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from embaudit.errors import UsageError, WarehouseError
 from embaudit.warehouse.connect import open_reader
+from embaudit.warehouse.migrate import upgrade_step
 
 if TYPE_CHECKING:
     import duckdb
@@ -53,7 +54,7 @@ def run_query(warehouse: Path, name_or_sql: str) -> QueryResult:
         WarehouseError: if there is no warehouse, it is locked or newer, or DuckDB refuses what the SQL does.
     """
     sql = _sql_of(name_or_sql)
-    with open_reader(warehouse) as connection, _explained_query():
+    with open_reader(warehouse) as connection, _explained_query(upgrade_step(connection, warehouse)):
         _require_one_question(connection, sql)
         cursor = connection.execute(sql)
         if cursor.description is None:
@@ -96,7 +97,8 @@ def _require_one_question(connection: duckdb.DuckDBPyConnection, sql: str) -> No
 
 
 @contextmanager
-def _explained_query() -> Iterator[None]:
+def _explained_query(upgrade: str) -> Iterator[None]:
+    """DuckDB's errors in this project's words; ``upgrade`` is what an older warehouse needs first."""
     import duckdb
 
     try:
@@ -118,7 +120,7 @@ def _explained_query() -> Iterator[None]:
     except duckdb.Error as error:
         raise UsageError(
             f"DuckDB cannot run this query: {_one_paragraph(error)}",
-            next_step="Tables and columns are listed by: embaudit query 'SHOW ALL TABLES'",
+            next_step=upgrade or "Tables and columns are listed by: embaudit query 'SHOW ALL TABLES'",
         ) from error
 
 

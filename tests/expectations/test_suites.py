@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from plausible import SCHEMAS, TRACES, plausible_rows, socm_pairs, stage_all
 
 from embaudit.errors import StorageError
 from embaudit.expectations.check import ALL_SHARDS, EXAMPLES_KEPT, check_frame, check_tables, derived
-from embaudit.expectations.suites import MEMBERS, RANGES, REQUIRED, WARNINGS
+from embaudit.expectations.suites import ABOVE, AT_LEAST, MEMBERS, MUST_HOLD, RANGES, REQUIRED, WARNINGS
 from embaudit.warehouse.publish import ExpectationRow, StagedTable
 from embaudit.warehouse.stage import write_columns
 from embaudit.warehouse.tables import TABLES
@@ -142,6 +142,58 @@ BROKEN: list[tuple[str, Break, str, str, dict[str, Any]]] = [
     ("sticky_validation", put("protocol", 1, "guess"), "in_set", "protocol", {"protocol": "guess"}),
     ("sticky_validation", put("loss_high", 2, -9.0), "greater_than", "loss_high, loss_low", {"token_id": 5}),
     ("sticky_validation", put("rho", 2, 2.1), "between", "rho", {"token_id": 5, "protocol": "definition"}),
+    ("sticky_validation", put("q_value", 0, 0.0005), "greater_than", "q_value, p_value", {"token_id": 4}),
+    ("sticky_validation", put("p_value", 2, 1.01), "between", "p_value", {"token_id": 5, "p_value": 1.01}),
+    ("sticky_validation", put("near_u_05", 2, 0.6), "greater_than", "near_u_10, near_u_05", {"token_id": 5}),
+    ("sticky_validation", put("shift", 2, -2.1), "between", "shift", {"token_id": 5, "shift": -2.1}),
+    ("sticky_validation", put("compression", 2, 0.39), "in_set", "slope_within_compression", {"token_id": 5}),
+    ("sticky_validation", put("role", 2, "sticky"), "in_set", "role", {"token_id": 5, "role": "sticky"}),
+    ("sticky_score", put("is_pilot", 3, None), "not_be_null", "is_pilot", {"token_id": 3}),
+    ("sticky_summary", put("search", 0, "greedy"), "in_set", "search", {"search": "greedy"}),
+    ("sticky_summary", put("search", 0, None), "not_be_null", "search", {"protocol": "definition"}),
+    ("sticky_summary", put("miss_high", 0, -0.1), "greater_than", "miss_high, miss_rate", {"protocol": "definition"}),
+    ("sticky_summary", put("miss_low", 1, 0.5), "greater_than", "miss_rate, miss_low", {"protocol": "retention"}),
+    ("sticky_summary", put("miss_rate", 0, 0.5), "in_set", "miss_rate_agrees_with_counts", {"protocol": "definition"}),
+    ("sticky_summary", put("miss_high", 0, None), "in_set", "miss_rate_agrees_with_counts", {"protocol": "definition"}),
+    ("sticky_summary", put("pilot_missed", 0, 2), "greater_than", "pilot_shortlisted, pilot_missed", {}),
+    ("sticky_summary", put("rank_correlation", 1, 1.1), "between", "rank_correlation", {"protocol": "retention"}),
+    ("sticky_dose", put("role", 1, "sticky"), "in_set", "role", {"token_id": 0, "copies": 1, "role": "sticky"}),
+    ("sticky_dose", put("copies", 1, 0), "between", "copies", {"token_id": 0, "copies": 0}),
+    ("sticky_dose", put("pull", 1, 1.1), "between", "pull", {"token_id": 0, "pull": 1.1}),
+    ("sticky_dose", put("slope", 1, None), "not_be_null", "slope", {"token_id": 0, "copies": 1}),
+    ("sticky_shift", put("role", 1, "control"), "in_set", "role", {"token_id": 4, "position": 1}),
+    ("sticky_shift", put("after", 1, -1.1), "between", "after", {"token_id": 4, "position": 1, "after": -1.1}),
+    ("sticky_shift", put("before", 1, 0.3), "in_set", "pairs_are_the_same", {"token_id": 0, "position": 1}),
+    ("sticky_shift", lambda frame: frame.drop(index=5), "in_set", "pairs_are_the_same", {"token_id": 4, "position": 2}),
+    ("sticky_attention", put("wasserstein", 1, -0.01), "between", "wasserstein", {"layer": 1}),
+    ("sticky_attention", put("wasserstein", 1, 1.01), "between", "wasserstein", {"layer": 1}),
+    ("sticky_attention", put("sticky_q95", 1, 1.01), "between", "sticky_q95", {"layer": 1, "includes_special": True}),
+    ("sticky_attention", put("ordinary_q25", 2, 0.9), "greater_than", "ordinary_q50, ordinary_q25", {"layer": 0}),
+    ("sticky_attention", put("permuted_low", 2, 0.9), "greater_than", "permuted_high, permuted_low", {"layer": 0}),
+    ("sticky_attention", put("p_value", 2, 1.01), "between", "p_value", {"includes_special": False}),
+    ("sticky_attention", put("sentences", 2, 0), "between", "sentences", {"sentences": 0}),
+    ("sticky_enrichment", put("fold", 6, -1.0), "between", "fold", {"attribute": "script", "value": "Han"}),
+    ("sticky_enrichment", put("fold", 6, 7.0), "in_set", "shares_agree_with_counts", {"value": "Han"}),
+    ("sticky_enrichment", put("share_scanned", 6, None), "in_set", "shares_agree_with_counts", {"value": "Han"}),
+    ("sticky_enrichment", put("q_value", 6, 0.1), "greater_than", "q_value, p_value", {"value": "Han"}),
+    ("sticky_enrichment", put("p_value", 6, 1.01), "between", "p_value", {"value": "Han", "p_value": 1.01}),
+    ("sticky_enrichment", put("odds_ratio", 5, -0.1), "between", "odds_ratio", {"value": "Common"}),
+    ("sticky_enrichment", put("auc", 9, 1.01), "between", "auc", {"attribute": "embedding_norm", "value": ""}),
+    ("sticky_enrichment", put("selected_with", 6, 2), "greater_than", "selected, selected_with", {"value": "Han"}),
+    ("sticky_enrichment", put("scanned_with", 6, 0), "greater_than", "scanned_with, selected_with", {"value": "Han"}),
+    ("sticky_enrichment", put("scanned_with", 6, 9), "greater_than", "scanned, scanned_with", {"value": "Han"}),
+    ("sticky_reference", put("verdict", 3, "not_sticky"), "in_set", "verdict_agrees_with_threshold", {"token_id": 4}),
+    ("sticky_reference", put("verdict", 3, None), "in_set", "verdict_agrees_with_threshold", {"token_id": 4}),
+    ("sticky_reference", put("verdict", 0, "not_sticky"), "in_set", "verdict_agrees_with_threshold", {"token_id": 0}),
+    ("sticky_reference", put("verdict", 4, "strong"), "in_set", "verdict", {"token_id": 5, "verdict": "strong"}),
+    ("sticky_reference", put("value", 4, None), "in_set", "shortlist_has_values", {"token_id": 5}),
+    ("sticky_reference", put("is_shortlisted", 0, True), "in_set", "shortlist_has_values", {"token_id": 0}),
+    ("sticky_reference", put("score_rank", 0, 6), "in_set", "ranks_are_complete", {"token_id": 0}),
+    ("sticky_reference", put("value", 4, 1.01), "between", "value", {"token_id": 5, "value": 1.01}),
+    ("sticky_reference", put("score", 0, -0.1), "between", "score", {"token_id": 0, "score": -0.1}),
+    ("sticky_reference_summary", put("protocol", 0, "retention"), "in_set", "protocol", {"protocol": "retention"}),
+    ("sticky_reference_summary", put("candidates", 0, 8), "greater_than", "scanned, candidates", {}),
+    ("sticky_reference_summary", put("u", 0, 1.1), "between", "u", {"protocol": "reference", "u": 1.1}),
     ("sticky_summary", put("u", 0, 1.1), "between", "u", {"protocol": "definition", "u": 1.1}),
     ("sticky_summary", put("pairs_below_u", 0, 0), "between", "pairs_below_u", {"protocol": "definition"}),
     ("sticky_pair", put("similarity", 4, 1.5), "between", "similarity", {"purpose": "validation", "position": 1}),
@@ -186,6 +238,90 @@ def test_every_kind_of_expectation_of_every_table_is_broken_above_or_generic() -
         declared = {*RANGES.get(table, {}), *MEMBERS.get(table, {})}
         if declared:
             assert any((table, column) in broken for column in declared), table
+        assert all((table, column) in broken for column in MUST_HOLD.get(table, ())), table
+
+
+def broken_columns(table: str, changes: Mapping[str, Any], expectation: str) -> set[str]:
+    """The columns whose expectation of a kind fails, by a critical verdict, once the first row has these values."""
+    frame = good(table)
+    for column, value in changes.items():
+        frame = put(column, 0, value)(frame)
+    failed = [row for row in failures(check(table, frame)) if expectation in row.expectation]
+    assert all(row.blocks and not row.raised_exception for row in failed if row.severity == "critical")
+    return {row.column_name for row in failed if row.blocks}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_required_column_fails_where_it_is_null(table: str) -> None:
+    staged_columns = [column for column in REQUIRED[table] if column in SCHEMAS[table]]
+    assert set(staged_columns) <= broken_columns(table, dict.fromkeys(staged_columns), "not_be_null")
+
+
+@pytest.mark.parametrize("side", [0, 1], ids=["below", "above"])
+@pytest.mark.parametrize("table", RANGES)
+def test_every_range_fails_beyond_its_ends(table: str, side: int) -> None:
+    ends = {column: ends[side] for column, ends in RANGES[table].items()}
+    beyond = {column: end + (1 if side else -1) for column, end in ends.items() if end is not None}
+    assert set(beyond) <= broken_columns(table, beyond, "between")
+
+
+@pytest.mark.parametrize("table", MEMBERS)
+def test_every_membership_fails_for_a_stranger(table: str) -> None:
+    assert set(MEMBERS[table]) <= broken_columns(table, dict.fromkeys(MEMBERS[table], "stranger"), "in_set")
+
+
+ORDERED = [
+    (table, *pair)
+    for pairs in (AT_LEAST, ABOVE)
+    for table in pairs
+    for pair in pairs[table]
+    if set(pair) <= set(SCHEMAS[table])
+]
+
+
+@pytest.mark.parametrize(("table", "larger", "smaller"), ORDERED)
+def test_every_order_of_two_columns_fails_when_it_is_turned(table: str, larger: str, smaller: str) -> None:
+    less = good(table)[smaller][0] - 1
+    assert f"{larger}, {smaller}" in broken_columns(table, {larger: less}, "greater_than")
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_suites_name_only_columns_that_are_staged_or_derived(table: str) -> None:
+    frame = derived(table, good(table), {"wikipedia": pd.Series(TRACES)})
+    compared = [column for pairs in (AT_LEAST, ABOVE) for pair in pairs.get(table, ()) for column in pair]
+    named = {*REQUIRED[table], *RANGES.get(table, {}), *MEMBERS.get(table, {}), *MUST_HOLD.get(table, ()), *compared}
+    assert named <= set(frame.columns)
+    assert set(good(table).columns) == set(SCHEMAS[table])
+
+
+def test_a_search_without_a_pilot_has_no_miss_rate() -> None:
+    frame = good("sticky_summary")
+    frame[["pilot", "search"]] = 0, "exhaustive"
+    frame[["pilot_shortlisted", "pilot_missed", "miss_rate", "miss_low", "miss_high", "rank_correlation"]] = np.nan
+    assert failures(check("sticky_summary", frame)) == []
+    frame["miss_rate"] = 0.0
+    assert {row.column_name for row in failures(check("sticky_summary", frame))} == {"miss_rate_agrees_with_counts"}
+
+
+def test_a_pilot_off_the_shortlist_has_no_miss_rate() -> None:
+    frame = good("sticky_summary")
+    frame["pilot_shortlisted"] = 0
+    frame[["miss_rate", "miss_low", "miss_high"]] = np.nan
+    assert failures(check("sticky_summary", frame)) == []
+
+
+def test_a_spread_in_float32_passes() -> None:
+    frame = good("sticky_validation")
+    frame["compression"] = frame["slope"] * (1 - 1e-5)
+    frame.loc[0, "compression"] = np.nan  # all similarities before are equal
+    assert failures(check("sticky_validation", frame)) == []
+
+
+def test_the_reference_protocol_without_a_threshold_has_a_verdict_of_its_own() -> None:
+    frame = good("sticky_reference")
+    frame["threshold"] = np.nan
+    frame["verdict"] = np.where(frame["is_shortlisted"], "no_threshold", None)
+    assert failures(check("sticky_reference", frame)) == []
 
 
 def test_float_rounding_passes() -> None:

@@ -16,15 +16,27 @@ name = "tiny"
 version = 1
 description = "for tests: everything, small"
 [sticky]
-sentences = 80
+sentences = 140
 scoring_pairs = 6
-validation_pairs = 12
+validation_pairs = 24
 rotate_operators = true
-rungs = [{ draws = 1, keep = 60 }, { draws = 6 }]
-longest_shortlist = 45
+search = "sequential"
+pilot_share = 0.1
+rungs = [{ draws = 1, keep = 0.3 }, { draws = 6 }]
+common_pairs = 10
+longest_shortlist = 42
 shortlist_share = 0.2
 controls = 10
 resamples = 100
+dose_tokens = 2
+dose_pairs = 10
+doses = [1, 8]
+shift_tokens = 2
+shift_pairs = 20
+attention_tokens = 4
+attention_sentences = 2
+permutations = 100
+reference_pairs = 1
 basis = "screened"
 [socm]
 texts = 30

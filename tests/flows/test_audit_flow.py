@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ def staged_times(home: Path) -> dict[Path, int]:
 
 
 def test_an_audit_fills_every_table(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
-    outcome = run(tiny_checkpoint, tiny_profile)
+    outcome = run(tiny_checkpoint, tiny_profile, reference=True)
     one = rows(outcome.warehouse, "SELECT audit_id, status, profile, reason FROM audit")
     assert one == [(outcome.audit_id, "published", "tiny", None)]
     counts = dict(rows(outcome.warehouse, "SELECT table_name, estimated_size FROM duckdb_tables()"))
@@ -41,14 +42,17 @@ def test_an_audit_fills_every_table(home: Path, tiny_checkpoint: Path, tiny_prof
         ("msmarco", 30, 435),
         ("wikipedia", 30, 435),
     ]
-    # Every eligible token was scanned, the best 60 got all draws, and what was shortlisted was validated.
+    # Every eligible token was scanned, the pilot and the worst got all draws, and what was shortlisted was validated.
     draws = rows(outcome.warehouse, "SELECT count(*) FROM sticky_pair WHERE purpose = 'scoring'")[0][0]
     assert 4 <= draws <= 6
     eligible = rows(outcome.warehouse, "SELECT count(*) FROM token WHERE is_reachable OR category = 'special'")[0][0]
+    pilot, shortlist = ceil(0.1 * eligible), min(42, ceil(0.2 * eligible))
+    kept = min(max(ceil(0.3 * eligible), 4 * shortlist), eligible - pilot)
     assert dict(rows(outcome.warehouse, "SELECT draws, count(*) FROM sticky_score GROUP BY ALL")) == {
-        1: eligible - 60,
-        draws: 60,
+        1: eligible - pilot - kept,
+        draws: pilot + kept,
     }
+    assert rows(outcome.warehouse, "SELECT count(*) FROM sticky_score WHERE is_pilot") == [(pilot,)]
     shortlisted = rows(
         outcome.warehouse, "SELECT token_id FROM sticky_score WHERE shortlisted_by IS NOT NULL ORDER BY 1"
     )
@@ -100,8 +104,14 @@ def test_changed_settings_recompute_exactly_what_hangs_on_them(
     more.write_text(tiny_profile.read_text().replace("resamples = 100", "resamples = 150"))
     run(tiny_checkpoint, more)
     new = {path.name.rsplit("-", 1)[0] for path in set(staged_times(home)) - before}
-    # More resamples touch the intervals; scan and validation files stay as they are.
-    assert new == {"sticky_score", "sticky_validation", "sticky_summary"}
+    # More resamples touch the intervals, and with them who goes on to more pairs; the scan stays as it is.
+    assert new - {"validation"} == {
+        "sticky_score",
+        "undecided",
+        "sticky_validation",
+        "sticky_summary",
+        "sticky_enrichment",
+    }
 
 
 def test_another_seed_is_another_audit_and_leaves_socm_alone(
@@ -251,3 +261,106 @@ def test_one_file_under_two_names_is_one_content(
     summaries = rows(outcome.warehouse, "SELECT corpus, pairs, socm_mean FROM socm_summary ORDER BY corpus")
     assert [row[:2] for row in summaries] == [("msmarco", 3), ("wikipedia", 3)]
     assert summaries[0][2] == summaries[1][2]
+
+
+def test_candidates_stop_early_and_the_rest_go_all_the_way(
+    home: Path, tiny_checkpoint: Path, tiny_profile: Path
+) -> None:
+    outcome = run(tiny_checkpoint, tiny_profile, measures=["sticky"])
+    found = rows(outcome.warehouse, "SELECT validation_pairs, threshold_points, validation_points FROM sticky_summary")
+    pairs, common, whole = found[0]
+    assert (common, whole) == (10, pairs)
+    points = dict(
+        rows(outcome.warehouse, "SELECT points, count(*) FROM sticky_validation WHERE role = 'candidate' GROUP BY 1")
+    )
+    assert set(points) <= {common, whole}
+    assert rows(outcome.warehouse, "SELECT DISTINCT points FROM sticky_validation WHERE role = 'control'") == [(whole,)]
+    # Whoever is flagged was seen on every point.
+    assert rows(outcome.warehouse, "SELECT DISTINCT points FROM sticky_validation WHERE verdict = 'sticky'") in (
+        [],
+        [(whole,)],
+    )
+
+
+def test_exhaustive_spends_everything_and_misses_nothing(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
+    outcome = run(tiny_checkpoint, tiny_profile, measures=["sticky"], exhaustive=True)
+    draws = rows(outcome.warehouse, "SELECT count(*) FROM sticky_pair WHERE purpose = 'scoring'")[0][0]
+    assert rows(outcome.warehouse, "SELECT DISTINCT draws FROM sticky_score") == [(draws,)]
+    pairs = rows(outcome.warehouse, "SELECT count(*) FROM sticky_pair WHERE purpose = 'validation'")[0][0]
+    assert rows(outcome.warehouse, "SELECT DISTINCT points FROM sticky_validation") == [(3 * pairs,)]
+    summary = rows(outcome.warehouse, "SELECT search, encodes = exhaustive_encodes, miss_rate FROM sticky_summary")
+    assert summary == [("exhaustive", True, None)] * 2
+
+
+def test_a_sequential_score_is_the_exhaustive_one_where_all_draws_were_spent(
+    home: Path, tiny_checkpoint: Path, tiny_profile: Path
+) -> None:
+    def scores(outcome: AuditOutcome) -> dict[int, tuple[float, float]]:
+        found = rows(
+            outcome.warehouse,
+            f"SELECT token_id, pull, slope FROM sticky_score WHERE audit_id = '{outcome.audit_id}' "
+            "QUALIFY draws = max(draws) OVER ()",
+        )
+        return {token: (pull, slope) for token, pull, slope in found}
+
+    sequential = scores(run(tiny_checkpoint, tiny_profile, measures=["sticky"]))
+    exhaustive = scores(run(tiny_checkpoint, tiny_profile, measures=["sticky"], exhaustive=True))
+    assert set(sequential) < set(exhaustive)
+    difference = [np.subtract(sequential[token], exhaustive[token]) for token in sequential]
+    assert np.abs(difference).max() <= 1e-4
+
+
+def test_pairs_of_the_users_own_are_kept_as_they_are(
+    home: Path, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path
+) -> None:
+    given = tmp_path / "pairs.csv"
+    sentences = ["the river runs to the sea", "a star is a sun", "the old town has a church", "iron and gold"]
+    lines = [f"{a},{b}\n" for a in sentences for b in sentences if a != b]
+    given.write_text("sentence1,sentence2\n" + "".join(lines + lines[:1]))
+    outcome = run(
+        tiny_checkpoint,
+        tiny_profile,
+        measures=["sticky"],
+        pairs={"validation": str(given)},
+        reference=True,
+        limit_tokens=60,
+    )
+    for purpose in ("validation", "reference_validation"):
+        assert rows(
+            outcome.warehouse,
+            f"SELECT first || ',' || second FROM sticky_pair WHERE purpose = '{purpose}' ORDER BY position",
+        ) == [(line.strip(),) for line in [*lines, lines[0]]]
+    assert rows(outcome.warehouse, "SELECT count(*) > 0 FROM sticky_pair WHERE purpose = 'scoring'") == [(True,)]
+
+
+def test_the_reference_protocol_scans_ok_and_special_tokens(
+    home: Path, tiny_checkpoint: Path, tiny_profile: Path
+) -> None:
+    outcome = run(tiny_checkpoint, tiny_profile, measures=["sticky"], reference=True)
+    scored = rows(outcome.warehouse, "SELECT token_id FROM sticky_reference ORDER BY 1")
+    assert scored == rows(
+        outcome.warehouse, "SELECT token_id FROM token WHERE category IN ('ok', 'special') ORDER BY 1"
+    )
+    cutoff = rows(outcome.warehouse, "SELECT cutoff FROM sticky_reference_summary")[0][0]
+    listed = rows(outcome.warehouse, f"SELECT token_id FROM sticky_reference WHERE score >= {cutoff!r} ORDER BY 1")
+    assert listed == rows(outcome.warehouse, "SELECT token_id FROM sticky_reference WHERE is_shortlisted ORDER BY 1")
+    # 2 % of some 280 tokens are six: too few for a threshold.
+    assert rows(outcome.warehouse, "SELECT DISTINCT verdict FROM sticky_reference WHERE is_shortlisted") == [
+        ("no_threshold",)
+    ]
+
+
+@pytest.mark.slow
+def test_worker_processes_change_nothing(
+    home: Path, tiny_checkpoint: Path, tiny_profile: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    values = "SELECT token_id, pull, slope FROM sticky_score ORDER BY token_id"
+    monkeypatch.setenv("EMBAUDIT_TOKENS_PER_SHARD", "100")
+    alone = run(tiny_checkpoint, tiny_profile, measures=["sticky"])
+    monkeypatch.setenv("EMBAUDIT_WORKERS", "2")
+    # Another home: nothing of the first run is reused.
+    monkeypatch.setenv("EMBAUDIT_HOME", str(tmp_path / "second"))
+    both = run(tiny_checkpoint, tiny_profile, measures=["sticky"])
+    assert both.audit_id == alone.audit_id
+    first, second = (np.array(rows(outcome.warehouse, values), dtype=float) for outcome in (alone, both))
+    assert np.abs(first - second).max() <= 1e-4

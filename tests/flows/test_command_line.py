@@ -37,7 +37,7 @@ def test_help_answers_within_half_a_second_and_imports_nothing_heavy() -> None:
     assert not {"torch", "prefect", "great_expectations", "transformers", "duckdb", "pandas"} & set(imported)
 
 
-@pytest.mark.parametrize("command", ["audit", "show", "list", "query", "ingest", "doctor"])
+@pytest.mark.parametrize("command", ["audit", "token", "show", "list", "query", "ingest", "upgrade", "doctor"])
 def test_every_command_is_in_the_readme_and_explains_itself(command: str) -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     assert f"embaudit {command}" in readme
@@ -179,3 +179,56 @@ def test_an_empty_or_one_line_corpus_is_named(
     corpus.write_text(content)
     arguments = ("audit", str(tiny_checkpoint), "--profile", str(tiny_profile), "--measures", "socm")
     refuses(embaudit(*arguments, "--corpus", f"wikipedia={corpus}"), *words)
+
+
+def test_token_answers_without_a_scan(embaudit: Embaudit, tiny_checkpoint: Path, tmp_path: Path) -> None:
+    wanted = tmp_path / "tokens.txt"
+    wanted.write_text("river\n##ing\n")
+    pairs = tmp_path / "pairs.csv"
+    sentences = ["the river runs to the sea", "a star is a sun", "the old town has a church", "iron and gold"]
+    pairs.write_text("sentence1,sentence2\n" + "".join(f"{a},{b}\n" for a in sentences for b in sentences if a != b))
+    result = embaudit(
+        *("token", str(tiny_checkpoint), f"@{wanted}", "17", "--pairs", str(pairs), "--controls", "12", "--json"),
+        *("--protocol", "definition", "--protocol", "reference"),
+    )
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert [row["token"] for row in found][:2] == ["river", "##ing"]
+    assert found[2]["id"] == 17
+    names = {
+        *("id", "token", "category", "origin", "rho_0", "rho_prefix", "rho_suffix", "rho_random"),
+        *("pull", "pull_low", "pull_high", "retention", "loss", "focal_point", "severity", "value", "score"),
+    }
+    assert all(names <= set(row) for row in found)
+    # The mean over the operators is the one over all points: every pair has all three.
+    for row in found:
+        operators = [row[f"rho_{operator}"] for operator in ("prefix", "suffix", "random")]
+        assert row["rho"] == pytest.approx(sum(operators) / 3, abs=1e-9)
+        assert row["pull"] == pytest.approx(1 - row["rho"] / row["rho_0"], abs=1e-9)
+    assert not list(tmp_path.rglob("warehouse.duckdb"))
+
+    table = embaudit("token", str(tiny_checkpoint), "river", "--pairs", str(pairs), "--controls", "12")
+    assert "severity" in table.stdout
+    assert "river" in table.stdout
+    refuses(embaudit("token", str(tiny_checkpoint), "rivers"), "'rivers' is no token")
+    refuses(embaudit("token", str(tiny_checkpoint), "@missing.txt"), "missing.txt")
+    refuses(embaudit("token", str(tiny_checkpoint), "river", "--pairs", "missing.csv"), "missing.csv")
+
+
+def test_an_older_warehouse_says_what_brings_it_up(embaudit: Embaudit, home: Path) -> None:
+    import duckdb
+
+    from embaudit.warehouse.migrate import known_migrations, migrate
+
+    home.mkdir(parents=True)
+    with duckdb.connect(str(home / "warehouse.duckdb")) as connection:
+        migrate(connection, home / "warehouse.duckdb")
+        # As an embaudit before migration 2 left it.
+        for migration in known_migrations()[1:]:
+            connection.execute("DELETE FROM schema_migration WHERE version = ?", [migration.version])
+        connection.execute("DROP VIEW sticky_shift_by_token")
+        connection.execute("DROP TABLE sticky_dose")
+        connection.execute("DROP TABLE sticky_shift")
+    refuses(embaudit("show"), "embaudit upgrade")
+    refuses(embaudit("query", "sticky-dose"), "embaudit upgrade")
+    refuses(embaudit("upgrade", "--warehouse", "missing.duckdb"), "no warehouse")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import ceil
 
 import numpy as np
 import pytest
@@ -12,23 +13,13 @@ from hypothesis import strategies as st
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.errors import MeasureError
 from embaudit.profile import Rung, StickySettings, load_profile, profile_names
+from embaudit.sticky.effects import measure_effects
 from embaudit.sticky.pairs import SentencePair
 from embaudit.sticky.plan import choose_controls, choose_shortlists, choose_tokens, points_per_token, rank
-from embaudit.sticky.scan import (
-    ScanScores,
-    best_of_both,
-    prepare_scan,
-    scan_tokens,
-    score_tokens,
-    split_half_reliability,
-)
-from embaudit.sticky.validation import (
-    ValidationInputs,
-    adaptive_thresholds,
-    measure_effects,
-    prepare_validation,
-    validate_tokens,
-)
+from embaudit.sticky.scan import ScanScores, prepare_scan, scan_tokens, score_tokens, split_half_reliability
+from embaudit.sticky.search import keep_worst
+from embaudit.sticky.validation import ValidationInputs, prepare_validation, validate_tokens
+from embaudit.sticky.verdicts import common_thresholds
 
 SENTENCES = [
     "a man is playing a guitar",
@@ -74,12 +65,12 @@ def test_no_pair_below_u_is_an_error_with_the_lowest_similarity(encoder: Encoder
         prepare_scan(encoder, PAIRS, -1.0, copies=8, seed=0)
 
 
-def test_best_of_both_takes_by_turns_without_repeats() -> None:
+def test_the_worst_are_kept_by_turns_without_repeats() -> None:
     scores = ScanScores(pull=np.array([0.9, 0.1, 0.8, 0.0]), slope=np.array([0.9, 0.2, 0.1, 0.8]))
-    assert best_of_both(scores, 1).tolist() == [0]
-    assert best_of_both(scores, 2).tolist() == [0, 2]
-    assert best_of_both(scores, 3).tolist() == [0, 1, 2]
-    assert best_of_both(scores, 10).tolist() == [0, 1, 2, 3]
+    assert keep_worst(scores, 1)[0].tolist() == [0]
+    assert keep_worst(scores, 2)[0].tolist() == [0, 2]
+    assert keep_worst(scores, 3)[0].tolist() == [0, 1, 2]
+    assert keep_worst(scores, 10)[0].tolist() == [0, 1, 2, 3]
 
 
 def test_split_half_reliability_is_one_for_tokens_that_always_do_the_same(encoder: Encoder) -> None:
@@ -110,18 +101,23 @@ def vocabulary(count: int, reachable: int) -> list[dict[str, object]]:
     ]
 
 
-def test_quick_stays_within_its_budget_whatever_the_vocabulary() -> None:
+@pytest.mark.parametrize("size", [500, 29_191, 250_000])
+def test_quick_stays_within_its_budget_whatever_the_vocabulary(size: int) -> None:
     settings = load_profile("quick").sticky
-    for size in (500, 29_191, 250_000):
-        scanned = len(choose_tokens(vocabulary(size, size), settings, None, 0).token_ids)
-        encodes = 0
-        left, done = scanned, 0
-        for rung in settings.rungs:
-            encodes += left * (rung.draws - done)
-            done, left = rung.draws, min(left, rung.keep or left)
-        encodes += (2 * (settings.longest_shortlist or 0) + settings.controls) * points_per_token(settings)
-        assert encodes <= 40_000
-    assert scanned < 250_000
+    assert settings.most_encodes == 64_000
+    chosen = choose_tokens(vocabulary(size, size), settings, None, 0)
+    scanned, pilot = len(chosen.token_ids), len(chosen.pilot)
+    encodes = pilot * settings.scoring_pairs
+    left, done = scanned - pilot, 0
+    for rung in settings.rungs:
+        encodes += left * (rung.draws - done)
+        # A rung keeps at least twice what both shortlists hold, here twice two times forty.
+        kept = left if rung.keep is None else max(ceil(rung.keep * scanned), 4 * min(40, ceil(0.02 * scanned)))
+        done, left = rung.draws, min(left, kept)
+    assert done == settings.scoring_pairs
+    encodes += (2 * (settings.longest_shortlist or 0) + settings.controls) * points_per_token(settings)
+    assert encodes <= 64_000
+    assert (scanned < size) == (size == 250_000)
 
 
 def test_the_whole_vocabulary_of_minilm_fits_quick() -> None:
@@ -194,7 +190,7 @@ def synthetic(pairs: int, seed: int) -> tuple[ValidationInputs, np.ndarray]:
     generator = np.random.default_rng(seed)
     named = tuple(SentencePair(f"a{i}", f"b{i}", 0.0) for i in range(pairs))
     before = generator.uniform(-0.2, 0.9, pairs)
-    inputs = ValidationInputs(named, tuple((i, "prefix") for i in range(pairs)), before, 0.2)
+    inputs = ValidationInputs(named, tuple((i, "prefix") for i in range(pairs)), np.empty((pairs, 0)), before, 0.2)
     kept = np.array([0.4] + [0.8] * 40)
     after = kept[:, None] * before + generator.normal(0, 0.05, (41, pairs))
     return inputs, after
@@ -215,7 +211,7 @@ def test_the_interval_of_a_known_loss_covers_it_about_as_often_as_it_says() -> N
 
 def test_pairs_that_share_a_sentence_are_one_cluster() -> None:
     pairs = tuple(SentencePair(a, b, 0.0) for a, b in (("x", "y"), ("p", "q"), ("y", "z"), ("r", "s"), ("z", "w")))
-    inputs = ValidationInputs(pairs, tuple((i, "suffix") for i in range(5)), np.zeros(5), 0.2)
+    inputs = ValidationInputs(pairs, tuple((i, "suffix") for i in range(5)), np.empty((5, 0)), np.zeros(5), 0.2)
     assert inputs.clusters[0] == inputs.clusters[2] == inputs.clusters[4]
     assert len({inputs.clusters[0], inputs.clusters[1], inputs.clusters[3]}) == 3
 
@@ -227,7 +223,9 @@ def test_threshold_is_the_quartile_rule(seed: int, count: int) -> None:
     generator = np.random.default_rng(seed)
     after = generator.uniform(0, 1, (count + 5, 1)) * inputs.before + generator.normal(0, 0.05, (count + 5, 20))
     effects = measure_effects(inputs, after, np.arange(count + 5) >= count, 100, 0)[:count]
-    by_name = {t.protocol: t for t in adaptive_thresholds({"definition": effects, "retention": effects})}
+    every = range(count)
+    thresholds = common_thresholds({"definition": every, "retention": every}, dict(enumerate(effects)))
+    by_name = {threshold.protocol: threshold for threshold in thresholds}
     slopes, pulls = sorted(e.slope for e in effects), sorted(e.pull for e in effects)
 
     def quantile(values: list[float], q: float) -> float:
@@ -247,8 +245,10 @@ def test_threshold_is_the_quartile_rule(seed: int, count: int) -> None:
 def test_fewer_than_forty_candidates_have_no_threshold() -> None:
     inputs, after = synthetic(20, 0)
     effects = measure_effects(inputs, after, np.arange(41) > 0, 100, 0)[:39]
-    for threshold in adaptive_thresholds({"definition": effects, "retention": effects}):
+    every = range(39)
+    for threshold in common_thresholds({"definition": every, "retention": every}, dict(enumerate(effects))):
         assert threshold.value is None
+        assert threshold.candidates == 39
         assert threshold.verdict(effects[0]) == "no_threshold"
 
 
@@ -258,4 +258,8 @@ def test_profiles_load_and_rise_in_draws(name: str) -> None:
     assert profile.name == name
     draws = [rung.draws for rung in profile.sticky.rungs]
     assert draws == sorted(set(draws))
+    assert all(rung.keep is not None for rung in profile.sticky.rungs[:-1])
+    assert profile.sticky.rungs[-1].keep is None
+    kept = [rung.keep for rung in profile.sticky.rungs[:-1]]
+    assert kept == sorted(kept, reverse=True)
     assert (profile.sticky.basis == "screened") == (name == "quick")

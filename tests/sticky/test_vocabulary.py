@@ -5,6 +5,7 @@ import logging
 import random
 import subprocess
 import sys
+import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -52,13 +53,37 @@ CATEGORIES = {
         "unreachable_multi": 6_250,
     },
 }
+BERT_ORIGINS = "special 5 unused 994 word 22634 subword 5558 digits 996 punctuation 335"
 ORIGINS = {
-    "minilm": "special 5 unused 994 word 22634 subword 5558 digits 996 punctuation 335",
+    "minilm": BERT_ORIGINS,
+    "bert-base-uncased": BERT_ORIGINS,
+    "bert-base-cased": "special 5 unused 101 word 21688 subword 6360 digits 737 punctuation 105",
     "gpt2": "special 1 byte 398 word 32104 subword 15141 digits 1694 punctuation 919",
     "roberta-base": "special 5 unused 4 byte 398 word 32104 subword 15141 digits 1694 punctuation 919",
     "t5-small": "special 103 byte 2 word 21537 subword 9294 digits 1033 punctuation 131",
     "albert": "special 5 byte 1 word 21620 subword 6749 digits 1582 punctuation 43",
     "clip": "special 2 byte 614 word 33081 subword 13878 digits 22 punctuation 1811",
+}
+BERT_SCRIPTS = """Latin 26828 Common 2340 Han 494 Hiragana 92 Katakana 92 Cyrillic 86 Arabic 84 Bengali 72
+    Hangul 70 Devanagari 66 Hebrew 56 Greek 54 Armenian 42 Tamil 36 Georgian 34 Thai 30 Tibetan 26 Sinhala 12
+    Kannada 6 Myanmar 2"""
+BYTE_LEVEL_SCRIPTS = """Latin 47004 Unknown 344 Katakana 95 Han 42 Hiragana 30 Greek 22 Arabic 18 Cyrillic 17 Hebrew 11
+    Inherited 5 Hangul 2 Devanagari 1"""
+SCRIPTS = {
+    "minilm": BERT_SCRIPTS,
+    "bert-base-uncased": BERT_SCRIPTS,
+    "bert-base-cased": "Latin 28048 Common 948",
+    "gpt2": f"{BYTE_LEVEL_SCRIPTS} Common 2666",
+    "roberta-base": f"{BYTE_LEVEL_SCRIPTS} Common 2674",
+    "t5-small": "Latin 30751 Common 1269 Cyrillic 80",
+    "albert": "Latin 28369 Common 1631",
+    "clip": """Latin 46681 Common 1777 Unknown 534 Inherited 134 Hangul 59 Thai 51 Arabic 47 Devanagari 29
+        Cyrillic 27 Katakana 22 Tamil 12 Hiragana 11 Han 10 Braille 7 Kannada 2 Georgian 1 Greek 1
+        Bengali 1 Malayalam 1 Telugu 1""",
+}
+# How the names of letters begin in the Unicode data that Python ships, and the script they are of.
+SCRIPT_OF_NAME = {"CJK": "Han"} | {
+    script.upper(): script for line in SCRIPTS.values() for script in line.split()[::2] if script != "Common"
 }
 
 
@@ -144,19 +169,39 @@ def test_categories_of_the_published_results(real_vocabulary: Read, shared: Path
     assert counts == published
 
 
+def counted(line: str) -> dict[str, int]:
+    """The counts in a line of the tables above."""
+    return dict(zip(line.split()[::2], map(int, line.split()[1::2]), strict=True))
+
+
 @pytest.mark.parametrize("name", ORIGINS)
 def test_origins_of_real_vocabularies(real_vocabulary: Read, name: str) -> None:
-    names, counts = ORIGINS[name].split()[::2], ORIGINS[name].split()[1::2]
-    expected = dict(zip(names, map(int, counts), strict=True))
-    assert Counter(entry.origin for entry in real_vocabulary(name)) == expected
+    assert Counter(entry.origin for entry in real_vocabulary(name)) == counted(ORIGINS[name])
 
 
-def test_scripts_of_a_real_vocabulary(real_vocabulary: Read) -> None:
-    scripts = Counter(entry.script for entry in real_vocabulary("minilm"))
-    assert scripts["Latin"] == 26_828
-    assert scripts["Han"] == 494
-    assert scripts["Common"] == 2_340  # 994 [unused…] and 5 specials among them: no Latin text
-    assert "Unknown" not in scripts
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_scripts_of_real_vocabularies(real_vocabulary: Read, name: str) -> None:
+    assert Counter(entry.script for entry in real_vocabulary(name)) == counted(SCRIPTS[name])
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_scripts_against_the_names_of_letters(real_vocabulary: Read, name: str) -> None:
+    """A second source for whatever has letters of one script only: what Unicode calls them, not its Script property."""
+    compared = 0
+    for entry in real_vocabulary(name):
+        if entry.origin not in ("word", "subword", "byte"):
+            continue
+        # Modifier letters are left out: the long-vowel mark is named after Katakana and serves Hiragana as well.
+        letters = [unicodedata.name(c, "") for c in entry.text if c.isalpha() and unicodedata.category(c) != "Lm"]
+        scripts = {SCRIPT_OF_NAME.get(letter.split("-")[0].split(" ")[0], "") for letter in letters}
+        if len(scripts) == 1 and "" not in scripts and entry.category != "undecodable":
+            assert {entry.script} == scripts, entry
+            compared += 1
+    assert compared > 0.8 * len(real_vocabulary(name))
+
+
+def test_scripts_of_single_tokens(real_vocabulary: Read) -> None:
+    # 994 [unused…] and 5 specials of the Common ones above are markers: no Latin text.
     entries = by_token(real_vocabulary("minilm"))
     assert {token: entries[token].script for token in ("糹", "ང", "##ন", "##ing", "[unused7]")} == {
         "糹": "Han",
@@ -231,6 +276,21 @@ def test_byte_fallback(has_dummy_space: bool) -> None:
     assert {entries[f"<0x{byte:02X}>"].origin for byte in range(256)} == {"byte"}
     never = {0x20, 0x74, 0x68, 0x65, 0x41, 0x6E, 0xC0, 0xC1, *range(0xF5, 0x100)}
     assert {byte for byte in range(256) if not entries[f"<0x{byte:02X}>"].is_reachable} == never
+
+
+def test_scripts_of_byte_fallback() -> None:
+    """A byte is Latin where it is a Latin letter by itself, and of no known script as a part of a character."""
+    entries = by_token(read_vocabulary(byte_fallback(has_dummy_space=True)))
+    seen = {token: entries[token].script for token in ("<0x0A>", "<0x42>", "<0x3F>", "<0xE2>", "<0xFF>", "<s>", "▁the")}
+    assert seen == {
+        "<0x0A>": "Common",
+        "<0x42>": "Latin",
+        "<0x3F>": "Common",
+        "<0xE2>": "Unknown",
+        "<0xFF>": "Unknown",
+        "<s>": "Common",
+        "▁the": "Latin",
+    }
 
 
 def test_sentencepiece_without_latin_is_still_read_behind_an_anchor() -> None:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 
 import duckdb
 import pytest
+from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
 
 from embaudit.errors import WarehouseError
 from embaudit.expectations.suites import REQUIRED
 from embaudit.warehouse import migrate as migrations
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.migrate import Migration, known_migrations, known_views, migrate
+from embaudit.warehouse.publish import publish
+from embaudit.warehouse.query import named_queries, run_query
 from embaudit.warehouse.tables import TABLES
 
 LOG_TABLES = {"audit", "measure_run", "expectation_result", "schema_migration"}
@@ -25,13 +33,19 @@ def rows(path: Path, sql: str) -> list[tuple]:
         return connection.execute(sql).fetchall()
 
 
+def view_name(sql: str) -> str:
+    found = re.search(r"VIEW (\w+)", sql)
+    assert found
+    return found[1]
+
+
 def test_a_fresh_warehouse_has_every_table_and_view(warehouse: Path) -> None:
     with open_writer(warehouse, 0):
         pass
     tables = {name for (name,) in rows(warehouse, "SELECT table_name FROM duckdb_tables()")}
     views = {name for (name,) in rows(warehouse, "SELECT view_name FROM duckdb_views() WHERE NOT internal")}
     assert tables == {*TABLES, *LOG_TABLES}
-    assert views == {re.search(r"VIEW (\w+)", sql)[1] for sql in known_views()}  # type: ignore[index]
+    assert views == set(map(view_name, known_views()))
 
 
 def test_every_migration_is_on_record_with_its_sha256(warehouse: Path) -> None:
@@ -130,3 +144,190 @@ def test_what_the_warehouse_requires_the_suites_require(warehouse: Path, table: 
             "SELECT column_name FROM duckdb_columns() WHERE table_name = ? AND NOT is_nullable", [table]
         ).fetchall()
     assert {name for (name,) in found} - {"audit_id"} <= {*TABLES[table].keys, *REQUIRED[table]}
+
+
+# ---- a warehouse with rows goes from one version to the next ----
+
+# What 001 has no place for.
+NEW_TABLES = {
+    *("sticky_dose", "sticky_shift", "sticky_attention", "sticky_enrichment"),
+    *("sticky_reference", "sticky_reference_summary"),
+}
+ALTERED = ("sticky_score", "sticky_validation", "sticky_summary")
+OLD_VIEWS = ("latest_audit", "sticky_token", "leaderboard")
+MIGRATE = """
+import sys
+from pathlib import Path
+import duckdb
+from embaudit.warehouse.migrate import migrate
+connection = duckdb.connect(sys.argv[1])
+connection.execute("SET wal_autocheckpoint = '1GB'")
+print(migrate(connection, Path(sys.argv[1])), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def first_version(warehouse: Path, tmp_path: Path) -> Path:
+    """A warehouse as the first version of the program left it: migration 001, and two audits' rows."""
+    warehouse.parent.mkdir()
+    with duckdb.connect(str(warehouse)) as connection:
+        with first_program():
+            migrate(connection, warehouse)
+        for audit_id, checkpoint, minutes in (("old1", "c1", 0), ("old2", "c2", 1)):
+            record = asdict(audit_record(audit_id, checkpoint, minutes=minutes))
+            values = [json.dumps(value) if isinstance(value, dict) else value for value in record.values()]
+            places = ", ".join("?" for _ in values)
+            connection.execute(f"INSERT INTO audit ({', '.join(record)}) VALUES ({places})", values)
+            for staged in stage_all(tmp_path / audit_id, plausible_rows(checkpoint, f"model/{checkpoint}")):
+                if staged.table in NEW_TABLES:
+                    continue
+                own = {column for (column, *_) in connection.execute(f"DESCRIBE {staged.table}").fetchall()}
+                columns = [column for column in plausible_rows()[staged.table][0] if column in own]
+                scope = "? AS audit_id, " if TABLES[staged.table].scope == "audit" else ""
+                verb = "INSERT" if TABLES[staged.table].is_bulk else "INSERT OR IGNORE"
+                connection.execute(
+                    f"{verb} INTO {staged.table} BY NAME SELECT {scope}{', '.join(columns)} FROM read_parquet(?)",
+                    [*([audit_id] if scope else []), *staged.paths],
+                )
+    return warehouse
+
+
+@contextmanager
+def first_program() -> Iterator[None]:
+    """What the program knew before migration 002."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(migrations, "known_migrations", lambda: known_migrations()[:1])
+        views = [sql for sql in known_views() if view_name(sql) in OLD_VIEWS]
+        patch.setattr(migrations, "known_views", lambda: views)
+        yield
+
+
+def by_column(path: Path) -> dict[str, tuple[list[str], list[tuple]]]:
+    """Every table's columns, and its rows in an order of their own."""
+    with duckdb.connect(str(path), read_only=True) as connection:
+        names = [name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()]
+        found = {}
+        for name in names:
+            columns = [column for (column, *_) in connection.execute(f"DESCRIBE {name}").fetchall()]
+            found[name] = (columns, connection.execute(f"SELECT * FROM {name} ORDER BY ALL").fetchall())
+    return found
+
+
+def require_kept(before: dict[str, tuple[list[str], list[tuple]]], path: Path) -> None:
+    """Old rows are there in their old columns, and null in the new ones."""
+    after = by_column(path)
+    assert set(after) - set(before) == NEW_TABLES
+    for name, (columns, old_rows) in before.items():
+        if name == "schema_migration":
+            continue
+        now, new_rows = after[name]
+        assert now[: len(columns)] == columns
+        assert [row[: len(columns)] for row in new_rows] == old_rows
+        assert all(value is None for row in new_rows for value in row[len(columns) :])
+        assert (len(now) > len(columns)) == (name in ALTERED)
+    assert all(after[name][1] == [] for name in NEW_TABLES)
+
+
+def test_rows_of_the_first_version_are_kept_and_null_in_new_columns(first_version: Path) -> None:
+    before = by_column(first_version)
+    assert [row[0] for row in before["schema_migration"][1]] == [1]
+    assert len(before["sticky_validation"][1]) == 20
+    with open_writer(first_version, 0):
+        pass
+    require_kept(before, first_version)
+    assert rows(first_version, "SELECT version FROM schema_migration ORDER BY 1") == [(1,), (2,)]
+
+
+def test_views_and_queries_read_an_upgraded_warehouse(first_version: Path) -> None:
+    with open_writer(first_version, 0):
+        pass
+    for name in map(view_name, known_views()):
+        assert rows(first_version, f"SELECT count(*) FROM {name}")
+    for name in named_queries():
+        run_query(first_version, name)
+    assert len(rows(first_version, "SELECT * FROM sticky_token")) == 6
+    assert rows(first_version, "SELECT DISTINCT checkpoints FROM sticky_across_checkpoints") == [(2,)]
+    answer = run_query(first_version, "sticky-search")
+    searched = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
+    assert [(row["encodes"], row["times_fewer"], row["miss_rate"]) for row in searched] == [(266, None, None)] * 4
+
+
+def test_an_upgraded_warehouse_takes_new_audits_and_old_ones_again(first_version: Path, tmp_path: Path) -> None:
+    before = by_column(first_version)
+    staged = stage_all(tmp_path / "new", plausible_rows("c1", "model/c1"))
+    expected = {name: len(found) for name, found in plausible_rows().items()}
+    for audit_id in ("new", "old1"):
+        assert publish(first_version, 0, audit_record(audit_id), measure_runs(), [expectation()], staged) == expected
+    for name in (*ALTERED, *NEW_TABLES):
+        counts = dict(rows(first_version, f"SELECT audit_id, count(*) FROM {name} GROUP BY 1"))
+        old = {} if name in NEW_TABLES else {"old2": expected[name]}
+        assert counts == {"new": expected[name], "old1": expected[name], **old}
+    is_filled = "SELECT audit_id, bool_and({} IS NOT NULL), bool_or({} IS NOT NULL) FROM {} GROUP BY 1 ORDER BY 1"
+    for name, column in (("sticky_score", "is_pilot"), ("sticky_validation", "p_value"), ("sticky_summary", "search")):
+        found = rows(first_version, is_filled.format(column, column, name))
+        assert found == [("new", True, True), ("old1", True, True), ("old2", False, False)]
+    columns, old_rows = before["sticky_validation"]
+    kept = rows(
+        first_version, f"SELECT {', '.join(columns)} FROM sticky_validation WHERE audit_id = 'old2' ORDER BY ALL"
+    )
+    assert kept == [row for row in old_rows if row[0] == "old2"]
+
+
+@pytest.mark.parametrize("table", ALTERED)
+def test_an_altered_table_keeps_its_primary_key(first_version: Path, table: str) -> None:
+    with open_writer(first_version, 0):
+        pass
+    # From another connection: the index is read back from the file.
+    with open_writer(first_version, 0) as connection, pytest.raises(duckdb.ConstraintException, match="primary key"):
+        connection.execute(f"INSERT INTO {table} SELECT * FROM {table} LIMIT 1")
+
+
+def test_a_migration_that_fails_behind_its_alterations_leaves_rows_and_keys(
+    first_version: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = by_column(first_version)
+    first, second = known_migrations()[:2]
+    broken = Migration(2, second.name, second.sql + "\nSELECT * FROM no_such_table;")
+    with monkeypatch.context() as patch:
+        patch.setattr(migrations, "known_migrations", lambda: [first, broken])
+        with pytest.raises(WarehouseError, match="no_such_table"), open_writer(first_version, 0):
+            pass
+    assert by_column(first_version) == before
+    with open_writer(first_version, 0):
+        pass
+    require_kept(before, first_version)
+
+
+def test_a_kill_behind_the_commit_is_read_back_from_the_log(
+    first_version: Path, process: Callable[..., subprocess.Popen[str]]
+) -> None:
+    """The alterations of tables with keys are in DuckDB's log and not yet in its file."""
+    before = by_column(first_version)
+    migrating = process(MIGRATE, first_version)
+    assert migrating.stdout is not None
+    assert migrating.stdout.readline() == "[2]\n"
+    migrating.kill()
+    migrating.wait()
+    assert first_version.with_name(f"{first_version.name}.wal").stat().st_size > 0
+    require_kept(before, first_version)
+    with open_writer(first_version, 0) as connection, pytest.raises(duckdb.ConstraintException):
+        connection.execute("INSERT INTO sticky_score SELECT * FROM sticky_score LIMIT 1")
+
+
+def test_the_first_program_refuses_an_upgraded_warehouse(first_version: Path) -> None:
+    with open_writer(first_version, 0):
+        pass
+    before = first_version.read_bytes()
+    refused = pytest.raises(WarehouseError, match="has schema 2, and this embaudit knows up to 1")
+    with first_program(), refused, open_writer(first_version, 0):
+        pass
+    assert first_version.read_bytes() == before
+
+
+def test_a_reader_opens_a_warehouse_that_is_not_upgraded_yet(first_version: Path) -> None:
+    """Reading must not wait for the next audit: what 001 has can be asked."""
+    before = first_version.read_bytes()
+    assert len(run_query(first_version, "worst-tokens").rows) == 6
+    assert len(run_query(first_version, "leaderboard").rows) == 2
+    assert first_version.read_bytes() == before

@@ -1,0 +1,157 @@
+"""``embaudit token``: is this token sticky? A few tokens in full, without a scan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from embaudit.cli.options import pairs_option, parse_pairs
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PROTOCOLS = ("definition", "retention", "reference")
+
+
+@click.command()
+@click.argument("checkpoint")
+@click.argument("tokens", nargs=-1, required=True)
+@click.option(
+    "--protocol",
+    "protocols",
+    type=click.Choice(PROTOCOLS),
+    multiple=True,
+    default=("definition", "retention"),
+    help="definition and retention come from the same encodes; reference is the published code's. Repeatable.  "
+    "[default: definition, retention]",
+)
+@pairs_option
+@click.option("--corpus", metavar="SOURCE", default="sample", help="Where pairs are drawn from without --pairs.")
+@click.option("--profile", default="quick", show_default=True, metavar="NAME", help="How many pairs and controls.")
+@click.option(
+    "--controls", type=click.IntRange(min=1), help="Ordinary tokens to compare with.  [default: the profile's]"
+)
+@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, mps.")
+@click.option("--pooling", help="Override the declared pooling.")
+@click.option("--max-length", type=click.IntRange(min=1), help="Override the length limit, in tokens.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--allow-pickle", is_flag=True, help="Read pickled weights, which can run any code.")
+@click.option("--trust-remote-code", is_flag=True, help="Run model code that comes with the checkpoint.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list, one object a token.")
+def token(
+    checkpoint: str,
+    tokens: tuple[str, ...],
+    protocols: tuple[str, ...],
+    pairs: tuple[str, ...],
+    corpus: str,
+    profile: str,
+    controls: int | None,
+    device: str,
+    pooling: str | None,
+    max_length: int | None,
+    seed: int,
+    allow_pickle: bool,
+    trust_remote_code: bool,
+    as_json: bool,
+) -> None:
+    """Say whether TOKENS of CHECKPOINT are sticky, without a scan.
+
+    A TOKEN is an id, a string of the vocabulary (##ing), a text that is one token, text:7 for the text 7, or @FILE
+    with one of these a line. The first call for a checkpoint encodes its vocabulary for u; later ones find it staged.
+    """
+    from embaudit.cli.prefect_setup import prepare_prefect
+
+    wanted = _from_files(tokens)
+    prepare_prefect(show_logs=False)
+
+    from rich.console import Console
+
+    from embaudit.cli.display import TerminalDisplay
+    from embaudit_flows.plan import plan_audit
+    from embaudit_flows.token import look_at_tokens
+    from embaudit_tasks.progress import shown_on
+
+    plan = plan_audit(
+        checkpoint, profile, ["sticky"], None, device, "auto", pooling, max_length, seed, allow_pickle,
+        trust_remote_code, None, pairs=parse_pairs(pairs),
+    )  # fmt: skip
+    with TerminalDisplay(Console(stderr=True)) as display, shown_on(display):
+        found = look_at_tokens(plan, wanted, protocols, corpus, controls)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(found, indent=1, ensure_ascii=False))
+        return
+    _print(Console(width=None if Console().is_terminal else 150), found)
+
+
+def _from_files(tokens: tuple[str, ...]) -> list[str]:
+    """@FILE arguments replaced by the lines of their files.
+
+    Raises:
+        UsageError: if a file cannot be read.
+    """
+    from embaudit.errors import UsageError
+
+    found: list[str] = []
+    for given in tokens:
+        if not given.startswith("@") or len(given) == 1:
+            found.append(given)
+            continue
+        try:
+            lines = Path(given[1:]).expanduser().read_text(encoding="utf-8").split("\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(
+                f"The tokens in {given[1:]} cannot be read: {error}",
+                next_step="For a token that starts with @ give its id.",
+            ) from error
+        found += [line.strip("\r") for line in lines if line.strip()]
+    return found
+
+
+def _print(console: Console, found: list[dict[str, Any]]) -> None:
+    """One table for all tokens, a column for every number that a reader compares."""
+    from rich.box import SIMPLE_HEAD
+    from rich.markup import escape
+    from rich.table import Table
+
+    first = found[0]
+    if "rho_0" in first:
+        console.print(
+            f"u = {first['u']:.4f}; {first['pairs']} pairs, {first['pairs_below_u']} of them below u; "
+            f"ρ_0 = {first['rho_0']:.4f}; against {first['controls']} ordinary tokens.",
+            highlight=False,
+        )
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("token", "id", "category", "origin", *_columns(first)):
+        table.add_column(name, no_wrap=True)
+    for row in found:
+        table.add_row(escape(row["token"]), str(row["id"]), row["category"], row["origin"], *_columns(row).values())
+    console.print(table)
+    if any(not row["is_reachable"] for row in found):
+        console.print("Unreachable tokens are measured as ids; no text produces them.")
+
+
+def _columns(row: dict[str, Any]) -> dict[str, str]:
+    columns: dict[str, str] = {}
+    if "rho_0" in row:
+        columns = {
+            "ρ prefix/suffix/random": "/".join(f"{row[f'rho_{name}']:.3f}" for name in ("prefix", "suffix", "random")),
+            "pull [95 %]": _with_interval(row, "pull"),
+            "retention [95 %]": _with_interval(row, "retention"),
+            "loss": f"{row['loss']:.3f}",
+            "focal point": "" if row["focal_point"] is None else f"{row['focal_point']:.2f}",
+            "severity": row["severity"],
+        }
+    if "value" in row:
+        columns["reference value"] = f"{row['value']:.4f}"
+        if row["score"] is not None:
+            columns["score"] = f"{row['score']:.2f}"
+    return columns
+
+
+def _with_interval(row: dict[str, Any], name: str) -> str:
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    return f"{row[name]:.3f}" + ("" if low is None or high is None else f" [{low:.2f}, {high:.2f}]")

@@ -1,0 +1,125 @@
+"""What stands behind the verdicts: dose, similarity shifts, attention and enrichment of the worst tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from embaudit.errors import MeasureError
+from embaudit.sticky import attention, dose, enrichment, shift
+from embaudit.warehouse.stage import read_rows
+from embaudit_flows.cached import run_cached
+from embaudit_flows.keys import name_of
+from embaudit_flows.plan import AuditPlan
+from embaudit_flows.reference import reference
+from embaudit_tasks import sticky_evidence as tasks
+from embaudit_tasks.results import Staged, StagedCorpus, note
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the steps before found; ``verdicts`` is the file of ``sticky_validation``."""
+
+    tokens: Staged
+    similarity: Staged
+    pairs: Staged
+    scored: Staged
+    verdicts: Staged
+    corpus: StagedCorpus
+    controls: np.ndarray
+
+
+def evidence(plan: AuditPlan, found: Found) -> list[Staged]:
+    """Every table beside the verdicts; none of them changes a verdict."""
+    settings, spec = plan.profile.sticky, plan.spec
+    worst = _worst_first(found.verdicts)
+    seeded = {"settings": settings, "seed": plan.seed, "staging": plan.staging}
+    paths = {"pairs_path": found.pairs.path}
+
+    def chosen(count: int) -> dict[str, Any]:
+        return {"tokens": worst[:count], "controls": found.controls[:count].tolist()}
+
+    def key(step: str, version: int, **inputs: Any) -> str:
+        return plan.key(step, version, pairs=name_of(found.pairs), **inputs)
+
+    staged = []
+    if settings.dose_tokens:
+        given = chosen(settings.dose_tokens)
+        inputs = {**given, "doses": settings.doses, "most": settings.dose_pairs}
+        staged.append(
+            run_cached(
+                tasks.dose,
+                spec,
+                similarity_path=found.similarity.path,
+                key=key("dose", dose.MEASURE_VERSION, **inputs),
+                **given,
+                **paths,
+                **seeded,
+            )
+        )
+    if settings.shift_tokens:
+        given = chosen(settings.shift_tokens)
+        shift_key = key("shift", shift.MEASURE_VERSION, copies=settings.copies, **given)
+        staged.append(run_cached(tasks.shifts, spec, key=shift_key, **given, **paths, **seeded))
+    if settings.attention_tokens:
+        staged += _attention(plan, found, chosen(settings.attention_tokens), key, {**paths, **seeded})
+    staged.append(_enrichment(plan, found))
+    if settings.reference:
+        staged += reference(plan, found.corpus, found.tokens, found.similarity)
+    return staged
+
+
+def _attention(plan: AuditPlan, found: Found, given: dict[str, Any], key: Any, shared: dict[str, Any]) -> list[Staged]:
+    settings = plan.profile.sticky
+    specials = [row["token_id"] for row in read_rows([found.tokens.path]) if row["category"] == "special"]
+    inputs = {**given, "sentences": settings.attention_sentences, "permutations": settings.permutations}
+    try:
+        staged = run_cached(
+            tasks.attention,
+            plan.spec,
+            specials=specials,
+            key=key("attention", attention.MEASURE_VERSION, **inputs),
+            **given,
+            **shared,
+        )
+    except MeasureError as error:
+        # An architecture without readable attention weights: the verdicts do not depend on them.
+        return [note(f"No attention was compared: {error.happened}", plan.staging)]
+    return [staged]
+
+
+def _enrichment(plan: AuditPlan, found: Found) -> Staged:
+    candidates = [row for row in read_rows([found.verdicts.path]) if row["role"] == "candidate"]
+    selections = {
+        "lowest_100": sorted(found.scored.detail["lowest"]),
+        **{
+            f"sticky_{protocol}": [
+                row["token_id"] for row in candidates if row["protocol"] == protocol and row["verdict"] == "sticky"
+            ]
+            for protocol in ("definition", "retention")
+        },
+        "strong_or_moderate": [
+            row["token_id"]
+            for row in candidates
+            if row["protocol"] == "retention" and row["severity"] in ("strong", "moderate")
+        ],
+    }
+    staged: Staged = run_cached(
+        tasks.enrichment,
+        plan.spec,
+        tokens_path=found.tokens.path,
+        score_path=found.scored.path,
+        selections=selections,
+        key=plan.key(
+            "enrichment", enrichment.MEASURE_VERSION, score=name_of(found.scored), verdicts=name_of(found.verdicts)
+        ),
+        staging=plan.staging,
+    )
+    return staged
+
+
+def _worst_first(verdicts: Staged) -> list[int]:
+    rows = [row for row in read_rows([verdicts.path]) if row["role"] == "candidate" and row["protocol"] == "retention"]
+    return [row["token_id"] for row in sorted(rows, key=lambda row: (-row["loss"], row["token_id"]))]

@@ -1,0 +1,98 @@
+"""A few tokens in full, outside any flow run: what ``embaudit token`` asks for. Reuses what audits have staged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from embaudit.sticky import baseline, vocabulary
+from embaudit.warehouse.stage import read_rows, staged_path
+from embaudit_flows.plan import STICKY_CORPUS, AuditPlan
+from embaudit_tasks.progress import tracked
+from embaudit_tasks.results import checkpoint_of
+from embaudit_tasks.vocabulary import measure_token_similarity, read_tokens
+
+if TYPE_CHECKING:
+    from embaudit.checkpoint import Encoder
+    from embaudit.sticky.pairs import SentencePair
+
+
+def look_at_tokens(
+    plan: AuditPlan, wanted: Sequence[str], protocols: Sequence[str], corpus: str, controls: int | None
+) -> list[dict[str, Any]]:
+    """One object a token, in the order asked; the fields of every protocol asked for.
+
+    Args:
+        wanted: ids, strings of the vocabulary, or texts (``embaudit.sticky.inspect.find_token``).
+        corpus: source of the sentences that pairs are drawn from, where the plan names no validation pairs.
+        controls: how many ordinary tokens to compare with; the profile's number if None.
+    """
+    from embaudit.checkpoint import Encoder
+    from embaudit.sticky.inspect import find_token, inspect_reference, inspect_tokens
+
+    checkpoint = checkpoint_of(plan.spec)
+    token_ids = [find_token(checkpoint, one) for one in wanted]
+    encoder = Encoder(checkpoint)
+    settings = plan.profile.sticky
+    if controls is not None:
+        settings = settings.model_copy(update={"controls": controls})
+    tokens_path = _tokens(plan)
+    entries = read_rows([tokens_path])
+    pairs = _pairs(plan, encoder, corpus)
+    found: list[dict[str, Any]] = [{"id": token_id} for token_id in token_ids]
+    if "definition" in protocols or "retention" in protocols:
+        u = _token_similarity(plan, tokens_path)["u"]
+        work = (len(set(token_ids)) + settings.controls) * len(pairs) * 3
+        with tracked("insert tokens and controls", work) as advance:
+            rows = inspect_tokens(encoder, pairs, token_ids, entries, u, settings, plan.seed, advance)
+        found = [one | row for one, row in zip(found, rows, strict=True)]
+    if "reference" in protocols:
+        scoring = _given(plan, "scoring")
+        validation = _given(plan, "validation") or [(pair.first, pair.second) for pair in pairs]
+        distinct = len({second for _, second in validation}) + len({second for _, second in scoring or []})
+        with tracked("reference protocol", len(token_ids) * distinct * 3 * settings.copies) as advance:
+            rows = inspect_reference(
+                encoder, validation, scoring, token_ids, entries, settings.copies, plan.seed, advance
+            )
+        found = [one | row for one, row in zip(found, rows, strict=True)]
+    return found
+
+
+def _tokens(plan: AuditPlan) -> str:
+    key = plan.key("vocabulary", vocabulary.MEASURE_VERSION)
+    path = staged_path(Path(plan.staging), "vocabulary", key, "token")
+    if not path.is_file():
+        read_tokens.fn(plan.spec, key=key, staging=plan.staging)
+    return str(path)
+
+
+def _token_similarity(plan: AuditPlan, tokens_path: str) -> dict[str, float]:
+    key = plan.key("token-similarity", baseline.MEASURE_VERSION)
+    path = staged_path(Path(plan.staging), "token-similarity", key, "token_similarity")
+    if not path.is_file():
+        measure_token_similarity.fn(plan.spec, tokens_path=tokens_path, key=key, staging=plan.staging)
+    return read_rows([path])[0]
+
+
+def _given(plan: AuditPlan, purpose: str) -> list[tuple[str, str]] | None:
+    from embaudit.corpora.chosen_pairs import read_chosen_pairs
+
+    source = plan.pair_sources.get(purpose)
+    return None if source is None else list(read_chosen_pairs(Path(source)).pairs)
+
+
+def _pairs(plan: AuditPlan, encoder: Encoder, corpus: str) -> list[SentencePair]:
+    """The pairs of the plan, or the profile's balanced sample of a corpus."""
+    from embaudit.corpora import load_corpus
+    from embaudit.sticky.pairs import SentencePair, distinct_sentences, sample_pairs
+
+    given = _given(plan, "validation")
+    if given is not None:
+        return [SentencePair(first, second, float("nan")) for first, second in given]
+    settings = plan.profile.sticky
+    texts = [side for pair in load_corpus(STICKY_CORPUS, corpus).pairs for side in (pair.first, pair.second)]
+    sentences = distinct_sentences(texts, settings.sentences, plan.seed)
+    vectors = encoder.encode_texts(sentences)
+    sample = sample_pairs(sentences, vectors, settings.scoring_pairs, settings.validation_pairs, plan.seed)
+    return list(sample.validation)

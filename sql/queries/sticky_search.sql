@@ -1,0 +1,9 @@
+-- What did the search for sticky tokens cost, and how many of the tokens that belong on a shortlist did it miss?
+SELECT
+    latest_audit.source, latest_audit.checkpoint_id, protocol, search, scanned, pilot, encodes, exhaustive_encodes,
+    round(exhaustive_encodes / encodes, 1) AS times_fewer, round(reliability, 2) AS reliability, scan_dtype,
+    rank_correlation, pilot_missed, pilot_shortlisted, round(miss_rate, 3) AS miss_rate, round(miss_low, 3) AS miss_low,
+    round(miss_high, 3) AS miss_high
+FROM sticky_summary
+JOIN latest_audit USING (audit_id)
+ORDER BY latest_audit.source, latest_audit.checkpoint_id, protocol;

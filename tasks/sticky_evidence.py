@@ -1,0 +1,177 @@
+"""What stands behind the verdicts, as tasks: dose, similarity shifts, attention, enrichment."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from prefect import task
+
+from embaudit.profile import StickySettings
+from embaudit_tasks.progress import tracked
+from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
+from embaudit_tasks.sticky_files import MEASURE, read_pairs, read_similarity
+
+DOSE_SCHEMA = {
+    "token_id": "int32",
+    "role": "string",
+    "copies": "int32",
+    "points": "int32",
+    **dict.fromkeys(("pull", "slope", "loss"), "float64"),
+}
+SHIFT_SCHEMA = {"token_id": "int32", "role": "string", "position": "int32", "before": "float64", "after": "float64"}
+QUANTILES = [f"{group}_q{level}" for group in ("sticky", "ordinary") for level in ("05", "25", "50", "75", "95")]
+ATTENTION_SCHEMA = {
+    "layer": "int32",
+    "includes_special": "bool",
+    **dict.fromkeys(("sticky_tokens", "ordinary_tokens", "sentences"), "int32"),
+    **dict.fromkeys(("wasserstein", "permuted_low", "permuted_high", "p_value", *QUANTILES), "float64"),
+}
+ENRICHMENT_SCHEMA = {
+    **dict.fromkeys(("selection", "attribute", "value"), "string"),
+    **dict.fromkeys(("selected_with", "selected", "scanned_with", "scanned"), "int32"),
+    **dict.fromkeys(
+        (
+            *("share_selected", "share_scanned", "fold", "odds_ratio", "p_value", "q_value"),
+            *("selected_median", "scanned_median", "auc"),
+        ),
+        "float64",
+    ),
+}
+
+
+@task(name="dose of the worst tokens", **CACHED)
+def dose(
+    spec: CheckpointSpec,
+    pairs_path: str,
+    similarity_path: str,
+    tokens: list[int],
+    controls: list[int],
+    settings: StickySettings,
+    seed: int,
+    key: str,
+    staging: str,
+) -> Staged:
+    """Pull and retention at each number of copies (table ``sticky_dose``)."""
+    import numpy as np
+
+    from embaudit.checkpoint import Encoder
+    from embaudit.sticky.dose import dose_rows, doses_that_fit
+    from embaudit.warehouse.stage import staged_path, write_rows
+
+    started = time.perf_counter()
+    encoder = Encoder(checkpoint_of(spec))
+    pairs = read_pairs(pairs_path, "validation")
+    doses = doses_that_fit(encoder.checkpoint, settings.doses)
+    work = (len(tokens) + len(controls)) * len(doses) * min(settings.dose_pairs, len(pairs))
+    with tracked("dose of the worst tokens", work) as advance:
+        rows = dose_rows(
+            encoder,
+            pairs,
+            np.array(tokens, dtype=np.int64),
+            np.array(controls, dtype=np.int64),
+            read_similarity(similarity_path)["u"],
+            doses,
+            settings.dose_pairs,
+            seed,
+            advance,
+        )
+    path = staged_path(Path(staging), MEASURE, key, "sticky_dose")
+    count = write_rows(path, rows, DOSE_SCHEMA)
+    return Staged(
+        table="sticky_dose", path=str(path), rows=count, seconds=time.perf_counter() - started, encodes=encoder.texts
+    )
+
+
+@task(name="similarity shifts", **CACHED)
+def shifts(
+    spec: CheckpointSpec,
+    pairs_path: str,
+    tokens: list[int],
+    controls: list[int],
+    settings: StickySettings,
+    seed: int,
+    key: str,
+    staging: str,
+) -> Staged:
+    """The paper's first experiment, one row a token and pair (table ``sticky_shift``)."""
+    import numpy as np
+
+    from embaudit.checkpoint import Encoder
+    from embaudit.sticky.shift import similarity_shifts
+    from embaudit.warehouse.stage import staged_path, write_columns
+
+    started = time.perf_counter()
+    encoder = Encoder(checkpoint_of(spec))
+    pairs = read_pairs(pairs_path, "shift")
+    ids = np.array([*tokens, *controls], dtype=np.int64)
+    with tracked("similarity shifts", len(ids) * len({pair.second for pair in pairs})) as advance:
+        before, after = similarity_shifts(encoder, pairs, ids, settings.copies, seed, advance)
+    blocks = (
+        {
+            "token_id": np.full(len(pairs), token),
+            "role": ["sticky" if place < len(tokens) else "ordinary"] * len(pairs),
+            "position": np.arange(len(pairs)),
+            "before": before,
+            "after": after[place],
+        }
+        for place, token in enumerate(ids)
+    )
+    path = staged_path(Path(staging), MEASURE, key, "sticky_shift")
+    count = write_columns(path, blocks, SHIFT_SCHEMA)
+    return Staged(
+        table="sticky_shift", path=str(path), rows=count, seconds=time.perf_counter() - started, encodes=encoder.texts
+    )
+
+
+@task(name="attention received", **CACHED)
+def attention(
+    spec: CheckpointSpec,
+    pairs_path: str,
+    tokens: list[int],
+    specials: list[int],
+    controls: list[int],
+    settings: StickySettings,
+    seed: int,
+    key: str,
+    staging: str,
+) -> Staged:
+    """Attention that sticky and ordinary tokens receive, layer by layer (table ``sticky_attention``)."""
+    import numpy as np
+
+    from embaudit.checkpoint import Encoder
+    from embaudit.sticky.attention import attention_received, compare_attention
+    from embaudit.warehouse.stage import staged_path, write_rows
+
+    started = time.perf_counter()
+    encoder = Encoder(checkpoint_of(spec))
+    sentences = [pair.second for pair in read_pairs(pairs_path, "validation")][: settings.attention_sentences]
+    ids = np.array([*tokens, *controls], dtype=np.int64)
+    with tracked("attention received", len(ids) * len(sentences)) as advance:
+        received = attention_received(encoder, sentences, ids, seed, advance)
+    rows = compare_attention(
+        received, np.arange(len(ids)) < len(tokens), np.isin(ids, specials), settings.permutations, seed
+    )
+    path = staged_path(Path(staging), MEASURE, key, "sticky_attention")
+    count = write_rows(path, rows, ATTENTION_SCHEMA)
+    return Staged(
+        table="sticky_attention",
+        path=str(path),
+        rows=count,
+        seconds=time.perf_counter() - started,
+        encodes=encoder.texts,
+    )
+
+
+@task(name="where sticky tokens come from", **CACHED)
+def enrichment(
+    spec: CheckpointSpec, tokens_path: str, score_path: str, selections: dict[str, list[int]], key: str, staging: str
+) -> Staged:
+    """Origins, scripts and embeddings of sticky tokens against the scanned vocabulary (table ``sticky_enrichment``)."""
+    from embaudit.sticky.enrichment import enrichment_rows
+    from embaudit.warehouse.stage import read_rows, staged_path, write_rows
+
+    scanned = {row["token_id"] for row in read_rows([score_path])}
+    rows = enrichment_rows(read_rows([tokens_path]), scanned, selections)
+    path = staged_path(Path(staging), MEASURE, key, "sticky_enrichment")
+    return Staged(table="sticky_enrichment", path=str(path), rows=write_rows(path, rows, ENRICHMENT_SCHEMA))

@@ -1,0 +1,409 @@
+"""Effects, p-values, thresholds and verdicts against slow implementations that repeat the definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from embaudit.sticky.effects import (
+    Effect,
+    false_discovery,
+    measure_effects,
+    near_u,
+    resample_clusters,
+)
+from embaudit.sticky.pairs import SentencePair
+from embaudit.sticky.scores import PROTOCOLS
+from embaudit.sticky.thresholds import Threshold, adaptive_threshold, validation_value
+from embaudit.sticky.validation import OPERATORS, ValidationInputs, common_points
+from embaudit.sticky.verdicts import Judged, common_thresholds, summary_rows, validation_rows
+
+U = 0.3
+
+
+def synthetic(
+    pairs: int, slopes: list[float], noise: float = 0.05, seed: int = 0, *, per_pair: int = 1
+) -> tuple[ValidationInputs, np.ndarray]:
+    """Points on lines of known slopes, all through (0.1, 0.1); every fifth pair shares a sentence with the next."""
+    generator = np.random.default_rng(seed)
+    named = [SentencePair(f"a{i}", f"b{i - 1}" if i % 5 == 1 else f"b{i}", 0.0) for i in range(pairs)]
+    points = tuple((i, operator) for i in range(pairs) for operator in OPERATORS[:per_pair])
+    of_pair = generator.uniform(-0.2, 0.9, pairs)
+    before = np.array([of_pair[pair] for pair, _ in points])
+    inputs = ValidationInputs(tuple(named), points, np.empty((pairs, 0)), before, U)
+    shared, own = generator.normal(0, noise, len(points)), generator.normal(0, noise, (len(slopes), len(points)))
+    return inputs, (0.1 + np.array(slopes)[:, None] * (before - 0.1) + shared + own).astype(np.float32)
+
+
+def slow_values(x: list[float], y: list[float], u: float) -> dict[str, float]:
+    """pull, slope and focal point of one token, from its points one by one."""
+    slope, intercept = np.polyfit(x, y, 1)
+    below = [(a, b) for a, b in zip(x, y, strict=True) if a < u]
+    rho, rho_0 = (sum(abs(point[side] - u) for point in below) / len(below) for side in (1, 0))
+    return {
+        "rho": rho,
+        "rho_0": rho_0,
+        "pull": 1 - rho / rho_0,
+        "slope": float(slope),
+        "focal_point": float(intercept / (1 - slope)),
+    }
+
+
+def slow_percentile(values: list[float], percent: float) -> float:
+    """Linear between the two nearest ranks."""
+    ordered = sorted(values)
+    place = percent / 100 * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+
+
+def slow_median(values: list[float]) -> float:
+    return slow_percentile(values, 50)
+
+
+def slow_effects(
+    inputs: ValidationInputs, after: np.ndarray, is_control: list[bool], resamples: int, seed: int
+) -> list[dict[str, Any]]:
+    """Every figure of ``measure_effects`` by loops over tokens and resamples."""
+    before, u = inputs.before.tolist(), inputs.u
+    rows = [[float(value) for value in row] for row in after]
+    controls = [t for t, held in enumerate(is_control) if held]
+    whole = [slow_values(before, row, u) for row in rows]
+
+    clusters = inputs.clusters.tolist()
+    count = max(clusters) + 1
+    counts = np.random.default_rng([seed, count]).multinomial(count, [1 / count] * count, size=resamples)
+    resampled: list[list[dict[str, float]]] = []
+    for times in counts:
+        held = [point for point, cluster in enumerate(clusters) for _ in range(times[cluster])]
+        resampled.append([slow_values([before[p] for p in held], [row[p] for p in held], u) for row in rows])
+    for values in resampled:
+        ordinary = slow_median([values[c]["slope"] for c in controls])
+        for value in values:
+            value["loss"] = 1 - value["slope"] / ordinary
+
+    ordinary_slope = slow_median([whole[c]["slope"] for c in controls])
+    ordinary_pull = slow_median([whole[c]["pull"] for c in controls])
+    effects = []
+    for t, row in enumerate(rows):
+        effect: dict[str, Any] = {"points": len(row), **whole[t]}
+        effect["loss"] = 1 - whole[t]["slope"] / ordinary_slope
+        effect["excess_pull"] = whole[t]["pull"] - ordinary_pull
+        for name, start in (("pull", "pull"), ("slope", "slope"), ("loss", "loss"), ("focal_point", "focal")):
+            own = [values[t][name] for values in resampled]
+            effect[f"{start}_low"], effect[f"{start}_high"] = slow_percentile(own, 2.5), slow_percentile(own, 97.5)
+        for name, sign in (("pull", 1), ("slope", -1)):
+            not_beyond = 0
+            for values in resampled:
+                bound = slow_percentile([sign * values[c][name] for c in controls], 95)
+                not_beyond += not sign * values[t][name] > bound
+            effect[f"p_{name}"] = (1 + not_beyond) / (resamples + 1)
+        effect["shift"] = sum(b - a for a, b in zip(before, row, strict=True)) / len(row)
+        effect["compression"] = float(np.std(row) / np.std(before))
+        effect["near_u_05"] = sum(abs(value - u) <= 0.05 for value in row) / len(row)
+        effect["near_u_10"] = sum(abs(value - u) <= 0.1 for value in row) / len(row)
+        within = effect["focal_low"] <= u <= effect["focal_high"]
+        effect["sticks_to"] = "u" if within else f"{effect['focal_point']:.3f}"
+        loss = effect["loss"]
+        effect["severity"] = (
+            "strong" if loss >= 0.5 else "moderate" if loss >= 0.25 else "weak" if loss >= 0.1 else "negligible"
+        )
+        effects.append(effect)
+    return effects
+
+
+@pytest.mark.parametrize(("seed", "per_pair"), [(0, 1), (1, 3), (2, 2)])
+def test_every_figure_against_loops(seed: int, per_pair: int) -> None:
+    slopes = [0.3, 0.55, 0.72, 0.8, *np.linspace(0.7, 0.9, 9)]
+    inputs, after = synthetic(24, slopes, seed=seed, per_pair=per_pair)
+    is_control = [t >= 4 for t in range(len(slopes))]
+    found = measure_effects(inputs, after, np.array(is_control), 120, seed)
+    slow = slow_effects(inputs, after, is_control, 120, seed)
+    assert {effect["severity"] for effect in slow} == {"strong", "moderate", "weak", "negligible"}
+    for effect, expected in zip(found, slow, strict=True):
+        values = vars(effect)
+        assert set(values) == set(expected)
+        for name, value in expected.items():
+            if isinstance(value, str):
+                assert values[name] == value, name
+            else:
+                assert values[name] == pytest.approx(value, abs=1e-5), name
+
+
+def test_where_a_token_sticks_is_u_only_if_its_interval_holds_u() -> None:
+    inputs, after = synthetic(60, [0.3] + [0.8] * 12, noise=0.01)
+    is_control = np.arange(13) > 0
+    away = measure_effects(inputs, after, is_control, 200, 0)[0]
+    assert away.sticks_to == f"{away.focal_point:.3f}"
+    assert away.focal_point == pytest.approx(0.1, abs=0.02)
+    at = ValidationInputs(inputs.pairs, inputs.points, inputs.firsts, inputs.before, away.focal_point or 0.0)
+    assert measure_effects(at, after, is_control, 200, 0)[0].sticks_to == "u"
+
+
+def test_shift_compression_and_nearness_by_hand() -> None:
+    pairs = tuple(SentencePair(f"a{i}", f"b{i}", 0.0) for i in range(4))
+    before = np.array([0.0, 0.2, 0.4, 0.8])
+    inputs = ValidationInputs(pairs, tuple((i, "suffix") for i in range(4)), np.empty((4, 0)), before, 0.32)
+    after = np.array([[0.25, 0.36, 0.39, 0.6], [0.1, 0.3, 0.5, 0.9], [0.0, 0.1, 0.2, 0.4]])
+    effects = measure_effects(inputs, after, np.array([False, True, True]), 100, 0)
+    assert [effect.shift for effect in effects] == pytest.approx([0.05, 0.1, -0.175])
+    assert effects[1].compression == pytest.approx(1)
+    assert effects[2].compression == pytest.approx(0.5)
+    assert [effect.near_u_05 for effect in effects] == [0.25, 0.25, 0.0]
+    assert [effect.near_u_10 for effect in effects] == [0.75, 0.25, 0.25]
+    # A line of slope 1 sticks to nothing.
+    assert effects[1].focal_point is None
+    assert effects[1].sticks_to is None
+
+
+def test_nearness_keeps_leading_axes() -> None:
+    values = np.array([[[0.3, 0.34], [0.41, 0.39]]])
+    shares = near_u(values, 0.3)
+    assert [share.tolist() for share in shares] == [[[1.0, 0.0]], [[1.0, 0.5]]]
+
+
+def test_no_spread_before_leaves_no_compression() -> None:
+    inputs, after = synthetic(12, [0.5, 0.8, 0.8])
+    flat = ValidationInputs(inputs.pairs, inputs.points, inputs.firsts, np.full(12, 0.125), U)
+    effect = measure_effects(flat, after, np.array([False, True, True]), 100, 0)[0]
+    assert effect.compression is None
+    assert (effect.focal_point, effect.slope_low, effect.loss_low, effect.sticks_to) == (None, None, None, None)
+    assert effect.p_slope == 1.0
+
+
+@given(seed=st.integers(0, 10**6), controls=st.integers(20, 120))
+@settings(max_examples=15, deadline=None)
+def test_controls_are_beyond_their_own_percentile_in_one_resample_of_twenty(seed: int, controls: int) -> None:
+    inputs, after = synthetic(30, [0.8] * controls, seed=seed)
+    effects = measure_effects(inputs, after, np.ones(controls, dtype=bool), 100, seed)
+    for name in ("p_pull", "p_slope"):
+        beyond = [101 / 100 - getattr(effect, name) * 101 / 100 for effect in effects]
+        # Exactly the controls above the linear 95th percentile, resample by resample.
+        above = controls - 1 - int(0.95 * (controls - 1))
+        assert np.mean(beyond) == pytest.approx(above / controls)
+        assert sum(getattr(effect, name) < 0.05 for effect in effects) <= 0.06 * controls + 1
+
+
+def test_a_token_far_beyond_the_controls_gets_the_smallest_p_value_there_is() -> None:
+    inputs, after = synthetic(40, [0.0, 0.0] + [0.8] * 50)
+    after[:2] = U + np.array([[0.1], [1.5]]) * (inputs.before - U)
+    effects = measure_effects(inputs, after, np.arange(52) > 1, 250, 0)
+    assert effects[0].p_slope == 1 / 251
+    assert effects[0].p_pull == 1 / 251
+    # Far on the other side is not extreme at all.
+    assert effects[1].p_slope == 1.0
+    assert effects[1].p_pull == 1.0
+
+
+def test_a_resample_without_a_pair_below_u_counts_for_the_null_hypothesis() -> None:
+    inputs, after = synthetic(9, [0.1] + [0.9] * 20, noise=0.001)
+    before = np.array([0.0, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.8, 0.9])
+    inputs = ValidationInputs(
+        tuple(SentencePair(f"a{i}", f"b{i}", 0.0) for i in range(9)), inputs.points, inputs.firsts, before, U
+    )
+    after[:] = np.where(np.arange(21)[:, None] == 0, 0.29, before * 0.99)
+    effect = measure_effects(inputs, after, np.arange(21) > 0, 400, 3)[0]
+    undefined = int((resample_clusters(inputs.clusters, 400, 3)[:, 0] == 0).sum())
+    assert 100 < undefined < 200
+    assert effect.p_pull == (1 + undefined) / 401
+    # Those that are defined still have an interval.
+    assert effect.pull_low is not None
+    assert effect.pull_low == pytest.approx(effect.pull, abs=1e-6)
+
+
+def test_whole_clusters_are_resampled() -> None:
+    clusters = np.array([0, 0, 1, 2, 2, 2])
+    weights = resample_clusters(clusters, 500, 7)
+    assert weights.shape == (500, 6)
+    assert (weights[:, 0] == weights[:, 1]).all()
+    assert (weights[:, 3] == weights[:, 5]).all()
+    assert (weights[:, [0, 2, 3]].sum(axis=1) == 3).all()
+    assert weights[:, [0, 2, 3]].mean(axis=0) == pytest.approx([1, 1, 1], abs=0.15)
+    assert np.array_equal(weights, resample_clusters(clusters, 500, 7))
+    assert not np.array_equal(weights, resample_clusters(clusters, 500, 8))
+
+
+def slow_benjamini_hochberg(p_values: list[float]) -> list[float]:
+    """Each test's smallest level at which the step-up procedure rejects it."""
+    count = len(p_values)
+    by_size = sorted(range(count), key=lambda test: p_values[test])
+    q_values = [0.0] * count
+    for rank, test in enumerate(by_size, start=1):
+        later = [p_values[by_size[k - 1]] * count / k for k in range(rank, count + 1)]
+        q_values[test] = min(1.0, *later)
+    return q_values
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=60))
+@settings(max_examples=60, deadline=None)
+def test_false_discovery_by_hand(p_values: list[float]) -> None:
+    assert false_discovery(np.array(p_values)).tolist() == pytest.approx(slow_benjamini_hochberg(p_values), abs=1e-12)
+
+
+def test_false_discovery_of_nothing() -> None:
+    assert false_discovery(np.array([])).tolist() == []
+    assert false_discovery(np.array([0.01, 0.02, 0.9])).tolist() == pytest.approx([0.03, 0.03, 0.9])
+
+
+def test_the_adaptive_threshold_by_hand() -> None:
+    values = np.random.default_rng(0).permutation(np.arange(40.0))
+    # Q1 = 9.75, Q3 = 29.25, 0.7·IQR = 13.65
+    assert adaptive_threshold(values, above=True) == pytest.approx(42.9)
+    assert adaptive_threshold(values, above=False) == pytest.approx(-3.9)
+    assert adaptive_threshold(values[:39], above=True) is None
+    assert adaptive_threshold(np.array([]), above=False) is None
+
+
+@pytest.fixture
+def make_effect() -> Callable[..., Effect]:
+    """An effect of which a test names what it is about."""
+    plain: dict[str, Any] = dict.fromkeys(Effect.__dataclass_fields__, 0.0)
+    plain |= {"points": 10, "severity": "negligible", "sticks_to": None, "p_pull": 1.0, "p_slope": 1.0}
+    return lambda **given: Effect(**(plain | given))
+
+
+@pytest.fixture
+def judged(make_effect: Callable[..., Effect]) -> Judged:
+    """Forty tokens listed by pull (0–39), forty by slope (30–69), five controls (100–104)."""
+    effects = {
+        token: make_effect(
+            pull=token / 1_000 if token < 40 else 0.0,
+            slope=0.8 + token / 1_000 if token >= 30 else 0.9,
+            p_pull=(token + 1) / 80,
+            p_slope=(70 - token) / 90,
+        )
+        for token in range(70)
+    }
+    effects[3] = make_effect(pull=0.9, slope=0.7, p_pull=0.001, p_slope=0.5, severity="weak")
+    effects[60] = make_effect(pull=0.0, slope=0.76, p_pull=0.9, p_slope=0.001, loss=0.03)
+    effects |= {token: make_effect(pull=0.95 + (token - 100) / 100, slope=0.1) for token in range(100, 105)}
+    shortlists = {"definition": list(range(40)), "retention": list(range(69, 29, -1))}
+    controls = range(100, 105)
+    return Judged(shortlists, controls, effects, common_thresholds(shortlists, effects))
+
+
+def test_thresholds_come_from_a_protocols_own_shortlist(judged: Judged) -> None:
+    pulls = [judged.effects[token].pull for token in range(40)]
+    slopes = [judged.effects[token].slope for token in range(30, 70)]
+    q1, q3 = slow_percentile(pulls, 25), slow_percentile(pulls, 75)
+    definition, retention = judged.thresholds
+    assert (definition.protocol, retention.protocol) == PROTOCOLS
+    assert definition.value == pytest.approx(q3 + 0.7 * (q3 - q1))
+    q1, q3 = slow_percentile(slopes, 25), slow_percentile(slopes, 75)
+    assert retention.value == pytest.approx(q1 - 0.7 * (q3 - q1))
+    assert (definition.candidates, retention.candidates) == (40, 40)
+
+
+def test_thirty_nine_candidates_have_no_threshold_and_forty_have(judged: Judged) -> None:
+    shortlists = {"definition": list(range(39)), "retention": list(range(40))}
+    definition, retention = common_thresholds(shortlists, judged.effects)
+    assert (definition.value, definition.candidates) == (None, 39)
+    assert definition.verdict(judged.effects[3]) == "no_threshold"
+    assert retention.value is not None
+
+
+def test_a_verdict_is_beyond_the_threshold_and_not_on_it(make_effect: Callable[..., Effect]) -> None:
+    by_pull, by_slope = Threshold("definition", 0.5, 40), Threshold("retention", 0.5, 40)
+    assert by_pull.verdict(make_effect(pull=0.51, slope=0.9)) == "sticky"
+    assert by_pull.verdict(make_effect(pull=0.5, slope=0.1)) == "not_sticky"
+    assert by_slope.verdict(make_effect(pull=0.1, slope=0.49)) == "sticky"
+    assert by_slope.verdict(make_effect(pull=0.9, slope=0.5)) == "not_sticky"
+    assert validation_value("definition", make_effect(pull=0.3, slope=0.4)) == 0.3
+    assert validation_value("retention", make_effect(pull=0.3, slope=0.4)) == 0.4
+
+
+def test_one_row_a_token_and_protocol(judged: Judged) -> None:
+    rows = validation_rows(judged, "validated")
+    assert [(row["protocol"], row["token_id"]) for row in rows] == [
+        (protocol, token) for protocol in PROTOCOLS for token in sorted(judged.effects)
+    ]
+    for row in rows:
+        effect = judged.effects[row["token_id"]]
+        is_definition = row["protocol"] == "definition"
+        assert row["value"] == (effect.pull if is_definition else effect.slope)
+        assert row["p_value"] == (effect.p_pull if is_definition else effect.p_slope)
+        assert row["threshold"] == judged.thresholds[0 if is_definition else 1].value
+        assert (row["role"] == "control") == (row["token_id"] >= 100) == (row["verdict"] is None)
+        assert row["basis"] == "validated"
+        assert not {"p_pull", "p_slope"} & set(row)
+        # A control far beyond the threshold is still no sticky token.
+        assert row["role"] == "candidate" or effect.slope < judged.thresholds[1].value
+
+
+@pytest.mark.parametrize(("protocol", "listed"), [("definition", range(40)), ("retention", range(30, 70))])
+def test_q_values_are_of_the_protocols_own_shortlist(judged: Judged, protocol: str, listed: range) -> None:
+    rows = {row["token_id"]: row for row in validation_rows(judged, "screened") if row["protocol"] == protocol}
+    assert {token for token, row in rows.items() if row["q_value"] is not None} == set(listed)
+    expected = slow_benjamini_hochberg([rows[token]["p_value"] for token in listed])
+    assert [rows[token]["q_value"] for token in listed] == pytest.approx(expected)
+
+
+def test_a_token_can_be_flagged_and_negligible(judged: Judged) -> None:
+    flagged = [row for row in validation_rows(judged, "validated") if row["verdict"] == "sticky"]
+    assert {(row["protocol"], row["token_id"], row["severity"]) for row in flagged} == {
+        ("definition", 3, "weak"),
+        ("retention", 60, "negligible"),
+    }
+    # A threshold is about its own shortlist: token 3 lies beyond that of retention, and is no candidate of it.
+    other = [row for row in validation_rows(judged, "validated") if row["verdict"] == "not_shortlisted"]
+    assert ("retention", 3) in {(row["protocol"], row["token_id"]) for row in other}
+    assert all(row["q_value"] is None for row in other)
+
+
+def test_the_summary_counts_and_hands_on_what_the_search_found(judged: Judged) -> None:
+    misses = {"belonging": 9, "missed": 1, "rate": 1 / 9, "low": 0.003, "high": 0.48}
+    shared = {"rungs": [{"draws": 1, "tokens": 70}], "rank_correlation": {"definition": 0.9, "retention": None}, "u": U}
+    scan = {"reliability": {"definition": 0.5, "retention": 0.8}, "misses": {"definition": misses, "retention": None}}
+    definition, retention = summary_rows(judged, shared, scan)
+    assert (definition["protocol"], retention["protocol"]) == PROTOCOLS
+    assert (definition["sticky"], retention["sticky"]) == (1, 1)
+    assert (definition["u"], definition["rungs"]) == (U, '[{"draws": 1, "tokens": 70}]')
+    assert (definition["reliability"], retention["reliability"]) == (0.5, 0.8)
+    assert (definition["rank_correlation"], retention["rank_correlation"]) == (0.9, None)
+    assert definition["control_median"] == pytest.approx(0.97)
+    assert retention["control_median"] == pytest.approx(0.1)
+    columns = ("pilot_shortlisted", "pilot_missed", "miss_rate", "miss_low", "miss_high")
+    assert [definition[name] for name in columns] == [9, 1, 1 / 9, 0.003, 0.48]
+    assert [retention[name] for name in columns] == [None] * 5
+
+
+@given(
+    pairs=st.integers(2, 60), wanted=st.integers(1, 60), seed=st.integers(0, 10**6), per_pair=st.sampled_from([1, 3])
+)
+@settings(max_examples=80, deadline=None)
+def test_common_points_are_one_operator_by_turns_on_pairs_spread_over_the_similarities(
+    pairs: int, wanted: int, seed: int, per_pair: int
+) -> None:
+    inputs, _ = synthetic(pairs, [0.5], seed=seed, per_pair=per_pair)
+    points = common_points(inputs, wanted)
+    if wanted >= pairs:
+        assert points.tolist() == list(range(len(inputs.points)))
+        return
+    assert points.tolist() == sorted(points.tolist())
+    chosen = sorted((inputs.points[point] for point in points), key=lambda point: inputs.before[point[0] * per_pair])
+    assert len({pair for pair, _ in chosen}) == wanted
+    assert [operator for _, operator in chosen] == [OPERATORS[turn % per_pair] for turn in range(wanted)]
+    by_similarity = sorted(range(pairs), key=lambda pair: inputs.before[pair * per_pair])
+    ranks = [by_similarity.index(pair) for pair, _ in chosen]
+    assert ranks[0] == 0
+    if wanted > 1:
+        assert ranks[-1] == pairs - 1
+        gaps = np.diff(ranks)
+        assert gaps.max() - gaps.min() <= 1
+
+
+def test_inputs_at_some_points_keep_their_pairs_and_clusters() -> None:
+    inputs, _ = synthetic(10, [0.5], per_pair=3)
+    some = inputs.at(np.array([1, 3, 20, 29]))
+    assert some.points == ((0, "suffix"), (1, "prefix"), (6, "random"), (9, "random"))
+    assert some.before.tolist() == inputs.before[[1, 3, 20, 29]].tolist()
+    assert (some.pairs, some.u) == (inputs.pairs, inputs.u)
+    # Pairs 0 and 1 share a sentence; clusters count from 0 without gaps.
+    assert some.clusters.tolist() == [0, 0, 1, 2]
+    assert inputs.points[1] == (0, "suffix")

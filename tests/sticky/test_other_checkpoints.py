@@ -1,0 +1,466 @@
+"""The scan and the validation on what is no mean-pooled BERT: other poolings, tokenizers and special tokens.
+
+Models are random and tiny, tokenizers are the real ones, so that no similarity means anything here: what is tested
+is that every step runs, puts the copies where they belong, and gives what each sentence encoded by itself gives.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
+from embaudit.errors import MeasureError
+from embaudit.profile import StickySettings
+from embaudit.sticky.baseline import token_similarity
+from embaudit.sticky.effects import measure_effects
+from embaudit.sticky.insertion import make_draw
+from embaudit.sticky.pairs import PairSample, SentencePair, sample_pairs
+from embaudit.sticky.plan import choose_controls, choose_shortlists, choose_tokens, eligible_tokens
+from embaudit.sticky.scan import ScanInputs, prepare_scan, scan_tokens, score_tokens
+from embaudit.sticky.scores import PROTOCOLS
+from embaudit.sticky.thresholds import Threshold, adaptive_threshold, validation_value
+from embaudit.sticky.validation import ValidationInputs, prepare_validation, validate_tokens
+from embaudit.sticky.vocabulary import read_vocabulary
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    LoadTokenizer = Callable[[str], PreTrainedTokenizerBase]
+    Row = dict[str, Any]
+
+COPIES = 8
+TOKENS = 12
+DRAWS = range(3)
+D, POSITIONS = 16, 64
+SENTENCES = [
+    "a man is playing a guitar",
+    "someone plays the guitar",
+    "the stock market fell on friday",
+    "shares dropped sharply at the end of the week",
+    "a cat sleeps on the sofa",
+    "how do i install the printer driver",
+    "the river floods its banks every spring",
+    "two dogs run across a field of snow",
+    "she wrote a letter to the mayor",
+    "nobody answered the telephone",
+    "the soup needs more salt",
+    "trains to the coast leave at noon",
+    "he forgot the name of the hotel",
+    "an old church stands on the hill",
+    "winter came early in the mountains",
+    "the court postponed its decision",
+    "children sang in the school hall",
+    "the bridge was closed for repairs",
+    "gold prices rose for a third day",
+    "a painter lives above the bakery",
+    "the lake was frozen until march",
+    "fresh bread is sold on saturdays",
+    "the museum opens at ten",
+    "ships wait outside the harbour",
+]
+PAIRS = [SentencePair(SENTENCES[i], SENTENCES[i + 1], 0.0) for i in (0, 2, 4)]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of checkpoint: its real tokenizer, its pooling, the special tokens before and behind a text."""
+
+    tokenizer: str
+    pooling: str
+    before: tuple[str, ...]
+    behind: tuple[str, ...]
+
+
+KINDS = {
+    "bert-cls": Kind("bert-base-uncased", "cls", ("[CLS]",), ("[SEP]",)),
+    "roberta-mean": Kind("roberta-base", "mean", ("<s>",), ("</s>",)),
+    "gpt2-last": Kind("gpt2", "lasttoken", (), ()),
+    "llama-last": Kind("gpt2", "lasttoken", (), ()),
+    "t5-mean": Kind("t5-small", "mean", (), ("</s>",)),
+    "albert-mean": Kind("albert", "mean", ("[CLS]",), ("[SEP]",)),
+}
+
+
+def build_model(kind: str, rows: int) -> PreTrainedModel:
+    """A random model of a family with so many rows in its embedding matrix."""
+    import torch
+    import transformers as t
+
+    sizes = {"vocab_size": rows, "hidden_size": D, "num_hidden_layers": 2, "num_attention_heads": 2}
+    sizes |= {"intermediate_size": 32, "max_position_embeddings": POSITIONS}
+    family = kind.partition("-")[0]
+    model: PreTrainedModel
+    if family == "bert":
+        model = t.BertModel(t.BertConfig(**sizes), add_pooling_layer=False)
+    elif family == "roberta":
+        model = t.RobertaModel(t.RobertaConfig(**sizes, pad_token_id=1), add_pooling_layer=False)
+    elif family == "gpt2":
+        model = t.GPT2Model(t.GPT2Config(vocab_size=rows, n_embd=D, n_layer=2, n_head=2, n_positions=POSITIONS))
+    elif family == "llama":
+        ends = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
+        model = t.LlamaModel(t.LlamaConfig(**sizes, **ends))
+    elif family == "t5":
+        config = t.T5Config(vocab_size=rows, d_model=D, d_kv=8, d_ff=32, num_layers=2, num_heads=2)
+        model = t.T5EncoderModel(config)
+    else:
+        model = t.AlbertModel(t.AlbertConfig(**sizes, embedding_size=8))
+    generator = torch.Generator().manual_seed(5)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 2:  # wide enough that different texts get clearly different vectors
+                parameter.normal_(0.0, 0.5, generator=generator)
+    return model
+
+
+def save(folder: Path, kind: str, tokenizer: PreTrainedTokenizerBase, pooling: str, rows: int) -> Path:
+    """A folder in the sentence-transformers layout: tokenizer, model, pooling."""
+    tokenizer.save_pretrained(folder)
+    build_model(kind, rows).save_pretrained(folder)
+    (folder / "1_Pooling").mkdir()
+    modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
+    entries = [
+        {"idx": n, "name": str(n), "path": path, "type": f"sentence_transformers.models.{name}"}
+        for n, (path, name) in enumerate(modules)
+    ]
+    (folder / "modules.json").write_text(json.dumps(entries), "utf-8")
+    config = {"embedding_dimension": D, "pooling_mode": pooling}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(config), "utf-8")
+    return folder
+
+
+def load(folder: Path, **options: Any) -> Checkpoint:
+    return load_checkpoint(str(folder), LoadOptions(device="cpu", **options))
+
+
+@dataclass(frozen=True)
+class Audited:
+    """A checkpoint with its vocabulary and pairs, and the inputs of the scan and of the validation."""
+
+    kind: Kind
+    checkpoint: Checkpoint
+    tokens: list[Row]
+    token_ids: np.ndarray
+    pairs: PairSample
+    u: float
+    scan: ScanInputs
+    validation: ValidationInputs
+
+    @property
+    def encoder(self) -> Encoder:
+        return Encoder(self.checkpoint)
+
+
+def read_tokens(checkpoint: Checkpoint) -> list[Row]:
+    return [asdict(entry) for entry in read_vocabulary(checkpoint.tokenizer, checkpoint.vocabulary_size)]
+
+
+def audit(kind: Kind, checkpoint: Checkpoint, tokens: list[Row]) -> Audited:
+    """What the tasks do before the scan, on a few sentences and tokens: three draws, one for each operator."""
+    encoder = Encoder(checkpoint)
+    token_ids = choose_tokens(tokens, StickySettings(), TOKENS, seed=1).token_ids
+    pairs = sample_pairs(SENTENCES, encoder.encode_texts(SENTENCES), 3, 8, seed=0)
+    assert len(pairs.scoring) == 3
+    # Between the similarities of the sample: random weights put the tokens' own u anywhere.
+    u = float(np.mean([pair.similarity for pair in pairs.validation]))
+    scan = prepare_scan(encoder, pairs.scoring, u, COPIES, seed=0)
+    validation = prepare_validation(encoder, pairs.validation, u, COPIES, 0, rotate_operators=False)
+    return Audited(kind, checkpoint, tokens, token_ids, pairs, u, scan, validation)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread() -> Iterator[None]:
+    """Models this small run slower on several threads than on one."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def folder_of(real_tokenizer: LoadTokenizer, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder of a kind's model, built once."""
+
+    @cache
+    def folder(name: str) -> Path:
+        tokenizer = real_tokenizer(KINDS[name].tokenizer)
+        # Real T5 matrices are padded to 32 128 rows; the other kinds have one row a token.
+        rows = 32_128 if name == "t5-mean" else len(tokenizer)
+        return save(tmp_path_factory.mktemp("other") / name, name, tokenizer, KINDS[name].pooling, rows)
+
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tokens_of(folder_of: Callable[[str], Path]) -> Callable[[str], list[Row]]:
+    """The vocabulary by a kind's saved and loaded tokenizer, read once for each tokenizer."""
+    kind_with = {kind.tokenizer: name for name, kind in KINDS.items()}
+    read = cache(lambda tokenizer: read_tokens(load(folder_of(kind_with[tokenizer]))))
+    return lambda name: read(KINDS[name].tokenizer)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def audited(
+    request: pytest.FixtureRequest, folder_of: Callable[[str], Path], tokens_of: Callable[[str], list[Row]]
+) -> Audited:
+    return audit(KINDS[request.param], load(folder_of(request.param)), tokens_of(request.param))
+
+
+def alone(checkpoint: Checkpoint, pooling: str, ids: list[int]) -> np.ndarray:
+    """The unit vector of one sequence, from the bare model and the pooling's definition."""
+    import torch
+
+    with torch.inference_mode():
+        hidden = checkpoint.model(input_ids=torch.tensor([ids])).last_hidden_state[0].double().numpy()
+    vector = {"cls": hidden[0], "lasttoken": hidden[-1], "mean": hidden.mean(axis=0)}[pooling]
+    return vector / np.linalg.norm(vector)
+
+
+def inserted_by_hand(checkpoint: Checkpoint, sentence: str, token: int, operator: str) -> list[int]:
+    """The tokenizer's own encoding of the sentence, with the copies put inside its special tokens."""
+    whole = list(checkpoint.tokenizer(sentence)["input_ids"])
+    first, last = len(checkpoint.prefix_ids), len(whole) - len(checkpoint.suffix_ids)
+    if operator == "random":
+        return make_draw(checkpoint, sentence, "random", COPIES, 0).insert(np.array([token]))[0].tolist()
+    at = first if operator == "prefix" else last
+    return [*whole[:at], *[token] * COPIES, *whole[at:]]
+
+
+def test_copies_stand_inside_the_special_tokens(audited: Audited) -> None:
+    checkpoint, kind = audited.checkpoint, audited.kind
+    token = int(audited.token_ids[0])
+    name, sentence = checkpoint.tokenizer.convert_ids_to_tokens(token), SENTENCES[0]
+    rows = {
+        operator: make_draw(checkpoint, sentence, operator, COPIES, 0).insert(np.array([token]))[0].tolist()
+        for operator in ("prefix", "suffix", "random")
+    }
+    assert rows["prefix"] == inserted_by_hand(checkpoint, sentence, token, "prefix")
+    assert rows["suffix"] == inserted_by_hand(checkpoint, sentence, token, "suffix")
+    for ids in rows.values():
+        strings = checkpoint.tokenizer.convert_ids_to_tokens(ids)
+        assert tuple(strings[: len(kind.before)]) == kind.before
+        assert tuple(strings[len(strings) - len(kind.behind) :]) == kind.behind
+        assert strings.count(name) == COPIES
+        content = [i for i in ids if i != token][len(kind.before) : len(ids) - COPIES - len(kind.behind)]
+        assert checkpoint.tokenizer.decode(content).strip() == sentence
+    # Behind the sentence, and in front of the end token where there is one.
+    ending = checkpoint.tokenizer.convert_ids_to_tokens(rows["suffix"])[-COPIES - len(kind.behind) :]
+    assert ending == [name] * COPIES + list(kind.behind)
+
+
+def test_scan_gives_what_each_sentence_gives_by_itself(audited: Audited) -> None:
+    checkpoint, pooling = audited.checkpoint, audited.kind.pooling
+    after = scan_tokens(audited.encoder, audited.scan, audited.token_ids, DRAWS)
+    one_by_one = np.concatenate(
+        [scan_tokens(Encoder(checkpoint, 1), audited.scan, audited.token_ids[t : t + 1], DRAWS) for t in range(3)]
+    )
+    assert np.abs(after[:3] - one_by_one).max() <= 1e-6
+    anchors = [
+        alone(checkpoint, pooling, checkpoint.tokenizer(pair.first)["input_ids"]) for pair in audited.pairs.scoring
+    ]
+    for place, (pair, draw) in enumerate(zip(audited.pairs.scoring, audited.scan.draws, strict=True)):
+        plain = alone(checkpoint, pooling, checkpoint.tokenizer(pair.second)["input_ids"])
+        assert np.abs(audited.scan.before[place] - np.array(anchors) @ plain).max() <= 1e-6
+        for t, token in enumerate(audited.token_ids[:3].tolist()):
+            vector = alone(checkpoint, pooling, inserted_by_hand(checkpoint, pair.second, token, draw.operator))
+            assert np.abs(after[t, place] - np.array(anchors) @ vector).max() <= 1e-6
+
+
+def test_scores_are_finite_and_tell_tokens_apart(audited: Audited) -> None:
+    after = scan_tokens(audited.encoder, audited.scan, audited.token_ids, DRAWS)
+    scores = score_tokens(audited.scan, DRAWS, after)
+    for values in (scores.pull, scores.slope):
+        assert np.isfinite(values).all()
+        assert np.ptp(values) > 1e-3
+
+
+def test_validation_gives_what_each_sentence_gives_by_itself(audited: Audited) -> None:
+    checkpoint, pooling = audited.checkpoint, audited.kind.pooling
+    after = validate_tokens(audited.encoder, audited.validation, audited.token_ids, COPIES, 0)
+    small = validate_tokens(Encoder(checkpoint, 32), audited.validation, audited.token_ids[2::-1].copy(), COPIES, 0)
+    assert np.abs(after[:3] - small[::-1]).max() <= 1e-6
+    token = int(audited.token_ids[1])
+    for place, (index, operator) in enumerate(audited.validation.points):
+        pair = audited.validation.pairs[index]
+        first = alone(checkpoint, pooling, checkpoint.tokenizer(pair.first)["input_ids"])
+        second = alone(checkpoint, pooling, checkpoint.tokenizer(pair.second)["input_ids"])
+        moved = alone(checkpoint, pooling, inserted_by_hand(checkpoint, pair.second, token, operator))
+        assert abs(audited.validation.before[place] - first @ second) <= 1e-6
+        assert abs(after[1, place] - first @ moved) <= 1e-6
+
+
+def test_effects_and_u_are_finite(audited: Audited) -> None:
+    candidates = audited.token_ids
+    controls = choose_controls(audited.tokens, candidates, 10, seed=0)
+    after = validate_tokens(audited.encoder, audited.validation, np.concatenate([candidates, controls]), COPIES, 0)
+    is_control = np.arange(len(after)) >= len(candidates)
+    for effect in measure_effects(audited.validation, after, is_control, 100, 0):
+        numbers = {name: value for name, value in asdict(effect).items() if name not in ("sticks_to", "severity")}
+        assert None not in numbers.values()
+        assert np.isfinite(list(numbers.values())).all(), numbers
+        assert effect.sticks_to is not None
+    strings = [audited.tokens[token_id]["token"] for token_id in candidates]
+    similarity = token_similarity(audited.encoder, candidates.tolist(), strings)
+    assert all(0 <= value <= 1 for value in (similarity.u, similarity.u_ids, similarity.u_input_embeddings))
+
+
+def test_under_last_token_pooling_the_copies_are_what_is_served(folder_of: Callable[[str], Path]) -> None:
+    """Appended copies stand last where there is no end token: the vector is then that of a copy."""
+    import torch
+
+    checkpoint = load(folder_of("gpt2-last"))
+    draw = make_draw(checkpoint, SENTENCES[0], "suffix", COPIES, 0)
+    ids = torch.from_numpy(draw.insert(np.array([262, 1000])))
+    with torch.inference_mode():
+        at_last_copy = checkpoint.model(input_ids=ids).last_hidden_state[:, -1]
+    served = Encoder(checkpoint).encode_dense(ids)
+    assert (ids[:, -1] == torch.tensor([262, 1000])).all()
+    assert torch.allclose(served, at_last_copy, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_one_token_of_content_is_the_least(name: str, folder_of: Callable[[str], Path]) -> None:
+    """Eight copies, the family's special tokens and one token fit; in one less nothing does, and both steps say so."""
+    special = len(KINDS[name].before) + len(KINDS[name].behind)
+    least = load(folder_of(name), max_length=COPIES + special + 1)
+    inputs = prepare_scan(Encoder(least), PAIRS, 2.0, COPIES, seed=0)
+    assert [len(draw.baseline) for draw in inputs.draws] == [special + 1] * 3
+    assert np.isfinite(scan_tokens(Encoder(least), inputs, np.array([500, 600]), DRAWS)).all()
+    short = load(folder_of(name), max_length=COPIES + special)
+    with pytest.raises(MeasureError, match=rf"8 copies .* no room for a sentence in {COPIES + special} tokens"):
+        prepare_scan(Encoder(short), PAIRS, 2.0, COPIES, seed=0)
+    with pytest.raises(MeasureError, match="no room for a sentence") as caught:
+        prepare_validation(Encoder(short), PAIRS, 2.0, COPIES, 0, rotate_operators=True)
+    assert "--max-length" in caught.value.next_step
+
+
+def test_no_validation_pair_below_u(audited: Audited) -> None:
+    lowest = float(audited.validation.before.min())
+    with pytest.raises(MeasureError, match=rf"No sentence pair lies below u .* is {lowest:.4f}") as caught:
+        prepare_validation(audited.encoder, audited.pairs.validation, lowest - 1e-3, COPIES, 0, rotate_operators=False)
+    assert "unrelated sentences" in caught.value.next_step
+
+
+def test_rows_of_the_matrix_without_a_token_are_never_scanned(
+    folder_of: Callable[[str], Path], tokens_of: Callable[[str], list[Row]]
+) -> None:
+    """T5's matrix has 28 rows more than its tokenizer has tokens."""
+    checkpoint, tokens = load(folder_of("t5-mean")), tokens_of("t5-mean")
+    assert len(tokens) == 32_128
+    eligible = eligible_tokens(tokens)
+    assert eligible.max() < 32_100
+    assert choose_controls(tokens, eligible[:10], 10**6, seed=0).max() < 32_100
+    # They could be inserted all the same: an id needs an embedding and no string.
+    inputs = prepare_scan(Encoder(checkpoint), PAIRS, 2.0, COPIES, seed=0)
+    assert np.isfinite(scan_tokens(Encoder(checkpoint), inputs, np.array([32_127]), [0])).all()
+
+
+def test_tokens_without_a_row_are_not_scanned_and_named_if_they_are(
+    real_tokenizer: LoadTokenizer, tmp_path: Path
+) -> None:
+    """A matrix cut to 50 000 of RoBERTa's 50 265 tokens; <mask> is among the last, and stands in no text."""
+    checkpoint = load(save(tmp_path / "cut", "roberta-mean", real_tokenizer("roberta-base"), "mean", 50_000))
+    tokens = read_tokens(checkpoint)
+    assert [row["token"] for row in tokens if row["category"] == "special"] == ["<s>", "<pad>", "</s>", "<unk>"]
+    eligible = eligible_tokens(tokens)
+    assert eligible.max() == 49_999
+    inputs = prepare_scan(Encoder(checkpoint), PAIRS, 2.0, COPIES, seed=0)
+    assert np.isfinite(scan_tokens(Encoder(checkpoint), inputs, eligible[-3:], DRAWS)).all()
+    with pytest.raises(MeasureError, match=r"token 50000; .* for 50000 tokens only"):
+        scan_tokens(Encoder(checkpoint), inputs, np.array([500, 50_000]), [0])
+
+
+def test_ids_that_cannot_be_decoded_are_scanned_like_any_other(
+    folder_of: Callable[[str], Path], tokens_of: Callable[[str], list[Row]]
+) -> None:
+    """Parts of characters in a byte-level vocabulary: no text of their own, and reachable inside a longer one."""
+    checkpoint, tokens = load(folder_of("gpt2-last")), tokens_of("gpt2-last")
+    pieces = [row["token_id"] for row in tokens if row["category"] == "undecodable" and row["is_reachable"]]
+    assert len(pieces) == 331
+    assert set(pieces) <= set(eligible_tokens(tokens).tolist())
+    assert not set(pieces) & set(choose_controls(tokens, np.array([]), 10**6, seed=0).tolist())
+    inputs = prepare_scan(Encoder(checkpoint), PAIRS, 2.0, COPIES, seed=0)
+    scores = score_tokens(inputs, DRAWS, scan_tokens(Encoder(checkpoint), inputs, np.array(pieces[:20]), DRAWS))
+    assert np.isfinite(scores.slope).all()
+
+
+def test_added_tokens_are_scanned_under_their_own_name(shared: Path, tmp_path: Path) -> None:
+    """A special and an ordinary one, the second with a space in it, which no base vocabulary of BERT could have."""
+    from tokenizers import AddedToken
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(shared / "data" / "tokenizers" / "bert-base-uncased")
+    tokenizer.add_tokens([AddedToken("<sep>", special=True), AddedToken("two words")])
+    checkpoint = load(save(tmp_path / "added", "bert-cls", tokenizer, "cls", 30_524))
+    tokens = read_tokens(checkpoint)
+    assert [(row["token"], row["category"], row["origin"]) for row in tokens[-2:]] == [
+        ("<sep>", "special", "special"),
+        ("two words", "ok", "word"),
+    ]
+    assert {30_522, 30_523} <= set(eligible_tokens(tokens).tolist())
+    draw = make_draw(checkpoint, "these two words stand there", "suffix", COPIES, 0)
+    assert list(draw.baseline).count(30_523) == 1
+    assert draw.insert(np.array([30_523]))[0].tolist().count(30_523) == COPIES + 1
+    assert np.isfinite(Encoder(checkpoint).encode_dense(_tensor(draw.insert(np.array([30_522, 30_523]))))).all()
+
+
+def test_a_tokenizer_without_any_special_token(tmp_path: Path) -> None:
+    """256 bytes and a few merges: no cls, sep, pad, unk or end; everything can be encoded and little of it decoded."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges = [("t", "h"), ("th", "e"), ("Ġ", "the"), ("a", "n")]
+    vocabulary = {token: n for n, token in enumerate([*alphabet, *(a + b for a, b in merges)])}
+    backend = Tokenizer(models.BPE(vocabulary, merges))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend)
+    assert (tokenizer.unk_token, tokenizer.cls_token, tokenizer.sep_token, tokenizer.pad_token) == (None,) * 4
+
+    checkpoint = load(save(tmp_path / "bare", "llama-last", tokenizer, "lasttoken", len(vocabulary)))
+    assert (checkpoint.prefix_ids, checkpoint.suffix_ids) == ((), ())
+    audited = audit(Kind("", "lasttoken", (), ()), checkpoint, read_tokens(checkpoint))
+    assert "special" not in {row["category"] for row in audited.tokens}
+    after = scan_tokens(audited.encoder, audited.scan, audited.token_ids, DRAWS)
+    assert np.isfinite(score_tokens(audited.scan, DRAWS, after).slope).all()
+    candidates = np.concatenate([audited.token_ids, choose_controls(audited.tokens, audited.token_ids, 5, seed=0)])
+    validated = validate_tokens(audited.encoder, audited.validation, candidates, COPIES, 0)
+    effects = measure_effects(audited.validation, validated, np.arange(len(candidates)) >= TOKENS, 50, 0)
+    assert np.isfinite([effect.loss for effect in effects]).all()
+
+
+def test_a_shortlist_longer_than_the_tokens_that_got_all_draws(audited: Audited) -> None:
+    """Two per cent of 1 000 scanned tokens are twenty; the twelve that got all draws go on, without a threshold."""
+    after = scan_tokens(audited.encoder, audited.scan, audited.token_ids, DRAWS)
+    scores = score_tokens(audited.scan, DRAWS, after)
+    shortlists = choose_shortlists(audited.token_ids, scores, 1_000, StickySettings(shortlist_share=0.02))
+    assert shortlists == dict.fromkeys(PROTOCOLS, audited.token_ids.tolist())
+    validated = validate_tokens(audited.encoder, audited.validation, audited.token_ids, COPIES, 0)
+    effects = measure_effects(audited.validation, validated, np.arange(TOKENS) % 2 == 0, 50, 0)
+    for protocol in PROTOCOLS:
+        values = np.array([validation_value(protocol, effect) for effect in effects])
+        threshold = Threshold(protocol, adaptive_threshold(values, above=protocol == "definition"), len(values))
+        assert threshold.value is None
+        assert {threshold.verdict(effect) for effect in effects} == {"no_threshold"}
+
+
+def test_no_ordinary_token_is_left_to_compare_with(audited: Audited) -> None:
+    everything = np.array([row["token_id"] for row in audited.tokens])
+    with pytest.raises(MeasureError, match="no ordinary word or sub-word to compare"):
+        choose_controls(audited.tokens, everything, 10, seed=0)
+
+
+def _tensor(ids: np.ndarray) -> Any:
+    import torch
+
+    return torch.from_numpy(ids)
