@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 from prefect import Flow, Task
 
 from embaudit.settings import Settings
+from embaudit_tasks.progress import shard_done
 from embaudit_tasks.results import CheckpointSpec, Staged
 
 GPU_TAG = "embaudit-gpu"
@@ -40,7 +41,10 @@ def run_shards(
     for index, shard in enumerate(shards):
         placed = spec.model_copy(update={"device": _device_of(spec.device, index)})
         futures.append(_configured(task, spec).submit(spec=placed, **shared, **shard))
-    results = [future.result() for future in futures]
+    results = []
+    for future in futures:
+        results.append(future.result())
+        shard_done(f"{task.name}, shards", len(shards))
     return [
         result if _is_there(result) else run_cached(task, spec, **shared, **shard)
         for result, shard in zip(results, shards, strict=True)

@@ -36,6 +36,11 @@ def shown_on(display: Display) -> Iterator[None]:
         _display = before
 
 
+def shard_done(label: str, shards: int) -> None:
+    """Say that one of so many shards is done, where worker processes compute them and have no display."""
+    _display.advance(label, 1, shards)
+
+
 @contextmanager
 def tracked(label: str, total: int, of_all: int | None = None) -> Iterator[Callable[[int], None]]:
     """A function to call with every amount of work done.

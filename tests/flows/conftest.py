@@ -28,19 +28,21 @@ longest_shortlist = 42
 shortlist_share = 0.2
 controls = 10
 resamples = 100
-dose_tokens = 2
-dose_pairs = 10
-doses = [1, 8]
-shift_tokens = 2
-shift_pairs = 20
-attention_tokens = 4
-attention_sentences = 2
-permutations = 100
-reference_pairs = 1
+dose_tokens = 0
+shift_tokens = 0
+attention_tokens = 0
 basis = "screened"
 [socm]
 texts = 30
 """
+# The same with everything that stands beside the verdicts.
+WHOLE = (
+    PROFILE.replace('name = "tiny"', 'name = "whole"')
+    .replace("dose_tokens = 0", "dose_tokens = 2\ndose_pairs = 10\ndoses = [1, 8]")
+    .replace("shift_tokens = 0", "shift_tokens = 2\nshift_pairs = 20")
+    .replace("attention_tokens = 0", "attention_tokens = 4\nattention_sentences = 2\npermutations = 100")
+    .replace('basis = "screened"', 'reference = true\nreference_pairs = 1\nbasis = "screened"')
+)
 
 
 @pytest.fixture(scope="session")
@@ -64,6 +66,13 @@ def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tiny_profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("profile") / "tiny.toml"
     path.write_text(PROFILE)
+    return path
+
+
+@pytest.fixture(scope="session")
+def whole_profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("profile") / "whole.toml"
+    path.write_text(WHOLE)
     return path
 
 

@@ -32,10 +32,10 @@ def staged_times(home: Path) -> dict[Path, int]:
     }
 
 
-def test_an_audit_fills_every_table(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
-    outcome = run(tiny_checkpoint, tiny_profile, reference=True)
+def test_an_audit_fills_every_table(home: Path, tiny_checkpoint: Path, whole_profile: Path) -> None:
+    outcome = run(tiny_checkpoint, whole_profile)
     one = rows(outcome.warehouse, "SELECT audit_id, status, profile, reason FROM audit")
-    assert one == [(outcome.audit_id, "published", "tiny", None)]
+    assert one == [(outcome.audit_id, "published", "whole", None)]
     counts = dict(rows(outcome.warehouse, "SELECT table_name, estimated_size FROM duckdb_tables()"))
     assert all(counts[table] > 0 for table in counts), counts
     assert rows(outcome.warehouse, "SELECT corpus, texts, pairs FROM socm_summary ORDER BY corpus") == [
@@ -60,6 +60,8 @@ def test_an_audit_fills_every_table(home: Path, tiny_checkpoint: Path, tiny_prof
         outcome.warehouse, "SELECT DISTINCT token_id FROM sticky_validation WHERE role = 'candidate' ORDER BY 1"
     )
     assert shortlisted == validated
+    check_early_stopping(outcome)
+    check_reference(outcome)
     # The summary repeats the pairs' own averages.
     mean, low, high = rows(
         outcome.warehouse, "SELECT avg(socm), min(socm), max(socm) FROM socm_pair WHERE corpus = 'wikipedia'"
@@ -70,6 +72,36 @@ def test_an_audit_fills_every_table(home: Path, tiny_checkpoint: Path, tiny_prof
     assert rows(
         outcome.warehouse, "SELECT count(*) FROM expectation_result WHERE NOT success AND severity = 'critical'"
     ) == [(0,)]
+
+
+def check_early_stopping(outcome: AuditOutcome) -> None:
+    found = rows(outcome.warehouse, "SELECT validation_pairs, threshold_points, validation_points FROM sticky_summary")
+    pairs, common, whole = found[0]
+    assert (common, whole) == (10, pairs)
+    points = dict(
+        rows(outcome.warehouse, "SELECT points, count(*) FROM sticky_validation WHERE role = 'candidate' GROUP BY 1")
+    )
+    assert set(points) <= {common, whole}
+    assert rows(outcome.warehouse, "SELECT DISTINCT points FROM sticky_validation WHERE role = 'control'") == [(whole,)]
+    # Whoever is flagged was seen on every point.
+    assert rows(outcome.warehouse, "SELECT DISTINCT points FROM sticky_validation WHERE verdict = 'sticky'") in (
+        [],
+        [(whole,)],
+    )
+
+
+def check_reference(outcome: AuditOutcome) -> None:
+    scored = rows(outcome.warehouse, "SELECT token_id FROM sticky_reference ORDER BY 1")
+    assert scored == rows(
+        outcome.warehouse, "SELECT token_id FROM token WHERE category IN ('ok', 'special') ORDER BY 1"
+    )
+    cutoff = rows(outcome.warehouse, "SELECT cutoff FROM sticky_reference_summary")[0][0]
+    listed = rows(outcome.warehouse, f"SELECT token_id FROM sticky_reference WHERE score >= {cutoff!r} ORDER BY 1")
+    assert listed == rows(outcome.warehouse, "SELECT token_id FROM sticky_reference WHERE is_shortlisted ORDER BY 1")
+    # 2 % of some 280 tokens are six: too few for a threshold.
+    assert rows(outcome.warehouse, "SELECT DISTINCT verdict FROM sticky_reference WHERE is_shortlisted") == [
+        ("no_threshold",)
+    ]
 
 
 def test_rerunning_recomputes_nothing_and_doubles_nothing(
@@ -263,25 +295,6 @@ def test_one_file_under_two_names_is_one_content(
     assert summaries[0][2] == summaries[1][2]
 
 
-def test_candidates_stop_early_and_the_rest_go_all_the_way(
-    home: Path, tiny_checkpoint: Path, tiny_profile: Path
-) -> None:
-    outcome = run(tiny_checkpoint, tiny_profile, measures=["sticky"])
-    found = rows(outcome.warehouse, "SELECT validation_pairs, threshold_points, validation_points FROM sticky_summary")
-    pairs, common, whole = found[0]
-    assert (common, whole) == (10, pairs)
-    points = dict(
-        rows(outcome.warehouse, "SELECT points, count(*) FROM sticky_validation WHERE role = 'candidate' GROUP BY 1")
-    )
-    assert set(points) <= {common, whole}
-    assert rows(outcome.warehouse, "SELECT DISTINCT points FROM sticky_validation WHERE role = 'control'") == [(whole,)]
-    # Whoever is flagged was seen on every point.
-    assert rows(outcome.warehouse, "SELECT DISTINCT points FROM sticky_validation WHERE verdict = 'sticky'") in (
-        [],
-        [(whole,)],
-    )
-
-
 def test_exhaustive_spends_everything_and_misses_nothing(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
     outcome = run(tiny_checkpoint, tiny_profile, measures=["sticky"], exhaustive=True)
     draws = rows(outcome.warehouse, "SELECT count(*) FROM sticky_pair WHERE purpose = 'scoring'")[0][0]
@@ -292,6 +305,7 @@ def test_exhaustive_spends_everything_and_misses_nothing(home: Path, tiny_checkp
     assert summary == [("exhaustive", True, None)] * 2
 
 
+@pytest.mark.slow
 def test_a_sequential_score_is_the_exhaustive_one_where_all_draws_were_spent(
     home: Path, tiny_checkpoint: Path, tiny_profile: Path
 ) -> None:
@@ -310,6 +324,7 @@ def test_a_sequential_score_is_the_exhaustive_one_where_all_draws_were_spent(
     assert np.abs(difference).max() <= 1e-4
 
 
+@pytest.mark.slow
 def test_pairs_of_the_users_own_are_kept_as_they_are(
     home: Path, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path
 ) -> None:
@@ -333,23 +348,6 @@ def test_pairs_of_the_users_own_are_kept_as_they_are(
     assert rows(outcome.warehouse, "SELECT count(*) > 0 FROM sticky_pair WHERE purpose = 'scoring'") == [(True,)]
 
 
-def test_the_reference_protocol_scans_ok_and_special_tokens(
-    home: Path, tiny_checkpoint: Path, tiny_profile: Path
-) -> None:
-    outcome = run(tiny_checkpoint, tiny_profile, measures=["sticky"], reference=True)
-    scored = rows(outcome.warehouse, "SELECT token_id FROM sticky_reference ORDER BY 1")
-    assert scored == rows(
-        outcome.warehouse, "SELECT token_id FROM token WHERE category IN ('ok', 'special') ORDER BY 1"
-    )
-    cutoff = rows(outcome.warehouse, "SELECT cutoff FROM sticky_reference_summary")[0][0]
-    listed = rows(outcome.warehouse, f"SELECT token_id FROM sticky_reference WHERE score >= {cutoff!r} ORDER BY 1")
-    assert listed == rows(outcome.warehouse, "SELECT token_id FROM sticky_reference WHERE is_shortlisted ORDER BY 1")
-    # 2 % of some 280 tokens are six: too few for a threshold.
-    assert rows(outcome.warehouse, "SELECT DISTINCT verdict FROM sticky_reference WHERE is_shortlisted") == [
-        ("no_threshold",)
-    ]
-
-
 @pytest.mark.slow
 def test_worker_processes_change_nothing(
     home: Path, tiny_checkpoint: Path, tiny_profile: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -364,3 +362,23 @@ def test_worker_processes_change_nothing(
     assert both.audit_id == alone.audit_id
     first, second = (np.array(rows(outcome.warehouse, values), dtype=float) for outcome in (alone, both))
     assert np.abs(first - second).max() <= 1e-4
+
+
+@pytest.mark.slow
+def test_a_cheaper_precision_of_the_scan_is_on_record_with_its_rank_correlation(
+    home: Path, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path
+) -> None:
+    cheap = tmp_path / "cheap.toml"
+    cheap.write_text(tiny_profile.read_text().replace("pilot_share", 'scan_dtype = "bfloat16"\npilot_share'))
+    outcome = run(tiny_checkpoint, cheap, measures=["sticky"])
+    found = rows(outcome.warehouse, "SELECT scan_dtype, rank_correlation FROM sticky_summary")
+    assert [dtype for dtype, _ in found] == ["bfloat16"] * 2
+    assert all(-1 <= correlation < 1 for _, correlation in found)
+    # Validation stays in float32: the controls' values are those of an audit that scanned in float32.
+    plain = run(tiny_checkpoint, tiny_profile, measures=["sticky"])
+    before = [
+        rows(o.warehouse, f"SELECT DISTINCT rho_0 FROM sticky_validation WHERE audit_id = '{o.audit_id}'")
+        for o in (outcome, plain)
+    ]
+    assert before[0]
+    assert before[0][0] == pytest.approx(before[1][0], abs=1e-9)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embaudit.checkpoint import Checkpoint, Encoder
+from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.corpora import load_corpus
 from embaudit.sticky.enrichment import enrichment_rows
 from embaudit.sticky.pairs import PairSample, distinct_sentences, sample_pairs
@@ -62,3 +62,15 @@ def test_values_hold_to_a_millionth_over_batches_shards_and_subsets(minilm: Chec
     assert np.abs(values(64, tokens) - whole).max() <= 1e-6
     assert np.abs(values(None, tokens[:1], tokens[1:4], tokens[4:]) - whole).max() <= 1e-6
     assert np.abs(values(None, tokens[2:3]) - whole[:, 2:3]).max() <= 1e-6
+
+
+@pytest.mark.slow
+def test_bfloat16_keeps_the_ranks_of_a_scan(minilm: Checkpoint, shared: Path) -> None:
+    from scipy.stats import spearmanr
+
+    exact = Encoder(minilm)
+    half = Encoder(load_checkpoint("packaged:all-MiniLM-L6-v2", LoadOptions(device="cpu", dtype="bfloat16")))
+    inputs = prepare_scan(exact, real_pairs(exact, shared, 10).scoring, U, 8, 0)
+    tokens = np.arange(1_000, 30_000, 97)
+    slopes = [score_tokens(inputs, [1], scan_tokens(encoder, inputs, tokens, [1])).slope for encoder in (exact, half)]
+    assert spearmanr(*slopes).statistic > 0.99
