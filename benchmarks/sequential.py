@@ -1,6 +1,6 @@
 """The sequential search against the exhaustive one: encodes, lists, recall, over three seeds.
 
-4 000 random tokens of all-MiniLM-L6-v2, real STS pairs where they lie beside the checkout. The exhaustive search is
+3 000 random tokens of all-MiniLM-L6-v2, real STS pairs where they lie beside the checkout. The exhaustive search is
 run; the sequential ones take their values from it (a value depends on its token, draw and point alone), so that both
 see the same numbers and the difference is what was skipped.
 """
@@ -19,7 +19,7 @@ from embaudit.corpora import load_corpus
 from embaudit.profile import StickySettings, load_profile
 from embaudit.sticky.effects import resample_clusters
 from embaudit.sticky.pairs import distinct_sentences, sample_pairs
-from embaudit.sticky.plan import choose_controls, choose_shortlists, choose_tokens, tokens_kept
+from embaudit.sticky.plan import choose_controls, choose_shortlists, choose_tokens, rungs_of, tokens_kept
 from embaudit.sticky.scan import ScanInputs, ScanScores, prepare_scan, scan_tokens, score_tokens
 from embaudit.sticky.scores import Protocol, pull, retention
 from embaudit.sticky.search import keep_worst, order_draws, undecided_tokens
@@ -28,8 +28,8 @@ from embaudit.sticky.validation import ValidationInputs, common_points, prepare_
 from embaudit.sticky.vocabulary import read_vocabulary
 
 REAL_PAIRS = Path(__file__).resolve().parents[2] / "shared/data/sts/stsb/stsb-en-test.csv"
-TOKENS = 4_000
-CONTROLS = 40
+TOKENS = 3_000
+CONTROLS = 30
 SEEDS = (0, 1, 2)
 U = 0.19985
 Shortlists = Mapping[Protocol, Collection[int]]
@@ -132,7 +132,6 @@ def _search(data: Exhaustive, settings: StickySettings) -> Outcome:
     points = np.arange(len(data.validation.points))
     if settings.rotate_operators:
         points = points[[index % 3 == pair % 3 for index, (pair, _) in enumerate(data.validation.points)]]
-        points = points[: settings.validation_pairs * 3]
     if settings.validation_pairs < len(data.validation.pairs):
         spread = np.linspace(0, len(points) - 1, settings.validation_pairs).round().astype(int)
         points = points[spread]
@@ -190,11 +189,10 @@ def _shortlists(data: Exhaustive, settings: StickySettings) -> tuple[int, dict[P
     pilot[chosen] = True
     order = order_draws(data.scan, data.scanned[pilot])
     left, done, encodes = np.flatnonzero(~pilot), 0, int(pilot.sum()) * len(every)
-    for rung in settings.rungs:
-        until = min(rung.draws, len(every))
+    for until, share in rungs_of(settings, len(every)):
         encodes += len(left) * (until - done)
         done = until
-        keep = len(left) if rung.keep is None else tokens_kept(settings, rung.keep, count)
+        keep = len(left) if share is None else tokens_kept(settings, share, count)
         if keep < len(left):
             draws = order[:until]
             left = left[keep_worst(score_tokens(data.scan, draws, data.scanned[left][:, draws]), keep)[0]]

@@ -55,6 +55,10 @@ class MeasureError(EmbauditError):
     """A measure that is undefined on this input (no pair below u, NaN embeddings, too few tokens)."""
 
 
+class NotMeasurable(MeasureError):
+    """Something beside the verdicts that this checkpoint or these texts do not allow; everything else stands."""
+
+
 class WarehouseError(EmbauditError):
     """A warehouse that is locked, newer than this program, unreadable, or a query that it refuses."""
 

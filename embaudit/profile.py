@@ -8,10 +8,11 @@ from __future__ import annotations
 import difflib
 import tomllib
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from embaudit.errors import UsageError
 
@@ -71,12 +72,19 @@ class StickySettings(_Settings):
     )
     attention_sentences: int = Field(default=20, ge=1)
     permutations: int = Field(default=1_000, ge=100, description="of tokens, for the attention interval")
-    reference: bool = Field(default=False, description="the published code's protocol too, at eight times the cost")
+    reference: bool = Field(default=False, description="the published code's protocol too: 120 encodes a scanned token")
     reference_pairs: int = Field(default=5, ge=1, description="scoring pairs of the reference protocol")
     basis: Literal["screened", "validated"] = "validated"
 
+    @model_validator(mode="after")
+    def _rungs_rise(self) -> StickySettings:
+        draws = [rung.draws for rung in self.rungs]
+        if any(later <= earlier for earlier, later in pairwise(draws)):
+            raise ValueError(f"the draws of the rungs must rise, and are {draws}")
+        return self
+
     def everything(self) -> StickySettings:
-        """The same without any saving: what ``--exhaustive`` asks for."""
+        """The same with all draws, points and candidates: what ``--exhaustive`` asks for."""
         lifted = {"search": "exhaustive", "rotate_operators": False, "most_encodes": None, "longest_shortlist": None}
         return self.model_copy(update=lifted)
 

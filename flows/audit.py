@@ -69,7 +69,7 @@ def audit(
         limit_tokens: scan only so many tokens, drawn by the seed.
         pairs: sentence pairs of your own, by purpose (``scoring``, ``validation``) the file that holds them.
         exhaustive: every token all draws, every candidate all points, whatever the profile saves.
-        reference: the published code's protocol too, at eight times the cost.
+        reference: the published code's protocol too: 120 encodes a scanned token.
     """
     settings = Settings()
     plan = plan_audit(

@@ -1,4 +1,4 @@
-"""Names of staged files in later steps' keys, and how tokens are cut into shards."""
+"""What later steps' keys are made of: the names of staged files, and the shards that tokens are cut into."""
 
 from __future__ import annotations
 

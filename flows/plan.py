@@ -45,13 +45,17 @@ class AuditPlan(BaseModel):
     pair_sources: dict[str, str] = {}
     pair_contents: dict[str, str] = {}
     pair_paths: dict[str, str] = {}
+    is_dtype_given: bool = False
+    # Content keys of the steps that every later step's values hang on.
+    upstream: dict[str, str] = {}
     staging: str
     warehouse: str
     started: datetime
 
     def key(self, measure: str, measure_version: int, **inputs: Any) -> str:
         """A cache key of one step: the checkpoint, its inputs, the seed and the version of the code."""
-        return content_key(measure=measure, version=measure_version, seed=self.seed, **self.spec.key_parts, **inputs)
+        parts = {"measure": measure, "version": measure_version, "seed": self.seed, **self.spec.key_parts}
+        return content_key(**parts, **inputs, **({"upstream": self.upstream} if self.upstream else {}))
 
     def audit_id(self, corpora: dict[str, StagedCorpus]) -> str:
         """The same question has the same id: a rerun finishes or confirms an audit, and never doubles it."""
@@ -62,8 +66,7 @@ class AuditPlan(BaseModel):
             corpora={name: corpus.corpus_id for name, corpus in corpora.items()},
             limit_tokens=self.limit_tokens,
             seed=self.seed,
-            # An audit without pairs of its own keeps the id that it had before there were such.
-            **({"pairs": self.pair_contents} if self.pair_contents else {}),
+            pairs=self.pair_contents,
         )
 
     @property
@@ -138,6 +141,7 @@ def plan_audit(
         measures=chosen,
         limit_tokens=limit_tokens,
         seed=seed,
+        is_dtype_given=dtype != "auto",
         pair_sources=sources,
         pair_contents=contents,
         staging=str(settings.staging),

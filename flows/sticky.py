@@ -15,7 +15,7 @@ from embaudit_flows.keys import name_of, names_of, shards_of
 from embaudit_flows.plan import AuditPlan
 from embaudit_flows.sticky_evidence import Found, evidence
 from embaudit_flows.sticky_search import search
-from embaudit_tasks import sticky_scan, sticky_verdicts
+from embaudit_tasks import sticky_pairs, sticky_verdicts
 from embaudit_tasks.results import Staged, StagedCorpus
 from embaudit_tasks.vocabulary import measure_token_similarity, read_tokens
 
@@ -23,7 +23,7 @@ from embaudit_tasks.vocabulary import measure_token_similarity, read_tokens
 @flow(name="sticky tokens", flow_run_name="sticky tokens of {plan.source}", persist_result=False)
 def sticky(plan: AuditPlan, corpus: StagedCorpus, tokens_per_shard: int) -> list[Staged]:
     """Find the tokens that drag similarities to one value; returns every staged file of the measure."""
-    plan = _with_given_pairs(plan)
+    plan = _with_given_pairs(_in_float32(plan))
     settings, spec, where = plan.profile.sticky, plan.spec, {"staging": plan.staging}
     seeded = {"settings": settings, "seed": plan.seed, **where}
 
@@ -32,11 +32,13 @@ def sticky(plan: AuditPlan, corpus: StagedCorpus, tokens_per_shard: int) -> list
         measure_token_similarity,
         spec,
         tokens_path=tokens.path,
-        key=plan.key("token-similarity", baseline.MEASURE_VERSION),
+        key=similarity_key(plan, tokens),
         **where,
     )
+    # Every later value hangs on the vocabulary and on u: a new version of either recomputes what follows.
+    plan = plan.model_copy(update={"upstream": {"vocabulary": name_of(tokens), "u": name_of(similarity)}})
     pairs = run_cached(
-        sticky_scan.choose_pairs,
+        sticky_pairs.choose_pairs,
         spec,
         corpus_path=corpus.content_path,
         given=plan.pair_paths,
@@ -52,7 +54,9 @@ def sticky(plan: AuditPlan, corpus: StagedCorpus, tokens_per_shard: int) -> list
     given = {"pairs_path": pairs.path, "similarity_path": similarity.path, **seeded}
 
     entries = read_rows([tokens.path])
-    chosen = choose_tokens(entries, settings, plan.limit_tokens, plan.seed)
+    # The budget is planned with the pairs that were found, or given.
+    counts = {"scoring_pairs": pairs.detail["scoring"], "validation_pairs": pairs.detail["validation"]}
+    chosen = choose_tokens(entries, settings.model_copy(update=counts), plan.limit_tokens, plan.seed)
     found = search(plan, given, pairs, chosen, tokens_per_shard)
     scored = found.scored
 
@@ -92,9 +96,21 @@ def sticky(plan: AuditPlan, corpus: StagedCorpus, tokens_per_shard: int) -> list
     return [tokens, similarity, pairs, *parts, scored, *verdicts, *evidence(plan, judged)]
 
 
+def similarity_key(plan: AuditPlan, tokens: Staged) -> str:
+    """The key of u, which depends on the vocabulary's strings."""
+    return plan.key("token-similarity", baseline.MEASURE_VERSION, vocabulary=name_of(tokens))
+
+
+def _in_float32(plan: AuditPlan) -> AuditPlan:
+    """Half precision is for the scan alone, unless the user asks for it everywhere."""
+    if plan.is_dtype_given:
+        return plan
+    return plan.model_copy(update={"spec": plan.spec.model_copy(update={"dtype": "float32"})})
+
+
 def _with_given_pairs(plan: AuditPlan) -> AuditPlan:
     paths = {
-        purpose: sticky_scan.stage_given_pairs(
+        purpose: sticky_pairs.stage_given_pairs(
             spec=plan.spec,
             source=source,
             content=plan.pair_contents[purpose],

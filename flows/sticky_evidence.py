@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from prefect import Task
 
-from embaudit.errors import MeasureError
+from embaudit.errors import NotMeasurable
 from embaudit.sticky import attention, dose, enrichment, shift
 from embaudit.warehouse.stage import read_rows
-from embaudit_flows.cached import run_cached
+from embaudit_flows.cached import pooled, run_cached
 from embaudit_flows.keys import name_of
 from embaudit_flows.plan import AuditPlan
 from embaudit_flows.reference import reference
@@ -33,13 +34,15 @@ class Found:
 
 def evidence(plan: AuditPlan, found: Found) -> list[Staged]:
     """Every table beside the verdicts; none of them changes a verdict."""
-    settings, spec = plan.profile.sticky, plan.spec
+    settings = plan.profile.sticky
     worst = _worst_first(found.verdicts)
     seeded = {"settings": settings, "seed": plan.seed, "staging": plan.staging}
     paths = {"pairs_path": found.pairs.path}
 
     def chosen(count: int) -> dict[str, Any]:
-        return {"tokens": worst[:count], "controls": found.controls[:count].tolist()}
+        # Drawn, not the first: in many vocabularies low ids are the most frequent words.
+        drawn = np.random.default_rng([plan.seed, 4]).permutation(found.controls)[:count]
+        return {"tokens": worst[:count], "controls": np.sort(drawn).tolist()}
 
     def key(step: str, version: int, **inputs: Any) -> str:
         return plan.key(step, version, pairs=name_of(found.pairs), **inputs)
@@ -48,26 +51,19 @@ def evidence(plan: AuditPlan, found: Found) -> list[Staged]:
     if settings.dose_tokens:
         given = chosen(settings.dose_tokens)
         inputs = {**given, "doses": settings.doses, "most": settings.dose_pairs}
-        staged.append(
-            run_cached(
-                tasks.dose,
-                spec,
-                similarity_path=found.similarity.path,
-                key=key("dose", dose.MEASURE_VERSION, **inputs),
-                **given,
-                **paths,
-                **seeded,
-            )
+        dose_key = key("dose", dose.MEASURE_VERSION, **inputs)
+        staged += _or_note(
+            plan, tasks.dose, similarity_path=found.similarity.path, key=dose_key, **given, **paths, **seeded
         )
     if settings.shift_tokens:
         given = chosen(settings.shift_tokens)
         shift_key = key("shift", shift.MEASURE_VERSION, copies=settings.copies, **given)
-        staged.append(run_cached(tasks.shifts, spec, key=shift_key, **given, **paths, **seeded))
+        staged += _or_note(plan, tasks.shifts, key=shift_key, **given, **paths, **seeded)
     if settings.attention_tokens:
         staged += _attention(plan, found, chosen(settings.attention_tokens), key, {**paths, **seeded})
     staged.append(_enrichment(plan, found))
     if settings.reference:
-        staged += reference(plan, found.corpus, found.tokens, found.similarity)
+        staged += pooled(reference)(plan, found.corpus, found.tokens, found.similarity)
     return staged
 
 
@@ -75,19 +71,16 @@ def _attention(plan: AuditPlan, found: Found, given: dict[str, Any], key: Any, s
     settings = plan.profile.sticky
     specials = [row["token_id"] for row in read_rows([found.tokens.path]) if row["category"] == "special"]
     inputs = {**given, "sentences": settings.attention_sentences, "permutations": settings.permutations}
+    attention_key = key("attention", attention.MEASURE_VERSION, **inputs)
+    return _or_note(plan, tasks.attention, specials=specials, key=attention_key, **given, **shared)
+
+
+def _or_note(plan: AuditPlan, task: Task[..., Any], **parameters: Any) -> list[Staged]:
+    """A task's file; where it cannot be measured here (no attention weights, no room for a dose), a line to say so."""
     try:
-        staged = run_cached(
-            tasks.attention,
-            plan.spec,
-            specials=specials,
-            key=key("attention", attention.MEASURE_VERSION, **inputs),
-            **given,
-            **shared,
-        )
-    except MeasureError as error:
-        # An architecture without readable attention weights: the verdicts do not depend on them.
-        return [note(f"No attention was compared: {error.happened}", plan.staging)]
-    return [staged]
+        return [run_cached(task, plan.spec, **parameters)]
+    except NotMeasurable as error:
+        return [note(f"Left out, {task.name}: {error.happened}", plan.staging)]
 
 
 def _enrichment(plan: AuditPlan, found: Found) -> Staged:

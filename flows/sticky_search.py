@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from embaudit.sticky import scan
-from embaudit.sticky.plan import ScannedTokens, tokens_kept
+from embaudit.sticky.plan import ScannedTokens, rungs_of, tokens_kept
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.cached import run_cached, run_shards
 from embaudit_flows.keys import name_of, names_of, shards_of
@@ -71,11 +71,12 @@ def search(
         pilot = scanned(chosen.pilot, every)
         order = _order(plan, given, pilot)
     rest = np.setdiff1d(chosen.token_ids, chosen.pilot)
-    for until, keep in _rungs(plan, len(every)):
-        done = sum(part.detail.get("draws", 0) for part in (rung[0] for rung in rungs))
-        if until <= done or len(rest) == 0:
+    done = 0
+    for until, keep in rungs_of(settings, len(every)):
+        if len(rest) == 0:
             break
         rungs.append(scanned(rest, sorted(order[done:until])))
+        done = until
         keep_count = len(rest) if keep is None else tokens_kept(settings, keep, len(chosen.token_ids))
         if keep_count < len(rest):
             kept = _survivors(plan, given, rungs, keep_count)
@@ -95,15 +96,6 @@ def search(
         **given,
     )
     return Searched(scored, tuple(files), dtype, _rank_correlation(plan, given, pairs, chosen, dtype))
-
-
-def _rungs(plan: AuditPlan, draws: int) -> list[tuple[int, float | None]]:
-    """(draws in all, share of the tokens that goes on) of each rung; the last one always brings all draws."""
-    settings = plan.profile.sticky
-    if settings.search == "exhaustive":
-        return [(draws, None)]
-    rungs = [(min(rung.draws, draws), rung.keep) for rung in settings.rungs]
-    return rungs if rungs[-1][0] == draws else [*rungs, (draws, None)]
 
 
 def _order(plan: AuditPlan, given: dict[str, Any], pilot: list[Staged]) -> list[int]:
@@ -149,8 +141,7 @@ def _rank_correlation(
     """By protocol; None where the scan ran in float32 already."""
     if dtype == "float32":
         return {"definition": None, "retention": None}
-    # The pilot is a random sample; without one, tokens spread over the vocabulary.
-    pool = chosen.pilot if len(chosen.pilot) else chosen.token_ids
+    pool = chosen.token_ids
     sample = pool[np.linspace(0, len(pool) - 1, min(COMPARED_TOKENS, len(pool))).astype(int)]
     compared = run_cached(
         sticky_scan.compare_precisions,

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from embaudit.sticky import baseline, vocabulary
+from embaudit.sticky import vocabulary
 from embaudit.warehouse.stage import read_rows, staged_path
 from embaudit_flows.plan import STICKY_CORPUS, AuditPlan
+from embaudit_flows.sticky import similarity_key
 from embaudit_tasks.progress import tracked
-from embaudit_tasks.results import checkpoint_of
+from embaudit_tasks.results import Staged, checkpoint_of
 from embaudit_tasks.vocabulary import measure_token_similarity, read_tokens
 
 if TYPE_CHECKING:
@@ -48,9 +49,8 @@ def look_at_tokens(
             rows = inspect_tokens(encoder, pairs, token_ids, entries, u, settings, plan.seed, advance)
         found = [one | row for one, row in zip(found, rows, strict=True)]
     if "reference" in protocols:
-        scoring = _given(plan, "scoring")
-        validation = _given(plan, "validation") or [(pair.first, pair.second) for pair in pairs]
-        distinct = len({second for _, second in validation}) + len({second for _, second in scoring or []})
+        scoring, validation = _reference_pairs(plan, encoder, tokens_path, corpus)
+        distinct = len({second for _, second in validation}) + len({second for _, second in scoring})
         with tracked("reference protocol", len(token_ids) * distinct * 3 * settings.copies) as advance:
             rows = inspect_reference(
                 encoder, validation, scoring, token_ids, entries, settings.copies, plan.seed, advance
@@ -68,7 +68,7 @@ def _tokens(plan: AuditPlan) -> str:
 
 
 def _token_similarity(plan: AuditPlan, tokens_path: str) -> dict[str, float]:
-    key = plan.key("token-similarity", baseline.MEASURE_VERSION)
+    key = similarity_key(plan, Staged(table="token", path=tokens_path, rows=0))
     path = staged_path(Path(plan.staging), "token-similarity", key, "token_similarity")
     if not path.is_file():
         measure_token_similarity.fn(plan.spec, tokens_path=tokens_path, key=key, staging=plan.staging)
@@ -80,6 +80,29 @@ def _given(plan: AuditPlan, purpose: str) -> list[tuple[str, str]] | None:
 
     source = plan.pair_sources.get(purpose)
     return None if source is None else list(read_chosen_pairs(Path(source)).pairs)
+
+
+def _reference_pairs(
+    plan: AuditPlan, encoder: Encoder, tokens_path: str, corpus: str
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Scoring and validation pairs: the plan's, or pairs below u as the published code chooses them."""
+    from embaudit.corpora import load_corpus
+    from embaudit.sticky.reference import choose_reference_pairs
+
+    given = {purpose: found for purpose in ("scoring", "validation") if (found := _given(plan, purpose))}
+    if len(given) < 2:
+        settings = plan.profile.sticky
+        texts = [side for pair in load_corpus(STICKY_CORPUS, corpus).pairs for side in (pair.first, pair.second)]
+        chosen = choose_reference_pairs(
+            encoder,
+            texts,
+            _token_similarity(plan, tokens_path)["u"],
+            {"scoring": settings.reference_pairs, "validation": settings.validation_pairs},
+            settings.sentences,
+            plan.seed,
+        )
+        given = {name: [(pair.first, pair.second) for pair in pairs] for name, pairs in chosen.items()} | given
+    return given["scoring"], given["validation"]
 
 
 def _pairs(plan: AuditPlan, encoder: Encoder, corpus: str) -> list[SentencePair]:

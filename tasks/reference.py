@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from prefect import task
 
 from embaudit.profile import StickySettings
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
-from embaudit_tasks.sticky_files import MEASURE, PAIR_SCHEMA, pair_rows, read_pairs, read_similarity
+from embaudit_tasks.sticky_files import PAIR_SCHEMA, pair_rows, read_pairs, read_similarity, stage
 
 Purpose = Literal["reference_scoring", "reference_validation"]
-NUMBER_OF: dict[str, str] = {"reference_scoring": "score", "reference_validation": "value"}
+# What a shard holds for each token: its score, or its validation value.
+SHARD_SCHEMA = {"token_id": "int32", "inserted": "string", "number": "float64"}
 REFERENCE_SCHEMA = {
     "token_id": "int32",
     "inserted": "string",
@@ -53,34 +53,21 @@ def choose_reference_pairs(
     Args:
         given: staged pairs by purpose (``scoring``, ``validation``).
     """
-    import numpy as np
-
     from embaudit.checkpoint import Encoder
-    from embaudit.sticky.pairs import distinct_sentences, named_pairs
-    from embaudit.sticky.reference import pairs_below
-    from embaudit.sticky.scan import require_below_u, unit_rows
-    from embaudit.warehouse.stage import read_rows, staged_path, write_rows
+    from embaudit.sticky import reference
+    from embaudit.warehouse.stage import read_rows
 
-    encoder = Encoder(checkpoint_of(spec))
-    u = read_similarity(similarity_path)["u"]
-    texts = [row[side] for row in read_rows([corpus_path]) for side in ("first", "second")]
-    sentences = distinct_sentences(texts, settings.sentences, seed)
-    unit = unit_rows(encoder.encode_texts(sentences)).astype(np.float64)
-    similarity = unit @ unit.T
-    rows = []
-    for index, (purpose, count) in enumerate(
-        (("scoring", settings.reference_pairs), ("validation", settings.validation_pairs))
-    ):
-        if purpose in given:
-            pairs = read_pairs(given[purpose], purpose)
-        else:
-            require_below_u(similarity, u)
-            chosen = pairs_below(similarity, u, count, np.random.default_rng([seed, index]))
-            pairs = list(named_pairs(sentences, similarity, chosen))
-        rows += pair_rows(f"reference_{purpose}", pairs)
-    path = staged_path(Path(staging), MEASURE, key, "sticky_pair")
-    counts = {purpose: sum(row["purpose"] == purpose for row in rows) for purpose in NUMBER_OF}
-    return Staged(table="sticky_pair", path=str(path), rows=write_rows(path, rows, PAIR_SCHEMA), detail=counts)
+    counts = {"scoring": settings.reference_pairs, "validation": settings.validation_pairs}
+    chosen = {purpose: read_pairs(path, purpose) for purpose, path in given.items()}
+    if len(chosen) < len(counts):
+        texts = [row[side] for row in read_rows([corpus_path]) for side in ("first", "second")]
+        u = read_similarity(similarity_path)["u"]
+        encoder = Encoder(checkpoint_of(spec))
+        found = reference.choose_reference_pairs(encoder, texts, u, counts, settings.sentences, seed)
+        chosen = {purpose: list(pairs) for purpose, pairs in found.items()} | chosen
+    rows = [row for purpose in counts for row in pair_rows(f"reference_{purpose}", chosen[purpose])]
+    found_of = {purpose: sum(row["purpose"] == purpose for row in rows) for purpose in get_args(Purpose)}
+    return stage("sticky_pair", rows, PAIR_SCHEMA, key, staging, detail=found_of)
 
 
 @task(name="reference protocol", task_run_name="{purpose}, shard {shard}", **CACHED)
@@ -100,7 +87,6 @@ def reference_shard(
     from embaudit.checkpoint import Encoder
     from embaudit.sticky.inspect import decoded
     from embaudit.sticky.reference import distances, prepare_reference, sticky_scores, validation_values
-    from embaudit.warehouse.stage import staged_path, write_rows
 
     started = time.perf_counter()
     checkpoint = checkpoint_of(spec)
@@ -119,14 +105,7 @@ def reference_shard(
         {"token_id": token, "inserted": text, "number": float(number)}
         for token, text, number in zip(token_ids, texts, numbers, strict=True)
     ]
-    path = staged_path(Path(staging), MEASURE, key, "reference")
-    return Staged(
-        table="reference",
-        path=str(path),
-        rows=write_rows(path, rows, {"token_id": "int32", "inserted": "string", "number": "float64"}),
-        seconds=time.perf_counter() - started,
-        encodes=encoder.texts - shared,
-    )
+    return stage("reference", rows, SHARD_SCHEMA, key, staging, started=started, encodes=encoder.texts - shared)
 
 
 @task(name="shortlist of the reference protocol", **CACHED)
@@ -135,18 +114,14 @@ def reference_shortlist(spec: CheckpointSpec, score_paths: list[str], key: str, 
     import numpy as np
 
     from embaudit.sticky.reference import shortlist
-    from embaudit.warehouse.stage import read_rows, staged_path, write_rows
+    from embaudit.warehouse.stage import read_rows
 
     rows = sorted(read_rows(score_paths), key=lambda row: row["token_id"])
     scores = np.array([row["number"] for row in rows])
-    listed = [{"token_id": rows[index]["token_id"]} for index in shortlist(scores)]
-    path = staged_path(Path(staging), MEASURE, key, "reference_shortlist")
-    return Staged(
-        table="reference_shortlist",
-        path=str(path),
-        rows=write_rows(path, listed, {"token_id": "int32"}),
-        detail={"cutoff": float(min(scores[index] for index in shortlist(scores)))},
-    )
+    places = shortlist(scores)
+    listed = [{"token_id": rows[place]["token_id"]} for place in places]
+    cutoff = {"cutoff": float(scores[places].min())}
+    return stage("reference_shortlist", listed, {"token_id": "int32"}, key, staging, detail=cutoff)
 
 
 @task(name="judge by the reference protocol", **CACHED)
@@ -162,7 +137,7 @@ def judge_reference(
     import numpy as np
 
     from embaudit.sticky.thresholds import adaptive_threshold
-    from embaudit.warehouse.stage import read_rows, staged_path, write_rows
+    from embaudit.warehouse.stage import read_rows
 
     scored = sorted(read_rows(score_paths), key=lambda row: (-row["number"], row["token_id"]))
     values = {row["token_id"]: row["number"] for row in read_rows(value_paths)}
@@ -194,11 +169,8 @@ def judge_reference(
         "threshold": threshold,
         "sticky": sum(row["verdict"] == "sticky" for row in rows),
     }
-    staged = []
-    for table, content, schema in (
-        ("sticky_reference", sorted(rows, key=lambda row: row["token_id"]), REFERENCE_SCHEMA),
-        ("sticky_reference_summary", [counted], SUMMARY_SCHEMA),
-    ):
-        path = staged_path(Path(staging), MEASURE, key, table)
-        staged.append(Staged(table=table, path=str(path), rows=write_rows(path, content, schema)))
-    return staged
+    by_token = sorted(rows, key=lambda row: row["token_id"])
+    return [
+        stage("sticky_reference", by_token, REFERENCE_SCHEMA, key, staging),
+        stage("sticky_reference_summary", [counted], SUMMARY_SCHEMA, key, staging),
+    ]

@@ -10,7 +10,7 @@ from prefect import task
 from embaudit.profile import StickySettings
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
-from embaudit_tasks.sticky_files import MEASURE, read_pairs, read_similarity
+from embaudit_tasks.sticky_files import MEASURE, read_pairs, read_similarity, stage
 
 DOSE_SCHEMA = {
     "token_id": "int32",
@@ -57,7 +57,6 @@ def dose(
 
     from embaudit.checkpoint import Encoder
     from embaudit.sticky.dose import dose_rows, doses_that_fit
-    from embaudit.warehouse.stage import staged_path, write_rows
 
     started = time.perf_counter()
     encoder = Encoder(checkpoint_of(spec))
@@ -76,11 +75,7 @@ def dose(
             seed,
             advance,
         )
-    path = staged_path(Path(staging), MEASURE, key, "sticky_dose")
-    count = write_rows(path, rows, DOSE_SCHEMA)
-    return Staged(
-        table="sticky_dose", path=str(path), rows=count, seconds=time.perf_counter() - started, encodes=encoder.texts
-    )
+    return stage("sticky_dose", rows, DOSE_SCHEMA, key, staging, started=started, encodes=encoder.texts)
 
 
 @task(name="similarity shifts", **CACHED)
@@ -141,7 +136,6 @@ def attention(
 
     from embaudit.checkpoint import Encoder
     from embaudit.sticky.attention import attention_received, compare_attention
-    from embaudit.warehouse.stage import staged_path, write_rows
 
     started = time.perf_counter()
     encoder = Encoder(checkpoint_of(spec))
@@ -152,15 +146,7 @@ def attention(
     rows = compare_attention(
         received, np.arange(len(ids)) < len(tokens), np.isin(ids, specials), settings.permutations, seed
     )
-    path = staged_path(Path(staging), MEASURE, key, "sticky_attention")
-    count = write_rows(path, rows, ATTENTION_SCHEMA)
-    return Staged(
-        table="sticky_attention",
-        path=str(path),
-        rows=count,
-        seconds=time.perf_counter() - started,
-        encodes=encoder.texts,
-    )
+    return stage("sticky_attention", rows, ATTENTION_SCHEMA, key, staging, started=started, encodes=encoder.texts)
 
 
 @task(name="where sticky tokens come from", **CACHED)
@@ -169,9 +155,8 @@ def enrichment(
 ) -> Staged:
     """Origins, scripts and embeddings of sticky tokens against the scanned vocabulary (table ``sticky_enrichment``)."""
     from embaudit.sticky.enrichment import enrichment_rows
-    from embaudit.warehouse.stage import read_rows, staged_path, write_rows
+    from embaudit.warehouse.stage import read_rows
 
     scanned = {row["token_id"] for row in read_rows([score_path])}
     rows = enrichment_rows(read_rows([tokens_path]), scanned, selections)
-    path = staged_path(Path(staging), MEASURE, key, "sticky_enrichment")
-    return Staged(table="sticky_enrichment", path=str(path), rows=write_rows(path, rows, ENRICHMENT_SCHEMA))
+    return stage("sticky_enrichment", rows, ENRICHMENT_SCHEMA, key, staging)

@@ -5,8 +5,12 @@ Files with similarities (``scan``, ``validation``) stay between the steps; ``sti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from embaudit_tasks.results import Staged
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,6 +91,31 @@ SCHEMAS = {
         "basis": "string",
     },
 }
+
+
+def stage(
+    table: str,
+    rows: Iterable[Any],
+    schema: Mapping[str, str] | None,
+    key: str,
+    staging: str,
+    *,
+    started: float | None = None,
+    encodes: int = 0,
+    detail: dict[str, Any] | None = None,
+) -> Staged:
+    """Stage rows of this measure; ``started`` is the ``time.perf_counter`` of the work that made them."""
+    from embaudit.warehouse.stage import staged_path, write_rows
+
+    path = staged_path(Path(staging), MEASURE, key, table)
+    return Staged(
+        table=table,
+        path=str(path),
+        rows=write_rows(path, rows, schema),
+        seconds=0.0 if started is None else time.perf_counter() - started,
+        encodes=encodes,
+        detail=detail or {},
+    )
 
 
 def pair_rows(purpose: str, pairs: Iterable[SentencePair]) -> list[dict[str, Any]]:

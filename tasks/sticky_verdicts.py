@@ -12,7 +12,7 @@ from embaudit.profile import StickySettings
 from embaudit.sticky.scores import Protocol
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
-from embaudit_tasks.sticky_files import MEASURE, SCHEMAS, read_pairs, read_similarity, read_validation
+from embaudit_tasks.sticky_files import MEASURE, SCHEMAS, read_pairs, read_similarity, read_validation, stage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,20 +80,17 @@ def stop_early(
     key: str,
     staging: str,
 ) -> Staged:
-    """The candidates whose verdict or severity more pairs could still change; the others are done."""
+    """The candidates that more pairs could still flag, or call moderate or strong; the others are done."""
     from embaudit.checkpoint import Encoder
     from embaudit.sticky.effects import resample_clusters
     from embaudit.sticky.search import undecided_tokens
-    from embaudit.warehouse.stage import staged_path, write_rows
 
     every = _inputs(Encoder(checkpoint_of(spec)), pairs_path, similarity_path, settings, seed)
     inputs = every.at(_points(every, settings, "common"))
     ids, after = read_validation(common_paths)
     weights = resample_clusters(inputs.clusters, settings.resamples, seed)
     undecided = undecided_tokens(inputs, ids, after, shortlists, controls, weights)
-    path = staged_path(Path(staging), MEASURE, key, "undecided")
-    count = write_rows(path, [{"token_id": token} for token in undecided], {"token_id": "int32"})
-    return Staged(table="undecided", path=str(path), rows=count)
+    return stage("undecided", [{"token_id": token} for token in undecided], {"token_id": "int32"}, key, staging)
 
 
 @task(name="judge tokens", **CACHED)
@@ -120,7 +117,6 @@ def judge(
     from embaudit.checkpoint import Encoder
     from embaudit.sticky.effects import measure_effects, near_u
     from embaudit.sticky.verdicts import Judged, common_thresholds, summary_rows, validation_rows
-    from embaudit.warehouse.stage import staged_path, write_rows
 
     similarity = read_similarity(similarity_path)
     inputs = _inputs(Encoder(checkpoint_of(spec)), pairs_path, similarity_path, settings, seed)
@@ -163,12 +159,11 @@ def judge(
         },
         scan=scan.detail,
     )
-    staged = []
-    rows_of = {"sticky_validation": validation_rows(judged, settings.basis), "sticky_summary": summary}
-    for table, rows in rows_of.items():
-        path = staged_path(Path(staging), MEASURE, key, table)
-        staged.append(Staged(table=table, path=str(path), rows=write_rows(path, rows, SCHEMAS[table])))
-    return staged
+    verdicts = validation_rows(judged, settings.basis)
+    return [
+        stage("sticky_validation", verdicts, SCHEMAS["sticky_validation"], key, staging),
+        stage("sticky_summary", summary, SCHEMAS["sticky_summary"], key, staging),
+    ]
 
 
 def _inputs(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -270,7 +271,8 @@ def _checkpoint(checkpoint: str, source: str) -> dict[str, Any]:
         "checkpoint_id": checkpoint,
         "source": source,
         "revision": None,
-        **dict.fromkeys(("weights_sha256", "tokenizer_sha256", "config_sha256", "modules_sha256"), "ab" * 32),
+        "weights_sha256": sha256(checkpoint.encode()).hexdigest(),
+        **dict.fromkeys(("tokenizer_sha256", "config_sha256", "modules_sha256"), "ab" * 32),
         "architecture": "BertModel",
         "hidden_size": 32,
         "layers": 2,

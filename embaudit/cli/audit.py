@@ -28,7 +28,7 @@ from embaudit.cli.options import pairs_option, parse_pairs, warehouse_option
 )
 @pairs_option
 @click.option("--exhaustive", is_flag=True, help="Every token all draws, every candidate all points: no saving.")
-@click.option("--reference", is_flag=True, help="The published code's protocol too, at eight times the cost.")
+@click.option("--reference", is_flag=True, help="The published code's protocol too: 120 encodes a scanned token.")
 @warehouse_option
 @click.option("--limit-tokens", type=click.IntRange(min=1), metavar="N", help="Scan only N tokens, drawn by the seed.")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, mps.")

@@ -23,14 +23,21 @@ pairs_option = click.option(
 
 
 def parse_pairs(given: tuple[str, ...]) -> dict[str, str]:
-    """The file of each purpose; a FILE without a purpose is for both."""
+    """The file of each purpose; a FILE without a purpose is for both.
+
+    Raises:
+        UsageError: if a purpose is given two files.
+    """
+    from embaudit.errors import UsageError
+
     found: dict[str, str] = {}
     for one in given:
         purpose, separator, file = one.partition("=")
-        if separator and purpose in ("scoring", "validation"):
-            found[purpose] = file
-        else:
-            found |= {"scoring": one, "validation": one}
+        named = separator and purpose in ("scoring", "validation")
+        more = {purpose: file} if named else {"scoring": one, "validation": one}
+        if doubled := found.keys() & more.keys():
+            raise UsageError(f"--pairs names two files for {' and '.join(sorted(doubled))}.")
+        found |= more
     return found
 
 

@@ -12,12 +12,14 @@ def print_sticky(console: Any, facts: dict[str, Any]) -> None:
 
     summary = facts["sticky"][0]
     rungs = ", ".join(f"{rung['tokens']:,} × {rung['draws']}" for rung in json.loads(summary["rungs"]))
-    saved = f" ({summary['exhaustive_encodes'] / summary['encodes']:.1f} times fewer than exhaustive)"
+    saved = ""
+    if summary["search"] == "sequential":  # null in audits from before there was a search
+        saved = f" ({summary['exhaustive_encodes'] / summary['encodes']:.1f} times fewer than exhaustive)"
     console.print(
         f"Sticky tokens: {summary['scanned']:,} of {summary['vocabulary_size']:,} vocabulary entries scanned "
         f"({summary['eligible']:,} can stand in a text); tokens × draws: {rungs}; {facts['validated']} candidates and "
         f"{summary['controls']} controls on {summary['validation_pairs']} pairs; {summary['encodes']:,} encodes"
-        f"{saved if summary['search'] == 'sequential' else ''}. "
+        f"{saved}. "
         f"u = {summary['u']:.4f}.",
         highlight=False,
     )
@@ -61,6 +63,8 @@ def print_sticky(console: Any, facts: dict[str, Any]) -> None:
 
 def print_sticky_beside(console: Any, facts: dict[str, Any]) -> None:
     """Where the tokens come from, and the published code's protocol."""
+    from embaudit.sticky.thresholds import FEWEST_FOR_THRESHOLD
+
     for row in facts["enrichment"]:
         console.print(
             f"Of the {row['selected']} tokens of lowest retention {row['share_selected']:.0%} are non-Latin or "
@@ -69,7 +73,7 @@ def print_sticky_beside(console: Any, facts: dict[str, Any]) -> None:
             highlight=False,
         )
     for row in facts["reference"]:
-        threshold = "no threshold (fewer than 40 candidates)"
+        threshold = f"no threshold (fewer than {FEWEST_FOR_THRESHOLD} candidates)"
         if row["threshold"] is not None:
             threshold = f"{row['sticky']} beyond the threshold {row['threshold']:.3f}"
         console.print(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from embaudit.cli.options import pairs_option, parse_pairs
+from embaudit.cli.report_sticky import with_interval
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -82,7 +83,7 @@ def token(
     if as_json:
         import json
 
-        click.echo(json.dumps(found, indent=1, ensure_ascii=False))
+        click.echo(json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False))
         return
     _print(Console(width=None if Console().is_terminal else 150), found)
 
@@ -108,6 +109,8 @@ def _from_files(tokens: tuple[str, ...]) -> list[str]:
                 next_step="For a token that starts with @ give its id.",
             ) from error
         found += [line.strip("\r") for line in lines if line.strip()]
+    if not found:
+        raise UsageError("The files hold no token.", next_step="Write one a line: an id, a string or a text.")
     return found
 
 
@@ -139,8 +142,8 @@ def _columns(row: dict[str, Any]) -> dict[str, str]:
     if "rho_0" in row:
         columns = {
             "ρ prefix/suffix/random": "/".join(f"{row[f'rho_{name}']:.3f}" for name in ("prefix", "suffix", "random")),
-            "pull [95 %]": _with_interval(row, "pull"),
-            "retention [95 %]": _with_interval(row, "retention"),
+            "pull [95 %]": with_interval(row["pull"], row["pull_low"], row["pull_high"]),
+            "retention [95 %]": with_interval(row["retention"], row["retention_low"], row["retention_high"]),
             "loss": f"{row['loss']:.3f}",
             "focal point": "" if row["focal_point"] is None else f"{row['focal_point']:.2f}",
             "severity": row["severity"],
@@ -150,8 +153,3 @@ def _columns(row: dict[str, Any]) -> dict[str, str]:
         if row["score"] is not None:
             columns["score"] = f"{row['score']:.2f}"
     return columns
-
-
-def _with_interval(row: dict[str, Any], name: str) -> str:
-    low, high = row[f"{name}_low"], row[f"{name}_high"]
-    return f"{row[name]:.3f}" + ("" if low is None or high is None else f" [{low:.2f}, {high:.2f}]")

@@ -34,7 +34,8 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "audit_corpus": ("corpus_id",),
     "token": ("token", "text", "category", "is_reachable", "origin", "script", "embedding_norm"),
     "sticky_pair": ("first", "second", "similarity"),
-    "sticky_score": ("draws", "pull", "slope", "pull_rank", "slope_rank", "is_pilot"),
+    # Pull is undefined where none of the draws spent has a point below u.
+    "sticky_score": ("draws", "slope", "pull_rank", "slope_rank", "is_pilot"),
     "sticky_validation": (
         *("role", "points", "rho", "rho_0", "pull", "excess_pull", "slope", "loss"),
         *("severity", "shift", "near_u_05", "near_u_10", "p_value", "value", "basis"),

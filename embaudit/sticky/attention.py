@@ -25,7 +25,7 @@ import numpy as np
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.checkpoint.files import one_line
 from embaudit.checkpoint.model import quiet_transformers
-from embaudit.errors import MeasureError
+from embaudit.errors import MeasureError, NotMeasurable
 from embaudit.sticky.insertion import make_draw
 
 if TYPE_CHECKING:
@@ -275,8 +275,11 @@ def _attentions(encoder: Encoder, ids: np.ndarray) -> tuple[torch.Tensor, ...]:
 
     model = encoder.checkpoint.model
     inputs = torch.from_numpy(ids).to(encoder.checkpoint.device)
-    with torch.inference_mode():
-        output = model(input_ids=inputs, attention_mask=torch.ones_like(inputs), output_attentions=True)
+    try:
+        with torch.inference_mode():
+            output = model(input_ids=inputs, attention_mask=torch.ones_like(inputs), output_attentions=True)
+    except TypeError as error:  # a model with code of its own whose forward knows no such argument
+        raise _no_attention(model, f"it does not take output_attentions: {one_line(error)}") from error
     attentions = getattr(output, "attentions", None)
     if not attentions or any(layer is None for layer in attentions):
         raise _no_attention(model, "it returns none.")
@@ -307,8 +310,8 @@ def _require_finite(received: np.ndarray, token_ids: np.ndarray) -> None:
         )
 
 
-def _no_attention(model: PreTrainedModel, reason: str) -> MeasureError:
-    return MeasureError(
+def _no_attention(model: PreTrainedModel, reason: str) -> NotMeasurable:
+    return NotMeasurable(
         f"{type(model).__name__} cannot give its attention weights: {reason}",
         kept="The other measures are unaffected.",
         next_step="Leave the attention measure out for this checkpoint.",

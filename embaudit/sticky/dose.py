@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embaudit.checkpoint.encoder import Progress, no_progress
+from embaudit.errors import MeasureError, NotMeasurable
 from embaudit.sticky.scores import pull, retention
 from embaudit.sticky.validation import common_points, prepare_validation, validate_tokens
 
@@ -45,12 +46,36 @@ def dose_rows(
         most_pairs: so many of the pairs, spread over their similarities, one operator each.
 
     Raises:
-        MeasureError: if no pair lies below u.
+        NotMeasurable: if no dose fits into the checkpoint's length limit, or at one no pair lies below u.
     """
+    fitting = doses_that_fit(encoder.checkpoint, doses)
+    if not fitting:
+        raise NotMeasurable(
+            f"Not even {min(doses)} copies fit into {encoder.checkpoint.max_length} tokens.",
+            next_step="Give a larger --max-length.",
+        )
+    try:
+        return _rows(encoder, pairs, tokens, controls, u, fitting, most_pairs, seed, progress)
+    except MeasureError as error:
+        # Cut to make room for many copies, the pairs may all come to lie above u.
+        raise NotMeasurable(error.happened, next_step=error.next_step) from error
+
+
+def _rows(
+    encoder: Encoder,
+    pairs: Sequence[SentencePair],
+    tokens: np.ndarray,
+    controls: np.ndarray,
+    u: float,
+    doses: Sequence[int],
+    most_pairs: int,
+    seed: int,
+    progress: Progress,
+) -> list[dict[str, Any]]:
     every = np.concatenate([tokens, controls])
     rows = []
-    for copies in doses_that_fit(encoder.checkpoint, doses):
-        inputs = prepare_validation(encoder, pairs, u, copies, seed, rotate_operators=False)
+    for copies in doses:
+        inputs = prepare_validation(encoder, pairs, u, copies, seed, rotate_operators=True)
         inputs = inputs.at(common_points(inputs, most_pairs))
         after = validate_tokens(encoder, inputs, every, copies, seed, progress)
         pulls, slopes = pull(inputs.before, after, u), retention(inputs.before, after).slope

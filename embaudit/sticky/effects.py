@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embaudit.sticky.scores import Severity, pull, retention, rho, severity
+from embaudit.sticky.scores import SMALLEST_VARIANCE, Severity, pull, retention, rho, severity
 
 if TYPE_CHECKING:
     from embaudit.sticky.validation import ValidationInputs
@@ -83,7 +83,7 @@ def measure_effects(
     focal_interval = _interval(lines.focal_point)
     p_pull, p_slope = _p_values(pulls_b, is_control), _p_values(-lines.slope, is_control)
     # Rounding alone must not pass for a spread, as in ``retention``.
-    spread = np.std(before) if np.var(before) > 1e-12 else 0.0
+    spread = np.std(before) if np.var(before) > SMALLEST_VARIANCE else 0.0
     effects = []
     for t in range(len(after)):
         focal, focal_low, focal_high = _number(line.focal_point[t]), *focal_interval[t]
@@ -152,8 +152,9 @@ def _p_values(resampled: np.ndarray, is_control: np.ndarray) -> np.ndarray:
 
 
 def _interval(values: np.ndarray) -> list[tuple[float | None, float | None]]:
-    """Percentile interval of each column of (B, T); (None, None) where no resample is defined."""
-    defined = np.isfinite(values).any(axis=0)
+    """Percentile interval of each column of (B, T); (None, None) where no resample is defined, or all are one."""
+    # Pairs that all share a sentence are one cluster: resampling it says nothing, and must not look certain.
+    defined = np.isfinite(values).any(axis=0) & (np.ptp(np.nan_to_num(values), axis=0) > 0)
     safe = np.where(defined, values, 0.0)
     low, high = np.nanpercentile(safe, INTERVAL, axis=0)
     return [(float(a), float(b)) if ok else (None, None) for a, b, ok in zip(low, high, defined, strict=True)]

@@ -67,19 +67,21 @@ def choose_tokens(
 def choose_controls(tokens: Sequence[Mapping[str, Any]], candidates: np.ndarray, count: int, seed: int) -> np.ndarray:
     """Ordinary tokens, the same for every token they are compared with; no candidate is among them.
 
+    The first of one random order of the vocabulary: another candidate moves at most one of them, so that a token's
+    loss hangs on the other candidates as little as can be.
+
     Raises:
         MeasureError: if the vocabulary has no ordinary token outside the candidates.
     """
     taken = set(candidates.tolist())
     ordinary = [
-        token["token_id"]
-        for token in tokens
-        if token["category"] == "ok" and token["origin"] in ORDINARY_ORIGINS and token["token_id"] not in taken
+        token["token_id"] for token in tokens if token["category"] == "ok" and token["origin"] in ORDINARY_ORIGINS
     ]
-    if not ordinary:
+    in_order = np.random.default_rng([seed, len(tokens), 1]).permutation(np.array(ordinary, dtype=np.int64))
+    chosen = [token for token in in_order.tolist() if token not in taken][:count]
+    if not chosen:
         raise MeasureError("The vocabulary has no ordinary word or sub-word to compare sticky tokens with.")
-    generator = np.random.default_rng([seed, len(tokens), 1])
-    return np.sort(generator.choice(ordinary, size=min(count, len(ordinary)), replace=False))
+    return np.array(sorted(chosen), dtype=np.int64)
 
 
 def choose_shortlists(
@@ -122,17 +124,23 @@ def tokens_kept(settings: StickySettings, share: float, scanned: int) -> int:
     return max(ceil(share * scanned), 2 * len(PROTOCOLS) * shortlist_length(settings, scanned))
 
 
+def rungs_of(settings: StickySettings, draws: int) -> list[tuple[int, float | None]]:
+    """(draws in all, share of the tokens that goes on) of each rung; the last one brings all there are."""
+    if settings.search == "exhaustive":
+        return [(draws, None)]
+    rungs: list[tuple[int, float | None]] = [(rung.draws, rung.keep) for rung in settings.rungs if rung.draws < draws]
+    return [*rungs, (draws, None)]
+
+
 def planned_scan_encodes(settings: StickySettings, tokens: int) -> int:
     """Encodes of a scan of so many tokens, if all the scoring pairs wanted are found."""
     if settings.search == "exhaustive":
         return tokens * settings.scoring_pairs
     pilot = ceil(settings.pilot_share * tokens)
     left, done, encodes = tokens - pilot, 0, pilot * settings.scoring_pairs
-    rungs = [*((rung.draws, rung.keep) for rung in settings.rungs), (settings.scoring_pairs, None)]
-    for draws, keep in rungs:
-        until = min(draws, settings.scoring_pairs)
-        encodes += left * max(until - done, 0)
-        done = max(done, until)
+    for draws, keep in rungs_of(settings, settings.scoring_pairs):
+        encodes += left * (draws - done)
+        done = draws
         left = left if keep is None else min(left, tokens_kept(settings, keep, tokens))
     return encodes
 

@@ -16,7 +16,7 @@ places are drawn from seed and sentence, and are the same for every token.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,8 +24,8 @@ import numpy as np
 
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.sticky.insertion import OPERATORS, Operator, generator_for
-from embaudit.sticky.pairs import spread_pairs
-from embaudit.sticky.scan import unit_rows
+from embaudit.sticky.pairs import SentencePair, distinct_sentences, named_pairs, spread_pairs
+from embaudit.sticky.scan import require_below_u, unit_rows
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import Encoder
@@ -84,6 +84,26 @@ def pairs_below(similarity: np.ndarray, u: float, count: int, generator: np.rand
     """
     lowest = float(similarity[np.triu_indices(len(similarity), 1)].min())
     return spread_pairs(similarity, lowest, lowest + 0.8 * (u - lowest), count, generator) if lowest < u else []
+
+
+def choose_reference_pairs(
+    encoder: Encoder, texts: Sequence[str], u: float, counts: Mapping[str, int], most_sentences: int, seed: int
+) -> dict[str, tuple[SentencePair, ...]]:
+    """Pairs below u of a corpus' sentences, so many for each purpose.
+
+    Raises:
+        MeasureError: if no pair lies below u.
+    """
+    sentences = distinct_sentences(texts, most_sentences, seed)
+    unit = unit_rows(encoder.encode_texts(sentences)).astype(np.float64)
+    similarity = unit @ unit.T
+    require_below_u(similarity, u)
+    return {
+        purpose: named_pairs(
+            sentences, similarity, pairs_below(similarity, u, count, np.random.default_rng([seed, index]))
+        )
+        for index, (purpose, count) in enumerate(counts.items())
+    }
 
 
 def insert_text(sentence: str, token: str, operator: Operator, copies: int, seed: int) -> list[str]:

@@ -18,7 +18,7 @@ from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.errors import MeasureError
 from embaudit.sticky.insertion import OPERATORS, Draw, make_draw
 from embaudit.sticky.pairs import SentencePair
-from embaudit.sticky.scores import pull, retention
+from embaudit.sticky.scores import SMALLEST_VARIANCE, pull, retention
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import Encoder
@@ -62,13 +62,20 @@ def prepare_scan(encoder: Encoder, pairs: Sequence[SentencePair], u: float, copi
 
 
 def require_below_u(before: np.ndarray, u: float) -> None:
-    """Raise unless some similarity lies below u."""
+    """Raise unless some similarity lies below u, and the similarities differ: slopes need a spread."""
+    if np.var(before) <= SMALLEST_VARIANCE:
+        raise MeasureError(
+            f"All sentence pairs have the same similarity ({before.flat[0]:.4f}): how much of it is kept "
+            "cannot be told.",
+            kept="The other measures' results are kept.",
+            next_step="Give pairs of different similarity.",
+        )
     if not (before < u).any():
         raise MeasureError(
             f"No sentence pair lies below u = {u:.4f}: the lowest similarity in the sample is {before.min():.4f}, so "
             "that there is nothing to be pulled up.",
             kept="The other measures' results are kept.",
-            next_step="Give a corpus with unrelated sentences (--corpus sts=FILE), or leave it out (--measures socm).",
+            next_step="Give unrelated sentences (--corpus sts=FILE, --pairs FILE), or leave it out (--measures socm).",
         )
 
 
@@ -81,7 +88,7 @@ def scan_tokens(
 ) -> np.ndarray:
     """Similarities after insertion, (T, len(draws), S) float32: token × draw × anchor.
 
-    A value depends on its token and draw alone, to 1e-6: not on the other tokens or the batch.
+    A value depends on its token and draw alone, to 1e-6 in float32: not on the other tokens or the batch.
     """
     import torch
 

@@ -190,7 +190,7 @@ def undecided_tokens(
     controls: Sequence[int],
     weights: np.ndarray,
 ) -> list[int]:
-    """Candidates whose verdict or grade more pairs could still change, ascending.
+    """Candidates that more pairs could still flag, or call moderate or strong; ascending.
 
     Args:
         common: the points that every candidate has.

@@ -1,23 +1,42 @@
--- Tokens found sticky in several checkpoints that share a tokenizer, from the newest audit of each checkpoint.
+-- Tokens sticky, or of moderate or strong severity, in several checkpoints that share a vocabulary.
+-- Of each checkpoint the newest audit of sticky tokens; one model under two poolings or length limits counts once.
 CREATE OR REPLACE VIEW sticky_across_checkpoints AS
+WITH vocabulary AS (
+    SELECT checkpoint_id, md5(string_agg(token, chr(10) ORDER BY token_id)) AS vocabulary_md5
+    FROM token
+    GROUP BY checkpoint_id
+),
+newest AS (
+    SELECT audit.audit_id, audit.checkpoint_id
+    FROM audit
+    WHERE audit.status = 'published' AND EXISTS (SELECT 1 FROM sticky_summary AS s WHERE s.audit_id = audit.audit_id)
+    QUALIFY row_number() OVER (PARTITION BY checkpoint_id ORDER BY finished DESC, audit_id) = 1
+),
+found AS (
+    SELECT
+        vocabulary.vocabulary_md5, checkpoint.weights_sha256, checkpoint.source, sticky_token.*
+    FROM sticky_token
+    JOIN newest USING (audit_id)
+    JOIN checkpoint ON checkpoint.checkpoint_id = newest.checkpoint_id
+    JOIN vocabulary ON vocabulary.checkpoint_id = newest.checkpoint_id
+    WHERE sticky_token.retention_verdict = 'sticky'
+        OR sticky_token.definition_verdict = 'sticky'
+        OR sticky_token.severity IN ('strong', 'moderate')
+    QUALIFY row_number() OVER (PARTITION BY checkpoint.weights_sha256, token_id ORDER BY loss DESC, source) = 1
+)
 SELECT
-    checkpoint.tokenizer_sha256,
-    sticky_token.token_id,
-    any_value(sticky_token.token) AS token,
-    any_value(sticky_token.origin) AS origin,
-    any_value(sticky_token.script) AS script,
+    vocabulary_md5,
+    token_id,
+    any_value(token) AS token,
+    any_value(origin) AS origin,
+    any_value(script) AS script,
     count(*) AS checkpoints,
-    count(*) FILTER (sticky_token.retention_verdict = 'sticky') AS sticky_by_retention,
-    count(*) FILTER (sticky_token.definition_verdict = 'sticky') AS sticky_by_definition,
-    count(*) FILTER (sticky_token.severity IN ('strong', 'moderate')) AS strong_or_moderate,
-    min(sticky_token.loss) AS loss_min,
-    max(sticky_token.loss) AS loss_max,
-    list(latest_audit.source ORDER BY sticky_token.loss DESC) AS sources
-FROM sticky_token
-JOIN latest_audit USING (audit_id)
-JOIN checkpoint ON checkpoint.checkpoint_id = latest_audit.checkpoint_id
-WHERE sticky_token.retention_verdict = 'sticky'
-    OR sticky_token.definition_verdict = 'sticky'
-    OR sticky_token.severity IN ('strong', 'moderate')
-GROUP BY checkpoint.tokenizer_sha256, sticky_token.token_id
+    count(*) FILTER (retention_verdict = 'sticky') AS sticky_by_retention,
+    count(*) FILTER (definition_verdict = 'sticky') AS sticky_by_definition,
+    count(*) FILTER (severity IN ('strong', 'moderate')) AS strong_or_moderate,
+    min(loss) AS loss_min,
+    max(loss) AS loss_max,
+    list(source ORDER BY loss DESC, source) AS sources
+FROM found
+GROUP BY vocabulary_md5, token_id
 HAVING count(*) > 1;

@@ -1,4 +1,4 @@
--- The paper's first experiment as distributions: what eight copies at the end do to one fixed set of pairs.
+-- The paper's first experiment as distributions: what n copies at the end do to one fixed set of pairs.
 CREATE OR REPLACE VIEW sticky_shift_by_token AS
 SELECT
     shift.audit_id,

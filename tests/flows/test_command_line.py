@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 import time
@@ -212,23 +213,39 @@ def test_token_answers_without_a_scan(embaudit: Embaudit, tiny_checkpoint: Path,
     assert "river" in table.stdout
     refuses(embaudit("token", str(tiny_checkpoint), "rivers"), "'rivers' is no token")
     refuses(embaudit("token", str(tiny_checkpoint), "@missing.txt"), "missing.txt")
+    (tmp_path / "empty.txt").touch()
+    refuses(embaudit("token", str(tiny_checkpoint), "@empty.txt"), "no token")
+    both = ("--pairs", str(pairs), "--pairs", f"validation={pairs}")
+    refuses(embaudit("token", str(tiny_checkpoint), "river", *both), "two files for validation")
     refuses(embaudit("token", str(tiny_checkpoint), "river", "--pairs", "missing.csv"), "missing.csv")
 
 
-def test_an_older_warehouse_says_what_brings_it_up(embaudit: Embaudit, home: Path) -> None:
+def test_an_older_warehouse_is_brought_up_and_shown(
+    embaudit: Embaudit, tiny_checkpoint: Path, tiny_profile: Path, home: Path
+) -> None:
     import duckdb
 
-    from embaudit.warehouse.migrate import known_migrations, migrate
-
-    home.mkdir(parents=True)
-    with duckdb.connect(str(home / "warehouse.duckdb")) as connection:
-        migrate(connection, home / "warehouse.duckdb")
-        # As an embaudit before migration 2 left it.
-        for migration in known_migrations()[1:]:
-            connection.execute("DELETE FROM schema_migration WHERE version = ?", [migration.version])
-        connection.execute("DROP VIEW sticky_shift_by_token")
-        connection.execute("DROP TABLE sticky_dose")
-        connection.execute("DROP TABLE sticky_shift")
+    assert embaudit("audit", str(tiny_checkpoint), "--profile", str(tiny_profile)).returncode == 0
+    warehouse = home / "warehouse.duckdb"
+    sql = (Path(__file__).parents[2] / "sql/migrations/002_sticky_evidence.sql").read_text()
+    with duckdb.connect(str(warehouse)) as connection:
+        # Back to what an embaudit before migration 2 would have left.
+        for view in ("sticky_across_checkpoints", "sticky_shift_by_token", "sticky_token", "leaderboard"):
+            connection.execute(f"DROP VIEW {view}")
+        for table in re.findall(r"CREATE TABLE (\w+)", sql):
+            connection.execute(f"DROP TABLE {table}")
+        for table in ("sticky_score", "sticky_validation", "sticky_summary"):
+            added = re.findall(rf"ALTER TABLE {table} ADD COLUMN (\w+)", sql)
+            connection.execute(f"CREATE TABLE kept AS SELECT * EXCLUDE ({', '.join(added)}) FROM {table}")
+            connection.execute(f"DROP TABLE {table}")
+            connection.execute(f"ALTER TABLE kept RENAME TO {table}")
+        connection.execute("DELETE FROM schema_migration WHERE version = 2")
     refuses(embaudit("show"), "embaudit upgrade")
     refuses(embaudit("query", "sticky-dose"), "embaudit upgrade")
     refuses(embaudit("upgrade", "--warehouse", "missing.duckdb"), "no warehouse")
+    upgraded = embaudit("upgrade")
+    assert upgraded.returncode == 0, upgraded.stderr
+    assert "schema 2" in upgraded.stdout
+    shown = embaudit("show")
+    assert shown.returncode == 0, shown.stderr
+    assert "Tokens that leave least" in shown.stdout

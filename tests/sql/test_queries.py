@@ -394,25 +394,31 @@ def test_a_long_shortlist_of_one_checkpoint_leaves_room_for_the_other(tmp_path: 
 
 # ---- several checkpoints ----
 
-HASH, OTHER_HASH = "cd" * 32, "ef" * 32
+
+def with_another_vocabulary(rows: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    rows["token"][0]["token"] += "x"
+    return rows
 
 
 @pytest.fixture
 def several(tmp_path: Path) -> Path:
-    """b1 and b2 share a tokenizer, b3 has another one; 龸 is sticky in all, and in b2 two more tokens are."""
+    """b1 and b2 share a vocabulary, b3 has another one; 龸 is sticky in all, and in b2 two more tokens are."""
     warehouse = tmp_path / "several.duckdb"
-    for i, (checkpoint, tokenizer, shift) in enumerate((("b1", HASH, 0.3), ("b2", HASH, 0.0), ("b3", OTHER_HASH, 0.0))):
+    for i, (checkpoint, shift) in enumerate((("b1", 0.3), ("b2", 0.0), ("b3", 0.0))):
         rows = plausible_rows(checkpoint, f"model/{checkpoint}", shift)
-        rows["checkpoint"][0]["tokenizer_sha256"] = tokenizer
+        # Another length limit or set of tokenizer files makes no other vocabulary.
+        rows["checkpoint"][0]["tokenizer_sha256"] = f"{i}" * 64
+        if checkpoint == "b3":
+            with_another_vocabulary(rows)
         staged = stage_all(tmp_path / checkpoint, rows)
         publish(warehouse, 0, audit_record(f"a{i}", checkpoint, minutes=i), [], [], staged)
     return warehouse
 
 
-def test_tokens_sticky_in_two_checkpoints_of_one_tokenizer_are_found(several: Path) -> None:
+def test_tokens_sticky_in_two_checkpoints_of_one_vocabulary_are_found(several: Path) -> None:
     """Losses in b1 are those of slopes .3 higher: 龸 .24, so that only its verdict is bad; ন and [MASK] none."""
     (row,) = ask(several, "sticky-across-checkpoints")
-    assert (row["tokenizer"], row["token_id"], row["token"]) == (HASH[:12], 4, "龸")
+    assert (len(row["vocabulary"]), row["token_id"], row["token"]) == (12, 4, "龸")
     assert (row["origin"], row["script"], row["checkpoints"]) == ("word", "Han", 2)
     assert (row["sticky_by_retention"], row["sticky_by_definition"], row["strong_or_moderate"]) == (2, 2, 1)
     assert row["loss_max"] == pytest.approx(1 - 0.30 / CONTROL_SLOPE, abs=6e-4)
@@ -420,12 +426,28 @@ def test_tokens_sticky_in_two_checkpoints_of_one_tokenizer_are_found(several: Pa
     assert row["sources"] == ["model/b2", "model/b1"]  # the worst first
 
 
-def test_checkpoints_of_different_tokenizers_share_no_token(tmp_path: Path) -> None:
+def test_checkpoints_of_different_vocabularies_share_no_token(tmp_path: Path) -> None:
     warehouse = tmp_path / "warehouse.duckdb"
-    for audit_id, checkpoint, tokenizer in (("a1", "b1", HASH), ("a2", "b2", OTHER_HASH)):
-        rows = changed(checkpoint, checkpoint, checkpoint={"tokenizer_sha256": tokenizer})
+    for audit_id, rows in (
+        ("a1", plausible_rows("b1", "b1")),
+        ("a2", with_another_vocabulary(plausible_rows("b2", "b2"))),
+    ):
+        publish(warehouse, 0, audit_record(audit_id, f"b{audit_id[1]}"), [], [], stage_all(tmp_path / audit_id, rows))
+    assert ask(warehouse, "sticky-across-checkpoints") == []
+
+
+def test_one_model_under_two_poolings_counts_once(tmp_path: Path) -> None:
+    warehouse = tmp_path / "warehouse.duckdb"
+    for audit_id, checkpoint in (("a1", "b1"), ("a2", "b2")):
+        rows = changed(checkpoint, checkpoint, checkpoint={"weights_sha256": "cd" * 32})
         publish(warehouse, 0, audit_record(audit_id, checkpoint), [], [], stage_all(tmp_path / audit_id, rows))
     assert ask(warehouse, "sticky-across-checkpoints") == []
+
+
+def test_a_later_audit_of_another_measure_hides_no_sticky_token(several: Path, tmp_path: Path) -> None:
+    rows = {table: found for table, found in plausible_rows("b1", "model/b1").items() if not table.startswith("sticky")}
+    publish(several, 0, audit_record("a9", "b1", minutes=60), [], [], stage_all(tmp_path / "newer", rows))
+    assert len(ask(several, "sticky-across-checkpoints")) == 1
 
 
 def test_two_audits_of_one_checkpoint_are_not_two_checkpoints(tmp_path: Path) -> None:
@@ -439,7 +461,6 @@ def test_two_audits_of_one_checkpoint_are_not_two_checkpoints(tmp_path: Path) ->
 def test_only_the_newest_audit_of_a_checkpoint_counts(several: Path, tmp_path: Path) -> None:
     """A newer audit of b1 finds nothing: 龸 is left with one checkpoint."""
     rows = plausible_rows("b1", "model/b1")
-    rows["checkpoint"][0]["tokenizer_sha256"] = HASH
     rows["sticky_validation"] = [
         {**row, "verdict": row["verdict"] and "not_sticky", "severity": "negligible"}
         for row in rows["sticky_validation"]

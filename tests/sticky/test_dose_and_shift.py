@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tiny import tiny_bert
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
-from embaudit.errors import MeasureError
+from embaudit.errors import NotMeasurable
 from embaudit.sticky.dose import dose_rows, doses_that_fit
 from embaudit.sticky.pairs import SentencePair, spread_pairs
 from embaudit.sticky.shift import similarity_shifts
@@ -67,12 +67,12 @@ def test_every_dose_against_the_validation_at_that_number_of_copies(tiny: Checkp
     every = [*TOKENS.tolist(), *CONTROLS.tolist()]
     assert [(row["copies"], row["token_id"]) for row in rows] == [(n, token) for n in (1, 8, 16) for token in every]
     assert [row["role"] for row in rows[:7]] == ["candidate"] * 3 + ["control"] * 4
-    # With pairs to spare one operator a pair, otherwise all three.
-    points = most_pairs if most_pairs < len(PAIRS) else 3 * len(PAIRS)
+    # One operator a pair.
+    points = min(most_pairs, len(PAIRS))
     assert {row["points"] for row in rows} == {points}
     assert sum(done) == 3 * 7 * points
     for start, copies in zip((0, 7, 14), (1, 8, 16), strict=True):
-        inputs = prepare_validation(encoder, PAIRS, U, copies, 3, rotate_operators=False)
+        inputs = prepare_validation(encoder, PAIRS, U, copies, 3, rotate_operators=True)
         chosen = common_points(inputs, most_pairs)
         after = validate_tokens(encoder, inputs, np.array(every), copies, 3)[:, chosen].astype(np.float64)
         before = inputs.before[chosen]
@@ -92,9 +92,11 @@ def test_more_copies_move_a_sentence_further(tiny: Checkpoint) -> None:
     assert all(earlier > later for earlier, later in pairwise(means))
 
 
-def test_a_dose_without_a_pair_below_u_is_an_error(tiny: Checkpoint) -> None:
-    with pytest.raises(MeasureError, match="No sentence pair lies below u"):
+def test_what_cannot_be_dosed_here_is_no_failure_of_the_audit(tiny: Checkpoint) -> None:
+    with pytest.raises(NotMeasurable, match="No sentence pair lies below u"):
         dose_rows(Encoder(tiny), PAIRS, TOKENS, CONTROLS, -1.0, (1,), 5, 0)
+    with pytest.raises(NotMeasurable, match="Not even 62 copies fit into 64 tokens"):
+        dose_rows(Encoder(tiny), PAIRS, TOKENS, CONTROLS, U, (62, 70), 5, 0)
 
 
 REPEATING = [

@@ -9,22 +9,26 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from embaudit.errors import MeasureError
 from embaudit.profile import Rung, StickySettings, load_profile, profile_names
-from embaudit.sticky.plan import choose_tokens, points_per_token
+from embaudit.sticky.plan import choose_controls, choose_tokens, points_per_token
 from embaudit.sticky.scan import ScanInputs, ScanScores
 from embaudit.sticky.search import (
     CHOSEN_DRAWS,
     FEWEST_FOR_ORDER,
     Cut,
+    grade_is_open,
     keep_worst,
     miss_rate,
     order_draws,
     reaches_threshold,
+    undecided_tokens,
     would_survive,
 )
 from embaudit.sticky.tally import ScoreBoard, misses_of
+from embaudit.sticky.validation import ValidationInputs
 
 U = 0.3
 
@@ -421,3 +425,42 @@ def test_everything_takes_back_the_savings_and_nothing_else(name: str) -> None:
     chosen = choose_tokens(vocabulary(500), every, None, 0)
     assert (len(chosen.token_ids), len(chosen.pilot)) == (500, 0)
     assert load_profile("quick").sticky.search == "sequential"
+
+
+def test_controls_move_by_one_at_most_where_one_more_token_is_asked_for() -> None:
+    tokens = vocabulary(2_000)
+    few = choose_controls(tokens, np.array([11]), 200, 0)
+    more = choose_controls(tokens, np.array([11, int(few[5])]), 200, 0)
+    assert len(set(few.tolist()) & set(more.tolist())) == 199
+    # A random sample, not the most frequent words: low ids are no more likely than high ones.
+    assert abs(np.mean(few) - np.mean([token["token_id"] for token in tokens])) < 150
+
+
+def test_rungs_that_do_not_rise_are_refused() -> None:
+    with pytest.raises(ValidationError, match="must rise"):
+        StickySettings(rungs=(Rung(draws=6), Rung(draws=3), Rung(draws=15)))
+
+
+def test_a_grade_is_open_near_the_borders_of_moderate_and_strong_only() -> None:
+    noise = np.random.default_rng(0).normal(0, 0.02, 4_000)[:, None]
+    losses = np.array([0.1, 0.22, 0.26, 0.35, 0.48, 0.6])
+    assert grade_is_open(losses, losses + noise).tolist() == [False, True, True, False, True, False]
+    assert not grade_is_open(losses, np.tile(losses, (50, 1))).any()
+
+
+def test_whoever_could_be_flagged_or_graded_up_goes_on_and_no_control() -> None:
+    generator = np.random.default_rng(5)
+    before = np.linspace(-0.4, 0.9, 90)
+    # Forty ordinary candidates, one on the border of moderate, one far beyond all; ten controls.
+    slopes = np.array([*np.linspace(0.68, 0.72, 40), 0.6, 0.2, *[0.8] * 10])
+    after = slopes[:, None] * before + generator.normal(0, 0.01, (52, 90))
+    points = tuple((pair, "suffix") for pair in range(90))
+    common = ValidationInputs((), points, np.empty((0, 0)), before, U)  # type: ignore[arg-type]
+    weights = generator.multinomial(90, np.full(90, 1 / 90), size=300)
+    ids = np.arange(100, 152)
+    lists: dict[Any, list[int]] = {"definition": [], "retention": list(range(100, 142))}
+    found = undecided_tokens(common, ids, after, lists, list(range(142, 152)), weights)
+    # A definition list of nobody has no threshold and nobody to go on for it.
+    assert {140, 141} <= set(found)
+    assert set(found) <= set(range(100, 142))
+    assert len(found) < 12
