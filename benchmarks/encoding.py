@@ -16,7 +16,7 @@ import torch
 from benchmarks.measured import Measured, sentences
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.sticky.insertion import make_draw
-from embaudit.sticky.vocabulary import read_vocabulary
+from embaudit.vocabulary.entries import read_vocabulary
 
 ROUNDS = 5
 TOKENS = 512

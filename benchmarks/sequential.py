@@ -25,7 +25,7 @@ from embaudit.sticky.scores import Protocol, pull, retention
 from embaudit.sticky.search import keep_worst, order_draws, undecided_tokens
 from embaudit.sticky.thresholds import adaptive_threshold
 from embaudit.sticky.validation import ValidationInputs, common_points, prepare_validation, validate_tokens
-from embaudit.sticky.vocabulary import read_vocabulary
+from embaudit.vocabulary.entries import read_vocabulary
 
 REAL_PAIRS = Path(__file__).resolve().parents[2] / "shared/data/sts/stsb/stsb-en-test.csv"
 TOKENS = 3_000

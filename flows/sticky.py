@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from prefect import flow
 
-from embaudit.sticky import baseline, scan, validation, vocabulary
+from embaudit.sticky import baseline, scan, validation
 from embaudit.sticky.plan import choose_controls, choose_tokens
+from embaudit.vocabulary import entries as vocabulary
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.cached import run_cached, run_shards
 from embaudit_flows.keys import name_of, names_of, shards_of

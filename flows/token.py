@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from embaudit.sticky import vocabulary
+from embaudit.vocabulary import entries as vocabulary
 from embaudit.warehouse.stage import read_rows, staged_path
 from embaudit_flows.plan import STICKY_CORPUS, AuditPlan
 from embaudit_flows.sticky import similarity_key

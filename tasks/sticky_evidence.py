@@ -56,7 +56,7 @@ def dose(
     import numpy as np
 
     from embaudit.checkpoint import Encoder
-    from embaudit.sticky.dose import dose_rows, doses_that_fit
+    from embaudit.sticky.evidence.dose import dose_rows, doses_that_fit
 
     started = time.perf_counter()
     encoder = Encoder(checkpoint_of(spec))
@@ -93,7 +93,7 @@ def shifts(
     import numpy as np
 
     from embaudit.checkpoint import Encoder
-    from embaudit.sticky.shift import similarity_shifts
+    from embaudit.sticky.evidence.shift import similarity_shifts
     from embaudit.warehouse.stage import staged_path, write_columns
 
     started = time.perf_counter()
@@ -135,7 +135,7 @@ def attention(
     import numpy as np
 
     from embaudit.checkpoint import Encoder
-    from embaudit.sticky.attention import attention_received, compare_attention
+    from embaudit.sticky.evidence.attention import attention_received, compare_attention
 
     started = time.perf_counter()
     encoder = Encoder(checkpoint_of(spec))
@@ -154,7 +154,7 @@ def enrichment(
     spec: CheckpointSpec, tokens_path: str, score_path: str, selections: dict[str, list[int]], key: str, staging: str
 ) -> Staged:
     """Origins, scripts and embeddings of sticky tokens against the scanned vocabulary (table ``sticky_enrichment``)."""
-    from embaudit.sticky.enrichment import enrichment_rows
+    from embaudit.sticky.evidence.enrichment import enrichment_rows
     from embaudit.warehouse.stage import read_rows
 
     scanned = {row["token_id"] for row in read_rows([score_path])}

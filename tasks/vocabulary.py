@@ -62,7 +62,7 @@ def read_tokens(spec: CheckpointSpec, key: str, staging: str) -> Staged:
 
     from embaudit.checkpoint import Encoder
     from embaudit.sticky.baseline import input_embeddings
-    from embaudit.sticky.vocabulary import read_vocabulary
+    from embaudit.vocabulary.entries import read_vocabulary
     from embaudit.warehouse.stage import staged_path, write_rows
 
     started = time.perf_counter()

@@ -6,6 +6,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+from real_tokenizers import real_tokenizer, real_vocabulary  # noqa: F401  (fixtures of two folders)
 
 from embaudit.checkpoint import Checkpoint, Encoder, load_checkpoint
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import embaudit.sticky.vocabulary as vocabulary
 from embaudit.sticky.scores import PROTOCOLS
+from embaudit.vocabulary import entries as vocabulary
 
 if TYPE_CHECKING:
     from great_expectations.expectations import Expectation

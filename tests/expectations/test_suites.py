@@ -70,6 +70,7 @@ def test_duplicate_keys_fail_and_are_named(table: str) -> None:
     assert "batch_id" not in failed.kwargs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
 def test_null_keys_fail(table: str) -> None:
     keys = TABLES[table].keys
@@ -84,6 +85,7 @@ def test_null_keys_fail(table: str) -> None:
         assert not failed[key].raised_exception
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
 def test_an_empty_table_fails_by_its_row_count(table: str) -> None:
     failed = failures(check(table, good(table).iloc[:0]))
@@ -251,12 +253,14 @@ def broken_columns(table: str, changes: Mapping[str, Any], expectation: str) -> 
     return {row.column_name for row in failed if row.blocks}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
 def test_every_required_column_fails_where_it_is_null(table: str) -> None:
     staged_columns = [column for column in REQUIRED[table] if column in SCHEMAS[table]]
     assert set(staged_columns) <= broken_columns(table, dict.fromkeys(staged_columns), "not_be_null")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", [0, 1], ids=["below", "above"])
 @pytest.mark.parametrize("table", RANGES)
 def test_every_range_fails_beyond_its_ends(table: str, side: int) -> None:
@@ -265,6 +269,7 @@ def test_every_range_fails_beyond_its_ends(table: str, side: int) -> None:
     assert set(beyond) <= broken_columns(table, beyond, "between")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", MEMBERS)
 def test_every_membership_fails_for_a_stranger(table: str) -> None:
     assert set(MEMBERS[table]) <= broken_columns(table, dict.fromkeys(MEMBERS[table], "stranger"), "in_set")
@@ -279,6 +284,7 @@ ORDERED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("table", "larger", "smaller"), ORDERED)
 def test_every_order_of_two_columns_fails_when_it_is_turned(table: str, larger: str, smaller: str) -> None:
     less = good(table)[smaller][0] - 1

@@ -16,8 +16,8 @@ from tiny import tiny_bert
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.errors import MeasureError
-from embaudit.sticky import attention
-from embaudit.sticky.attention import (
+from embaudit.sticky.evidence import attention
+from embaudit.sticky.evidence.attention import (
     AttentionShift,
     attention_received,
     compare_attention,

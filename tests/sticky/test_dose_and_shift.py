@@ -13,9 +13,9 @@ from tiny import tiny_bert
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.errors import NotMeasurable
-from embaudit.sticky.dose import dose_rows, doses_that_fit
+from embaudit.sticky.evidence.dose import dose_rows, doses_that_fit
+from embaudit.sticky.evidence.shift import similarity_shifts
 from embaudit.sticky.pairs import SentencePair, spread_pairs
-from embaudit.sticky.shift import similarity_shifts
 from embaudit.sticky.validation import common_points, prepare_validation, validate_tokens
 
 SENTENCES = [

@@ -23,7 +23,7 @@ from embaudit.sticky.pairs import SentencePair
 from embaudit.sticky.plan import choose_controls
 from embaudit.sticky.reference import distances, prepare_reference, sticky_scores, validation_values
 from embaudit.sticky.validation import prepare_validation, validate_tokens
-from embaudit.sticky.vocabulary import read_vocabulary
+from embaudit.vocabulary.entries import read_vocabulary
 
 VOCABULARY = wordpiece_vocabulary()
 SENTENCES = [

@@ -28,7 +28,7 @@ from embaudit.sticky.scan import ScanInputs, prepare_scan, scan_tokens, score_to
 from embaudit.sticky.scores import PROTOCOLS
 from embaudit.sticky.thresholds import Threshold, adaptive_threshold, validation_value
 from embaudit.sticky.validation import ValidationInputs, prepare_validation, validate_tokens
-from embaudit.sticky.vocabulary import read_vocabulary
+from embaudit.vocabulary.entries import read_vocabulary
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

@@ -10,13 +10,13 @@ import pytest
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.corpora import load_corpus
-from embaudit.sticky.enrichment import enrichment_rows
+from embaudit.sticky.evidence.enrichment import enrichment_rows
 from embaudit.sticky.pairs import PairSample, distinct_sentences, sample_pairs
 from embaudit.sticky.plan import eligible_tokens
 from embaudit.sticky.scan import prepare_scan, scan_tokens, score_tokens
 from embaudit.sticky.scores import pull, retention
 from embaudit.sticky.validation import prepare_validation, validate_tokens
-from embaudit.sticky.vocabulary import read_vocabulary
+from embaudit.vocabulary.entries import read_vocabulary
 
 U = 0.19985
 

@@ -14,9 +14,9 @@ from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import BertPreTokenizer
 from transformers import PreTrainedTokenizerFast
 
-from embaudit.sticky.origin import WordMarks, token_bytes
-from embaudit.sticky.reachability import Target, completions, texts_reaching
-from embaudit.sticky.vocabulary import TokenEntry, read_vocabulary
+from embaudit.vocabulary.entries import TokenEntry, read_vocabulary
+from embaudit.vocabulary.origin import WordMarks, token_bytes
+from embaudit.vocabulary.reachability import Target, completions, texts_reaching
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

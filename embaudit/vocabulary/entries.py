@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from embaudit.errors import CheckpointError, UsageError
-from embaudit.sticky.origin import Origin, WordMarks, is_marker, origin_of, read_marks, token_bytes
-from embaudit.sticky.reachability import Encode, Target, texts_reaching
-from embaudit.sticky.script import COMMON, UNKNOWN, script_of
+from embaudit.vocabulary.origin import Origin, WordMarks, is_marker, origin_of, read_marks, token_bytes
+from embaudit.vocabulary.reachability import Encode, Target, texts_reaching
+from embaudit.vocabulary.script import COMMON, UNKNOWN, script_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -53,7 +53,7 @@ class TokenEntry:
         token: as written in the vocabulary (``##ing``, ``▁the``, ``Ġthe``); empty for an id without a string.
         text: the id decoded; a leading space is kept where the vocabulary marks one.
         is_reachable: some text produces the id, or it is special and stands in a text by itself.
-        origin: see ``embaudit.sticky.origin.origin_of``.
+        origin: see ``embaudit.vocabulary.origin.origin_of``.
         script: Unicode script; ``Common`` for digits, punctuation and markers, ``Unknown`` where undecodable.
     """
 

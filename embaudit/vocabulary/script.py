@@ -1,4 +1,4 @@
-"""The Unicode script of a token, read by ``embaudit.sticky.vocabulary`` and shown beside every sticky token.
+"""The Unicode script of a token, read by ``embaudit.vocabulary.entries`` and shown beside every sticky token.
 
 The code-point tables are the ``regex`` package's; this file holds only the names to ask it for.
 """

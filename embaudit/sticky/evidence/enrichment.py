@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from embaudit.errors import MeasureError
-from embaudit.sticky.script import COMMON, INHERITED, UNKNOWN
+from embaudit.vocabulary.script import COMMON, INHERITED, UNKNOWN
 
 MEASURE_VERSION = 1
 Token = Mapping[str, Any]

@@ -1,6 +1,6 @@
 """Which vocabulary ids some text produces, with that text as the proof.
 
-Read by ``embaudit.sticky.vocabulary`` for the ids that do not survive decoding and encoding on their own. A
+Read by ``embaudit.vocabulary.entries`` for the ids that do not survive decoding and encoding on their own. A
 WordPiece ``##ing`` never comes out of the text "##ing", but does out of a word that ends in "ing"; a CLIP
 ``worl`` only out of a word that goes on; a byte of a UTF-8 sequence only out of a whole character.
 

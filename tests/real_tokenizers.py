@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from embaudit.sticky.vocabulary import TokenEntry, read_vocabulary
+from embaudit.vocabulary.entries import TokenEntry, read_vocabulary
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

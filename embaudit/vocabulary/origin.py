@@ -1,6 +1,6 @@
 """Where a vocabulary entry comes from: a word, a piece of one, a byte, a digit, a mark, a reserved row.
 
-Read by ``embaudit.sticky.vocabulary``; shown beside every sticky token, because what turns out sticky is
+Read by ``embaudit.vocabulary.entries``; shown beside every sticky token, because what turns out sticky is
 rarely an ordinary word. Everything here is read off the token string as the vocabulary writes it.
 """
 

@@ -1,0 +1,1 @@
+"""What stands beside the verdicts: dose, similarity shifts, attention, and where sticky tokens come from."""

@@ -1,0 +1,1 @@
+"""What a checkpoint's tokenizer holds: each entry's category, reachability, origin and script."""
