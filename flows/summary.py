@@ -10,7 +10,7 @@ from embaudit.warehouse.stage import read_rows
 from embaudit_tasks.results import Staged
 
 # Tables small enough to be read on a page; the rest is a query away.
-SHOWN_TABLES = ("sticky_summary", "socm_summary")
+SHOWN_TABLES = ("sticky_summary", "sticky_reference_summary", "sticky_attention", "socm_summary")
 WORST_TOKENS = 15
 
 
@@ -59,9 +59,15 @@ def markdown_summary(audit_id: str, source: str, staged: list[Staged]) -> str:
     for row in _rows(staged, "sticky_summary"):
         threshold = "none" if row["threshold"] is None else f"{row['threshold']:.3f}"
         lines.append(
-            f"- **Sticky tokens, {row['protocol']}** ({row['basis']}): {row['sticky']} beyond threshold {threshold}; "
-            f"{row['scanned']} of {row['vocabulary_size']} tokens scanned, u = {row['u']:.4f}."
+            f"- **Sticky tokens, {row['protocol']}** ({row['basis']}): {row['sticky']} beyond threshold {threshold}"
+            f"{_harmless(staged, row['protocol'])}; {row['scanned']} of {row['vocabulary_size']} tokens scanned, "
+            f"u = {row['u']:.4f}{_missed(row)}."
         )
+    lines += [
+        f"- **Reference protocol**: {row['sticky']} of {row['candidates']} candidates beyond the threshold; "
+        f"{row['scanned']} tokens scored."
+        for row in _rows(staged, "sticky_reference_summary")
+    ]
     lines += [
         f"- **SOCM, {row['corpus']}**: {row['socm_mean']:.4f} over {row['pairs']} pairs of {row['texts']} texts; "
         f"tr Σ > 2 in {row['share_trace_above_bound']:.0%} of them."
@@ -74,6 +80,21 @@ def markdown_summary(audit_id: str, source: str, staged: list[Staged]) -> str:
         for row in worst:
             lines.append(" | ".join([f"| `{_escaped(row['token'])}`", *(str(row[name]) for name in columns)]) + " |")
     return "\n".join(lines)
+
+
+def _harmless(staged: list[Staged], protocol: str) -> str:
+    flagged = [
+        row
+        for row in _rows(staged, "sticky_validation")
+        if row["protocol"] == protocol and row["verdict"] == "sticky" and row["severity"] == "negligible"
+    ]
+    return f" ({len(flagged)} flagged relative to their peers, but negligible)" if flagged else ""
+
+
+def _missed(row: dict[str, Any]) -> str:
+    if not row["pilot_shortlisted"]:
+        return ""
+    return f"; the search missed {row['pilot_missed']} of {row['pilot_shortlisted']} pilot tokens of the shortlist"
 
 
 def _escaped(token: str) -> str:
