@@ -50,7 +50,7 @@ format: .venv/.dev ## format and sort imports
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: .venv/.dev ## print the benchmark table (about ten minutes)
+bench: .venv/.dev ## print the benchmark table (about forty minutes, most of them for the exhaustive search)
 	@$(BIN)/python -m benchmarks
 
 lock: ## resolve anew in a throw-away environment and rewrite requirements.lock
