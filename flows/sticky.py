@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from prefect import flow
 
+from embaudit.profile import StickySettings
 from embaudit.sticky import baseline, scan, validation
-from embaudit.sticky.plan import choose_controls, choose_tokens
+from embaudit.sticky.plan import ScannedTokens, choose_controls, choose_tokens, shortlist_length
+from embaudit.sticky.scores import PROTOCOLS
 from embaudit.vocabulary import entries as vocabulary
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.cached import run_cached, run_shards
@@ -82,7 +84,7 @@ def sticky(plan: AuditPlan, corpus: StagedCorpus, tokens_per_shard: int) -> list
             "scan_dtype": found.dtype,
             "rank_correlation": found.rank_correlation,
             "encodes": sum(part.encodes for part in parts),
-            "exhaustive_encodes": _exhaustive_encodes(pairs, len(chosen.token_ids), len(candidates) + len(controls)),
+            "exhaustive_encodes": _exhaustive_encodes(settings, pairs, chosen, candidates, controls),
         },
         key=plan.key(
             "verdicts",
@@ -185,10 +187,15 @@ def _validate(
     return common, validated("rest", np.union1d(further, controls), every - common_count)
 
 
-def _exhaustive_encodes(pairs: Staged, scanned: int, validated: int) -> int:
-    """What the same tokens would take with all draws, and all three operators on every pair."""
-    scan_encodes = scanned * int(pairs.detail["scoring"])
-    return scan_encodes + validated * int(pairs.detail["validation"]) * 3
+def _exhaustive_encodes(
+    settings: StickySettings, pairs: Staged, chosen: ScannedTokens, candidates: np.ndarray, controls: np.ndarray
+) -> int:
+    """What ``--exhaustive`` would take: all draws, whole shortlists, all three operators on every pair."""
+    scanned, listed = len(chosen.token_ids), len(candidates)
+    if settings.longest_shortlist is not None:
+        listed = max(listed, len(PROTOCOLS) * shortlist_length(settings.everything(), scanned))
+    validated = (listed + len(controls)) * int(pairs.detail["validation"]) * 3
+    return scanned * int(pairs.detail["scoring"]) + validated
 
 
 def _pair_settings(plan: AuditPlan) -> dict[str, int]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+from pathlib import Path
 
 from embaudit.settings import Settings
 
@@ -24,6 +25,9 @@ def prepare_prefect(*, show_logs: bool) -> None:
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     }
+    if not os.access(Path.home(), os.W_OK):
+        # A container without a home: Prefect would give up waiting for its own server, after two minutes.
+        defaults["PREFECT_HOME"] = str((settings.home / "prefect").expanduser().absolute())
     if not show_logs:
         # The console handler only: Prefect's server and UI still get every line.
         defaults["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"] = "CRITICAL"

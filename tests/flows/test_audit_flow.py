@@ -146,6 +146,7 @@ def test_changed_settings_recompute_exactly_what_hangs_on_them(
     }
 
 
+@pytest.mark.slow
 def test_another_seed_is_another_audit_and_leaves_socm_alone(
     home: Path, tiny_checkpoint: Path, tiny_profile: Path
 ) -> None:
@@ -157,6 +158,7 @@ def test_another_seed_is_another_audit_and_leaves_socm_alone(
     assert rows(first.warehouse, "SELECT count(*) FROM audit WHERE status = 'published'") == [(2,)]
 
 
+@pytest.mark.slow
 def test_shards_change_nothing(
     home: Path, tiny_checkpoint: Path, tiny_profile: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -218,6 +219,16 @@ def test_token_answers_without_a_scan(embaudit: Embaudit, tiny_checkpoint: Path,
     both = ("--pairs", str(pairs), "--pairs", f"validation={pairs}")
     refuses(embaudit("token", str(tiny_checkpoint), "river", *both), "two files for validation")
     refuses(embaudit("token", str(tiny_checkpoint), "river", "--pairs", "missing.csv"), "missing.csv")
+
+
+def test_without_a_home_prefect_gets_a_place_beside_the_warehouse(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from embaudit.cli.prefect_setup import prepare_prefect
+
+    monkeypatch.setattr(os, "environ", {"HOME": str(tmp_path / "none"), "EMBAUDIT_HOME": str(tmp_path / "here")})
+    prepare_prefect(show_logs=True)
+    assert os.environ["PREFECT_HOME"] == str(tmp_path / "here/prefect")
 
 
 def test_an_older_warehouse_is_brought_up_and_shown(

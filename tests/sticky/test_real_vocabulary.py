@@ -48,6 +48,7 @@ def test_rare_and_multilingual_entries_are_enriched_tenfold_among_the_least_reta
     assert by_attribute["non_latin"]["p_value"] < 1e-20
 
 
+@pytest.mark.slow
 def test_values_hold_to_a_millionth_over_batches_shards_and_subsets(minilm: Checkpoint, shared: Path) -> None:
     encoder = Encoder(minilm)
     inputs = prepare_validation(encoder, real_pairs(encoder, shared, 40).validation, U, 8, 0, rotate_operators=True)
