@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from embaudit.cli.options import pairs_option, parse_pairs, warehouse_option
+from embaudit.cli.options import checkpoint_options, pairs_option, parse_pairs, warehouse_option
 
 
 @click.command()
@@ -31,13 +31,7 @@ from embaudit.cli.options import pairs_option, parse_pairs, warehouse_option
 @click.option("--reference", is_flag=True, help="The published code's protocol too: 120 encodes a scanned token.")
 @warehouse_option
 @click.option("--limit-tokens", type=click.IntRange(min=1), metavar="N", help="Scan only N tokens, drawn by the seed.")
-@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, mps.")
-@click.option("--dtype", default="auto", show_default=True, help="auto, float32, bfloat16, float16.")
-@click.option("--pooling", help="Override the declared pooling: mean, cls, lasttoken, max, weightedmean.")
-@click.option("--max-length", type=click.IntRange(min=1), help="Override the length limit, in tokens.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--allow-pickle", is_flag=True, help="Read pickled weights, which can run any code.")
-@click.option("--trust-remote-code", is_flag=True, help="Run model code that comes with the checkpoint.")
+@checkpoint_options
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option("--logs", is_flag=True, help="Show Prefect's log lines.")
 def audit(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 warehouse_option = click.option(
     "--warehouse",
@@ -20,6 +24,24 @@ pairs_option = click.option(
     help="Sentence pairs of your own, kept as they are: csv, tsv, json, jsonl or Parquet with sentence1 and sentence2. "
     "PURPOSE is scoring or validation; both without one.",
 )
+
+
+CHECKPOINT_OPTIONS = (
+    click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, mps."),
+    click.option("--dtype", default="auto", show_default=True, help="auto, float32, bfloat16, float16."),
+    click.option("--pooling", help="Override the declared pooling: mean, cls, lasttoken, max, weightedmean."),
+    click.option("--max-length", type=click.IntRange(min=1), help="Override the length limit, in tokens."),
+    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True),
+    click.option("--allow-pickle", is_flag=True, help="Read pickled weights, which can run any code."),
+    click.option("--trust-remote-code", is_flag=True, help="Run model code that comes with the checkpoint."),
+)
+
+
+def checkpoint_options(command: Command) -> Command:
+    """How a checkpoint is loaded and run: the same options on every command that does so."""
+    for option in reversed(CHECKPOINT_OPTIONS):
+        command = option(command)
+    return command
 
 
 def parse_pairs(given: tuple[str, ...]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from embaudit.cli.options import pairs_option, parse_pairs
+from embaudit.cli.options import checkpoint_options, pairs_option, parse_pairs
 from embaudit.cli.report_sticky import with_interval
 
 if TYPE_CHECKING:
@@ -34,12 +34,7 @@ PROTOCOLS = ("definition", "retention", "reference")
 @click.option(
     "--controls", type=click.IntRange(min=1), help="Ordinary tokens to compare with.  [default: the profile's]"
 )
-@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, mps.")
-@click.option("--pooling", help="Override the declared pooling.")
-@click.option("--max-length", type=click.IntRange(min=1), help="Override the length limit, in tokens.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--allow-pickle", is_flag=True, help="Read pickled weights, which can run any code.")
-@click.option("--trust-remote-code", is_flag=True, help="Run model code that comes with the checkpoint.")
+@checkpoint_options
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list, one object a token.")
 def token(
     checkpoint: str,
@@ -50,6 +45,7 @@ def token(
     profile: str,
     controls: int | None,
     device: str,
+    dtype: str,
     pooling: str | None,
     max_length: int | None,
     seed: int,
@@ -75,7 +71,7 @@ def token(
     from embaudit_tasks.progress import shown_on
 
     plan = plan_audit(
-        checkpoint, profile, ["sticky"], None, device, "auto", pooling, max_length, seed, allow_pickle,
+        checkpoint, profile, ["sticky"], None, device, dtype, pooling, max_length, seed, allow_pickle,
         trust_remote_code, None, pairs=parse_pairs(pairs),
     )  # fmt: skip
     with TerminalDisplay(Console(stderr=True)) as display, shown_on(display):
