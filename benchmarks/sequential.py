@@ -69,11 +69,16 @@ def run() -> Iterator[Measured]:
     encoder = Encoder(load_checkpoint("packaged:all-MiniLM-L6-v2"))
     found: dict[str, list[tuple[Outcome, Outcome]]] = {"standard": [], "quick": []}
     stability = []
+    single: dict[Protocol, list[tuple[float, float]]] = {"retention": [], "definition": []}
+    rotation: dict[Protocol, list[float]] = {"retention": [], "definition": []}
     for seed in SEEDS:
         data = _exhaustive(encoder, seed)
         settings = load_profile("standard").sticky
         whole = _search(data, settings.everything())
         stability.append(_flagged_under_bootstrap(data, whole))
+        for protocol in ("retention", "definition"):
+            single[protocol].append(_recall_of_one_draw(data, protocol))
+            rotation[protocol].append(_agreement_of_rotation(data, whole, protocol))
         for name in found:
             found[name].append((whole, _search(data, load_profile(name).sticky)))
     where = "STS Benchmark test" if REAL_PAIRS.is_file() else "the embedded sample"
@@ -101,6 +106,15 @@ def run() -> Iterator[Measured]:
                 "≥ 0.95" if name == "standard" else "stated",
             )
     for protocol in ("retention", "definition"):
+        worst, best = zip(*single[protocol], strict=True)
+        yield Measured(
+            f"worst 2 % by {protocol} that are among the worst 10 % after one draw: the worst of 15 draws, the best",
+            f"{_spread(list(worst))}, {_spread(list(best))}",
+        )
+        yield Measured(
+            f"{protocol}, candidates: correlation of values from one operator a pair with those from all three",
+            f"{np.median(rotation[protocol]):.3f} ({min(rotation[protocol]):.3f}–{max(rotation[protocol]):.3f})",
+        )
         yield Measured(
             f"exhaustive, {protocol}: Jaccard of the tokens beyond the threshold with themselves, pairs resampled",
             _spread([seed[protocol] for seed in stability]),
@@ -220,6 +234,35 @@ def _flagged_under_bootstrap(data: Exhaustive, whole: Outcome) -> dict[Protocol,
             agreements.append(_jaccard(whole.sticky[protocol], set(tokens[values < threshold].tolist())))
         found[protocol] = float(np.mean(agreements))
     return found
+
+
+def _recall_of_one_draw(data: Exhaustive, protocol: Protocol) -> tuple[float, float]:
+    """(least, most) over the draws."""
+
+    def worst_first(draws: list[int]) -> np.ndarray:
+        scores = score_tokens(data.scan, draws, data.scanned[:, draws])
+        return np.argsort(scores.slope if protocol == "retention" else -scores.pull)
+
+    count = len(data.token_ids)
+    worst = set(worst_first(list(range(len(data.scan.draws))))[: count // 50].tolist())
+    found = [
+        len(worst & set(worst_first([draw])[: count // 10].tolist())) / len(worst)
+        for draw in range(len(data.scan.draws))
+    ]
+    return min(found), max(found)
+
+
+def _agreement_of_rotation(data: Exhaustive, whole: Outcome, protocol: Protocol) -> float:
+    after = data.after(np.array(sorted(whole.shortlists[protocol])))
+    turns = np.array([index % 3 == pair % 3 for index, (pair, _) in enumerate(data.validation.points)])
+
+    def values(points: np.ndarray) -> np.ndarray:
+        before = data.validation.before[points]
+        return (
+            retention(before, after[:, points]).slope if protocol == "retention" else pull(before, after[:, points], U)
+        )
+
+    return float(np.corrcoef(values(turns), values(np.ones_like(turns)))[0, 1])
 
 
 def _recall(whole: Shortlists, part: Shortlists, protocol: Protocol) -> float:

@@ -61,8 +61,8 @@ def dose(
     started = time.perf_counter()
     encoder = Encoder(checkpoint_of(spec))
     pairs = read_pairs(pairs_path, "validation")
-    doses = doses_that_fit(encoder.checkpoint, settings.doses)
-    work = (len(tokens) + len(controls)) * len(doses) * min(settings.dose_pairs, len(pairs))
+    fitting = doses_that_fit(encoder.checkpoint, settings.doses)
+    work = (len(tokens) + len(controls)) * len(fitting) * min(settings.dose_pairs, len(pairs))
     with tracked("dose of the worst tokens", work) as advance:
         rows = dose_rows(
             encoder,
@@ -70,7 +70,7 @@ def dose(
             np.array(tokens, dtype=np.int64),
             np.array(controls, dtype=np.int64),
             read_similarity(similarity_path)["u"],
-            doses,
+            settings.doses,
             settings.dose_pairs,
             seed,
             advance,

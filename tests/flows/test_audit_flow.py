@@ -384,3 +384,15 @@ def test_a_cheaper_precision_of_the_scan_is_on_record_with_its_rank_correlation(
     ]
     assert before[0]
     assert before[0][0] == pytest.approx(before[1][0], abs=1e-9)
+
+
+@pytest.mark.slow
+def test_doses_that_do_not_fit_are_a_line_and_no_failure(
+    home: Path, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path
+) -> None:
+    large = tmp_path / "large.toml"
+    large.write_text(tiny_profile.read_text().replace("dose_tokens = 0", "dose_tokens = 2\ndoses = [200, 300]"))
+    outcome = run(tiny_checkpoint, large, measures=["sticky"])
+    assert any("Not even 200 copies fit" in warning for warning in outcome.warnings)
+    assert rows(outcome.warehouse, "SELECT count(*) FROM sticky_dose") == [(0,)]
+    assert rows(outcome.warehouse, "SELECT count(*) > 0 FROM sticky_validation") == [(True,)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,6 +27,8 @@ from embaudit.sticky.evidence.attention import (
     wasserstein_distances,
 )
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 if TYPE_CHECKING:
     LoadFamily = Callable[[str], Checkpoint]
 
@@ -34,17 +36,6 @@ SENTENCES = ["the river is long", "gold", "three ships were found by the king in
 TOKENS = np.array([3, 10, 25, 60, 61, 100, 150])
 ENCODERS = ("bert", "roberta", "distilbert", "mpnet", "albert", "t5")
 DECODERS = ("qwen2", "llama")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread() -> Iterator[None]:
-    """Models this small run slower on several threads than on one."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")

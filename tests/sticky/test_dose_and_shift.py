@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny import tiny_bert
 
-from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
-from embaudit.errors import NotMeasurable
+from embaudit.checkpoint import Checkpoint, Encoder
+from embaudit.errors import MeasureError, NotMeasurable
 from embaudit.sticky.evidence.dose import dose_rows, doses_that_fit
 from embaudit.sticky.evidence.shift import similarity_shifts
 from embaudit.sticky.pairs import SentencePair, spread_pairs
 from embaudit.sticky.validation import common_points, prepare_validation, validate_tokens
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 SENTENCES = [
     "the king of the north",
@@ -35,22 +35,6 @@ SENTENCES = [
 PAIRS = [SentencePair(SENTENCES[i], SENTENCES[i + 1], 0.0) for i in range(0, 12, 2)]
 TOKENS, CONTROLS = np.array([200, 8, 60]), np.array([100, 110, 120, 130])
 U = 0.9
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread() -> Iterator[None]:
-    """Models this small run slower on several threads than on one."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
-    return load_checkpoint(str(tiny_bert(tmp_path_factory.mktemp("dose") / "bert")), LoadOptions(device="cpu"))
 
 
 def test_a_dose_fits_if_a_token_of_the_sentence_is_left(tiny: Checkpoint) -> None:
@@ -97,6 +81,16 @@ def test_what_cannot_be_dosed_here_is_no_failure_of_the_audit(tiny: Checkpoint) 
         dose_rows(Encoder(tiny), PAIRS, TOKENS, CONTROLS, -1.0, (1,), 5, 0)
     with pytest.raises(NotMeasurable, match="Not even 62 copies fit into 64 tokens"):
         dose_rows(Encoder(tiny), PAIRS, TOKENS, CONTROLS, U, (62, 70), 5, 0)
+
+
+def test_a_vector_that_is_no_number_is_a_failure_also_here(tiny: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged(self: Encoder, ids: object) -> None:
+        raise MeasureError("The checkpoint gives NaN or infinity for the token ids 1 2 3.")
+
+    monkeypatch.setattr(Encoder, "encode_dense", damaged)
+    with pytest.raises(MeasureError, match="NaN") as caught:
+        dose_rows(Encoder(tiny), PAIRS, TOKENS, CONTROLS, U, (1,), 5, 0)
+    assert not isinstance(caught.value, NotMeasurable)
 
 
 REPEATING = [

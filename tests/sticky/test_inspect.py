@@ -5,15 +5,14 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tiny import tiny_bert, wordpiece_vocabulary
+from tiny import wordpiece_vocabulary
 
-from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.errors import MeasureError, UsageError
 from embaudit.profile import StickySettings
 from embaudit.sticky.effects import Effect, measure_effects
@@ -24,6 +23,8 @@ from embaudit.sticky.plan import choose_controls
 from embaudit.sticky.reference import distances, prepare_reference, sticky_scores, validation_values
 from embaudit.sticky.validation import prepare_validation, validate_tokens
 from embaudit.vocabulary.entries import read_vocabulary
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 VOCABULARY = wordpiece_vocabulary()
 SENTENCES = [
@@ -41,32 +42,6 @@ SENTENCES = [
 PAIRS = [SentencePair(a, b, 0.0) for a, b in zip(SENTENCES[:5], SENTENCES[5:], strict=True)]
 SETTINGS = StickySettings(controls=12, resamples=100)
 Rows = list[dict[str, Any]]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread() -> Iterator[int]:
-    """Models this small run slower on several threads than on one."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield threads
-    torch.set_num_threads(threads)
-
-
-@pytest.fixture
-def all_threads(_one_thread: int) -> Iterator[None]:
-    """For the real checkpoint."""
-    import torch
-
-    torch.set_num_threads(_one_thread)
-    yield
-    torch.set_num_threads(1)
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
-    return load_checkpoint(str(tiny_bert(tmp_path_factory.mktemp("inspect") / "bert")), LoadOptions(device="cpu"))
 
 
 @pytest.fixture(scope="module")

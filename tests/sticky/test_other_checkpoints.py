@@ -7,7 +7,7 @@ is that every step runs, puts the copies where they belong, and gives what each 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -29,6 +29,8 @@ from embaudit.sticky.scores import PROTOCOLS
 from embaudit.sticky.thresholds import Threshold, adaptive_threshold, validation_value
 from embaudit.sticky.validation import ValidationInputs, prepare_validation, validate_tokens
 from embaudit.vocabulary.entries import read_vocabulary
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -173,17 +175,6 @@ def audit(kind: Kind, checkpoint: Checkpoint, tokens: list[Row]) -> Audited:
     scan = prepare_scan(encoder, pairs.scoring, u, COPIES, seed=0)
     validation = prepare_validation(encoder, pairs.validation, u, COPIES, 0, rotate_operators=False)
     return Audited(kind, checkpoint, tokens, token_ids, pairs, u, scan, validation)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread() -> Iterator[None]:
-    """Models this small run slower on several threads than on one."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -13,9 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny import tiny_bert
 
-from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.sticky.insertion import OPERATORS
 from embaudit.sticky.inspect import decoded, inspect_reference
 from embaudit.sticky.reference import (
@@ -29,6 +27,8 @@ from embaudit.sticky.reference import (
     validation_values,
 )
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 # The first pair stands twice, and two pairs share a second sentence, as in the published lists.
 PAIRS = [
     ("the river is long", "two ships were found in the north"),
@@ -39,32 +39,6 @@ PAIRS = [
 TOKENS = ["gold", "##ing", "river", "日", "."]
 
 sentences = st.lists(st.text("abcde", min_size=1, max_size=5), max_size=8)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread() -> Iterator[int]:
-    """Models this small run slower on several threads than on one."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield threads
-    torch.set_num_threads(threads)
-
-
-@pytest.fixture
-def all_threads(_one_thread: int) -> Iterator[None]:
-    """For the real checkpoint."""
-    import torch
-
-    torch.set_num_threads(_one_thread)
-    yield
-    torch.set_num_threads(1)
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
-    return load_checkpoint(str(tiny_bert(tmp_path_factory.mktemp("reference") / "bert")), LoadOptions(device="cpu"))
 
 
 def test_prefix_and_suffix_are_glued() -> None:

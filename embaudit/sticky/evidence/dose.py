@@ -54,28 +54,14 @@ def dose_rows(
             f"Not even {min(doses)} copies fit into {encoder.checkpoint.max_length} tokens.",
             next_step="Give a larger --max-length.",
         )
-    try:
-        return _rows(encoder, pairs, tokens, controls, u, fitting, most_pairs, seed, progress)
-    except MeasureError as error:
-        # Cut to make room for many copies, the pairs may all come to lie above u.
-        raise NotMeasurable(error.happened, next_step=error.next_step) from error
-
-
-def _rows(
-    encoder: Encoder,
-    pairs: Sequence[SentencePair],
-    tokens: np.ndarray,
-    controls: np.ndarray,
-    u: float,
-    doses: Sequence[int],
-    most_pairs: int,
-    seed: int,
-    progress: Progress,
-) -> list[dict[str, Any]]:
     every = np.concatenate([tokens, controls])
     rows = []
-    for copies in doses:
-        inputs = prepare_validation(encoder, pairs, u, copies, seed, rotate_operators=True)
+    for copies in fitting:
+        try:
+            inputs = prepare_validation(encoder, pairs, u, copies, seed, rotate_operators=True)
+        except MeasureError as error:
+            # Cut to make room for many copies, the pairs may all come to lie above u.
+            raise NotMeasurable(error.happened, next_step=error.next_step) from error
         inputs = inputs.at(common_points(inputs, most_pairs))
         after = validate_tokens(encoder, inputs, every, copies, seed, progress)
         pulls, slopes = pull(inputs.before, after, u), retention(inputs.before, after).slope
