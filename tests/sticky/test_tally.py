@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 from embaudit.sticky.scan import ScanScores
 from embaudit.sticky.tally import ScoreBoard, misses_of
 
-U = 0.3
-
 
 @pytest.fixture
 def board() -> ScoreBoard:
