@@ -46,13 +46,21 @@ class Encoder:
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text with its special tokens, cut to the checkpoint's limit."""
+        checkpoint = self.checkpoint
+        return [checkpoint.with_special_tokens(ids[: checkpoint.content_limit]) for ids in self._whole(texts)]
+
+    def count_truncated(self, texts: Sequence[str]) -> int:
+        """How many texts are longer than the checkpoint reads."""
+        return sum(len(ids) > self.checkpoint.content_limit for ids in self._whole(texts))
+
+    def _whole(self, texts: Sequence[str]) -> list[list[int]]:
+        """The texts' own token ids, neither cut nor with special tokens."""
         if not texts:
             return []
-        checkpoint = self.checkpoint
-        encoded = checkpoint.tokenizer(
-            list(texts), add_special_tokens=False, truncation=False, padding=False, verbose=False
-        )
-        return [checkpoint.with_special_tokens(ids[: checkpoint.content_limit]) for ids in encoded["input_ids"]]
+        tokenizer = self.checkpoint.tokenizer
+        encoded = tokenizer(list(texts), add_special_tokens=False, truncation=False, padding=False, verbose=False)
+        ids: list[list[int]] = encoded["input_ids"]
+        return ids
 
     def encode_texts(self, texts: Sequence[str], progress: Progress = no_progress) -> np.ndarray:
         """Pooled vectors of texts, (N, D) float32, in the order given."""

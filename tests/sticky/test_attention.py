@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from tiny import tiny_bert
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint.eager import eager_attention
 from embaudit.errors import MeasureError
 from embaudit.sticky.evidence import attention
 from embaudit.sticky.evidence.attention import (
     AttentionShift,
     attention_received,
     compare_attention,
-    eager_attention,
     permute_tokens,
     received_at,
     wasserstein_distances,

@@ -14,23 +14,20 @@ for that reason alone.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from embaudit.checkpoint.eager import eager_attention, no_attention
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.checkpoint.files import one_line
-from embaudit.checkpoint.model import quiet_transformers
-from embaudit.errors import MeasureError, NotMeasurable
+from embaudit.errors import MeasureError
 from embaudit.sticky.insertion import make_draw
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedModel
 
     from embaudit.checkpoint import Encoder
 
@@ -41,8 +38,6 @@ PERMUTED_INTERVAL = (2.5, 97.5)
 FLOATS_PER_BATCH = 2**27
 # Weights of one step of the permutation test, float64: 2^21 are 16 MB, which stays near the caches.
 WEIGHTS_PER_STEP = 2**21
-# The kernel is a setting of the shared model: a second thread would put it back under the first one's hands.
-_ONE_AT_A_TIME = threading.Lock()
 
 
 def attention_received(
@@ -100,25 +95,6 @@ def attention_received(
 def received_at(attention: torch.Tensor, place: int) -> torch.Tensor:
     """(B,) float32: mean over heads and queries of one layer's attention (B, H, n, n) to a position."""
     return attention[:, :, :, place].float().mean(dim=(1, 2))
-
-
-@contextmanager
-def eager_attention(model: PreTrainedModel) -> Iterator[None]:
-    """Run a model under the eager kernel, the only one that hands out its weights; the former one comes back after.
-
-    It does not nest: a second use, also of another model, waits for the end of the first.
-
-    Raises:
-        MeasureError: if the model cannot switch.
-    """
-    with _ONE_AT_A_TIME:
-        former = model.config._attn_implementation
-        try:
-            _switch_to_eager(model)
-            yield
-        finally:
-            if model.config._attn_implementation != former:
-                model.set_attn_implementation(former)
 
 
 @dataclass(frozen=True)
@@ -238,17 +214,6 @@ def _compare_layer(values: np.ndarray, labels: np.ndarray, layer: int, includes_
     )
 
 
-def _switch_to_eager(model: PreTrainedModel) -> None:
-    try:
-        with quiet_transformers():
-            model.set_attn_implementation("eager")
-    except Exception as error:  # models with code of their own may fail in any way
-        raise _no_attention(model, f"it cannot switch to the eager kernel: {one_line(error)}") from error
-    # transformers only warns where a model class cannot switch.
-    if model.config._attn_implementation != "eager":
-        raise _no_attention(model, f"it cannot leave the kernel {model.config._attn_implementation!r}.")
-
-
 def _heads(encoder: Encoder, token_id: int) -> int:
     """Heads of all layers together, by running one token: what gives no attention should fail before the work."""
     return sum(layer.shape[1] for layer in _attentions(encoder, np.array([[token_id]])))
@@ -279,14 +244,14 @@ def _attentions(encoder: Encoder, ids: np.ndarray) -> tuple[torch.Tensor, ...]:
         with torch.inference_mode():
             output = model(input_ids=inputs, attention_mask=torch.ones_like(inputs), output_attentions=True)
     except TypeError as error:  # a model with code of its own whose forward knows no such argument
-        raise _no_attention(model, f"it does not take output_attentions: {one_line(error)}") from error
+        raise no_attention(model, f"it does not take output_attentions: {one_line(error)}") from error
     attentions = getattr(output, "attentions", None)
     if not attentions or any(layer is None for layer in attentions):
-        raise _no_attention(model, "it returns none.")
+        raise no_attention(model, "it returns none.")
     batch, n = ids.shape
     for layer in attentions:
         if layer.dim() != 4 or (layer.shape[0], *layer.shape[2:]) != (batch, n, n):
-            raise _no_attention(model, f"it returns {tuple(layer.shape)} for {batch} texts of {n} tokens.")
+            raise no_attention(model, f"it returns {tuple(layer.shape)} for {batch} texts of {n} tokens.")
     return tuple(attentions)
 
 
@@ -308,11 +273,3 @@ def _require_finite(received: np.ndarray, token_ids: np.ndarray) -> None:
             f"The attention to token {token_ids[int(np.argmin(finite))]} is NaN or infinite.",
             next_step="In half precision try --dtype float32; otherwise the checkpoint is damaged.",
         )
-
-
-def _no_attention(model: PreTrainedModel, reason: str) -> NotMeasurable:
-    return NotMeasurable(
-        f"{type(model).__name__} cannot give its attention weights: {reason}",
-        kept="The other measures are unaffected.",
-        next_step="Leave the attention measure out for this checkpoint.",
-    )

@@ -1,0 +1,7 @@
+"""Where the parts of a transformer layer are, family by family: H, A, Z, Y, X, and the weights between them."""
+
+from embaudit.anatomy.family import Family, Projection
+from embaudit.anatomy.model import Anatomy, anatomy_of
+from embaudit.anatomy.watch import LayerState, require_fit, watching
+
+__all__ = ["Anatomy", "Family", "LayerState", "Projection", "anatomy_of", "require_fit", "watching"]

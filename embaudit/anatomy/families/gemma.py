@@ -1,0 +1,37 @@
+"""Gemma: the first is a Llama; from the second on each branch is normed before and behind (BGE-Multilingual-Gemma2).
+
+Gemma 2 squashes its logits (soft-capping), Gemma 3 norms each head's queries and keys instead. EmbeddingGemma is a
+Gemma 3 that attends both ways.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from embaudit.anatomy.families.llama import LLAMA
+from embaudit.anatomy.family import Family
+
+
+def _finish(layer: Any, Y: torch.Tensor, H: torch.Tensor) -> torch.Tensor:
+    return Y + layer.post_feedforward_layernorm(layer.mlp(layer.pre_feedforward_layernorm(Y)))
+
+
+GEMMA: Family = replace(LLAMA, name="gemma", model_types=("gemma",))
+GEMMA2: Family = replace(
+    LLAMA,
+    name="gemma2",
+    model_types=("gemma2",),
+    norm_placement="sandwich",
+    branch="post_attention_layernorm",
+    finish=_finish,
+)
+GEMMA3: Family = replace(
+    GEMMA2,
+    name="gemma3",
+    model_types=("gemma3_text",),
+    query_norm="self_attn.q_norm",
+    query_norm_offset=1.0,
+)

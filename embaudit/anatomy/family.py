@@ -1,0 +1,81 @@
+"""What a family file declares: where a transformer layer keeps what the measures read.
+
+A layer takes its input H, adds what attention gives, Z, and goes on from Y = Z + H to its output X:
+
+    Z = Σ_h A_h · V_h · W_o^hᵀ + b_o            (some families put a norm behind W_o: then Z is that norm's output)
+
+Paths are dotted names of modules below one layer. A declaration is data; ``model`` binds it to a checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+    from transformers import PreTrainedConfig, PreTrainedModel
+
+Part = Literal["query", "key", "value"]
+PARTS: tuple[Part, ...] = ("query", "key", "value")
+# post: Y is normed after the residual. pre: attention reads norm(H). sandwich: pre, and a norm behind W_o as well.
+# parallel: attention and MLP both read norms of H, and both are added to it.
+NormPlacement = Literal["post", "pre", "sandwich", "parallel"]
+# separate: a matrix of its own. stacked: rows of all queries, then keys, then values. interleaved: query, key and
+# value rows of head 0, then of head 1, ...
+Fused = Literal["separate", "stacked", "interleaved"]
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Where the rows of W_q, W_k or W_v are."""
+
+    path: str
+    fused: Fused = "separate"
+
+
+@dataclass(frozen=True)
+class Family:
+    """One architecture family.
+
+    Attributes:
+        model_types: ``config.model_type`` of the checkpoints it fits.
+        layers: path to the list of layers, or a function that gives them in the order in which they run (where one
+            layer runs several times, it is there several times).
+        attention: the module that is given H or norm(H) and returns the attention weights.
+        query, key, value: the projections.
+        output: the module of W_o; its output is Σ_h A_h V_h W_o^hᵀ + b_o.
+        norm_placement: see ``NormPlacement``.
+        finish: X from the layer, Y and H: the rest of the layer as it stands in transformers. Tests compare it with
+            the layer's real output, so that a changed layer is found out.
+        fits: of families that share a model type, the one is meant whose ``fits`` holds for the config.
+        weights_at: the place of the attention weights in what ``attention`` returns.
+        branch: the module whose output is Z, where that is not ``output``.
+        query_norm: the module that norms each head's queries, where there is one. Scaling W_q does nothing then; the
+            norm's gain does what it would have done.
+        query_norm_offset: that norm's gain is its weight plus this.
+        needs_output_attentions: the layer keeps its weights to itself unless it is asked for them.
+    """
+
+    name: str
+    model_types: tuple[str, ...]
+    layers: str | Callable[[PreTrainedModel], Sequence[nn.Module]]
+    attention: str
+    query: Projection
+    key: Projection
+    value: Projection
+    output: str
+    norm_placement: NormPlacement
+    finish: Callable[[Any, torch.Tensor, torch.Tensor], torch.Tensor]
+    fits: Callable[[PreTrainedConfig], bool] | None = None
+    weights_at: int = 1
+    branch: str | None = None
+    query_norm: str | None = None
+    query_norm_offset: float = 0.0
+    needs_output_attentions: bool = False
+
+    def projection(self, part: Part) -> Projection:
+        """Where W_q, W_k or W_v is."""
+        return {"query": self.query, "key": self.key, "value": self.value}[part]

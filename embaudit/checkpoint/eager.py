@@ -1,0 +1,60 @@
+"""The eager attention kernel, the only one that hands out its weights: switched on for a while and put back.
+
+Read by ``sticky.evidence.attention`` and ``anatomy.watch``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from embaudit.checkpoint.files import one_line
+from embaudit.checkpoint.model import quiet_transformers
+from embaudit.errors import NotMeasurable
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+# The kernel is a setting of the shared model: a second thread would put it back under the first one's hands.
+_ONE_AT_A_TIME = threading.Lock()
+
+
+@contextmanager
+def eager_attention(model: PreTrainedModel) -> Iterator[None]:
+    """Run a model under the eager kernel; the former one comes back after.
+
+    It does not nest: a second use, also of another model, waits for the end of the first.
+
+    Raises:
+        NotMeasurable: if the model cannot switch.
+    """
+    with _ONE_AT_A_TIME:
+        former = model.config._attn_implementation
+        try:
+            _switch_to_eager(model)
+            yield
+        finally:
+            if model.config._attn_implementation != former:
+                model.set_attn_implementation(former)
+
+
+def no_attention(model: PreTrainedModel, reason: str) -> NotMeasurable:
+    """The error of a measure that needs attention weights, for a model that does not give them."""
+    return NotMeasurable(
+        f"{type(model).__name__} cannot give its attention weights: {reason}",
+        kept="The other measures are unaffected.",
+        next_step="Leave the attention measure out for this checkpoint.",
+    )
+
+
+def _switch_to_eager(model: PreTrainedModel) -> None:
+    try:
+        with quiet_transformers():
+            model.set_attn_implementation("eager")
+    except Exception as error:  # models with code of their own may fail in any way
+        raise no_attention(model, f"it cannot switch to the eager kernel: {one_line(error)}") from error
+    # transformers only warns where a model class cannot switch.
+    if model.config._attn_implementation != "eager":
+        raise no_attention(model, f"it cannot leave the kernel {model.config._attn_implementation!r}.")

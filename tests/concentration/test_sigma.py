@@ -1,0 +1,81 @@
+"""σ_a = ‖PA‖₂ by both ways, against numpy's singular values of PA written out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from embaudit.concentration import sigma
+from embaudit.concentration.sigma import exact, krylov, largest_singular_values
+
+
+def attention(seed: int, batch: int, n: int, sharpness: float, sink: float = 0.0) -> torch.Tensor:
+    """Softmax weights; ``sink`` draws every row to a few columns."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = sharpness * torch.randn(batch, n, n, generator=generator)
+    return torch.softmax(logits + sink * torch.randn(batch, 1, n, generator=generator), dim=-1)
+
+
+def by_definition(A: torch.Tensor) -> np.ndarray:
+    n = A.shape[-1]
+    P = np.eye(n) - np.ones((n, n)) / n
+    return np.array([np.linalg.svd(P @ one, compute_uv=False)[0] for one in A.double().numpy()])
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 10**6), n=st.integers(1, 40), sharpness=st.floats(0.01, 8), sink=st.sampled_from([0.0, 3, 20])
+)
+def test_both_ways_agree_with_the_singular_value(seed: int, n: int, sharpness: float, sink: float) -> None:
+    A = attention(seed, 3, n, sharpness, sink)
+    wanted = by_definition(A)
+    # The Gram's root loses half of the digits of a σ_a that is far below 1.
+    np.testing.assert_allclose(exact(A).numpy(), wanted, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(krylov(A).numpy(), wanted, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("sink", [0.0, 4.0, 12.0])
+@pytest.mark.parametrize("n", [200, 384])
+def test_long_texts_to_the_stated_error(n: int, sink: float) -> None:
+    A = attention(n, 6, n, 1.5, sink)
+    np.testing.assert_allclose(largest_singular_values(A).numpy(), by_definition(A), rtol=1e-5, atol=1e-6)
+
+
+def test_what_has_not_converged_is_done_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flat spectrum and two steps: the Krylov space cannot know, and must not guess."""
+    monkeypatch.setattr(sigma, "STEPS", 2)
+    n = 220
+    permutation = torch.eye(n)[torch.randperm(n, generator=torch.Generator().manual_seed(3))][None]
+    noisy = attention(5, 1, n, 3.0)
+    A = torch.cat([permutation, noisy])
+    np.testing.assert_allclose(krylov(A, 1e-9).numpy(), by_definition(A), rtol=1e-6)
+
+
+def test_an_attention_sink_has_no_sigma() -> None:
+    """All rows alike: PA = 0, where ‖A − 11ᵀ/n‖ would be √n."""
+    A = torch.zeros(1, 512, 512)
+    A[:, :, 0] = 1
+    assert float(largest_singular_values(A)) == pytest.approx(0, abs=1e-6)
+    assert float(torch.linalg.matrix_norm(A[0] - 1 / 512, 2)) > 20
+
+
+def test_one_token_has_none_and_two_have_the_formula() -> None:
+    assert float(largest_singular_values(torch.ones(1, 1, 1))) == 0
+    A = torch.tensor([[[0.9, 0.1], [0.3, 0.7]]])
+    # PA has the rows ±(a_1 − a_2)/2: its norm is ‖a_1 − a_2‖/√2.
+    wanted = float((A[0, 0] - A[0, 1]).norm()) / 2**0.5
+    assert float(largest_singular_values(A)) == pytest.approx(wanted)
+
+
+def test_shapes_and_half_precision() -> None:
+    A = attention(1, 6, 24, 2.0).view(2, 3, 24, 24)
+    assert largest_singular_values(A).shape == (2, 3)
+    half = largest_singular_values(A.to(torch.bfloat16))
+    torch.testing.assert_close(half, largest_singular_values(A), rtol=1e-2, atol=1e-2)
+    long = attention(2, 2, 256, 2.0)
+    torch.testing.assert_close(
+        largest_singular_values(long.to(torch.bfloat16)), largest_singular_values(long), rtol=1e-2, atol=1e-2
+    )
