@@ -56,6 +56,10 @@ class Family:
         query_norm: the module that norms each head's queries, where there is one. Scaling W_q does nothing then; the
             norm's gain does what it would have done.
         query_norm_offset: that norm's gain is its weight plus this.
+        position_bias: the table (buckets, heads) of a bias that is added to the logits, below each layer.
+        shared_position_bias: the same below the model, where all layers share one.
+        softcaps: whether attention squashes its logits when the config has ``attn_logit_softcapping``. The field alone
+            says nothing: Gemma 3 has it too.
         needs_output_attentions: the layer keeps its weights to itself unless it is asked for them.
     """
 
@@ -74,6 +78,9 @@ class Family:
     branch: str | None = None
     query_norm: str | None = None
     query_norm_offset: float = 0.0
+    position_bias: str | None = None
+    shared_position_bias: str | None = None
+    softcaps: bool = False
     needs_output_attentions: bool = False
 
     def projection(self, part: Part) -> Projection:

@@ -11,11 +11,13 @@ import sys
 
 import click
 
+from embaudit.cli.apply_temperature import apply_temperature
 from embaudit.cli.audit import audit
 from embaudit.cli.doctor import doctor
 from embaudit.cli.ingest import ingest
 from embaudit.cli.list import list_
 from embaudit.cli.query import query
+from embaudit.cli.scores import scores
 from embaudit.cli.show import show
 from embaudit.cli.token import token
 from embaudit.cli.upgrade import upgrade
@@ -31,7 +33,7 @@ def cli() -> None:
     """
 
 
-for command in (audit, token, show, list_, query, ingest, upgrade, doctor):
+for command in (audit, token, show, list_, query, scores, ingest, upgrade, apply_temperature, doctor):
     cli.add_command(command)
 
 

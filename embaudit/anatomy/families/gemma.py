@@ -27,11 +27,13 @@ GEMMA2: Family = replace(
     norm_placement="sandwich",
     branch="post_attention_layernorm",
     finish=_finish,
+    softcaps=True,
 )
 GEMMA3: Family = replace(
     GEMMA2,
     name="gemma3",
     model_types=("gemma3_text",),
+    softcaps=False,
     query_norm="self_attn.q_norm",
     query_norm_offset=1.0,
 )

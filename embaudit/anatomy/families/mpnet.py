@@ -25,5 +25,6 @@ MPNET = Family(
     output="attention.attn.o",
     norm_placement="post",
     finish=_finish,
+    shared_position_bias="encoder.relative_attention_bias",
     needs_output_attentions=True,
 )

@@ -29,5 +29,13 @@ T5 = Family(
     output="layer.0.SelfAttention.o",
     norm_placement="pre",
     finish=_finish,
+    shared_position_bias="encoder.block.0.layer.0.SelfAttention.relative_attention_bias",
 )
-UMT5 = replace(T5, name="umt5", model_types=("umt5",), weights_at=1)
+UMT5 = replace(
+    T5,
+    name="umt5",
+    model_types=("umt5",),
+    weights_at=1,
+    shared_position_bias=None,
+    position_bias="layer.0.SelfAttention.relative_attention_bias",
+)

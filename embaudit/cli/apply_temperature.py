@@ -1,0 +1,64 @@
+"""``embaudit apply-temperature``: a checkpoint at another attention temperature, written down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("checkpoint")
+@click.option("--tau", type=float, metavar="T", help="One temperature for all layers; below 1 attention is sharper.")
+@click.option("--layer-tau", metavar="T,T,…", help="One temperature a layer, from the first to the last.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="A new or empty folder.")
+@click.option(
+    "--divide-position-bias",
+    is_flag=True,
+    help="T5, UMT5 and MPNet: divide the position bias as well, as the published code does.",
+)
+@click.option("--device", default="auto", show_default=True, help="Where the check runs: auto, cpu, cuda, cuda:1, mps.")
+@click.option("--allow-pickle", is_flag=True, help="Read pickled weights, which can run any code.")
+def apply_temperature(
+    checkpoint: str,
+    tau: float | None,
+    layer_tau: str | None,
+    out: Path,
+    divide_position_bias: bool,
+    device: str,
+    allow_pickle: bool,
+) -> None:
+    """Write CHECKPOINT with attention softmax(QKᵀ/(τ√d)), by its weights; sentence-transformers loads it unchanged."""
+    from embaudit.errors import UsageError
+    from embaudit.tempscale import Temperatures
+    from embaudit.tempscale.apply import apply_temperature as write
+
+    if (tau is None) == (layer_tau is None):
+        raise UsageError("apply-temperature needs --tau or --layer-tau, one of them.", next_step="Try --tau 0.8")
+    temperatures = Temperatures.of(_numbers(layer_tau) if tau is None else tau)
+    made = write(
+        checkpoint,
+        temperatures,
+        out,
+        divide_position_bias=divide_position_bias,
+        device=device,
+        allow_pickle=allow_pickle,
+    )
+    click.echo(
+        f"{made.folder}: τ = {temperatures} in {made.layers} layers; {made.support.reason}.\n"
+        f"{len(made.divided)} tensors divided, {made.others} byte for byte as they were; the model card says so.\n"
+        f"Check: vectors of {made.texts} texts, loaded from there, against {checkpoint} under τ: largest difference "
+        f"{made.difference:.1e} ({made.dtype})."
+    )
+    click.echo(f"Next: embaudit audit {made.folder}")
+
+
+def _numbers(given: str | None) -> list[float]:
+    from embaudit.errors import UsageError
+
+    try:
+        return [float(one) for one in (given or "").split(",")]
+    except ValueError as error:
+        raise UsageError(
+            f"--layer-tau {given} is no list of numbers.", next_step="Write one a layer: 0.9,0.9,0.8"
+        ) from error

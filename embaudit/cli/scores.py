@@ -1,0 +1,214 @@
+"""``embaudit scores``: downstream scores beside what audits measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from embaudit.cli.options import warehouse_option, warehouse_path
+
+if TYPE_CHECKING:
+    from embaudit.scores import Beside, ReadScores
+    from embaudit.warehouse.scores import ImportedScores
+
+FORM = click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
+SKIPPED_SHOWN = 5
+# A share is at most 1 and a percentage rarely below: a task with both was imported in two units.
+LARGEST_SHARE = 1.0
+
+
+@click.group()
+def scores() -> None:
+    """Import downstream scores (MTEB's, or your own), and correlate them with what audits measured."""
+
+
+@scores.command("import")
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path), metavar="FILE_OR_FOLDER…"
+)
+@click.option(
+    "--checkpoint", metavar="NAME", help="Whose scores they are, where the files do not say or say it otherwise."
+)
+@warehouse_option
+def import_(files: tuple[Path, ...], checkpoint: str | None, warehouse: Path | None) -> None:
+    """Import scores: csv, tsv, json or jsonl with checkpoint, task and score, or results of MTEB.
+
+    \b
+    Rows may also have revision, split, subset and metric. MTEB's results are taken as mteb
+    writes them: one task's file, or a folder of them. Importing again replaces.
+    """
+    from embaudit.scores import read_scores
+    from embaudit.settings import Settings
+    from embaudit.warehouse.scores import import_scores
+
+    read = read_scores(files, checkpoint)
+    path = warehouse_path(warehouse)
+    _print_import(read, import_scores(path, Settings().lock_wait_seconds, read.scores))
+    where = "" if warehouse is None else f" --warehouse {warehouse}"
+    click.echo(f"Next:  embaudit scores list{where}   or   embaudit scores correlate{where}")
+
+
+@scores.command("list")
+@warehouse_option
+@FORM
+def list_(warehouse: Path | None, form: str) -> None:
+    """List the imported scores by checkpoint, and the audited checkpoints that they belong to."""
+    from embaudit.cli.query import print_result
+    from embaudit.warehouse.query import run_query
+
+    print_result(run_query(warehouse_path(warehouse), "scores"), form)
+
+
+@scores.command()
+@click.option("--measure", type=click.Choice(["socm", "spread"]), help="Only average SOCM, or the last layer's spread.")
+@click.option("--corpus", metavar="NAME", help="Only on this corpus, e.g. wikipedia.  [default: each one]")
+@click.option("--task", "tasks", multiple=True, metavar="NAME", help="Only this task. Repeatable.")
+@click.option(
+    "--average", is_flag=True, help="Only the average over the tasks (given with --task, or those that all have)."
+)
+@warehouse_option
+@FORM
+def correlate(
+    measure: str | None, corpus: str | None, tasks: tuple[str, ...], average: bool, warehouse: Path | None, form: str
+) -> None:
+    """Spearman's ρ between a measure and downstream scores, over the checkpoints that have both.
+
+    \b
+    p is two-sided: all pairings counted up to 9 checkpoints, Student's t from 10 on.
+    It is not corrected for the number of rows.
+    """
+    from embaudit.cli.query import print_result
+    from embaudit.scores import correlate as correlate_rows
+    from embaudit.warehouse.query import QueryResult
+
+    path = warehouse_path(warehouse)
+    rows = _chosen(path, measure, corpus, tasks)
+    found = correlate_rows(rows, only_average=average and bool(tasks))
+    if average and not tasks:
+        found = [one for one in found if one.tasks > 1]
+        if not found:
+            raise _no_common_task(rows)
+    columns = ["measure", "corpus", "task", "checkpoints", "rho", "p", "p_method"]
+    table = [
+        (one.measure, one.corpus, one.task, it.n, it.rho, it.p, it.method) for one in found for it in (one.correlation,)
+    ]
+    print_result(QueryResult(columns, list(table)), form)
+    if form == "table":
+        _print_notes(path, rows, any(one.tasks > 1 for one in found))
+
+
+def _print_import(read: ReadScores, done: ImportedScores) -> None:
+    checkpoints = {one.checkpoint for one in read.scores}
+    tasks = {one.task for one in read.scores}
+    again = f", {read.repeated} of them given twice" if read.repeated else ""
+    click.echo(
+        f"Read {_count(len(read.scores) + read.repeated, 'score')}{again}, of {_count(len(checkpoints), 'checkpoint')} "
+        f"on {_count(len(tasks), 'task')} from {_count(read.files, 'file')}: "
+        f"{done.new:,} new, {done.replaced:,} replaced, {done.same:,} as they were."
+    )
+    for one in read.skipped[:SKIPPED_SHOWN]:
+        click.echo(f"Skipped {one.origin}: {one.why}.")
+    if len(read.skipped) > SKIPPED_SHOWN:
+        click.echo(f"Skipped {len(read.skipped) - SKIPPED_SHOWN} more.")
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number:,} {name}{'' if number == 1 else 's'}"
+
+
+def _chosen(warehouse: Path, measure: str | None, corpus: str | None, tasks: tuple[str, ...]) -> list[Beside]:
+    """Scores beside measures, as asked for.
+
+    Raises:
+        UsageError: if there is none, saying what is lacking.
+    """
+    import difflib
+
+    from embaudit.errors import UsageError
+    from embaudit.scores import Beside
+    from embaudit.warehouse.query import run_query
+
+    columns = ", ".join(Beside._fields)
+    rows = [Beside(*row) for row in run_query(warehouse, f"SELECT {columns} FROM score_beside_measure").rows]
+    if not rows:
+        raise _nothing_beside(warehouse)
+    for name, given, known in (
+        ("task", tasks, {row.task for row in rows}),
+        ("corpus", (corpus,) if corpus else (), {row.corpus for row in rows}),
+        ("measure", (measure,) if measure else (), {row.measure for row in rows}),
+    ):
+        for one in given:
+            if one not in known:
+                near = difflib.get_close_matches(one, known, n=1)
+                raise UsageError(
+                    f"No checkpoint has both a score and a measure for the {name} {one}.",
+                    next_step=(f"Did you mean {near[0]}? " if near else "") + f"There are: {', '.join(sorted(known))}.",
+                )
+    chosen = [
+        row
+        for row in rows
+        if measure in (None, row.measure) and corpus in (None, row.corpus) and (not tasks or row.task in tasks)
+    ]
+    if not chosen:
+        raise UsageError(
+            "No checkpoint has all of this together.", next_step="See what there is: embaudit scores correlate"
+        )
+    return chosen
+
+
+def _nothing_beside(warehouse: Path) -> Exception:
+    from embaudit.errors import UsageError
+    from embaudit.warehouse.query import run_query
+
+    def names(sql: str) -> str:
+        found = [str(name) for (name,) in run_query(warehouse, sql).rows]
+        return ", ".join([*found[:3], "…"] if len(found) > 3 else found)
+
+    scored = names("SELECT DISTINCT checkpoint FROM downstream_score ORDER BY 1")
+    audited = names("SELECT DISTINCT source FROM latest_audit ORDER BY 1")
+    if not scored:
+        return UsageError("The warehouse has no downstream score.", next_step="Bring some: embaudit scores import FILE")
+    if not audited:
+        return UsageError("The warehouse has no audit.", next_step=f"Audit the checkpoints that have scores: {scored}.")
+    return UsageError(
+        f"No checkpoint has both a score and an audit of SOCM or layers: scores are of {scored}, audits of {audited}.",
+        next_step="Scores find their audit by the hub id or by the last part of the name: "
+        "embaudit scores import FILE --checkpoint NAME",
+    )
+
+
+def _no_common_task(rows: list[Beside]) -> Exception:
+    from embaudit.errors import UsageError
+
+    by_checkpoint: dict[str, set[str]] = {}
+    for row in rows:
+        by_checkpoint.setdefault(row.checkpoint_id, set()).add(row.task)
+    fewest = min(by_checkpoint, key=lambda one: (len(by_checkpoint[one]), one))
+    return UsageError(
+        f"There are no two tasks that all {len(by_checkpoint)} checkpoints have; checkpoint {fewest} has "
+        f"{_count(len(by_checkpoint[fewest]), 'task')}.",
+        next_step="Name the tasks, and those that have them all are compared: --average --task A --task B",
+    )
+
+
+def _print_notes(warehouse: Path, rows: list[Beside], has_average: bool) -> None:
+    """How to read the table, what was published, and what looks wrong."""
+    from embaudit.warehouse.query import run_query
+
+    click.echo("p is two-sided (exact: all pairings; t: Student's t), and not corrected for the number of rows.")
+    if has_average:
+        measures = {row.measure for row in rows}
+        figures = run_query(
+            warehouse, "SELECT measure, value, source FROM published_figure WHERE starts_with(measure, 'spearman_')"
+        )
+        for name, value, source in figures.rows:
+            if name.removeprefix("spearman_") in measures:
+                click.echo(f"Published for {name.removeprefix('spearman_')}: ρ = {value:.3f} ({source}).")
+    for task in sorted({row.task for row in rows}):
+        of_task = [row.score for row in rows if row.task == task]
+        if min(of_task) <= LARGEST_SHARE < max(of_task):
+            click.echo(
+                f"Warning: scores of {task} lie between {min(of_task):g} and {max(of_task):g}: in percent and not?"
+            )

@@ -1,0 +1,21 @@
+"""Downstream scores: read from files that other tools wrote, and set against what an audit measured.
+
+``read`` opens files and folders, ``rows`` and ``mteb`` know the formats, ``correlation`` is Spearman's rho.
+"""
+
+from embaudit.scores.correlation import Beside, Correlation, TaskCorrelation, average_over_tasks, correlate, spearman
+from embaudit.scores.read import ReadScores, read_scores
+from embaudit.scores.shapes import Score, Skipped
+
+__all__ = [
+    "Beside",
+    "Correlation",
+    "ReadScores",
+    "Score",
+    "Skipped",
+    "TaskCorrelation",
+    "average_over_tasks",
+    "correlate",
+    "read_scores",
+    "spearman",
+]

@@ -1,0 +1,158 @@
+"""Files and folders of scores, whatever wrote them: rows (csv, tsv, json, jsonl) and MTEB's results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from embaudit.errors import UsageError
+from embaudit.scores.mteb import EXPERIMENTS, MODEL_META, is_mteb_result, mteb_scores
+from embaudit.scores.rows import SEPARATORS, json_line_scores, json_scores, separated_scores
+from embaudit.scores.shapes import NOTHING_IMPORTED, Score, Skipped
+
+JSON_LINES = (".jsonl", ".ndjson")
+SUFFIXES = (*SEPARATORS, ".json", *JSON_LINES)
+
+
+@dataclass(frozen=True)
+class ReadScores:
+    """What was read.
+
+    Attributes:
+        scores: no two for the same checkpoint, revision, task, split and subset.
+        files: how many files they come from.
+        repeated: scores that came more than once, with the same value.
+    """
+
+    scores: list[Score]
+    files: int
+    repeated: int
+    skipped: list[Skipped]
+
+
+def read_scores(paths: Sequence[Path], checkpoint: str | None = None) -> ReadScores:
+    """Read score files, and folders of MTEB results.
+
+    Args:
+        checkpoint: the name of the checkpoint, whatever the files call it.
+
+    Raises:
+        UsageError: if a file cannot be read, a row is wrong, nothing names the checkpoint, two rows contradict each
+            other, or ``checkpoint`` is given for scores of several.
+    """
+    scores: list[Score] = []
+    skipped: list[Skipped] = []
+    for path in paths:
+        found = _folder(path, checkpoint) if path.is_dir() else _file(path, checkpoint)
+        for one in found:
+            if isinstance(one, Skipped):
+                skipped.append(one)
+            else:
+                scores.append(one)
+    if not scores:
+        why = f" ({skipped[0].origin}: {skipped[0].why})" if skipped else ""
+        raise UsageError(
+            f"No score in {', '.join(map(str, paths))}{why}.",
+            kept=NOTHING_IMPORTED,
+            next_step="Give csv, tsv, json or jsonl with checkpoint, task and score, or MTEB's results.",
+        )
+    if checkpoint:
+        scores = _named(scores, checkpoint)
+    distinct = _distinct(scores)
+    return ReadScores(distinct, len({one.origin for one in scores}), len(scores) - len(distinct), skipped)
+
+
+def _folder(folder: Path, checkpoint: str | None) -> Iterator[Score | Skipped]:
+    """Every MTEB result below a folder, in the order of their names."""
+    paths = sorted(path for path in folder.rglob("*.json") if path.is_file() and path.name != MODEL_META)
+    if not paths:
+        raise UsageError(
+            f"{folder} has no .json file in it.",
+            kept=NOTHING_IMPORTED,
+            next_step="Give a folder of MTEB results, or a csv, tsv, json or jsonl file.",
+        )
+    for path in paths:
+        if EXPERIMENTS in path.relative_to(folder).parts[:-1]:
+            yield Skipped(str(path), "an experiment: the checkpoint under other settings")
+            continue
+        value = _parsed(path, _text(path))
+        if is_mteb_result(value):
+            yield from mteb_scores(path, value, checkpoint)
+        else:
+            yield Skipped(str(path), "no MTEB result")
+
+
+def _file(path: Path, checkpoint: str | None) -> Iterable[Score | Skipped]:
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise UsageError(
+            f"{path} is of no format that scores are read from.",
+            kept=NOTHING_IMPORTED,
+            next_step=f"Give a file that ends in {', '.join(SUFFIXES)}, or a folder of MTEB results.",
+        )
+    text = _text(path)
+    if suffix in SEPARATORS:
+        return separated_scores(path, text, checkpoint)
+    if suffix in JSON_LINES:
+        return json_line_scores(path, text, checkpoint)
+    value = _parsed(path, text)
+    if is_mteb_result(value):
+        return mteb_scores(path, value, checkpoint)
+    if not isinstance(value, list):
+        raise UsageError(
+            f"{path} is JSON, but neither a list of scores nor an MTEB result.",
+            kept=NOTHING_IMPORTED,
+            next_step="Write a list of objects with checkpoint, task and score.",
+        )
+    return json_scores(path, value, checkpoint)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}.", kept=NOTHING_IMPORTED) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8.", kept=NOTHING_IMPORTED, next_step="Save it as UTF-8.") from error
+
+
+def _parsed(path: Path, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path} is no JSON: {error}.", kept=NOTHING_IMPORTED) from error
+
+
+def _named(scores: list[Score], checkpoint: str) -> list[Score]:
+    """All under one name; only scores of one checkpoint can be."""
+    names = sorted({one.checkpoint for one in scores} - {checkpoint})
+    if len(names) > 1 or (names and any(one.checkpoint == checkpoint for one in scores)):
+        shown = ", ".join([*names[:3], "…"] if len(names) > 3 else names)
+        raise UsageError(
+            f"--checkpoint {checkpoint} is one name, and these are scores of several checkpoints: {shown}.",
+            kept=NOTHING_IMPORTED,
+            next_step="Leave --checkpoint out, or import one checkpoint's files at a time.",
+        )
+    return [replace(one, checkpoint=checkpoint) for one in scores]
+
+
+def _distinct(scores: list[Score]) -> list[Score]:
+    """Each part of a task once.
+
+    Raises:
+        UsageError: if two rows give it different scores.
+    """
+    found: dict[tuple[str, ...], Score] = {}
+    for one in scores:
+        first = found.setdefault(one.key, one)
+        if first.score != one.score:
+            raise UsageError(
+                f"Two scores of {one}: {first.score:g} in {first.origin}, {first.place}, and {one.score:g} in "
+                f"{one.origin}, {one.place}.",
+                kept=NOTHING_IMPORTED,
+                next_step="Delete one of them, or tell them apart by revision, split or subset.",
+            )
+    return list(found.values())

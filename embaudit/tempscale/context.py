@@ -1,0 +1,103 @@
+"""A checkpoint at another temperature for a while: its weights are scaled, and come back bit for bit."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from embaudit.anatomy import anatomy_of
+from embaudit.checkpoint import Checkpoint
+from embaudit.errors import UsageError
+from embaudit.tempscale.plan import Scaling, plan_scalings
+from embaudit.tempscale.probe import first_layer, require_effect, run_probe
+from embaudit.tempscale.temperatures import Temperatures
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel
+
+
+@contextmanager
+def temperature(
+    checkpoint: Checkpoint | PreTrainedModel,
+    tau: Temperatures | float | Iterable[float] | Iterable[Iterable[float]],
+    *,
+    divide_position_bias: bool = False,
+) -> Iterator[None]:
+    """Run a checkpoint with softmax(QKᵀ/(τ√d)), under any attention kernel; its own weights come back after.
+
+    The weights are scaled where they are: until the end everyone who runs this model in this process gets τ, and the
+    checkpoint's hashes tell nothing of it. A second thread waits for the end of the first; in one thread temperatures
+    do not nest. Division is in float64, rounded once to the weights' dtype: what half precision adds is one rounding
+    of W_q. With τ = 1 nothing is touched.
+
+    Args:
+        checkpoint: the checkpoint, or its model.
+        tau: one number, one a layer, a table (layers, heads), or ``Temperatures.per_head``.
+        divide_position_bias: for T5, UMT5 and MPNet: divide the position bias as well, as the published code does.
+
+    Raises:
+        NotMeasurable: if no family is declared for the architecture, or it takes no temperature.
+        UsageError: if τ is no positive number, does not fit the checkpoint, or a temperature is set already.
+        MeasureError: if the scaled weights took no effect, or do not fit their dtype.
+    """
+    model = checkpoint.model if isinstance(checkpoint, Checkpoint) else checkpoint
+    temperatures = Temperatures.of(tau)
+    anatomy = anatomy_of(model)
+    if model.training:
+        raise UsageError(f"{type(model).__name__} is in training mode.", next_step="Call its eval() first.")
+    with _turn(model):
+        scalings = plan_scalings(anatomy, temperatures, divide_position_bias=divide_position_bias)
+        if not scalings:
+            yield
+            return
+        first = first_layer(scalings)
+        before = run_probe(anatomy, first)
+        with ExitStack() as stack:
+            for scaling in scalings:
+                own = scaling.rows_of(scaling.parameter.detach())
+                stack.callback(_write, scaling, own)
+                _write(scaling, scaling.divided(scaling.parameter.detach()))
+            require_effect(anatomy, scalings, before, run_probe(anatomy, first))
+            del before
+            yield
+
+
+def _write(scaling: Scaling, rows: torch.Tensor) -> None:
+    import torch
+
+    with torch.no_grad():
+        scaling.write_rows(scaling.parameter.detach(), rows)
+
+
+class _Turn:
+    """Whose turn it is with one model."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.thread: int | None = None
+
+
+_TURNS: WeakKeyDictionary[PreTrainedModel, _Turn] = WeakKeyDictionary()
+_FINDING = threading.Lock()
+
+
+@contextmanager
+def _turn(model: PreTrainedModel) -> Iterator[None]:
+    with _FINDING:
+        turn = _TURNS.setdefault(model, _Turn())
+    if turn.thread == threading.get_ident():
+        raise UsageError(
+            f"A temperature is set on this {type(model).__name__} already, and temperatures do not nest.",
+            kept="The first one stands.",
+            next_step="Leave the first block before the next one; two in a row are one, their product.",
+        )
+    with turn.lock:
+        turn.thread = threading.get_ident()
+        try:
+            yield
+        finally:
+            turn.thread = None

@@ -1,0 +1,115 @@
+"""safetensors files whose tensors are read and overwritten where they lie, so that every other byte stays.
+
+The format: eight bytes with the header's length, a JSON header with each tensor's dtype, shape and place, the data.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from embaudit.checkpoint.files import one_line, read_object
+from embaudit.errors import CheckpointError
+
+if TYPE_CHECKING:
+    import torch
+
+LENGTH_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One tensor in a file: its dtype as safetensors writes it (F32); its data is the bytes from ``start`` on."""
+
+    file: Path
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+
+    def read(self, first: int = 0, count: int | None = None) -> torch.Tensor:
+        """Some of its leading rows, all without a ``count``."""
+        from safetensors import safe_open
+
+        with safe_open(self.file, framework="pt") as opened:
+            rows: torch.Tensor = opened.get_slice(self.name)[first : self.shape[0] if count is None else first + count]
+        return rows
+
+    def overwrite(self, first: int, rows: torch.Tensor) -> None:
+        """Put rows of its own dtype in the place of those from ``first`` on."""
+        import torch
+
+        data = rows.cpu().contiguous().view(torch.uint8).numpy().tobytes()
+        with self.file.open("r+b") as opened:
+            opened.seek(self.start + first * (len(data) // len(rows)))
+            opened.write(data)
+
+
+def stored_tensors(files: Sequence[Path]) -> dict[str, Stored]:
+    """Every tensor of one or several safetensors files, by name.
+
+    Raises:
+        CheckpointError: if a header cannot be read.
+    """
+    found: dict[str, Stored] = {}
+    for file in files:
+        try:
+            with file.open("rb") as opened:
+                length = int.from_bytes(opened.read(LENGTH_BYTES), "little")
+                header = json.loads(opened.read(length))
+            for name, entry in header.items():
+                if name != "__metadata__":
+                    start = LENGTH_BYTES + length + int(entry["data_offsets"][0])
+                    found[name] = Stored(file, name, str(entry["dtype"]), tuple(entry["shape"]), start)
+        except (
+            OSError,
+            UnicodeDecodeError,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+            MemoryError,
+        ) as error:
+            raise CheckpointError(
+                f"{file} cannot be read as safetensors: {one_line(error)}", next_step="Fetch the checkpoint again."
+            ) from error
+    return found
+
+
+def unpickle(pickles: Sequence[Path], index: Path | None, folder: Path) -> list[Path]:
+    """Write pickled weights, which the user trusts, as safetensors of the same tensors into ``folder``.
+
+    Args:
+        pickles: the weights, one file or shards.
+        index: the file that names the shards, where there are several.
+        folder: where the new files go.
+
+    Raises:
+        CheckpointError: if a pickle holds more than tensors, or cannot be read.
+    """
+    import torch
+    from safetensors.torch import save_file
+
+    renamed = {
+        path.name: path.name.replace("pytorch_model", "model").removesuffix(".bin") + ".safetensors" for path in pickles
+    }
+    for path in pickles:
+        try:
+            content = torch.load(path, weights_only=True, map_location="cpu")
+            # A clone each: tensors of a pickle may share their memory, those of safetensors may not.
+            tensors = {str(name): tensor.detach().clone().contiguous() for name, tensor in content.items()}
+        except Exception as error:  # pickle has exceptions of its own, and torch for it too
+            raise CheckpointError(
+                f"{path} cannot be read as a pickle of tensors alone.",
+                next_step="Convert it to safetensors where it was made.",
+            ) from error
+        save_file(tensors, folder / renamed[path.name], metadata={"format": "pt"})
+    if index is not None:
+        named = read_object(index)
+        named["weight_map"] = {name: renamed[Path(file).name] for name, file in named["weight_map"].items()}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(named, indent=2) + "\n", encoding="utf-8")
+    return [folder / name for name in renamed.values()]
