@@ -9,6 +9,8 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null \
 	&& echo $$p && break; done)
 BIN := .venv/bin
+# One worker a core, each with one thread; what needs the Prefect server runs in one of them (tests/conftest.py).
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
 CHECKPOINT ?= packaged:all-MiniLM-L6-v2
 PROFILE ?= quick
 
@@ -32,12 +34,11 @@ help: ## this list
 audit: .venv/.audit ## audit the packaged all-MiniLM-L6-v2 on the embedded sample
 	@$(BIN)/embaudit audit $(CHECKPOINT) --profile $(PROFILE)
 
-test: .venv/.dev ## every test, fast ones first
-	@$(BIN)/python -m pytest -m "not slow"
-	@$(BIN)/python -m pytest -m slow
+test: test-fast ## every test, fast ones first
+	@$(PYTEST) -m slow
 
 test-fast: .venv/.dev ## only the tests that take seconds
-	@$(BIN)/python -m pytest -m "not slow"
+	@$(PYTEST) -m "not slow"
 
 check: .venv/.dev ## what a reviewer would run: format, lint, types, import directions
 	@$(BIN)/ruff format --check .

@@ -12,12 +12,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from embaudit.errors import UsageError
 
-MEASURES = ("sticky", "socm")
-Measure = Literal["sticky", "socm"]
+MEASURES = ("sticky", "socm", "layers", "length", "tempscale")
+Measure = Literal["sticky", "socm", "layers", "length", "tempscale"]
+# Only when named: a grid of temperatures encodes everything once for each of them.
+ASKED_FOR = ("tempscale",)
+DEFAULT_MEASURES = tuple(measure for measure in MEASURES if measure not in ASKED_FOR)
 
 
 class _Settings(BaseModel):
@@ -92,8 +95,90 @@ class StickySettings(_Settings):
 class SocmSettings(_Settings):
     """Settings of the SOCM measure."""
 
-    corpora: tuple[str, ...] = ("wikipedia", "msmarco")
+    corpora: tuple[str, ...] = Field(
+        default=("wikipedia", "msmarco"),
+        description="all pairs of a corpus of texts; a corpus of pairs as it is listed",
+    )
     texts: int = Field(default=1_000, ge=2, description="first texts of each corpus")
+    listed_pairs: int = Field(default=50_000, ge=1, description="first pairs of each corpus of pairs")
+    exponents: tuple[float, ...] = Field(
+        default=(0.0, 0.5, 1.0, 2.0),
+        min_length=1,
+        description="alpha and beta of the generalised SOCM, every combination",
+    )
+    tightness_pairs: int = Field(
+        default=200, ge=0, description="random pairs a corpus with exact transport and SIF weights beside"
+    )
+    negatives: int = Field(default=1, ge=1, description="passages a query where hard negatives are mined")
+
+    @field_validator("exponents")
+    @classmethod
+    def _no_exponent_is_negative(cls, exponents: tuple[float, ...]) -> tuple[float, ...]:
+        # A distance of zero has no negative power.
+        if any(not 0 <= exponent < float("inf") for exponent in exponents):
+            raise ValueError(f"the exponents must be 0 or more, and are {list(exponents)}")
+        return tuple(sorted(set(exponents)))
+
+
+class LayerSettings(_Settings):
+    """Settings of the concentration measure, layer by layer."""
+
+    corpora: tuple[str, ...] = ("wikipedia", "msmarco")
+    texts: int = Field(default=1_000, ge=1, description="first texts of each corpus")
+
+
+class LengthSettings(_Settings):
+    """Settings of the length measure: lengths are in a text's own tokens, without special tokens."""
+
+    corpora: tuple[str, ...] = ("longdocs",)
+    texts: int = Field(default=500, ge=1, le=5_000, description="first texts of each corpus")
+    bin_width: int = Field(default=100, ge=1)
+    longest: int = Field(default=2_048, ge=1, description="where to stop, whatever the model has positions for")
+    control_texts: int = Field(
+        default=150, ge=2, description="texts that truncations, windows and input embeddings are made of"
+    )
+    window: int = Field(default=16, ge=1, description="pieces that are encoded alone and averaged")
+    neighbours: int = Field(default=10, ge=1, description="k of the neighbour lists")
+    sigma_texts: int = Field(default=100, ge=1, description="texts that sigma_a is measured on, at every length")
+    sigma_lengths: tuple[int, ...] = Field(
+        default=(16, 64, 128, 256, 512), min_length=1, description="what the model cannot read is cut to what it can"
+    )
+
+    @field_validator("sigma_lengths")
+    @classmethod
+    def _a_length_has_a_token(cls, lengths: tuple[int, ...]) -> tuple[int, ...]:
+        if min(lengths) < 1:
+            raise ValueError(f"a length is 1 or more, and these are {list(lengths)}")
+        return tuple(sorted(set(lengths)))
+
+
+class TempscaleSettings(_Settings):
+    """Settings of the question whether a lower attention temperature helps."""
+
+    corpora: tuple[Literal["longdocs", "retrieval", "sts"], ...] = Field(
+        default=("longdocs", "retrieval", "sts"),
+        description="labelled texts, a collection with judged queries, scored pairs",
+    )
+    grid: tuple[float, ...] = Field(
+        default=(1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5), min_length=1, description="τ; 1 is always among them"
+    )
+    texts: int = Field(default=1_000, ge=4, description="labelled texts")
+    documents: int = Field(default=1_200, ge=2, description="of the collection: relevant ones first")
+    queries: int = Field(default=300, ge=4)
+    pairs: int = Field(default=1_000, ge=4, description="scored pairs")
+    folds: int = Field(default=5, ge=2, description="of the cross-validation, in each half")
+    neighbours: int = Field(default=5, ge=1, description="k of the nearest neighbours")
+    reads: Literal["limit", "positions"] = Field(
+        default="limit", description="documents up to the configured limit, as served, or up to the position table"
+    )
+    resamples: int = Field(default=1_000, ge=100, description="of the paired bootstrap")
+
+    @field_validator("grid")
+    @classmethod
+    def _every_temperature_is_positive(cls, grid: tuple[float, ...]) -> tuple[float, ...]:
+        if any(not 0 < tau < float("inf") for tau in grid):
+            raise ValueError(f"a temperature divides the logits and must be above 0, and these are {list(grid)}")
+        return tuple(sorted({1.0, *grid}, reverse=True))
 
 
 class Profile(_Settings):
@@ -104,10 +189,13 @@ class Profile(_Settings):
     description: str
     sticky: StickySettings = StickySettings()
     socm: SocmSettings = SocmSettings()
+    layers: LayerSettings = LayerSettings()
+    length: LengthSettings = LengthSettings()
+    tempscale: TempscaleSettings = TempscaleSettings()
 
     def settings_of(self, measure: str) -> dict[str, object]:
         """One measure's settings in JSON form, for cache keys and the audit log."""
-        settings: StickySettings | SocmSettings = getattr(self, measure)
+        settings: _Settings = getattr(self, measure)
         return settings.model_dump(mode="json")
 
 

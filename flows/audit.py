@@ -15,16 +15,32 @@ from pydantic import BaseModel
 from embaudit import __version__
 from embaudit.errors import CheckFailed, EmbauditError
 from embaudit.settings import Settings
-from embaudit.warehouse.stage import staged_path, write_rows
+from embaudit.warehouse.stage import read_rows, staged_path, write_rows
 from embaudit_flows.cached import pooled, run_cached
+from embaudit_flows.layers import layers
+from embaudit_flows.length import length
 from embaudit_flows.plan import STICKY_CORPUS, AuditPlan, library_versions, plan_audit
 from embaudit_flows.socm import socm
 from embaudit_flows.sticky import sticky
 from embaudit_flows.summary import publish_artifacts
+from embaudit_flows.tempscale import tempscale
 from embaudit_tasks.corpora import ingest_corpus
+from embaudit_tasks.mining import mine_corpus
 from embaudit_tasks.publish import check_staged, publish_audit
 from embaudit_tasks.results import Staged, StagedCorpus
+from embaudit_tasks.tempscale import ingest_judged
 from embaudit_tasks.vocabulary import describe_checkpoint
+
+# A collection of documents, which brings its queries as a corpus of their own.
+JUDGED = "retrieval"
+# Where each measure's version stands.
+MEASURE_MODULES = {
+    "sticky": "embaudit.sticky.validation",
+    "socm": "embaudit.socm",
+    "layers": "embaudit.concentration",
+    "length": "embaudit.length",
+    "tempscale": "embaudit.remedy",
+}
 
 
 class AuditOutcome(BaseModel):
@@ -33,6 +49,7 @@ class AuditOutcome(BaseModel):
     audit_id: str
     checkpoint_id: str
     warehouse: str
+    max_length: int
     rows: dict[str, int]
     corpora: dict[str, str]
     warnings: list[str]
@@ -57,24 +74,27 @@ def audit(
     pairs: dict[str, str] | None = None,
     exhaustive: bool = False,
     reference: bool = False,
+    temperatures: dict[str, Any] | None = None,
 ) -> AuditOutcome:
     """Audit a text-embedding checkpoint.
 
     Args:
         checkpoint: ``packaged:NAME``, a local folder, or ``owner/name@revision``.
         profile: quick, standard, paper, or a TOML file.
-        measures: sticky, socm; default all.
+        measures: sticky, socm, layers, length (the default), tempscale.
         corpora: where each corpus comes from, by name; the embedded sample where none is given.
         warehouse: DuckDB file; default from ``EMBAUDIT_WAREHOUSE`` or ``EMBAUDIT_HOME``.
         limit_tokens: scan only so many tokens, drawn by the seed.
         pairs: sentence pairs of your own, by purpose (``scoring``, ``validation``) the file that holds them.
         exhaustive: every token all draws, every candidate all points, whatever the profile saves.
         reference: the published code's protocol too: 120 encodes a scanned token.
+        temperatures: settings of the profile's ``tempscale`` to change.
     """
     settings = Settings()
     plan = plan_audit(
         checkpoint, profile, measures, limit_tokens, device, dtype, pooling, max_length, seed, allow_pickle,
-        trust_remote_code, warehouse, pairs=pairs, exhaustive=exhaustive, reference=reference,
+        trust_remote_code, warehouse, pairs=pairs, exhaustive=exhaustive, reference=reference, corpora=corpora,
+        temperatures=temperatures,
     )  # fmt: skip
     ingested = _ingest(plan, corpora or {})
     audit_id = plan.audit_id(ingested)
@@ -86,6 +106,12 @@ def audit(
         if "socm" in plan.measures:
             texts = [ingested[name] for name in plan.profile.socm.corpora]
             log.add("socm", socm(plan, texts, settings.pairs_per_shard))
+        if "layers" in plan.measures:
+            log.add("layers", layers(plan, [ingested[name] for name in plan.profile.layers.corpora]))
+        if "length" in plan.measures:
+            log.add("length", length(plan, [ingested[name] for name in plan.profile.length.corpora]))
+        if "tempscale" in plan.measures:
+            log.add("tempscale", tempscale(plan, ingested))
         staged += log.staged
         checks = check_staged(staged, planned_rows(staged))
         rows = log.publish(checks, staged)
@@ -96,6 +122,7 @@ def audit(
         audit_id=audit_id,
         checkpoint_id=plan.spec.checkpoint_id,
         warehouse=plan.warehouse,
+        max_length=_max_length(staged),
         rows=rows,
         corpora={name: f"{corpus.source}: {corpus.report}" for name, corpus in ingested.items()},
         warnings=[
@@ -117,10 +144,30 @@ def _ingest(plan: AuditPlan, sources: dict[str, str]) -> dict[str, StagedCorpus]
             f"No chosen measure reads a corpus called {unused[0]!r}.",
             next_step=f"This audit reads: {', '.join(plan.corpus_names)}.",
         )
-    return {
-        name: ingest_corpus(name=name, source=sources.get(name, "sample"), staging=plan.staging)
-        for name in plan.corpus_names
-    }
+    ingested: dict[str, StagedCorpus] = {}
+    for name in plan.corpus_names:
+        source = sources.get(name, "sample")
+        if name == JUDGED:
+            ingested |= ingest_judged(source=source, staging=plan.staging)
+        else:
+            ingested[name] = _ingest_one(plan, name, source)
+    return ingested
+
+
+def _ingest_one(plan: AuditPlan, name: str, source: str) -> StagedCorpus:
+    from embaudit.corpora import MinedSource
+
+    mined = MinedSource.parse(name, source)
+    if mined is None:
+        return ingest_corpus(name=name, source=source, staging=plan.staging)
+    return mine_corpus(
+        spec=plan.spec,
+        name=name,
+        method=mined.method,
+        folder=str(mined.folder),
+        negatives=plan.profile.socm.negatives,
+        staging=plan.staging,
+    )
 
 
 def _shared_tables(plan: AuditPlan, ingested: dict[str, StagedCorpus], audit_id: str) -> list[Staged]:
@@ -140,16 +187,22 @@ def _shared_tables(plan: AuditPlan, ingested: dict[str, StagedCorpus], audit_id:
     return [described, used, *(file for corpus in ingested.values() for file in corpus.files)]
 
 
+def _max_length(staged: list[Staged]) -> int:
+    """Tokens that the checkpoint reads of a text, special tokens included."""
+    (path,) = {part.path for part in staged if part.table == "checkpoint"}
+    return int(read_rows([path])[0]["max_length"])
+
+
 def planned_rows(staged: list[Staged]) -> dict[str, int]:
     """How many rows each table must have over all its shards, from what the tasks were asked to do."""
     plan: dict[str, int] = {}
     # By path: one content under two names is staged, and published, once.
     for part in {part.path: part for part in staged}.values():
         plan[part.table] = plan.get(part.table, 0) + part.rows
-    # All pairs of N texts, whatever the shards say they wrote.
-    texts = [part.rows for part in staged if part.table == "socm_text"]
-    if texts:
-        plan["socm_pair"] = sum(n * (n - 1) // 2 for n in texts)
+    # All pairs of the N texts that have a mean, whatever the shards say they wrote.
+    pairs = [part.detail["all_pairs"] for part in staged if "all_pairs" in part.detail]
+    if pairs:
+        plan["socm_pair"] = sum(pairs)
     return plan
 
 
@@ -187,7 +240,7 @@ class AuditLog:
         from importlib import import_module
 
         self.staged += staged
-        module = import_module({"sticky": "embaudit.sticky.validation", "socm": "embaudit.socm"}[measure])
+        module = import_module(MEASURE_MODULES[measure])
         self.runs.append(
             {
                 "measure": measure,

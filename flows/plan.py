@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from embaudit.errors import UsageError
 from embaudit.keys import content_key
-from embaudit.profile import MEASURES, Profile, load_profile
+from embaudit.profile import DEFAULT_MEASURES, MEASURES, Profile, TempscaleSettings, load_profile
 from embaudit.settings import Settings
 from embaudit_tasks.results import CheckpointSpec, StagedCorpus
 
@@ -21,6 +21,7 @@ LIBRARIES = (
     "tokenizers",
     "numpy",
     "scipy",
+    "scikit-learn",
     "duckdb",
     "prefect",
     "great-expectations",
@@ -57,6 +58,10 @@ class AuditPlan(BaseModel):
         parts = {"measure": measure, "version": measure_version, "seed": self.seed, **self.spec.key_parts}
         return content_key(**parts, **inputs, **({"upstream": self.upstream} if self.upstream else {}))
 
+    def unseeded_key(self, step: str, measure_version: int, **inputs: Any) -> str:
+        """The same for a step that draws nothing at random: the seed is no part of its key."""
+        return self.model_copy(update={"seed": 0}).key(step, measure_version, **inputs)
+
     def audit_id(self, corpora: dict[str, StagedCorpus]) -> str:
         """The same question has the same id: a rerun finishes or confirms an audit, and never doubles it."""
         return content_key(
@@ -77,6 +82,12 @@ class AuditPlan(BaseModel):
             names.append(STICKY_CORPUS)
         if "socm" in self.measures:
             names += self.profile.socm.corpora
+        if "layers" in self.measures:
+            names += self.profile.layers.corpora
+        if "length" in self.measures:
+            names += self.profile.length.corpora
+        if "tempscale" in self.measures:
+            names += self.profile.tempscale.corpora
         return tuple(dict.fromkeys(names))
 
 
@@ -97,6 +108,8 @@ def plan_audit(
     pairs: dict[str, str] | None = None,
     exhaustive: bool = False,
     reference: bool = False,
+    corpora: dict[str, str] | None = None,
+    temperatures: dict[str, Any] | None = None,
 ) -> AuditPlan:
     """Resolve names to content: after this nothing depends on what a name will mean tomorrow.
 
@@ -107,7 +120,7 @@ def plan_audit(
     from embaudit.checkpoint import LoadOptions, resolve
     from embaudit.checkpoint.load import choose_device, choose_dtype, describe
 
-    chosen = tuple(measures or MEASURES)
+    chosen = tuple(measures or DEFAULT_MEASURES)
     unknown = [measure for measure in chosen if measure not in MEASURES]
     if unknown:
         raise UsageError(f"No measure is called {unknown[0]!r}.", next_step=f"There are: {', '.join(MEASURES)}.")
@@ -115,6 +128,10 @@ def plan_audit(
         raise UsageError("--limit-tokens takes a number of tokens from 1 up.")
     settings = Settings()
     loaded_profile = _with_flags(load_profile(profile), exhaustive=exhaustive, reference=reference)
+    if temperatures:
+        loaded_profile = _with_temperatures(loaded_profile, temperatures)
+    if "socm" in chosen:
+        loaded_profile = _with_pair_corpora(loaded_profile, corpora or {})
     sources = {purpose: str(Path(source).expanduser().absolute()) for purpose, source in (pairs or {}).items()}
     contents = {purpose: _content_of(purpose, source) for purpose, source in sources.items()}
     resolved = resolve(checkpoint, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
@@ -155,6 +172,33 @@ def _with_flags(profile: Profile, *, exhaustive: bool, reference: bool) -> Profi
     if reference:
         sticky = sticky.model_copy(update={"reference": True})
     return profile.model_copy(update={"sticky": sticky})
+
+
+def _with_temperatures(profile: Profile, changes: dict[str, Any]) -> Profile:
+    """The profile with other settings of the temperature grid.
+
+    Raises:
+        UsageError: if one does not fit.
+    """
+    from pydantic import ValidationError
+
+    try:
+        settings = TempscaleSettings.model_validate({**profile.tempscale.model_dump(), **changes})
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UsageError(f"The temperatures' {where} does not fit: {first['msg']}.") from error
+    return profile.model_copy(update={"tempscale": settings})
+
+
+def _with_pair_corpora(profile: Profile, sources: dict[str, str]) -> Profile:
+    """A list of related pairs that was given is one that SOCM is to read; graded pairs are the sticky measure's."""
+    from embaudit.corpora import CORPORA
+
+    given = [name for name in sources if name in CORPORA and CORPORA[name].kind == "pairs"]
+    asked = [name for name in given if CORPORA[name].relation != "sts" and name not in profile.socm.corpora]
+    named = {"corpora": (*profile.socm.corpora, *asked)}
+    return profile.model_copy(update={"socm": profile.socm.model_copy(update=named)})
 
 
 def _content_of(purpose: str, source: str) -> str:

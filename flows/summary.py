@@ -10,7 +10,17 @@ from embaudit.warehouse.stage import read_rows
 from embaudit_tasks.results import Staged
 
 # Tables small enough to be read on a page; the rest is a query away.
-SHOWN_TABLES = ("sticky_summary", "sticky_reference_summary", "sticky_attention", "socm_summary")
+SHOWN_TABLES = (
+    *(
+        "sticky_summary",
+        "sticky_reference_summary",
+        "sticky_attention",
+        "socm_summary",
+        "layer_stat",
+        "tempscale_choice",
+    ),
+    *("length_bin", "length_rise", "length_summary"),
+)
 WORST_TOKENS = 15
 
 
@@ -73,6 +83,13 @@ def markdown_summary(audit_id: str, source: str, staged: list[Staged]) -> str:
         f"tr Σ > 2 in {row['share_trace_above_bound']:.0%} of them."
         for row in _rows(staged, "socm_summary")
     ]
+    lines += _layer_lines(staged)
+    lines += [
+        f"- **Lower attention temperature, {row['task']}**: {row['recommendation']}; {row['reason']}."
+        for row in _rows(staged, "tempscale_choice")
+        if row["bin"] == 0
+    ]
+    lines += _length_lines(staged)
     worst = worst_tokens(staged)
     if worst:
         columns = ("loss", "pull", "focal_point", "severity", "verdict")
@@ -80,6 +97,37 @@ def markdown_summary(audit_id: str, source: str, staged: list[Staged]) -> str:
         for row in worst:
             lines.append(" | ".join([f"| `{_escaped(row['token'])}`", *(str(row[name]) for name in columns)]) + " |")
     return "\n".join(lines)
+
+
+def _layer_lines(staged: list[Staged]) -> list[str]:
+    """The first and the last layer: what happens between them is in ``layer_stat``."""
+    stats = _rows(staged, "layer_stat")
+    lines = []
+    for corpus in dict.fromkeys(row["corpus"] for row in stats):
+        layers = [row for row in stats if row["corpus"] == corpus]
+        kept = [row["contraction"] for row in layers if row["contraction"] is not None]
+        lines.append(
+            f"- **Layers, {corpus}**: within-text cosine {layers[0]['within_text_cosine']:.3f} after the first and "
+            f"{layers[-1]['within_text_cosine']:.3f} after the last of {len(layers)} layers, "
+            + (f"attention keeps {min(kept):.3f} to {max(kept):.3f} of the spread; " if kept else "")
+            + f"{layers[0]['texts']} texts."
+        )
+    return lines
+
+
+def _length_lines(staged: list[Staged]) -> list[str]:
+    """What the curves rise by, and how much of it averaging alone would do; the bins are in ``length_bin``."""
+    lines = []
+    for row in _rows(staged, "length_rise"):
+        if row["rise"] is None:
+            continue
+        share = row["share_of_truncation"]
+        explains = "" if share is None else f", {share:.0%} of what truncations of the same texts rise by"
+        lines.append(
+            f"- **Length, {row['corpus']}, {row['condition']}**: mean cosine {row['first_cosine']:.3f} at "
+            f"{row['first_length']:.0f} tokens, {row['last_cosine']:.3f} at {row['last_length']:.0f}{explains}."
+        )
+    return lines
 
 
 def _harmless(staged: list[Staged], protocol: str) -> str:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prefect import task
 
 from embaudit_tasks.results import Staged, StagedCorpus
+
+if TYPE_CHECKING:
+    from embaudit.corpora import Corpus
 
 TEXT_SCHEMA = {
     "corpus_id": "string",
@@ -57,9 +60,14 @@ def is_transient(task: Any, run: Any, state: Any) -> bool:
 def ingest_corpus(name: str, source: str, staging: str) -> StagedCorpus:
     """Read a corpus and stage its rows under its content id; a source is always read, since it may have changed."""
     from embaudit.corpora import load_corpus
+
+    return stage_corpus(load_corpus(name, source), staging)
+
+
+def stage_corpus(corpus: Corpus, staging: str) -> StagedCorpus:
+    """Stage a corpus that was read: its rows by content, and the record of where they came from."""
     from embaudit.warehouse.stage import staged_path, write_rows
 
-    corpus = load_corpus(name, source)
     table, rows, schema = (
         ("text", corpus.texts, TEXT_SCHEMA) if corpus.kind == "texts" else ("text_pair", corpus.pairs, PAIR_SCHEMA)
     )
@@ -68,13 +76,13 @@ def ingest_corpus(name: str, source: str, staging: str) -> StagedCorpus:
         numbered = ({"corpus_id": corpus.corpus_id, "position": i, **vars(row)} for i, row in enumerate(rows))
         write_rows(content, numbered, schema)
     # One content can come under two names or from two files: the record of where from is kept a name.
-    record = staged_path(Path(staging), "corpus", corpus.corpus_id, f"corpus-{name}")
+    record = staged_path(Path(staging), "corpus", corpus.corpus_id, f"corpus-{corpus.name}")
     write_rows(
         record,
         [
             {
                 "corpus_id": corpus.corpus_id,
-                "name": name,
+                "name": corpus.name,
                 "kind": corpus.kind,
                 "source": corpus.source,
                 "revision": corpus.revision,
@@ -85,7 +93,7 @@ def ingest_corpus(name: str, source: str, staging: str) -> StagedCorpus:
         CORPUS_SCHEMA,
     )
     return StagedCorpus(
-        name=name,
+        name=corpus.name,
         corpus_id=corpus.corpus_id,
         kind=corpus.kind,
         source=corpus.source,
@@ -96,3 +104,14 @@ def ingest_corpus(name: str, source: str, staging: str) -> StagedCorpus:
             Staged(table=table, path=str(content), rows=len(rows)),
         ),
     )
+
+
+def staged_texts(corpus_path: str, texts: int) -> list[str]:
+    """The first texts of a staged corpus."""
+    import pyarrow.parquet as pq
+
+    from embaudit.warehouse.stage import reading
+
+    with reading(corpus_path):
+        rows = pq.read_table(corpus_path, columns=["text"]).slice(0, texts)
+    return [str(text) for text in rows.column("text").to_pylist()]

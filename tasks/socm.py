@@ -1,165 +1,156 @@
-"""SOCM as tasks: token clouds of the texts, all pairs in shards, the summary."""
+"""SOCM as tasks: token clouds of the texts, all pairs in shards. Lists: ``socm_listed``; averages: ``socm_summary``."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prefect import task
 
+from embaudit_tasks.corpora import staged_texts
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
+from embaudit_tasks.socm_schemas import MEASURE, PAIR_SCHEMA, TEXT_SCHEMA
 
 if TYPE_CHECKING:
-    from embaudit.socm import PairBlock, TokenCloud
+    from embaudit.socm import TokenCloud, Undefined
 
-MEASURE = "socm"
-TEXT_SCHEMA = {
-    "corpus": "string",
-    "corpus_id": "string",
-    "position": "int64",
-    "tokens": "int32",
-    "mean_norm": "float64",
-    "trace_sigma": "float64",
-    "exceeds_trace_bound": "bool",
-    "is_truncated": "bool",
-}
-PAIR_SCHEMA = {
-    "corpus": "string",
-    "first": "int32",
-    "second": "int32",
-    "d_mu": "float64",
-    "d_sigma": "float64",
-    "socm": "float64",
-}
+# Positions of undefined texts that are kept by name; the others are counted.
+NAMED = 20
 
 
 @task(name="SOCM texts", task_run_name="SOCM texts of {corpus}", **CACHED)
 def socm_texts(
     spec: CheckpointSpec, corpus: str, corpus_id: str, corpus_path: str, texts: int, key: str, staging: str
 ) -> Staged:
-    """Length, ‖μ‖ and tr Σ of every text (table ``socm_text``)."""
-    from embaudit.socm import TRACE_BOUND, plan_blocks
+    """Length, ‖μ‖, tr Σ and mean cosine of every text (table ``socm_text``)."""
+    from embaudit.socm import nuclear_norms_on, plan_blocks
     from embaudit.warehouse.stage import staged_path, write_rows
 
     started = time.perf_counter()
-    clouds = _clouds(spec, corpus, corpus_path, texts)
-    checkpoint = checkpoint_of(spec)
-    contents = _texts(corpus_path, texts)
-    unlimited = checkpoint.tokenizer(
-        contents, add_special_tokens=False, truncation=False, padding=False, verbose=False
-    )["input_ids"]
-    rows = [
-        {
-            "corpus": corpus,
-            "corpus_id": corpus_id,
-            "position": cloud.position,
-            "tokens": cloud.n,
-            "mean_norm": cloud.mean_norm,
-            "trace_sigma": cloud.trace,
-            "exceeds_trace_bound": cloud.trace > TRACE_BOUND,
-            "is_truncated": len(unlimited[cloud.position]) > checkpoint.content_limit,
-        }
-        for cloud in clouds
-    ]
+    clouds, undefined = clouds_of_corpus(spec, corpus, corpus_path, texts)
+    truncated = dict(enumerate(are_truncated(spec, staged_texts(corpus_path, texts))))
+    rows = [{"corpus": corpus, "corpus_id": corpus_id, **row} for row in text_rows(clouds, undefined, truncated)]
     path = staged_path(Path(staging), MEASURE, key, "socm_text")
+    blocks = plan_blocks([cloud.n for cloud in clouds], nuclear_norms_on(spec.device).tokens_per_block)
     return Staged(
         table="socm_text",
         path=str(path),
         rows=write_rows(path, rows, TEXT_SCHEMA),
         seconds=time.perf_counter() - started,
-        encodes=len(clouds),
-        detail={"blocks": len(plan_blocks([cloud.n for cloud in clouds]))},
+        encodes=len(rows),
+        detail={
+            "blocks": len(blocks),
+            "all_pairs": len(clouds) * (len(clouds) - 1) // 2,
+            **undefined_detail(undefined),
+        },
     )
 
 
 @task(name="SOCM pairs", task_run_name="SOCM pairs of {corpus}, shard {shard}", **CACHED)
 def socm_pairs(
-    spec: CheckpointSpec,
-    corpus: str,
-    corpus_path: str,
-    texts: int,
-    shard: int,
-    shards: int,
-    key: str,
-    staging: str,
+    spec: CheckpointSpec, corpus: str, corpus_path: str, texts: int, shard: int, shards: int, key: str, staging: str
 ) -> Staged:
     """d_μ, d_Σ and SOCM of every pair of one shard, streamed to its file (table ``socm_pair``)."""
-    from embaudit.socm import all_pairs, count_pairs_of_shard
+    from embaudit.socm import Accuracy, all_pairs, checked, count_pairs_of_shard, nuclear_norms_on
     from embaudit.warehouse.stage import staged_path, write_columns
 
     started = time.perf_counter()
-    clouds = _clouds(spec, corpus, corpus_path, texts)
-    planned = count_pairs_of_shard(clouds, shard, shards)
+    clouds, _ = clouds_of_corpus(spec, corpus, corpus_path, texts)
+    norms, accuracy = nuclear_norms_on(spec.device), Accuracy()
+    planned = count_pairs_of_shard(clouds, shard, shards, norms.tokens_per_block)
     path = staged_path(Path(staging), MEASURE, key, "socm_pair", shard)
     with tracked(f"SOCM, pairs of {corpus}", planned, of_all=len(clouds) * (len(clouds) - 1) // 2) as advance:
 
         def columns() -> Iterator[dict[str, object]]:
-            for block in all_pairs(clouds, shard=shard, shards=shards):
+            blocks = all_pairs(clouds, shard=shard, shards=shards, norms=norms)
+            for block in checked(blocks, {cloud.position: cloud for cloud in clouds}, planned, accuracy):
                 advance(len(block.socm))
-                yield {"corpus": [corpus] * len(block.socm), **asdict(block)}
+                yield {"corpus": repeated(corpus, len(block.socm)), **asdict(block)}
 
         rows = write_columns(path, columns(), PAIR_SCHEMA)
-    return Staged(table="socm_pair", path=str(path), rows=rows, seconds=time.perf_counter() - started)
+    return Staged(
+        table="socm_pair",
+        path=str(path),
+        rows=rows,
+        seconds=time.perf_counter() - started,
+        detail={"method": norms.name, "accuracy": accuracy.largest, "checked_pairs": accuracy.pairs},
+    )
 
 
-@task(name="SOCM summary", task_run_name="SOCM summary of {corpus}", **CACHED)
-def socm_summary(
-    spec: CheckpointSpec,
-    corpus: str,
-    corpus_id: str,
-    texts_path: str,
-    pair_paths: list[str],
-    key: str,
-    staging: str,
-) -> Staged:
-    """Averages with a jackknife interval over texts (table ``socm_summary``)."""
-    import numpy as np
+def text_rows(
+    clouds: Sequence[TokenCloud], undefined: Sequence[Undefined], truncated: Mapping[int, bool]
+) -> Iterable[dict[str, Any]]:
+    """Rows of ``socm_text`` without their corpus, by position; ``truncated`` by position as well."""
+    from embaudit.socm import TRACE_BOUND
 
-    from embaudit.socm import PairBlock, summarise
-    from embaudit.warehouse.stage import read_batches, read_rows, staged_path, write_rows
-
-    columns = ("first", "second", "d_mu", "d_sigma", "socm")
-
-    def blocks() -> Iterator[PairBlock]:
-        for path in pair_paths:
-            for batch in read_batches(path, columns):
-                yield PairBlock(**{name: batch.column(name).to_numpy() for name in columns})
-
-    traces = np.array([row["trace_sigma"] for row in read_rows([texts_path])])
-    summary = summarise(traces, blocks())
-    row = {
-        "corpus": corpus,
-        "corpus_id": corpus_id,
-        **asdict(summary),
-        "pooling_is_mean": checkpoint_of(spec).recipe.pooling == ("mean",),
-    }
-    path = staged_path(Path(staging), MEASURE, key, "socm_summary")
-    return Staged(table="socm_summary", path=str(path), rows=write_rows(path, [row]))
+    rows: list[dict[str, Any]] = [
+        {
+            "position": cloud.position,
+            "tokens": cloud.n,
+            "mean_norm": cloud.mean_norm,
+            "trace_sigma": cloud.trace,
+            "exceeds_trace_bound": cloud.trace > TRACE_BOUND,
+            "mean_cosine": cloud.mean_cosine,
+            "is_undefined": False,
+            "is_truncated": truncated[cloud.position],
+        }
+        for cloud in clouds
+    ]
+    rows += [
+        {
+            **dict.fromkeys(("trace_sigma", "exceeds_trace_bound", "mean_cosine")),
+            **asdict(text),
+            "is_undefined": True,
+            "is_truncated": truncated[text.position],
+        }
+        for text in undefined
+    ]
+    return sorted(rows, key=lambda row: int(row["position"]))
 
 
-def _texts(corpus_path: str, texts: int) -> list[str]:
-    import pyarrow.parquet as pq
+def undefined_detail(undefined: Sequence[Undefined]) -> dict[str, Any]:
+    """How many texts are undefined and which, for the audit's last lines."""
+    return {"undefined": len(undefined), "undefined_positions": [text.position for text in undefined[:NAMED]]}
 
-    rows = pq.read_table(corpus_path, columns=["text"]).slice(0, texts)
-    return [str(text) for text in rows.column("text").to_pylist()]
+
+def are_truncated(spec: CheckpointSpec, contents: Sequence[str]) -> list[bool]:
+    """Which texts are longer than the checkpoint reads."""
+    checkpoint = checkpoint_of(spec)
+    whole = checkpoint.tokenizer(
+        list(contents), add_special_tokens=False, truncation=False, padding=False, verbose=False
+    )["input_ids"]
+    return [len(ids) > checkpoint.content_limit for ids in whole]
+
+
+def repeated(value: str, count: int) -> Any:
+    """One string many times, without as many Python strings."""
+    import pyarrow as pa
+
+    return pa.repeat(value, count)
 
 
 # The shards of one corpus run one after another in a process: their clouds are computed once.
 @lru_cache(maxsize=1)
-def _clouds(spec: CheckpointSpec, corpus: str, corpus_path: str, texts: int) -> list[TokenCloud]:
+def clouds_of_corpus(
+    spec: CheckpointSpec, corpus: str, corpus_path: str, texts: int
+) -> tuple[list[TokenCloud], list[Undefined]]:
+    """Token clouds of the first texts of a corpus, and the texts that have none."""
     from embaudit.checkpoint import Encoder
-    from embaudit.socm import token_cloud
+    from embaudit.socm import clouds_of
 
+    contents = staged_texts(corpus_path, texts)
     encoder = Encoder(checkpoint_of(spec))
-    contents = _texts(corpus_path, texts)
-    clouds = []
     with tracked(f"SOCM, token embeddings of {corpus}", len(contents)) as advance:
-        for index, embeddings in encoder.token_embeddings(contents):
-            clouds.append(token_cloud(index, embeddings))
-            advance(1)
-    return sorted(clouds, key=lambda cloud: cloud.position)
+
+        def embedded() -> Iterator[tuple[int, Any]]:
+            for index, embeddings in encoder.token_embeddings(contents):
+                # A copy: what the encoder gives is part of a padded batch, which would stay in memory as a whole.
+                yield index, embeddings.copy()
+                advance(1)
+
+        return clouds_of(embedded())

@@ -6,32 +6,37 @@ exactly the one it is about.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from itertools import combinations
 from pathlib import Path
 from typing import Any
+
+from plausible_layers import layer_rows, plane_rows
+from plausible_length import length_rows
+from plausible_socm import socm_rows
+from plausible_tempscale import tempscale_rows
 
 from embaudit.sticky.scores import severity
 from embaudit.warehouse.publish import AuditRecord, ExpectationRow, MeasureRun, StagedTable
 from embaudit.warehouse.stage import write_rows
-from embaudit_tasks import corpora, reference, socm, sticky_evidence, sticky_files, vocabulary
+from embaudit_tasks import (
+    backbone,
+    corpora,
+    layers,
+    length,
+    reference,
+    socm_plane,
+    socm_schemas,
+    sticky_evidence,
+    sticky_files,
+    tempscale,
+    vocabulary,
+)
 
 Rows = dict[str, list[dict[str, Any]]]
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 AUDIT_CORPUS_SCHEMA = {"name": "string", "corpus_id": "string"}
-SUMMARY_SCHEMA = {
-    "corpus": "string",
-    "corpus_id": "string",
-    "texts": "int32",
-    "pairs": "int64",
-    **dict.fromkeys(
-        ("socm_mean", "socm_low", "socm_high", "socm_min", "socm_max", "d_mu_mean", "d_sigma_mean"), "float64"
-    ),
-    **dict.fromkeys(("trace_mean", "trace_max", "share_trace_above_bound"), "float64"),
-    "pooling_is_mean": "bool",
-}
 SCHEMAS: dict[str, dict[str, str]] = {
     "checkpoint": vocabulary.CHECKPOINT_SCHEMA,
     "corpus": corpora.CORPUS_SCHEMA,
@@ -49,9 +54,24 @@ SCHEMAS: dict[str, dict[str, str]] = {
     "sticky_enrichment": sticky_evidence.ENRICHMENT_SCHEMA,
     "sticky_reference": reference.REFERENCE_SCHEMA,
     "sticky_reference_summary": reference.SUMMARY_SCHEMA,
-    "socm_text": socm.TEXT_SCHEMA,
-    "socm_pair": socm.PAIR_SCHEMA,
-    "socm_summary": SUMMARY_SCHEMA,
+    "socm_text": socm_schemas.TEXT_SCHEMA,
+    "socm_pair": socm_schemas.PAIR_SCHEMA,
+    "socm_listed_pair": socm_schemas.LISTED_SCHEMA,
+    "socm_summary": socm_schemas.SUMMARY_SCHEMA,
+    "socm_surface": socm_schemas.SURFACE_SCHEMA,
+    "socm_tightness": socm_schemas.TIGHTNESS_SCHEMA,
+    "socm_plane": socm_plane.PLANE_SCHEMA,
+    "audit_backbone": backbone.LINK_SCHEMA,
+    "layer_text": layers.TEXT_SCHEMA,
+    "layer_stat": layers.STAT_SCHEMA,
+    "layer_head_stat": layers.HEAD_SCHEMA,
+    "length_bin": length.BIN_SCHEMA,
+    "length_rise": length.RISE_SCHEMA,
+    "length_summary": length.SUMMARY_SCHEMA,
+    "length_pair": length.PAIR_SCHEMA,
+    "length_sigma": length.SIGMA_SCHEMA,
+    "tempscale": tempscale.ROW_SCHEMA,
+    "tempscale_choice": tempscale.CHOICE_SCHEMA,
 }
 TOKENS = ("the", "river", "##ed", "ng", "龸", "ন", "[MASK]", "9")
 SCRIPTS = ("Latin", "Latin", "Latin", "Latin", "Han", "Bengali", "Common", "Common")
@@ -83,7 +103,6 @@ SHIFTED = {4: (0.05, 0.11, 0.12), 0: (0.01, 0.1, 0.18)}
 REFERENCE_SCORES = {0: 0.5, 1: 0.7, 3: 1.1, 4: 9.0, 5: 4.0, 6: 2.0, 7: 0.9}
 REFERENCE_VALUES = {4: 0.95, 5: 0.6}
 REFERENCE_THRESHOLD = 0.9
-TRACES = (1.0, 1.44, 2.25, 0.64)
 
 
 def plausible_rows(checkpoint: str = "c1", source: str = "packaged:tiny", shift: float = 0.0) -> Rows:
@@ -176,36 +195,13 @@ def plausible_rows(checkpoint: str = "c1", source: str = "packaged:tiny", shift:
                 "sticky": 1,
             }
         ],
-        "socm_text": [
-            {
-                "corpus": "wikipedia",
-                "corpus_id": "w1",
-                "position": i,
-                "tokens": 5 + i,
-                "mean_norm": 0.5,
-                "trace_sigma": trace,
-                "exceeds_trace_bound": trace > 2,
-                "is_truncated": False,
-            }
-            for i, trace in enumerate(TRACES)
-        ],
-        "socm_pair": socm_pairs("wikipedia", TRACES),
-        "socm_summary": [_socm_summary(shift)],
+        **socm_rows(),
+        "socm_plane": plane_rows(),
+        "audit_backbone": [{"audit_id": "a2", "backbone_audit_id": "a3"}],
+        **layer_rows(),
+        **length_rows(),
+        **tempscale_rows(),
     }
-
-
-def socm_pairs(corpus: str, traces: Sequence[float]) -> list[dict[str, Any]]:
-    """All pairs of texts with these traces; d_Σ in the middle of its bounds."""
-    rows = []
-    for first, second in combinations(range(len(traces)), 2):
-        a, b = traces[first], traces[second]
-        d_sigma = ((a**0.5 - b**0.5) ** 2 / 4 + (a + b) / 4) / 2
-        d_mu = 0.1 * (first + second)
-        socm_value = (1 - d_mu) * d_sigma
-        rows.append(
-            {"corpus": corpus, "first": first, "second": second, "d_mu": d_mu, "d_sigma": d_sigma, "socm": socm_value}
-        )
-    return rows
 
 
 def stage_all(folder: Path, rows: Mapping[str, list[dict[str, Any]]]) -> list[StagedTable]:
@@ -244,7 +240,8 @@ def audit_record(
 def measure_runs() -> list[MeasureRun]:
     """One run for each measure."""
     return [
-        MeasureRun(measure, f"key-{measure}", 1, {"seed": 0}, NOON, 12.5, 100, "done") for measure in ("sticky", "socm")
+        MeasureRun(measure, f"key-{measure}", 1, {"seed": 0}, NOON, 12.5, 100, "done")
+        for measure in ("sticky", "socm", "layers")
     ]
 
 
@@ -499,28 +496,3 @@ def _reference() -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def _socm_summary(shift: float) -> dict[str, Any]:
-    pairs = socm_pairs("wikipedia", TRACES)
-
-    def mean(column: str) -> float:
-        return float(sum(row[column] for row in pairs)) / len(pairs)
-
-    return {
-        "corpus": "wikipedia",
-        "corpus_id": "w1",
-        "texts": len(TRACES),
-        "pairs": len(pairs),
-        "socm_mean": mean("socm"),
-        "socm_low": mean("socm") - 0.05,
-        "socm_high": mean("socm") + 0.05,
-        "socm_min": min(row["socm"] for row in pairs),
-        "socm_max": max(row["socm"] for row in pairs),
-        "d_mu_mean": mean("d_mu"),
-        "d_sigma_mean": mean("d_sigma"),
-        "trace_mean": sum(TRACES) / len(TRACES),
-        "trace_max": max(TRACES),
-        "share_trace_above_bound": 0.25,
-        "pooling_is_mean": True,
-    }

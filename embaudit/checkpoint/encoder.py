@@ -47,13 +47,13 @@ class Encoder:
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text with its special tokens, cut to the checkpoint's limit."""
         checkpoint = self.checkpoint
-        return [checkpoint.with_special_tokens(ids[: checkpoint.content_limit]) for ids in self._whole(texts)]
+        return [checkpoint.with_special_tokens(ids[: checkpoint.content_limit]) for ids in self.own_ids(texts)]
 
     def count_truncated(self, texts: Sequence[str]) -> int:
         """How many texts are longer than the checkpoint reads."""
-        return sum(len(ids) > self.checkpoint.content_limit for ids in self._whole(texts))
+        return sum(len(ids) > self.checkpoint.content_limit for ids in self.own_ids(texts))
 
-    def _whole(self, texts: Sequence[str]) -> list[list[int]]:
+    def own_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """The texts' own token ids, neither cut nor with special tokens."""
         if not texts:
             return []

@@ -11,6 +11,7 @@ import sys
 
 import click
 
+from embaudit.cli.against import against
 from embaudit.cli.apply_temperature import apply_temperature
 from embaudit.cli.audit import audit
 from embaudit.cli.doctor import doctor
@@ -19,6 +20,8 @@ from embaudit.cli.list import list_
 from embaudit.cli.query import query
 from embaudit.cli.scores import scores
 from embaudit.cli.show import show
+from embaudit.cli.simulate import simulate
+from embaudit.cli.tempscale import tempscale
 from embaudit.cli.token import token
 from embaudit.cli.upgrade import upgrade
 from embaudit.errors import EXIT_INTERRUPTED, EmbauditError
@@ -33,7 +36,10 @@ def cli() -> None:
     """
 
 
-for command in (audit, token, show, list_, query, scores, ingest, upgrade, apply_temperature, doctor):
+for command in (
+    *(audit, token, against, show, list_, query, scores, ingest, upgrade),
+    *(tempscale, apply_temperature, simulate, doctor),
+):
     cli.add_command(command)
 
 

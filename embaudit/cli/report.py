@@ -5,7 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from embaudit.cli.report_sticky import print_sticky, print_sticky_beside, with_interval
+from embaudit.cli.report_layers import print_layers
+from embaudit.cli.report_length import print_length
+from embaudit.cli.report_published import print_published
+from embaudit.cli.report_socm import print_socm
+from embaudit.cli.report_sticky import print_sticky, print_sticky_beside
+from embaudit.cli.report_tempscale import print_tempscale
 from embaudit.errors import UsageError, WarehouseError
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import upgrade_step
@@ -35,7 +40,14 @@ def print_audit(warehouse: Path, audit_id: str | None) -> None:
         print_sticky(console, facts)
         print_sticky_beside(console, facts)
     if facts["socm"]:
-        _print_socm(console, facts)
+        print_socm(console, facts)
+    if facts["layers"]:
+        print_layers(console, facts["layers"])
+    if facts["length"]:
+        print_length(console, facts)
+    if facts["temperatures"]:
+        print_tempscale(console, facts["temperatures"], facts["temperature_arms"])
+    print_published(console, facts["published"])
     samples = [corpus["name"] for corpus in facts["corpora"] if corpus["source"] == "sample"]
     if samples:
         console.print(
@@ -90,31 +102,35 @@ def read_audit(warehouse: Path, audit_id: str | None) -> dict[str, Any]:
                 one,
             ),
             "socm": rows("SELECT * FROM socm_summary WHERE audit_id = ? ORDER BY corpus", one),
+            "tightness": rows(
+                "SELECT corpus, count(*) AS pairs, avg(gaussian_w2_squared / nullif(w2_squared, 0)) AS share, "
+                "avg(socm) FILTER (socm_sif IS NOT NULL) AS plain, avg(socm_sif) AS sif "
+                "FROM socm_tightness WHERE audit_id = ? GROUP BY corpus HAVING share IS NOT NULL ORDER BY corpus",
+                one,
+            ),
+            "layers": rows("SELECT * FROM layer_stat WHERE audit_id = ? ORDER BY corpus DESC, layer", one),
+            "length": rows("SELECT * FROM length_summary WHERE audit_id = ? ORDER BY corpus", one),
+            "length_bins": rows("SELECT * FROM length_bin WHERE audit_id = ? ORDER BY low", one),
+            "length_rises": rows("SELECT * FROM length_rise WHERE audit_id = ?", one),
+            "length_sigma": rows(
+                "SELECT corpus, tokens, max(texts) AS texts, bool_or(is_causal) AS is_causal, "
+                "avg(COLUMNS(['sigma_a', 'frobenius', 'sigma_s', 'sigma_s_centred', 'bound', 'bound_centred', 'holds', "
+                "'holds_centred', 'sigma_a_value_norm', 'hc_energy'])) "
+                "FROM length_sigma WHERE audit_id = ? GROUP BY corpus, tokens ORDER BY tokens",
+                one,
+            ),
+            "temperatures": rows("SELECT * FROM tempscale_choice WHERE audit_id = ? ORDER BY task, bin", one),
+            "temperature_arms": rows(
+                "SELECT * FROM tempscale WHERE audit_id = ? AND split = 'report' AND bin = 0 "
+                "ORDER BY task, arm <> 'none', arm <> 'temperature', tau DESC, arm",
+                one,
+            ),
+            "published": rows(
+                "SELECT * FROM published_beside_audit WHERE audit_id = ? ORDER BY measure DESC, corpus DESC", one
+            ),
             "corpora": rows(
                 "SELECT audit_corpus.name, corpus.source FROM audit_corpus JOIN corpus USING (corpus_id) "
                 "WHERE audit_id = ?",
                 one,
             ),
         }
-
-
-def _print_socm(console: Any, facts: dict[str, Any]) -> None:
-    from rich.table import Table
-
-    table = Table(title="Second-order collapse: what mean pooling throws away", title_justify="left")
-    for name in ("corpus", "texts", "pairs", "SOCM [95 %]", "d_mu", "d_sigma", "tr Σ", "tr Σ > 2"):
-        table.add_column(name, no_wrap=True)
-    for row in facts["socm"]:
-        table.add_row(
-            row["corpus"],
-            f"{row['texts']:,}",
-            f"{row['pairs']:,}",
-            with_interval(row["socm_mean"], row["socm_low"], row["socm_high"]),
-            f"{row['d_mu_mean']:.3f}",
-            f"{row['d_sigma_mean']:.3f}",
-            f"{row['trace_mean']:.2f}",
-            f"{row['share_trace_above_bound']:.0%}",
-        )
-    console.print(table)
-    if not all(row["pooling_is_mean"] for row in facts["socm"]):
-        console.print(f"This checkpoint pools by {facts['pooling']}: SOCM describes a pooling that is not deployed.")

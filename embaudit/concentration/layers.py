@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from embaudit.checkpoint import Encoder
 
 # Changing how a value is computed changes this number, and with it every cache key of the measure.
-MEASURE_VERSION = 1
+MEASURE_VERSION = 2
 # One layer's attention of a batch: 2^25 float32 are 128 MB. A text that is larger alone runs alone.
 WEIGHTS_PER_BATCH = 2**25
 # λ's variants, each a column, and the names under which Theorem 1 is checked with them.
@@ -121,7 +121,9 @@ def measure_layers(encoder: Encoder, texts: Sequence[str], progress: Progress = 
             progress(len(positions))
 
 
-def batches_of_one_length(lengths: Sequence[int], heads: int, tokens_per_batch: int) -> list[np.ndarray]:
+def batches_of_one_length(
+    lengths: Sequence[int], heads: int, tokens_per_batch: int, weights_per_batch: int = WEIGHTS_PER_BATCH
+) -> list[np.ndarray]:
     """Texts of two tokens and more, grouped by their exact length: nothing is padded, so nothing must be masked."""
     by_length: dict[int, list[int]] = {}
     for position, length in enumerate(lengths):
@@ -129,7 +131,7 @@ def batches_of_one_length(lengths: Sequence[int], heads: int, tokens_per_batch: 
             by_length.setdefault(length, []).append(position)
     batches = []
     for n in sorted(by_length):
-        rows = max(1, min(tokens_per_batch // n, WEIGHTS_PER_BATCH // (heads * n * n)))
+        rows = max(1, min(tokens_per_batch // n, weights_per_batch // (heads * n * n)))
         positions = np.array(by_length[n])
         batches += [positions[start : start + rows] for start in range(0, len(positions), rows)]
     return batches

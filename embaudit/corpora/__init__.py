@@ -4,7 +4,22 @@
 """
 
 from embaudit.corpora.catalog import CORPORA, CorpusSpec, HubPart
+from embaudit.corpora.folders import Retrieval, read_retrieval
 from embaudit.corpora.load import load_corpus
+from embaudit.corpora.mined import MinedSource, mined_corpus
 from embaudit.corpora.shapes import Corpus, IngestCounts, Text, TextPair
 
-__all__ = ["CORPORA", "Corpus", "CorpusSpec", "HubPart", "IngestCounts", "Text", "TextPair", "load_corpus"]
+__all__ = [
+    "CORPORA",
+    "Corpus",
+    "CorpusSpec",
+    "HubPart",
+    "IngestCounts",
+    "MinedSource",
+    "Retrieval",
+    "Text",
+    "TextPair",
+    "load_corpus",
+    "mined_corpus",
+    "read_retrieval",
+]

@@ -6,6 +6,7 @@ Read by ``load``. The embedded sample is such a BEIR folder, with passages.jsonl
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from embaudit.corpora.catalog import CORPORA, CorpusSpec
@@ -19,6 +20,15 @@ from embaudit.errors import CorpusError
 BEIR_NAMES = {"corpus": ("corpus.jsonl", "passages.jsonl"), "queries": ("queries.jsonl",)}
 RELATED_COLUMN = {"hard_negative": "negative", "positive": "positive"}
 NO_DATA_STEMS = ("readme", "license", "00-readme")
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """A retrieval task: queries, passages, and for each query the places of its relevant passages."""
+
+    queries: tuple[str, ...]
+    passages: tuple[str, ...]
+    relevant: tuple[frozenset[int], ...]
 
 
 def beir_file(folder: Path, part: str) -> Path:
@@ -63,6 +73,30 @@ def beir_pairs(folder: Path, spec: CorpusSpec) -> Iterator[TextPair | Flaw]:
             yield TextPair(queries[row[0]], passages[row[1]], None, spec.relation)
 
 
+def read_retrieval(folder: Path) -> Retrieval:
+    """All passages of a BEIR folder, and the queries that some passage is judged relevant to, in the files' order.
+
+    Raises:
+        CorpusError: if a file is missing or unreadable, or no query has a relevant passage.
+    """
+    judged: dict[str, set[str]] = {}
+    for row in _judgements(folder, "positive"):
+        if not isinstance(row, Flaw):
+            judged.setdefault(row[0], set()).add(row[1])
+    queries = _texts_by_id(beir_file(folder, "queries"), CORPORA["msmarco-queries"], set(judged))
+    passages = _texts_by_id(beir_file(folder, "corpus"), CORPORA["msmarco"])
+    places = {name: place for place, name in enumerate(passages)}
+    relevant = [frozenset(places[name] for name in judged[query] if name in places) for query in queries]
+    asked = [(text, known) for text, known in zip(queries.values(), relevant, strict=True) if text and known]
+    if not asked:
+        raise CorpusError(
+            f"The qrels of {folder} name no query of queries.jsonl with a relevant passage of corpus.jsonl.",
+            next_step="Give a folder whose qrels hold judgements above 0.",
+        )
+    texts, known_relevant = zip(*asked, strict=True)
+    return Retrieval(tuple(texts), tuple(passages.values()), tuple(known_relevant))
+
+
 def _judgements(folder: Path, relation: str) -> Iterator[tuple[str, str] | Flaw]:
     files = sorted((folder / "qrels").glob("*.tsv")) or [folder / "qrels.tsv"]
     if not files[0].is_file():
@@ -73,7 +107,7 @@ def _judgements(folder: Path, relation: str) -> Iterator[tuple[str, str] | Flaw]
     for path in files:
         with reading(local_file(path)) as stream:
             for number, line in enumerate(stream):
-                row = _judgement(line)
+                row = judgement_of(line)
                 if isinstance(row, Flaw):
                     # The first line may be BEIR's header; a second one that does not parse is a flaw.
                     if number > 0 or row.counted_as != "broken":
@@ -82,7 +116,8 @@ def _judgements(folder: Path, relation: str) -> Iterator[tuple[str, str] | Flaw]
                     yield row[:2]
 
 
-def _judgement(line: bytes) -> tuple[str, str, float] | Flaw:
+def judgement_of(line: bytes) -> tuple[str, str, float] | Flaw:
+    """Query, passage and grade of one line of a qrels file, in BEIR's or TREC's columns."""
     try:
         text = line.decode("utf-8").strip()
     except UnicodeDecodeError:
@@ -98,11 +133,13 @@ def _judgement(line: bytes) -> tuple[str, str, float] | Flaw:
         return Flaw("broken", f"a judgement that is not query-id, corpus-id, score: {text[:80]}")
 
 
-def _texts_by_id(path: Path, spec: CorpusSpec, wanted: set[str]) -> dict[str, str]:
+def _texts_by_id(path: Path, spec: CorpusSpec, wanted: set[str] | None = None) -> dict[str, str]:
     found: dict[str, str] = {}
     for record in read_records(local_file(path), "texts"):
         row = record if isinstance(record, Flaw) else text_of(record, spec)
-        if not isinstance(row, Flaw) and row.external_id in wanted and row.external_id not in found:
+        if isinstance(row, Flaw) or row.external_id is None or row.external_id in found:
+            continue
+        if wanted is None or row.external_id in wanted:
             found[row.external_id] = row.text
     return found
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from embaudit.expectations.suites import TOLERANCE, suite_of
+from embaudit.socm import TRACE_BOUND
 from embaudit.sticky.scores import severity
 from embaudit.warehouse.publish import ExpectationRow, StagedTable
 from embaudit.warehouse.stage import reading
@@ -36,7 +37,16 @@ DERIVED_FROM = {
         *("share_selected", "share_scanned", "fold"),
     ),
     "sticky_reference": ("score_rank", "is_shortlisted", "value", "threshold", "verdict"),
+    "socm_text": ("trace_sigma", "exceeds_trace_bound", "is_undefined"),
     "socm_pair": ("corpus", "first", "second", "d_mu", "d_sigma", "socm"),
+    "socm_listed_pair": ("corpus", "first", "second", "d_mu", "d_sigma", "socm"),
+    "socm_tightness": ("w2_squared",),
+    "layer_text": ("normalised_spread", "c", "contraction", "r"),
+    "length_bin": ("texts", "cosine_mean"),
+    "length_rise": ("rise", "first_cosine", "last_cosine"),
+    "length_sigma": ("frobenius",),
+    "tempscale": ("arm", "tau", "difference", "low", "high"),
+    "tempscale_choice": ("recommendation", "tau", "score_before", "score_after", "difference", "low"),
 }
 
 
@@ -123,7 +133,36 @@ def derived(table: str, frame: pd.DataFrame, traces: Mapping[str, pd.Series]) ->
             shortlist_has_values=frame["is_shortlisted"] == frame["value"].notna(),
             verdict_agrees_with_threshold=frame["verdict"].fillna("") == _expected_reference_verdict(frame),
         )
-    if table == "socm_pair":
+    if table == "layer_text":
+        bound = frame["c"] * (1 + frame["contraction"] ** 0.5) ** 2 * frame["r"] * (1 + TOLERANCE)
+        # Undefined where one of the four is.
+        return frame.assign(theorem_1_holds=bound.isna() | ~(frame["normalised_spread"] > bound))
+    if table == "length_bin":
+        return frame.assign(mean_needs_two_texts=frame["cosine_mean"].notna() == (frame["texts"] > 1))
+    if table == "length_rise":
+        rise = (frame["last_cosine"] - frame["first_cosine"]).astype(float)
+        return frame.assign(
+            rise_is_of_its_ends=(rise.isna() & frame["rise"].isna()) | ((frame["rise"] - rise).abs() <= TOLERANCE)
+        )
+    if table == "length_sigma":
+        # Float32 weights: the two norms are sums of different rounding.
+        return frame.assign(frobenius_and_tolerance=frame["frobenius"] * (1 + SPREAD_TOLERANCE) + TOLERANCE)
+    if table == "tempscale":
+        return frame.assign(only_other_arms_have_differences=_has_differences_elsewhere(frame))
+    if table == "tempscale_choice":
+        return frame.assign(
+            recommendation_agrees_with_interval=_recommends_what_helps(frame),
+            difference_is_of_the_scores=_is_difference(frame),
+        )
+    if table == "socm_text":
+        return frame.assign(
+            undefined_has_no_trace=frame["is_undefined"].astype(bool) == frame["trace_sigma"].isna(),
+            flag_agrees_with_trace=_flags_the_bound(frame),
+        )
+    if table == "socm_tightness":
+        tolerance = TOLERANCE * frame["w2_squared"].clip(lower=1)
+        return frame.assign(w2_squared_and_tolerance=frame["w2_squared"] + tolerance)
+    if table in ("socm_pair", "socm_listed_pair"):
         return _with_bounds(frame, traces)
     return frame
 
@@ -146,6 +185,8 @@ class PairsSeen:
             return
         for corpus, trace in self._traces.items():
             own = frame.loc[(frame["corpus"] == corpus).to_numpy(), ["first", "second"]].dropna()
+            if own.empty:  # the texts of a list of pairs may be too many for a map
+                continue
             size = int(trace.index.max()) + 1
             own = own[own["first"].between(0, size - 1) & own["second"].between(0, size - 1)]
             seen = self._seen.setdefault(corpus, np.zeros(size * size, dtype=bool))
@@ -233,6 +274,33 @@ def _has_shares(frame: pd.DataFrame) -> pd.Series:
     is_ratio &= (given["share_scanned"] - scanned).abs() <= TOLERANCE
     is_ratio &= (given["fold"] * scanned - selected).abs() <= TOLERANCE
     return is_ratio | given.isna().all(axis=1)
+
+
+def _has_differences_elsewhere(frame: pd.DataFrame) -> pd.Series:
+    """The checkpoint as it is (``none``, and nothing else, unless a temperature of 1) differs from nothing."""
+    is_untouched = frame["arm"] == "none"
+    return (~is_untouched | (frame["tau"] == 1)) & (
+        ~is_untouched | frame[["difference", "low", "high"]].isna().all(axis=1)
+    )
+
+
+def _recommends_what_helps(frame: pd.DataFrame) -> pd.Series:
+    """Yes where the interval lies above 0, and nowhere else; no τ, no temperature to be had or to choose."""
+    low, tau = frame["low"].astype(float), frame["tau"].astype(float)
+    is_above = (low > 0) & tau.notna() & (tau != 1)
+    return ((frame["recommendation"] == "yes") == is_above) & ((frame["recommendation"] != "unsupported") | tau.isna())
+
+
+def _is_difference(frame: pd.DataFrame) -> pd.Series:
+    difference = frame["difference"].astype(float)
+    scores = frame["score_after"].astype(float) - frame["score_before"].astype(float)
+    return difference.isna() | ((difference - scores).abs() <= TOLERANCE)
+
+
+def _flags_the_bound(frame: pd.DataFrame) -> pd.Series:
+    """tr Σ > 2 is flagged, nothing else is; no trace, no flag."""
+    flag = frame["exceeds_trace_bound"]
+    return (flag.isna() & frame["trace_sigma"].isna()) | (flag == (frame["trace_sigma"] > TRACE_BOUND)).fillna(False)
 
 
 def _with_bounds(frame: pd.DataFrame, traces: Mapping[str, pd.Series]) -> pd.DataFrame:

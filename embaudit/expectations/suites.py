@@ -10,6 +10,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from embaudit.length.curve import CONDITIONS
 from embaudit.sticky.scores import PROTOCOLS
 from embaudit.vocabulary import entries as vocabulary
 
@@ -18,10 +19,20 @@ if TYPE_CHECKING:
 
 # Rounding of float32 embeddings reaches cosines at 1e-6; the identities of SOCM hold in float64 beyond that.
 TOLERANCE = 1e-6
+# A run whose d_Σ are further than this from float64 is worth a look.
+ACCURATE = 1e-4
 COSINE = (-1 - TOLERANCE, 1 + TOLERANCE)
 
 # What must not be null beside the keys: every column that the warehouse declares so, and what the verdicts hang on.
 _QUANTILES = tuple(f"{group}_q{level}" for group in ("sticky", "ordinary") for level in ("05", "25", "50", "75", "95"))
+# Every λ and σ_a is a squared or plain norm, every ratio one of spreads.
+_LAYER_RATIOS = (
+    *("lambda_head_mean", "lambda_head_max", "lambda_head_averaged_attention", "lambda_multi_head_bound"),
+    *("lambda_gaussian", "contraction", "contraction_normed", "r", "c", "normalised_spread", "sigma_a"),
+)
+_SPREADS = ("spread_h", "spread_z", "spread_y", "spread_x", "mean_norm_y", "mean_norm_x")
+_LAMBDA_NAMES = ("head_mean", "head_max", "head_averaged_attention", "multi_head_bound", "gaussian")
+_SOCM_QUANTILES = tuple(f"socm_q{level}" for level in ("01", "05", "25", "50", "75", "95", "99"))
 _HASHES = ("weights_sha256", "tokenizer_sha256", "config_sha256", "modules_sha256")
 REQUIRED: dict[str, tuple[str, ...]] = {
     "checkpoint": (
@@ -57,12 +68,43 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "sticky_reference_summary": (
         *("u", "scanned", "scoring_pairs", "validation_pairs", "encodes", "cutoff", "candidates", "sticky"),
     ),
-    "socm_text": ("corpus_id", "tokens", "mean_norm", "trace_sigma", "exceeds_trace_bound", "is_truncated"),
+    # A text that averages to nothing has no trace.
+    "socm_text": ("corpus_id", "tokens", "mean_norm", "is_undefined", "is_truncated"),
     # A text without a trace has no bound, and a comparison with null passes: the bound itself must be there.
     "socm_pair": ("d_mu", "d_sigma", "socm", "d_sigma_lower_bound"),
+    "socm_listed_pair": ("first", "second", "d_mu", "d_sigma", "socm", "d_sigma_lower_bound"),
     "socm_summary": (
         *("corpus_id", "texts", "pairs", "socm_mean", "socm_min", "socm_max", "d_mu_mean", "d_sigma_mean"),
         *("trace_mean", "trace_max", "share_trace_above_bound", "pooling_is_mean"),
+        *("pair_kind", "undefined", "one_token", "truncated", "method", "accuracy", "checked_pairs", *_SOCM_QUANTILES),
+    ),
+    "socm_surface": ("socm_mean",),
+    "socm_tightness": ("d_mu", "d_sigma", "socm", "gaussian_w2_squared"),
+}
+REQUIRED |= {
+    "audit_backbone": (),
+    "socm_plane": ("x", "y", "socm", "share"),
+    "layer_text": ("tokens", *_SPREADS, *_LAYER_RATIOS[:5], "sigma_a"),
+    "layer_stat": (
+        *("corpus_id", "family", "norm_placement", "shares_weights", "texts", "undefined", "truncated"),
+        *("tokens_mean", "value_output_norm", *_LAYER_RATIOS[:5], "sigma_a"),
+    ),
+    "layer_head_stat": (
+        *("lambda_mean", "attention_spread", "sigma_a", "sigma_a_max", "value_output_norm", "value_norm"),
+    ),
+    # A bin of fewer than two texts has no mean.
+    "length_bin": ("high", "length", "beyond_limit", "texts"),
+    "length_rise": (),
+    "length_summary": (
+        *("corpus_id", "texts", "empty", "read_limit", "configured_limit", "beyond_configured", "beyond_read"),
+        *("control_texts", "window", "neighbours", "is_labelled", "long_pairs"),
+    ),
+    "length_pair": ("first", "second", "first_tokens", "second_tokens", "cosine"),
+    "length_sigma": ("tokens", "texts", "is_causal", "sigma_a", "frobenius", "sigma_a_value_norm"),
+    # A bin of fewer than two items has no score, a small one no interval.
+    "tempscale": ("items", "units", "corpus", "corpus_id", "reads", "max_tokens"),
+    "tempscale_choice": (
+        *("recommendation", "items", "units", "reason", "corpus", "corpus_id", "reads", "max_tokens"),
     ),
 }
 # The range of every number that has one: (lowest, highest), None for open.
@@ -124,9 +166,93 @@ RANGES: dict[str, dict[str, tuple[float | None, float | None]]] = {
         **dict.fromkeys(("scoring_pairs", "validation_pairs", "candidates"), (1, None)),
         "sticky": (0, None),
     },
-    "socm_text": {"tokens": (1, None), "mean_norm": (0, None), "trace_sigma": (0, None)},
+    "socm_text": {
+        "tokens": (1, None),
+        "mean_norm": (0, None),
+        "trace_sigma": (0, None),
+        "mean_cosine": (0, 1 + TOLERANCE),
+    },
     "socm_pair": {"d_mu": (-TOLERANCE, 1 + TOLERANCE), "first": (0, None)},
-    "socm_summary": {"texts": (2, None), "pairs": (1, None), "share_trace_above_bound": (0, 1)},
+    "socm_listed_pair": {
+        "d_mu": (-TOLERANCE, 1 + TOLERANCE),
+        **dict.fromkeys(("position", "first", "second"), (0, None)),
+    },
+    "socm_summary": {
+        "texts": (2, None),
+        "pairs": (1, None),
+        **dict.fromkeys(("undefined", "one_token", "truncated", "accuracy", "checked_pairs"), (0, None)),
+        **dict.fromkeys(("share_trace_above_bound", "share_cosine_above_bound", "share_bounds_agree"), (0, 1)),
+    },
+    "socm_surface": {"alpha": (0, None), "beta": (0, None), "socm_mean": (0, None)},
+    "socm_tightness": {
+        **dict.fromkeys(("d_mu", "d_mu_sif"), (-TOLERANCE, 1 + TOLERANCE)),
+        **dict.fromkeys(("first", "w2_squared"), (0, None)),
+    },
+}
+RANGES |= {
+    # -1 is the text's mean; the plane keeps a part of the tokens' squared length.
+    "socm_plane": {"position": (0, None), "point": (-1, None), "share": (0, 1 + TOLERANCE)},
+    "layer_text": {
+        "layer": (0, None),
+        "tokens": (2, None),
+        "within_text_cosine": (0, 1 + TOLERANCE),
+        **dict.fromkeys((*_SPREADS, *_LAYER_RATIOS), (0, None)),
+    },
+    "layer_stat": {
+        "layer": (0, None),
+        "texts": (1, None),
+        **dict.fromkeys(("undefined", "truncated"), (0, None)),
+        "tokens_mean": (2, None),
+        "within_text_cosine": (0, 1 + TOLERANCE),
+        **dict.fromkeys(_LAYER_RATIOS, (0, None)),
+        **dict.fromkeys((f"holds_{name}" for name in _LAMBDA_NAMES), (0, 1)),
+        # With the measured contraction Theorem 1 is the triangle inequality.
+        "holds_contraction": (1, 1),
+    },
+    "layer_head_stat": dict.fromkeys(REQUIRED["layer_head_stat"], (0, None)),
+    "length_bin": {
+        **dict.fromkeys(("low", "length", "texts"), (0, None)),
+        "high": (1, None),
+        "cosine_mean": COSINE,
+    },
+    "length_rise": {
+        **dict.fromkeys(("first_length", "last_length"), (0, None)),
+        **dict.fromkeys(("first_cosine", "last_cosine"), COSINE),
+    },
+    "length_summary": {
+        **dict.fromkeys(("texts", "empty", "beyond_configured", "beyond_read", "control_texts"), (0, None)),
+        **dict.fromkeys(("neighbours", "long_pairs", "neighbour_length_ratio", "wrong_length_ratio"), (0, None)),
+        **dict.fromkeys(("read_limit", "configured_limit", "position_limit", "window"), (1, None)),
+        **dict.fromkeys(("hubness_spearman", "rank_spearman", "long_pairs_mean", "short_pairs_mean"), COSINE),
+        **dict.fromkeys(("hubness_p", "knn_accuracy", "share_long_above"), (0, 1)),
+    },
+    "length_pair": {
+        **dict.fromkeys(("rank", "first_tokens", "second_tokens"), (1, None)),
+        "first": (0, None),
+        "cosine": COSINE,
+    },
+    "length_sigma": {
+        **dict.fromkeys(("layer", "head", "sigma_a", "sigma_a_value_norm"), (0, None)),
+        **dict.fromkeys(("sigma_s", "sigma_s_centred", "bound", "bound_centred"), (0, None)),
+        **dict.fromkeys(("length", "tokens", "texts"), (1, None)),
+        **dict.fromkeys(("holds", "holds_centred"), (0, 1)),
+        "hc_energy": (0, 1 + TOLERANCE),
+    },
+    # Accuracy and nDCG lie in [0, 1], Spearman's ρ in [-1, 1].
+    "tempscale": {
+        **dict.fromkeys(("bin", "items", "units"), (0, None)),
+        "tau": (1e-12, None),
+        "max_tokens": (1, None),
+        "score": COSINE,
+        **dict.fromkeys(("difference", "low", "high"), (2 * COSINE[0], 2 * COSINE[1])),
+    },
+    "tempscale_choice": {
+        **dict.fromkeys(("bin", "items", "units"), (0, None)),
+        "tau": (1e-12, None),
+        "max_tokens": (1, None),
+        **dict.fromkeys(("score_before", "score_after"), COSINE),
+        **dict.fromkeys(("difference", "low", "high"), (2 * COSINE[0], 2 * COSINE[1])),
+    },
 }
 MEMBERS: dict[str, dict[str, tuple[str, ...]]] = {
     "corpus": {"kind": ("texts", "pairs")},
@@ -144,9 +270,25 @@ MEMBERS: dict[str, dict[str, tuple[str, ...]]] = {
         "search": ("sequential", "exhaustive"),
     },
     "sticky_dose": {"role": ("candidate", "control")},
+    "socm_summary": {"pair_kind": ("all", "listed"), "method": ("eigenvalues", "polar")},
     "sticky_shift": {"role": ("sticky", "ordinary")},
     "sticky_reference_summary": {"protocol": ("reference",)},
     "sticky_reference": {"verdict": ("sticky", "not_sticky", "no_threshold")},
+    "socm_plane": {"pair": ("highest", "median", "lowest")},
+    "layer_stat": {"norm_placement": ("post", "pre", "sandwich", "parallel")},
+    "length_bin": {"condition": CONDITIONS},
+    "length_rise": {"condition": CONDITIONS},
+    "tempscale": {
+        "task": ("classification_knn", "classification_logistic", "retrieval", "sts"),
+        "arm": ("none", "temperature", "chunk_average", "whitening", "centring"),
+        "split": ("choose", "report"),
+        "reads": ("limit", "positions"),
+    },
+    "tempscale_choice": {
+        "task": ("classification_knn", "classification_logistic", "retrieval", "sts"),
+        "recommendation": ("yes", "no", "unsupported"),
+        "reads": ("limit", "positions"),
+    },
 }
 # Pairs of columns where the first is at least the second, row by row; columns in ``check.derived`` included.
 AT_LEAST: dict[str, tuple[tuple[str, str], ...]] = {
@@ -155,12 +297,21 @@ AT_LEAST: dict[str, tuple[tuple[str, str], ...]] = {
         *(("near_u_10", "near_u_05"), ("q_value", "p_value")),
     ),
     # (sqrt tr1 - sqrt tr2)^2 / 4 <= d_sigma <= (tr1 + tr2) / 4, and SOCM <= d_sigma.
-    "socm_pair": (
-        ("d_sigma", "d_sigma_lower_bound"),
-        ("d_sigma_upper_bound", "d_sigma"),
-        ("d_sigma_and_tolerance", "socm"),
+    **dict.fromkeys(
+        ("socm_pair", "socm_listed_pair"),
+        (
+            ("d_sigma", "d_sigma_lower_bound"),
+            ("d_sigma_upper_bound", "d_sigma"),
+            ("d_sigma_and_tolerance", "socm"),
+        ),
     ),
-    "socm_summary": (("socm_max", "socm_mean"), ("socm_mean", "socm_min")),
+    "socm_summary": (
+        *(("socm_max", "socm_mean"), ("socm_mean", "socm_min")),
+        *(("socm_max", "socm_q99"), ("socm_q01", "socm_min")),
+        *((higher, lower) for lower, higher in pairwise(_SOCM_QUANTILES)),
+    ),
+    # Gelbrich's bound: no two clouds with these moments are nearer than the Gaussians.
+    "socm_tightness": (("w2_squared_and_tolerance", "gaussian_w2_squared"),),
     "sticky_summary": (
         *(("miss_high", "miss_rate"), ("miss_rate", "miss_low"), ("near_u_10_before", "near_u_05_before")),
         *(("vocabulary_size", "eligible"), ("eligible", "scanned"), ("scanned", "pilot")),
@@ -177,17 +328,47 @@ AT_LEAST: dict[str, tuple[tuple[str, str], ...]] = {
         *(("scanned", "selected"), ("q_value", "p_value")),
     ),
     "sticky_reference_summary": (("scanned", "candidates"), ("candidates", "sticky")),
+    "layer_text": (("lambda_head_max", "lambda_head_mean"), ("lambda_multi_head_bound", "lambda_head_max")),
+    "layer_stat": (
+        *((f"{name}_high", name) for name in (*_LAYER_RATIOS, "within_text_cosine")),
+        *((name, f"{name}_low") for name in (*_LAYER_RATIOS, "within_text_cosine")),
+    ),
+    "layer_head_stat": (("sigma_a_max", "sigma_a"),),
+    "length_bin": (("cosine_high", "cosine_mean"), ("cosine_mean", "cosine_low"), ("high", "length")),
+    "length_rise": (
+        ("last_length", "first_length"),
+        ("share_of_truncation_high", "share_of_truncation"),
+        ("share_of_truncation", "share_of_truncation_low"),
+    ),
+    "length_summary": (
+        *(("texts", "beyond_read"), ("texts", "beyond_configured"), ("texts", "control_texts")),
+        ("read_limit", "window"),
+    ),
+    # ||PA||_2 <= ||PA||_F.
+    "length_sigma": (("frobenius_and_tolerance", "sigma_a"), ("tokens", "length")),
+    "tempscale": (("high", "low"), ("items", "units"), ("bin_high", "bin_low")),
+    "tempscale_choice": (("high", "low"), ("items", "units"), ("bin_high", "bin_low")),
 }
 # The same, never equal: a text makes no pair with itself.
-ABOVE: dict[str, tuple[tuple[str, str], ...]] = {"socm_pair": (("second", "first"),)}
+ABOVE: dict[str, tuple[tuple[str, str], ...]] = {
+    **dict.fromkeys(("socm_pair", "socm_tightness", "length_pair"), (("second", "first"),)),
+    "length_bin": (("high", "low"),),
+}
 # Columns that ``check.derived`` computes and that must be true in every row.
 MUST_HOLD: dict[str, tuple[str, ...]] = {
+    "socm_text": ("undefined_has_no_trace", "flag_agrees_with_trace"),
     "socm_pair": ("socm_is_product",),
+    "socm_listed_pair": ("socm_is_product",),
     "corpus": ("counts_add_up",),
     "sticky_score": ("ranks_are_complete",),
     "sticky_validation": ("verdict_agrees_with_threshold", "severity_agrees_with_loss", "slope_within_compression"),
     "sticky_summary": ("miss_rate_agrees_with_counts",),
     "sticky_shift": ("pairs_are_the_same",),
+    "layer_text": ("theorem_1_holds",),
+    "length_bin": ("mean_needs_two_texts",),
+    "length_rise": ("rise_is_of_its_ends",),
+    "tempscale": ("only_other_arms_have_differences",),
+    "tempscale_choice": ("recommendation_agrees_with_interval", "difference_is_of_the_scores"),
     "sticky_enrichment": ("shares_agree_with_counts",),
     "sticky_reference": ("ranks_are_complete", "shortlist_has_values", "verdict_agrees_with_threshold"),
 }
@@ -250,6 +431,7 @@ def _socm_warnings() -> list[Expectation]:
     return [
         gxe.ExpectColumnValuesToBeBetween(column="share_trace_above_bound", max_value=0.95, severity="warning"),
         gxe.ExpectColumnValuesToBeInSet(column="pooling_is_mean", value_set=[True], severity="warning"),
+        gxe.ExpectColumnValuesToBeBetween(column="accuracy", max_value=ACCURATE, severity="warning"),
     ]
 
 

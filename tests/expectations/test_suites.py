@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from plausible import SCHEMAS, TRACES, plausible_rows, socm_pairs, stage_all
+from plausible import SCHEMAS, plausible_rows, stage_all
+from plausible_socm import TRACES, socm_pairs
 
 from embaudit.errors import StorageError
 from embaudit.expectations.check import ALL_SHARDS, EXAMPLES_KEPT, check_frame, check_tables, derived
@@ -127,9 +128,71 @@ BROKEN: list[tuple[str, Break, str, str, dict[str, Any]]] = [
     ("socm_pair", put("corpus", 0, "no such"), "not_be_null", "d_sigma_lower_bound", {"corpus": "no such"}),
     ("socm_text", put("trace_sigma", 1, -0.1), "between", "trace_sigma", {"corpus": "wikipedia", "position": 1}),
     ("socm_text", put("tokens", 1, 0), "between", "tokens", {"position": 1}),
+    ("socm_text", put("trace_sigma", 1, None), "in_set", "undefined_has_no_trace", {"position": 1}),
+    ("socm_text", put("is_undefined", 1, True), "in_set", "undefined_has_no_trace", {"position": 1}),
+    ("socm_text", put("exceeds_trace_bound", 2, False), "in_set", "flag_agrees_with_trace", {"position": 2}),
+    ("socm_text", put("mean_cosine", 1, 1.1), "between", "mean_cosine", {"position": 1}),
+    ("socm_listed_pair", put("d_mu", 1, np.nan), "not_be_null", "d_mu", {"position": 1}),
+    ("socm_listed_pair", put("d_sigma", 1, 9.0), "greater_than", "d_sigma_upper_bound, d_sigma", {"position": 1}),
+    ("socm_listed_pair", put("socm", 1, 0.0), "in_set", "socm_is_product", {"position": 1}),
+    ("socm_listed_pair", put("second", 1, 44), "not_be_null", "d_sigma_lower_bound", {"position": 1}),
+    ("socm_surface", put("socm_mean", 1, -0.1), "between", "socm_mean", {"alpha": 0.0, "beta": 1.0}),
+    (
+        "socm_tightness",
+        put("w2_squared", 1, 0.1),
+        "greater_than",
+        "w2_squared_and_tolerance, gaussian_w2_squared",
+        {"first": 0, "second": 2},
+    ),
+    ("socm_tightness", put("d_mu_sif", 1, 1.1), "between", "d_mu_sif", {"first": 0, "second": 2}),
+    ("socm_tightness", put("second", 0, 0), "greater_than", "second, first", {"first": 0, "second": 0}),
+    ("socm_summary", put("socm_q05", 0, 0.0), "greater_than", "socm_q05, socm_q01", {"corpus": "wikipedia"}),
+    ("socm_summary", put("pair_kind", 0, "some"), "in_set", "pair_kind", {"corpus": "wikipedia"}),
+    ("socm_summary", put("undefined", 0, -1), "between", "undefined", {"corpus": "wikipedia"}),
     ("socm_summary", put("texts", 0, 1), "between", "texts", {"corpus": "wikipedia", "texts": 1}),
     ("socm_summary", put("socm_mean", 0, 0.9), "greater_than", "socm_max, socm_mean", {"corpus": "wikipedia"}),
     ("socm_summary", put("socm_mean", 0, np.nan), "not_be_null", "socm_mean", {"corpus": "wikipedia"}),
+    ("layer_text", put("spread_x", 0, -1.0), "between", "spread_x", {"position": 0, "layer": 0}),
+    ("layer_text", put("normalised_spread", 0, 9.0), "in_set", "theorem_1_holds", {"position": 0, "layer": 0}),
+    ("layer_text", put("lambda_head_max", 1, 0.1), "greater_than", "lambda_head_max, lambda_head_mean", {"layer": 1}),
+    ("layer_text", put("tokens", 1, 1), "between", "tokens", {"position": 0, "layer": 1}),
+    ("layer_stat", put("holds_contraction", 1, 0.99), "between", "holds_contraction", {"layer": 1}),
+    ("layer_stat", put("r_low", 1, 1.5), "greater_than", "r, r_low", {"layer": 1}),
+    ("layer_stat", put("norm_placement", 1, "none"), "in_set", "norm_placement", {"layer": 1}),
+    ("layer_head_stat", put("sigma_a_max", 2, 0.1), "greater_than", "sigma_a_max, sigma_a", {"layer": 1, "head": 0}),
+    ("tempscale", put("difference", 2, 0.1), "in_set", "only_other_arms_have_differences", {"arm": "none", "bin": 1}),
+    ("tempscale", put("tau", 2, 0.9), "in_set", "only_other_arms_have_differences", {"arm": "none", "tau": 0.9}),
+    ("tempscale", put("score", 1, 1.1), "between", "score", {"arm": "temperature", "split": "choose"}),
+    ("tempscale", put("units", 0, 31), "greater_than", "items, units", {"arm": "temperature", "split": "report"}),
+    ("tempscale", put("low", 0, 0.2), "greater_than", "high, low", {"arm": "temperature", "split": "report"}),
+    ("tempscale", put("arm", 4, "prayer"), "in_set", "arm", {"arm": "prayer"}),
+    ("tempscale_choice", put("low", 1, -0.1), "in_set", "recommendation_agrees_with_interval", {"bin": 0}),
+    ("tempscale_choice", put("recommendation", 0, "yes"), "in_set", "recommendation_agrees_with_interval", {"bin": 1}),
+    ("tempscale_choice", put("recommendation", 0, "unsupported"), "in_set", "recommendation_agrees_with_interval", {}),
+    ("tempscale_choice", put("difference", 0, 0.5), "in_set", "difference_is_of_the_scores", {"bin": 1}),
+    ("tempscale_choice", put("tau", 0, 0.0), "between", "tau", {"bin": 1}),
+    ("length_bin", put("cosine_mean", 1, 0.2), "in_set", "mean_needs_two_texts", {"condition": "natural", "low": 20}),
+    ("length_bin", put("texts", 2, 1), "in_set", "mean_needs_two_texts", {"condition": "natural", "low": 40}),
+    ("length_bin", put("cosine_low", 2, 0.4), "greater_than", "cosine_mean, cosine_low", {"low": 40}),
+    ("length_bin", put("condition", 2, "nothing"), "in_set", "condition", {"low": 40}),
+    ("length_rise", put("rise", 1, 0.5), "in_set", "rise_is_of_its_ends", {"condition": "windows"}),
+    ("length_rise", put("rise", 1, None), "in_set", "rise_is_of_its_ends", {"condition": "windows"}),
+    ("length_summary", put("beyond_read", 0, 99), "greater_than", "texts, beyond_read", {"corpus": "wikipedia"}),
+    ("length_summary", put("rank_spearman", 0, -1.1), "between", "rank_spearman", {"corpus": "wikipedia"}),
+    ("length_pair", put("second", 1, 0), "greater_than", "second, first", {"rank": 2}),
+    ("length_pair", put("cosine", 1, 1.1), "between", "cosine", {"rank": 2}),
+    (
+        "length_sigma",
+        put("sigma_a", 1, 1.6),
+        "greater_than",
+        "frobenius_and_tolerance, sigma_a",
+        {"layer": 0, "head": 1, "length": 16},
+    ),
+    ("length_sigma", put("hc_energy", 1, 1.1), "between", "hc_energy", {"head": 1, "length": 16}),
+    ("length_sigma", put("holds", 1, 1.1), "between", "holds", {"head": 1, "length": 16}),
+    ("socm_plane", put("share", 1, 1.1), "between", "share", {"position": 0, "point": 0}),
+    ("socm_plane", put("pair", 1, "nicest"), "in_set", "pair", {"pair": "nicest", "point": 0}),
+    ("layer_head_stat", put("lambda_mean", 2, -0.1), "between", "lambda_mean", {"layer": 1, "head": 0}),
     ("sticky_score", put("pull_rank", 3, 99), "in_set", "ranks_are_complete", {"token_id": 3}),
     ("sticky_score", put("slope_rank", 3, 1), "in_set", "ranks_are_complete", {"token_id": 3}),
     ("sticky_score", put("slope_rank", 3, None), "in_set", "ranks_are_complete", {"token_id": 3}),
@@ -467,12 +530,16 @@ def test_a_planned_table_that_nobody_staged_fails(sharded: list[StagedTable]) ->
 def test_pairs_without_their_texts_fail(sharded: list[StagedTable]) -> None:
     staged = [table for table in sharded if table.table != "socm_text"]
     failed = failures(check_tables(staged, {}))
-    assert {(row.table_name, row.column_name) for row in failed} == {("socm_pair", "d_sigma_lower_bound")}
+    assert {(row.table_name, row.column_name) for row in failed} == {
+        ("socm_pair", "d_sigma_lower_bound"),
+        ("socm_listed_pair", "d_sigma_lower_bound"),
+    }
 
 
 def test_two_corpora_have_bounds_of_their_own(tmp_path: Path) -> None:
     rows = plausible_rows()
-    other = [{**row, "corpus": "msmarco", "trace_sigma": row["trace_sigma"] * 9} for row in rows["socm_text"]]
+    scaled = {"corpus": "msmarco", "exceeds_trace_bound": True}
+    other = [{**row, **scaled, "trace_sigma": row["trace_sigma"] * 9} for row in rows["socm_text"]]
     texts = [
         stage_all(tmp_path / f"t{i}", {"socm_text": part})[0].paths[0]
         for i, part in enumerate((rows["socm_text"], other))
@@ -518,8 +585,8 @@ def test_a_flipped_bit_in_a_number_is_found_by_its_checksum(tmp_path: Path) -> N
             {
                 **dict.fromkeys(("corpus", "corpus_id"), ["w"] * count),
                 **dict.fromkeys(("position", "tokens"), np.arange(count) + 1),
-                **dict.fromkeys(("mean_norm", "trace_sigma"), numbers),
-                **dict.fromkeys(("exceeds_trace_bound", "is_truncated"), np.zeros(count, dtype=bool)),
+                **dict.fromkeys(("mean_norm", "trace_sigma", "mean_cosine"), numbers),
+                **dict.fromkeys(("exceeds_trace_bound", "is_undefined", "is_truncated"), np.zeros(count, dtype=bool)),
             }
         ],
         SCHEMAS["socm_text"],

@@ -34,6 +34,8 @@ attention_tokens = 0
 basis = "screened"
 [socm]
 texts = 30
+[layers]
+texts = 20
 """
 # The same with everything that stands beside the verdicts.
 WHOLE = (

@@ -33,15 +33,16 @@ def staged_times(home: Path) -> dict[Path, int]:
 
 
 def test_an_audit_fills_every_table(home: Path, tiny_checkpoint: Path, whole_profile: Path) -> None:
-    outcome = run(tiny_checkpoint, whole_profile)
+    outcome = run(tiny_checkpoint, whole_profile, corpora={"msmarco-hard-negatives": "sample"})
     one = rows(outcome.warehouse, "SELECT audit_id, status, profile, reason FROM audit")
     assert one == [(outcome.audit_id, "published", "whole", None)]
     counts = dict(rows(outcome.warehouse, "SELECT table_name, estimated_size FROM duckdb_tables()"))
-    assert all(counts[table] > 0 for table in counts), counts
-    assert rows(outcome.warehouse, "SELECT corpus, texts, pairs FROM socm_summary ORDER BY corpus") == [
-        ("msmarco", 30, 435),
-        ("wikipedia", 30, 435),
-    ]
+    # A link to a backbone and scores of tasks come by other commands.
+    assert {table for table in counts if not counts[table]} == {"audit_backbone", "downstream_score"}, counts
+    check_layers(outcome)
+    assert rows(
+        outcome.warehouse, "SELECT corpus, texts, pairs FROM socm_summary WHERE pair_kind = 'all' ORDER BY corpus"
+    ) == [("msmarco", 30, 435), ("wikipedia", 30, 435)]
     # Every eligible token was scanned, the pilot and the worst got all draws, and what was shortlisted was validated.
     draws = rows(outcome.warehouse, "SELECT count(*) FROM sticky_pair WHERE purpose = 'scoring'")[0][0]
     assert 4 <= draws <= 6
@@ -72,6 +73,21 @@ def test_an_audit_fills_every_table(home: Path, tiny_checkpoint: Path, whole_pro
     assert rows(
         outcome.warehouse, "SELECT count(*) FROM expectation_result WHERE NOT success AND severity = 'critical'"
     ) == [(0,)]
+
+
+def check_layers(outcome: AuditOutcome) -> None:
+    """Every text of two tokens and more in every layer, and the averages of what is stored."""
+    texts = rows(outcome.warehouse, "SELECT corpus, texts + undefined FROM layer_stat WHERE layer = 1 ORDER BY 1")
+    assert texts == [("msmarco", 20), ("wikipedia", 20)]
+    stored = rows(
+        outcome.warehouse,
+        "SELECT corpus, layer, avg(sigma_a), avg(c), count(*) FROM layer_text GROUP BY ALL ORDER BY ALL",
+    )
+    said = rows(outcome.warehouse, "SELECT corpus, layer, sigma_a, c, texts FROM layer_stat ORDER BY ALL")
+    assert said == [pytest.approx(row) for row in stored]
+    assert rows(outcome.warehouse, "SELECT count(*) FROM layer_head_stat") == [(2 * 2 * 4,)]
+    pairs = rows(outcome.warehouse, "SELECT pair, count(DISTINCT position) FROM socm_plane GROUP BY 1 ORDER BY 1")
+    assert [pair for pair, _ in pairs] == ["highest", "lowest", "median"]
 
 
 def check_early_stopping(outcome: AuditOutcome) -> None:
@@ -124,7 +140,9 @@ def test_a_deleted_staged_file_is_computed_again(home: Path, tiny_checkpoint: Pa
     assert run(tiny_checkpoint, tiny_profile, measures=["socm"]).audit_id == first.audit_id
     assert gone.is_file()
     changed = {path for path, time in staged_times(home).items() if times.get(path) != time}
-    assert changed == {gone}
+    # What the same task wrote lies in the same folder.
+    assert gone in changed
+    assert {path.parent for path in changed} == {gone.parent}
 
 
 def test_changed_settings_recompute_exactly_what_hangs_on_them(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.resources import files
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,13 @@ from plausible import (
     SHIFTED,
     SIMILARITIES,
     SLOPES,
-    TRACES,
     audit_record,
     expectation,
     measure_runs,
     plausible_rows,
-    socm_pairs,
     stage_all,
 )
+from plausible_socm import TRACES, socm_pairs
 
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.publish import publish
@@ -30,7 +30,23 @@ from embaudit.warehouse.query import named_queries, run_query
 
 SQL = files("embaudit_sql")
 QUERIES = sorted(named_queries())
-VIEWS = ["latest_audit", "leaderboard", "sticky_across_checkpoints", "sticky_shift_by_token", "sticky_token"]
+VIEWS = sorted(
+    [
+        *(
+            "latest_audit",
+            "layer_curve",
+            "leaderboard",
+            "length_curve",
+            "sigma_by_length",
+            "socm_margin",
+            "socm_scatter",
+            "socm_value",
+        ),
+        *("sticky_across_checkpoints", "sticky_shift_by_token", "sticky_token"),
+        *("summary_figure", "backbone_delta", "backbone_socm_change", "tempscale_answer", "tempscale_curve"),
+        *("checkpoint_match", "published_beside_audit", "published_beside_own", "score_beside_measure"),
+    ]
+)
 SOCM_MEAN = sum(row["socm"] for row in socm_pairs("wikipedia", TRACES)) / 6
 
 
@@ -52,6 +68,12 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     publish(warehouse, 0, audit_record("a3", "c2", minutes=5), measure_runs(), [expectation()], other)
     failed = [expectation("socm_pair", 2, success=False), expectation("token")]
     publish(warehouse, 0, audit_record("a4", "c1", "failed", "1 of 2 checks", minutes=20), [], failed, [])
+    with open_writer(warehouse, 0) as connection:
+        connection.execute("INSERT INTO published_figure VALUES ('owner/other', 'u', '', 0.25, 'a paper')")
+        connection.execute(
+            "INSERT INTO downstream_score SELECT "
+            "unnest(['tiny', 'owner/other']), '', 'Task', 'test', 'default', unnest([0.5, 0.6]), NULL, 'file', now()"
+        )
     return warehouse
 
 
@@ -200,6 +222,73 @@ def test_the_worst_pairs_come_with_their_texts(filled: Path) -> None:
     assert (rows[0]["first_text"], rows[0]["second_text"]) == (texts[best["first"]], texts[best["second"]])
     assert rows[0]["socm"] == round(best["socm"], 4)
     assert [row["socm"] for row in rows] == sorted((row["socm"] for row in rows), reverse=True)
+
+
+def test_the_worst_pairs_of_a_list_come_with_its_own_texts(tmp_path: Path) -> None:
+    """A list's pairs are found by their place in the list, not by the numbers of their texts."""
+    warehouse = tmp_path / "warehouse.duckdb"
+    rows = plausible_rows()
+    listed = {**rows["socm_listed_pair"][0], "corpus": "sts", "first": 2, "second": 0, "position": 1}
+    rows["socm_listed_pair"] = [{**listed, "d_sigma": 4.0, "d_mu": 0.25, "socm": 3.0}]
+    rows["socm_summary"].append({**rows["socm_summary"][0], "corpus": "sts", "corpus_id": "s1", "pair_kind": "listed"})
+    publish(warehouse, 0, audit_record(), [], [], stage_all(tmp_path / "staged", rows))
+    found = ask(warehouse, "socm-worst-pairs")
+    assert len(found) == 7
+    assert (found[0]["corpus"], found[0]["socm"]) == ("sts", 3.0)
+    assert (found[0]["first_text"], found[0]["second_text"]) == ("Cats.", "Taxes.")
+
+
+def test_the_scatter_is_a_sample_and_its_margins_count_every_pair(tmp_path: Path) -> None:
+    warehouse = tmp_path / "warehouse.duckdb"
+    rows = plausible_rows()
+    size = 200
+    generator = np.random.default_rng(0)
+    rows["socm_pair"] = [
+        {"corpus": "wikipedia", "first": i, "second": j, "d_mu": d_mu, "d_sigma": 2 * d_mu, "socm": 0.5}
+        for (i, j), d_mu in zip(combinations(range(size), 2), generator.random(size * (size - 1) // 2), strict=True)
+    ]
+    rows["socm_summary"][0]["pairs"] = len(rows["socm_pair"])
+    rows["socm_listed_pair"] = []
+    publish(warehouse, 0, audit_record(), [], [], stage_all(tmp_path / "staged", rows))
+    with open_reader(warehouse) as connection:
+        shown = connection.execute("SELECT first, second, d_mu FROM socm_scatter ORDER BY ALL").fetchall()
+        assert connection.execute("SELECT first, second, d_mu FROM socm_scatter ORDER BY ALL").fetchall() == shown
+        margins = connection.execute("SELECT axis, bin, low, high, pairs FROM socm_margin ORDER BY ALL").fetchall()
+    assert 1_500 < len(shown) < 3_000  # one in nine of 19 900
+    values = np.array([row["d_mu"] for row in rows["socm_pair"]])
+    expected, edges = np.histogram(values, bins=50, range=(0, values.max()))
+    assert [pairs for axis, *_, pairs in margins if axis == "d_mu"] == expected.tolist()
+    assert [low for axis, _, low, *_ in margins if axis == "d_mu"] == pytest.approx(edges[:-1].tolist(), abs=1e-6)
+    assert sum(pairs for axis, *_, pairs in margins if axis == "d_sigma") == len(values)
+
+
+def test_the_surface_of_exponents_has_its_ends(filled: Path) -> None:
+    rows = [row for row in ask(filled, "socm-surface") if row["source"] == "packaged:tiny"]
+    means = {(row["alpha"], row["beta"]): row["socm_mean"] for row in rows}
+    pairs = socm_pairs("wikipedia", TRACES)
+    assert means[0, 0] == 1
+    assert means[1, 1] == pytest.approx(SOCM_MEAN, abs=5e-5)
+    assert means[0, 1] == pytest.approx(sum(row["d_sigma"] for row in pairs) / 6, abs=5e-5)
+
+
+def test_tightness_is_a_share_of_the_exact_distance(filled: Path) -> None:
+    (row,) = [row for row in ask(filled, "socm-tightness") if row["source"] == "packaged:tiny"]
+    assert (row["sampled_pairs"], row["gaussian_share_of_w2"], row["smallest_share"]) == (2, 0.5, 0.5)
+    assert row["socm_sif"] == pytest.approx(row["socm_plain"] / 2, abs=1e-4)
+    assert (row["share_cosine_above_third"], row["share_bounds_agree"]) == (0.75, 1.0)
+
+
+def test_the_answer_about_temperatures_has_its_interval(filled: Path) -> None:
+    answers = [row for row in ask(filled, "tempscale") if row["source"] == "packaged:tiny"]
+    assert [(row["recommendation"], row["low"], row["bin_high"]) for row in answers] == [
+        ("yes", 0.01, None),
+        ("no", -0.01, 100),
+    ]
+    assert all(row["difference"] == pytest.approx(row["score_after"] - row["score_before"]) for row in answers)
+    arms = [
+        row for row in ask(filled, "tempscale-arms") if row["source"] == "packaged:tiny" and row["bin_high"] is None
+    ]
+    assert [row["arm"] for row in arms] == ["none", "temperature", "centring", "chunk_average", "whitening"]
 
 
 def test_failed_checks_name_audit_and_rows(filled: Path) -> None:

@@ -26,10 +26,11 @@ random = np.random.default_rng(0)
 trace = random.uniform(0.5, 3.0, texts)
 rows = plausible_rows()
 rows["socm_text"] = [
-    {**rows["socm_text"][0], "position": i, "trace_sigma": float(value)} for i, value in enumerate(trace)
+    {**rows["socm_text"][0], "position": i, "trace_sigma": float(value), "exceeds_trace_bound": bool(value > 2)}
+    for i, value in enumerate(trace)
 ]
 rows["socm_summary"][0] |= {"texts": texts, "pairs": texts * (texts - 1) // 2}
-del rows["socm_pair"]
+del rows["socm_pair"], rows["socm_listed_pair"]
 stage_all(folder, rows)
 first, second = np.triu_indices(texts, 1)
 for shard, start in enumerate(range(0, len(first), per_shard)):

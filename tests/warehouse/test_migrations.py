@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 
 import duckdb
 import pytest
+from old_warehouse import NEW_TABLES, first_program, first_version_warehouse, view_name
 from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
 
 from embaudit.errors import WarehouseError
@@ -26,6 +24,8 @@ from embaudit.warehouse.query import named_queries, run_query
 from embaudit.warehouse.tables import TABLES
 
 LOG_TABLES = {"audit", "measure_run", "expectation_result", "schema_migration"}
+# Filled by their migration, and by what a person imports.
+OTHER_TABLES = {"published_figure", "downstream_score"}
 
 
 def rows(path: Path, sql: str) -> list[tuple]:
@@ -33,18 +33,12 @@ def rows(path: Path, sql: str) -> list[tuple]:
         return connection.execute(sql).fetchall()
 
 
-def view_name(sql: str) -> str:
-    found = re.search(r"VIEW (\w+)", sql)
-    assert found
-    return found[1]
-
-
 def test_a_fresh_warehouse_has_every_table_and_view(warehouse: Path) -> None:
     with open_writer(warehouse, 0):
         pass
     tables = {name for (name,) in rows(warehouse, "SELECT table_name FROM duckdb_tables()")}
     views = {name for (name,) in rows(warehouse, "SELECT view_name FROM duckdb_views() WHERE NOT internal")}
-    assert tables == {*TABLES, *LOG_TABLES}
+    assert tables == {*TABLES, *LOG_TABLES, *OTHER_TABLES}
     assert views == set(map(view_name, known_views()))
 
 
@@ -148,13 +142,12 @@ def test_what_the_warehouse_requires_the_suites_require(warehouse: Path, table: 
 
 # ---- a warehouse with rows goes from one version to the next ----
 
-# What 001 has no place for.
-NEW_TABLES = {
-    *("sticky_dose", "sticky_shift", "sticky_attention", "sticky_enrichment"),
-    *("sticky_reference", "sticky_reference_summary"),
-}
-ALTERED = ("sticky_score", "sticky_validation", "sticky_summary")
-OLD_VIEWS = ("latest_audit", "sticky_token", "leaderboard")
+FIRST, *LATER = known_migrations()
+# What 001 has, and later ones add columns to.
+ALTERED = sorted(
+    {name for one in LATER for name in re.findall(r"^ALTER TABLE (\w+) ADD", one.sql, re.MULTILINE)} - NEW_TABLES
+)
+NEWEST = known_migrations()[-1].version
 MIGRATE = """
 import sys
 from pathlib import Path
@@ -169,38 +162,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def first_version(warehouse: Path, tmp_path: Path) -> Path:
-    """A warehouse as the first version of the program left it: migration 001, and two audits' rows."""
-    warehouse.parent.mkdir()
-    with duckdb.connect(str(warehouse)) as connection:
-        with first_program():
-            migrate(connection, warehouse)
-        for audit_id, checkpoint, minutes in (("old1", "c1", 0), ("old2", "c2", 1)):
-            record = asdict(audit_record(audit_id, checkpoint, minutes=minutes))
-            values = [json.dumps(value) if isinstance(value, dict) else value for value in record.values()]
-            places = ", ".join("?" for _ in values)
-            connection.execute(f"INSERT INTO audit ({', '.join(record)}) VALUES ({places})", values)
-            for staged in stage_all(tmp_path / audit_id, plausible_rows(checkpoint, f"model/{checkpoint}")):
-                if staged.table in NEW_TABLES:
-                    continue
-                own = {column for (column, *_) in connection.execute(f"DESCRIBE {staged.table}").fetchall()}
-                columns = [column for column in plausible_rows()[staged.table][0] if column in own]
-                scope = "? AS audit_id, " if TABLES[staged.table].scope == "audit" else ""
-                verb = "INSERT" if TABLES[staged.table].is_bulk else "INSERT OR IGNORE"
-                connection.execute(
-                    f"{verb} INTO {staged.table} BY NAME SELECT {scope}{', '.join(columns)} FROM read_parquet(?)",
-                    [*([audit_id] if scope else []), *staged.paths],
-                )
-    return warehouse
-
-
-@contextmanager
-def first_program() -> Iterator[None]:
-    """What the program knew before migration 002."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(migrations, "known_migrations", lambda: known_migrations()[:1])
-        views = [sql for sql in known_views() if view_name(sql) in OLD_VIEWS]
-        patch.setattr(migrations, "known_views", lambda: views)
-        yield
+    return first_version_warehouse(warehouse, tmp_path)
 
 
 def by_column(path: Path) -> dict[str, tuple[list[str], list[tuple]]]:
@@ -217,7 +179,7 @@ def by_column(path: Path) -> dict[str, tuple[list[str], list[tuple]]]:
 def require_kept(before: dict[str, tuple[list[str], list[tuple]]], path: Path) -> None:
     """Old rows are there in their old columns, and null in the new ones."""
     after = by_column(path)
-    assert set(after) - set(before) == NEW_TABLES
+    assert set(after) - set(before) == NEW_TABLES | OTHER_TABLES
     for name, (columns, old_rows) in before.items():
         if name == "schema_migration":
             continue
@@ -236,7 +198,8 @@ def test_rows_of_the_first_version_are_kept_and_null_in_new_columns(first_versio
     with open_writer(first_version, 0):
         pass
     require_kept(before, first_version)
-    assert rows(first_version, "SELECT version FROM schema_migration ORDER BY 1") == [(1,), (2,)]
+    applied = [version for (version,) in rows(first_version, "SELECT version FROM schema_migration ORDER BY 1")]
+    assert applied == list(range(1, NEWEST + 1))
 
 
 def test_views_and_queries_read_an_upgraded_warehouse(first_version: Path) -> None:
@@ -259,12 +222,15 @@ def test_an_upgraded_warehouse_takes_new_audits_and_old_ones_again(first_version
     expected = {name: len(found) for name, found in plausible_rows().items()}
     for audit_id in ("new", "old1"):
         assert publish(first_version, 0, audit_record(audit_id), measure_runs(), [expectation()], staged) == expected
-    for name in (*ALTERED, *NEW_TABLES):
+    for name in (*ALTERED, *(name for name in NEW_TABLES if TABLES[name].scope == "audit")):
         counts = dict(rows(first_version, f"SELECT audit_id, count(*) FROM {name} GROUP BY 1"))
         old = {} if name in NEW_TABLES else {"old2": expected[name]}
         assert counts == {"new": expected[name], "old1": expected[name], **old}
     is_filled = "SELECT audit_id, bool_and({} IS NOT NULL), bool_or({} IS NOT NULL) FROM {} GROUP BY 1 ORDER BY 1"
-    for name, column in (("sticky_score", "is_pilot"), ("sticky_validation", "p_value"), ("sticky_summary", "search")):
+    for name, column in (
+        *(("sticky_score", "is_pilot"), ("sticky_validation", "p_value"), ("sticky_summary", "search")),
+        *(("socm_text", "is_undefined"), ("socm_summary", "socm_q50")),
+    ):
         found = rows(first_version, is_filled.format(column, column, name))
         assert found == [("new", True, True), ("old1", True, True), ("old2", False, False)]
     columns, old_rows = before["sticky_validation"]
@@ -306,7 +272,7 @@ def test_a_kill_behind_the_commit_is_read_back_from_the_log(
     before = by_column(first_version)
     migrating = process(MIGRATE, first_version)
     assert migrating.stdout is not None
-    assert migrating.stdout.readline() == "[2]\n"
+    assert migrating.stdout.readline() == f"{list(range(2, NEWEST + 1))}\n"
     migrating.kill()
     migrating.wait()
     assert first_version.with_name(f"{first_version.name}.wal").stat().st_size > 0
@@ -319,7 +285,7 @@ def test_the_first_program_refuses_an_upgraded_warehouse(first_version: Path) ->
     with open_writer(first_version, 0):
         pass
     before = first_version.read_bytes()
-    refused = pytest.raises(WarehouseError, match="has schema 2, and this embaudit knows up to 1")
+    refused = pytest.raises(WarehouseError, match=f"has schema {NEWEST}, and this embaudit knows up to 1")
     with first_program(), refused, open_writer(first_version, 0):
         pass
     assert first_version.read_bytes() == before

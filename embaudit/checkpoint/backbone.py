@@ -1,0 +1,53 @@
+"""Which backbone a fine-tuned checkpoint says it was made from: its model card, then its config."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from embaudit.checkpoint.files import one_line, read_object
+from embaudit.errors import CheckpointError, UsageError
+
+# What training scripts leave in a config when they started from a folder of their own machine.
+LOCAL_SIGNS = ("/", ".", "~", "checkpoint-")
+
+
+def named_backbone(folder: Path, source: str) -> str:
+    """The backbone that a checkpoint names: ``base_model`` of its card, or ``_name_or_path`` of its config.
+
+    Args:
+        source: the checkpoint as the user named it; a config that names the checkpoint itself names no backbone.
+
+    Raises:
+        CheckpointError: if the model card cannot be read.
+        UsageError: if there is no name, or several (a merge has several).
+    """
+    named = _of_card(folder / "README.md") or _of_config(folder / "config.json", source)
+    if len(named) == 1:
+        return named[0]
+    said = "names no backbone: no base_model in its model card, no usable _name_or_path in its config.json"
+    if named:
+        said = f"was made from several: {', '.join(named)}"
+    raise UsageError(f"{source} {said}.", next_step="Name one yourself: --backbone owner/name, or a folder.")
+
+
+def _of_card(card: Path) -> list[str]:
+    if not card.is_file():
+        return []
+    from huggingface_hub import ModelCard
+
+    try:
+        content = card.read_text(encoding="utf-8", errors="replace")
+        found = ModelCard(content, ignore_metadata_errors=True).data.get("base_model")
+    except Exception as error:  # broken YAML comes out as several classes
+        raise CheckpointError(
+            f"The front matter of {card} cannot be read: {one_line(error)}",
+            next_step="Name the backbone yourself: --backbone owner/name, or a folder.",
+        ) from error
+    names = [found] if isinstance(found, str) else list(found or [])
+    return [str(name) for name in names]
+
+
+def _of_config(config: Path, source: str) -> list[str]:
+    found = str(read_object(config).get("_name_or_path") or "") if config.is_file() else ""
+    is_name = found and not found.startswith(LOCAL_SIGNS) and found.count("/") <= 1
+    return [found] if is_name and found != source.split("@")[0] else []

@@ -1,0 +1,107 @@
+"""``embaudit against``: what does mean pooling throw away between these texts and a corpus? No scan, no warehouse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from embaudit.cli.options import checkpoint_options
+
+
+@click.command()
+@click.argument("checkpoint")
+@click.argument("texts", nargs=-1, required=True)
+@click.option("--corpus", metavar="NAME=SOURCE", default="msmarco=sample", show_default=True, help="A corpus of texts.")
+@click.option("--first", type=click.IntRange(min=1), default=1_000, show_default=True, help="Texts of the corpus read.")
+@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Pairs shown for each text.")
+@checkpoint_options
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list, one object a pair.")
+def against(
+    checkpoint: str,
+    texts: tuple[str, ...],
+    corpus: str,
+    first: int,
+    top: int,
+    device: str,
+    dtype: str,
+    pooling: str | None,
+    max_length: int | None,
+    seed: int,
+    allow_pickle: bool,
+    trust_remote_code: bool,
+    as_json: bool,
+) -> None:
+    """Compare TEXTS with a corpus by SOCM under CHECKPOINT, largest first.
+
+    A large SOCM says: the two are near each other after mean pooling, and their tokens are spread differently.
+    """
+    from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
+    from embaudit.cli.audit import parse_sources
+    from embaudit.corpora import load_corpus
+    from embaudit.errors import UsageError
+
+    ((name, source),) = parse_sources((corpus,)).items()
+    found = load_corpus(name, source, limit=first)
+    if found.kind != "texts":
+        raise UsageError(
+            f"The corpus {name} holds pairs, not texts.",
+            next_step="For pairs: embaudit audit CHECKPOINT --measures socm --corpus " + corpus,
+        )
+    options = LoadOptions(device, dtype, pooling, max_length, allow_pickle, trust_remote_code)
+    encoder = Encoder(load_checkpoint(checkpoint, options))
+    rows = compare(encoder, texts, [one.text for one in found.texts], top)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
+        return
+    _print(rows, len(found.texts), name)
+
+
+def compare(encoder: Any, texts: tuple[str, ...], passages: list[str], top: int) -> list[dict[str, Any]]:
+    """The pairs of largest SOCM of each text, as plain values.
+
+    Raises:
+        UsageError: if one of the texts has no cloud (its tokens average to nothing).
+    """
+    import numpy as np
+
+    from embaudit.errors import UsageError
+    from embaudit.socm import against_corpus, clouds_of, nuclear_norms_on
+
+    own, undefined = clouds_of(encoder.token_embeddings(list(texts)))
+    if undefined:
+        raise UsageError(f"SOCM is undefined for {texts[undefined[0].position]!r}: its tokens average to nothing.")
+    others, _ = clouds_of(encoder.token_embeddings(passages))
+    blocks = list(against_corpus(own, others, norms=nuclear_norms_on(encoder.checkpoint.device)))
+    columns = {
+        name: np.concatenate([getattr(block, name) for block in blocks])
+        for name in ("first", "second", "d_mu", "d_sigma", "socm")
+    }
+    rows = []
+    for position, text in enumerate(texts):
+        mine = np.flatnonzero(columns["first"] == position)
+        for at in mine[np.lexsort((columns["second"][mine], -columns["socm"][mine]))][:top]:
+            passage = int(columns["second"][at])
+            values = {name: float(columns[name][at]) for name in ("socm", "d_mu", "d_sigma")}
+            rows.append({"text": text, **values, "position": passage, "passage": passages[passage]})
+    return rows
+
+
+def _print(rows: list[dict[str, Any]], passages: int, corpus: str) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(width=None if Console().is_terminal else 120)
+    for text in dict.fromkeys(row["text"] for row in rows):
+        table = Table(title=Text(f"{text!r} against {passages:,} texts of {corpus}"), title_justify="left", expand=True)
+        for name in ("SOCM", "d_mu", "d_sigma", "position"):
+            table.add_column(name, no_wrap=True, justify="right", min_width=8)
+        table.add_column("text", no_wrap=True, overflow="ellipsis", ratio=1)
+        for row in rows:
+            if row["text"] == text:
+                numbers = (f"{row[name]:.3f}" for name in ("socm", "d_mu", "d_sigma"))
+                table.add_row(*numbers, str(row["position"]), Text(row["passage"].replace("\n", " ")))
+        console.print(table)

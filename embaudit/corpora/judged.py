@@ -1,0 +1,237 @@
+"""A retrieval collection as two corpora: its documents, and the queries that some of them are judged relevant to.
+
+Sources: a folder in BEIR's layout, a folder of LongEmbed (qrels.jsonl), the same on the hub, a file of QMSum's
+meetings, or the embedded sample. A query's label lists its relevant documents: ``place:grade``, by their place in the
+other corpus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from embaudit.corpora.catalog import CorpusSpec, HubPart
+from embaudit.corpora.fields import clean, text_of
+from embaudit.corpora.folders import BEIR_NAMES, beir_file, judgement_of
+from embaudit.corpora.hub import locate
+from embaudit.corpora.hub_files import HUB, HubRef
+from embaudit.corpora.openers import ByteSource, local_file, reading
+from embaudit.corpora.records import read_records
+from embaudit.corpora.shapes import Corpus, Text, content_id
+from embaudit.corpora.tally import Flaw, keep_rows
+from embaudit.errors import CorpusError
+
+DOCUMENTS = "retrieval"
+QUERIES = "retrieval-queries"
+SAMPLE = "sample"
+SAMPLE_FOLDER = Path(__file__).parent / "sample"
+# Where judgements stand: the test split alone where there is one.
+QRELS = ("qrels/test.tsv", "qrels.tsv", "qrels.jsonl", "qrels/test.jsonl")
+QUERY_IDS = ("query-id", "query_id", "qid")
+DOCUMENT_IDS = ("corpus-id", "doc_id", "corpus_id", "docid")
+GRADES = ("score", "relevance", "grade")
+
+_DOCUMENT = CorpusSpec(DOCUMENTS, "texts", "documents to be found", "", (), joins_title=True)
+_QUERY = CorpusSpec(QUERIES, "texts", "queries", "", (), text_fields=("query", "text", "question"))
+
+Judgement = tuple[str, str, float]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Documents, and queries whose ``label`` says which of them are relevant."""
+
+    documents: Corpus
+    queries: Corpus
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a source holds, not yet matched with each other."""
+
+    documents: Iterator[Text | Flaw]
+    queries: Iterator[Text | Flaw]
+    judgements: Iterator[Judgement | Flaw]
+    source: str
+    revision: str | None = None
+
+
+def load_judged(source: str = SAMPLE) -> Judged:
+    """Read a retrieval collection; documents and queries that say the same are one.
+
+    Raises:
+        CorpusError: if it cannot be found or read, or no query has a relevant document.
+    """
+    found = _find(source)
+    named: dict[str, str] = {}
+
+    def documents() -> Iterator[Text | Flaw]:
+        for row in found.documents:
+            if isinstance(row, Text) and row.external_id is not None:
+                named.setdefault(row.external_id, row.text)
+            yield row
+
+    kept = keep_rows(documents())
+    texts = tuple(row for row in kept.rows if isinstance(row, Text))
+    places = {text.text: place for place, text in enumerate(texts)}
+    known = {name: places[text] for name, text in named.items() if text in places}
+    asked = keep_rows(_queries(found, known))
+    queries = tuple(row for row in asked.rows if isinstance(row, Text))
+    if not queries:
+        reason = f" The first flaw: {asked.first_broken}." if asked.first_broken else ""
+        raise CorpusError(
+            f"{found.source} judges no document relevant to a query: {len(texts)} documents, no judged query.{reason}",
+            next_step="Give a folder with corpus.jsonl, queries.jsonl, and qrels/test.tsv with scores above 0.",
+        )
+    return Judged(
+        Corpus(content_id("texts", texts), DOCUMENTS, "texts", found.source, found.revision, kept.counts, texts, ()),
+        Corpus(content_id("texts", queries), QUERIES, "texts", found.source, found.revision, asked.counts, queries, ()),
+    )
+
+
+def relevant_of(label: str) -> dict[int, float]:
+    """The relevant documents that a query's label lists: place -> grade."""
+    pairs = (one.split(":") for one in label.split())
+    return {int(place): float(grade) for place, grade in pairs}
+
+
+def label_of(relevant: Mapping[int, float]) -> str:
+    """The label that ``relevant_of`` reads."""
+    return " ".join(f"{place}:{grade!r}" for place, grade in sorted(relevant.items()))
+
+
+def _queries(found: _Found, known: Mapping[str, int]) -> Iterator[Text | Flaw]:
+    """Judged queries, those of one text joined; a query without a relevant document is no row of this corpus."""
+    relevant: dict[str, dict[int, float]] = {}
+    for row in found.judgements:
+        if isinstance(row, Flaw):
+            yield row
+        elif row[2] > 0 and row[1] not in known:
+            yield Flaw("broken", f"document {row[1]} is judged relevant but is not there")
+        elif row[2] > 0:
+            grades = relevant.setdefault(row[0], {})
+            grades[known[row[1]]] = max(row[2], grades.get(known[row[1]], 0.0))
+    asked: dict[str, Text] = {}
+    grades_of: dict[str, dict[int, float]] = {}
+    for query in found.queries:
+        if isinstance(query, Flaw):
+            yield query
+        elif query.external_id in relevant:
+            asked.setdefault(query.text, query)
+            for place, grade in relevant[query.external_id].items():
+                grades = grades_of.setdefault(query.text, {})
+                grades[place] = max(grade, grades.get(place, 0.0))
+    for text, query in asked.items():
+        yield Text(text, query.external_id, None, label_of(grades_of[text]))
+
+
+def _find(source: str) -> _Found:
+    if source == SAMPLE:
+        return _folder(SAMPLE_FOLDER, SAMPLE)
+    if source.startswith(f"{HUB}:"):
+        return _on_hub(source)
+    path = Path(source).expanduser()
+    if path.is_dir():
+        return _folder(path, str(path))
+    if path.is_file():
+        return _meetings(path)
+    raise CorpusError(
+        f"There is no file or folder {source!r} with documents, queries and judgements.",
+        next_step="A source is 'sample', a folder in BEIR's layout, a file of QMSum's meetings, or "
+        "hub:owner/name@revision[:folder].",
+    )
+
+
+def _folder(folder: Path, shown: str) -> _Found:
+    files = [folder / name for name in QRELS if (folder / name).is_file()][:1]
+    files = files or sorted((folder / "qrels").glob("*.tsv"))
+    if not files:
+        raise CorpusError(
+            f"{folder} has no relevance judgements: none of {', '.join(QRELS)}.",
+            next_step="Add qrels/test.tsv with lines query-id<TAB>corpus-id<TAB>score.",
+        )
+    return _Found(
+        _texts(local_file(beir_file(folder, "corpus")), _DOCUMENT),
+        _texts(local_file(beir_file(folder, "queries")), _QUERY),
+        (row for file in files for row in _judgements(local_file(file))),
+        shown,
+    )
+
+
+def _on_hub(source: str) -> _Found:
+    """Three files of one hub repository: in its top folder, or in the one that is named (LongEmbed: qmsum)."""
+    ref = HubRef.parse(source)
+    start = f"{ref.what.strip('/')}/" if ref.what else ""
+    opened = []
+    for names in (BEIR_NAMES["corpus"], BEIR_NAMES["queries"], QRELS):
+        wanted = tuple(f"{start}{name}{packed}" for name in names for packed in ("", ".gz"))
+        opened.append(locate(HubPart(ref.repository, ref.revision, wanted, ()), DOCUMENTS))
+    documents, queries, judgements = opened
+    return _Found(
+        (row for file in documents.sources(stream=False) for row in _texts(file, _DOCUMENT)),
+        (row for file in queries.sources(stream=False) for row in _texts(file, _QUERY)),
+        (row for file in judgements.sources(stream=False) for row in _judgements(file)),
+        f"{HUB}:{ref.repository}" + (f":{ref.what}" if ref.what else ""),
+        documents.commit,
+    )
+
+
+def _texts(source: ByteSource, spec: CorpusSpec) -> Iterator[Text | Flaw]:
+    for record in read_records(source, "texts"):
+        yield record if isinstance(record, Flaw) else text_of(record, spec)
+
+
+def _judgements(source: ByteSource) -> Iterator[Judgement | Flaw]:
+    if source.suffix == ".jsonl":
+        for record in read_records(source, "texts"):
+            yield record if isinstance(record, Flaw) else _judgement_record(record)
+        return
+    with reading(source) as stream:
+        for number, line in enumerate(stream):
+            row = judgement_of(line)
+            # The first line may be BEIR's header.
+            if not (isinstance(row, Flaw) and number == 0 and row.counted_as == "broken"):
+                yield row
+
+
+def _judgement_record(record: Mapping[str, object]) -> Judgement | Flaw:
+    """LongEmbed writes no grade: what it lists is relevant."""
+    ids = [next((str(record[name]) for name in names if name in record), None) for names in (QUERY_IDS, DOCUMENT_IDS)]
+    grade = next((record[name] for name in GRADES if name in record), 1.0)
+    query, document = ids
+    if query is None or document is None or isinstance(grade, bool) or not isinstance(grade, int | float):
+        return Flaw("broken", f"a judgement without query, document or score: {', '.join(record)}")
+    return query, document, float(grade)
+
+
+def _meetings(path: Path) -> _Found:
+    """QMSum: a meeting's turns are one document, and its specific queries ask for it.
+
+    Its general queries ("Summarize the whole meeting.") name no meeting, and are no rows here.
+    """
+    documents: list[Text | Flaw] = []
+    queries: list[Text | Flaw] = []
+    judgements: list[Judgement | Flaw] = []
+    for number, record in enumerate(read_records(local_file(path), "texts")):
+        if isinstance(record, Flaw):
+            documents.append(record)
+            continue
+        turns, asked = record.get("meeting_transcripts"), record.get("specific_query_list")
+        if not isinstance(turns, list) or not isinstance(asked, list):
+            raise CorpusError(
+                f"{path} holds no meetings: line {number + 1} has no meeting_transcripts and specific_query_list.",
+                next_step="Give QMSum's jsonl, or a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv.",
+            )
+        spoken = [f"{turn['speaker']}: {turn['content']}" for turn in turns if _is_turn(turn)]
+        documents.append(Text(clean("\n".join(spoken)), f"meeting-{number}"))
+        for place, one in enumerate(asked):
+            text = one.get("query") if isinstance(one, dict) else None
+            if isinstance(text, str):
+                queries.append(Text(clean(text), f"query-{number}-{place}"))
+                judgements.append((f"query-{number}-{place}", f"meeting-{number}", 1.0))
+    return _Found(iter(documents), iter(queries), iter(judgements), str(path))
+
+
+def _is_turn(turn: object) -> bool:
+    return isinstance(turn, dict) and isinstance(turn.get("speaker"), str) and isinstance(turn.get("content"), str)

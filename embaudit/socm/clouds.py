@@ -1,0 +1,149 @@
+"""A text as a cloud of token embeddings, scaled so that its mean has unit length (arXiv 2604.27398, §3).
+
+    X ← X/‖μ‖,   Σ = (1/n) Σ_j (x_j − μ)(x_j − μ)ᵀ
+
+A cloud keeps the model's own numbers (float32: 5 000 texts of 80 tokens at d = 384 are 0.6 GB) and centres them in
+float64 when a block of texts is compared. Other pooling weights than 1/n (SIF) give other clouds of the same tokens.
+Read by every module of this package and by ``embaudit_tasks``; needs numpy only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from embaudit.errors import MeasureError, NotMeasurable
+
+# SOCM stays in [0, 1] only while tr Σ ≤ 2 (paper, §3); above it the text is flagged, never clipped.
+TRACE_BOUND = 2.0
+# For tokens of one length, ‖mean x̂‖² = 1/(1 + tr Σ): the paper's Appendix J asks for 1/3, which is tr Σ ≤ 2.
+COSINE_BOUND = 1 / 3
+# A mean this short against the tokens' own length is rounding: X/‖μ‖ would be noise.
+SHORTEST_MEAN = 1e-6
+
+
+@dataclass(frozen=True)
+class TokenCloud:
+    """One text's tokens and what scales them.
+
+    Attributes:
+        position: the text's place in its corpus.
+        tokens: (n, d), the final token embeddings as the model gave them.
+        peak: largest absolute entry of ``tokens``: divided out first, so that no square overflows.
+        relative_norm: ‖μ‖/peak.
+        unit_mean: (d,) float64, μ/‖μ‖.
+        trace: tr Σ, the mean squared distance of the scaled tokens from their mean; 0 for a one-token text.
+        weights: (n,) float64, the weight of each token in the mean, of sum 1; None for 1/n each.
+    """
+
+    position: int
+    tokens: np.ndarray
+    peak: float
+    relative_norm: float
+    unit_mean: np.ndarray
+    trace: float
+    weights: np.ndarray | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of attended tokens, special tokens included."""
+        return int(self.tokens.shape[0])
+
+    @property
+    def mean_norm(self) -> float:
+        """‖μ‖ before scaling."""
+        return self.relative_norm * self.peak
+
+    @property
+    def centred(self) -> np.ndarray:
+        """(n, d) float64, (X − μ)/‖μ‖."""
+        # In place: this is repeated for every block that the text is compared with.
+        X = self.tokens.astype(np.float64)
+        X /= self.peak
+        X /= self.relative_norm
+        X -= self.unit_mean
+        return X
+
+    @property
+    def rows(self) -> np.ndarray:
+        """R, (n, d) float64 with RᵀR = Σ: the centred tokens times the roots of their weights."""
+        X = self.centred
+        X *= 1 / np.sqrt(self.n) if self.weights is None else np.sqrt(self.weights)[:, None]
+        return X
+
+    @property
+    def mean_cosine(self) -> float | None:
+        """(1/n²) Σ_jk cos(x_j, x_k) = ‖mean x̂‖²; None if a token has no direction."""
+        X = self.tokens.astype(np.float64) / self.peak
+        lengths = np.linalg.norm(X, axis=1)
+        if not lengths.min() > 0:
+            return None
+        return float(np.square((X / lengths[:, None]).mean(axis=0)).sum())
+
+
+def token_cloud(position: int, token_embeddings: np.ndarray, weights: np.ndarray | None = None) -> TokenCloud:
+    """Scale one text's final token embeddings X, (n, d) of any float type.
+
+    Args:
+        weights: (n,) how much each token counts in the mean, in any scale; default 1/n each.
+
+    Raises:
+        MeasureError: if there is no token, or X holds NaN or infinity.
+        NotMeasurable: if ‖μ‖ is so small that X/‖μ‖ is undefined.
+    """
+    X = np.asarray(token_embeddings)
+    if X.shape[0] == 0:
+        raise MeasureError(
+            f"SOCM: text {position} has no tokens.",
+            kept="The other texts' embeddings are unaffected.",
+            next_step="Remove blank texts from the corpus.",
+        )
+    if not np.isfinite(X).all():
+        raise MeasureError(
+            f"SOCM: the token embeddings of text {position} hold NaN or infinity.",
+            kept="The other texts' embeddings are unaffected.",
+            next_step="In half precision try --dtype float32; otherwise the checkpoint is damaged.",
+        )
+    peak = float(np.abs(X).max()) or 1.0
+    scaled = X.astype(np.float64) / peak
+    shares = None if weights is None else np.asarray(weights, dtype=np.float64) / np.sum(weights)
+    mean = scaled.mean(axis=0) if shares is None else shares @ scaled
+    norm = float(np.linalg.norm(mean))
+    longest = float(np.linalg.norm(scaled, axis=1).max())
+    if not norm > SHORTEST_MEAN * longest:
+        raise NotMeasurable(
+            f"SOCM is undefined for text {position}: its {len(X)} tokens average to nothing (‖μ‖ = {norm * peak:.1e}).",
+            kept="The other texts' embeddings are unaffected.",
+            next_step="Remove that text from the corpus.",
+        )
+    distances = np.square(scaled - mean).sum(axis=1)
+    trace = float((distances.mean() if shares is None else shares @ distances) / norm**2)
+    return TokenCloud(position, X, peak, norm, mean / norm, trace, shares)
+
+
+@dataclass(frozen=True)
+class Undefined:
+    """A text without a cloud: its tokens average to nothing."""
+
+    position: int
+    tokens: int
+    mean_norm: float
+
+
+def clouds_of(texts: Iterable[tuple[int, np.ndarray]]) -> tuple[list[TokenCloud], list[Undefined]]:
+    """Clouds of (position, X) in any order, sorted by position; the texts without one beside them.
+
+    Raises:
+        MeasureError: if a text has no tokens, or NaN or infinity among them.
+    """
+    clouds: list[TokenCloud] = []
+    undefined: list[Undefined] = []
+    for position, X in texts:
+        try:
+            clouds.append(token_cloud(position, X))
+        except NotMeasurable:
+            # Divided first: the mean of huge float32 numbers would overflow.
+            undefined.append(Undefined(position, len(X), float(np.linalg.norm(X.astype(np.float64).mean(axis=0)))))
+    return sorted(clouds, key=lambda cloud: cloud.position), sorted(undefined, key=lambda text: text.position)

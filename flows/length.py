@@ -1,0 +1,48 @@
+"""Sub-flow: how length changes similarity, for each corpus of long texts, and σ_a by layer, head and length."""
+
+from __future__ import annotations
+
+from prefect import flow
+
+from embaudit.errors import NotMeasurable
+from embaudit.length import MEASURE_VERSION
+from embaudit_flows.cached import run_cached
+from embaudit_flows.plan import AuditPlan
+from embaudit_tasks import length as tasks
+from embaudit_tasks.results import Staged, StagedCorpus, note
+
+
+@flow(name="length", flow_run_name="length of {plan.source}", persist_result=False)
+def length(plan: AuditPlan, corpora: list[StagedCorpus]) -> list[Staged]:
+    """The length curve and its controls; σ_a beside them, or a note where the architecture is not known."""
+    staged: list[Staged] = []
+    for corpus in corpora:
+        settings = plan.profile.length.model_dump(mode="json", exclude={"corpora"})
+        shared = {
+            "corpus": corpus.name,
+            "corpus_path": corpus.content_path,
+            "settings": settings,
+            "seed": plan.seed,
+            "staging": plan.staging,
+        }
+        inputs = {"corpus": corpus.corpus_id, "name": corpus.name, "settings": settings}
+        staged += run_cached(
+            tasks.length_curve,
+            plan.spec,
+            corpus_id=corpus.corpus_id,
+            key=plan.key("length", MEASURE_VERSION, **inputs),
+            **shared,
+        )
+        try:
+            found: list[Staged] = run_cached(
+                tasks.length_sigma, plan.spec, key=plan.key("length_sigma", MEASURE_VERSION, **inputs), **shared
+            )
+        except NotMeasurable as error:
+            staged.append(note(f"Left out, sigma_a by length over {corpus.name}: {error.happened}", plan.staging))
+            continue
+        if not found:
+            lengths = min(plan.profile.length.sigma_lengths)
+            reason = f"fewer than two texts have {lengths} tokens."
+            staged.append(note(f"Left out, sigma_a by length over {corpus.name}: {reason}", plan.staging))
+        staged += found
+    return staged

@@ -1,0 +1,6 @@
+-- What did fine-tuning change, over every summary figure of a checkpoint and of its backbone?
+SELECT
+    source, backbone, summary, item, measure, round(backbone_value, 4) AS backbone_value, round(value, 4) AS value,
+    round(delta, 4) AS delta
+FROM backbone_delta
+ORDER BY source, backbone, summary, item, measure;

@@ -1,0 +1,7 @@
+-- How do the tokens of the pairs of highest, median and lowest SOCM lie around their means, as rows of a picture?
+SELECT
+    latest_audit.source, corpus, pair, round(socm, 4) AS socm, position, point, coalesce(token, 'mean') AS token,
+    round(x, 4) AS x, round(y, 4) AS y, round(share, 3) AS share
+FROM socm_plane
+JOIN latest_audit USING (audit_id)
+ORDER BY latest_audit.source, corpus, pair, position, point;

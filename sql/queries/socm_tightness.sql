@@ -1,0 +1,16 @@
+-- How much of two texts' difference do mean and covariance see, and what would SIF weights change?
+SELECT
+    latest_audit.source, corpus, count(*) AS sampled_pairs,
+    round(avg(gaussian_w2_squared / nullif(w2_squared, 0)), 4) AS gaussian_share_of_w2,
+    round(min(gaussian_w2_squared / nullif(w2_squared, 0)), 4) AS smallest_share,
+    round(avg(socm) FILTER (socm_sif IS NOT NULL), 4) AS socm_plain,
+    round(avg(socm_sif), 4) AS socm_sif,
+    round(avg(d_sigma) FILTER (socm_sif IS NOT NULL), 4) AS d_sigma_plain,
+    round(avg(d_sigma_sif), 4) AS d_sigma_sif,
+    any_value(share_cosine_above_bound) AS share_cosine_above_third,
+    any_value(share_bounds_agree) AS share_bounds_agree
+FROM socm_tightness
+JOIN latest_audit USING (audit_id)
+JOIN socm_summary USING (audit_id, corpus)
+GROUP BY latest_audit.source, latest_audit.audit_id, corpus
+ORDER BY latest_audit.source, latest_audit.audit_id, corpus;

@@ -1,0 +1,50 @@
+-- Every figure of every summary of the published audits, one a row: what two audits are compared by.
+CREATE OR REPLACE VIEW summary_figure AS
+WITH sticky AS (
+    SELECT
+        audit_id, 'sticky_summary' AS summary, protocol AS item,
+        u, u_ids, u_input_embeddings, reliability, control_median, threshold, CAST(sticky AS DOUBLE) AS sticky
+    FROM sticky_summary
+),
+severity AS (
+    SELECT
+        audit_id, 'sticky_token' AS summary, 'retention' AS item, max(loss) AS worst_loss,
+        CAST(count(*) FILTER (severity IN ('strong', 'moderate')) AS DOUBLE) AS strong_or_moderate
+    FROM sticky_token
+    GROUP BY audit_id
+),
+reference AS (
+    SELECT
+        audit_id, 'sticky_reference_summary' AS summary, protocol AS item, u, cutoff, threshold,
+        CAST(sticky AS DOUBLE) AS sticky
+    FROM sticky_reference_summary
+),
+socm AS (
+    SELECT
+        audit_id, 'socm_summary' AS summary, corpus AS item, socm_mean, socm_min, socm_max, d_mu_mean, d_sigma_mean,
+        socm_q05, socm_q50, socm_q95, trace_mean, trace_max, share_trace_above_bound
+    FROM socm_summary
+),
+layer AS (
+    SELECT
+        audit_id, 'layer_stat' AS summary, corpus || ', layer ' || layer AS item,
+        lambda_head_mean, lambda_head_max, lambda_head_averaged_attention, lambda_multi_head_bound, lambda_gaussian,
+        contraction, contraction_normed, r, c, normalised_spread, within_text_cosine, sigma_a, contraction_of_means,
+        r_of_means, c_of_means, normalised_spread_of_means, value_output_norm
+    FROM layer_stat
+),
+figure AS (
+    FROM (UNPIVOT sticky ON COLUMNS(* EXCLUDE (audit_id, summary, item)) INTO NAME measure VALUE value)
+    UNION ALL BY NAME
+    FROM (UNPIVOT severity ON COLUMNS(* EXCLUDE (audit_id, summary, item)) INTO NAME measure VALUE value)
+    UNION ALL BY NAME
+    FROM (UNPIVOT reference ON COLUMNS(* EXCLUDE (audit_id, summary, item)) INTO NAME measure VALUE value)
+    UNION ALL BY NAME
+    FROM (UNPIVOT socm ON COLUMNS(* EXCLUDE (audit_id, summary, item)) INTO NAME measure VALUE value)
+    UNION ALL BY NAME
+    FROM (UNPIVOT layer ON COLUMNS(* EXCLUDE (audit_id, summary, item)) INTO NAME measure VALUE value)
+)
+SELECT figure.audit_id, figure.summary, figure.item, figure.measure, figure.value
+FROM figure
+JOIN audit USING (audit_id)
+WHERE audit.status = 'published';

@@ -1,0 +1,16 @@
+-- The length curves as rows: one bin under one condition, with what it rises from; of each checkpoint the newest audit of length.
+CREATE OR REPLACE VIEW length_curve AS
+WITH newest AS (
+    SELECT audit.audit_id, audit.checkpoint_id
+    FROM audit
+    WHERE audit.status = 'published' AND EXISTS (SELECT 1 FROM length_bin AS b WHERE b.audit_id = audit.audit_id)
+    QUALIFY row_number() OVER (PARTITION BY checkpoint_id ORDER BY finished DESC, audit_id) = 1
+)
+SELECT
+    checkpoint.source, newest.checkpoint_id, bin.audit_id, bin.corpus, bin.condition, bin.low, bin.high, bin.length,
+    bin.beyond_limit, bin.texts, bin.cosine_mean, bin.cosine_low, bin.cosine_high,
+    bin.cosine_mean - rise.first_cosine AS risen
+FROM length_bin AS bin
+JOIN newest USING (audit_id)
+JOIN checkpoint USING (checkpoint_id)
+LEFT JOIN length_rise AS rise USING (audit_id, corpus, condition);

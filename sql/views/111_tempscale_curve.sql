@@ -1,0 +1,6 @@
+-- Scores of every arm as rows, for pictures: score against tau, by task and length; of each checkpoint the newest audit.
+CREATE OR REPLACE VIEW tempscale_curve AS
+SELECT newest.source, newest.checkpoint_id, row.*
+FROM tempscale AS row
+JOIN (SELECT DISTINCT audit_id, source, checkpoint_id FROM tempscale_answer) AS newest USING (audit_id)
+WHERE score IS NOT NULL;

@@ -1,0 +1,106 @@
+"""SOCM of a list of pairs (queries with their hard negatives) as a task: each shard embeds the texts that it needs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from prefect import task
+
+from embaudit_tasks.progress import tracked
+from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
+from embaudit_tasks.socm import are_truncated, repeated, text_rows, undefined_detail
+from embaudit_tasks.socm_schemas import LISTED_SCHEMA, MEASURE, TEXT_SCHEMA
+
+# Pairs whose texts are embedded together: at 2 · 80 tokens and d = 384 their token embeddings are 120 MB.
+PAIRS_PER_CHUNK = 500
+
+
+@task(name="SOCM of listed pairs", task_run_name="SOCM of {corpus}, pairs {start} to {stop}", **CACHED)
+def socm_listed(
+    spec: CheckpointSpec,
+    corpus: str,
+    corpus_id: str,
+    corpus_path: str,
+    pairs: int,
+    start: int,
+    stop: int,
+    shard: int,
+    key: str,
+    staging: str,
+) -> list[Staged]:
+    """d_μ, d_Σ and SOCM of the pairs start … stop−1 of the first ``pairs``, and the texts that appear first among them.
+
+    Tables ``socm_text`` and ``socm_listed_pair``. Texts are numbered in the order in which the whole list names them.
+    A pair with an undefined text has no row.
+    """
+    from embaudit.checkpoint import Encoder
+    from embaudit.socm import CHECKED_PAIRS, Accuracy, checked, clouds_of, given_pairs, nuclear_norms_on
+    from embaudit.warehouse.stage import staged_path, write_columns, write_rows
+
+    started = time.perf_counter()
+    listed, numbers = numbered_texts(corpus_path, pairs)
+    contents = list(numbers)
+    seen = {numbers[text] for pair in listed[:start] for text in pair}
+    encoder, norms, accuracy = Encoder(checkpoint_of(spec)), nuclear_norms_on(spec.device), Accuracy()
+    texts: list[dict[str, Any]] = []
+    left_out: list[Any] = []
+
+    def chunks() -> Iterator[dict[str, Any]]:
+        for begin in range(start, stop, PAIRS_PER_CHUNK):
+            chunk = range(begin, min(begin + PAIRS_PER_CHUNK, stop))
+            needed = sorted({numbers[text] for position in chunk for text in listed[position]})
+            embedded = encoder.token_embeddings([contents[number] for number in needed])
+            clouds, undefined = clouds_of((needed[index], X.copy()) for index, X in embedded)
+            truncated = dict(zip(needed, are_truncated(spec, [contents[number] for number in needed]), strict=True))
+            new = set(needed) - seen
+            seen.update(new)
+            texts.extend(row for row in text_rows(clouds, undefined, truncated) if row["position"] in new)
+            left_out.extend(text for text in undefined if text.position in new)
+            by_number = {cloud.position: cloud for cloud in clouds}
+            kept = [position for position in chunk if all(numbers[text] in by_number for text in listed[position])]
+            sides = [[numbers[listed[position][side]] for position in kept] for side in (0, 1)]
+            block = given_pairs(by_number, *sides, norms=norms)
+            # Every chunk is checked on its share of the sample.
+            share = ceil(CHECKED_PAIRS * len(chunk) / (stop - start))
+            for same in checked([block], by_number, len(kept), accuracy, sample=share):
+                yield {"corpus": repeated(corpus, len(kept)), "position": kept, **vars(same)}
+            advance(len(chunk))
+
+    path = staged_path(Path(staging), MEASURE, key, "socm_listed_pair", shard)
+    with tracked(f"SOCM, listed pairs of {corpus}", stop - start, of_all=len(listed)) as advance:
+        rows = write_columns(path, chunks(), LISTED_SCHEMA)
+    text_path = staged_path(Path(staging), MEASURE, key, "socm_text", shard)
+    described = [{"corpus": corpus, "corpus_id": corpus_id, **row} for row in texts]
+    return [
+        Staged(
+            table="socm_text",
+            path=str(text_path),
+            rows=write_rows(text_path, described, TEXT_SCHEMA),
+            detail=undefined_detail(left_out),
+        ),
+        Staged(
+            table="socm_listed_pair",
+            path=str(path),
+            rows=rows,
+            seconds=time.perf_counter() - started,
+            encodes=encoder.texts,
+            detail={"method": norms.name, "accuracy": accuracy.largest, "checked_pairs": accuracy.pairs},
+        ),
+    ]
+
+
+def numbered_texts(corpus_path: str, pairs: int) -> tuple[list[tuple[str, str]], dict[str, int]]:
+    """The first pairs of a staged list, and each distinct text's number, in the order of first appearance."""
+    import pyarrow.parquet as pq
+
+    rows = pq.read_table(corpus_path, columns=["first", "second"]).slice(0, pairs)
+    listed = list(zip(rows.column("first").to_pylist(), rows.column("second").to_pylist(), strict=True))
+    numbers: dict[str, int] = {}
+    for pair in listed:
+        for text in pair:
+            numbers.setdefault(text, len(numbers))
+    return listed, numbers

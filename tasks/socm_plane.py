@@ -1,0 +1,92 @@
+"""Three pairs of texts as pictures: the tokens of the pair of highest, median and lowest SOCM in a plane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from prefect import task
+
+from embaudit_tasks.corpora import staged_texts
+from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
+from embaudit_tasks.socm_schemas import MEASURE
+
+PLANE_SCHEMA = {
+    "corpus": "string",
+    "pair": "string",
+    "position": "int32",
+    "point": "int32",
+    "token": "string",
+    "x": "float64",
+    "y": "float64",
+    "socm": "float64",
+    "share": "float64",
+}
+# The row of a text's mean stands before its tokens.
+MEAN_POINT = -1
+
+
+@task(name="SOCM planes", task_run_name="SOCM planes of {corpus}", **CACHED)
+def socm_plane(
+    spec: CheckpointSpec, corpus: str, corpus_path: str, pair_paths: list[str], key: str, staging: str
+) -> Staged:
+    """Tokens and means of three pairs in their planes (table ``socm_plane``)."""
+    from embaudit.checkpoint import Encoder
+    from embaudit.socm import token_cloud
+    from embaudit.socm.plane import shared_plane
+    from embaudit.warehouse.stage import staged_path, write_rows
+
+    encoder = Encoder(checkpoint_of(spec))
+    chosen = chosen_pairs(pair_paths)
+    contents = staged_texts(corpus_path, 1 + max(max(first, second) for first, second, _ in chosen.values()))
+    rows: list[dict[str, Any]] = []
+    for name, (first, second, socm) in chosen.items():
+        texts = [contents[first], contents[second]]
+        clouds = {index: token_cloud(index, X) for index, X in encoder.token_embeddings(texts)}
+        plane = shared_plane(clouds[0], clouds[1])
+        ids = encoder.tokenize(texts)
+        for position, mean, points, token_ids in (
+            (first, plane.first_mean, plane.first, ids[0]),
+            (second, plane.second_mean, plane.second, ids[1]),
+        ):
+            tokens = encoder.checkpoint.tokenizer.convert_ids_to_tokens(token_ids)
+            for point, (token, (x, y)) in enumerate(zip([None, *tokens], [mean, *points], strict=True), MEAN_POINT):
+                rows.append(
+                    {
+                        "corpus": corpus,
+                        "pair": name,
+                        "position": position,
+                        "point": point,
+                        "token": token,
+                        "x": float(x),
+                        "y": float(y),
+                        "socm": socm,
+                        "share": plane.share,
+                    }
+                )
+    path = staged_path(Path(staging), MEASURE, key, "socm_plane")
+    return Staged(table="socm_plane", path=str(path), rows=write_rows(path, rows, PLANE_SCHEMA), encodes=encoder.texts)
+
+
+def chosen_pairs(paths: list[str]) -> dict[str, tuple[int, int, float]]:
+    """(first, second, SOCM) of the pair of highest, of lowest, and of the SOCM nearest to the median."""
+    import numpy as np
+
+    from embaudit.warehouse.stage import read_batches
+
+    def batches() -> Iterator[dict[str, np.ndarray]]:
+        for path in paths:
+            for batch in read_batches(path, ("first", "second", "socm")):
+                yield {name: batch.column(name).to_numpy() for name in ("first", "second", "socm")}
+
+    median = float(np.median(np.concatenate([batch["socm"] for batch in batches()])))
+    wanted = {"highest": np.inf, "median": median, "lowest": -np.inf}
+    best: dict[str, tuple[float, int, int, float]] = {}
+    for batch in batches():
+        for name, target in wanted.items():
+            distance = np.abs(batch["socm"] - target) if np.isfinite(target) else -np.sign(target) * batch["socm"]
+            at = int(distance.argmin())
+            found = (float(distance[at]), int(batch["first"][at]), int(batch["second"][at]), float(batch["socm"][at]))
+            best[name] = min(best.get(name, found), found)
+    return {name: (first, second, socm) for name, (_, first, second, socm) in best.items()}

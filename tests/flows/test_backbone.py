@@ -1,0 +1,98 @@
+"""A fine-tuned checkpoint against its backbone: two audits, their link, and the deltas of every summary."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import Embaudit
+from tiny import tiny_bert
+
+from embaudit.warehouse.connect import open_reader
+from embaudit.warehouse.query import run_query
+
+
+@pytest.fixture(scope="module")
+def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Other weights, and no modules: a plain transformer, as backbones are."""
+    folder = tiny_bert(tmp_path_factory.mktemp("backbone") / "plain", seed=1)
+    for name in ("modules.json", "sentence_bert_config.json"):
+        (folder / name).unlink()
+    for name in ("1_Pooling", "2_Normalize"):
+        shutil.rmtree(folder / name)
+    return folder
+
+
+def test_the_deltas_of_every_summary_are_stored(
+    home: Path, tiny_checkpoint: Path, backbone: Path, tiny_profile: Path
+) -> None:
+    from embaudit_flows.backbone import audit_with_backbone
+
+    both = audit_with_backbone(
+        str(tiny_checkpoint), str(backbone), {"profile": str(tiny_profile), "measures": ["socm", "layers"]}
+    )
+    warehouse = home / "warehouse.duckdb"
+    assert both.checkpoint.max_length == both.backbone.max_length == 64, "both read texts to the same length"
+    assert both.checkpoint.checkpoint_id != both.backbone.checkpoint_id
+    with open_reader(warehouse) as connection:
+        deltas = connection.execute(
+            "SELECT summary, item, measure, value, backbone_value, delta FROM backbone_delta"
+        ).fetchall()
+        assert len(deltas) == both.deltas
+        own, other = (
+            connection.execute(
+                "SELECT first, second, socm FROM socm_pair WHERE audit_id = ? AND corpus = 'wikipedia' ORDER BY ALL",
+                [audit_id],
+            ).fetchnumpy()
+            for audit_id in (both.checkpoint.audit_id, both.backbone.audit_id)
+        )
+        ((change, low, high),) = connection.execute(
+            "SELECT change, change_low, change_high FROM backbone_socm_change WHERE corpus = 'wikipedia'"
+        ).fetchall()
+    by_name = {(summary, item, measure): rest for summary, item, measure, *rest in deltas}
+    assert {summary for summary, _, _ in by_name} == {"socm_summary", "layer_stat"}
+    value, backbone_value, delta = by_name["socm_summary", "wikipedia", "socm_mean"]
+    assert value == pytest.approx(own["socm"].mean())
+    assert backbone_value == pytest.approx(other["socm"].mean())
+    assert delta == pytest.approx(value - backbone_value)
+    assert ("layer_stat", "msmarco, layer 1", "sigma_a") in by_name
+    # The paired jackknife by leaving texts out, one after the other.
+    difference = own["socm"] - other["socm"]
+    texts = int(own["second"].max()) + 1
+    without = np.array([difference[(own["first"] != i) & (own["second"] != i)].mean() for i in range(texts)])
+    half = 1.96 * np.sqrt((texts - 1) / texts * np.square(without - without.mean()).sum())
+    assert (change, low, high) == pytest.approx((difference.mean(), difference.mean() - half, difference.mean() + half))
+    assert len(run_query(warehouse, "backbone-socm").rows) == 2
+
+
+@pytest.mark.slow
+def test_a_missing_backbone_leaves_the_checkpoints_audit_published(
+    embaudit: Embaudit, tiny_checkpoint: Path, tiny_profile: Path
+) -> None:
+    arguments = ("audit", str(tiny_checkpoint), "--profile", str(tiny_profile), "--measures", "socm", "--backbone")
+    refused = embaudit(*arguments, "/no/such/folder")
+    assert refused.returncode == 2
+    assert "/no/such/folder" in refused.stderr
+    nameless = embaudit(*arguments, "card")
+    assert nameless.returncode == 2
+    assert "names no backbone" in nameless.stderr
+    offline = embaudit(*arguments, "owner/backbone@main")
+    assert offline.returncode == 2
+    assert "The backbone owner/backbone" in offline.stderr
+    assert "is published" in offline.stderr
+
+
+@pytest.mark.slow
+def test_the_page_shows_what_fine_tuning_changed(
+    embaudit: Embaudit, tiny_checkpoint: Path, backbone: Path, tiny_profile: Path
+) -> None:
+    done = embaudit(
+        *("audit", str(tiny_checkpoint), "--profile", str(tiny_profile), "--measures", "socm,layers"),
+        *("--backbone", str(backbone)),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Against its backbone" in done.stdout
+    assert "socm_mean" in done.stdout
+    assert "Change of the average SOCM on wikipedia" in done.stdout

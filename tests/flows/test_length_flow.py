@@ -1,0 +1,129 @@
+"""Length collapse through the audit flow: a short corpus, long texts, an unknown architecture, and the page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from commands import Embaudit
+from tiny import ENGLISH
+
+from embaudit_flows.audit import AuditOutcome, audit
+
+PROFILE = """
+name = "lengths"
+version = 1
+description = "for tests"
+[length]
+texts = 30
+bin_width = 40
+control_texts = 12
+sigma_texts = 3
+sigma_lengths = [8, 64, 4000]
+neighbours = 4
+"""
+
+
+@pytest.fixture(scope="module")
+def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("profile") / "lengths.toml"
+    path.write_text(PROFILE)
+    return path
+
+
+def write_texts(path: Path, lengths: list[int]) -> Path:
+    generator = np.random.default_rng(0)
+    rows = [
+        {"text": " ".join(generator.choice(ENGLISH.split(), length)), "label": "ab"[place % 2]}
+        for place, length in enumerate(lengths)
+    ]
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    return path
+
+
+@pytest.fixture(scope="module")
+def long_texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Thirty texts of 10 to 155 words, each one token."""
+    return write_texts(tmp_path_factory.mktemp("texts") / "long.jsonl", list(range(10, 160, 5)))
+
+
+def run(checkpoint: Path, profile: Path, texts: Path) -> AuditOutcome:
+    return audit(
+        checkpoint=str(checkpoint),
+        profile=str(profile),
+        measures=["length"],
+        corpora={"longdocs": str(texts)},
+        device="cpu",
+    )
+
+
+def rows(outcome: AuditOutcome, sql: str) -> list[tuple[object, ...]]:
+    with duckdb.connect(outcome.warehouse, read_only=True) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def test_every_table_is_published(home: Path, tiny_checkpoint: Path, profile: Path, long_texts: Path) -> None:
+    outcome = run(tiny_checkpoint, profile, long_texts)
+    assert outcome.warnings == []
+    bins = rows(outcome, "SELECT condition, low, high, texts, cosine_mean IS NULL FROM length_bin ORDER BY ALL")
+    assert len(bins) == 12
+    assert ("natural", 0, 40, 6, False) in bins
+    assert ("natural", 80, 126, 10, False) in bins
+    ((texts, beyond, read, configured),) = rows(
+        outcome, "SELECT texts, beyond_read, read_limit, configured_limit FROM length_summary"
+    )
+    assert (texts, beyond, read, configured) == (30, 6, 126, 62)
+    sigma = rows(outcome, "SELECT length, count(*), min(texts) FROM length_sigma GROUP BY ALL ORDER BY ALL")
+    # What the model has no positions for is cut to what it has; six texts are longer than that: too few of thirty.
+    assert sigma == [(8, 8, 3), (64, 8, 3)]
+    assert rows(outcome, "SELECT count(*) FROM length_sigma WHERE sigma_s IS NULL OR hc_energy > 1") == [(0,)]
+    assert rows(outcome, "SELECT count(*) FROM length_pair WHERE first_label = second_label") == [(0,)]
+    assert rows(outcome, "SELECT count(DISTINCT condition) FROM length_curve") == [(4,)]
+    again = run(tiny_checkpoint, profile, long_texts)
+    assert again.audit_id == outcome.audit_id
+
+
+def test_short_texts_have_a_curve_and_a_note(
+    home: Path, tiny_checkpoint: Path, profile: Path, tmp_path: Path
+) -> None:
+    outcome = run(tiny_checkpoint, profile, write_texts(tmp_path / "short.jsonl", [5]))
+    assert outcome.warnings == ["Left out, sigma_a by length over longdocs: fewer than two texts have 8 tokens."]
+    assert rows(outcome, "SELECT max(texts), count(cosine_mean) FROM length_bin") == [(1, 0)]
+    assert rows(outcome, "SELECT count(*), count(rise) FROM length_rise") == [(4, 0)]
+    assert "length_pair" not in outcome.rows or outcome.rows["length_pair"] == 0
+
+
+def test_an_unknown_architecture_has_a_curve_and_a_note(
+    home: Path, tiny_checkpoint: Path, profile: Path, long_texts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("embaudit.anatomy.families.FAMILIES", ())
+    (warning,) = (outcome := run(tiny_checkpoint, profile, long_texts)).warnings
+    assert warning.startswith("Left out, sigma_a by length over longdocs: embaudit does not know where BertModel")
+    assert rows(outcome, "SELECT count(*) FROM length_bin") == [(12,)]
+    assert rows(outcome, "SELECT count(*) FROM length_sigma") == [(0,)]
+
+
+def test_the_page_and_the_queries_of_an_audit(
+    embaudit: Embaudit, tiny_checkpoint: Path, profile: Path, long_texts: Path
+) -> None:
+    done = embaudit(
+        *("audit", str(tiny_checkpoint), "--profile", str(profile), "--measures", "length"),
+        *("--corpus", f"longdocs={long_texts}"),
+    )
+    assert done.returncode == 0, done.stderr
+    for expected in (
+        "Mean cosine by length, longdocs: 30 texts",
+        "0-40",
+        "80-126 *",
+        "* beyond the 62 tokens",
+        "6 of 30 texts are longer than the 126 tokens",
+        "Truncations of the same texts",
+        "σ_a by length, 3 texts",
+    ):
+        assert expected in done.stdout
+    for query in ("length", "length-bias", "length-pairs", "length-sigma"):
+        found = embaudit("query", query, "--format", "json")
+        assert json.loads(found.stdout), query

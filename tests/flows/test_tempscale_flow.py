@@ -1,0 +1,207 @@
+"""Temperatures through the audit flow: a checkpoint that one helps, one that it does not, one that takes none."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from commands import Embaudit
+from tiny import ENGLISH, tiny_bert
+
+from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
+from embaudit.corpora import load_corpus
+from embaudit.errors import UsageError
+from embaudit.tempscale import temperature
+from embaudit_flows.audit import AuditOutcome, audit
+
+SIGNALS = {"a": "red", "b": "green"}
+NOISE = [word for word in ENGLISH.split() if word not in SIGNALS.values()]
+
+
+def readable(folder: Path, logit: float) -> Path:
+    """A real BERT whose last layer reads "red" and "green" more than other words, by ``logit`` or so.
+
+    One token of forty says the class. Everything but that layer's attention adds nothing, so that the vector is the
+    attention-weighted mean of word embeddings: a lower temperature reads the word that counts more, or less.
+    """
+    import torch
+    from transformers import BertModel, PreTrainedTokenizerFast
+
+    tiny_bert(folder)
+    model = BertModel.from_pretrained(folder, add_pooling_layer=False)
+    ids = PreTrainedTokenizerFast.from_pretrained(folder).get_vocab()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "LayerNorm" not in name and "word_embeddings" not in name:
+                parameter.zero_()
+        words = model.embeddings.word_embeddings.weight
+        words[:, :3] = 0
+        for place, word in enumerate(SIGNALS.values()):
+            words[ids[word]] = 0
+            words[ids[word], place] = words[ids[word], 2] = 4
+        attention = model.encoder.layer[1].attention
+        attention.self.value.weight.copy_(torch.eye(32))
+        attention.output.dense.weight.copy_(10 * torch.eye(32))
+        for head in range(4):
+            attention.self.query.bias[8 * head] = 8**0.5 * logit / 3.8  # what LayerNorm makes of that 4
+            attention.self.key.weight[8 * head, 2] = 1
+    model.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    generator = np.random.default_rng(0)
+    path = tmp_path_factory.mktemp("texts") / "labelled.jsonl"
+    rows = []
+    for i in range(160):
+        label = "ab"[i % 2]
+        words = [str(word) for word in generator.choice(NOISE, 39)]
+        words.insert(int(generator.integers(0, 40)), SIGNALS[label])
+        rows.append(json.dumps({"text": " ".join(words), "label": label}))
+    path.write_text("\n".join(rows))
+    return path
+
+
+def ask(checkpoint: Path, corpora: dict[str, str], **changes: Any) -> AuditOutcome:
+    changes = {"corpora": list(corpora), "grid": [0.9, 0.5], "resamples": 200, **changes}
+    return audit(
+        checkpoint=str(checkpoint), measures=["tempscale"], corpora=corpora, device="cpu", temperatures=changes
+    )
+
+
+def rows(outcome: AuditOutcome, sql: str) -> list[tuple[Any, ...]]:
+    with duckdb.connect(outcome.warehouse, read_only=True) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def test_a_checkpoint_that_a_temperature_helps(home: Path, labelled: Path, tmp_path: Path) -> None:
+    folder = readable(tmp_path / "helped", logit=0.5)
+    outcome = ask(folder, {"longdocs": str(labelled)})
+    answers = rows(outcome, "SELECT task, recommendation, tau, low > 0, items FROM tempscale_choice WHERE bin = 0")
+    assert sorted(answers) == [
+        ("classification_knn", "yes", 0.5, True, 80),
+        ("classification_logistic", "yes", 0.5, True, 80),
+    ]
+    scope = rows(outcome, "SELECT DISTINCT corpus, reads, max_tokens FROM tempscale")
+    assert scope == [("longdocs", "limit", 64)]
+    # The arm `none` is the checkpoint as anyone encodes with it: bit for bit.
+    staged = sorted(home.glob("staging/tempscale/*/tempscale_vectors-*.parquet"))
+    assert len(staged) == 4  # three temperatures, and the pieces
+    texts = {text.text for text in load_corpus("longdocs", str(labelled)).texts}
+    encoder = Encoder(load_checkpoint(str(folder), LoadOptions(device="cpu")))
+    materials = sorted(home.glob("staging/tempscale/*/tempscale_material-*.parquet"))
+    picked = [text for (text,) in duckdb.sql(f"SELECT text FROM '{materials[0]}' ORDER BY place").fetchall()]
+    assert set(picked) == texts
+    plain = [vector.tobytes() for vector in encoder.encode_texts(picked)]
+    found = [
+        [vector for (vector,) in duckdb.sql(f"SELECT vector FROM '{path}' ORDER BY place").fetchall()]
+        for path in staged
+    ]
+    # And so are pieces averaged, where every text is one piece.
+    assert found.count(plain) == 2
+    with temperature(encoder.checkpoint, 1.0):
+        assert [vector.tobytes() for vector in encoder.encode_texts(picked)] == plain
+    # Asked again, nothing is computed anew; another grid encodes only what is new.
+    written = {path: path.stat().st_mtime_ns for path in staged}
+    assert ask(folder, {"longdocs": str(labelled)}).audit_id == outcome.audit_id
+    other = ask(folder, {"longdocs": str(labelled)}, grid=[0.9, 0.7, 0.5])
+    assert other.audit_id != outcome.audit_id
+    after = {path: path.stat().st_mtime_ns for path in home.glob("staging/tempscale/*/tempscale_vectors-*.parquet")}
+    assert len(after) == 5
+    assert written.items() <= after.items()
+
+
+def test_a_checkpoint_that_a_temperature_harms(home: Path, labelled: Path, tmp_path: Path) -> None:
+    more = tmp_path / "more.jsonl"
+    rare = [json.dumps({"text": f"river {i}", "label": "rare"}) for i in range(3)]
+    more.write_text("\n".join([labelled.read_text(), *rare]))
+    outcome = ask(readable(tmp_path / "harmed", logit=-0.7), {"longdocs": str(more)})
+    assert "Temperatures on longdocs leave out classes of fewer than 10 texts: rare." in outcome.warnings
+    assert rows(outcome, "SELECT DISTINCT recommendation FROM tempscale_choice") == [("no",)]
+
+
+def beir(folder: Path, words: list[str]) -> Path:
+    """Forty documents, twenty-four queries, one relevant document each."""
+    generator = np.random.default_rng(0)
+    documents = [" ".join(map(str, generator.choice(words, 30))) for _ in range(40)]
+    (folder / "qrels").mkdir(parents=True)
+    (folder / "corpus.jsonl").write_text(
+        "\n".join(json.dumps({"_id": f"d{i}", "title": "", "text": text}) for i, text in enumerate(documents))
+    )
+    queries = [" ".join(text.split()[:4]) for text in documents[:24]]
+    (folder / "queries.jsonl").write_text(
+        "\n".join(json.dumps({"_id": f"q{i}", "text": text}) for i, text in enumerate(queries))
+    )
+    (folder / "qrels" / "test.tsv").write_text("\n".join(f"q{i}\td{i}\t1" for i in range(24)))
+    return folder
+
+
+def test_a_family_that_takes_no_temperature_keeps_its_baselines(home: Path, tmp_path: Path) -> None:
+    tests = Path(__file__).resolve().parents[1]
+    sys.path += [str(tests / "anatomy"), str(tests / "tempscale")]
+    from checkpoint_folders import save_tiny
+
+    folder = beir(tmp_path / "beir", list("abcdefghijklmnopqrstuvwxyz"))
+    outcome = ask(save_tiny(tmp_path / "gemma2", "gemma2"), {"retrieval": str(folder)})
+    assert rows(outcome, "SELECT DISTINCT recommendation, tau FROM tempscale_choice") == [("unsupported", None)]
+    ((reason,),) = rows(outcome, "SELECT DISTINCT reason FROM tempscale_choice")
+    assert "tanh" in reason
+    arms = rows(outcome, "SELECT arm, score IS NOT NULL FROM tempscale WHERE bin = 0 AND split = 'report' ORDER BY 1")
+    assert arms == [("centring", True), ("chunk_average", True), ("none", True), ("whitening", True)]
+    named = rows(outcome, "SELECT name FROM audit_corpus ORDER BY 1")
+    assert named == [("retrieval",), ("retrieval-queries",)]
+
+
+def test_documents_can_be_read_up_to_the_position_table(home: Path, tiny_checkpoint: Path, tmp_path: Path) -> None:
+    folder = beir(tmp_path / "beir", [f"{word} {word} {word}" for word in NOISE])
+    shorter = {"retrieval": str(folder)}
+    served = ask(tiny_checkpoint, shorter)
+    whole = ask(tiny_checkpoint, shorter, reads="positions")
+    found = {
+        reads: (limit, score, pieces)
+        for reads, limit, score, pieces in rows(
+            whole,
+            "SELECT reads, max_tokens, max(score) FILTER (arm = 'none'), max(score) FILTER (arm = 'chunk_average') "
+            "FROM tempscale WHERE bin = 0 AND split = 'report' GROUP BY 1, 2",
+        )
+    }
+    assert found["limit"][0] == 64
+    assert found["positions"][0] == 128
+    # Pieces are of the configured limit either way; what a text is read to changes its vector.
+    assert found["limit"][2] == found["positions"][2]
+    assert found["limit"][1] != found["positions"][1]
+    assert served.audit_id != whole.audit_id
+
+
+def test_what_allows_no_task_is_a_line_and_the_others_run(home: Path, tiny_checkpoint: Path, tmp_path: Path) -> None:
+    alike = tmp_path / "alike.jsonl"
+    alike.write_text("\n".join(json.dumps({"text": f"river {i}", "label": "a"}) for i in range(30)))
+    outcome = ask(tiny_checkpoint, {"longdocs": str(alike), "sts": "sample"}, pairs=60, grid=[0.5])
+    (warning,) = [one for one in outcome.warnings if "Left out" in one]
+    assert warning.startswith("Left out, temperatures on longdocs: 1 class among 30 labelled texts")
+    assert rows(outcome, "SELECT DISTINCT task FROM tempscale_choice") == [("sts",)]
+
+
+@pytest.mark.parametrize("tau", [0.0, -0.5, float("nan"), float("inf")])
+def test_a_temperature_that_is_none_is_refused(home: Path, tiny_checkpoint: Path, tau: float) -> None:
+    with pytest.raises(UsageError, match="must be above 0"):
+        ask(tiny_checkpoint, {"sts": "sample"}, grid=[1.0, tau])
+
+
+@pytest.mark.slow
+def test_the_command_answers_and_refuses(embaudit: Embaudit, tiny_checkpoint: Path) -> None:
+    refused = embaudit("tempscale", str(tiny_checkpoint), "--tau", "1,0")
+    assert refused.returncode == 2
+    assert "makes no attention" in refused.stderr
+    unknown = embaudit("tempscale", str(tiny_checkpoint), "--corpus", "wikipedia=sample")
+    assert (unknown.returncode, "longdocs, retrieval, sts" in unknown.stderr) == (2, True)
+    found = embaudit("tempscale", str(tiny_checkpoint), "--corpus", "sts=sample", "--tau", "1,0.8")
+    assert found.returncode == 0, found.stderr
+    assert "Does a lower attention temperature help? Documents read to 64 tokens, as served" in found.stdout
+    assert "pieces averaged" in found.stdout

@@ -1,0 +1,37 @@
+"""The length curve on 150 movie reviews, against figures that were seen before embaudit measured them."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from embaudit.checkpoint import Checkpoint, Encoder
+from embaudit.length.curve import control_curves
+from embaudit.length.spans import LengthBin
+
+TEXTS = 150
+# Mean pairwise cosine at 16, 128, 256 and 510 tokens.
+SEEN = {
+    "truncation": (0.13, 0.19, 0.26, 0.45),
+    "windows": (0.14, 0.44, 0.55, 0.65),
+    "input_embeddings": (0.52, 0.88, 0.93, 0.95),
+}
+LENGTHS = (16, 128, 256, 510)
+
+
+@pytest.mark.slow
+def test_the_figures_of_the_method_come_out(shared: Path, minilm: Checkpoint) -> None:
+    with zipfile.ZipFile(shared / "data/classification/movie_reviews.zip") as archive:
+        names = sorted(name for name in archive.namelist() if name.endswith(".txt"))
+        texts = [archive.read(name).decode("utf-8", "replace") for name in names]
+    encoder = Encoder(minilm)
+    contents = [ids for ids in encoder.own_ids(texts[::3]) if len(ids) >= LENGTHS[-1]][:TEXTS]
+    assert len(contents) == TEXTS
+    # Bins whose middle is the length.
+    bins = [LengthBin(2 * length - 1_020, 1_020) for length in LENGTHS]
+    values = control_curves(encoder, contents, bins, most_texts=TEXTS, window=16, seed=0)
+    for condition, wanted in SEEN.items():
+        found = [value.cosine.mean for value in values if value.condition == condition]
+        assert found == pytest.approx(wanted, abs=0.04), condition

@@ -1,0 +1,118 @@
+"""Rows of the SOCM tables, small enough to check by hand: four texts, all their pairs, and two listed ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+TRACES = (1.0, 1.44, 2.25, 0.64)
+EXPONENTS = (0.0, 1.0)
+# Quantiles of the six SOCM values of ``socm_pairs``, linear between neighbours, are worked out below.
+LEVELS = (1, 5, 25, 50, 75, 95, 99)
+
+
+def socm_rows() -> dict[str, list[dict[str, Any]]]:
+    """Every table of the measure for one audit."""
+    pairs = socm_pairs("wikipedia", TRACES)
+    return {
+        "socm_text": [
+            {
+                "corpus": "wikipedia",
+                "corpus_id": "w1",
+                "position": i,
+                "tokens": 5 + i,
+                "mean_norm": 0.5,
+                "trace_sigma": trace,
+                "exceeds_trace_bound": trace > 2,
+                # For tokens of one length.
+                "mean_cosine": 1 / (1 + trace),
+                "is_undefined": False,
+                "is_truncated": False,
+            }
+            for i, trace in enumerate(TRACES)
+        ],
+        "socm_pair": pairs,
+        "socm_listed_pair": [
+            {**pairs[0], "position": 0},
+            # A listed pair may name the later text first.
+            {**pairs[1], "position": 1, "first": pairs[1]["second"], "second": pairs[1]["first"]},
+        ],
+        "socm_summary": [_summary(pairs)],
+        "socm_surface": [
+            {
+                "corpus": "wikipedia",
+                "alpha": alpha,
+                "beta": beta,
+                "socm_mean": sum((1 - row["d_mu"]) ** alpha * row["d_sigma"] ** beta for row in pairs) / len(pairs),
+            }
+            for alpha in EXPONENTS
+            for beta in EXPONENTS
+        ],
+        "socm_tightness": [
+            {
+                **row,
+                "w2_squared": 8 * (row["d_mu"] + row["d_sigma"]),
+                "gaussian_w2_squared": 4 * (row["d_mu"] + row["d_sigma"]),
+                "d_mu_sif": row["d_mu"],
+                "d_sigma_sif": row["d_sigma"] / 2,
+                "socm_sif": row["socm"] / 2,
+            }
+            for row in pairs[:2]
+        ],
+    }
+
+
+def socm_pairs(corpus: str, traces: Sequence[float]) -> list[dict[str, Any]]:
+    """All pairs of texts with these traces; d_Σ in the middle of its bounds."""
+    rows = []
+    for first, second in combinations(range(len(traces)), 2):
+        a, b = traces[first], traces[second]
+        d_sigma = ((a**0.5 - b**0.5) ** 2 / 4 + (a + b) / 4) / 2
+        d_mu = 0.1 * (first + second)
+        socm_value = (1 - d_mu) * d_sigma
+        rows.append(
+            {"corpus": corpus, "first": first, "second": second, "d_mu": d_mu, "d_sigma": d_sigma, "socm": socm_value}
+        )
+    return rows
+
+
+def _summary(pairs: list[dict[str, Any]]) -> dict[str, Any]:
+    ordered = sorted(row["socm"] for row in pairs)
+
+    def mean(column: str) -> float:
+        return float(sum(row[column] for row in pairs)) / len(pairs)
+
+    def quantile(level: int) -> float:
+        rank = level / 100 * (len(ordered) - 1)
+        below = int(rank)
+        above = min(below + 1, len(ordered) - 1)
+        return float(ordered[below] + (rank - below) * (ordered[above] - ordered[below]))
+
+    return {
+        "corpus": "wikipedia",
+        "corpus_id": "w1",
+        "pair_kind": "all",
+        "texts": len(TRACES),
+        "pairs": len(pairs),
+        "undefined": 0,
+        "one_token": 0,
+        "truncated": 0,
+        "socm_mean": mean("socm"),
+        "socm_low": mean("socm") - 0.05,
+        "socm_high": mean("socm") + 0.05,
+        "socm_min": ordered[0],
+        "socm_max": ordered[-1],
+        **{f"socm_q{level:02}": quantile(level) for level in LEVELS},
+        "d_mu_mean": mean("d_mu"),
+        "d_sigma_mean": mean("d_sigma"),
+        "trace_mean": sum(TRACES) / len(TRACES),
+        "trace_max": max(TRACES),
+        "share_trace_above_bound": 0.25,
+        "share_cosine_above_bound": 0.75,
+        "share_bounds_agree": 1.0,
+        "method": "eigenvalues",
+        "accuracy": 1e-9,
+        "checked_pairs": 6,
+        "pooling_is_mean": True,
+    }

@@ -1,0 +1,60 @@
+"""The paired bootstrap: against scipy's on a toy, over units, and what has no interval."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import bootstrap, spearmanr
+
+from embaudit.remedy.interval import FEWEST_UNITS, correlation_interval, mean_interval, spearman
+
+GENERATOR = np.random.default_rng(5)
+DIFFERENCES = GENERATOR.normal(0.2, 1.0, size=120)
+
+
+def test_without_shared_texts_it_is_scipys_bootstrap_of_the_mean() -> None:
+    found = mean_interval(DIFFERENCES, np.arange(120), 2_000, 0)
+    own = bootstrap((DIFFERENCES,), np.mean, n_resamples=2_000, method="percentile", rng=np.random.default_rng(0))
+    assert found == pytest.approx((own.confidence_interval.low, own.confidence_interval.high), abs=1e-9)
+    half_width = 1.96 * DIFFERENCES.std() / np.sqrt(120)
+    assert found == pytest.approx((DIFFERENCES.mean() - half_width, DIFFERENCES.mean() + half_width), abs=0.03)
+
+
+def test_items_of_one_unit_are_drawn_together() -> None:
+    """Ten copies of each item say no more than one."""
+    alone = mean_interval(DIFFERENCES, np.arange(120), 1_000, 0)
+    copies = mean_interval(np.repeat(DIFFERENCES, 10), np.repeat(np.arange(120), 10), 1_000, 0)
+    assert copies == pytest.approx(alone, abs=1e-9)
+
+
+def test_an_interval_covers_the_truth_as_often_as_it_says() -> None:
+    generator = np.random.default_rng(0)
+    covered = 0
+    for run in range(200):
+        found = mean_interval(generator.normal(0.3, 1, size=60), np.arange(60), 300, run)
+        assert found is not None
+        covered += found[0] <= 0.3 <= found[1]
+    assert 0.89 <= covered / 200 <= 0.99
+
+
+def test_few_units_have_no_interval() -> None:
+    assert mean_interval(np.ones(50), np.arange(50) % (FEWEST_UNITS - 1), 200, 0) is None
+    assert mean_interval(np.ones(50), np.arange(50) % FEWEST_UNITS, 200, 0) == (1, 1)
+
+
+def test_correlations_differ_by_what_they_do() -> None:
+    wanted = GENERATOR.normal(size=150)
+    good, bad = wanted + GENERATOR.normal(0, 0.4, size=150), wanted + GENERATOR.normal(0, 2, size=150)
+    assert spearman(good, wanted) == pytest.approx(spearmanr(good, wanted).statistic, abs=1e-12)
+    assert spearman(np.round(good), np.round(wanted)) == pytest.approx(
+        spearmanr(np.round(good), np.round(wanted)).statistic, abs=1e-12
+    )
+    interval = correlation_interval(bad, good, wanted, np.arange(150), 300, 0)
+    assert interval is not None
+    assert 0 < interval[0] < spearman(good, wanted) - spearman(bad, wanted) < interval[1]  # type: ignore[operator]
+    assert correlation_interval(bad, bad, wanted, np.arange(150), 200, 0) == (0, 0)
+
+
+def test_where_nothing_varies_there_is_no_correlation() -> None:
+    assert spearman(np.ones(20), np.arange(20.0)) is None
+    assert correlation_interval(np.ones(20), np.ones(20), np.arange(20.0), np.arange(20), 200, 0) is None
