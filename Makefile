@@ -9,8 +9,8 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null \
 	&& echo $$p && break; done)
 BIN := .venv/bin
-# One worker a core, each with one thread; what needs the Prefect server runs in one of them (tests/conftest.py).
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
+# One worker a core, each with one thread and one Prefect server of its own.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 CHECKPOINT ?= packaged:all-MiniLM-L6-v2
 PROFILE ?= quick
 

@@ -13,13 +13,6 @@ from embaudit.checkpoint import Checkpoint, Encoder, load_checkpoint
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One Prefect server serves all tests that need one, so they go to one worker where several run."""
-    for item in items:
-        if "prefect_api" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("prefect"))
-
-
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """Real data and golden figures: beside the checkout on developers' machines and in CI, nowhere else."""

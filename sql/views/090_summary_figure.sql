@@ -33,6 +33,12 @@ layer AS (
         r_of_means, c_of_means, normalised_spread_of_means, value_output_norm
     FROM layer_stat
 ),
+length AS (
+    SELECT
+        audit_id, 'length_rise' AS summary, corpus || ', ' || condition AS item, first_cosine, last_cosine, rise,
+        share_of_natural, share_of_truncation
+    FROM length_rise
+),
 figure AS (
     FROM (UNPIVOT sticky ON COLUMNS(* EXCLUDE (audit_id, summary, item)) INTO NAME measure VALUE value)
     UNION ALL BY NAME
@@ -43,6 +49,8 @@ figure AS (
     FROM (UNPIVOT socm ON COLUMNS(* EXCLUDE (audit_id, summary, item)) INTO NAME measure VALUE value)
     UNION ALL BY NAME
     FROM (UNPIVOT layer ON COLUMNS(* EXCLUDE (audit_id, summary, item)) INTO NAME measure VALUE value)
+    UNION ALL BY NAME
+    FROM (UNPIVOT length ON COLUMNS(* EXCLUDE (audit_id, summary, item)) INTO NAME measure VALUE value)
 )
 SELECT figure.audit_id, figure.summary, figure.item, figure.measure, figure.value
 FROM figure

@@ -190,6 +190,8 @@ BROKEN: list[tuple[str, Break, str, str, dict[str, Any]]] = [
     ),
     ("length_sigma", put("hc_energy", 1, 1.1), "between", "hc_energy", {"head": 1, "length": 16}),
     ("length_sigma", put("holds", 1, 1.1), "between", "holds", {"head": 1, "length": 16}),
+    ("length_rise", put("last_cosine", 0, 1.5), "between", "last_cosine", {"corpus": "wikipedia"}),
+    ("length_rise", put("rise", 0, 9.0), "in_set", "rise_is_of_its_ends", {"corpus": "wikipedia"}),
     ("socm_plane", put("share", 1, 1.1), "between", "share", {"position": 0, "point": 0}),
     ("socm_plane", put("pair", 1, "nicest"), "in_set", "pair", {"pair": "nicest", "point": 0}),
     ("layer_head_stat", put("lambda_mean", 2, -0.1), "between", "lambda_mean", {"layer": 1, "head": 0}),

@@ -36,6 +36,10 @@ basis = "screened"
 texts = 30
 [layers]
 texts = 20
+[length]
+texts = 12
+control_texts = 4
+sigma_texts = 2
 """
 # The same with everything that stands beside the verdicts.
 WHOLE = (

@@ -86,9 +86,7 @@ def test_every_table_is_published(home: Path, tiny_checkpoint: Path, profile: Pa
     assert again.audit_id == outcome.audit_id
 
 
-def test_short_texts_have_a_curve_and_a_note(
-    home: Path, tiny_checkpoint: Path, profile: Path, tmp_path: Path
-) -> None:
+def test_short_texts_have_a_curve_and_a_note(home: Path, tiny_checkpoint: Path, profile: Path, tmp_path: Path) -> None:
     outcome = run(tiny_checkpoint, profile, write_texts(tmp_path / "short.jsonl", [5]))
     assert outcome.warnings == ["Left out, sigma_a by length over longdocs: fewer than two texts have 8 tokens."]
     assert rows(outcome, "SELECT max(texts), count(cosine_mean) FROM length_bin") == [(1, 0)]

@@ -94,6 +94,7 @@ def test_a_list_of_pairs_is_read_where_it_is_given(home: Path, tiny_checkpoint: 
     assert rows(outcome, "SELECT count(*) FROM socm_pair") == [(2 * 435,)]
 
 
+@pytest.mark.slow
 def test_shards_of_a_list_say_the_same(
     home: Path, tiny_checkpoint: Path, tiny_profile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,6 +108,7 @@ def test_shards_of_a_list_say_the_same(
     assert rows(parts, texts) == rows(whole, texts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["bm25", "checkpoint"])
 def test_negatives_are_mined_from_a_folder(
     home: Path, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path, method: str

@@ -21,6 +21,7 @@ from embaudit.warehouse.stage import write_columns
 from embaudit.warehouse.tables import TABLES
 
 PAIRS = 600_000
+ROOM_LEFT = 4_000_000
 PUBLISHER = """
 import sys, time
 from pathlib import Path
@@ -38,7 +39,7 @@ print(time.monotonic() - started, flush=True)
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[StagedTable]]:
-    """An audit with 600 000 pairs: long enough to be killed in, too large for a disk of 8 MB."""
+    """An audit with 600 000 pairs: long enough to be killed in, too large for the room that is left."""
     folder = tmp_path_factory.mktemp("large")
     staged = [table for table in stage_all(folder, plausible_rows()) if table.table != "socm_pair"]
     values = np.random.default_rng(0).random((3, PAIRS))
@@ -111,9 +112,12 @@ def test_a_full_disk_while_publishing_leaves_the_warehouse_usable(
     tmp_path: Path, large: tuple[Path, list[StagedTable]], small_disk: Callable
 ) -> None:
     _, staged = large
-    disk = small_disk(8)
+    disk = small_disk(256)
     path = disk.folder / "warehouse.duckdb"
     publish(path, 0, audit_record("a1"), measure_runs(), [], stage_all(tmp_path / "a1", plausible_rows()))
+    # Something else takes the disk, but for a few megabytes.
+    filler = disk.folder / "filler"
+    filler.write_bytes(bytes(shutil.disk_usage(disk.folder).free - ROOM_LEFT))
     for _ in range(2):
         with pytest.raises(StorageError, match="Cannot write the warehouse") as caught:
             publish(path, 0, audit_record("a2"), measure_runs(), [], staged)
@@ -123,7 +127,7 @@ def test_a_full_disk_while_publishing_leaves_the_warehouse_usable(
         assert counts(path, "a2") == NONE
         assert log_status(path, "a1") == "published"
         assert log_status(path, "a2") in (None, "checked")
-    disk.grow(256)
+    filler.unlink()
     assert publish(path, 0, audit_record("a2"), measure_runs(), [], staged) == ALL
     assert counts(path, "a2") == ALL
     assert counts(path, "a1") == EXPECTED
