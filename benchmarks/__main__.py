@@ -7,7 +7,7 @@ import platform
 import sys
 from collections.abc import Callable, Iterator
 
-from benchmarks import audit, encoding, help_page, length, narrowing, sequential, socm
+from benchmarks import audit, encoding, help_page, layers, length, narrowing, sequential, socm
 from benchmarks.measured import Measured
 
 BENCHMARKS: dict[str, Callable[[], Iterator[Measured]]] = {
@@ -15,6 +15,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Measured]]] = {
     "sequential": sequential.run,
     "encoding": encoding.run,
     "socm": socm.run,
+    "layers": layers.run,
     "narrowing": narrowing.run,
     "length": length.run,
     "audit": audit.run,

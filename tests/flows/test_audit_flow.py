@@ -146,6 +146,7 @@ def test_a_deleted_staged_file_is_computed_again(home: Path, tiny_checkpoint: Pa
     assert {path.parent for path in changed} == {gone.parent}
 
 
+@pytest.mark.slow
 def test_changed_settings_recompute_exactly_what_hangs_on_them(
     home: Path, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path
 ) -> None:

@@ -100,6 +100,7 @@ def test_kill_at_random_moments_loses_nothing(
     assert published(home) == first
 
 
+@pytest.mark.slow
 def test_a_locked_warehouse_is_left_for_the_same_command_to_finish(
     embaudit: Embaudit, tiny_checkpoint: Path, tiny_profile: Path, home: Path
 ) -> None:
@@ -139,6 +140,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(folder)], check=False)
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_named_and_the_same_command_finishes_when_there_is_room(
     embaudit: Embaudit, tiny_checkpoint: Path, tiny_profile: Path, small_disk: Path
 ) -> None:

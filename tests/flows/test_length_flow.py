@@ -104,6 +104,7 @@ def test_an_unknown_architecture_has_a_curve_and_a_note(
     assert rows(outcome, "SELECT count(*) FROM length_sigma") == [(0,)]
 
 
+@pytest.mark.slow
 def test_the_page_and_the_queries_of_an_audit(
     embaudit: Embaudit, tiny_checkpoint: Path, profile: Path, long_texts: Path
 ) -> None:

@@ -15,6 +15,7 @@ QUERIES = [
 ]
 
 
+@pytest.mark.slow
 def test_every_query_of_the_readme_runs(embaudit: Embaudit, tiny_checkpoint: Path, tiny_profile: Path) -> None:
     assert len(QUERIES) >= 4
     assert embaudit("audit", str(tiny_checkpoint), "--profile", str(tiny_profile)).returncode == 0

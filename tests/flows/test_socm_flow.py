@@ -63,6 +63,7 @@ def odd_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_list_of_pairs_is_read_where_it_is_given(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
     outcome = run(tiny_checkpoint, tiny_profile, corpora={LIST: "sample"})
     assert set(outcome.corpora) == {"wikipedia", "msmarco", LIST}
