@@ -25,7 +25,7 @@ RATIO_VALUES = {
     "lambda_multi_head_bound": 1.2,
     "lambda_gaussian": 0.2,
     "contraction": 1.0 / 4.0,
-    "contraction_normed": None,
+    "contraction_normed": 0.2,
     "r": 4.0 / 4.0,
     "c": (3.0 / 1.0) / (5.0 / 4.0),
     "normalised_spread": 3.0 / 1.0,
@@ -67,15 +67,15 @@ def _stat(layer: int) -> dict[str, Any]:
     for name, value in RATIO_VALUES.items():
         means |= {
             name: value,
-            f"{name}_low": None if value is None else value - 0.01,
-            f"{name}_high": None if value is None else value + 0.01,
+            f"{name}_low": value - 0.01,
+            f"{name}_high": value + 0.01,
         }
     return {
         "corpus": "wikipedia",
         "corpus_id": "w1",
         "layer": layer,
-        "family": "bert",
-        "norm_placement": "post",
+        "family": "llama",
+        "norm_placement": "pre",
         "shares_weights": False,
         "texts": TEXTS,
         "undefined": 1,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from embaudit.expectations.suites import TOLERANCE, suite_of
+from embaudit.expectations.rules import TOLERANCE
+from embaudit.expectations.suites import suite_of
 from embaudit.socm import TRACE_BOUND
 from embaudit.sticky.scores import severity
 from embaudit.warehouse.publish import ExpectationRow, StagedTable

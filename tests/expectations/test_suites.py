@@ -16,7 +16,8 @@ from plausible_socm import TRACES, socm_pairs
 
 from embaudit.errors import StorageError
 from embaudit.expectations.check import ALL_SHARDS, EXAMPLES_KEPT, check_frame, check_tables, derived
-from embaudit.expectations.suites import ABOVE, AT_LEAST, MEMBERS, MUST_HOLD, RANGES, REQUIRED, WARNINGS
+from embaudit.expectations.rules import ABOVE, AT_LEAST, MEMBERS, MUST_HOLD, RANGES, REQUIRED
+from embaudit.expectations.suites import WARNINGS
 from embaudit.warehouse.publish import ExpectationRow, StagedTable
 from embaudit.warehouse.stage import write_columns
 from embaudit.warehouse.tables import TABLES

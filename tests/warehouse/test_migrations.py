@@ -15,7 +15,7 @@ from old_warehouse import NEW_TABLES, first_program, first_version_warehouse, vi
 from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
 
 from embaudit.errors import WarehouseError
-from embaudit.expectations.suites import REQUIRED
+from embaudit.expectations.rules import REQUIRED
 from embaudit.warehouse import migrate as migrations
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.migrate import Migration, known_migrations, known_views, migrate
