@@ -120,10 +120,10 @@ def undefined_detail(undefined: Sequence[Undefined]) -> dict[str, Any]:
 
 def are_truncated(spec: CheckpointSpec, contents: Sequence[str]) -> list[bool]:
     """Which texts are longer than the checkpoint reads."""
+    from embaudit.checkpoint import Encoder
+
     checkpoint = checkpoint_of(spec)
-    whole = checkpoint.tokenizer(
-        list(contents), add_special_tokens=False, truncation=False, padding=False, verbose=False
-    )["input_ids"]
+    whole = Encoder(checkpoint).own_ids(contents)
     return [len(ids) > checkpoint.content_limit for ids in whole]
 
 

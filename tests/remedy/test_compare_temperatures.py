@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 from toy import documents, encode
 
 from embaudit.remedy import Choice, Classification, Judgements, Labelled, Retrieval, Row, compare
@@ -58,22 +59,26 @@ def test_a_temperature_that_does_nothing_is_not() -> None:
     assert {row.difference for row in rows if row.arm == "temperature"} == {0.0}
 
 
-def test_of_forty_checkpoints_that_no_temperature_changes_for_the_better_few_get_a_yes() -> None:
+@pytest.mark.slow
+def test_where_no_temperature_helps_few_checkpoints_get_a_yes() -> None:
     """Noise in place of a temperature: the chosen τ is the luckiest of three, and must not carry its luck over.
 
-    About one in forty is what a 95 % interval allows; over the seeds 0 to 3 it was 7 of 240.
+    A percentile interval of thirty queries is somewhat too narrow, so that more than the nominal one in forty may say
+    yes: the bound is what one in twenty would give in 99 of 100 repeats, and the seed is not a chosen one.
     """
-    generator = np.random.default_rng(3)
+    draws = 160
+    generator = np.random.default_rng(0)
     judged = Judgements(
         tuple(f"d{i}" for i in range(60)), tuple(f"q{i}" for i in range(60)), tuple({i: 1.0} for i in range(60))
     )
     task = Retrieval(judged, np.full(60, 9), seed=0)
     said_yes = 0
-    for _ in range(40):
+    for _ in range(draws):
         truth = generator.normal(size=(60, 8))
         by_tau = {tau: {"document": truth, "query": truth + generator.normal(0, 1.2, size=(60, 8))} for tau in GRID}
         said_yes += overall(compare(task, by_tau, None, resamples=200, seed=0)).recommendation == "yes"
-    assert said_yes <= 4
+    print(f"{said_yes} of {draws} said yes")
+    assert said_yes <= binom.ppf(0.99, draws, 0.05)
 
 
 def test_every_arm_stands_beside_it_on_the_same_items() -> None:
