@@ -47,11 +47,13 @@ def main() -> None:
     """Run a command and turn its ending into a paragraph and an exit code."""
     try:
         code = cli(standalone_mode=False)
-    except EmbauditError as error:
-        print_failure(error)
-        sys.exit(error.exit_code)
     except (click.exceptions.Abort, KeyboardInterrupt):
         sys.exit(interrupted())
+    except EmbauditError as error:
+        if is_of_interrupt(error):
+            sys.exit(interrupted())
+        print_failure(error)
+        sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader has gone (`embaudit query … | head`): nothing is left to say, and nowhere to say it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -59,6 +61,10 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
+    except Exception as error:
+        if is_of_interrupt(error):
+            sys.exit(interrupted())
+        raise
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -74,6 +80,22 @@ def print_failure(error: EmbauditError) -> None:
     if error.next_step:
         parts += [Text(" "), Text(error.next_step, style="bold")]
     console.print(Text.assemble(*parts), soft_wrap=not console.is_terminal)
+
+
+def is_of_interrupt(error: BaseException) -> bool:
+    """Whether Ctrl-C began the chain of errors that ends in this one.
+
+    Prefect 3.8 cleans up after an interrupt between two tasks with objects that it had not made yet, and what comes
+    out is the error of the cleaning up.
+    """
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        if isinstance(cause, KeyboardInterrupt):
+            return True
+        seen.add(id(cause))
+        cause = cause.__cause__ or cause.__context__
+    return False
 
 
 def interrupted() -> int:

@@ -15,7 +15,7 @@ import pytest
 from commands import CLI, Embaudit
 from old_warehouse import first_version_warehouse
 
-from embaudit.cli.main import cli
+from embaudit.cli.main import cli, is_of_interrupt
 from embaudit.warehouse.migrate import known_migrations
 
 
@@ -245,3 +245,17 @@ def test_an_older_warehouse_is_brought_up_and_shown(embaudit: Embaudit, home: Pa
     shown = embaudit("show")
     assert shown.returncode == 0, shown.stderr
     assert "Tokens that leave least" in shown.stdout
+
+
+def test_an_interrupt_is_one_whatever_error_the_cleaning_up_ends_in() -> None:
+    def cleaned_up_badly(first: type[BaseException]) -> BaseException:
+        try:
+            try:
+                raise first("first")
+            finally:
+                raise RuntimeError("generator didn't yield")
+        except RuntimeError as error:
+            return error
+
+    assert is_of_interrupt(cleaned_up_badly(KeyboardInterrupt))
+    assert not is_of_interrupt(cleaned_up_badly(ValueError))
