@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
-from embaudit.errors import StorageError, WarehouseError
+from embaudit.address import Lake, Warehouse, warehouse_at
+from embaudit.errors import WarehouseError
+from embaudit.warehouse.connect_lake import connect_memory, open_lake_reader, open_lake_source, open_lake_writer
+from embaudit.warehouse.explain import explained, interruptible, no_warehouse
+from embaudit.warehouse.lake import DATABASE
 from embaudit.warehouse.migrate import migrate, require_known_version
 
 if TYPE_CHECKING:
@@ -19,22 +23,90 @@ if TYPE_CHECKING:
 # Enough for twelve million rows in one transaction; what does not fit spills beside the warehouse.
 WRITER_MEMORY = "1GB"
 WRITER = {"memory_limit": WRITER_MEMORY, "preserve_insertion_order": "false"}
+# A reader of a lake has no file of its own; readers of a file may take what DuckDB takes.
+READER_MEMORY = "4GB"
 READER = {"enable_external_access": "false"}
 LONGEST_PAUSE_SECONDS = 5.0
-# DuckDB has no error classes for these; the words were read off duckdb 1.5.5.
-DISK_SIGNS = ("No space left", "Disk quota", "ould not write", "File too large", "max_temp_directory_size")
-PERMISSION_SIGNS = ("Permission denied", "Read-only file system", "Operation not permitted")
+Opened = TypeVar("Opened")
 
 
 @contextmanager
-def open_writer(path: Path, wait_seconds: float) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_writer(place: Warehouse | str, wait_seconds: float) -> Iterator[duckdb.DuckDBPyConnection]:
     """The one writing connection, migrated to this program's schema; closed again at once.
 
     Raises:
         WarehouseError: if another process keeps it locked, or a newer embaudit wrote it.
         StorageError: if the disk is full or not writable.
     """
-    with _explained(path):
+    warehouse = warehouse_at(place)
+    opened = (
+        open_lake_writer(warehouse, wait_seconds, WRITER_MEMORY)
+        if isinstance(warehouse, Lake)
+        else _open_file_writer(warehouse, wait_seconds)
+    )
+    with opened as connection:
+        yield connection
+
+
+@contextmanager
+def open_reader(place: Warehouse | str, wait_seconds: float = 5.0) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A read-only connection that can reach no other file and change no setting.
+
+    Raises:
+        WarehouseError: if there is no warehouse, or it is locked or newer.
+    """
+    warehouse = warehouse_at(place)
+    opened = (
+        open_lake_reader(warehouse, wait_seconds, READER_MEMORY)
+        if isinstance(warehouse, Lake)
+        else _open_file_reader(warehouse, wait_seconds)
+    )
+    with opened as connection:
+        yield connection
+
+
+@contextmanager
+def open_source(place: Warehouse | str, wait_seconds: float) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The warehouse read-only, on a connection that may write other files: for exports, never for a person's SQL.
+
+    Raises:
+        WarehouseError: as ``open_reader``.
+    """
+    warehouse = warehouse_at(place)
+    opened = (
+        open_lake_source(warehouse, wait_seconds, WRITER_MEMORY)
+        if isinstance(warehouse, Lake)
+        else _open_file_source(warehouse, wait_seconds)
+    )
+    with opened as connection:
+        yield connection
+
+
+@contextmanager
+def _open_file_source(path: Path, wait_seconds: float) -> Iterator[duckdb.DuckDBPyConnection]:
+    if not path.is_file():
+        raise no_warehouse(path)
+    # A connection to the file itself, opened read-only, could not attach another file to write to.
+    connection = connect_memory(WRITER_MEMORY)
+    literal = str(path).replace("'", "''")
+    try:
+        with explained(path):
+            attached = _retried(
+                wait_seconds, lambda: connection.execute(f"ATTACH '{literal}' AS {DATABASE} (READ_ONLY)")
+            )
+            if attached is None:
+                raise _kept_by_a_writer(path)
+            connection.execute(f"USE {DATABASE}")
+            _require_warehouse(connection, path)
+        with interruptible(connection):
+            yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
+def _open_file_writer(path: Path, wait_seconds: float) -> Iterator[duckdb.DuckDBPyConnection]:
+    with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             _create(path)
@@ -55,31 +127,16 @@ def open_writer(path: Path, wait_seconds: float) -> Iterator[duckdb.DuckDBPyConn
 
 
 @contextmanager
-def open_reader(path: Path, wait_seconds: float = 5.0) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A read-only connection that can reach no other file and change no setting.
-
-    Raises:
-        WarehouseError: if there is no warehouse, or it is locked or newer.
-    """
+def _open_file_reader(path: Path, wait_seconds: float) -> Iterator[duckdb.DuckDBPyConnection]:
     if not path.is_file():
-        raise WarehouseError(
-            f"{path} is a folder, not a warehouse." if path.is_dir() else f"There is no warehouse at {path}.",
-            next_step="Make one (embaudit audit packaged:all-MiniLM-L6-v2), or name it: --warehouse PATH",
-        )
-    with _explained(path):
+        raise no_warehouse(path)
+    with explained(path):
         connection = _connect(path, wait_seconds, read_only=True, config=READER)
     if connection is None:
-        raise WarehouseError(
-            f"Another process has the warehouse {path} open for writing.",
-            next_step="An audit publishes within a minute: try again then, or close that program.",
-        )
+        raise _kept_by_a_writer(path)
     try:
-        with _explained(path):
-            if require_known_version(connection, path) == 0:
-                raise WarehouseError(
-                    f"{path} is a DuckDB database, but no embaudit warehouse.",
-                    next_step="Name the warehouse: --warehouse PATH",
-                )
+        with explained(path):
+            _require_warehouse(connection, path)
             connection.execute("SET lock_configuration = true")
         with interruptible(connection):
             yield connection
@@ -87,41 +144,19 @@ def open_reader(path: Path, wait_seconds: float = 5.0) -> Iterator[duckdb.DuckDB
         connection.close()
 
 
-@contextmanager
-def interruptible(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Ctrl-C while DuckDB works is a ``KeyboardInterrupt`` again; DuckDB makes a RuntimeError of it."""
-    try:
-        yield
-    except RuntimeError as error:
-        if str(error) != "Query interrupted":
-            raise
-        # duckdb 1.5.5 returns while its threads still work, and closing waits for them to the end of the query.
-        connection.interrupt()
-        raise KeyboardInterrupt from error
-
-
-def explain(error: Exception, path: Path) -> WarehouseError | StorageError:
-    """An error of DuckDB or the file system in this project's words."""
-    message = str(error).split("\n", 1)[0]
-    is_full = any(sign in message for sign in DISK_SIGNS)
-    if is_full or any(sign in message for sign in PERMISSION_SIGNS):
-        return StorageError(
-            f"Cannot write the warehouse {path}: {message}",
-            kept="The published tables are as they were, and all staged results are kept.",
-            next_step=("Make room" if is_full else "Fix the permission")
-            + " and run the same command again: it only has to publish.",
-        )
-    if "not a valid DuckDB database" in message or "Is a directory" in message:
-        return WarehouseError(
-            f"{path} is no DuckDB database.",
-            kept="It was not touched, and staged results are kept.",
-            next_step="Name another file: --warehouse PATH",
-        )
+def _kept_by_a_writer(path: Path) -> WarehouseError:
     return WarehouseError(
-        f"DuckDB cannot use {path}: {message}",
-        kept="Staged results are kept.",
-        next_step="embaudit doctor says more.",
+        f"Another process has the warehouse {path} open for writing.",
+        next_step="An audit publishes within a minute: try again then, or close that program.",
     )
+
+
+def _require_warehouse(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    if require_known_version(connection, path) == 0:
+        raise WarehouseError(
+            f"{path} is a DuckDB database, but no embaudit warehouse.",
+            next_step="Name the warehouse: --warehouse PATH",
+        )
 
 
 def _create(path: Path) -> None:
@@ -148,21 +183,21 @@ def _create(path: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    import duckdb
-
-    try:
-        yield
-    except (duckdb.Error, OSError) as error:
-        raise explain(error, path) from error
-
-
 def _connect(
     path: Path, wait_seconds: float, *, read_only: bool, config: Mapping[str, str]
 ) -> duckdb.DuckDBPyConnection | None:
-    """Connect, trying again with growing pauses while another connection has the file; None if it keeps it."""
+    """Connect, trying again while another connection has the file; None if it keeps it."""
     import duckdb
+
+    connection = _retried(wait_seconds, lambda: duckdb.connect(str(path), read_only=read_only, config=dict(config)))
+    if connection is not None:
+        # It would be drawn on stdout, among rows that a program reads.
+        connection.execute("SET enable_progress_bar = false")
+    return connection
+
+
+def _retried(wait_seconds: float, attempt: Callable[[], Opened]) -> Opened | None:
+    """Try with growing pauses while another connection has the file; None if it keeps it."""
     from tenacity import RetryError, Retrying, retry_if_exception, stop_after_delay, wait_exponential
 
     deadline = time.monotonic() + wait_seconds
@@ -173,7 +208,7 @@ def _connect(
             stop=stop_after_delay(wait_seconds),
             # The last try comes at the deadline, not a whole pause after it.
             wait=lambda state: max(0.01, min(growing(state), deadline - time.monotonic())),
-        )(duckdb.connect, str(path), read_only=read_only, config=dict(config))
+        )(attempt)
     except RetryError:
         return None
 
@@ -182,7 +217,11 @@ def _is_locked(error: BaseException) -> bool:
     import duckdb
 
     # Not merely "lock": a corrupt file is reported by its "block".
-    return (isinstance(error, duckdb.IOException) and "Could not set lock" in str(error)) or (
-        # The same file in this process: a reader while it is written, or the other way round.
-        isinstance(error, duckdb.ConnectionException) and "different configuration" in str(error)
+    return (
+        (isinstance(error, duckdb.IOException) and "Could not set lock" in str(error))
+        or (
+            # The same file in this process: a reader while it is written, or the other way round.
+            isinstance(error, duckdb.ConnectionException) and "different configuration" in str(error)
+        )
+        or (isinstance(error, duckdb.BinderException) and "Unique file handle conflict" in str(error))
     )

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from embaudit.errors import StorageError, WarehouseError
-from embaudit.warehouse.connect import explain, open_writer
-from embaudit.warehouse.stage import reading
+from embaudit.address import Warehouse
+from embaudit.warehouse.connect import open_writer
+from embaudit.warehouse.lake import is_conflict
+from embaudit.warehouse.leftovers import mark_used
+from embaudit.warehouse.stage import opened
 from embaudit.warehouse.tables import TABLES
 from embaudit.warehouse.transaction import transaction
+from embaudit.warehouse.write import StagedTable, replace_rows, sql_value, write_table
 
 if TYPE_CHECKING:
     import duckdb
+
+__all__ = ["AuditRecord", "ExpectationRow", "MeasureRun", "StagedTable", "publish", "publish_content", "written"]
+
+# Writers of a lake queue, and conflict only where one was killed in its last moment, or is no embaudit.
+MOST_CONFLICTS = 20
+Written = TypeVar("Written")
 
 
 @dataclass(frozen=True)
@@ -75,16 +81,8 @@ class ExpectationRow:
         return not self.success and self.severity == "critical"
 
 
-@dataclass(frozen=True)
-class StagedTable:
-    """The staged files of one table, shards in order."""
-
-    table: str
-    paths: tuple[str, ...]
-
-
 def publish(
-    warehouse: Path,
+    warehouse: Warehouse | str,
     wait_seconds: float,
     audit: AuditRecord,
     runs: Sequence[MeasureRun],
@@ -104,29 +102,60 @@ def publish(
     is_publishing = audit.status == "published"
     if is_publishing:
         _require_staged(staged)
-    with open_writer(warehouse, wait_seconds) as connection:
+
+    def write(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
         with transaction(connection):
             _write_log(connection, audit, runs, expectations)
         if not is_publishing:
             return {}
         with transaction(connection):
-            counts = {table.table: _write_table(connection, audit.audit_id, table) for table in staged}
+            counts = {table.table: write_table(connection, audit.audit_id, table) for table in staged}
             for table in TABLES.values():
                 if table.scope == "audit" and table.name not in counts:
                     connection.execute(f"DELETE FROM {table.name} WHERE audit_id = ?", [audit.audit_id])
-            _insert(connection, "audit", [asdict(audit)])
+            replace_rows(connection, "audit", [asdict(audit)])
         return counts
 
+    counts = written(warehouse, wait_seconds, write)
+    mark_used(tuple(path for table in staged for path in table.paths))
+    return counts
 
-def publish_content(warehouse: Path, wait_seconds: float, staged: Sequence[StagedTable]) -> dict[str, int]:
+
+def publish_content(warehouse: Warehouse | str, wait_seconds: float, staged: Sequence[StagedTable]) -> dict[str, int]:
     """Write tables that belong to no audit (an ingested corpus), in one transaction.
 
     Raises:
         WarehouseError, StorageError: as ``publish``.
     """
     _require_staged(staged)
-    with open_writer(warehouse, wait_seconds) as connection, transaction(connection):
-        return {table.table: _write_table(connection, "", table) for table in staged}
+
+    def write(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+        with transaction(connection):
+            return {table.table: write_table(connection, "", table) for table in staged}
+
+    return written(warehouse, wait_seconds, write)
+
+
+def written(
+    warehouse: Warehouse | str, wait_seconds: float, write: Callable[[duckdb.DuckDBPyConnection], Written]
+) -> Written:
+    """Do the writing on the one connection, and again where another writer of a lake was quicker.
+
+    Raises:
+        WarehouseError, StorageError: as ``open_writer``.
+    """
+    from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+    def once() -> Written:
+        with open_writer(warehouse, wait_seconds) as connection:
+            return write(connection)
+
+    return Retrying(
+        retry=retry_if_exception(is_conflict),
+        stop=stop_after_attempt(MOST_CONFLICTS),
+        wait=wait_random_exponential(multiplier=0.1, max=2.0),
+        reraise=True,
+    )(once)
 
 
 def _require_staged(staged: Sequence[StagedTable]) -> None:
@@ -135,8 +164,8 @@ def _require_staged(staged: Sequence[StagedTable]) -> None:
 
     for table in staged:
         for path in table.paths:
-            with reading(path):
-                pq.read_metadata(path)
+            with opened(path) as source:
+                pq.read_metadata(source)
 
 
 def _write_log(
@@ -150,14 +179,14 @@ def _write_log(
     ).fetchone()
     if not was_published:
         status = "checked" if audit.status == "published" else audit.status
-        _insert(connection, "audit", [{**asdict(audit), "status": status}])
+        replace_rows(connection, "audit", [{**asdict(audit), "status": status}])
     elif audit.status != "published":
         # The rows of the earlier run are still there: the audit stays published, with the reason beside it.
         reason = f"a later run of this audit ended as {audit.status}: {audit.reason}"
         connection.execute("UPDATE audit SET reason = ? WHERE audit_id = ?", [reason, audit.audit_id])
-    _insert(connection, "measure_run", [{"audit_id": audit.audit_id, **asdict(run)} for run in runs])
+    replace_rows(connection, "measure_run", [{"audit_id": audit.audit_id, **asdict(run)} for run in runs])
     rows = [{"audit_id": audit.audit_id, **asdict(row)} for row in expectations]
-    _insert(connection, "expectation_result", rows)
+    replace_rows(connection, "expectation_result", rows)
     if rows:
         _forget_other_expectations(connection, audit.audit_id, rows)
 
@@ -168,83 +197,9 @@ def _forget_other_expectations(
     """What failed in an earlier attempt, under other arguments or on other shards, must not stand beside what
     passes now."""
     names = ("table_name", "shard", "expectation", "column_name", "kwargs")
-    now = {tuple(_sql_value(row[name]) for name in names) for row in rows}
+    now = {tuple(sql_value(row[name]) for name in names) for row in rows}
     kept = connection.execute(f"SELECT {', '.join(names)} FROM expectation_result WHERE audit_id = ?", [audit_id])
     stale = [[audit_id, *key] for key in kept.fetchall() if key not in now]
     if stale:
         same = " AND ".join(f"{name} = ?" for name in names)
         connection.executemany(f"DELETE FROM expectation_result WHERE audit_id = ? AND {same}", stale)
-
-
-def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[dict[str, Any]]) -> None:
-    if not rows:
-        return
-    columns = list(rows[0])
-    values = [[_sql_value(row[column]) for column in columns] for row in rows]
-    places = ", ".join("?" for _ in columns)
-    connection.executemany(f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) VALUES ({places})", values)
-
-
-def _sql_value(value: Any) -> Any:
-    return json.dumps(_without_nan(value), sort_keys=True, default=str) if isinstance(value, (dict, list)) else value
-
-
-def _without_nan(value: Any) -> Any:
-    """JSON has no NaN: the null key of a broken row comes as one from pandas."""
-    if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_nan(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _write_table(connection: duckdb.DuckDBPyConnection, audit_id: str, staged: StagedTable) -> int:
-    """Bring one table's staged files in. Table names come from ``TABLES``, never from a user."""
-    import duckdb
-
-    table = TABLES[staged.table]
-    paths = [_literal(path) for path in staged.paths]
-    # Folders called name=value are no partitions: the file has all columns that there are.
-    source = "read_parquet(?, hive_partitioning = false)"
-    statement = f"SELECT * FROM {source}"
-    parameters: list[Any] = [paths]
-    if table.scope == "audit":
-        statement, parameters = f"SELECT ? AS audit_id, * FROM {source}", [audit_id, paths]
-    verb = "INSERT OR REPLACE INTO"
-    if table.is_bulk:
-        verb = "INSERT INTO"
-    elif table.is_kept:
-        # Content never changes under its id: what is there already need not be written again.
-        verb = "INSERT OR IGNORE INTO"
-        kept = f"SELECT 1 FROM {table.name} AS kept WHERE kept.{table.keys[0]} = staged.{table.keys[0]}"
-        statement += f" AS staged WHERE NOT EXISTS ({kept})"
-    try:
-        if table.is_bulk:
-            connection.execute(f"DELETE FROM {table.name} WHERE audit_id = ?", [audit_id])
-        connection.execute(f"{verb} {table.name} BY NAME {statement}", parameters)
-        if table.scope == "audit" and not table.is_bulk:
-            # Replaced in place, then what is left over goes: DuckDB never gives back the space of deleted rows
-            # in a table with a key, so that deleting first would let the file grow with every rerun.
-            same = " AND ".join(f"staged.{key} = {table.name}.{key}" for key in table.keys)
-            left_over = f"NOT EXISTS (SELECT 1 FROM {source} AS staged WHERE {same})"
-            connection.execute(f"DELETE FROM {table.name} WHERE audit_id = ? AND {left_over}", [audit_id, paths])
-        row = connection.execute(
-            "SELECT sum(num_rows) FROM (SELECT DISTINCT file_name, num_rows FROM parquet_file_metadata(?))",
-            [paths],
-        ).fetchone()
-    except duckdb.Error as error:
-        explained = explain(error, Path(staged.paths[0]))
-        if isinstance(explained, StorageError):
-            raise
-        raise WarehouseError(
-            f"The table {table.name} does not take its staged rows: {str(error).splitlines()[0]} "
-            f"(from {', '.join(staged.paths[:3])}).",
-            kept="The published tables are as they were, and the staged files are kept.",
-            next_step="Delete those files and run the same command again: only they are computed anew.",
-        ) from error
-    return int(row[0] or 0) if row else 0
-
-
-def _literal(path: str) -> str:
-    """A path as DuckDB's globbing reads it: every character is itself."""
-    return "".join(f"[{character}]" if character in "*?[" else character for character in path)

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from embaudit.address import Warehouse, warehouse_at
 from embaudit.errors import UsageError, WarehouseError
 from embaudit.warehouse.connect import open_reader
+from embaudit.warehouse.guard import require_inside
+from embaudit.warehouse.lake import is_lake
 from embaudit.warehouse.migrate import upgrade_step
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ def named_queries() -> dict[str, NamedQuery]:
     return found
 
 
-def run_query(warehouse: Path, name_or_sql: str) -> QueryResult:
+def run_query(warehouse: Warehouse | str, name_or_sql: str) -> QueryResult:
     """Run a named query or one SQL statement on a read-only connection without access to other files.
 
     Raises:
@@ -54,8 +56,10 @@ def run_query(warehouse: Path, name_or_sql: str) -> QueryResult:
         WarehouseError: if there is no warehouse, it is locked or newer, or DuckDB refuses what the SQL does.
     """
     sql = _sql_of(name_or_sql)
-    with open_reader(warehouse) as connection, _explained_query(upgrade_step(connection, warehouse)):
+    with open_reader(warehouse) as connection, _explained_query(upgrade_step(connection, warehouse_at(warehouse))):
         _require_one_question(connection, sql)
+        if is_lake(connection):
+            require_inside(connection, sql)
         cursor = connection.execute(sql)
         if cursor.description is None:
             return QueryResult([], [])

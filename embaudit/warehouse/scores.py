@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from embaudit.address import Warehouse
 from embaudit.errors import StorageError, WarehouseError
-from embaudit.warehouse.connect import open_writer
+from embaudit.warehouse.publish import written
 from embaudit.warehouse.transaction import transaction
+from embaudit.warehouse.write import replace_rows
 
 if TYPE_CHECKING:
+    import duckdb
+
     from embaudit.scores import Score
 
 KEYS = ("checkpoint", "revision", "task", "split", "subset")
@@ -28,24 +31,23 @@ class ImportedScores:
     same: int
 
 
-def import_scores(warehouse: Path, wait_seconds: float, scores: Sequence[Score]) -> ImportedScores:
+def import_scores(warehouse: Warehouse | str, wait_seconds: float, scores: Sequence[Score]) -> ImportedScores:
     """Write the scores, all or nothing; a score of the same key is replaced.
 
     Raises:
         WarehouseError, StorageError: as ``open_writer``.
     """
-    columns = [[getattr(one, name) for one in scores] for name in COLUMNS]
-    unnested = ", ".join(f"unnest(?) AS {name}" for name in COLUMNS)
+    now = datetime.now(UTC)
+    rows = [{**{name: getattr(one, name) for name in COLUMNS}, "imported": now} for one in scores]
+
+    def write(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, ...], float]:
+        with transaction(connection):
+            found = connection.execute(f"SELECT {', '.join(KEYS)}, score FROM downstream_score").fetchall()
+            replace_rows(connection, "downstream_score", rows)
+        return {row[:-1]: row[-1] for row in found}
+
     try:
-        with open_writer(warehouse, wait_seconds) as connection, transaction(connection):
-            known = {
-                row[:-1]: row[-1]
-                for row in connection.execute(f"SELECT {', '.join(KEYS)}, score FROM downstream_score").fetchall()
-            }
-            connection.execute(
-                f"INSERT OR REPLACE INTO downstream_score BY NAME SELECT {unnested}, ?::TIMESTAMPTZ AS imported",
-                [*columns, datetime.now(UTC)],
-            )
+        known = written(warehouse, wait_seconds, write)
     except (WarehouseError, StorageError) as error:
         # The words of an audit's end do not fit: nothing is staged here.
         raise type(error)(

@@ -1,13 +1,15 @@
 """Staged results: immutable Parquet files, each complete or absent.
 
 ``STAGING/<measure>/<key>/<table>-<shard>.parquet``, where the key is the content key of the rows. A file is
-written beside its place and renamed, so that a kill or a full disk never leaves half of one under its name.
+written beside its place and renamed, so that a kill or a full disk never leaves half of one under its name; for a
+store that is not on disk (``embaudit.warehouse.files``) it is written locally and brought there as a whole.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, is_dataclass
@@ -15,7 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from embaudit.errors import MeasureError, StorageError
+from embaudit.errors import MeasureError, StorageError, UsageError
+from embaudit.masking import without_credentials
+from embaudit.warehouse.files import is_remote, name_within, readable, upload, within
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,12 +27,12 @@ if TYPE_CHECKING:
 ROWS_PER_GROUP = 262_144
 
 
-def staged_path(staging: Path, measure: str, key: str, table: str, shard: int = 0) -> Path:
+def staged_path(staging: str | Path, measure: str, key: str, table: str, shard: int = 0) -> str:
     """Where a measure's rows for one table and shard are staged."""
-    return staging / measure / key / f"{table}-{shard:05d}.parquet"
+    return within(staging, measure, key, f"{table}-{shard:05d}.parquet")
 
 
-def write_rows(path: Path, rows: Iterable[Any], schema: Mapping[str, str] | None = None) -> int:
+def write_rows(path: str | Path, rows: Iterable[Any], schema: Mapping[str, str] | None = None) -> int:
     """Stage dataclass instances or mappings, one a row; returns how many.
 
     Args:
@@ -44,19 +48,19 @@ def write_rows(path: Path, rows: Iterable[Any], schema: Mapping[str, str] | None
 
     dicts = [asdict(row) if is_dataclass(row) and not isinstance(row, type) else dict(row) for row in rows]
     if not dicts and not schema:
-        raise ValueError(f"{path.name}: no rows and no schema say which columns it has")
+        raise ValueError(f"{name_within(path)}: no rows and no schema say which columns it has")
     # pyarrow drops columns that the schema does not name, and fills missing ones with null, without a word.
     columns = set(schema or dicts[0])
     stray = next((columns ^ set(row) for row in dicts if set(row) != columns), None)
     if stray:
-        raise ValueError(f"{path.name}: columns that the rows and the schema do not share: {sorted(stray)}")
+        raise ValueError(f"{name_within(path)}: columns that the rows and the schema do not share: {sorted(stray)}")
     table = pa.Table.from_pylist(dicts, schema=_arrow_schema(schema) if schema else None)
     with _writing(path, table.schema) as writer:
         _write(writer, table, path)
     return int(table.num_rows)
 
 
-def write_columns(path: Path, blocks: Iterable[Mapping[str, Any]], schema: Mapping[str, str]) -> int:
+def write_columns(path: str | Path, blocks: Iterable[Mapping[str, Any]], schema: Mapping[str, str]) -> int:
     """Stage arrays block by block, none of them kept: for tables larger than memory. Returns the row count.
 
     Raises:
@@ -92,8 +96,8 @@ def read_rows(paths: Sequence[str | Path]) -> list[dict[str, Any]]:
 
     rows: list[dict[str, Any]] = []
     for path in paths:
-        with reading(path):
-            rows += pq.read_table(path, partitioning=None, page_checksum_verification=True).to_pylist()
+        with opened(path) as source:
+            rows += pq.read_table(source, partitioning=None, page_checksum_verification=True).to_pylist()
     return rows
 
 
@@ -105,8 +109,19 @@ def read_batches(path: str | Path, columns: Sequence[str]) -> Iterator[pa.Record
     """
     import pyarrow.parquet as pq
 
-    with reading(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+    with opened(path) as source, pq.ParquetFile(source, page_checksum_verification=True) as file:
         yield from file.iter_batches(batch_size=ROWS_PER_GROUP, columns=list(columns))
+
+
+@contextmanager
+def opened(path: str | Path) -> Iterator[Any]:
+    """What pyarrow reads a staged file from, wherever it lies.
+
+    Raises:
+        StorageError: if the file is missing or broken; it is named, with what to do.
+    """
+    with reading(path), readable(path) as source:
+        yield source
 
 
 @contextmanager
@@ -114,16 +129,24 @@ def reading(path: str | Path) -> Iterator[None]:
     """Turns what a missing or broken staged file raises into an error that names it and says what to do."""
     import pyarrow as pa
 
+    # A store's package raises what it defines; on disk anything but these is a bug of ours.
+    expected = Exception if is_remote(path) else (OSError, pa.ArrowException)
     try:
         yield
-    except (OSError, pa.ArrowException) as error:
+    except (StorageError, UsageError):
+        raise
+    except expected as error:
         is_missing = isinstance(error, FileNotFoundError)
-        reason = "is missing" if is_missing else f"cannot be read ({str(error).splitlines()[0]})"
+        is_broken = isinstance(error, pa.ArrowException) or not is_remote(path)
+        lines = without_credentials(str(error)).strip().splitlines() or [type(error).__name__]
+        reason = "is missing" if is_missing else f"cannot be read ({lines[0]})"
+        action = "Delete that file and run" if is_broken else "See that the store answers and run"
         raise StorageError(
-            f"The staged file {path} {reason}.",
+            f"The staged file {without_credentials(str(path))} {reason}.",
             kept="Nothing was published, and the other staged files are kept.",
-            next_step=("Run" if is_missing else "Delete that file and run")
-            + " the same command again: only that file is computed anew.",
+            next_step=f"{'Run' if is_missing else action} the same command again: only that file is computed anew."
+            if is_missing or is_broken
+            else f"{action} the same command again; it continues here.",
         ) from error
 
 
@@ -135,29 +158,49 @@ def _arrow_schema(schema: Mapping[str, str]) -> pa.Schema:
 
 
 @contextmanager
-def _writing(path: Path, schema: pa.Schema) -> Iterator[Any]:
-    """A Parquet writer whose file appears under its name only when it is complete and on disk."""
-    import pyarrow.parquet as pq
+def _writing(path: str | Path, schema: pa.Schema) -> Iterator[Any]:
+    """A Parquet writer whose file appears under its name only when it is complete and stored."""
+    with (_beside if is_remote(path) else _in_place)(path) as partial:
+        import pyarrow.parquet as pq
 
-    partial = path.with_name(f".{path.name}.{os.getpid()}.{uuid4().hex[:8]}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         with pq.ParquetWriter(partial, schema, compression="zstd", write_page_checksum=True) as writer:
             yield writer
+
+
+@contextmanager
+def _in_place(path: str | Path) -> Iterator[Path]:
+    """A file beside its place, synced and renamed when it is done."""
+    place = Path(path)
+    partial = place.with_name(f".{place.name}.{os.getpid()}.{uuid4().hex[:8]}")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        yield partial
         descriptor = os.open(partial, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        partial.replace(path)
+        partial.replace(place)
     except OSError as error:
-        raise _storage_error(path, error) from error
+        raise _storage_error(place, error) from error
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
 
 
-def _write(writer: Any, table: pa.Table, path: Path) -> None:
+@contextmanager
+def _beside(path: str | Path) -> Iterator[Path]:
+    """A file in this machine's temporary folder, brought to its store when it is done."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="embaudit-") as folder:
+            partial = Path(folder) / name_within(path)
+            yield partial
+            upload(partial, str(path))
+    except OSError as error:
+        raise _storage_error(Path(tempfile.gettempdir()), error) from error
+
+
+def _write(writer: Any, table: pa.Table, path: str | Path) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -168,7 +211,7 @@ def _write(writer: Any, table: pa.Table, path: Path) -> None:
             keys = [field.name for field in table.schema if not pa.types.is_floating(field.type)]
             row = table.select(keys).slice(bad, 1).to_pylist()[0] if keys else bad
             raise MeasureError(
-                f"{path.name}: {name} is {column[bad].as_py()} in the row {row}.",
+                f"{name_within(path)}: {name} is {column[bad].as_py()} in the row {row}.",
                 kept="Nothing of this file was staged; the other measures' results are kept.",
                 next_step="Please report it: embaudit should have named the text or token before this point.",
             )

@@ -16,6 +16,8 @@ class PublishedTable:
             the same whichever audit brought them.
         is_bulk: no key index; checked shard by shard.
         is_kept: the first key is a hash of the content: rows that are there already are left as they are.
+        is_detail: rows by token, text or pair that no summary, verdict or comparison needs once it is made:
+            `embaudit prune` may delete them.
     """
 
     name: str
@@ -23,6 +25,7 @@ class PublishedTable:
     scope: Literal["audit", "content"] = "audit"
     is_bulk: bool = False
     is_kept: bool = False
+    is_detail: bool = False
 
 
 TABLES = {
@@ -35,24 +38,28 @@ TABLES = {
         PublishedTable("audit_corpus", ("name",)),
         PublishedTable("token", ("checkpoint_id", "token_id"), scope="content"),
         PublishedTable("sticky_pair", ("purpose", "position")),
-        PublishedTable("sticky_score", ("token_id",)),
+        PublishedTable("sticky_score", ("token_id",), is_detail=True),
         PublishedTable("sticky_validation", ("token_id", "protocol")),
         PublishedTable("sticky_summary", ("protocol",)),
         PublishedTable("sticky_dose", ("token_id", "copies")),
-        PublishedTable("sticky_shift", ("token_id", "position")),
+        PublishedTable("sticky_shift", ("token_id", "position"), is_detail=True),
         PublishedTable("sticky_attention", ("layer", "includes_special")),
         PublishedTable("sticky_enrichment", ("selection", "attribute", "value")),
-        PublishedTable("sticky_reference", ("token_id",)),
+        PublishedTable("sticky_reference", ("token_id",), is_detail=True),
         PublishedTable("sticky_reference_summary", ("protocol",)),
-        PublishedTable("socm_text", ("corpus", "position")),
-        PublishedTable("socm_pair", ("corpus", "first", "second"), is_bulk=True),
-        PublishedTable("socm_listed_pair", ("corpus", "position")),
+        PublishedTable("socm_text", ("corpus", "position"), is_detail=True),
+        PublishedTable("socm_pair", ("corpus", "first", "second"), is_bulk=True, is_detail=True),
+        PublishedTable("socm_listed_pair", ("corpus", "position"), is_detail=True),
         PublishedTable("socm_summary", ("corpus",)),
         PublishedTable("socm_surface", ("corpus", "alpha", "beta")),
         PublishedTable("socm_tightness", ("corpus", "first", "second")),
         PublishedTable("socm_plane", ("corpus", "pair", "position", "point")),
         PublishedTable("audit_backbone", ("audit_id", "backbone_audit_id"), scope="content"),
-        PublishedTable("layer_text", ("corpus", "position", "layer")),
+        PublishedTable("watched_revision", ("source", "revision", "parameters_key"), scope="content"),
+        PublishedTable(
+            "regression", ("audit_id", "predecessor_audit_id", "summary", "item", "measure"), scope="content"
+        ),
+        PublishedTable("layer_text", ("corpus", "position", "layer"), is_detail=True),
         PublishedTable("layer_stat", ("corpus", "layer")),
         PublishedTable("layer_head_stat", ("corpus", "layer", "head")),
         PublishedTable("length_bin", ("corpus", "condition", "low")),
@@ -62,5 +69,10 @@ TABLES = {
         PublishedTable("length_sigma", ("corpus", "layer", "head", "length")),
         PublishedTable("tempscale", ("task", "arm", "tau", "split", "bin")),
         PublishedTable("tempscale_choice", ("task", "bin")),
+        PublishedTable(
+            "gate_result",
+            ("audit_id", "policy_hash", "baseline_audit_id", "rule", "summary", "item", "measure"),
+            scope="content",
+        ),
     )
 }

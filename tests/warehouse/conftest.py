@@ -1,4 +1,4 @@
-"""Fixtures of the warehouse's tests: a fresh database each, processes that can be killed, disks that can be full."""
+"""Fixtures of the warehouse's tests: a fresh database each, and processes that can be killed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from plausible import plausible_rows, stage_all
+from postgres_server import USER, Postgres
 
+from embaudit.address import Lake
 from embaudit.warehouse.publish import StagedTable
 
 TESTS = Path(__file__).resolve().parent.parent
@@ -52,44 +55,13 @@ def process(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
         running.communicate()
 
 
-class SmallDisk:
-    """A tmpfs of a few megabytes that can grow."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def mount(self, megabytes: int) -> None:
-        self._call("mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(self.folder))
-
-    def grow(self, megabytes: int) -> None:
-        self._call("mount", "-o", f"remount,size={megabytes}m", str(self.folder))
-
-    def unmount(self) -> None:
-        self._call("umount", "--lazy", str(self.folder))
-
-    @staticmethod
-    def _call(*command: str) -> None:
-        subprocess.run(command, check=True, capture_output=True)
+@pytest.fixture(scope="session")
+def lake_database(postgres: Postgres) -> str:
+    """One database for the catalogs of all lakes of the session, in libpq's words."""
+    return f"dbname={postgres.create('lakes')} host={postgres.host} port={postgres.port} user={USER}"
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Callable[[int], SmallDisk]]:
-    """Mounts a small disk of its own, or skips where this user may not mount."""
-    disk = SmallDisk(tmp_path / "disk")
-    disk.folder.mkdir()
-    mounted = False
-
-    def mount(megabytes: int) -> SmallDisk:
-        nonlocal mounted
-        if os.geteuid() != 0:
-            pytest.skip("needs root to mount a small disk")
-        try:
-            disk.mount(megabytes)
-        except (subprocess.CalledProcessError, FileNotFoundError) as error:
-            pytest.skip(f"cannot mount a small disk here: {error}")
-        mounted = True
-        return disk
-
-    yield mount
-    if mounted:
-        disk.unmount()
+def lake(lake_database: str, tmp_path: Path) -> Lake:
+    """A DuckLake of its own that does not exist yet."""
+    return Lake(lake_database, tmp_path / "lake", f"w_{uuid4().hex[:12]}")

@@ -24,8 +24,8 @@ from embaudit.warehouse.query import named_queries, run_query
 from embaudit.warehouse.tables import TABLES
 
 LOG_TABLES = {"audit", "measure_run", "expectation_result", "schema_migration"}
-# Filled by their migration, and by what a person imports.
-OTHER_TABLES = {"published_figure", "downstream_score"}
+# Filled by their migration, by what a person imports, and by maintenance.
+OTHER_TABLES = {"published_figure", "downstream_score", "pruning"}
 
 
 def rows(path: Path, sql: str) -> list[tuple]:

@@ -41,7 +41,9 @@ def leftovers(folder: Path) -> list[str]:
 
 def test_a_path_says_measure_key_table_and_shard(tmp_path: Path) -> None:
     path = staged_path(tmp_path, "socm", "abc", "socm_pair", 7)
-    assert path == tmp_path / "socm" / "abc" / "socm_pair-00007.parquet"
+    assert path == str(tmp_path / "socm" / "abc" / "socm_pair-00007.parquet")
+    remote = staged_path("s3://bucket/prefix", "socm", "abc", "socm_pair", 7)
+    assert remote == "s3://bucket/prefix/socm/abc/socm_pair-00007.parquet"
 
 
 def test_dataclasses_and_mappings_come_back_as_they_were(tmp_path: Path) -> None:

@@ -1,0 +1,96 @@
+"""Where a warehouse is: a DuckDB file, or a DuckLake named by an address. Parsing only; nothing is opened here.
+
+``ducklake:postgres:KEY=VALUE …?data_path=FOLDER[&schema=NAME]``: the catalog in PostgreSQL, named in libpq's words
+(dbname, host, port, user, service, sslmode …), and the folder of the data files, which every machine must see.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+from urllib.parse import parse_qsl, quote
+
+from embaudit.errors import UsageError
+
+PREFIX = "ducklake:"
+EXAMPLE = "ducklake:postgres:dbname=embaudit host=db.example?data_path=/srv/embaudit/lake"
+# Whatever opens a door: an address is shown in output, in logs and on Prefect's pages.
+SECRETS = {"password", "sslpassword", "passfile", "oauth_client_secret"}
+SETTINGS = {"data_path", "schema"}
+
+
+@dataclass(frozen=True)
+class Lake:
+    """A DuckLake: its catalog and its data files.
+
+    Attributes:
+        connection: PostgreSQL's database in libpq's ``key=value`` words; never with a password.
+        data_path: the folder of the Parquet files.
+        schema: the catalog's schema in that database; several warehouses can share one database.
+    """
+
+    connection: str
+    data_path: Path
+    schema: str = "public"
+
+    def __str__(self) -> str:
+        schema = "" if self.schema == "public" else f"&schema={quote(self.schema)}"
+        return f"{PREFIX}postgres:{self.connection}?data_path={quote(str(self.data_path))}{schema}"
+
+
+Warehouse: TypeAlias = Path | Lake
+
+
+def warehouse_at(place: str | Path | Lake) -> Warehouse:
+    """The warehouse that a person, a setting or a flow's parameter names.
+
+    Raises:
+        UsageError: if it begins like an address and is none, has a password in it, or a path has a question mark.
+    """
+    if isinstance(place, Lake):
+        return place
+    if not str(place).startswith(PREFIX):
+        path = Path(place).expanduser().absolute()
+        if "?" in str(path):
+            # duckdb 1.5.5 takes it for the start of parameters, and puts the write-ahead log beside another folder.
+            raise UsageError(
+                f"DuckDB keeps no database under a path with a question mark: {path}.",
+                next_step="Name another place: --warehouse PATH",
+            )
+        return path
+    return _lake(str(place).removeprefix(PREFIX))
+
+
+def _lake(address: str) -> Lake:
+    kind, _, rest = address.partition(":")
+    connection, separator, query = rest.partition("?")
+    if kind == "postgresql" or "://" in address or connection.startswith("//"):
+        raise _wrong("it is a URI")
+    if kind != "postgres":
+        raise _wrong("its catalog is not PostgreSQL")
+    words = {match[1].lower() for match in re.finditer(r"(\w+)\s*=", connection)}
+    if given := sorted(words & SECRETS):
+        raise UsageError(
+            f"The warehouse's address has a {given[0]} in it, and addresses are shown in output and in Prefect's UI.",
+            next_step="Take it out of the address: PostgreSQL reads PGPASSWORD, a password file (PGPASSFILE), or a "
+            "service of pg_service.conf (service=NAME).",
+        )
+    settings = dict(parse_qsl(query, keep_blank_values=True))
+    if unknown := sorted(settings.keys() - SETTINGS):
+        raise _wrong(f"it has no setting {unknown[0]}")
+    if not separator or not settings.get("data_path"):
+        raise _wrong("it names no data_path")
+    folder = Path(settings["data_path"]).expanduser()
+    if not folder.is_absolute() or re.match(r"\w+:/", settings["data_path"]):
+        raise _wrong("its data_path is not a folder from the root")
+    schema = settings.get("schema", "public")
+    if not re.fullmatch(r"[A-Za-z_]\w*", schema):
+        raise _wrong("its schema is no plain name")
+    return Lake(connection.strip(), folder, schema)
+
+
+def _wrong(why: str) -> UsageError:
+    # The address itself is not repeated: what is wrong with it may be a password.
+    return UsageError(f"The warehouse's address cannot be used: {why}.", next_step=f"It looks like this: {EXAMPLE}")

@@ -1,0 +1,87 @@
+"""``embaudit prune``: delete what grows and is not needed, and give the room back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from embaudit.address import Warehouse
+from embaudit.cli.options import warehouse_option, warehouse_path
+from embaudit.cli.shown import as_text, visible
+
+MEBIBYTE = 1024**2
+
+
+@click.command()
+@warehouse_option
+@click.option("--keep-days", type=click.IntRange(min=0), metavar="N", help="Audits of the last N days keep their rows.")
+@click.option(
+    "--keep-audits", type=click.IntRange(min=0), metavar="N", help="The newest N audits of each checkpoint keep theirs."
+)
+@click.option(
+    "--staged-days",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Also delete staged files that nothing made or published for N days; what is needed again is computed anew.",
+)
+@click.option("--no-vacuum", is_flag=True, help="Do not give the room back now.")
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+def prune(
+    warehouse: Warehouse | None,
+    keep_days: int | None,
+    keep_audits: int | None,
+    staged_days: int | None,
+    no_vacuum: bool,
+    dry_run: bool,
+) -> None:
+    """Delete rows by token, text and pair of audits that neither --keep-days nor --keep-audits keeps.
+
+    Summaries, verdicts, corpora and the log stay. What went is on record in the table pruning, and the same audit
+    command publishes an audit's rows again.
+    """
+    from embaudit.errors import UsageError
+    from embaudit.settings import Settings
+    from embaudit.warehouse.leftovers import delete_leftovers, find_leftovers
+    from embaudit.warehouse.prune import Keep
+    from embaudit.warehouse.prune import prune as prune_rows
+    from embaudit.warehouse.vacuum import vacuum
+
+    place, settings = warehouse_path(warehouse), Settings()
+    keep = Keep(keep_days, keep_audits)
+    has_rule = keep_days is not None or keep_audits is not None
+    if not has_rule and staged_days is None:
+        raise UsageError(
+            "Nothing says what may go.", next_step="Say it: --keep-days 90, --keep-audits 2, --staged-days 30."
+        )
+    pruned = prune_rows(place, settings.lock_wait_seconds, keep, dry_run=dry_run) if has_rule else []
+    _print_rows([(one.audit_id, one.table, one.rows) for one in pruned])
+    verb = "would go" if dry_run else "deleted"
+    click.echo(f"{sum(one.rows for one in pruned):,} rows of {len({one.audit_id for one in pruned}):,} audits {verb}.")
+    if staged_days is not None:
+        file = place if isinstance(place, Path) else None
+        left = find_leftovers(str(settings.staging), settings.cache, file, staged_days)
+        if not dry_run:
+            delete_leftovers(left)
+        click.echo(f"{left.files:,} staged files and records, {left.bytes / MEBIBYTE:,.1f} MiB, {verb}.")
+    if not (dry_run or no_vacuum):
+        done = vacuum(place, settings.lock_wait_seconds)
+        click.echo(
+            visible(
+                f"{place}: {done.before / MEBIBYTE:,.1f} MiB before, {done.after / MEBIBYTE:,.1f} MiB after "
+                f"({done.done})."
+            )
+        )
+
+
+def _print_rows(rows: list[tuple[str, str, int]]) -> None:
+    if not rows:
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("audit", "table", "rows")
+    for audit_id, name, count in rows:
+        table.add_row(as_text(audit_id), name, f"{count:,}")
+    console = Console()
+    (console if console.is_terminal else Console(width=160)).print(table)

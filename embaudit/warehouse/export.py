@@ -1,0 +1,177 @@
+"""A consistent, read-only copy of the warehouse for dashboards: a DuckDB file, or a folder of Parquet files.
+
+Reading it blocks nobody. Making it reads the warehouse as a query does: a file's writer waits these seconds, a
+lake's does not.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from embaudit.address import Lake, Warehouse, warehouse_at
+from embaudit.errors import StorageError, UsageError
+from embaudit.warehouse.connect import WRITER, open_source
+from embaudit.warehouse.copy import copy_tables, lay_file, tables_of
+from embaudit.warehouse.explain import DISK_SIGNS
+from embaudit.warehouse.swap import CURRENT, VERSION_PREFIX, abandoned, new_file, new_version, one_at_a_time
+from embaudit.warehouse.tables import TABLES
+
+if TYPE_CHECKING:
+    import duckdb
+
+Form = Literal["duckdb", "parquet"]
+FILE_ENDINGS = {".duckdb", ".db", ".ddb"}
+DEFAULT_KEEP = 3
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What an export made.
+
+    Attributes:
+        path: what to open: the file, or the folder of this version.
+        rows: by table; tables that were left out are not in it.
+        bytes: on disk.
+    """
+
+    path: Path
+    rows: dict[str, int]
+    bytes: int
+
+
+def form_of(destination: Path) -> Form:
+    """A name that ends like a database is one; any other is a folder."""
+    return "duckdb" if destination.suffix.lower() in FILE_ENDINGS else "parquet"
+
+
+def export(
+    warehouse: Warehouse | str,
+    destination: Path,
+    wait_seconds: float,
+    *,
+    form: Form | None = None,
+    tables: Sequence[str] | None = None,
+    with_bulk: bool = True,
+    keep: int = DEFAULT_KEEP,
+) -> Exported:
+    """Copy the warehouse as it is at one moment, and put the copy in its place in one step.
+
+    Args:
+        tables: only these; in a DuckDB copy the others are there and empty, so that views and queries work.
+        with_bulk: the bulk tables too, which hold millions of rows an audit.
+        keep: of a folder's versions, how many stay.
+
+    Raises:
+        UsageError: if a table does not exist, or the destination is the warehouse itself or something else.
+        WarehouseError: as ``open_reader``.
+        StorageError: if the copy cannot be written.
+    """
+    place = warehouse_at(warehouse)
+    destination = destination.expanduser().absolute()
+    form = form or form_of(destination)
+    _require_free(place, destination, form)
+    try:
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        with one_at_a_time(destination, wait_seconds), open_source(place, wait_seconds) as connection:
+            for left in abandoned(destination.parent if form == "duckdb" else destination, destination.name):
+                shutil.rmtree(left, ignore_errors=True)
+            left_out = _left_out(tables_of(connection), tables, with_bulk)
+            if form == "duckdb":
+                return _to_file(connection, destination, left_out)
+            return _to_folder(connection, destination, left_out, keep)
+    except OSError as error:
+        raise _cannot_write(destination, str(error)) from error
+
+
+def _to_file(connection: duckdb.DuckDBPyConnection, destination: Path, left_out: set[str]) -> Exported:
+    with _disk_named(destination), new_file(destination) as path:
+        lay_file(path, WRITER)
+        rows = copy_tables(connection, path, left_out)
+    return Exported(destination, rows, destination.stat().st_size)
+
+
+def _to_folder(connection: duckdb.DuckDBPyConnection, destination: Path, left_out: set[str], keep: int) -> Exported:
+    rows = {}
+    with _disk_named(destination), new_version(destination, keep) as folder:
+        connection.execute("BEGIN TRANSACTION")
+        for name in tables_of(connection):
+            if name in left_out or name not in _public(connection):
+                continue
+            target = str(folder / f"{name}.parquet").replace("'", "''")
+            row = connection.execute(f"COPY (FROM {name}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)").fetchone()
+            rows[name] = int(row[0]) if row else 0
+        connection.execute("COMMIT")
+    version = (destination / CURRENT).resolve()
+    return Exported(version, rows, sum(file.stat().st_size for file in version.iterdir()))
+
+
+def _public(connection: duckdb.DuckDBPyConnection) -> set[str]:
+    from embaudit.warehouse.lake import WRITER_TABLE
+
+    return set(tables_of(connection)) - {WRITER_TABLE}
+
+
+def _left_out(known: Sequence[str], tables: Sequence[str] | None, with_bulk: bool) -> set[str]:
+    for name in tables or ():
+        if name not in known:
+            raise UsageError(f"The warehouse has no table {name!r}.", next_step=f"There are: {', '.join(known)}.")
+    left_out = set(known) - set(tables) if tables else set()
+    if not with_bulk:
+        left_out |= {table.name for table in TABLES.values() if table.is_bulk}
+    # Without its version a copy would be no warehouse.
+    return left_out - {"schema_migration"}
+
+
+def _require_free(place: Warehouse, destination: Path, form: Form) -> None:
+    """Replace an earlier copy, and nothing else that happens to stand there."""
+    if isinstance(place, Path) and destination.resolve() == place.resolve():
+        raise UsageError("That is the warehouse itself.", next_step="Name another file for the copy.")
+    if isinstance(place, Lake) and place.data_path.resolve() in (destination.resolve(), *destination.resolve().parents):
+        raise UsageError("That is inside the folder of the warehouse's own data.", next_step="Name another place.")
+    if form == "duckdb":
+        if destination.is_dir():
+            raise UsageError(f"{destination} is a folder.", next_step="Name a file, or: --format parquet")
+        if destination.exists() and destination.stat().st_mode & 0o222:
+            raise UsageError(
+                f"{destination} is there already, and no export made it: it can be written.",
+                kept="It was not touched.",
+                next_step="Move it away or name another file.",
+            )
+        return
+    if destination.is_file():
+        raise UsageError(f"{destination} is a file.", next_step="Name a folder, or: --format duckdb")
+    own = (CURRENT, VERSION_PREFIX, ".")
+    if destination.is_dir() and any(not path.name.startswith(own) for path in destination.iterdir()):
+        raise UsageError(
+            f"The folder {destination} holds other things than exports.",
+            kept="It was not touched.",
+            next_step="Name an empty or a new folder.",
+        )
+
+
+@contextmanager
+def _disk_named(destination: Path) -> Iterator[None]:
+    """A full disk is the copy's, not the warehouse's."""
+    import duckdb
+
+    from embaudit.errors import WarehouseError
+
+    try:
+        yield
+    except (duckdb.Error, WarehouseError, StorageError) as error:
+        if isinstance(error, StorageError) or any(sign in str(error) for sign in DISK_SIGNS):
+            raise _cannot_write(destination, str(error).split("\n", 1)[0]) from error
+        raise
+
+
+def _cannot_write(destination: Path, why: str) -> StorageError:
+    return StorageError(
+        f"Cannot write the copy {destination}: {why}",
+        kept="The warehouse and an earlier copy are as they were.",
+        next_step="Make room, or name another place.",
+    )

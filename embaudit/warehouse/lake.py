@@ -1,0 +1,153 @@
+"""A DuckLake as the warehouse: extensions from packages, the attached catalog, and the queue of its writers.
+
+DuckLake lets everybody write at once, and takes inserts of two writers for no conflict: content that both bring
+would stand there twice. So writers queue at an advisory lock of PostgreSQL, which a killed process gives back with
+its connection, and every transaction touches one row (``embaudit_writer``), so that two that overlap all the same
+conflict, and one of them is tried again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from embaudit.address import Lake
+from embaudit.errors import WarehouseError
+
+if TYPE_CHECKING:
+    import duckdb
+
+EXTENSIONS = ("postgres_scanner", "ducklake")
+# The attached catalog's name in DuckDB, which unqualified table names go to.
+DATABASE = "warehouse"
+WRITER_TABLE = "embaudit_writer"
+# What duckdb 1.5.5 says where the catalog's database cannot be reached just now; anything else stays as it is.
+UNREACHABLE_SIGNS = (
+    "Connection refused",
+    "could not connect",
+    "the database system is starting up",
+    "the database system is shutting down",
+    "terminating connection",
+    "server closed the connection",
+    "timeout expired",
+    "too many clients",
+)
+
+
+def load_extensions(connection: duckdb.DuckDBPyConnection) -> None:
+    """Load DuckLake from the installed packages; nothing is downloaded.
+
+    Raises:
+        WarehouseError: if the packages are missing, or are of another DuckDB version.
+    """
+    for name in EXTENSIONS:
+        connection.execute(f"LOAD {_literal(str(_extension_file(name)))}")
+
+
+def attach(connection: duckdb.DuckDBPyConnection, lake: Lake, *, read_only: bool) -> None:
+    """Attach the lake and make it what unqualified names go to; a writer makes it where there is none."""
+    options = [f"METADATA_SCHEMA {_literal(lake.schema)}"]
+    # A reader takes the folder that the catalog names: it must not make a lake.
+    options += ["READ_ONLY"] if read_only else [f"DATA_PATH {_literal(f'{lake.data_path}/')}"]
+    catalog = _literal(f"ducklake:postgres:{lake.connection}")
+    connection.execute(f"ATTACH {catalog} AS {DATABASE} ({', '.join(options)})")
+    connection.execute(f"USE {DATABASE}")
+
+
+def try_lock(connection: duckdb.DuckDBPyConnection, lake: Lake) -> duckdb.DuckDBPyConnection | None:
+    """The queue's lock, held until the returned connection is closed; None if another writer has it."""
+    holder = connection.cursor()
+    try:
+        holder.execute("ATTACH IF NOT EXISTS " + _literal(lake.connection) + " AS queue (TYPE postgres, READ_ONLY)")
+        holder.execute("BEGIN TRANSACTION")
+        asked = f"SELECT pg_try_advisory_xact_lock({_lock_number(lake)}) AS taken"
+        row = holder.execute(f"SELECT taken FROM postgres_query('queue', {_literal(asked)})").fetchone()
+        if row and row[0]:
+            return holder
+        holder.execute("ROLLBACK")
+    except BaseException:
+        holder.close()
+        raise
+    holder.close()
+    return None
+
+
+@contextmanager
+def held(holder: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Gives the lock back at the end, whatever happened in between."""
+    import duckdb
+
+    try:
+        yield
+    finally:
+        with suppress(duckdb.Error, RuntimeError):
+            holder.execute("ROLLBACK")
+        holder.close()
+
+
+def is_lake(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether unqualified names of this connection go to a DuckLake: no keys, no INSERT OR REPLACE there."""
+    row = connection.execute("SELECT type FROM duckdb_databases() WHERE database_name = current_database()").fetchone()
+    return bool(row) and row[0] == "ducklake"
+
+
+def touch(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make this transaction conflict with every other writer's."""
+    connection.execute(f"UPDATE {WRITER_TABLE} SET writes = writes + 1")
+
+
+def make_writer_row(connection: duckdb.DuckDBPyConnection) -> None:
+    """The one row that all writers touch; laid under the queue's lock."""
+    known = connection.execute(
+        "SELECT 1 FROM duckdb_tables() WHERE database_name = current_database() AND table_name = ?", [WRITER_TABLE]
+    ).fetchone()
+    if not known:
+        connection.execute(f"CREATE TABLE {WRITER_TABLE} AS SELECT 0::BIGINT AS writes, NULL::VARCHAR AS views_sha256")
+
+
+def is_unreachable(error: BaseException) -> bool:
+    """Whether PostgreSQL did not answer, so that trying again may help."""
+    return any(sign in str(error) for sign in UNREACHABLE_SIGNS)
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Whether another writer was quicker, so that the same transaction on the new state will do."""
+    import duckdb
+
+    while error.__cause__ is not None and not isinstance(error, duckdb.Error):
+        error = error.__cause__
+    return isinstance(error, duckdb.TransactionException) and "conflict" in str(error)
+
+
+def _extension_file(name: str) -> Path:
+    import duckdb
+
+    found = importlib.util.find_spec(f"duckdb_extension_{name}")
+    if found is None or found.origin is None:
+        raise WarehouseError(
+            f"A DuckLake needs DuckDB's extension {name}, and the package that brings it is not installed.",
+            next_step="pip install 'embaudit[ducklake]' "
+            "(in the checkout: pip install -c requirements.lock -e '.[ducklake]')",
+        )
+    version = f"v{duckdb.__version__}"
+    file = Path(found.origin).parent / "extensions" / version / f"{name}.duckdb_extension"
+    if not file.is_file():
+        raise WarehouseError(
+            f"The installed package of DuckDB's extension {name} is not for DuckDB {duckdb.__version__}.",
+            next_step="pip install -c requirements.lock 'embaudit[ducklake]'",
+        )
+    return file
+
+
+def _lock_number(lake: Lake) -> int:
+    """PostgreSQL's advisory locks are numbers, one namespace a database."""
+    digest = hashlib.sha256(f"embaudit warehouse {lake.schema}".encode()).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

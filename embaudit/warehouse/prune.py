@@ -1,0 +1,124 @@
+"""Deleting what grows: detail rows of old audits. Summaries, verdicts, content and the log stay for ever."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from embaudit.address import Warehouse, warehouse_at
+from embaudit.errors import UsageError
+from embaudit.warehouse.connect import open_reader
+from embaudit.warehouse.migrate import upgrade_step
+from embaudit.warehouse.publish import written
+from embaudit.warehouse.tables import TABLES
+from embaudit.warehouse.transaction import transaction
+from embaudit.warehouse.write import replace_rows
+
+if TYPE_CHECKING:
+    import duckdb
+
+DETAIL_TABLES = tuple(table.name for table in TABLES.values() if table.is_detail)
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Which audits keep their detail rows: those that any of the rules keeps, of the rules that are given.
+
+    Attributes:
+        days: audits that finished within so many days.
+        audits: the newest so many of each checkpoint.
+    """
+
+    days: int | None = None
+    audits: int | None = None
+
+    def __str__(self) -> str:
+        rules = []
+        if self.days is not None:
+            rules.append(f"finished more than {self.days} days ago")
+        if self.audits is not None:
+            rules.append(f"not among the newest {self.audits} of its checkpoint")
+        return " and ".join(rules)
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """Rows of one audit in one table that went, or would go."""
+
+    audit_id: str
+    table: str
+    rows: int
+
+
+def prune(
+    warehouse: Warehouse | str, wait_seconds: float, keep: Keep, *, dry_run: bool = False, now: datetime | None = None
+) -> list[Pruned]:
+    """Delete the detail rows of audits that no rule keeps, in one transaction with its record in ``pruning``.
+
+    An audit that failed or is still only checked has no published rows to delete. The same command of an audit
+    publishes its rows again.
+
+    Raises:
+        UsageError: if there is no rule.
+        WarehouseError, StorageError: as ``open_writer``.
+    """
+    if keep.days is None and keep.audits is None:
+        raise UsageError(
+            "Nothing says which audits keep their rows.", next_step="Say it: --keep-days 90, --keep-audits 2, or both."
+        )
+    moment = now or datetime.now(UTC)
+    place = warehouse_at(warehouse)
+    with open_reader(place, wait_seconds) as connection:
+        # An older warehouse lacks tables; the writer upgrades it first.
+        found = [] if upgrade_step(connection, place) else _to_prune(connection, keep, moment)
+        is_older = bool(upgrade_step(connection, place))
+    if dry_run or not (found or is_older):
+        return found
+
+    def delete(connection: duckdb.DuckDBPyConnection) -> list[Pruned]:
+        with transaction(connection):
+            # Anew: another process may have published since.
+            now_found = _to_prune(connection, keep, moment)
+            for table in {one.table for one in now_found}:
+                audits = [one.audit_id for one in now_found if one.table == table]
+                connection.execute(f"DELETE FROM {table} WHERE list_contains(?, audit_id)", [audits])
+            record = [
+                {
+                    "audit_id": one.audit_id,
+                    "table_name": one.table,
+                    "rows": one.rows,
+                    "reason": str(keep),
+                    "pruned": moment,
+                }
+                for one in now_found
+            ]
+            replace_rows(connection, "pruning", record)
+        return now_found
+
+    return written(place, wait_seconds, delete)
+
+
+def _to_prune(connection: duckdb.DuckDBPyConnection, keep: Keep, moment: datetime) -> list[Pruned]:
+    rules = []
+    parameters: list[object] = []
+    if keep.days is not None:
+        rules.append("finished < ?")
+        parameters.append(moment - timedelta(days=keep.days))
+    if keep.audits is not None:
+        rules.append("place > ?")
+        parameters.append(keep.audits)
+    newest_first = "row_number() OVER (PARTITION BY checkpoint_id ORDER BY finished DESC, audit_id)"
+    found = connection.execute(
+        f"SELECT audit_id FROM (SELECT *, {newest_first} AS place FROM audit WHERE status = 'published') "
+        f"WHERE {' AND '.join(rules)}",
+        parameters,
+    ).fetchall()
+    audits = [audit_id for (audit_id,) in found]
+    return [
+        Pruned(audit_id, table, rows)
+        for table in DETAIL_TABLES
+        for audit_id, rows in connection.execute(
+            f"SELECT audit_id, count(*) FROM {table} WHERE list_contains(?, audit_id) GROUP BY 1 ORDER BY 1", [audits]
+        ).fetchall()
+    ]

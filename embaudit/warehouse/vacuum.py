@@ -1,0 +1,121 @@
+"""Giving room back: a DuckDB file never shrinks by itself, and a lake keeps every file that it ever had.
+
+A file is copied into a new one, under the writer's lock, and replaced by it if that is smaller. A lake's small files
+are merged, and files that no snapshot of the last days needs are deleted.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from embaudit.address import Lake, Warehouse, warehouse_at
+from embaudit.errors import StorageError
+from embaudit.warehouse.connect import WRITER, open_reader, open_writer
+from embaudit.warehouse.copy import copy_tables, lay_file
+from embaudit.warehouse.lake import DATABASE
+
+if TYPE_CHECKING:
+    import duckdb
+
+# Writing a whole file anew for less is not worth it.
+LEAST_SHARE_FREED = 0.1
+# Whoever opened the old file a moment ago asks for its lock now, does not get it, and opens the new one.
+SETTLING_SECONDS = 1.0
+# Readers of a lake work on a snapshot: files that one of the last day needs stay.
+SNAPSHOT_DAYS = 1
+
+
+@dataclass(frozen=True)
+class Vacuumed:
+    """Bytes on disk before and after, and what was done."""
+
+    before: int
+    after: int
+    done: str
+
+    @property
+    def freed(self) -> int:
+        return self.before - self.after
+
+
+def vacuum(warehouse: Warehouse | str, wait_seconds: float, *, snapshot_days: float = SNAPSHOT_DAYS) -> Vacuumed:
+    """Give back the room of deleted rows.
+
+    Raises:
+        WarehouseError, StorageError: as ``open_writer``; the warehouse is then as it was.
+    """
+    place = warehouse_at(warehouse)
+    # A writer would make a warehouse where there is none.
+    with open_reader(place, wait_seconds):
+        pass
+    if isinstance(place, Lake):
+        return _vacuum_lake(place, wait_seconds, snapshot_days)
+    return _rewrite_file(place, wait_seconds)
+
+
+def _rewrite_file(path: Path, wait_seconds: float) -> Vacuumed:
+    # A link to the file stays one.
+    path = path.resolve()
+    folder = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
+    with open_writer(path, wait_seconds) as connection:
+        connection.execute("FORCE CHECKPOINT")
+        before = path.stat().st_size
+        if shutil.disk_usage(path.parent).free < before:
+            raise StorageError(
+                f"The warehouse {path} cannot be rewritten: {before / 1024**2:.0f} MiB have no room beside it.",
+                kept="The warehouse is as it was.",
+                next_step="Make room and run the same command again.",
+            )
+        folder.mkdir()
+        try:
+            fresh = folder / path.name
+            lay_file(fresh, WRITER)
+            copy_tables(connection, fresh)
+            after = fresh.stat().st_size
+            if after > before * (1 - LEAST_SHARE_FREED):
+                return Vacuumed(before, before, "nothing: a new file would be as large")
+            _put_in_place(connection, fresh, path)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    return Vacuumed(before, after, "written anew")
+
+
+def _put_in_place(connection: duckdb.DuckDBPyConnection, fresh: Path, path: Path) -> None:
+    """Replace the file while this connection still has its lock: nobody can write to the old one any more."""
+    fresh.chmod(path.stat().st_mode & 0o777)
+    descriptor = os.open(fresh, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    if path.with_name(f"{path.name}.wal").exists():
+        # DuckDB would read the old file's log into the new file.
+        connection.execute("FORCE CHECKPOINT")
+    fresh.replace(path)
+    time.sleep(SETTLING_SECONDS)
+
+
+def _vacuum_lake(lake: Lake, wait_seconds: float, snapshot_days: float) -> Vacuumed:
+    before = _bytes_below(lake.data_path)
+    minutes = round(snapshot_days * 24 * 60)
+    older = f"older_than => now() - INTERVAL {minutes} MINUTE"
+    with open_writer(lake, wait_seconds) as connection:
+        connection.execute(f"CALL ducklake_flush_inlined_data('{DATABASE}')")
+        connection.execute(f"CALL ducklake_expire_snapshots('{DATABASE}', {older})")
+        connection.execute(f"CALL ducklake_rewrite_data_files('{DATABASE}')")
+        connection.execute(f"CALL ducklake_merge_adjacent_files('{DATABASE}')")
+        connection.execute(f"CALL ducklake_cleanup_old_files('{DATABASE}', {older})")
+        # What a killed writer wrote and never committed.
+        connection.execute(f"CALL ducklake_delete_orphaned_files('{DATABASE}', {older})")
+    after = _bytes_below(lake.data_path)
+    return Vacuumed(before, after, f"files merged, and those deleted that no snapshot of {snapshot_days:g} days needs")
+
+
+def _bytes_below(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*.parquet"))

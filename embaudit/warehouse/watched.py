@@ -1,0 +1,89 @@
+"""What a watch reads of the warehouse: what was seen before, and the figures of two audits to compare."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from embaudit.address import warehouse_at
+from embaudit.watch.history import WatchedRevision
+from embaudit.watch.regression import Figure
+
+COLUMNS = tuple(WatchedRevision.model_fields)
+
+
+def read_watched(warehouse: str) -> list[WatchedRevision]:
+    """Every row of ``watched_revision``; none where there is no warehouse yet, or one of before it had the table.
+
+    Raises:
+        WarehouseError: as ``open_reader``.
+    """
+    from embaudit.warehouse.connect import open_reader
+
+    place = warehouse_at(warehouse)
+    if isinstance(place, Path) and not place.exists():
+        return []
+    with open_reader(place) as connection:
+        tables = {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+        if "watched_revision" not in tables:
+            return []
+        rows = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM watched_revision ORDER BY ALL").fetchall()
+    found = (dict(zip(COLUMNS, row, strict=True)) for row in rows)
+    return [WatchedRevision(**{**row, "parameters": json.loads(row["parameters"])}) for row in found]
+
+
+def find_predecessor(warehouse: str, audit_id: str, previous: str | None) -> str | None:
+    """The audit that an audit is compared with, if there is one of the same question on another checkpoint.
+
+    Args:
+        previous: the audit of the watched source's revision before, which comes first: a link that is watched keeps
+            its name, and its audits have the names of what it pointed to.
+    """
+    from embaudit.warehouse.connect import open_reader
+
+    with open_reader(warehouse_at(warehouse)) as connection:
+        same = connection.execute(
+            "SELECT before.audit_id FROM audit_question AS own JOIN audit_question AS before USING (question) "
+            "WHERE own.audit_id = ? AND before.audit_id = ? AND own.checkpoint_id <> before.checkpoint_id",
+            [audit_id, previous],
+        ).fetchone()
+        found = (
+            same
+            or connection.execute(
+                "SELECT predecessor_audit_id FROM audit_predecessor WHERE audit_id = ?", [audit_id]
+            ).fetchone()
+        )
+    return str(found[0]) if found else None
+
+
+def read_figures(warehouse: str, audit_id: str) -> list[Figure]:
+    """The summary figures of an audit, with the intervals that they have."""
+    from embaudit.warehouse.connect import open_reader
+
+    with open_reader(warehouse_at(warehouse)) as connection:
+        rows = connection.execute(
+            "SELECT summary, item, measure, value, low, high FROM summary_figure "
+            "LEFT JOIN summary_interval USING (audit_id, summary, item, measure) WHERE audit_id = ?",
+            [audit_id],
+        ).fetchall()
+    return [Figure(*row) for row in rows]
+
+
+def find_audit(
+    warehouse: str, checkpoint_id: str, finished_after: datetime, *, profile: str, measures: set[str], seed: int
+) -> str | None:
+    """The newest published audit of a checkpoint that another process finished after a time; None if there is none."""
+    from embaudit.warehouse.connect import open_reader
+
+    place = warehouse_at(warehouse)
+    if isinstance(place, Path) and not place.exists():
+        return None
+    with open_reader(place, wait_seconds=60.0) as connection:
+        rows: list[tuple[Any, ...]] = connection.execute(
+            "SELECT audit_id, CAST(settings -> '$.measures' AS VARCHAR[]) FROM audit WHERE status = 'published' "
+            "AND checkpoint_id = ? AND finished >= ? AND profile = ? AND seed = ? ORDER BY finished DESC",
+            [checkpoint_id, finished_after, profile, seed],
+        ).fetchall()
+    return next((str(audit_id) for audit_id, found in rows if set(found) == measures), None)

@@ -1,0 +1,162 @@
+"""Rows into tables, replaced by key: in a DuckDB file by its own keys, in a DuckLake by deleting and inserting.
+
+A file keeps the room of deleted rows in a table with a key, so that it replaces in place and deletes what is left
+over; a lake has no keys, writes new files either way, and gives room back when it is maintained.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from embaudit.errors import StorageError, WarehouseError
+from embaudit.warehouse.explain import explain
+from embaudit.warehouse.files import let_duckdb_read
+from embaudit.warehouse.keys import primary_keys
+from embaudit.warehouse.lake import is_conflict, is_lake, is_unreachable
+from embaudit.warehouse.tables import TABLES, PublishedTable
+
+if TYPE_CHECKING:
+    import duckdb
+
+# Folders called name=value are no partitions: the file has all columns that there are.
+STAGED = "read_parquet(?, hive_partitioning = false)"
+
+
+@dataclass(frozen=True)
+class StagedTable:
+    """The staged files of one table, shards in order."""
+
+    table: str
+    paths: tuple[str, ...]
+
+
+def write_table(connection: duckdb.DuckDBPyConnection, audit_id: str, staged: StagedTable) -> int:
+    """Bring one table's staged files in, within the caller's transaction; returns how many rows they hold.
+
+    Table names come from ``TABLES``, never from a user.
+
+    Raises:
+        WarehouseError: if the table does not take the rows.
+    """
+    import duckdb
+
+    paths = [_literal(path) for path in staged.paths]
+    let_duckdb_read(connection, staged.paths)
+    try:
+        if is_lake(connection):
+            _write_keyless(connection, TABLES[staged.table], audit_id, paths)
+        else:
+            _write_keyed(connection, TABLES[staged.table], audit_id, paths)
+        row = connection.execute(
+            "SELECT sum(num_rows) FROM (SELECT DISTINCT file_name, num_rows FROM parquet_file_metadata(?))",
+            [paths],
+        ).fetchone()
+    except duckdb.Error as error:
+        explained = explain(error, Path(staged.paths[0]))
+        if isinstance(explained, StorageError) or is_conflict(error) or is_unreachable(error):
+            raise
+        raise WarehouseError(
+            f"The table {staged.table} does not take its staged rows: {str(error).splitlines()[0]} "
+            f"(from {', '.join(staged.paths[:3])}).",
+            kept="The published tables are as they were, and the staged files are kept.",
+            next_step="Delete those files and run the same command again: only they are computed anew.",
+        ) from error
+    return int(row[0] or 0) if row else 0
+
+
+def replace_rows(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[dict[str, Any]]) -> None:
+    """Insert rows with the same columns each; a row of the same primary key is replaced."""
+    if not rows:
+        return
+    columns = list(rows[0])
+    keys = primary_keys()[table]
+    values = [[sql_value(row[column]) for column in columns] for row in rows]
+    # The last one of a key stays; within one statement DuckDB would keep the first, and a lake all.
+    last = {tuple(row[columns.index(key)] for key in keys): row for row in values}
+    kinds = {name: kind for name, kind, *_ in connection.execute(f"DESCRIBE {table}").fetchall()}
+    parameters = [list(column) for column in zip(*last.values(), strict=True)]
+    # With its type: a column that is null in every row would have none.
+    given = f"SELECT {', '.join(f'unnest(?::{kinds[column]}[]) AS {column}' for column in columns)}"
+    verb = "INSERT OR REPLACE INTO"
+    if is_lake(connection):
+        verb = "INSERT INTO"
+        same = " AND ".join(f"given.{key} = {table}.{key}" for key in keys)
+        connection.execute(f"DELETE FROM {table} WHERE EXISTS (FROM ({given}) AS given WHERE {same})", parameters)
+    connection.execute(f"{verb} {table} BY NAME {given}", parameters)
+
+
+def sql_value(value: Any) -> Any:
+    """A value as a column takes it: structures as JSON."""
+    return json.dumps(_without_nan(value), sort_keys=True, default=str) if isinstance(value, (dict, list)) else value
+
+
+def _write_keyed(connection: duckdb.DuckDBPyConnection, table: PublishedTable, audit_id: str, paths: list[str]) -> None:
+    statement = f"SELECT * FROM {STAGED}"
+    parameters: list[Any] = [paths]
+    if table.scope == "audit":
+        statement, parameters = f"SELECT ? AS audit_id, * FROM {STAGED}", [audit_id, paths]
+    verb = "INSERT OR REPLACE INTO"
+    if table.is_bulk:
+        verb = "INSERT INTO"
+        connection.execute(f"DELETE FROM {table.name} WHERE audit_id = ?", [audit_id])
+    elif table.is_kept:
+        # Content never changes under its id: what is there already need not be written again.
+        verb = "INSERT OR IGNORE INTO"
+        kept = f"SELECT 1 FROM {table.name} AS kept WHERE kept.{table.keys[0]} = staged.{table.keys[0]}"
+        statement += f" AS staged WHERE NOT EXISTS ({kept})"
+    connection.execute(f"{verb} {table.name} BY NAME {statement}", parameters)
+    if table.scope == "audit" and not table.is_bulk:
+        # Replaced in place, then what is left over goes: DuckDB never gives back the space of deleted rows
+        # in a table with a key, so that deleting first would let the file grow with every rerun.
+        same = " AND ".join(f"staged.{key} = {table.name}.{key}" for key in table.keys)
+        left_over = f"NOT EXISTS (SELECT 1 FROM {STAGED} AS staged WHERE {same})"
+        connection.execute(f"DELETE FROM {table.name} WHERE audit_id = ? AND {left_over}", [audit_id, paths])
+
+
+def _write_keyless(
+    connection: duckdb.DuckDBPyConnection, table: PublishedTable, audit_id: str, paths: list[str]
+) -> None:
+    keys = ", ".join(table.keys)
+    # Of rows with one key the first stays, in the order of the files.
+    first = f"QUALIFY row_number() OVER (PARTITION BY {keys} ORDER BY file_index, file_row_number) = 1"
+    if table.scope == "audit":
+        connection.execute(f"DELETE FROM {table.name} WHERE audit_id = ?", [audit_id])
+        once = "" if table.is_bulk else first
+        connection.execute(
+            f"INSERT INTO {table.name} BY NAME SELECT ? AS audit_id, * FROM {STAGED} {once}", [audit_id, paths]
+        )
+        return
+    same_keys = table.keys[:1] if table.is_kept else table.keys
+    same = " AND ".join(f"there.{key} = staged.{key}" for key in same_keys)
+    if not table.is_kept:
+        # Only rows that changed are written again: every replaced row is one more deletion to read past.
+        described = connection.execute(f"DESCRIBE SELECT * FROM {STAGED}", [paths]).fetchall()
+        columns = ", ".join(f'"{name}"' for name, *_ in described)
+        changed = f"(SELECT {columns} FROM {STAGED} EXCEPT SELECT {columns} FROM {table.name})"
+        connection.execute(
+            f"DELETE FROM {table.name} AS there WHERE EXISTS (FROM {changed} AS staged WHERE {same})", [paths]
+        )
+    connection.execute(
+        f"INSERT INTO {table.name} BY NAME SELECT * FROM {STAGED} AS staged "
+        f"WHERE NOT EXISTS (FROM {table.name} AS there WHERE {same}) {first}",
+        [paths],
+    )
+
+
+def _without_nan(value: Any) -> Any:
+    """JSON has no NaN: the null key of a broken row comes as one from pandas."""
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _literal(path: str) -> str:
+    """A path as DuckDB's globbing reads it: every character is itself."""
+    return "".join(f"[{character}]" if character in "*?[" else character for character in path)

@@ -1,0 +1,34 @@
+-- What each published audit asked, and of which source: two audits of one question differ by their checkpoint alone.
+CREATE OR REPLACE VIEW audit_question AS
+SELECT
+    audit.audit_id,
+    audit.checkpoint_id,
+    audit.finished,
+    -- A hub id without its revision; a path may have an @ of its own.
+    CASE WHEN named.source LIKE '/%' THEN named.source ELSE regexp_replace(named.source, '@.*$', '') END AS source,
+    md5(concat_ws(
+        chr(10),
+        -- Older audits have no pooling and no max_length in their settings: missing is the same as not given.
+        json_merge_patch(
+            audit.settings, '{"source": null, "description": null, "measures": null, "pooling": null, "max_length": null}'
+        ),
+        list_sort(CAST(audit.settings -> '$.measures' AS VARCHAR[])),
+        coalesce(audit.settings ->> '$.pooling', ''),
+        coalesce(audit.settings ->> '$.max_length', ''),
+        audit.seed,
+        audit.dtype,
+        coalesce(corpora.contents, ''),
+        -- A figure of another version of the code is another figure.
+        coalesce(measured.versions, '')
+    )) AS question
+FROM audit
+LEFT JOIN checkpoint USING (checkpoint_id)
+-- The checkpoint's row has the last name that this content came under.
+CROSS JOIN LATERAL (SELECT coalesce(audit.settings ->> '$.source', checkpoint.source, '') AS source) AS named
+LEFT JOIN (
+    SELECT audit_id, string_agg(name || '=' || corpus_id, ' ' ORDER BY name) AS contents FROM audit_corpus GROUP BY audit_id
+) AS corpora USING (audit_id)
+LEFT JOIN (
+    SELECT audit_id, string_agg(measure || '=' || version, ' ' ORDER BY measure) AS versions FROM measure_run GROUP BY audit_id
+) AS measured USING (audit_id)
+WHERE audit.status = 'published';

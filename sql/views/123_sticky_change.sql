@@ -1,0 +1,40 @@
+-- Tokens that are sticky in an audit and were not in its predecessor, or the other way round; of each stored comparison.
+-- By the token's string: another vocabulary may number it otherwise.
+CREATE OR REPLACE VIEW sticky_change AS
+WITH pair AS (
+    SELECT DISTINCT audit_id, predecessor_audit_id FROM regression
+),
+-- Both audits must have looked for sticky tokens: else none of them is new.
+looked AS (
+    SELECT pair.*
+    FROM pair
+    WHERE EXISTS (SELECT 1 FROM sticky_summary AS s WHERE s.audit_id = pair.audit_id)
+        AND EXISTS (SELECT 1 FROM sticky_summary AS s WHERE s.audit_id = pair.predecessor_audit_id)
+),
+found AS (
+    SELECT
+        audit_id, token, bool_or(retention_verdict = 'sticky' OR definition_verdict = 'sticky') AS is_sticky,
+        max(loss) AS loss, arg_max(severity, loss) AS severity, any_value(script) AS script
+    FROM sticky_token
+    GROUP BY audit_id, token
+),
+own AS (
+    SELECT looked.*, found.* EXCLUDE (audit_id) FROM looked JOIN found USING (audit_id)
+),
+before AS (
+    SELECT looked.*, found.* EXCLUDE (audit_id)
+    FROM looked JOIN found ON found.audit_id = looked.predecessor_audit_id
+)
+SELECT
+    audit_id,
+    predecessor_audit_id,
+    token,
+    CASE WHEN coalesce(own.is_sticky, false) THEN 'newly sticky' ELSE 'no longer sticky' END AS change,
+    own.loss,
+    before.loss AS predecessor_loss,
+    own.severity,
+    before.severity AS predecessor_severity,
+    coalesce(own.script, before.script) AS script
+FROM own
+FULL JOIN before USING (audit_id, predecessor_audit_id, token)
+WHERE coalesce(own.is_sticky, false) <> coalesce(before.is_sticky, false);

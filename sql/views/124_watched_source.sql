@@ -1,0 +1,11 @@
+-- Each watched source as it was last seen: its newest revision under each settings, and how many revisions were seen.
+CREATE OR REPLACE VIEW watched_source AS
+SELECT
+    watched.*,
+    count(*) FILTER (revision <> '') OVER source_of AS revisions,
+    (SELECT count(*) FROM regression AS r WHERE r.audit_id = watched.audit_id AND r.is_worse) AS figures_worse
+FROM watched_revision AS watched
+WINDOW source_of AS (PARTITION BY source, parameters_key)
+QUALIFY row_number() OVER (
+    PARTITION BY source, parameters_key ORDER BY last_seen DESC, first_seen DESC, revision
+) = 1;

@@ -1,0 +1,8 @@
+-- What each audit's last gate found, one row a rule and figure; earlier gates stay in gate_result.
+CREATE OR REPLACE VIEW gate_finding AS
+SELECT gate_result.*
+FROM gate_result
+JOIN audit USING (audit_id)
+WHERE audit.status = 'published'
+-- All rows of one gate have its instant.
+QUALIFY gate_result.evaluated = max(gate_result.evaluated) OVER (PARTITION BY gate_result.audit_id);

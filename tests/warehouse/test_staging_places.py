@@ -1,0 +1,223 @@
+"""Staging anywhere that fsspec reaches: complete under its name or absent, and errors that name the place alone."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import fsspec
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from fsspec.implementations.local import LocalFileSystem
+from s3_server import SECRET, Bucket
+
+from embaudit.errors import MeasureError, StorageError, UsageError
+from embaudit.settings import Settings
+from embaudit.warehouse.files import is_file, let_duckdb_read
+from embaudit.warehouse.stage import read_batches, read_rows, staged_path, write_columns, write_rows
+
+NUMBERS = {"name": "string", "value": "float64"}
+ROWS = [{"name": "x", "value": 1.5}, {"name": "y", "value": None}]
+
+
+class Disk(LocalFileSystem):
+    """A place that stores a file piece by piece, as sftp does: what breaks off leaves a piece."""
+
+    protocol = "disk"
+    breaks = False
+
+    def put_file(self, lpath: str, rpath: str, *_: object, **__: object) -> None:
+        content = Path(lpath).read_bytes()
+        Path(rpath).write_bytes(content[: len(content) // 2] if Disk.breaks else content)
+        if Disk.breaks:
+            raise ConnectionResetError("the other side hung up")
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return super()._strip_protocol(path.removeprefix("disk://"))
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[str]:
+    fsspec.register_implementation("disk", Disk, clobber=True)
+    Disk.breaks = False
+    yield f"disk://{tmp_path}/place"
+    Disk.breaks = False
+
+
+@pytest.fixture(params=["memory", "disk", "s3"])
+def place(request: pytest.FixtureRequest) -> str:
+    if request.param == "memory":
+        return f"memory://{request.node.name.replace('[', '-').replace(']', '')}"
+    if request.param == "disk":
+        return str(request.getfixturevalue("disk"))
+    return str(request.getfixturevalue("bucket").address) + "/team"
+
+
+def test_rows_come_back_from_every_place(place: str) -> None:
+    path = staged_path(place, "socm", "abc", "socm_pair", 7)
+    assert not is_file(path)
+    assert write_rows(path, ROWS, NUMBERS) == 2
+    assert is_file(path)
+    assert read_rows([path]) == ROWS
+    assert [batch.to_pylist() for batch in read_batches(path, ["name"])] == [[{"name": "x"}, {"name": "y"}]]
+
+
+def test_duckdb_reads_every_place(place: str) -> None:
+    paths = [staged_path(place, "socm", "abc", "socm_pair", shard) for shard in range(2)]
+    for path in paths:
+        write_rows(path, ROWS, NUMBERS)
+    with duckdb.connect() as connection:
+        let_duckdb_read(connection, paths)
+        let_duckdb_read(connection, paths)
+        assert connection.execute("SELECT count(*), sum(value) FROM read_parquet(?)", [paths]).fetchall() == [(4, 3.0)]
+
+
+def test_what_fails_in_the_middle_leaves_nothing_and_keeps_what_was_there(place: str) -> None:
+    path = staged_path(place, "socm", "abc", "socm_pair")
+    bad = [{"name": "bad", "value": float("nan")}]
+    with pytest.raises(MeasureError):
+        write_rows(path, bad, NUMBERS)
+    assert not is_file(path)
+    write_rows(path, ROWS, NUMBERS)
+    with pytest.raises(MeasureError):
+        write_rows(path, bad, NUMBERS)
+    assert read_rows([path]) == ROWS
+
+
+def test_a_missing_file_is_named(place: str) -> None:
+    with pytest.raises(StorageError, match=r"socm_pair-00003\.parquet is missing") as caught:
+        read_rows([staged_path(place, "socm", "abc", "socm_pair", 3)])
+    assert "run the same command again" in caught.value.next_step.lower()
+
+
+def test_a_cut_off_file_is_named(place: str) -> None:
+    path = staged_path(place, "socm", "abc", "socm_pair")
+    write_columns(path, [{"value": np.random.default_rng(0).random(10_000)}], {"value": "float64"})
+    store, key = fsspec.core.url_to_fs(path)
+    store.pipe_file(key, store.cat_file(key)[:1_000])
+    with pytest.raises(StorageError, match=r"socm_pair-00000\.parquet cannot be read") as caught:
+        read_rows([path])
+    assert caught.value.next_step.startswith("Delete that file")
+
+
+def test_an_upload_that_breaks_off_leaves_nothing_under_the_name(disk: str, tmp_path: Path) -> None:
+    path = staged_path(disk, "socm", "abc", "socm_pair")
+    Disk.breaks = True
+    with pytest.raises(StorageError, match="the other side hung up") as caught:
+        write_rows(path, ROWS, NUMBERS)
+    assert "continues here" in caught.value.next_step
+    assert [file for file in (tmp_path / "place").rglob("*") if file.is_file()] == []
+    Disk.breaks = False
+    write_rows(path, ROWS, NUMBERS)
+    assert read_rows([path]) == ROWS
+
+
+SLOW_WRITER = """
+import sys, time
+import numpy as np
+from embaudit.warehouse.stage import ROWS_PER_GROUP, write_columns
+
+def blocks():
+    for block in range(int(sys.argv[2])):
+        yield {"value": np.random.default_rng(block).random(ROWS_PER_GROUP)}
+        print("block", flush=True)
+
+write_columns(sys.argv[1], blocks(), {"value": "float64"})
+"""
+
+
+def test_kill_9_while_rows_are_written_leaves_no_object(
+    bucket: Bucket, process: Callable[..., subprocess.Popen[str]]
+) -> None:
+    path = staged_path(bucket.address, "socm", "abc", "value")
+    writer = process(SLOW_WRITER, path, 1000)
+    assert writer.stdout is not None
+    for _ in range(3):
+        assert writer.stdout.readline() == "block\n"
+    writer.send_signal(signal.SIGKILL)
+    writer.wait()
+    assert bucket.objects() == {}
+    write_rows(path, ROWS, NUMBERS)
+    assert read_rows([path]) == ROWS
+
+
+def test_a_missing_bucket_is_one_clear_error(bucket: Bucket) -> None:
+    with pytest.raises(StorageError, match="bucket does not exist") as caught:
+        write_rows(staged_path(f"{bucket.address}-not", "socm", "abc", "a"), ROWS, NUMBERS)
+    assert "Make the bucket" in caught.value.next_step
+    assert SECRET not in str(caught.value)
+
+
+def test_a_store_that_is_gone_is_one_clear_error(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free.getsockname()[1]}")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    fsspec.get_filesystem_class("s3").clear_instance_cache()
+    started = time.monotonic()
+    with pytest.raises(StorageError, match="Could not connect") as caught:
+        is_file(staged_path(bucket.address, "socm", "abc", "a"))
+    assert "See that the store answers" in caught.value.next_step
+    assert SECRET not in str(caught.value)
+    assert time.monotonic() - started < 60
+
+
+def test_missing_credentials_are_one_clear_error(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    fsspec.get_filesystem_class("s3").clear_instance_cache()
+    with pytest.raises(StorageError, match="credentials") as caught:
+        write_rows(staged_path(bucket.address, "socm", "abc", "a"), ROWS, NUMBERS)
+    assert "credentials" in caught.value.next_step
+
+
+def test_a_place_that_no_package_reaches_is_named() -> None:
+    for place, what in (("nowhere://bucket", "fsspec knows no such place"), ("oci://bucket", "not installed|knows no")):
+        with pytest.raises(UsageError, match=what):
+            write_rows(staged_path(place, "socm", "abc", "a"), ROWS, NUMBERS)
+
+
+@pytest.mark.parametrize("address", ["s3://key:geheim@bucket/team", "s3://geheim@bucket", "sftp://me:geheim@host/a"])
+def test_an_address_with_credentials_is_refused_and_not_repeated(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBAUDIT_STAGING", address)
+    with pytest.raises(UsageError, match="EMBAUDIT_STAGING has credentials") as caught:
+        Settings()
+    assert "geheim" not in str(caught.value)
+
+
+def test_the_setting_is_a_folder_or_an_address(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EMBAUDIT_HOME", raising=False)
+    assert Settings().staging == str(tmp_path / ".embaudit" / "staging")
+    for given, staging in (
+        ("here", str(tmp_path / "here")),
+        (f"file://{tmp_path}/there", str(tmp_path / "there")),
+        ("s3://bucket/prefix/", "s3://bucket/prefix"),
+        ("abfs://container@account.dfs.core.windows.net/a", "abfs://container@account.dfs.core.windows.net/a"),
+    ):
+        monkeypatch.setenv("EMBAUDIT_STAGING", given)
+        assert Settings().staging == staging
+
+
+def test_a_variable_that_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBAUDIT_RUNNER", "horse")
+    with pytest.raises(UsageError, match="EMBAUDIT_RUNNER does not fit"):
+        Settings()
+
+
+def test_a_local_staging_is_written_as_before(tmp_path: Path) -> None:
+    path = staged_path(tmp_path, "socm", "abc", "a")
+    write_rows(path, ROWS, NUMBERS)
+    assert pq.read_metadata(path).num_rows == 2
+    assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == ["a-00000.parquet"]
