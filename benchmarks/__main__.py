@@ -7,7 +7,7 @@ import platform
 import sys
 from collections.abc import Callable, Iterator
 
-from benchmarks import audit, encoding, help_page, layers, length, narrowing, sequential, socm
+from benchmarks import audit, encoding, help_page, layers, length, narrowing, runners, sequential, socm
 from benchmarks.measured import Measured
 
 BENCHMARKS: dict[str, Callable[[], Iterator[Measured]]] = {
@@ -18,6 +18,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Measured]]] = {
     "layers": layers.run,
     "narrowing": narrowing.run,
     "length": length.run,
+    "runners": runners.run,
     "audit": audit.run,
 }
 

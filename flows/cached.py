@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
-from prefect import Flow, Task
+from prefect import Task
 
-from embaudit.settings import Settings
+from embaudit_flows.results_storage import results_beside
+from embaudit_flows.runners import computing_elsewhere, interrupts_held, is_elsewhere, pooled
 from embaudit_tasks.progress import shard_done
 from embaudit_tasks.results import CheckpointSpec, Staged
 
+__all__ = ["pooled", "run_cached", "run_shards"]
+
 GPU_TAG = "embaudit-gpu"
-AnyFlow = TypeVar("AnyFlow", bound=Flow[..., Any])
 
 
 def run_cached(task: Task[..., Any], spec: CheckpointSpec, **parameters: Any) -> Any:
@@ -21,60 +22,48 @@ def run_cached(task: Task[..., Any], spec: CheckpointSpec, **parameters: Any) ->
 
     Prefect remembers paths; where a staged file was deleted since, the task runs again.
     """
-    configured = _configured(task, spec)
+    configured = _configured(task, spec, parameters["staging"])
     result = configured(spec=spec, **parameters)
     return result if _is_there(result) else configured.with_options(refresh_cache=True)(spec=spec, **parameters)
 
 
 def run_shards(
-    task: Task[..., Any], spec: CheckpointSpec, shards: Sequence[dict[str, Any]], **shared: Any
+    task: Task[..., Any], spec: CheckpointSpec, shards: Sequence[dict[str, Any]], /, **shared: Any
 ) -> list[Any]:
-    """One call of a task for each shard, in their order; ``EMBAUDIT_WORKERS`` of them at a time.
+    """One call of a task for each shard, in their order; several at a time where ``EMBAUDIT_RUNNER`` says so.
 
-    With workers, the flow's task runner takes the calls (``worker_pool``), and shards go to GPUs by turns. A value
-    depends on no shard but its own, so that results are the same either way.
+    Then the flow's task runner takes the calls (``pooled``). A value depends on no shard but its own, so that results
+    are the same either way.
     """
-    workers = Settings().workers
-    if workers < 2 or len(shards) < 2:
+    if not is_elsewhere() or len(shards) < 2:
         return [run_cached(task, spec, **shared, **shard) for shard in shards]
-    futures = []
-    for index, shard in enumerate(shards):
-        placed = spec.model_copy(update={"device": _device_of(spec.device, index)})
-        futures.append(_configured(task, spec).submit(spec=placed, **shared, **shard))
+    configured = _configured(task, spec, shared["staging"])
     results = []
-    for future in futures:
-        results.append(future.result())
-        shard_done(f"{task.name}, shards", len(shards))
+    with computing_elsewhere(task.name):
+        with interrupts_held():
+            futures = [configured.submit(spec=spec, **shared, **shard) for shard in shards]
+        for future in futures:
+            results.append(future.result())
+            shard_done(f"{task.name}, shards", len(shards))
     return [
         result if _is_there(result) else run_cached(task, spec, **shared, **shard)
         for result, shard in zip(results, shards, strict=True)
     ]
 
 
-def pooled(subflow: AnyFlow) -> AnyFlow:
-    """The sub-flow with ``EMBAUDIT_WORKERS`` processes for its shards; as it is where there is one worker."""
-    workers = Settings().workers
-    if workers < 2:
-        return subflow
-    from prefect.task_runners import ProcessPoolTaskRunner
-
-    runner: Any = ProcessPoolTaskRunner(max_workers=workers)
-    return cast(AnyFlow, subflow.with_options(task_runner=runner))
-
-
-def _configured(task: Task[..., Any], spec: CheckpointSpec) -> Task[..., Any]:
+def _configured(task: Task[..., Any], spec: CheckpointSpec, staging: str) -> Task[..., Any]:
     """On a GPU a task has a tag: ``prefect concurrency-limit create embaudit-gpu 1`` keeps audits off each other."""
-    return task.with_options(tags={*task.tags, *({GPU_TAG} if spec.device.startswith("cuda") else set())})
-
-
-def _device_of(device: str, shard: int) -> str:
-    if device != "cuda":  # a CPU, or a GPU that was named
-        return device
-    import torch
-
-    return f"cuda:{shard % max(torch.cuda.device_count(), 1)}"
+    options: dict[str, Any] = {}
+    if spec.device.startswith("cuda"):
+        options["tags"] = {*task.tags, GPU_TAG}
+    storage = results_beside(staging)
+    if storage is not None:
+        options["result_storage"] = storage
+    return task.with_options(**options) if options else task
 
 
 def _is_there(result: Any) -> bool:
+    from embaudit.warehouse.files import is_file
+
     parts: list[Staged] = list(result) if isinstance(result, list) else [result]
-    return all(Path(part.path).is_file() for part in parts)
+    return all(is_file(part.path) for part in parts)

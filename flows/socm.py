@@ -8,7 +8,7 @@ from typing import Any
 from prefect import flow
 
 from embaudit.socm import MEASURE_VERSION
-from embaudit_flows.cached import run_cached
+from embaudit_flows.cached import run_cached, run_shards
 from embaudit_flows.plan import AuditPlan
 from embaudit_tasks import socm as tasks
 from embaudit_tasks.results import Staged, StagedCorpus, note
@@ -42,18 +42,14 @@ def _all_pairs(plan: AuditPlan, corpus: StagedCorpus, pairs_per_shard: int) -> l
         tasks.socm_texts, plan.spec, corpus_id=corpus.corpus_id, key=key("socm-texts"), **content, **given
     )
     shards = max(1, min(ceil(described.detail["all_pairs"] / pairs_per_shard), described.detail["blocks"]))
-    computed = [
-        run_cached(
-            tasks.socm_pairs,
-            plan.spec,
-            shard=shard,
-            shards=shards,
-            key=key("socm-pairs", shard=shard, shards=shards),
-            **content,
-            **given,
-        )
-        for shard in range(shards)
-    ]
+    computed = run_shards(
+        tasks.socm_pairs,
+        plan.spec,
+        [{"shard": shard, "key": key("socm-pairs", shard=shard, shards=shards)} for shard in range(shards)],
+        shards=shards,
+        **content,
+        **given,
+    )
     staged = [
         described,
         *computed,
@@ -83,20 +79,21 @@ def _all_pairs(plan: AuditPlan, corpus: StagedCorpus, pairs_per_shard: int) -> l
 def _listed(plan: AuditPlan, corpus: StagedCorpus, pairs_per_shard: int) -> list[Staged]:
     pairs = min(plan.profile.socm.listed_pairs, corpus.rows)
     size = max(1, pairs_per_shard // PAIRS_PER_LISTED_PAIR)
-    parts: list[Staged] = []
-    for shard, start in enumerate(range(0, pairs, size)):
-        bounds = {"pairs": pairs, "start": start, "stop": min(start + size, pairs)}
-        parts += run_cached(
-            socm_listed,
-            plan.spec,
-            corpus=corpus.name,
-            corpus_id=corpus.corpus_id,
-            corpus_path=corpus.content_path,
-            shard=shard,
-            key=_key(plan, corpus, "socm-listed", **bounds),
-            staging=plan.staging,
-            **bounds,
-        )
+    bounds = [{"pairs": pairs, "start": start, "stop": min(start + size, pairs)} for start in range(0, pairs, size)]
+    shards = [
+        {"shard": shard, "key": _key(plan, corpus, "socm-listed", **bound), **bound}
+        for shard, bound in enumerate(bounds)
+    ]
+    listed = run_shards(
+        socm_listed,
+        plan.spec,
+        shards,
+        corpus=corpus.name,
+        corpus_id=corpus.corpus_id,
+        corpus_path=corpus.content_path,
+        staging=plan.staging,
+    )
+    parts = [part for files in listed for part in files]
     # A shard may bring no text that is new, or no pair that is defined.
     texts = [part for part in parts if part.table == "socm_text" and part.rows]
     computed = [part for part in parts if part.table == "socm_listed_pair" and part.rows]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embaudit.vocabulary import entries as vocabulary
+from embaudit.warehouse.files import is_file
 from embaudit.warehouse.stage import read_rows, staged_path
 from embaudit_flows.plan import STICKY_CORPUS, AuditPlan
 from embaudit_flows.sticky import in_float32, similarity_key
@@ -62,16 +63,16 @@ def look_at_tokens(
 
 def _tokens(plan: AuditPlan) -> str:
     key = plan.key("vocabulary", vocabulary.MEASURE_VERSION)
-    path = staged_path(Path(plan.staging), "vocabulary", key, "token")
-    if not path.is_file():
+    path = staged_path(plan.staging, "vocabulary", key, "token")
+    if not is_file(path):
         read_tokens.fn(plan.spec, key=key, staging=plan.staging)
     return str(path)
 
 
 def _token_similarity(plan: AuditPlan, tokens_path: str) -> dict[str, float]:
     key = similarity_key(plan, Staged(table="token", path=tokens_path, rows=0))
-    path = staged_path(Path(plan.staging), "token-similarity", key, "token_similarity")
-    if not path.is_file():
+    path = staged_path(plan.staging, "token-similarity", key, "token_similarity")
+    if not is_file(path):
         measure_token_similarity.fn(plan.spec, tokens_path=tokens_path, key=key, staging=plan.staging)
     return read_rows([path])[0]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from prefect import task
 
 from embaudit_tasks.results import Staged
@@ -15,16 +13,14 @@ LINK_SCHEMA = {"audit_id": "string", "backbone_audit_id": "string"}
 def link_backbone(audit_id: str, backbone_audit_id: str, warehouse: str, wait_seconds: float, staging: str) -> int:
     """Check and publish the link; returns how many summary figures the two audits share."""
     from embaudit.warehouse.connect import open_reader
-    from embaudit.warehouse.publish import publish_content
     from embaudit.warehouse.stage import staged_path, write_rows
-    from embaudit_tasks.publish import check_staged, group_by_table
+    from embaudit_tasks.publish import publish_checked
 
-    path = staged_path(Path(staging), "audit", audit_id, "audit_backbone")
+    path = staged_path(staging, "audit", audit_id, "audit_backbone")
     row = {"audit_id": audit_id, "backbone_audit_id": backbone_audit_id}
     staged = [Staged(table="audit_backbone", path=str(path), rows=write_rows(path, [row], LINK_SCHEMA))]
-    check_staged.fn(staged, {"audit_backbone": 1})
-    publish_content(Path(warehouse), wait_seconds, group_by_table(staged))
-    with open_reader(Path(warehouse)) as connection:
+    publish_checked(staged, warehouse, wait_seconds, kept="Both audits are published.")
+    with open_reader(warehouse) as connection:
         counted = connection.execute(
             "SELECT count(*) FROM backbone_delta WHERE audit_id = ? AND backbone_audit_id = ?",
             [audit_id, backbone_audit_id],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prefect import task
@@ -66,17 +65,18 @@ def ingest_corpus(name: str, source: str, staging: str) -> StagedCorpus:
 
 def stage_corpus(corpus: Corpus, staging: str) -> StagedCorpus:
     """Stage a corpus that was read: its rows by content, and the record of where they came from."""
+    from embaudit.warehouse.files import is_file
     from embaudit.warehouse.stage import staged_path, write_rows
 
     table, rows, schema = (
         ("text", corpus.texts, TEXT_SCHEMA) if corpus.kind == "texts" else ("text_pair", corpus.pairs, PAIR_SCHEMA)
     )
-    content = staged_path(Path(staging), "corpus", corpus.corpus_id, table)
-    if not content.is_file():
+    content = staged_path(staging, "corpus", corpus.corpus_id, table)
+    if not is_file(content):
         numbered = ({"corpus_id": corpus.corpus_id, "position": i, **vars(row)} for i, row in enumerate(rows))
         write_rows(content, numbered, schema)
     # One content can come under two names or from two files: the record of where from is kept a name.
-    record = staged_path(Path(staging), "corpus", corpus.corpus_id, f"corpus-{corpus.name}")
+    record = staged_path(staging, "corpus", corpus.corpus_id, f"corpus-{corpus.name}")
     write_rows(
         record,
         [
@@ -110,8 +110,8 @@ def staged_texts(corpus_path: str, texts: int) -> list[str]:
     """The first texts of a staged corpus."""
     import pyarrow.parquet as pq
 
-    from embaudit.warehouse.stage import reading
+    from embaudit.warehouse.stage import opened
 
-    with reading(corpus_path):
-        rows = pq.read_table(corpus_path, columns=["text"]).slice(0, texts)
+    with opened(corpus_path) as source:
+        rows = pq.read_table(source, columns=["text"]).slice(0, texts)
     return [str(text) for text in rows.column("text").to_pylist()]

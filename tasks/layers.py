@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prefect import task
@@ -72,8 +71,7 @@ def layer_statistics(
     contents = staged_texts(corpus_path, texts)
     collector = Collector()
     paths = {
-        table: staged_path(Path(staging), MEASURE, key, table)
-        for table in ("layer_text", "layer_stat", "layer_head_stat")
+        table: staged_path(staging, MEASURE, key, table) for table in ("layer_text", "layer_stat", "layer_head_stat")
     }
     with tracked(f"layers, {corpus}", len(contents)) as advance:
 

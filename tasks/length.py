@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prefect import task
@@ -175,10 +174,10 @@ def _settings(settings: dict[str, Any]) -> LengthSettings:
 def _texts_and_labels(corpus_path: str, texts: int) -> tuple[list[str], list[str | None]]:
     import pyarrow.parquet as pq
 
-    from embaudit.warehouse.stage import reading
+    from embaudit.warehouse.stage import opened
 
-    with reading(corpus_path):
-        rows = pq.read_table(corpus_path, columns=["text", "label"]).slice(0, texts)
+    with opened(corpus_path) as source:
+        rows = pq.read_table(source, columns=["text", "label"]).slice(0, texts)
     return rows.column("text").to_pylist(), rows.column("label").to_pylist()
 
 
@@ -187,7 +186,7 @@ def _stage(staging: str, key: str, rows: dict[str, tuple[list[dict[str, Any]], d
 
     staged = []
     for table, (table_rows, schema) in rows.items():
-        path = staged_path(Path(staging), MEASURE, key, table)
+        path = staged_path(staging, MEASURE, key, table)
         staged.append(Staged(table=table, path=str(path), rows=write_rows(path, table_rows, schema)))
     return staged
 

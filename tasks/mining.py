@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prefect import task
@@ -30,6 +29,7 @@ def mine_corpus(
     """
     from embaudit.corpora import MinedSource, mined_corpus, read_retrieval
     from embaudit.keys import content_key
+    from embaudit.warehouse.files import is_file
     from embaudit.warehouse.stage import read_rows, staged_path, write_rows
 
     source = MinedSource.parse(name, f"mined:{method}:{folder}")
@@ -44,8 +44,8 @@ def mine_corpus(
         relevant=[sorted(places) for places in retrieval.relevant],
         **(spec.key_parts if method == "checkpoint" else {}),
     )
-    path = staged_path(Path(staging), "mined", key, "mined_pair")
-    if not path.is_file():
+    path = staged_path(staging, "mined", key, "mined_pair")
+    if not is_file(path):
         found = _mined(spec, method, retrieval, negatives)
         rows = [
             {"query": query, "passage": retrieval.passages[place]}

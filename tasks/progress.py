@@ -9,6 +9,8 @@ from typing import Protocol
 from uuid import UUID
 
 SECONDS_BETWEEN_UPDATES = 5.0
+# A server that does not answer is asked again after so long: each call waits for a minute of Prefect's own retries.
+SECONDS_OF_SILENCE = 600.0
 
 
 class Display(Protocol):
@@ -23,6 +25,7 @@ class _NoDisplay:
 
 
 _display: Display = _NoDisplay()
+_silent_until = 0.0
 
 
 @contextmanager
@@ -71,11 +74,25 @@ def _start_artifact(label: str) -> UUID | None:
 
     if TaskRunContext.get() is None:
         return None
-    artifact = create_progress_artifact(progress=0.0, description=label)
-    return artifact if isinstance(artifact, UUID) else None
+    return _told(lambda: create_progress_artifact(progress=0.0, description=label))
 
 
 def _update_artifact(artifact: UUID, percent: float) -> None:
     from prefect.artifacts import update_progress_artifact
 
-    update_progress_artifact(artifact_id=artifact, progress=min(percent, 100.0))
+    _told(lambda: update_progress_artifact(artifact_id=artifact, progress=min(percent, 100.0)))
+
+
+def _told(call: Callable[[], object]) -> UUID | None:
+    """Tell the server how far it is. That it is gone is no reason to lose a task's work: the run goes on without."""
+    import httpx
+
+    global _silent_until
+    if time.monotonic() < _silent_until:
+        return None
+    try:
+        answer = call()
+    except (httpx.HTTPError, RuntimeError):
+        _silent_until = time.monotonic() + SECONDS_OF_SILENCE
+        return None
+    return answer if isinstance(answer, UUID) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from prefect import task
@@ -33,7 +32,7 @@ def publish_audit(
     from embaudit.warehouse.publish import AuditRecord, ExpectationRow, MeasureRun, publish
 
     return publish(
-        Path(warehouse),
+        warehouse,
         wait_seconds,
         AuditRecord(**audit),
         [MeasureRun(**run) for run in runs],
@@ -47,7 +46,33 @@ def publish_corpus(warehouse: str, wait_seconds: float, staged: list[Staged]) ->
     """Publish an ingested corpus, which belongs to no audit."""
     from embaudit.warehouse.publish import publish_content
 
-    return publish_content(Path(warehouse), wait_seconds, group_by_table(staged))
+    return publish_content(warehouse, wait_seconds, group_by_table(staged))
+
+
+def publish_checked(staged: list[Staged], warehouse: str, wait_seconds: float, *, kept: str = "") -> dict[str, int]:
+    """Publish tables that belong to no one audit's transaction, if they pass their suites. For use inside a task.
+
+    Args:
+        kept: what else stands, for the reader of a failure.
+
+    Raises:
+        CheckFailed: naming the first expectation that fails.
+    """
+    from embaudit.errors import CheckFailed
+    from embaudit.warehouse.publish import publish_content
+
+    planned: dict[str, int] = {}
+    for part in staged:
+        planned[part.table] = planned.get(part.table, 0) + part.rows
+    failed = [check for check in check_staged.fn(staged, planned) if not check["success"]]
+    if failed:
+        first = failed[0]
+        raise CheckFailed(
+            f"{first['table_name']} fails its check {first['expectation']} ({first['column_name'] or 'the table'}).",
+            kept=f"The rows are staged in {staged[0].path}, and are not published. {kept}".strip(),
+            next_step="Please report it.",
+        )
+    return publish_content(warehouse, wait_seconds, group_by_table(staged))
 
 
 def group_by_table(staged: list[Staged]) -> list[Any]:

@@ -49,12 +49,11 @@ class Staged(BaseModel):
 
 def note(text: str, staging: str) -> Staged:
     """Something that an audit must say at its end, as a staged file that is not published."""
-    from pathlib import Path
 
     from embaudit.keys import content_key
     from embaudit.warehouse.stage import staged_path, write_rows
 
-    path = staged_path(Path(staging), "audit", content_key(note=text), "note")
+    path = staged_path(staging, "audit", content_key(note=text), "note")
     return Staged(table="note", path=str(path), rows=write_rows(path, [{"text": text}]), detail={"text": text})
 
 
@@ -86,20 +85,6 @@ def by_key(context: TaskRunContext, parameters: dict[str, Any]) -> str:
 CACHED: dict[str, Any] = {"cache_key_fn": by_key, "persist_result": True, "result_serializer": "json"}
 
 
-def _share_cores() -> None:
-    """Give a worker process its share of the cores: two that both want all of them slow each other down."""
-    import multiprocessing
-    import os
-
-    from embaudit.settings import Settings
-
-    workers = Settings().workers
-    if workers > 1 and multiprocessing.parent_process() is not None:
-        import torch
-
-        torch.set_num_threads(max(1, (os.cpu_count() or 1) // workers))
-
-
 @lru_cache(maxsize=2)
 def checkpoint_of(spec: CheckpointSpec) -> Checkpoint:
     """Load a checkpoint once a process, and make sure that it still is the one the flow planned with.
@@ -109,8 +94,9 @@ def checkpoint_of(spec: CheckpointSpec) -> Checkpoint:
     """
     from embaudit.checkpoint import LoadOptions, load_checkpoint
     from embaudit.errors import CheckpointError
+    from embaudit_tasks.workers import settle
 
-    _share_cores()
+    settle(spec.device)
     options = LoadOptions(
         device=spec.device,
         dtype=spec.dtype,

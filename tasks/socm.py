@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prefect import task
@@ -35,7 +34,7 @@ def socm_texts(
     clouds, undefined = clouds_of_corpus(spec, corpus, corpus_path, texts)
     truncated = dict(enumerate(are_truncated(spec, staged_texts(corpus_path, texts))))
     rows = [{"corpus": corpus, "corpus_id": corpus_id, **row} for row in text_rows(clouds, undefined, truncated)]
-    path = staged_path(Path(staging), MEASURE, key, "socm_text")
+    path = staged_path(staging, MEASURE, key, "socm_text")
     blocks = plan_blocks([cloud.n for cloud in clouds], nuclear_norms_on(spec.device).tokens_per_block)
     return Staged(
         table="socm_text",
@@ -63,7 +62,7 @@ def socm_pairs(
     clouds, _ = clouds_of_corpus(spec, corpus, corpus_path, texts)
     norms, accuracy = nuclear_norms_on(spec.device), Accuracy()
     planned = count_pairs_of_shard(clouds, shard, shards, norms.tokens_per_block)
-    path = staged_path(Path(staging), MEASURE, key, "socm_pair", shard)
+    path = staged_path(staging, MEASURE, key, "socm_pair", shard)
     with tracked(f"SOCM, pairs of {corpus}", planned, of_all=len(clouds) * (len(clouds) - 1) // 2) as advance:
 
         def columns() -> Iterator[dict[str, object]]:

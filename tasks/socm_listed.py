@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from math import ceil
-from pathlib import Path
 from typing import Any
 
 from prefect import task
@@ -70,10 +69,10 @@ def socm_listed(
                 yield {"corpus": repeated(corpus, len(kept)), "position": kept, **vars(same)}
             advance(len(chunk))
 
-    path = staged_path(Path(staging), MEASURE, key, "socm_listed_pair", shard)
+    path = staged_path(staging, MEASURE, key, "socm_listed_pair", shard)
     with tracked(f"SOCM, listed pairs of {corpus}", stop - start, of_all=len(listed)) as advance:
         rows = write_columns(path, chunks(), LISTED_SCHEMA)
-    text_path = staged_path(Path(staging), MEASURE, key, "socm_text", shard)
+    text_path = staged_path(staging, MEASURE, key, "socm_text", shard)
     described = [{"corpus": corpus, "corpus_id": corpus_id, **row} for row in texts]
     return [
         Staged(
@@ -97,7 +96,10 @@ def numbered_texts(corpus_path: str, pairs: int) -> tuple[list[tuple[str, str]],
     """The first pairs of a staged list, and each distinct text's number, in the order of first appearance."""
     import pyarrow.parquet as pq
 
-    rows = pq.read_table(corpus_path, columns=["first", "second"]).slice(0, pairs)
+    from embaudit.warehouse.stage import opened
+
+    with opened(corpus_path) as source:
+        rows = pq.read_table(source, columns=["first", "second"]).slice(0, pairs)
     listed = list(zip(rows.column("first").to_pylist(), rows.column("second").to_pylist(), strict=True))
     numbers: dict[str, int] = {}
     for pair in listed:

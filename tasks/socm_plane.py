@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from prefect import task
@@ -65,7 +64,7 @@ def socm_plane(
                         "share": plane.share,
                     }
                 )
-    path = staged_path(Path(staging), MEASURE, key, "socm_plane")
+    path = staged_path(staging, MEASURE, key, "socm_plane")
     return Staged(table="socm_plane", path=str(path), rows=write_rows(path, rows, PLANE_SCHEMA), encodes=encoder.texts)
 
 

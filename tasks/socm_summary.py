@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prefect import task
@@ -79,6 +78,6 @@ def socm_summary(
         ("socm_summary", [row], SUMMARY_SCHEMA),
         ("socm_surface", points, SURFACE_SCHEMA),
     ):
-        path = staged_path(Path(staging), MEASURE, key, table)
+        path = staged_path(staging, MEASURE, key, table)
         written.append(Staged(table=table, path=str(path), rows=write_rows(path, rows, schema)))
     return written

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 from prefect import task
 
@@ -32,7 +31,7 @@ def socm_tightness(
     by_position = {cloud.position: cloud for cloud in clouds}
     first, second = sample_pairs(list(by_position), pairs, SAMPLE_SEED)
     rows = [{"corpus": corpus, **vars(row)} for row in pair_tightness(by_position, weights, first, second)]
-    path = staged_path(Path(staging), MEASURE, key, "socm_tightness")
+    path = staged_path(staging, MEASURE, key, "socm_tightness")
     return Staged(
         table="socm_tightness",
         path=str(path),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 from prefect import task
 
@@ -112,7 +111,7 @@ def shifts(
         }
         for place, token in enumerate(ids)
     )
-    path = staged_path(Path(staging), MEASURE, key, "sticky_shift")
+    path = staged_path(staging, MEASURE, key, "sticky_shift")
     count = write_columns(path, blocks, SHIFT_SCHEMA)
     return Staged(
         table="sticky_shift", path=str(path), rows=count, seconds=time.perf_counter() - started, encodes=encoder.texts

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embaudit_tasks.results import Staged
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
 
     from embaudit.sticky.pairs import SentencePair
 
@@ -107,7 +107,7 @@ def stage(
     """Stage rows of this measure; ``started`` is the ``time.perf_counter`` of the work that made them."""
     from embaudit.warehouse.stage import staged_path, write_rows
 
-    path = staged_path(Path(staging), MEASURE, key, table)
+    path = staged_path(staging, MEASURE, key, table)
     return Staged(
         table=table,
         path=str(path),
@@ -152,9 +152,8 @@ def read_similarity(path: str) -> dict[str, float]:
 def read_scan(paths: Sequence[str]) -> tuple[np.ndarray, list[int], np.ndarray]:
     """(token ids ascending, draws, similarities (T, draws, anchors)) of one rung's files."""
     import numpy as np
-    import pyarrow.parquet as pq
 
-    frames = [pq.read_table(path).to_pandas() for path in paths]
+    frames = [_read_frame(path) for path in paths]
     draws = sorted(int(draw) for draw in frames[0]["draw"].unique())
     anchors = [name for name in frames[0].columns if name.startswith("anchor_")]
     ids, parts = [], []
@@ -182,10 +181,18 @@ def join_rungs(rungs: Sequence[Sequence[str]]) -> tuple[np.ndarray, list[int], n
 def read_validation(paths: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """(token ids ascending, similarities (T, P))."""
     import numpy as np
-    import pyarrow.parquet as pq
 
-    frames = [pq.read_table(path).to_pandas() for path in paths]
+    frames = [_read_frame(path) for path in paths]
     ids = np.concatenate([frame["token_id"].to_numpy() for frame in frames]).astype(np.int64)
     after = np.concatenate([frame.drop(columns="token_id").to_numpy() for frame in frames])
     order = np.argsort(ids, kind="stable")
     return ids[order], after[order]
+
+
+def _read_frame(path: str) -> pd.DataFrame:
+    import pyarrow.parquet as pq
+
+    from embaudit.warehouse.stage import opened
+
+    with opened(path) as source:
+        return pq.read_table(source, partitioning=None).to_pandas()

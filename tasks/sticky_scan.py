@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prefect import task
@@ -56,7 +55,7 @@ def scan_shard(
     ids = np.array(token_ids, dtype=np.int64)
     with tracked(f"scan, {_counted(draws)}", len(ids) * len(draws), of_all=total) as advance:
         after = scan_tokens(encoder, inputs, ids, draws, advance)
-    path = staged_path(Path(staging), MEASURE, key, "scan")
+    path = staged_path(staging, MEASURE, key, "scan")
     anchors = [f"anchor_{index}" for index in range(after.shape[2])]
     blocks = (
         {

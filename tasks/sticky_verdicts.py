@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from prefect import task
@@ -54,7 +53,7 @@ def validate_shard(
     with tracked(label, len(ids) * len(points), of_all=total) as advance:
         after = validate_tokens(encoder, inputs.at(points), ids, settings.copies, seed, advance)
     names = [f"point_{point}" for point in points]
-    path = staged_path(Path(staging), MEASURE, key, "validation")
+    path = staged_path(staging, MEASURE, key, "validation")
     block = {"token_id": ids, **{name: after[:, index] for index, name in enumerate(names)}}
     rows = write_columns(path, [block], {"token_id": "int32", **dict.fromkeys(names, "float32")})
     return Staged(

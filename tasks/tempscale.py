@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prefect import task
@@ -80,7 +79,7 @@ def tempscale_material(
     started = time.perf_counter()
     checkpoint = checkpoint_of(spec)
     sides, left_out = _pick(corpus, paths, limits, seed)
-    path = staged_path(Path(staging), MEASURE, key, "tempscale_material")
+    path = staged_path(staging, MEASURE, key, "tempscale_material")
     rows = [
         {"side": side, "place": place, "text": text, "label": label, "tokens": len(checkpoint.content_ids(text, WHOLE))}
         for side, texts in sides.items()
@@ -127,7 +126,7 @@ def tempscale_vectors(
             ids = [checkpoint.with_special_tokens(checkpoint.content_ids(text, limit)) for text in texts]
             with temperature(checkpoint, tau) if tau != 1 else nullcontext():
                 vectors = encoder.encode_ids(ids, advance)
-    path = staged_path(Path(staging), MEASURE, key, "tempscale_vectors")
+    path = staged_path(staging, MEASURE, key, "tempscale_vectors")
     rows = [{"place": i, "vector": row.tobytes()} for i, row in enumerate(vectors.astype(np.float32))]
     return Staged(
         table="tempscale_vectors",
@@ -183,7 +182,7 @@ def tempscale_scores(
             rows += [{**asdict(row), **scope} for row in found]
             choices += [{**asdict(choice), **scope} for choice in chosen]
             advance(1)
-    paths = {table: staged_path(Path(staging), MEASURE, key, table) for table in ("tempscale", "tempscale_choice")}
+    paths = {table: staged_path(staging, MEASURE, key, table) for table in ("tempscale", "tempscale_choice")}
     counts = {
         "tempscale": write_rows(paths["tempscale"], rows, ROW_SCHEMA),
         "tempscale_choice": write_rows(paths["tempscale_choice"], choices, CHOICE_SCHEMA),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
-from pathlib import Path
 
 from prefect import task
 
@@ -50,7 +49,7 @@ def describe_checkpoint(spec: CheckpointSpec, source: str, key: str, staging: st
     from embaudit.checkpoint.describe import describe_row
     from embaudit.warehouse.stage import staged_path, write_rows
 
-    path = staged_path(Path(staging), "checkpoint", key, "checkpoint")
+    path = staged_path(staging, "checkpoint", key, "checkpoint")
     row = {**describe_row(checkpoint_of(spec)), "source": source}
     return Staged(table="checkpoint", path=str(path), rows=write_rows(path, [row], CHECKPOINT_SCHEMA))
 
@@ -82,7 +81,7 @@ def read_tokens(spec: CheckpointSpec, key: str, staging: str) -> Staged:
         }
         for entry in read_vocabulary(checkpoint.tokenizer, checkpoint.vocabulary_size)
     ]
-    path = staged_path(Path(staging), "vocabulary", key, "token")
+    path = staged_path(staging, "vocabulary", key, "token")
     count = write_rows(path, rows, TOKEN_SCHEMA)
     return Staged(table="token", path=str(path), rows=count, seconds=time.perf_counter() - started)
 
@@ -102,7 +101,7 @@ def measure_token_similarity(spec: CheckpointSpec, tokens_path: str, key: str, s
         similarity = token_similarity(
             encoder, [row["token_id"] for row in entries], [row["token"] for row in entries], advance
         )
-    path = staged_path(Path(staging), "token-similarity", key, "token_similarity")
+    path = staged_path(staging, "token-similarity", key, "token_similarity")
     return Staged(
         table="token_similarity",
         path=str(path),

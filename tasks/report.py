@@ -1,0 +1,15 @@
+"""An audit's HTML page, written from the published tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from prefect import task
+
+
+@task(name="write report", persist_result=False)
+def write_report(audit_id: str, warehouse: str, wait_seconds: float, folder: str) -> str:
+    """Write ``FOLDER/<audit_id>.html``, in place of an earlier one; returns its path."""
+    from embaudit.report.write import write_page
+
+    return str(write_page(warehouse, audit_id, Path(folder), wait_seconds=wait_seconds))

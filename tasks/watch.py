@@ -1,0 +1,106 @@
+"""Steps of a watch: questions to the hub, a checkpoint's content, rows of what was seen and of what got worse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prefect import task
+
+from embaudit.errors import HubUnreachable
+from embaudit.watch.history import WatchedRevision
+from embaudit.watch.look import Source
+from embaudit.watch.watch_list import OrganisationEntry
+from embaudit_tasks.publish import publish_checked
+from embaudit_tasks.results import Staged
+
+AUDITS_STAND = "Audits are published as they were."
+WATCHED_SCHEMA = {
+    **dict.fromkeys(("source", "revision", "parameters_key", "parameters", "checkpoint_id"), "string"),
+    **dict.fromkeys(("status", "reason", "audit_id"), "string"),
+    **dict.fromkeys(("first_seen", "last_seen"), "instant"),
+}
+REGRESSION_SCHEMA = {
+    **dict.fromkeys(("audit_id", "predecessor_audit_id", "summary", "item", "measure"), "string"),
+    **dict.fromkeys(("value", "predecessor_value", "delta", "relative_change", "tolerance"), "float64"),
+    "worse_when": "string",
+    "is_worse": "bool",
+}
+
+
+def is_unreachable(task: Any, run: Any, state: Any) -> bool:
+    """Retry what the hub may cure by coming back."""
+    return isinstance(state.result(raise_on_failure=False), HubUnreachable)
+
+
+@task(
+    name="ask the hub", task_run_name="ask the hub for {name}", retry_condition_fn=is_unreachable, persist_result=False
+)
+def ask_for_commit(name: str, branch: str | None) -> str:
+    """The commit that a repository's branch stands for."""
+    from embaudit.watch.hub import current_commit
+
+    return current_commit(name, branch)
+
+
+@task(
+    name="list organisation",
+    task_run_name="list {entry.name}",
+    retry_condition_fn=is_unreachable,
+    persist_result=False,
+)
+def ask_for_models(entry: OrganisationEntry) -> list[str]:
+    """The models of an organisation that a watch list asks for."""
+    from embaudit.watch.hub import list_organisation
+
+    return list_organisation(entry)
+
+
+@task(
+    name="read content",
+    task_run_name="read content of {reference}",
+    retry_condition_fn=is_unreachable,
+    persist_result=False,
+)
+def ask_for_content(source: Source, reference: str) -> str:
+    """The checkpoint id of a reference; a commit is fetched for it."""
+    from embaudit.watch.look import read_content
+
+    return read_content(source, reference)
+
+
+@task(name="record what was seen", persist_result=False)
+def record_watched(rows: list[WatchedRevision], warehouse: str, wait_seconds: float, staging: str) -> int:
+    """Check and publish rows of ``watched_revision``; returns how many."""
+    import json
+
+    from embaudit.keys import content_key
+    from embaudit.warehouse.stage import staged_path, write_rows
+
+    if not rows:
+        return 0
+    dumped = [row.model_dump() | {"parameters": json.dumps(row.parameters, sort_keys=True)} for row in rows]
+    path = staged_path(staging, "watch", content_key(rows=[str(row) for row in dumped]), "watched_revision")
+    staged = Staged(table="watched_revision", path=path, rows=write_rows(path, dumped, WATCHED_SCHEMA))
+    publish_checked([staged], warehouse, wait_seconds, kept=AUDITS_STAND)
+    return len(rows)
+
+
+@task(name="compare with predecessor", task_run_name="compare {audit_id} with its predecessor", persist_result=False)
+def compare_with_predecessor(
+    audit_id: str, previous_audit_id: str | None, warehouse: str, wait_seconds: float, staging: str
+) -> dict[str, Any] | None:
+    """Compare, check and publish; returns the predecessor and the rows of what is worse, None without a predecessor."""
+    from embaudit.warehouse.stage import staged_path, write_rows
+    from embaudit.warehouse.watched import find_predecessor, read_figures
+    from embaudit.watch.regression import compare
+
+    predecessor = find_predecessor(warehouse, audit_id, previous_audit_id)
+    if predecessor is None:
+        return None
+    pair = {"audit_id": audit_id, "predecessor_audit_id": predecessor}
+    figures = compare(read_figures(warehouse, audit_id), read_figures(warehouse, predecessor))
+    if figures:
+        path = staged_path(staging, "audit", audit_id, f"regression-{predecessor}")
+        rows = write_rows(path, [{**pair, **row} for row in figures], REGRESSION_SCHEMA)
+        publish_checked([Staged(table="regression", path=path, rows=rows)], warehouse, wait_seconds, kept=AUDITS_STAND)
+    return {**pair, "figures": len(figures), "worse": [row for row in figures if row["is_worse"]]}

@@ -1,0 +1,134 @@
+"""One audit of a watch as a run of its own, on a worker: started once, waited for, and found again in the warehouse."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from prefect import task
+from pydantic import BaseModel
+
+from embaudit.errors import ServerError
+from embaudit.keys import content_key
+
+if TYPE_CHECKING:
+    from prefect.client.schemas.objects import FlowRun
+
+POLL_SECONDS = 2.0
+# Clocks of two machines.
+CLOCK_SECONDS = 60.0
+
+
+class AuditEnd(BaseModel):
+    """How an audit ended: its id once it is published, and why its run failed.
+
+    A run may fail with its audit published: where its gate tripped, and is to fail it.
+    """
+
+    audit_id: str | None = None
+    reason: str | None = None
+    is_running: bool = False
+    gate: str | None = None
+
+    @property
+    def has_failed(self) -> bool:
+        return self.reason is not None and not self.is_running
+
+
+def require_deployment(name: str) -> None:
+    """Raises:
+    ServerError: if the server has no deployment of that name."""
+    from prefect.client.orchestration import get_client
+    from prefect.exceptions import ObjectNotFound
+
+    with get_client(sync_client=True) as client:
+        try:
+            client.read_deployment_by_name(name)
+        except (ObjectNotFound, ValueError) as error:
+            raise ServerError(
+                f"The Prefect server has no deployment {name!r}.",
+                next_step="Deploy it (prefect --no-prompt deploy --all), or leave --deployment away: audits then run "
+                "in this process.",
+            ) from error
+
+
+@task(name="audit on a worker", task_run_name="audit {parameters[checkpoint]} on a worker", persist_result=False)
+def audit_on_worker(
+    deployment: str,
+    parameters: dict[str, Any],
+    source: str,
+    checkpoint_id: str,
+    parameters_key: str,
+    warehouse: str,
+    timeout_seconds: float,
+    again: bool,
+) -> AuditEnd:
+    """Run the deployed audit and wait for its end.
+
+    The run's idempotency key is what it asks, so that a watch that was killed, or one beside it, starts no second run.
+    """
+    from prefect.runtime import flow_run as this_run
+
+    key = content_key(source=source, checkpoint=checkpoint_id, settings=parameters_key)
+    if again:
+        key = f"{key}-{this_run.get_id()}"
+    run = _start(deployment, parameters, key)
+    end = _end_of(run, checkpoint_id, parameters, warehouse)
+    if end is not None and end.audit_id is None and not end.is_running:
+        # An earlier night's run that failed, or whose audit is gone: Prefect would hand it out for ever.
+        run = _start(deployment, parameters, f"{key}-{this_run.get_id()}")
+        end = None
+    deadline = time.monotonic() + timeout_seconds
+    while end is None and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+        run = _read(run)
+        end = _end_of(run, checkpoint_id, parameters, warehouse)
+    return end or AuditEnd(
+        reason=f"run {run.name} has not ended after {timeout_seconds:.0f} s; it goes on, and a later watch finds it",
+        is_running=True,
+    )
+
+
+def _start(deployment: str, parameters: dict[str, Any], key: str) -> FlowRun:
+    from prefect.deployments import run_deployment
+
+    # The server gives back the run that it has under this key, if there is one. It returns at once: timeout 0.
+    run: Any = run_deployment(
+        deployment, parameters=parameters, timeout=0, idempotency_key=key, as_subflow=True, tags=["embaudit-watch"]
+    )
+    return run
+
+
+def _read(run: FlowRun) -> FlowRun:
+    from prefect.client.orchestration import get_client
+
+    with get_client(sync_client=True) as client:
+        return client.read_flow_run(run.id)
+
+
+def _end_of(run: FlowRun, checkpoint_id: str, parameters: dict[str, Any], warehouse: str) -> AuditEnd | None:
+    """How a run ended; None while it goes on."""
+    from embaudit.profile import DEFAULT_MEASURES, load_profile
+    from embaudit.warehouse.watched import find_audit
+
+    if run.state is None or not run.state.is_final():
+        return None
+    started: datetime = run.start_time or run.state.timestamp
+    found = find_audit(
+        warehouse,
+        checkpoint_id,
+        started - timedelta(seconds=CLOCK_SECONDS),
+        profile=load_profile(parameters["profile"]).name,
+        measures=set(parameters["measures"] or DEFAULT_MEASURES),
+        seed=parameters["seed"],
+    )
+    if not run.state.is_completed():
+        ended = f"run {run.name} ended as {run.state.name}: {run.state.message or 'it says nothing'}"
+        return AuditEnd(audit_id=found, reason=ended)
+    if found is None:
+        return AuditEnd(
+            reason=f"run {run.name} completed, and this warehouse has no audit of {checkpoint_id} from it: "
+            "does the worker write another warehouse, or see another folder?"
+        )
+    return AuditEnd(audit_id=found)

@@ -1,0 +1,272 @@
+"""Shards on other processes: the same bits, workers that die, Ctrl-C in a terminal, clusters that are not there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+from commands import CLI, Embaudit
+
+from embaudit.errors import MeasureError, UsageError
+from embaudit_flows.runners import computing_elsewhere, pooled
+from embaudit_flows.socm import socm
+from embaudit_tasks.workers import gpu_of, threads_of
+
+# Many small shards, and one thread everywhere: sums are then the same to the last bit.
+SHARDS = {
+    "EMBAUDIT_PAIRS_PER_SHARD": "100",
+    "EMBAUDIT_TOKENS_PER_SHARD": "40",
+    "OMP_NUM_THREADS": "1",
+    "EMBAUDIT_WORKERS": "2",
+}
+DASK = pytest.mark.skipif(
+    subprocess.run([sys.executable, "-c", "import prefect_dask"], capture_output=True, check=False).returncode != 0,
+    reason="needs pip install 'embaudit[dask]'",
+)
+
+
+def staged(home: Path) -> dict[str, Path]:
+    """Staged files of the measures; the record of a corpus holds the moment of its reading."""
+    folder = home / "staging"
+    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*.parquet")}
+    return {name: path for name, path in files.items() if "/corpus-" not in name}
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 240) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def children(pid: int) -> list[int]:
+    """Worker processes that descend from one: those that multiprocessing spawned."""
+    parents, commands = {}, {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            commands[int(folder.name)] = (folder / "cmdline").read_bytes()
+    family = {pid}
+    while more := {child for child, parent in parents.items() if parent in family} - family:
+        family |= more
+    return sorted(child for child in family if b"spawn_main" in commands.get(child, b""))
+
+
+@pytest.fixture
+def start(command_environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start a command in a session of its own, as a terminal does; what is left of it is killed at the end."""
+    running: list[subprocess.Popen[str]] = []
+
+    def begin(*command: str, **environment: str) -> subprocess.Popen[str]:
+        # Files, not pipes: a pipe that a stopped worker holds open would never end.
+        output = (tmp_path / f"output-{len(running)}").open("w+")
+        running.append(
+            subprocess.Popen(
+                command,
+                env={**command_environment, **SHARDS, **environment},
+                cwd=tmp_path,
+                stdout=output,
+                stderr=output,
+                text=True,
+                start_new_session=True,
+            )
+        )
+        return running[-1]
+
+    yield begin
+    for process in running:
+        if process.poll() is None or children(process.pid):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def said(tmp_path: Path, number: int = 0) -> str:
+    return (tmp_path / f"output-{number}").read_text()
+
+
+@pytest.mark.slow
+@DASK
+def test_every_runner_stages_the_same_bits(
+    embaudit: Embaudit, home: Path, tiny_checkpoint: Path, tiny_profile: Path
+) -> None:
+    audit = ("audit", str(tiny_checkpoint), "--profile", str(tiny_profile), "--measures", "sticky,socm")
+    homes = {runner: home.with_name(runner) for runner in ("alone", "process", "dask")}
+    for runner, place in homes.items():
+        one = {"EMBAUDIT_RUNNER": runner} if runner != "alone" else {"EMBAUDIT_WORKERS": "1"}
+        result = embaudit(*audit, timeout=600, **{**SHARDS, **one, "EMBAUDIT_HOME": str(place)})
+        assert result.returncode == 0, result.stderr
+        assert "Traceback" not in result.stderr
+        assert "distributed" not in result.stderr
+    alone = staged(homes["alone"])
+    for table, fewest in (("scan-", 5), ("socm_pair-", 4), ("validation-", 4)):
+        assert sum(table in name for name in alone) >= fewest, table
+    for runner in ("process", "dask"):
+        files = staged(homes[runner])
+        assert files.keys() == alone.keys()
+        assert [name for name in alone if not pq.read_table(files[name]).equals(pq.read_table(alone[name]))] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("runner", ["process", pytest.param("dask", marks=DASK)])
+def test_ctrl_c_in_a_terminal_reaches_workers_too_and_ends_in_a_paragraph(
+    runner: str,
+    start: Callable[..., subprocess.Popen[str]],
+    home: Path,
+    tmp_path: Path,
+    tiny_checkpoint: Path,
+    tiny_profile: Path,
+) -> None:
+    audit = ("audit", str(tiny_checkpoint), "--profile", str(tiny_profile), "--measures", "sticky")
+    process = start(*CLI, *audit, EMBAUDIT_RUNNER=runner)
+    wait_for(lambda: children(process.pid) and list(home.rglob("scan-*.parquet")))
+    workers = children(process.pid)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(timeout=60) == 130, said(tmp_path)
+    assert "Run the same command again" in said(tmp_path)
+    assert "Traceback" not in said(tmp_path)
+    wait_for(lambda: not [pid for pid in workers if Path(f"/proc/{pid}/cmdline").is_file() and alive(pid)], 20)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+
+
+@pytest.mark.slow
+def test_a_killed_process_of_a_pool_is_one_paragraph_and_the_same_command_continues(
+    start: Callable[..., subprocess.Popen[str]],
+    embaudit: Embaudit,
+    home: Path,
+    tmp_path: Path,
+    tiny_checkpoint: Path,
+    tiny_profile: Path,
+) -> None:
+    audit = ("audit", str(tiny_checkpoint), "--profile", str(tiny_profile), "--measures", "sticky")
+    process = start(*CLI, *audit)
+    wait_for(lambda: children(process.pid) and len(list(home.rglob("scan-*.parquet"))) > 1)
+    os.kill(children(process.pid)[0], signal.SIGKILL)
+    assert process.wait(timeout=120) == 2, said(tmp_path)
+    assert "A worker process died" in said(tmp_path)
+    assert "Run the same command again" in said(tmp_path)
+    assert "Traceback" not in said(tmp_path)
+    kept = {name: path.stat().st_ino for name, path in staged(home).items() if "audit/" not in name}
+    result = embaudit(*audit, **SHARDS)
+    assert result.returncode == 0, result.stderr
+    assert {name: staged(home)[name].stat().st_ino for name in kept} == kept
+
+
+@pytest.mark.slow
+@DASK
+def test_a_cluster_loses_a_worker_in_the_middle_of_a_shard_and_the_audit_does_not(
+    start: Callable[..., subprocess.Popen[str]],
+    home: Path,
+    tmp_path: Path,
+    tiny_checkpoint: Path,
+    tiny_profile: Path,
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    dask = str(Path(sys.executable).parent / "dask")
+    start(dask, "scheduler", "--port", address.rpartition(":")[2], "--no-dashboard")
+    # Workers with a home of their own, as on other machines; the staging is what they share.
+    elsewhere = {"EMBAUDIT_HOME": str(tmp_path / "elsewhere"), "EMBAUDIT_WORKERS": "1"}
+    workers = [start(dask, "worker", address, "--nthreads", "1", "--no-dashboard", **elsewhere) for _ in range(2)]
+    wait_for(lambda: all("Registered to" in said(tmp_path, number) for number in (1, 2)))
+    audit = ("audit", str(tiny_checkpoint), "--profile", str(tiny_profile), "--measures", "sticky")
+    setting = {"EMBAUDIT_RUNNER": "dask", "EMBAUDIT_RUNNER_ADDRESS": address}
+    # A worker that stands still is given its shards all the same: these are certain to be under way when it dies.
+    wait_for(lambda: children(workers[1].pid))
+    (stopped,) = children(workers[1].pid)
+    os.kill(stopped, signal.SIGSTOP)
+    process = start(*CLI, *audit, **setting)
+    wait_for(lambda: list(home.rglob("scan-*.parquet")))
+    time.sleep(2)
+    assert process.poll() is None
+    os.killpg(workers[1].pid, signal.SIGKILL)
+    assert process.wait(timeout=240) == 0, said(tmp_path, 3)
+    with duckdb.connect(str(home / "warehouse.duckdb"), read_only=True) as connection:
+        assert connection.execute("SELECT status FROM audit").fetchall() == [("published",)]
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@DASK
+def test_a_cluster_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    monkeypatch.setenv("EMBAUDIT_RUNNER", "dask")
+    monkeypatch.setenv("EMBAUDIT_RUNNER_ADDRESS", address)
+    monkeypatch.setattr("embaudit_flows.runners.SECONDS_TO_ANSWER", 1)
+    with pytest.raises(UsageError, match=f"No Dask scheduler answers at {address}"):
+        pooled(socm)
+
+
+def test_one_process_leaves_a_flow_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBAUDIT_WORKERS", "1")
+    assert pooled(socm) is socm
+    monkeypatch.setenv("EMBAUDIT_WORKERS", "2")
+    assert pooled(socm).task_runner._max_workers == 2
+
+
+def test_an_error_of_a_task_stays_what_it_is() -> None:
+    with pytest.raises(UsageError, match="no such"), computing_elsewhere("pairs"):
+        raise UsageError("no such token")
+    from concurrent.futures.process import BrokenProcessPool
+
+    with pytest.raises(MeasureError, match=r"died .* while it computed pairs"), computing_elsewhere("pairs"):
+        raise BrokenProcessPool("terminated abruptly")
+
+
+SETTLED = """
+import multiprocessing, os
+
+def look(queue):
+    import torch
+    from embaudit_tasks.workers import settle
+    settle("cuda")
+    first = os.environ["CUDA_VISIBLE_DEVICES"]
+    settle("cuda")
+    queue.put((first, os.environ["CUDA_VISIBLE_DEVICES"], torch.get_num_threads()))
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    for _ in range(3):
+        child = context.Process(target=look, args=(queue,))
+        child.start()
+        print(*queue.get())
+        child.join()
+    from embaudit_tasks.workers import settle
+    settle("cuda")
+    print(os.environ["CUDA_VISIBLE_DEVICES"])
+"""
+
+
+@pytest.mark.slow
+def test_a_worker_process_keeps_to_one_gpu_and_its_share_of_the_cores(tmp_path: Path) -> None:
+    script = tmp_path / "settled.py"
+    script.write_text(SETTLED)
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "4,GPU-7f", "EMBAUDIT_WORKERS": "2"}
+    done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, check=True)
+    share = str(threads_of(os.cpu_count() or 1, 2))
+    lines = [line.split() for line in done.stdout.splitlines()]
+    # By turns, the same at the second load; and the process that a user started sees what it saw.
+    assert lines == [["4", "4", share], ["GPU-7f", "GPU-7f", share], ["4", "4", share], ["4,GPU-7f"]]
+
+
+def test_gpus_go_by_turns_and_cores_are_shared() -> None:
+    assert [gpu_of(number, ["0", "3"]) for number in range(4)] == ["0", "3", "0", "3"]
+    assert [threads_of(16, workers) for workers in (1, 3, 32)] == [16, 5, 1]
