@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from model_hub import COMMIT, ModelHub, serving
+from model_hub import COMMIT, ModelHub, point_to, serving
 from tiny_models import TEXTS, load
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint, resolve
@@ -54,15 +54,6 @@ def hub(cache: Path, bert: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mo
     with serving(ModelHub({NAME: bert})) as running:
         point_to(running.endpoint, monkeypatch)
         yield running
-
-
-def point_to(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Go online, to this endpoint."""
-    from huggingface_hub import constants
-
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(constants, "ENDPOINT", endpoint)
-    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", endpoint + "/{repo_id}/resolve/{revision}/{filename}")
 
 
 @pytest.fixture

@@ -11,16 +11,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 @dataclass
 class ModelHub:
-    """Repositories (name -> folder), all at ``COMMIT``; ``status`` and ``silence_s`` make it ill."""
+    """Repositories (name -> folder), at ``COMMIT`` unless ``commits`` says otherwise; ``status`` and ``silence_s`` make
+    it ill, ``tags`` are what listings are filtered by."""
 
     repositories: dict[str, Path] = field(default_factory=dict)
+    commits: dict[str, str] = field(default_factory=dict)
+    tags: dict[str, list[str]] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
     endpoint: str = ""
     status: int = 200
@@ -50,20 +55,23 @@ def _handler(hub: ModelHub) -> type[BaseHTTPRequestHandler]:
                 return self._send(hub.status, b"{}")
             parts = path.strip("/").split("/")
             is_api = parts[0] == "api"
+            if parts == ["api", "models"]:
+                return self._send(200, json.dumps(_search(hub, urlsplit(self.path).query)).encode())
             name = "/".join(parts[2:4] if is_api else parts[:2])
             if name not in hub.repositories:
                 return self._send(404, b"{}", {"X-Error-Code": "RepoNotFound"})
             files = _files(hub.repositories[name])
+            commit = hub.commits.get(name, COMMIT)
             revision = (parts[5] if len(parts) > 5 else "main") if is_api else parts[3]
-            if revision not in (COMMIT, "main", "v1"):
+            if revision not in (commit, "main", "v1"):
                 return self._send(404, b"{}", {"X-Error-Code": "RevisionNotFound"})
             if is_api:
-                return self._send(200, json.dumps(_listing(parts, name, files)).encode())
+                return self._send(200, json.dumps(_listing(parts, name, commit, files)).encode())
             content = files.get("/".join(parts[4:]))
             if content is None:
                 return self._send(404, b"{}", {"X-Error-Code": "EntryNotFound"})
             etag = hashlib.sha256(content).hexdigest()
-            return self._send(200, content, {"ETag": f'"{etag}"', "X-Repo-Commit": COMMIT})
+            return self._send(200, content, {"ETag": f'"{etag}"', "X-Repo-Commit": commit})
 
         def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
             try:
@@ -80,10 +88,30 @@ def _handler(hub: ModelHub) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def _listing(parts: list[str], name: str, files: dict[str, bytes]) -> object:
+def _listing(parts: list[str], name: str, commit: str, files: dict[str, bytes]) -> object:
     if len(parts) > 4 and parts[4] == "tree":
         return [{"type": "file", "path": path, "size": len(body), "oid": "0"} for path, body in files.items()]
-    return {"id": name, "sha": COMMIT, "siblings": [{"rfilename": path} for path in files], "tags": []}
+    return {"id": name, "sha": commit, "siblings": [{"rfilename": path} for path in files], "tags": []}
+
+
+def _search(hub: ModelHub, query: str) -> object:
+    """Models by author and tags, as ``HfApi.list_models`` asks for them."""
+    wanted = parse_qs(query)
+    author, tags = wanted.get("author", [""])[0], set(wanted.get("filter", []))
+    return [
+        {"id": name, "sha": hub.commits.get(name, COMMIT), "tags": hub.tags.get(name, [])}
+        for name in hub.repositories
+        if name.startswith(f"{author}/") and tags <= set(hub.tags.get(name, []))
+    ]
+
+
+def point_to(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Go online, to this endpoint."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "ENDPOINT", endpoint)
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", endpoint + "/{repo_id}/resolve/{revision}/{filename}")
 
 
 @contextmanager

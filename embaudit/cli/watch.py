@@ -1,0 +1,152 @@
+"""``embaudit watch``: look at a watch list once, and audit what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from embaudit.address import Warehouse
+from embaudit.cli.options import warehouse_option, warehouse_path
+from embaudit.cli.shown import as_text
+
+if TYPE_CHECKING:
+    from embaudit.watch.look import Finding
+    from embaudit_flows.watch_record import WatchOutcome
+
+
+@click.command()
+@click.argument("watch_list", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--once",
+    is_flag=True,
+    default=True,
+    show_default=True,
+    help="Look once and end, which is all it does: schedules are Prefect's (docs/operate.md).",
+)
+@click.option("--dry-run", is_flag=True, help="Say what is new and what would be done; fetch, audit and write nothing.")
+@click.option("--again", is_flag=True, help="Audit every source's current revision, seen before or not.")
+@click.option(
+    "--deployment",
+    metavar="NAME",
+    help="Run audits on workers, as runs of this deployment (audit/on-demand) of the server.",
+)
+@warehouse_option
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option("--logs", is_flag=True, help="Show Prefect's log lines.")
+def watch(
+    watch_list: Path | None,
+    once: bool,
+    dry_run: bool,
+    again: bool,
+    deployment: str | None,
+    warehouse: Warehouse | None,
+    as_json: bool,
+    logs: bool,
+) -> None:
+    """Audit what is new on WATCH_LIST (TOML), with the settings it had before, and compare it with what it follows.
+
+    Without WATCH_LIST: EMBAUDIT_WATCH_LIST, or watch.toml in EMBAUDIT_HOME.
+    """
+    from embaudit.cli.prefect_setup import prepare_prefect
+    from embaudit.settings import Settings
+    from embaudit.watch.watch_list import read_watch_list
+
+    path = (watch_list or Settings().watch_list_path).expanduser().absolute()
+    # What is wrong with the list is said before a server starts.
+    entries = read_watch_list(path)
+    prepare_prefect(show_logs=logs)
+    if dry_run:
+        from embaudit_flows.watch_preview import preview
+
+        print_preview(preview(entries, str(warehouse_path(warehouse)), again=again), as_json)
+        return
+    from rich.console import Console
+
+    from embaudit.cli.display import TerminalDisplay
+    from embaudit_flows.watch import watch as watch_flow
+    from embaudit_flows.watch_record import AuditsFailed
+    from embaudit_tasks.progress import shown_on
+
+    console = Console(stderr=True)
+    console.print(f"Watching [bold]{as_text(path)}[/bold] …", highlight=False)
+    parameters: dict[str, Any] = {
+        "watch_list": str(path),
+        "warehouse": str(warehouse) if warehouse else None,
+        "again": again,
+        "deployment": deployment,
+    }
+    try:
+        with TerminalDisplay(console) as display, shown_on(display):
+            outcome = watch_flow(**parameters)
+    except AuditsFailed as error:
+        if error.outcome is not None:
+            print_outcome(error.outcome, as_json)
+        raise
+    print_outcome(outcome, as_json)
+
+
+def print_outcome(outcome: WatchOutcome, as_json: bool) -> None:
+    """What became of every source."""
+    if as_json:
+        click.echo(outcome.model_dump_json(indent=1))
+        return
+    rows = []
+    for row in outcome.rows:
+        compared = f"compared with {row.predecessor_audit_id}" if row.predecessor_audit_id else ""
+        worse = f"worse: {'; '.join(row.worse)}" if row.worse else compared
+        gate = f"gate {row.gate}" if row.gate else ""
+        said = "; ".join(part for part in (worse, gate, row.reason) if part)
+        rows.append((row.source, row.revision[:12], row.outcome, row.audit_id or "", said))
+    _print_table(("source", "revision", "outcome", "audit", "what there is to say"), rows)
+    click.echo(f"{outcome.summary}.")
+    click.echo("Ask it:  embaudit query watched   or   embaudit query regressions   or   embaudit query sticky-changes")
+
+
+def print_preview(findings: list[Finding], as_json: bool) -> None:
+    """What a watch would do."""
+    if as_json:
+        import json
+
+        found = [
+            finding.model_dump(mode="json", exclude={"source"})
+            | {"source": finding.source.name, "would": would(finding)}
+            for finding in findings
+        ]
+        click.echo(json.dumps(found, indent=1, ensure_ascii=False))
+        return
+    rows = [
+        (
+            finding.source.name,
+            finding.revision[:12],
+            "new" if finding.is_new else "",
+            would(finding),
+            finding.reason or "",
+        )
+        for finding in findings
+    ]
+    _print_table(("source", "revision", "", "what it would do", "what there is to say"), rows)
+
+
+def would(finding: Finding) -> str:
+    """What a watch would do about a finding."""
+    if finding.status in ("failed", "unreachable"):
+        return "record it and try again next time"
+    if finding.needs_audit:
+        fetched = finding.checkpoint_id is not None
+        return "audit it" if fetched else "fetch it, and audit it if its content is new"
+    return "record it" if finding.is_new else "nothing"
+
+
+def _print_table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    # In a pipe nothing must be cut to a guessed width.
+    console = Console(width=None if Console().is_terminal else 10_000)
+    table = Table(*columns)
+    for row in rows:
+        table.add_row(*(as_text(cell) for cell in row))
+    console.print(table, crop=console.is_terminal)

@@ -1,0 +1,210 @@
+"""One source: what is there now, and whether it is new. No commit is fetched that was seen before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from embaudit.checkpoint import resolve
+from embaudit.checkpoint.load import describe
+from embaudit.errors import CheckpointError, EmbauditError, HubUnreachable
+from embaudit.watch.folders import checkpoint_folders, fingerprint, require_whole_weights
+from embaudit.watch.history import DONE, NO_REVISION, History, Status, WatchedRevision
+from embaudit.watch.hub import current_commit
+from embaudit.watch.settings import AuditSettings
+from embaudit.watch.watch_list import OrganisationEntry, WatchList
+
+BASELINE = "the settings have changed: a new baseline, compared with nothing"
+
+
+class Source(BaseModel):
+    """One checkpoint that is watched."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: Literal["hub", "local"]
+    name: str
+    # owner/name, or a path; what the branch stands for is looked up.
+    place: str
+    branch: str | None = None
+    settings: AuditSettings
+
+
+class Finding(BaseModel):
+    """What a look at a source found.
+
+    Attributes:
+        status: of the row to write; None where an audit is to decide it.
+        is_new: nobody saw this revision before.
+        reference: what to audit, pinned.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    source: Source
+    revision: str = NO_REVISION
+    checkpoint_id: str | None = None
+    status: Status | None = None
+    is_new: bool = False
+    reason: str | None = None
+    audit_id: str | None = None
+    reference: str = ""
+
+    @property
+    def needs_audit(self) -> bool:
+        return self.status is None
+
+
+def named_sources(watch_list: WatchList) -> tuple[list[Source], list[Finding]]:
+    """The repositories and folders of a list, and what could not be listed. Organisations are asked of the hub."""
+    found = [
+        Source(kind="hub", name=entry.source, place=entry.name, branch=entry.revision, settings=entry.settings)
+        for entry in watch_list.hub
+    ]
+    failed = []
+    for folder in watch_list.folder:
+        source = local_source(folder.path, folder.settings)
+        if not folder.each:
+            found.append(source)
+            continue
+        try:
+            inside = checkpoint_folders(folder.path, folder.pattern)
+        except CheckpointError as error:
+            failed.append(unreadable(source, error))
+            continue
+        found += [local_source(path, folder.settings) for path in inside]
+    return found, failed
+
+
+def every_source(
+    watch_list: WatchList, models_of: Callable[[OrganisationEntry], list[str]]
+) -> tuple[list[Source], list[Finding]]:
+    """Every source of a list, each once under the same settings, and the findings of what could not be listed.
+
+    Args:
+        models_of: asks the hub for an organisation's models; a flow gives its task.
+    """
+    sources, failed = named_sources(watch_list)
+    # A repository with an entry of its own has settings of its own.
+    named = {source.name for source in sources}
+    for entry in watch_list.organisation:
+        everything = Source(kind="hub", name=f"{entry.name}/*", place=entry.name, settings=entry.settings)
+        try:
+            names = models_of(entry)
+        except HubUnreachable as error:
+            failed.append(unreadable(everything, error, "unreachable"))
+            continue
+        if not names:
+            none = CheckpointError(f"The hub has no model of {entry.name} that the entry asks for.")
+            failed.append(unreadable(everything, none))
+        sources += [
+            Source(kind="hub", name=name, place=name, settings=entry.settings) for name in names if name not in named
+        ]
+    distinct = {(source.name, source.settings.key): source for source in reversed(sources)}
+    return list(distinct.values())[::-1], failed
+
+
+def local_source(path: Path, settings: AuditSettings) -> Source:
+    return Source(kind="local", name=str(path), place=str(path), settings=settings)
+
+
+def look(
+    source: Source,
+    history: History,
+    *,
+    commit_of: Callable[[str, str | None], str] = current_commit,
+    content_of: Callable[[Source, str], str] | None = None,
+    again: bool = False,
+) -> Finding:
+    """What is there of a source, and whether it needs an audit; what cannot be read is a finding, too.
+
+    Args:
+        commit_of: asks the hub for a branch's commit; a flow gives its task.
+        content_of: reads the checkpoint id of a reference, fetching it. Without, a new commit's content stays unknown.
+        again: audit it, seen or not.
+    """
+    key = source.settings.key
+    revision = NO_REVISION
+    try:
+        if source.kind == "local":
+            checkpoint_id = (content_of or read_content)(source, source.place)
+            return judged(source, checkpoint_id, checkpoint_id, source.place, history, again=again)
+        revision = commit_of(source.place, source.branch)
+        reference = f"{source.place}@{revision}"
+        seen = history.find(source.name, revision, key)
+        if seen is not None and seen.status in DONE and not again:
+            return seen_again(source, seen)
+        if content_of is None:
+            return Finding(source=source, revision=revision, is_new=seen is None, reference=reference)
+        return judged(source, revision, content_of(source, reference), reference, history, again=again)
+    except HubUnreachable as error:
+        return unreadable(source, error, "unreachable", revision)
+    except EmbauditError as error:
+        # A pooling that does not exist is as good a reason as a file that does not.
+        return unreadable(source, error, "failed", revision)
+
+
+def judged(
+    source: Source, revision: str, checkpoint_id: str, reference: str, history: History, *, again: bool = False
+) -> Finding:
+    """A revision whose content is known: seen, the same as before, audited elsewhere, or to be audited."""
+    key = source.settings.key
+    seen = history.find(source.name, revision, key)
+    facts: dict[str, Any] = {
+        "source": source,
+        "revision": revision,
+        "checkpoint_id": checkpoint_id,
+        "is_new": seen is None,
+    }
+    if again:
+        return Finding(**facts, reference=reference)
+    if seen is not None and seen.status in DONE:
+        return seen_again(source, seen)
+    before = history.newest(source.name, key)
+    if before is not None and before.checkpoint_id == checkpoint_id:
+        reason = f"the same content as {before.revision}"
+        return Finding(**facts, status="unchanged", audit_id=before.audit_id, reason=reason)
+    known = history.by_content(checkpoint_id, key)
+    if known is not None:
+        reason = f"audited before, as {known.source} {known.revision}"
+        return Finding(**facts, status="known", audit_id=known.audit_id, reason=reason)
+    baseline = BASELINE if history.has_other_settings(source.name, key) else None
+    return Finding(**facts, reference=reference, reason=baseline)
+
+
+def seen_again(source: Source, row: WatchedRevision) -> Finding:
+    """Nothing is new of it."""
+    return Finding(
+        source=source,
+        revision=row.revision,
+        checkpoint_id=row.checkpoint_id,
+        status=row.status,
+        reason=row.reason,
+        audit_id=row.audit_id,
+    )
+
+
+def unreadable(source: Source, error: EmbauditError, status: Status = "failed", revision: str = NO_REVISION) -> Finding:
+    """What is recorded where a look ended in an error."""
+    return Finding(source=source, status=status, revision=revision, reason=error.happened)
+
+
+def read_content(source: Source, reference: str) -> str:
+    """The checkpoint id of what a reference stands for; weights that are not whole have none.
+
+    Raises:
+        CheckpointError: if it cannot be read, or is being written.
+        HubUnreachable: if the hub gives no answer, and the cache does not have it.
+    """
+    options = source.settings.load_options
+    resolved = resolve(reference, allow_pickle=options.allow_pickle, trust_remote_code=options.trust_remote_code)
+    before = fingerprint(resolved.folder) if source.kind == "local" else None
+    recipe, identity = describe(resolved, options)
+    for part in (recipe.transformer_path, *(module.path for module in recipe.modules)):
+        require_whole_weights(resolved.folder / part)
+    if before is not None and fingerprint(resolved.folder) != before:
+        raise CheckpointError(f"{source.place} changed while it was read: it is still being written.")
+    return identity.checkpoint_id

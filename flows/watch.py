@@ -1,0 +1,87 @@
+"""The nightly job: look at everything on a watch list, audit what is new, compare it with what was there before.
+
+Nothing is audited twice. What cannot be read, a hub that is away and an audit that fails are recorded and tried again
+the next time; none of them stops the others. The run fails only where an audit failed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from prefect import flow
+
+from embaudit.address import warehouse_at
+from embaudit.gate import load_policy
+from embaudit.settings import Settings
+from embaudit.watch.history import History
+from embaudit.watch.watch_list import read_watch_list
+from embaudit_flows.notify import Bell, told_of_failure
+from embaudit_flows.watch_audits import in_this_process, on_workers, require_deployment
+from embaudit_flows.watch_hub import RETRY_DELAYS, HubTasks
+from embaudit_flows.watch_record import WatchOutcome, WatchRecord
+
+
+def _run_name() -> str:
+    from prefect.runtime import flow_run
+
+    return f"watch {flow_run.parameters.get('watch_list') or 'watch.toml'}"
+
+
+@flow(name="watch", flow_run_name=_run_name, persist_result=False)
+def watch(
+    watch_list: str | None = None,
+    warehouse: str | None = None,
+    again: bool = False,
+    deployment: str | None = None,
+    timeout_seconds: float = 6 * 3600,
+    retry_delays: list[float] | None = None,
+    notify: str | None = None,
+) -> WatchOutcome:
+    """Audit what is new on a watch list, once.
+
+    Args:
+        watch_list: TOML file; ``EMBAUDIT_WATCH_LIST``, or ``watch.toml`` in ``EMBAUDIT_HOME``, where none is given.
+        warehouse: as of the flow ``audit``.
+        again: audit every source's current revision, seen or not: what a new version of embaudit computes differently
+            is computed anew, everything else comes from the cache.
+        deployment: run audits as runs of this deployment (``audit/on-demand``) on workers instead of in this process.
+        timeout_seconds: how long to wait for such runs.
+        retry_delays: seconds between tries of a hub that gives no answer.
+        notify: a Prefect notification block, told where the watch fails; audits have one of their own in the list.
+    """
+    with told_of_failure(Bell(notify), f"Watch of {watch_list or 'watch.toml'}"):
+        return _watch(watch_list, warehouse, again, deployment, timeout_seconds, retry_delays)
+
+
+def _watch(
+    watch_list: str | None,
+    warehouse: str | None,
+    again: bool,
+    deployment: str | None,
+    timeout_seconds: float,
+    retry_delays: list[float] | None,
+) -> WatchOutcome:
+    settings = Settings()
+    entries = read_watch_list(Path(watch_list) if watch_list else settings.watch_list_path)
+    for policy in sorted({entry.settings.policy for entry in entries.all if entry.settings.policy}):
+        load_policy(policy)
+    if deployment:
+        require_deployment(deployment)
+    place = str(warehouse_at(warehouse or settings.warehouse_path))
+    hub = HubTasks(list(RETRY_DELAYS) if retry_delays is None else retry_delays)
+    record = WatchRecord(place, settings, read_history(place))
+    sources, unlisted = hub.sources(entries)
+    findings = unlisted + [hub.look(source, record.history, again=again) for source in sources]
+    record.write([finding for finding in findings if not finding.needs_audit])
+    auditor = (
+        on_workers(deployment, place, warehouse, timeout_seconds, again) if deployment else in_this_process(warehouse)
+    )
+    record.audit([finding for finding in findings if finding.needs_audit], auditor)
+    return record.finish()
+
+
+def read_history(warehouse: str) -> History:
+    """What earlier watches saw."""
+    from embaudit.warehouse.watched import read_watched
+
+    return History(read_watched(warehouse))

@@ -1,0 +1,74 @@
+"""Where a watch's audits run: one after the other in this process, or all at once on workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from embaudit.checkpoint.files import one_line
+from embaudit.errors import EmbauditError, is_of_interrupt
+from embaudit.gate import GateTripped
+from embaudit.watch.look import Finding
+from embaudit_tasks.watch_audit import AuditEnd, audit_on_worker, require_deployment
+
+__all__ = ["AuditEnd", "Auditor", "in_this_process", "on_workers", "require_deployment"]
+
+# The ends come in the order of the findings, each as soon as it is known.
+Auditor = Callable[[list[Finding]], Iterator[AuditEnd]]
+
+
+def in_this_process(warehouse: str | None) -> Auditor:
+    """Sub-flows of the watch, one at a time."""
+
+    def run(findings: list[Finding]) -> Iterator[AuditEnd]:
+        for finding in findings:
+            yield _audit(finding, warehouse)
+
+    return run
+
+
+def on_workers(deployment: str, place: str, warehouse: str | None, timeout_seconds: float, again: bool) -> Auditor:
+    """Runs of a deployment, all started before the first is waited for."""
+
+    def run(findings: list[Finding]) -> Iterator[AuditEnd]:
+        futures = [
+            audit_on_worker.submit(
+                deployment,
+                {"checkpoint": finding.reference, "warehouse": warehouse, **finding.source.settings.parameters},
+                source=finding.source.name,
+                checkpoint_id=finding.checkpoint_id or "",
+                parameters_key=finding.source.settings.key,
+                warehouse=place,
+                timeout_seconds=timeout_seconds,
+                again=again,
+            )
+            for finding in findings
+        ]
+        for future in futures:
+            try:
+                end = future.result()
+            except Exception as error:
+                end = _failed(error)
+            yield end
+
+    return run
+
+
+def _audit(finding: Finding, warehouse: str | None) -> AuditEnd:
+    from embaudit_flows.audit import audit
+
+    try:
+        outcome = audit(checkpoint=finding.reference, warehouse=warehouse, **finding.source.settings.parameters)
+    except Exception as error:
+        return _failed(error)
+    return AuditEnd(audit_id=outcome.audit_id, gate=None if outcome.gate is None else outcome.gate.outcome)
+
+
+def _failed(error: Exception) -> AuditEnd:
+    """An audit's error as the reason on record: whatever it was, the other audits go on."""
+    if is_of_interrupt(error):
+        raise error
+    if isinstance(error, GateTripped) and error.audit is not None:
+        return AuditEnd(audit_id=error.audit.audit_id, reason=error.happened, gate="tripped")
+    if isinstance(error, EmbauditError):
+        return AuditEnd(reason=error.happened)
+    return AuditEnd(reason=f"{type(error).__name__}: {one_line(error)}")

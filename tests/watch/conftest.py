@@ -1,0 +1,79 @@
+"""Watch lists, tiny checkpoints that change, and a hub on localhost."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from model_hub import ModelHub, point_to, serving
+from tiny import tiny_bert
+
+from embaudit.watch.settings import AuditSettings
+from embaudit.watch.watch_list import WatchList, read_watch_list
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+
+
+@pytest.fixture(scope="session")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
+    """A tiny checkpoint of so many a seed; not to be changed."""
+    made: dict[int, Path] = {}
+
+    def folder(seed: int) -> Path:
+        if seed not in made:
+            made[seed] = tiny_bert(tmp_path_factory.mktemp("weights") / str(seed), seed=seed)
+        return made[seed]
+
+    return folder
+
+
+@pytest.fixture
+def put(weights: Callable[[int], Path]) -> Callable[[Path, int], Path]:
+    """Copy the checkpoint of a seed to a place, over what is there."""
+
+    def copy(place: Path, seed: int = 0) -> Path:
+        shutil.copytree(weights(seed), place, dirs_exist_ok=True)
+        return place
+
+    return copy
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelHub]:
+    """A hub on localhost without a repository yet, and an empty cache."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub-cache"))
+    with serving(ModelHub()) as running:
+        point_to(running.endpoint, monkeypatch)
+        yield running
+
+
+@pytest.fixture
+def listed(tmp_path: Path) -> Callable[[str], WatchList]:
+    """A watch list of this text, read from a file."""
+
+    def read(text: str) -> WatchList:
+        path = tmp_path / "watch.toml"
+        path.write_text(text)
+        return read_watch_list(path)
+
+    return read
+
+
+@pytest.fixture
+def settings() -> AuditSettings:
+    return AuditSettings()
+
+
+def rewrite(path: Path, **changes: object) -> None:
+    """Change a JSON file."""
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))

@@ -1,0 +1,157 @@
+"""Watch lists: what may stand in one, and what is said of one that does not fit."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from embaudit.errors import UsageError
+from embaudit.watch.settings import AuditSettings
+from embaudit.watch.watch_list import WatchList, read_watch_list
+
+Read = Callable[[str], WatchList]
+FULL = """
+[settings]
+profile = "standard"
+measures = ["socm"]
+
+[[hub]]
+name = "owner/name"
+
+[[hub]]
+name = "owner/other"
+revision = "dev"
+settings = { measures = ["sticky", "socm"], max_length = 128 }
+
+[[organisation]]
+name = "owner"
+pattern = "e5-*"
+tags = ["multilingual"]
+limit = 7
+
+[[folder]]
+path = "runs"
+each = true
+
+[[folder]]
+path = "/models/one"
+settings = { profile = "quick" }
+"""
+
+
+def test_a_full_list(listed: Read, tmp_path: Path) -> None:
+    found = listed(FULL)
+    assert [(entry.name, entry.source) for entry in found.hub] == [
+        ("owner/name", "owner/name"),
+        ("owner/other", "owner/other@dev"),
+    ]
+    assert found.hub[0].settings == AuditSettings(profile="standard", measures=["socm"])
+    assert found.hub[1].settings == AuditSettings(profile="standard", measures=["sticky", "socm"], max_length=128)
+    (organisation,) = found.organisation
+    assert (organisation.library, organisation.tags, organisation.pattern, organisation.limit) == (
+        *("sentence-transformers", ["multilingual"], "e5-*"),
+        7,
+    )
+    assert [(entry.path, entry.each) for entry in found.folder] == [
+        (tmp_path / "runs", True),
+        (Path("/models/one"), False),
+    ]
+    assert found.folder[1].settings == AuditSettings(profile="quick", measures=["socm"])
+
+
+def test_the_settings_are_the_parameters_of_the_audit() -> None:
+    from embaudit_flows.audit import audit
+
+    taken = set(inspect.signature(audit.fn).parameters)
+    assert set(AuditSettings().parameters) <= taken
+    # Whatever an audit can be told, a watch list can say; a checkpoint and a warehouse are the watch's own.
+    assert taken - set(AuditSettings().parameters) == {"checkpoint", "warehouse"}
+    defaults = {name: one.default for name, one in inspect.signature(audit.fn).parameters.items()}
+    assert {name: value or None for name, value in AuditSettings().parameters.items()} == {
+        name: defaults[name] or None for name in AuditSettings().parameters
+    }
+
+
+def test_files_are_relative_to_the_list(listed: Read, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('name = "mine"\nversion = 1\ndescription = ""\n')
+    (tmp_path / "wiki.txt").write_text("A text.\n")
+    found = listed(
+        """
+        [settings]
+        profile = "mine.toml"
+        corpora = { wikipedia = "wiki.txt", msmarco = "sample", "msmarco-hard-negatives" = "mined:bm25:beir" }
+        pairs = { scoring = "pairs.csv" }
+        [[hub]]
+        name = "owner/name"
+        """
+    )
+    settings = found.hub[0].settings
+    assert settings.profile == str(tmp_path / "mine.toml")
+    assert settings.corpora == {
+        "wikipedia": str(tmp_path / "wiki.txt"),
+        "msmarco": "sample",
+        "msmarco-hard-negatives": f"mined:bm25:{tmp_path / 'beir'}",
+    }
+    assert settings.pairs == {"scoring": str(tmp_path / "pairs.csv")}
+
+
+def test_the_same_settings_in_other_words_have_the_same_key(tmp_path: Path) -> None:
+    key = AuditSettings().key
+    assert AuditSettings(measures=["length", "layers", "socm", "sticky"]).key == key
+    assert AuditSettings(device="cpu").key == key
+    for other in ({"seed": 1}, {"measures": ["socm"]}, {"profile": "standard"}, {"pooling": "cls"}):
+        assert AuditSettings(**other).key != key  # type: ignore[arg-type]
+
+
+def test_an_edited_profile_is_other_settings(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('name = "mine"\nversion = 1\ndescription = ""\n')
+    before = AuditSettings(profile=str(path)).key
+    path.write_text('name = "mine"\nversion = 1\ndescription = "better said"\n')
+    assert AuditSettings(profile=str(path)).key == before
+    path.write_text('name = "mine"\nversion = 1\ndescription = ""\n[socm]\ntexts = 5\n')
+    assert AuditSettings(profile=str(path)).key != before
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[[hub]]\nname = 3", ["hub 1 name", "3"]),
+        ('[[hub]]\nname = "no-owner"', ["hub 1 name", "no-owner"]),
+        ('[[hub]]\nname = "owner/name@v1"', ["hub 1 name"]),
+        ('[[hub]]\nname = "a/b"\n[[hub]]\nname = "a/c"\nrevison = "v1"', ["hub 2 revison", "Did you mean revision?"]),
+        ('[[hub]]\nname = "a/b"\n[[hubs]]\nname = "a/c"', ["hubs", "Did you mean hub?"]),
+        ('[[hub]]\nname = "a/b"\nsettings = { messures = ["socm"] }', ["settings messures", "Did you mean measures?"]),
+        ('[settings]\nsead = 1\n[[hub]]\nname = "a/b"', ["settings sead", "Did you mean seed?"]),
+        ('[settings]\nmeasures = ["socks"]\n[[hub]]\nname = "a/b"', ["settings measures 1", "socks"]),
+        ('[settings]\nprofile = "qick"\n[[hub]]\nname = "a/b"', ["qick", "Did you mean quick?"]),
+        ('[settings]\nprofile = "gone.toml"\n[[hub]]\nname = "a/b"', ["gone.toml"]),
+        ('[[organisation]]\nname = "a"\nlimit = 0', ["organisation 1 limit"]),
+        ("[[folder]]\neach = true", ["folder 1 path"]),
+        ('[settings]\nprofile = "quick"', ["names nothing to watch"]),
+        ("[[hub]\nname = 1", ["is not TOML"]),
+        ('hub = "a/b"', ["hub does not fit"]),
+        ("settings = 3\n", ["settings does not fit"]),
+    ],
+)
+def test_what_does_not_fit_is_named_with_its_place(listed: Read, text: str, words: list[str]) -> None:
+    with pytest.raises(UsageError) as caught:
+        listed(text)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_a_password_in_a_source_is_refused_and_not_repeated(listed: Read) -> None:
+    with pytest.raises(UsageError, match="password") as caught:
+        listed('[[hub]]\nname = "a/b"\nsettings = { corpora = { sts = "https://me:s3cret@host/x.csv" } }')
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_list_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"watch\.toml cannot be read: No such file"):
+        read_watch_list(tmp_path / "watch.toml")
+    with pytest.raises(UsageError, match="cannot be read: Is a directory"):
+        read_watch_list(tmp_path)

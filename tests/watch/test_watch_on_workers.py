@@ -1,0 +1,101 @@
+"""Audits of a watch as runs of a deployment: a real server, and a real worker."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from test_watch_flow import Put, Watcher, audits, outcomes, watcher  # noqa: F401  (a fixture)
+
+from embaudit.errors import ServerError
+from embaudit_flows.watch_record import AuditsFailed
+
+pytestmark = pytest.mark.slow
+POOL = "for-watches"
+DEPLOYMENT = f"audit/{POOL}"
+
+
+@pytest.fixture
+def worker(command_environment: dict[str, str], tmp_path: Path) -> Iterator[None]:
+    """The audit's deployment in a pool of its own, and a worker that runs what is asked of it."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.actions import WorkPoolCreate
+    from prefect.exceptions import ObjectAlreadyExists
+
+    with get_client(sync_client=True) as client:
+        with suppress(ObjectAlreadyExists):
+            client.create_work_pool(WorkPoolCreate(name=POOL, type="process"))
+        client.create_deployment(
+            client.create_flow_from_name("audit"),
+            POOL,
+            entrypoint="embaudit_flows.audit.audit",
+            work_pool_name=POOL,
+            pull_steps=[],
+        )
+    with (tmp_path / "worker.log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "prefect", "worker", "start", "--pool", POOL],
+            env={**command_environment, "PREFECT_WORKER_QUERY_SECONDS": "1", "OMP_NUM_THREADS": "1"},
+            cwd=tmp_path,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def runs() -> list[str]:
+    """The names of all runs of the deployment."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import DeploymentFilter
+
+    with get_client(sync_client=True) as client:
+        deployment = client.read_deployment_by_name(DEPLOYMENT)
+        found = client.read_flow_runs(deployment_filter=DeploymentFilter(id={"any_": [deployment.id]}))  # type: ignore[arg-type]
+    return [run.name for run in found]
+
+
+@pytest.mark.usefixtures("worker")
+def test_audits_run_elsewhere_once_and_are_found_again(watcher: Watcher, put: Put) -> None:  # noqa: F811
+    for name, seed in (("one", 0), ("two", 1), ("copy-of-two", 1)):
+        put(watcher.folder / name, seed)
+    entries = "\n".join(f'[[folder]]\npath = "{name}"' for name in ("one", "two", "copy-of-two"))
+    watcher.write(entries)
+    before = len(runs())
+    # Nobody waits: they go on, and the next watch finds them instead of starting others.
+    hurried = watcher.watch(deployment=DEPLOYMENT, timeout_seconds=0)
+    assert set(outcomes(hurried).values()) == {"running"}
+    done = watcher.watch(deployment=DEPLOYMENT, timeout_seconds=240)
+    assert outcomes(done) == {"one": "audited", "two": "audited", "copy-of-two": "known"}
+    assert len(runs()) == before + 2
+    assert {row.audit_id for row in done.rows} == {audit_id for audit_id, _ in audits(watcher)}
+    assert set(outcomes(watcher.watch(deployment=DEPLOYMENT)).values()) == {"seen"}
+    assert len(runs()) == before + 2
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_run_that_failed_is_tried_again_by_the_next_watch(watcher: Watcher, put: Put) -> None:  # noqa: F811
+    put(watcher.folder / "model", 0)
+    texts = watcher.folder / "texts.txt"
+    texts.write_text("The river flows.\n")
+    watcher.write('[[folder]]\npath = "model"\nsettings = { corpora = { wikipedia = "texts.txt" } }')
+    for _ in range(2):
+        with pytest.raises(AuditsFailed, match="Failed"):
+            watcher.watch(deployment=DEPLOYMENT, timeout_seconds=240)
+    texts.write_text("The river flows.\nStars burn.\nBees fly.\nIron rusts.\n")
+    assert outcomes(watcher.watch(deployment=DEPLOYMENT, timeout_seconds=240)) == {"model": "audited"}
+
+
+@pytest.mark.usefixtures("home")
+def test_a_deployment_that_is_not_there_is_said_at_once(watcher: Watcher, put: Put) -> None:  # noqa: F811
+    put(watcher.folder / "model", 0)
+    watcher.write('[[folder]]\npath = "model"')
+    with pytest.raises(ServerError, match="no deployment 'audit/nowhere'"):
+        watcher.watch(deployment="audit/nowhere")
