@@ -1,59 +1,45 @@
 """The main job: one checkpoint, from its name to published tables.
 
 Resolve the checkpoint to content, ingest the corpora, run the measures, check every table, publish all or
-nothing, and write the log whatever happens.
+nothing, and write the log whatever happens. Then the gate, the page, and whom to tell (``flows/ending.py``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 from prefect import flow
-from pydantic import BaseModel
 
-from embaudit import __version__
-from embaudit.errors import CheckFailed, EmbauditError
+from embaudit.errors import EmbauditError
+from embaudit.gate import load_policy
 from embaudit.settings import Settings
 from embaudit.warehouse.stage import read_rows, staged_path, write_rows
+from embaudit_flows.audit_log import AuditLog, describe_check
 from embaudit_flows.cached import pooled, run_cached
+from embaudit_flows.ending import OnTrip, pass_gate, put_report, show_and_end
+from embaudit_flows.gpu import gpu_slot
 from embaudit_flows.layers import layers
 from embaudit_flows.length import length
-from embaudit_flows.plan import STICKY_CORPUS, AuditPlan, library_versions, plan_audit
+from embaudit_flows.notify import Bell, told_of_failure
+from embaudit_flows.outcome import AuditOutcome
+from embaudit_flows.plan import STICKY_CORPUS, AuditPlan, plan_audit
 from embaudit_flows.socm import socm
 from embaudit_flows.sticky import sticky
-from embaudit_flows.summary import publish_artifacts
 from embaudit_flows.tempscale import tempscale
 from embaudit_tasks.corpora import ingest_corpus
 from embaudit_tasks.mining import mine_corpus
-from embaudit_tasks.publish import check_staged, publish_audit
+from embaudit_tasks.publish import check_staged
 from embaudit_tasks.results import Staged, StagedCorpus
+from embaudit_tasks.snapshot import refresh_snapshot
 from embaudit_tasks.tempscale import ingest_judged
 from embaudit_tasks.vocabulary import describe_checkpoint
 
+__all__ = ["AuditOutcome", "audit"]
+
 # A collection of documents, which brings its queries as a corpus of their own.
 JUDGED = "retrieval"
-# Where each measure's version stands.
-MEASURE_MODULES = {
-    "sticky": "embaudit.sticky.validation",
-    "socm": "embaudit.socm",
-    "layers": "embaudit.concentration",
-    "length": "embaudit.length",
-    "tempscale": "embaudit.remedy",
-}
-
-
-class AuditOutcome(BaseModel):
-    """What a finished audit says of itself; the tables say the rest."""
-
-    audit_id: str
-    checkpoint_id: str
-    warehouse: str
-    max_length: int
-    rows: dict[str, int]
-    corpora: dict[str, str]
-    warnings: list[str]
-    seconds: float
 
 
 @flow(name="audit", flow_run_name="audit {checkpoint}, {profile}", persist_result=False)
@@ -75,6 +61,9 @@ def audit(
     exhaustive: bool = False,
     reference: bool = False,
     temperatures: dict[str, Any] | None = None,
+    policy: str | None = None,
+    gate: OnTrip = "fail",
+    notify: str | None = None,
 ) -> AuditOutcome:
     """Audit a text-embedding checkpoint.
 
@@ -89,29 +78,42 @@ def audit(
         exhaustive: every token all draws, every candidate all points, whatever the profile saves.
         reference: the published code's protocol too: 120 encodes a scanned token.
         temperatures: settings of the profile's ``tempscale`` to change.
+        policy: a gate's TOML file, applied once the audit is published.
+        gate: ``fail`` ends the run as failed where the gate trips, ``mark`` only names its state so.
+        notify: a Prefect notification block, such as ``slack-webhook/ops``, told of a failure or a tripped gate.
     """
-    settings = Settings()
-    plan = plan_audit(
-        checkpoint, profile, measures, limit_tokens, device, dtype, pooling, max_length, seed, allow_pickle,
-        trust_remote_code, warehouse, pairs=pairs, exhaustive=exhaustive, reference=reference, corpora=corpora,
-        temperatures=temperatures,
-    )  # fmt: skip
-    ingested = _ingest(plan, corpora or {})
+    bell = Bell(notify)
+    with told_of_failure(bell, f"Audit of {checkpoint}"):
+        if policy is not None:
+            load_policy(policy)  # What is wrong with it is said now, and not after hours.
+        plan = plan_audit(
+            checkpoint, profile, measures, limit_tokens, device, dtype, pooling, max_length, seed, allow_pickle,
+            trust_remote_code, warehouse, pairs=pairs, exhaustive=exhaustive, reference=reference, corpora=corpora,
+            temperatures=temperatures,
+        )  # fmt: skip
+        settings = Settings()
+        outcome, staged = _measure_and_publish(plan, corpora or {}, settings)
+        outcome.warnings += bell.warnings
+        outcome.gate = pass_gate(plan, outcome.audit_id, policy, settings)
+        if settings.snapshot is not None and (why := refresh_snapshot(plan.warehouse)):
+            outcome.warnings.append(why)
+        outcome.report = put_report(plan, outcome.audit_id, settings, outcome.warnings)
+        link = settings.report_link(outcome.audit_id) if outcome.report else None
+        return show_and_end(outcome, gate, staged, link, bell)
+
+
+def _measure_and_publish(
+    plan: AuditPlan, corpora: dict[str, str], settings: Settings
+) -> tuple[AuditOutcome, list[Staged]]:
+    """The audit itself, up to its published tables."""
+    ingested = _ingest(plan, corpora)
     audit_id = plan.audit_id(ingested)
     log = AuditLog(plan, audit_id, settings.lock_wait_seconds)
     try:
         staged = _shared_tables(plan, ingested, audit_id)
-        if "sticky" in plan.measures:
-            log.add("sticky", pooled(sticky)(plan, ingested[STICKY_CORPUS], settings.tokens_per_shard))
-        if "socm" in plan.measures:
-            texts = [ingested[name] for name in plan.profile.socm.corpora]
-            log.add("socm", socm(plan, texts, settings.pairs_per_shard))
-        if "layers" in plan.measures:
-            log.add("layers", layers(plan, [ingested[name] for name in plan.profile.layers.corpora]))
-        if "length" in plan.measures:
-            log.add("length", length(plan, [ingested[name] for name in plan.profile.length.corpora]))
-        if "tempscale" in plan.measures:
-            log.add("tempscale", tempscale(plan, ingested))
+        for measure, run in _chosen(plan, ingested, settings):
+            with gpu_slot(plan.spec.device):
+                log.add(measure, run())
         staged += log.staged
         checks = check_staged(staged, planned_rows(staged))
         rows = log.publish(checks, staged)
@@ -121,6 +123,7 @@ def audit(
     outcome = AuditOutcome(
         audit_id=audit_id,
         checkpoint_id=plan.spec.checkpoint_id,
+        source=plan.source,
         warehouse=plan.warehouse,
         max_length=_max_length(staged),
         rows=rows,
@@ -131,8 +134,26 @@ def audit(
         ],
         seconds=(datetime.now(UTC) - plan.started).total_seconds(),
     )
-    publish_artifacts(audit_id, plan.source, staged)
-    return outcome
+    return outcome, staged
+
+
+def _chosen(
+    plan: AuditPlan, ingested: dict[str, StagedCorpus], settings: Settings
+) -> list[tuple[str, Callable[[], list[Staged]]]]:
+    """The chosen measures in their order, each as the call of its sub-flow on the corpora that it reads."""
+
+    def read_by(corpora: tuple[str, ...]) -> list[StagedCorpus]:
+        return [ingested[name] for name in corpora]
+
+    profile = plan.profile
+    measures: dict[str, Callable[[], list[Staged]]] = {
+        "sticky": lambda: pooled(sticky)(plan, ingested[STICKY_CORPUS], settings.tokens_per_shard),
+        "socm": lambda: pooled(socm)(plan, read_by(profile.socm.corpora), settings.pairs_per_shard),
+        "layers": lambda: layers(plan, read_by(profile.layers.corpora)),
+        "length": lambda: length(plan, read_by(profile.length.corpora)),
+        "tempscale": lambda: tempscale(plan, ingested),
+    }
+    return [(measure, run) for measure, run in measures.items() if measure in plan.measures]
 
 
 def _ingest(plan: AuditPlan, sources: dict[str, str]) -> dict[str, StagedCorpus]:
@@ -172,7 +193,6 @@ def _ingest_one(plan: AuditPlan, name: str, source: str) -> StagedCorpus:
 
 def _shared_tables(plan: AuditPlan, ingested: dict[str, StagedCorpus], audit_id: str) -> list[Staged]:
     """The checkpoint's row, the corpora's rows, and which corpora this audit read."""
-    from pathlib import Path
 
     described = run_cached(
         describe_checkpoint,
@@ -181,7 +201,7 @@ def _shared_tables(plan: AuditPlan, ingested: dict[str, StagedCorpus], audit_id:
         key=plan.key("checkpoint", 1, source=plan.source),
         staging=plan.staging,
     )
-    path = staged_path(Path(plan.staging), "audit", audit_id, "audit_corpus")
+    path = staged_path(plan.staging, "audit", audit_id, "audit_corpus")
     rows = [{"name": name, "corpus_id": corpus.corpus_id} for name, corpus in ingested.items()]
     used = Staged(table="audit_corpus", path=str(path), rows=write_rows(path, rows))
     return [described, used, *(file for corpus in ingested.values() for file in corpus.files)]
@@ -204,112 +224,3 @@ def planned_rows(staged: list[Staged]) -> dict[str, int]:
     if pairs:
         plan["socm_pair"] = sum(pairs)
     return plan
-
-
-def describe_check(check: dict[str, Any]) -> str:
-    """One failed expectation in one line, with the rows it names."""
-    where = f"{check['table_name']}.{check['column_name']}" if check["column_name"] else check["table_name"]
-    wanted = ", ".join(
-        f"{name.replace('_value', '')} {value}"
-        for name, value in check["kwargs"].items()
-        if name in ("min_value", "max_value", "value_set") and value is not None
-    )
-    text = f"{where}: {check['expectation'].removeprefix('expect_').replace('_', ' ')}"
-    text += f" ({wanted}) fails" if wanted else " fails"
-    if check["raised_exception"]:
-        return f"{text} because it could not run: {check['observed']}"
-    if check["unexpected_count"]:
-        text += f" in {check['unexpected_count']} rows"
-    elif check["observed"] is not None:
-        text += f", observed {check['observed']}"
-    examples = "; ".join(", ".join(f"{k}={v}" for k, v in row.items()) for row in check["examples"][:3])
-    return f"{text} ({examples})" if examples else text
-
-
-class AuditLog:
-    """Collects what the measures staged, and writes the audit's log in its own transaction."""
-
-    def __init__(self, plan: AuditPlan, audit_id: str, lock_wait_seconds: float) -> None:
-        self.plan, self.audit_id, self.lock_wait_seconds = plan, audit_id, lock_wait_seconds
-        self.staged: list[Staged] = []
-        self.runs: list[dict[str, Any]] = []
-        self.checks: list[dict[str, Any]] = []
-
-    def add(self, measure: str, staged: list[Staged]) -> None:
-        """Take over a finished measure's files."""
-        from importlib import import_module
-
-        self.staged += staged
-        module = import_module(MEASURE_MODULES[measure])
-        self.runs.append(
-            {
-                "measure": measure,
-                "measure_key": self.plan.key(
-                    measure, module.MEASURE_VERSION, files=[part.path.rsplit("/", 2)[-2] for part in staged]
-                ),
-                "version": module.MEASURE_VERSION,
-                "settings": self.plan.profile.settings_of(measure),
-                "started": self.plan.started,
-                "seconds": sum(part.seconds for part in staged),
-                "encodes": sum(part.encodes for part in staged),
-                "status": "done",
-            }
-        )
-
-    def publish(self, checks: list[dict[str, Any]], staged: list[Staged]) -> dict[str, int]:
-        """Publish, unless a blocking expectation failed.
-
-        Raises:
-            CheckFailed: naming the expectations and rows.
-        """
-        self.checks = checks
-        blocking = [check for check in checks if not check["success"] and check["severity"] == "critical"]
-        if blocking:
-            raise CheckFailed(
-                f"{len(blocking)} of {len(checks)} checks block this audit: "
-                + "; ".join(describe_check(check) for check in blocking[:3]),
-                kept="Nothing was published; the staged files are kept, and every check is in expectation_result.",
-                next_step="Look at them: embaudit query failed-checks",
-            )
-        return publish_audit(
-            self.plan.warehouse, self.lock_wait_seconds, self._record("published"), self.runs, checks, staged
-        )
-
-    def record_failure(self, error: EmbauditError) -> None:
-        """Put the reason on record; a warehouse that cannot be written must not hide the first error."""
-        try:
-            publish_audit(
-                self.plan.warehouse,
-                self.lock_wait_seconds,
-                self._record("failed", error.happened),
-                self.runs,
-                self.checks,
-                [],
-            )
-        except EmbauditError as second:
-            error.kept = f"{error.kept} The audit log could not be written either: {second.happened}".strip()
-
-    def _record(self, status: str, reason: str | None = None) -> dict[str, Any]:
-        plan, finished = self.plan, datetime.now(UTC)
-        return {
-            "audit_id": self.audit_id,
-            "checkpoint_id": plan.spec.checkpoint_id,
-            "profile": plan.profile.name,
-            "settings": {
-                **plan.profile.model_dump(mode="json"),
-                "source": plan.source,
-                "measures": list(plan.measures),
-                "limit_tokens": plan.limit_tokens,
-                "pairs": plan.pair_sources,
-            },
-            "seed": plan.seed,
-            "device": plan.spec.device,
-            "dtype": plan.spec.dtype,
-            "embaudit_version": __version__,
-            "libraries": library_versions(),
-            "started": plan.started,
-            "finished": finished,
-            "seconds": (finished - plan.started).total_seconds(),
-            "status": status,
-            "reason": reason,
-        }

@@ -8,9 +8,11 @@ from prefect import flow
 from pydantic import BaseModel
 
 from embaudit.errors import EmbauditError
+from embaudit.gate import GateTripped
 from embaudit.settings import Settings
 from embaudit_flows.audit import AuditOutcome, audit
 from embaudit_tasks.backbone import link_backbone
+from embaudit_tasks.snapshot import refresh_snapshot
 
 # Ask the checkpoint itself: its model card, then its config.
 NAMED_BY_CHECKPOINT = "card"
@@ -37,7 +39,14 @@ def audit_with_backbone(checkpoint: str, backbone: str, parameters: dict[str, An
     """
     given = dict(parameters or {})
     source = _source_of_backbone(checkpoint, backbone, given)
-    own = audit(checkpoint=checkpoint, **given)
+    tripped: GateTripped | None = None
+    try:
+        own = audit(checkpoint=checkpoint, **given)
+    except GateTripped as error:
+        # The audit is published: it is compared with its backbone all the same, and then ends as its gate says.
+        tripped, own = error, error.audit
+    # A policy is about the checkpoint; nobody is to be stopped by its backbone.
+    given = {name: value for name, value in given.items() if name not in ("policy", "gate")}
     try:
         other = audit(checkpoint=source, **{**given, "max_length": given.get("max_length") or own.max_length})
     except EmbauditError as error:
@@ -48,6 +57,10 @@ def audit_with_backbone(checkpoint: str, backbone: str, parameters: dict[str, An
     deltas = link_backbone(
         own.audit_id, other.audit_id, own.warehouse, settings.lock_wait_seconds, str(settings.staging)
     )
+    if settings.snapshot is not None:
+        refresh_snapshot(own.warehouse)
+    if tripped is not None:
+        raise tripped
     return BackboneOutcome(checkpoint=own, backbone=other, backbone_source=source, deltas=deltas)
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from prefect import flow
 
+from embaudit.address import warehouse_at
 from embaudit.errors import CheckFailed
 from embaudit.settings import Settings
 from embaudit_tasks.corpora import ingest_corpus
 from embaudit_tasks.publish import check_staged, publish_corpus
 from embaudit_tasks.results import StagedCorpus
+from embaudit_tasks.snapshot import refresh_snapshot
 
 
 @flow(name="ingest", flow_run_name="ingest {name} from {source}", persist_result=False)
@@ -30,6 +30,8 @@ def ingest(name: str, source: str = "sample", warehouse: str | None = None) -> S
             f"{len(failed)} checks of {name} fail, {failed[0]['expectation']} on {failed[0]['column_name']} first.",
             kept="Nothing was published.",
         )
-    path = Path(warehouse).expanduser().absolute() if warehouse else settings.warehouse_path
-    publish_corpus(str(path), settings.lock_wait_seconds, files)
+    place = warehouse_at(warehouse) if warehouse else settings.warehouse_path
+    publish_corpus(str(place), settings.lock_wait_seconds, files)
+    if settings.snapshot is not None:
+        refresh_snapshot(str(place))
     return corpus

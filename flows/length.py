@@ -17,25 +17,32 @@ def length(plan: AuditPlan, corpora: list[StagedCorpus]) -> list[Staged]:
     """The length curve and its controls; σ_a beside them, or a note where the architecture is not known."""
     staged: list[Staged] = []
     for corpus in corpora:
-        settings = plan.profile.length.model_dump(mode="json", exclude={"corpora"})
+        # Each step is known by the settings that it reads: changing another one computes nothing anew.
+        every = plan.profile.length
+        of_curve = every.model_dump(mode="json", exclude={"corpora", "sigma_texts", "sigma_lengths"})
+        of_sigma = every.model_dump(mode="json", include={"texts", "longest", "sigma_texts", "sigma_lengths"})
         shared = {
             "corpus": corpus.name,
             "corpus_path": corpus.content_path,
-            "settings": settings,
             "seed": plan.seed,
             "staging": plan.staging,
         }
-        inputs = {"corpus": corpus.corpus_id, "name": corpus.name, "settings": settings}
+        inputs = {"corpus": corpus.corpus_id, "name": corpus.name}
         staged += run_cached(
             tasks.length_curve,
             plan.spec,
             corpus_id=corpus.corpus_id,
-            key=plan.key("length", MEASURE_VERSION, **inputs),
+            settings=of_curve,
+            key=plan.key("length", MEASURE_VERSION, settings=of_curve, **inputs),
             **shared,
         )
         try:
             found: list[Staged] = run_cached(
-                tasks.length_sigma, plan.spec, key=plan.key("length_sigma", MEASURE_VERSION, **inputs), **shared
+                tasks.length_sigma,
+                plan.spec,
+                settings=of_sigma,
+                key=plan.key("length_sigma", MEASURE_VERSION, settings=of_sigma, **inputs),
+                **shared,
             )
         except NotMeasurable as error:
             staged.append(note(f"Left out, sigma_a by length over {corpus.name}: {error.happened}", plan.staging))

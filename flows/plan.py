@@ -9,10 +9,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from embaudit.address import warehouse_at
 from embaudit.errors import UsageError
 from embaudit.keys import content_key
 from embaudit.profile import DEFAULT_MEASURES, MEASURES, Profile, TempscaleSettings, load_profile
 from embaudit.settings import Settings
+from embaudit_flows.server import require_lasting_home
 from embaudit_tasks.results import CheckpointSpec, StagedCorpus
 
 LIBRARIES = (
@@ -120,6 +122,7 @@ def plan_audit(
     from embaudit.checkpoint import LoadOptions, resolve
     from embaudit.checkpoint.load import choose_device, choose_dtype, describe
 
+    require_lasting_home()
     chosen = tuple(measures or DEFAULT_MEASURES)
     unknown = [measure for measure in chosen if measure not in MEASURES]
     if unknown:
@@ -162,7 +165,7 @@ def plan_audit(
         pair_sources=sources,
         pair_contents=contents,
         staging=str(settings.staging),
-        warehouse=str(Path(warehouse).expanduser().absolute() if warehouse else settings.warehouse_path),
+        warehouse=str(warehouse_at(warehouse) if warehouse else settings.warehouse_path),
         started=datetime.now(UTC),
     )
 

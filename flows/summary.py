@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from prefect.artifacts import create_markdown_artifact, create_table_artifact
+from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 
+from embaudit.gate import GateVerdict
 from embaudit.warehouse.stage import read_rows
+from embaudit_flows.markdown import plain
 from embaudit_tasks.results import Staged
 
 # Tables small enough to be read on a page; the rest is a query away.
@@ -24,13 +26,27 @@ SHOWN_TABLES = (
 WORST_TOKENS = 15
 
 
-def publish_artifacts(audit_id: str, source: str, staged: list[Staged]) -> None:
-    """Keyed artifacts: the UI keeps their history over audits."""
+def publish_artifacts(
+    audit_id: str, source: str, staged: list[Staged], verdict: GateVerdict | None = None, link: str | None = None
+) -> None:
+    """Keyed artifacts: the UI keeps their history over audits.
+
+    Args:
+        verdict: of the gate, where there was one.
+        link: where the audit's page is, where it could be written.
+    """
     create_markdown_artifact(
         key="audit-summary",
-        markdown=markdown_summary(audit_id, source, staged),
-        description=f"Audit of {source}",
+        markdown=markdown_summary(audit_id, source, staged, verdict, link),
+        description=f"Audit of {plain(source)}",
     )
+    if link:
+        create_link_artifact(
+            link=link,
+            key="audit-report",
+            link_text=f"Report of audit {audit_id}",
+            description=f"Report of {plain(source)}",
+        )
     for table in SHOWN_TABLES:
         rows = _rows(staged, table)
         if rows:
@@ -63,9 +79,14 @@ def worst_tokens(staged: list[Staged]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: -row["loss"])[:WORST_TOKENS]
 
 
-def markdown_summary(audit_id: str, source: str, staged: list[Staged]) -> str:
-    """The audit in a page of Markdown."""
-    lines = [f"# Audit of {source}", "", f"Audit `{audit_id}`.", ""]
+def markdown_summary(
+    audit_id: str, source: str, staged: list[Staged], verdict: GateVerdict | None = None, link: str | None = None
+) -> str:
+    """The audit in a page of Markdown; names and tokens come from outside and are shown as text."""
+    report = f" [Report](<{link}>)." if link else ""
+    lines = [f"# Audit of {plain(source)}", "", f"Audit `{audit_id}`.{report}", ""]
+    if verdict is not None:
+        lines += [*_gate_lines(verdict), ""]
     for row in _rows(staged, "sticky_summary"):
         threshold = "none" if row["threshold"] is None else f"{row['threshold']:.3f}"
         lines.append(
@@ -79,13 +100,13 @@ def markdown_summary(audit_id: str, source: str, staged: list[Staged]) -> str:
         for row in _rows(staged, "sticky_reference_summary")
     ]
     lines += [
-        f"- **SOCM, {row['corpus']}**: {row['socm_mean']:.4f} over {row['pairs']} pairs of {row['texts']} texts; "
-        f"tr Σ > 2 in {row['share_trace_above_bound']:.0%} of them."
+        f"- **SOCM, {plain(row['corpus'])}**: {row['socm_mean']:.4f} over {row['pairs']} pairs of {row['texts']} "
+        f"texts; tr Σ > 2 in {row['share_trace_above_bound']:.0%} of them."
         for row in _rows(staged, "socm_summary")
     ]
     lines += _layer_lines(staged)
     lines += [
-        f"- **Lower attention temperature, {row['task']}**: {row['recommendation']}; {row['reason']}."
+        f"- **Lower attention temperature, {row['task']}**: {row['recommendation']}; {plain(row['reason'])}."
         for row in _rows(staged, "tempscale_choice")
         if row["bin"] == 0
     ]
@@ -95,8 +116,22 @@ def markdown_summary(audit_id: str, source: str, staged: list[Staged]) -> str:
         columns = ("loss", "pull", "focal_point", "severity", "verdict")
         lines += ["", "| token | loss | pull | focal point | severity | verdict |", "|---|---|---|---|---|---|"]
         for row in worst:
-            lines.append(" | ".join([f"| `{_escaped(row['token'])}`", *(str(row[name]) for name in columns)]) + " |")
+            lines.append(" | ".join([f"| {plain(row['token'])}", *(str(row[name]) for name in columns)]) + " |")
     return "\n".join(lines)
+
+
+def _gate_lines(verdict: GateVerdict) -> list[str]:
+    """The verdict in a sentence, and a table of what tripped and what is only missing."""
+    against = f" Against audit `{verdict.baseline_audit_id}`." if verdict.baseline_audit_id else ""
+    lines = [f"**{plain(verdict.headline)}**{against}"]
+    worth_a_row = [*verdict.tripped, *verdict.let_off]
+    if worth_a_row:
+        lines += ["", "| rule | figure | value | allowed | baseline | |", "|---|---|---|---|---|---|"]
+        for finding in worth_a_row:
+            cells = (finding.rule, finding.figure, finding.shown_value, finding.allowed, finding.shown_baseline)
+            note = "warned" if not finding.trips else finding.reason
+            lines.append("| " + " | ".join(plain(cell) for cell in (*cells, note)) + " |")
+    return lines
 
 
 def _layer_lines(staged: list[Staged]) -> list[str]:
@@ -107,8 +142,8 @@ def _layer_lines(staged: list[Staged]) -> list[str]:
         layers = [row for row in stats if row["corpus"] == corpus]
         kept = [row["contraction"] for row in layers if row["contraction"] is not None]
         lines.append(
-            f"- **Layers, {corpus}**: within-text cosine {layers[0]['within_text_cosine']:.3f} after the first and "
-            f"{layers[-1]['within_text_cosine']:.3f} after the last of {len(layers)} layers, "
+            f"- **Layers, {plain(corpus)}**: within-text cosine {layers[0]['within_text_cosine']:.3f} after the first "
+            f"and {layers[-1]['within_text_cosine']:.3f} after the last of {len(layers)} layers, "
             + (f"attention keeps {min(kept):.3f} to {max(kept):.3f} of the spread; " if kept else "")
             + f"{layers[0]['texts']} texts."
         )
@@ -124,7 +159,7 @@ def _length_lines(staged: list[Staged]) -> list[str]:
         share = row["share_of_truncation"]
         explains = "" if share is None else f", {share:.0%} of what truncations of the same texts rise by"
         lines.append(
-            f"- **Length, {row['corpus']}, {row['condition']}**: mean cosine {row['first_cosine']:.3f} at "
+            f"- **Length, {plain(row['corpus'])}, {row['condition']}**: mean cosine {row['first_cosine']:.3f} at "
             f"{row['first_length']:.0f} tokens, {row['last_cosine']:.3f} at {row['last_length']:.0f}{explains}."
         )
     return lines
@@ -143,10 +178,6 @@ def _missed(row: dict[str, Any]) -> str:
     if not row["pilot_shortlisted"]:
         return ""
     return f"; the search missed {row['pilot_missed']} of {row['pilot_shortlisted']} pilot tokens of the shortlist"
-
-
-def _escaped(token: str) -> str:
-    return token.replace("|", "\\|").replace("`", "'")
 
 
 def _rows(staged: list[Staged], table: str) -> list[dict[str, Any]]:

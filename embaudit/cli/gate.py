@@ -1,0 +1,45 @@
+"""``embaudit gate``: does a published audit keep to a policy? For CI: exit code 1 where it does not."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from embaudit.address import Warehouse
+from embaudit.cli.options import warehouse_option, warehouse_path
+from embaudit.errors import EXIT_CHECK_FAILED
+
+
+@click.command()
+@click.argument("audit")
+@click.option(
+    "--policy", required=True, type=click.Path(path_type=Path), metavar="FILE", help="The policy, a TOML file."
+)
+@click.option(
+    "--baseline",
+    metavar="AUDIT",
+    help="What changes are measured against: an audit's id or first digits, latest, or previous (of the same source "
+    "and question).  [default: what the policy says, or previous]",
+)
+@warehouse_option
+@click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
+def gate(audit: str, policy: Path, baseline: str | None, warehouse: Warehouse | None, as_json: bool) -> None:
+    """Compare AUDIT (an id, its first digits, or latest) with a policy; nothing is stored.
+
+    Exit code 0 where it passes, 1 with a table of what tripped.
+    """
+    from embaudit.cli.report_gate import print_gate
+    from embaudit.gate import load_policy, run_gate
+
+    verdict = run_gate(warehouse_path(warehouse), audit, load_policy(policy), baseline)
+    if as_json:
+        import json
+
+        said = {"outcome": verdict.outcome, "tripped": len(verdict.tripped), **verdict.model_dump(mode="json")}
+        click.echo(json.dumps(said, indent=1, ensure_ascii=False))
+    else:
+        print_gate(verdict)
+    if verdict.outcome == "tripped":
+        sys.exit(EXIT_CHECK_FAILED)

@@ -1,0 +1,28 @@
+"""``embaudit report``: an audit as one HTML page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from embaudit.address import Warehouse
+from embaudit.cli.options import warehouse_option, warehouse_path
+
+
+@click.command()
+@click.argument("audit", required=False)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where to write it.  [default: reports/AUDIT.html in EMBAUDIT_HOME]",
+)
+@warehouse_option
+def report(audit: str | None, out: Path | None, warehouse: Warehouse | None) -> None:
+    """Write AUDIT (an id, its first digits, or latest, which is the default) as one HTML page that needs no network."""
+    from embaudit.cli.shown import visible
+    from embaudit.report.write import write_page
+    from embaudit.settings import Settings
+
+    click.echo(visible(write_page(warehouse_path(warehouse), audit or "latest", Settings().reports, out)))

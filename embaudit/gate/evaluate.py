@@ -1,0 +1,201 @@
+"""Compares an audit with a policy: pure, nothing is read or written here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+from embaudit.gate.facts import AuditFacts, Cell
+from embaudit.gate.policy import SEVERITIES, Change, FigureRule, Limit, Policy, Required, Severity
+from embaudit.gate.verdict import Finding
+
+# A change is a difference of two doubles: 0.52 - 0.5 is a little more than 0.02, and must be allowed where 0.02 is.
+ROUNDING = 1e-12
+TOKENS_NAMED = 5
+
+
+def evaluate(policy: Policy, audit: AuditFacts, baseline: AuditFacts | None) -> tuple[Finding, ...]:
+    """One finding for each rule and figure that it is about, and at least one for each rule."""
+    return (
+        *_required(policy.require, audit),
+        *(finding for rule in policy.limit for finding in _limit(rule, audit)),
+        *(finding for rule in policy.change for finding in _change(rule, audit, baseline, policy.no_baseline)),
+        *(_severity(rule, audit) for rule in policy.severity),
+    )
+
+
+def _limit(rule: Limit, audit: AuditFacts) -> Iterator[Finding]:
+    cells = _matching(rule, audit)
+    if not cells:
+        yield _missing(rule, Cell(rule.summary, rule.item, rule.measure, None), "no such figure in this audit")
+    for cell in cells:
+        if cell.value is None:
+            yield _missing(rule, cell, "null in this audit")
+            continue
+        is_within = (rule.max is None or cell.value <= rule.max) and (rule.min is None or cell.value >= rule.min)
+        yield Finding(
+            rule=rule.title,
+            kind="limit",
+            **cell.names,
+            value=cell.value,
+            lowest=rule.min,
+            highest=rule.max,
+            outcome="passed" if is_within else "tripped",
+            trips=not is_within,
+            reason=rule.reason,
+        )
+
+
+def _change(rule: Change, audit: AuditFacts, baseline: AuditFacts | None, no_baseline: str) -> Iterator[Finding]:
+    if baseline is None:
+        nowhere = Cell(rule.summary, rule.item, rule.measure, None)
+        yield _missing(rule, nowhere, "no baseline to compare with", trips=no_baseline == "trip")
+        return
+    own = {cell.item: cell for cell in _matching(rule, audit)}
+    before = {cell.item: cell for cell in _matching(rule, baseline)}
+    if not own and not before:
+        yield _missing(rule, Cell(rule.summary, rule.item, rule.measure, None), "no such figure in either audit")
+    for item in dict.fromkeys((*own, *before)):
+        mine, other = (cells[item].value if item in cells else None for cells in (own, before))
+        cell = Cell(rule.summary, item, rule.measure, mine)
+        if mine is None or other is None:
+            where = [name for name, value in (("this audit", mine), ("the baseline", other)) if value is None]
+            yield _missing(rule, cell, f"missing in {' and in '.join(where)}", baseline_value=other)
+        else:
+            yield _changed(rule, cell, mine, other)
+
+
+def _changed(rule: Change, cell: Cell, value: float, before: float) -> Finding:
+    """Relative to a baseline of 0 any change is infinite: what x · 0 allows is no change at all."""
+    unit = abs(before) if rule.relative else 1.0
+    highest = None if rule.max_increase is None else before + rule.max_increase * unit
+    lowest = None if rule.max_decrease is None else before - rule.max_decrease * unit
+    slack = ROUNDING * max(abs(value), abs(before))
+    is_within = (highest is None or value <= highest + slack) and (lowest is None or value >= lowest - slack)
+    change = (value - before) / unit if unit else (0.0 if value == before else None)
+    return Finding(
+        rule=rule.title,
+        kind="change",
+        **cell.names,
+        value=value,
+        lowest=lowest,
+        highest=highest,
+        baseline_value=before,
+        # A quotient by a tiny baseline may leave the doubles.
+        change=change if change is not None and math.isfinite(change) else None,
+        observed="relative" if rule.relative else "",
+        outcome="passed" if is_within else "tripped",
+        trips=not is_within,
+        reason=rule.reason,
+    )
+
+
+def _severity(rule: Severity, audit: AuditFacts) -> Finding:
+    cell = Cell("sticky_token", "retention", f"{rule.at_least}_or_worse", None)
+    if audit.tokens is None:
+        return _missing(rule, cell, "the audit has no sticky-token measure")
+    counted = SEVERITIES[: SEVERITIES.index(rule.at_least) + 1]
+    tokens = [token for token, severity in audit.tokens if severity in counted]
+    is_within = len(tokens) <= rule.most
+    more = f" and {len(tokens) - TOKENS_NAMED} more" if len(tokens) > TOKENS_NAMED else ""
+    return Finding(
+        rule=rule.title,
+        kind="severity",
+        **cell.names,
+        value=float(len(tokens)),
+        highest=float(rule.most),
+        observed=", ".join(tokens[:TOKENS_NAMED]) + more,
+        outcome="passed" if is_within else "tripped",
+        trips=not is_within,
+        reason=rule.reason,
+    )
+
+
+def _required(required: Required, audit: AuditFacts) -> Iterator[Finding]:
+    for measure in dict.fromkeys(required.measures):
+        if measure in audit.measures:
+            yield _statement("required measures", "measure_run", measure, "done", True, "")
+        else:
+            yield Finding(
+                rule="required measures",
+                kind="require",
+                **Cell("measure_run", measure, "done", None).names,
+                lowest=1.0,
+                observed="not measured in this audit",
+                outcome="missing",
+                trips=True,
+            )
+    if required.profiles:
+        is_listed = audit.profile in required.profiles
+        allowed = " or ".join(required.profiles)
+        yield _statement("required profile", "audit", "profile", allowed, is_listed, audit.profile)
+    if required.basis is not None:
+        is_strong = bool(audit.bases) and (required.basis == "screened" or audit.bases == {"validated"})
+        found = ", ".join(sorted(audit.bases)) or "no sticky-token measure"
+        yield _statement("required basis", "sticky_summary", "basis", required.basis, is_strong, found)
+    if required.real_corpora:
+        is_real = not audit.sample_corpora
+        names = ", ".join(audit.sample_corpora)
+        yield _statement("real corpora", "audit_corpus", "source", "not the sample", is_real, names)
+    if required.most_failed_warnings is not None:
+        failed = audit.failed_warnings
+        is_within = len(failed) <= required.most_failed_warnings
+        yield Finding(
+            rule="failed warnings",
+            kind="require",
+            **Cell("expectation_result", "warning", "failed", None).names,
+            value=float(len(failed)),
+            highest=float(required.most_failed_warnings),
+            observed=", ".join(failed[:TOKENS_NAMED]),
+            outcome="passed" if is_within else "tripped",
+            trips=not is_within,
+        )
+
+
+def _statement(rule: str, summary: str, item: str, measure: str, holds: bool, observed: str) -> Finding:
+    """Something that must be so: 1 where it is, 0 where it is not."""
+    return Finding(
+        rule=rule,
+        kind="require",
+        **Cell(summary, item, measure, None).names,
+        value=float(holds),
+        lowest=1.0,
+        observed=observed,
+        outcome="passed" if holds else "tripped",
+        trips=not holds,
+    )
+
+
+def _matching(rule: FigureRule, audit: AuditFacts) -> list[Cell]:
+    # Only * and ? are signs of a pattern: a corpus may have a bracket in its name.
+    pattern = rule.item.replace("[", "[[]")
+    return [
+        cell
+        for cell in audit.cells
+        if cell.summary == rule.summary and cell.measure == rule.measure and fnmatchcase(cell.item, pattern)
+    ]
+
+
+def _missing(
+    rule: Limit | Change | Severity,
+    cell: Cell,
+    why: str,
+    *,
+    baseline_value: float | None = None,
+    trips: bool | None = None,
+) -> Finding:
+    kinds = {Limit: "limit", Change: "change", Severity: "severity"}
+    return Finding.model_validate(
+        {
+            "rule": rule.title,
+            "kind": kinds[type(rule)],
+            **cell.names,
+            "value": cell.value,
+            "baseline_value": baseline_value,
+            "observed": why,
+            "outcome": "missing",
+            "trips": rule.missing == "trip" if trips is None else trips,
+            "reason": rule.reason,
+        }
+    )

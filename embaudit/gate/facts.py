@@ -1,0 +1,142 @@
+"""What a gate looks at of one audit, read from the warehouse in one go."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from embaudit.errors import CheckFailed, UsageError
+from embaudit.gate.policy import PREVIOUS
+
+if TYPE_CHECKING:
+    import duckdb
+
+LATEST = "latest"
+LIST_THEM = "List them: embaudit list audits"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One figure of one summary; null where the audit could not say."""
+
+    summary: str
+    item: str
+    measure: str
+    value: float | None
+
+    @property
+    def names(self) -> dict[str, Any]:
+        return {"summary": self.summary, "item": self.item, "measure": self.measure}
+
+
+@dataclass(frozen=True)
+class AuditFacts:
+    """What rules are about. ``tokens`` are the validated candidates with their severity, worst first; None where the
+    measure did not run."""
+
+    audit_id: str
+    source: str
+    profile: str
+    measures: frozenset[str]
+    cells: tuple[Cell, ...]
+    tokens: tuple[tuple[str, str], ...] | None
+    bases: frozenset[str]
+    failed_warnings: tuple[str, ...]
+    sample_corpora: tuple[str, ...]
+
+
+def find_audit(connection: duckdb.DuckDBPyConnection, given: str) -> str:
+    """The published audit that is meant: an id, its first digits, or ``latest``.
+
+    Raises:
+        UsageError: if none or several begin so.
+        CheckFailed: if the one that does is not published.
+    """
+    if given == LATEST:
+        newest = connection.execute(
+            "SELECT audit_id FROM audit WHERE status = 'published' ORDER BY finished DESC, audit_id LIMIT 1"
+        ).fetchone()
+        if newest is None:
+            raise UsageError("The warehouse has no published audit.", next_step="Make one: embaudit audit CHECKPOINT")
+        return str(newest[0])
+    found = connection.execute(
+        "SELECT audit_id, status, reason FROM audit WHERE starts_with(audit_id, ?) ORDER BY audit_id", [given]
+    ).fetchall()
+    exact = [row for row in found if row[0] == given]
+    if not given or not found:
+        raise UsageError(f"The warehouse has no audit {given!r}.", next_step=LIST_THEM)
+    if len(found) > 1 and not exact:
+        ids = ", ".join(row[0] for row in found[:4])
+        raise UsageError(f"{len(found)} audits begin with {given}: {ids}.", next_step="Type more digits.")
+    audit_id, status, reason = (exact or found)[0]
+    if status != "published":
+        raise CheckFailed(
+            f"The audit {audit_id} is {status}, so that there is nothing to compare: {reason or 'no reason given'}",
+            next_step="Run the audit again: it continues where it stopped.",
+        )
+    return str(audit_id)
+
+
+def find_baseline(connection: duckdb.DuckDBPyConnection, audit_id: str, given: str) -> str | None:
+    """The audit that changes are measured against; None where ``previous`` has none.
+
+    Raises:
+        UsageError, CheckFailed: as ``find_audit``; UsageError if it is the audit itself.
+    """
+    if given == PREVIOUS:
+        row = connection.execute(
+            "SELECT predecessor_audit_id FROM audit_predecessor WHERE audit_id = ?", [audit_id]
+        ).fetchone()
+        return str(row[0]) if row else None
+    baseline = find_audit(connection, given)
+    if baseline == audit_id:
+        raise UsageError(
+            f"The audit {audit_id} cannot be its own baseline.", next_step="Name another: --baseline AUDIT"
+        )
+    return baseline
+
+
+def read_facts(connection: duckdb.DuckDBPyConnection, audit_id: str) -> AuditFacts:
+    """Everything that rules can be about."""
+
+    def rows(sql: str) -> list[tuple[Any, ...]]:
+        return connection.execute(sql, [audit_id]).fetchall()
+
+    ((profile, source),) = rows(
+        "SELECT profile, coalesce(settings ->> '$.source', checkpoint.source, '') "
+        "FROM audit LEFT JOIN checkpoint USING (checkpoint_id) WHERE audit_id = ?"
+    )
+    bases = frozenset(basis for (basis,) in rows("SELECT DISTINCT basis FROM sticky_summary WHERE audit_id = ?"))
+    tokens = tuple(rows("SELECT token, severity FROM sticky_token WHERE audit_id = ? ORDER BY loss DESC, token_id"))
+    return AuditFacts(
+        audit_id=audit_id,
+        source=source,
+        profile=profile,
+        measures=frozenset(
+            measure for (measure,) in rows("SELECT measure FROM measure_run WHERE audit_id = ? AND status = 'done'")
+        ),
+        cells=tuple(
+            # What is no number compares with nothing: it is missing, whatever a table holds.
+            Cell(summary, item, measure, value if value is not None and math.isfinite(value) else None)
+            for summary, item, measure, value in rows(
+                "SELECT summary, item, measure, value FROM summary_cell WHERE audit_id = ? ORDER BY ALL"
+            )
+        ),
+        tokens=tokens if bases else None,
+        bases=bases,
+        failed_warnings=tuple(
+            name
+            for (name,) in rows(
+                "SELECT concat_ws('.', table_name, nullif(column_name, '')) FROM expectation_result "
+                "WHERE audit_id = ? AND NOT success AND severity = 'warning' ORDER BY ALL"
+            )
+        ),
+        sample_corpora=tuple(
+            name
+            for (name,) in rows(
+                "SELECT audit_corpus.name FROM audit_corpus JOIN corpus USING (corpus_id) "
+                "WHERE audit_id = ? AND corpus.source = 'sample' ORDER BY 1"
+            )
+        ),
+    )

@@ -1,0 +1,152 @@
+"""What a policy may say, as typed objects; ``docs/gate.md`` explains each key with an example.
+
+Strict: a key that is not here, a number as text or a limit that is not finite is an error, because a rule that was
+misread is a rule that does not hold.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from embaudit.keys import content_key
+from embaudit.profile import Measure
+
+Missing = Literal["trip", "warn"]
+# Worst first; each includes those before it.
+SEVERITIES = ("strong", "moderate", "weak")
+PREVIOUS = "previous"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Rule(_Part):
+    """What every rule has."""
+
+    name: str = Field(default="", description="as results call it; made of the figure where it is not given")
+    reason: str = Field(default="", description="why the rule is there, shown where it trips")
+    missing: Missing = Field(default="trip", description="what to do where the figure is not there or is null")
+
+
+class FigureRule(Rule):
+    """A rule about figures of the view ``summary_figure``."""
+
+    summary: str
+    item: str = Field(default="*", description="a corpus, protocol or layer; * and ? stand for any characters")
+    measure: str
+
+    @model_validator(mode="after")
+    def _figure_exists(self) -> FigureRule:
+        from embaudit.gate.figures import unknown_figure
+
+        if complaint := unknown_figure(self.summary, self.measure):
+            raise ValueError(complaint)
+        return self
+
+    @property
+    def figure(self) -> str:
+        return f"{self.summary}.{self.measure}" + ("" if self.item == "*" else f" of {self.item}")
+
+
+class Limit(FigureRule):
+    """An absolute limit on a figure; the limit itself is allowed."""
+
+    max: float | None = None
+    min: float | None = None
+
+    @model_validator(mode="after")
+    def _has_a_limit(self) -> Limit:
+        if self.max is None and self.min is None:
+            raise ValueError("a limit needs max or min")
+        if self.max is not None and self.min is not None and self.max < self.min:
+            raise ValueError(f"max {self.max:g} is below min {self.min:g}: nothing would pass")
+        return self
+
+    @property
+    def title(self) -> str:
+        return self.name or f"limit on {self.figure}"
+
+
+class Change(FigureRule):
+    """How far a figure may be from the baseline's; the bound itself is allowed."""
+
+    max_increase: float | None = Field(default=None, ge=0)
+    max_decrease: float | None = Field(default=None, ge=0)
+    relative: bool = Field(default=False, description="shares of the baseline's figure instead of its own units")
+
+    @model_validator(mode="after")
+    def _has_a_bound(self) -> Change:
+        if self.max_increase is None and self.max_decrease is None:
+            raise ValueError("a change needs max_increase or max_decrease")
+        return self
+
+    @property
+    def title(self) -> str:
+        return self.name or f"change of {self.figure}"
+
+
+class Severity(Rule):
+    """How many validated tokens may be of a severity or worse."""
+
+    at_least: Literal["strong", "moderate", "weak"]
+    most: int = Field(ge=0)
+
+    @property
+    def title(self) -> str:
+        return self.name or f"tokens of severity {self.at_least} or worse"
+
+
+class Required(_Part):
+    """What the audit must be before its figures count."""
+
+    measures: list[Measure] = []
+    profiles: list[str] = Field(default=[], description="the audit's profile must be one of these")
+    basis: Literal["screened", "validated"] | None = Field(
+        default=None, description="of the sticky verdicts; validated is the stronger one and does for both"
+    )
+    real_corpora: bool = Field(default=False, description="no corpus may be the embedded sample")
+    most_failed_warnings: int | None = Field(default=None, ge=0, description="checks that failed without blocking")
+
+    @property
+    def is_empty(self) -> bool:
+        return self == Required()
+
+
+class Policy(_Part):
+    """Everything that a gate compares an audit with."""
+
+    name: str = Field(default="policy", min_length=1)
+    description: str = ""
+    baseline: str = Field(
+        default=PREVIOUS,
+        min_length=1,
+        description="what changes are measured against: previous (of the same source and question), or an audit's id",
+    )
+    no_baseline: Missing = Field(default="trip", description="what change rules do where there is no baseline")
+    require: Required = Required()
+    limit: list[Limit] = []
+    change: list[Change] = []
+    severity: list[Severity] = []
+
+    @model_validator(mode="after")
+    def _rules_have_names_of_their_own(self) -> Policy:
+        titles = [rule.title for rule in self.rules]
+        doubled = next((title for title in titles if titles.count(title) > 1), None)
+        if doubled is not None:
+            raise ValueError(f"two rules are called {doubled!r}: give one of them another name")
+        if not titles and self.require.is_empty:
+            raise ValueError("it has no rule, so that every audit would pass")
+        return self
+
+    @property
+    def rules(self) -> list[Limit | Change | Severity]:
+        return [*self.limit, *self.change, *self.severity]
+
+    @property
+    def hash(self) -> str:
+        """16 hex digits over what the policy says, whatever its comments and layout."""
+        content: dict[str, Any] = self.model_dump(mode="json")
+        return content_key(**content)

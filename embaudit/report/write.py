@@ -1,0 +1,61 @@
+"""The HTML page as a file: complete or absent, like every file of this project."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import quote
+from uuid import uuid4
+
+from embaudit.address import Warehouse
+from embaudit.errors import StorageError
+from embaudit.gate.facts import find_audit
+from embaudit.report.facts import read_audit
+from embaudit.report.page import render
+from embaudit.warehouse.connect import open_reader
+
+
+def write_page(
+    warehouse: Warehouse | str, audit: str, folder: Path, out: Path | None = None, wait_seconds: float = 5.0
+) -> Path:
+    """Render a published audit's page and put it at ``out``, or in ``folder`` under the audit's id.
+
+    Args:
+        audit: an id, its first digits, or ``latest``.
+
+    Raises:
+        UsageError: if there is no such audit.
+        CheckFailed: if it is not published, so that there is nothing to show.
+        WarehouseError: if the warehouse is not there, is locked, or is of an older embaudit.
+        StorageError: if the file cannot be written.
+    """
+    with open_reader(warehouse, wait_seconds) as connection:
+        audit_id = find_audit(connection, audit)
+    page = render(read_audit(warehouse, audit_id, wait_seconds))
+    # An id is hex digits, unless somebody else has made the warehouse.
+    path = out or folder / f"{quote(audit_id, safe='')}.html"
+    put(page, path)
+    return path
+
+
+def put(text: str, path: Path) -> None:
+    """Write a text beside its place and rename it.
+
+    Raises:
+        StorageError: if that is not possible.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.{uuid4().hex[:8]}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        raise StorageError(
+            f"Cannot write the report {path}: {error}.",
+            kept="The published tables are untouched.",
+            next_step="Make room, or name another file: embaudit report AUDIT --out FILE",
+        ) from error
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)

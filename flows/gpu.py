@@ -1,0 +1,43 @@
+"""One measure on a GPU at a time, over all workers of a server: its concurrency limit, held while a measure runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from embaudit.errors import ServerError
+from embaudit.settings import Settings
+
+GPU_LIMIT = "embaudit-gpu"
+
+
+@contextmanager
+def gpu_slot(device: str) -> Iterator[None]:
+    """Hold one of the server's GPU slots while a measure computes.
+
+    Only where ``EMBAUDIT_GPU_LIMIT`` names a limit (prefect.yaml does; a command on one's own machine need not) and
+    the device is a GPU. A limit that is named must exist: Prefect's default, to go on without one, would let two
+    audits meet on a GPU just when somebody has taken care that they do not.
+
+    Raises:
+        ServerError: if the server has no limit of that name.
+    """
+    limit = Settings().gpu_limit
+    if not limit or not device.startswith("cuda"):
+        yield
+        return
+    from prefect.concurrency.asyncio import ConcurrencySlotAcquisitionError
+    from prefect.concurrency.sync import concurrency
+
+    slot = concurrency(limit, strict=True)
+    try:
+        slot.__enter__()
+    except ConcurrencySlotAcquisitionError as error:
+        raise ServerError(
+            f"The Prefect server has no concurrency limit {limit!r}, which EMBAUDIT_GPU_LIMIT asks for.",
+            kept="All computed results are staged; nothing is lost.",
+            next_step="Make it (embaudit setup-server) or unset EMBAUDIT_GPU_LIMIT, and run the same command again.",
+        ) from error
+    with ExitStack() as held:
+        held.push(slot)
+        yield

@@ -1,0 +1,111 @@
+"""Telling people: a Prefect notification block of the user's choice, when an audit failed or its gate tripped.
+
+A notification is a courtesy: one that cannot be sent is a warning, and the failure that it was about stays what it is.
+What goes wrong in sending is said by the error's kind alone, since its text often holds the webhook's address, which
+is a secret.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from prefect.exceptions import MissingContextError
+from prefect.logging import get_logger, get_run_logger
+
+from embaudit.errors import EmbauditError
+
+if TYPE_CHECKING:
+    from prefect.blocks.abstract import NotificationBlock
+
+# Libraries that write the address of what they send to into their logs.
+TALKATIVE = ("httpx", "httpcore", "apprise", "urllib3")
+
+
+class Bell:
+    """A notification block by its name, such as ``slack-webhook/ops``; rings nowhere without one."""
+
+    def __init__(self, name: str | None) -> None:
+        self.name = name
+        self.warnings: list[str] = []
+        # Now, and not when something has gone wrong: a mistyped name is said while somebody may be looking.
+        self._block = self._load(name) if name else None
+
+    def ring(self, subject: str, body: str) -> None:
+        """Send a notification; what goes wrong is in ``warnings`` and in the run's log."""
+        if self._block is None:
+            return
+        try:
+            with _quiet(), self._block.raise_on_failure():
+                sent: object = self._block.notify(body, subject)
+                # Prefect's own blocks are done by now; a block of the user's own may leave it to its caller.
+                if inspect.iscoroutine(sent):
+                    asyncio.run(sent)
+        except Exception as error:
+            self._warn(f"The notification to {self.name} could not be sent ({type(error).__name__}).")
+
+    def _load(self, name: str) -> NotificationBlock | None:
+        import prefect.blocks.notifications  # noqa: F401  (registers Prefect's own kinds)
+        from prefect.blocks.abstract import NotificationBlock
+        from prefect.blocks.core import Block
+
+        try:
+            block = Block.load(name)
+        except Exception as error:
+            # A name without a kind, an unknown kind or name, a server that does not answer.
+            self._warn(
+                f"There is no notification block {name} to load ({type(error).__name__}), so nobody will be told. "
+                "A block is named KIND/NAME, such as slack-webhook/ops; list them: prefect block ls"
+            )
+            return None
+        if not isinstance(block, NotificationBlock):
+            self._warn(f"The block {name} sends no notifications, so nobody will be told.")
+            return None
+        return block
+
+    def _warn(self, text: str) -> None:
+        self.warnings.append(text)
+        try:
+            get_run_logger().warning(text)
+        except MissingContextError:
+            get_logger("embaudit").warning(text)
+
+
+@contextmanager
+def told_of_failure(bell: Bell, what: str) -> Iterator[None]:
+    """Rings where the block ends in an error, and lets the error go on as it is."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, EmbauditError):
+            bell.ring(
+                f"{what}: {_kind(error)}", "\n".join(p for p in (error.happened, error.kept, error.next_step) if p)
+            )
+            error.kept = " ".join([error.kept, *bell.warnings]).strip()
+        else:
+            bell.ring(f"{what}: failed", f"{type(error).__name__}; the run's log has the rest.")
+        raise
+
+
+def _kind(error: EmbauditError) -> str:
+    from embaudit.gate import GateTripped
+
+    return "gate tripped" if isinstance(error, GateTripped) else "failed"
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps the webhook's address out of the logs while something is sent."""
+    loggers = [logging.getLogger(name) for name in TALKATIVE]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -1,0 +1,24 @@
+"""What a finished audit says of itself: the result of its flow, and what ``embaudit audit --json`` prints."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from embaudit.gate import GateVerdict
+
+
+class AuditOutcome(BaseModel):
+    """The tables say the rest."""
+
+    audit_id: str
+    checkpoint_id: str
+    source: str
+    warehouse: str
+    max_length: int
+    rows: dict[str, int]
+    corpora: dict[str, str]
+    warnings: list[str]
+    seconds: float
+    # Where the flow was given a policy; and where the page lies, if it could be written.
+    gate: GateVerdict | None = None
+    report: str | None = None

@@ -1,0 +1,167 @@
+"""``embaudit gate`` on a small warehouse: which audit is meant, what it is compared with, and how the command ends."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
+
+from embaudit.cli.main import cli
+from embaudit.errors import CheckFailed, EmbauditError, UsageError, WarehouseError
+from embaudit.gate import load_policy, run_gate
+from embaudit.gate.figures import FIGURES
+from embaudit.warehouse.connect import open_reader
+from embaudit.warehouse.publish import publish
+
+POLICY = """
+[require]
+measures = ["sticky", "socm"]
+[[severity]]
+name = "no strong token"
+at_least = "strong"
+most = {most}
+reason = "they hurt"
+[[change]]
+name = "worst loss"
+summary = "sticky_token"
+measure = "worst_loss"
+max_increase = {rise}
+[[limit]]
+summary = "socm_summary"
+measure = "socm_mean"
+max = 2.0
+"""
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two revisions of one source, the later with slopes .2 lower (its losses are .2/.785 higher); a failed audit."""
+    folder = tmp_path_factory.mktemp("gate")
+    path = folder / "warehouse.duckdb"
+    for audit_id, checkpoint, shift, minutes in (("abc1", "c1", 0.2, 0), ("abd2", "c2", 0.0, 10)):
+        record = audit_record(audit_id, checkpoint, minutes=minutes)
+        record = replace(record, settings={**record.settings, "source": "owner/[model]"})
+        rows = {**plausible_rows(checkpoint, "owner/[model]", shift), "gate_result": []}
+        staged = [table for table in stage_all(folder / audit_id, rows) if table.table != "gate_result"]
+        failed = expectation("sticky_summary", success=False, severity="warning")
+        publish(path, 0, record, measure_runs(), [expectation(), failed], staged)
+    publish(path, 0, audit_record("dead", "c1", "failed", "a check", minutes=20), [], [], [])
+    return path
+
+
+def policy_file(folder: Path, *, most: int = 1, rise: float = 0.3) -> Path:
+    path = folder / "release.toml"
+    path.write_text(POLICY.format(most=most, rise=rise))
+    return path
+
+
+def ask(warehouse: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["gate", *arguments, "--warehouse", str(warehouse)])
+
+
+def test_figures_that_rules_can_name_are_those_of_the_view(warehouse: Path) -> None:
+    with open_reader(warehouse) as connection:
+        found = connection.execute("SELECT DISTINCT summary, measure FROM summary_cell").fetchall()
+        sql = "SELECT count(*), count(value) FROM {} WHERE audit_id = 'abc1'"
+        cells, filled = connection.execute(sql.format("summary_cell")).fetchone() or (0, 0)
+        assert connection.execute(sql.format("summary_figure")).fetchone() == (filled, filled)
+    assert cells > filled > 0, "the cells are there even where they are null"
+    assert {(summary, measure) for summary, measures in FIGURES.items() for measure in measures} == set(found)
+
+
+def test_it_passes_with_exit_code_0_and_says_what_passed(warehouse: Path, tmp_path: Path) -> None:
+    result = ask(warehouse, "latest", "--policy", str(policy_file(tmp_path)))
+    assert result.exit_code == 0, result.output
+    assert "Gate passed: 5 findings of the policy release" in result.output
+    assert "owner/[model]" in result.output, "brackets of a name are no markup"
+
+
+def test_it_trips_with_exit_code_1_and_a_table(warehouse: Path, tmp_path: Path) -> None:
+    result = ask(warehouse, "abd2", "--policy", str(policy_file(tmp_path, most=0, rise=0.25)))
+    assert result.exit_code == 1, result.output
+    table = result.output
+    for word in ("no strong token", "they hurt", "龸", "worst loss", "tripped", "against abc1"):
+        assert word in table
+    assert table.index("worst loss") < table.index("limit on socm_summary.socm_mean"), "what tripped comes first"
+    assert "Gate tripped: 2 of 5 findings" in table
+
+
+def test_json_has_every_finding_with_its_figures(warehouse: Path, tmp_path: Path) -> None:
+    result = ask(warehouse, "latest", "--policy", str(policy_file(tmp_path, most=0, rise=0.25)), "--json")
+    said = json.loads(result.output)
+    assert (result.exit_code, said["outcome"], said["tripped"]) == (1, "tripped", 2)
+    assert (said["audit_id"], said["baseline_audit_id"], said["source"]) == ("abd2", "abc1", "owner/[model]")
+    (change,) = [finding for finding in said["findings"] if finding["kind"] == "change"]
+    # Slopes of .30 and .50 of the control's .785.
+    assert change["value"] == pytest.approx(1 - 0.3 / 0.785)
+    assert change["baseline_value"] == pytest.approx(1 - 0.5 / 0.785)
+    assert change["highest"] == pytest.approx(1 - 0.5 / 0.785 + 0.25)
+    assert change["change"] == pytest.approx(0.2 / 0.785)
+
+
+def test_the_first_audit_of_a_source_has_no_previous_one(warehouse: Path, tmp_path: Path) -> None:
+    policy = policy_file(tmp_path)
+    first = run_gate(warehouse, "abc1", load_policy(policy))
+    assert first.baseline_audit_id is None
+    assert [finding.observed for finding in first.tripped] == ["no baseline to compare with"]
+    policy.write_text('no_baseline = "warn"\n' + policy.read_text())
+    second = run_gate(warehouse, "abc1", load_policy(policy))
+    assert second.outcome == "passed"
+    assert len(second.let_off) == 1
+    assert "1 missing and only warned of" in second.headline
+
+
+def test_another_baseline_can_be_named(warehouse: Path, tmp_path: Path) -> None:
+    loaded = load_policy(policy_file(tmp_path, rise=0.0))
+    backwards = run_gate(warehouse, "abc1", loaded, baseline="abd")
+    assert (backwards.baseline_audit_id, backwards.outcome) == ("abd2", "passed"), "the loss went down"
+    with pytest.raises(UsageError, match="its own baseline"):
+        run_gate(warehouse, "abc1", loaded, baseline="abc1")
+    with pytest.raises(UsageError, match="no audit 'zz'"):
+        run_gate(warehouse, "abc1", loaded, baseline="zz")
+
+
+@pytest.mark.parametrize(
+    ("audit", "error", "words"),
+    [
+        ("zzzz", UsageError, "no audit 'zzzz'"),
+        ("", UsageError, "no audit ''"),
+        ("ab", UsageError, "2 audits begin with ab: abc1, abd2"),
+        ("dead", CheckFailed, "is failed"),
+        ("%", UsageError, "no audit '%'"),
+        ("abc1'; DROP TABLE audit; --", UsageError, "no audit"),
+    ],
+)
+def test_an_audit_that_is_not_meant_by_one_word_is_refused(
+    warehouse: Path, tmp_path: Path, audit: str, error: type[EmbauditError], words: str
+) -> None:
+    with pytest.raises(error) as caught:
+        run_gate(warehouse, audit, load_policy(policy_file(tmp_path)))
+    assert words in caught.value.happened
+
+
+def test_failed_warnings_and_the_sample_are_seen(warehouse: Path, tmp_path: Path) -> None:
+    path = tmp_path / "strict.toml"
+    path.write_text("[require]\nreal_corpora = true\nmost_failed_warnings = 0\n")
+    verdict = run_gate(warehouse, "latest", load_policy(path))
+    assert {finding.rule: finding.observed for finding in verdict.tripped} == {
+        "real corpora": "sts, wikipedia",
+        "failed warnings": "sticky_summary.token_id",
+    }
+    assert verdict.baseline_audit_id is None, "nothing is compared, so there is nothing to look for"
+
+
+def test_a_warehouse_that_is_not_there_or_has_no_audit_is_one_paragraph(tmp_path: Path) -> None:
+    from embaudit.warehouse.connect import open_writer
+
+    loaded = load_policy(policy_file(tmp_path))
+    with pytest.raises(WarehouseError, match="no warehouse"):
+        run_gate(tmp_path / "none.duckdb", "latest", loaded)
+    with open_writer(tmp_path / "empty.duckdb", 0):
+        pass
+    with pytest.raises(UsageError, match="no published audit"):
+        run_gate(tmp_path / "empty.duckdb", "latest", loaded)

@@ -1,0 +1,228 @@
+"""The HTML page: what it shows, that it needs no network, and that text from strangers stays text."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
+
+from embaudit.cli.main import cli
+from embaudit.errors import CheckFailed, StorageError, UsageError
+from embaudit.report.chart import line_chart
+from embaudit.report.facts import read_audit
+from embaudit.report.page import render
+from embaudit.report.write import write_page
+from embaudit.warehouse.publish import publish
+
+SCRIPT = "<script>alert(1)</script>"
+ATTACKS = f'{SCRIPT}"><img src=x onerror=alert(1)>{{{{ 7 * 7 }}}}</style>javascript:alert(1)&amp;'
+UNSEEN, SHOWN = "\x1b[31m\u202e", "\\x1b[31m\\u202e"
+
+
+class Page(HTMLParser):
+    """What a browser would make of it: tags with their attributes, and the text between them."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data.strip())
+
+    @property
+    def words(self) -> str:
+        return " ".join(part for part in self.text if part)
+
+
+def filled(folder: Path, attack: str = "x", source: str = "owner/model") -> Path:
+    """One audit; everything in it that a stranger could have named has ``attack`` in it."""
+    path = folder / "warehouse.duckdb"
+    rows = plausible_rows("c1", source + attack)
+    for row in rows["token"]:
+        row["token"] += attack
+    rows["corpus"][0]["source"] = attack
+    for table in ("socm_summary", "layer_stat", "length_summary", "length_rise", "length_bin"):
+        for row in rows[table]:
+            row["corpus"] += attack
+    for row in rows["gate_result"]:
+        row |= {"rule": row["rule"] + attack, "reason": attack, "observed": attack, "policy": "release" + attack}
+        row["audit_id"] = "a2"
+    for row in rows["tempscale_choice"]:
+        row["reason"] += attack
+    failed = expectation("socm_summary", success=False, severity="warning")
+    staged = stage_all(folder / "staged", rows)
+    publish(path, 0, audit_record("a2", "c1"), measure_runs(), [expectation(), failed], staged)
+    return path
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One published audit, and one that failed."""
+    path = filled(tmp_path_factory.mktemp("page"))
+    publish(path, 0, audit_record("dead", "c1", "failed", "why", minutes=5), [], [], [])
+    return path
+
+
+@pytest.fixture(scope="module")
+def facts(warehouse: Path) -> dict[str, Any]:
+    return read_audit(warehouse, "a2")
+
+
+def test_the_page_has_every_section_and_its_figures(facts: dict[str, Any]) -> None:
+    page = Page(render(facts))
+    for words in (
+        *("owner/model", "Gate tripped", "worst_loss", "0.62", "0.4 to 0.5", "Sticky tokens", "strong"),
+        *("Second-order collapse", "Layers", "Within-text cosine by layer", "Length", "windows averaged"),
+        *(
+            "Attention temperature",
+            "Checks",
+            "2 checks ran",
+            "1 failed",
+            "Settings",
+            "sticky.copies",
+            "On the embedded",
+        ),
+    ):
+        assert words in page.words, words
+    ids = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
+    links = [attributes["href"] for tag, attributes in page.tags if tag == "a"]
+    assert links == [f"#{one}" for one in ids]
+    assert len(set(ids)) == len(ids) == 8
+
+
+def test_the_page_loads_nothing_and_runs_nothing(facts: dict[str, Any]) -> None:
+    html = render(facts)
+    page = Page(html)
+    assert not {"script", "link", "img", "iframe", "object", "form", "base"} & {tag for tag, _ in page.tags}
+    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
+    assert "http://" not in html
+    assert "https://" not in html
+    assert "@import" not in html
+    assert "url(" not in html
+    (policy,) = [a["content"] for tag, a in page.tags if a.get("http-equiv") == "Content-Security-Policy"]
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+    assert len(html) < 100_000
+
+
+def test_text_from_strangers_stays_text(tmp_path: Path, facts: dict[str, Any]) -> None:
+    html = render(read_audit(filled(tmp_path, ATTACKS + UNSEEN), "a2"))
+    page, harmless = Page(html), Page(render(facts))
+    assert [tag for tag, _ in page.tags] == [tag for tag, _ in harmless.tags], "no element more and none less"
+    assert page.words.count(ATTACKS + SHOWN) >= 20, "it is there to be read, in every table"
+    assert not set(UNSEEN[::5]) & set(html), "what nobody sees is written out"
+
+
+@given(text=st.text(min_size=1, max_size=30))
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_token_or_name_changes_the_page(facts: dict[str, Any], text: str) -> None:
+    tokens = [{**row, "token": text} for row in facts["tokens"]]
+    changed = Page(render({**facts, "source": text, "tokens": tokens}))
+    assert [tag for tag, _ in changed.tags] == [tag for tag, _ in Page(render(facts)).tags]
+
+
+def test_a_page_of_one_measure_leaves_the_others_out(tmp_path: Path) -> None:
+    rows = {name: part for name, part in plausible_rows().items() if name.startswith(("socm", "checkpoint"))}
+    path = tmp_path / "warehouse.duckdb"
+    publish(path, 0, audit_record(), [], [], stage_all(tmp_path / "staged", rows))
+    page = Page(render(read_audit(path, "a1")))
+    ids = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
+    assert ids == ["collapse", "checks", "settings"]
+    assert "Gate" not in page.words
+
+
+def test_what_got_worse_is_on_the_page(tmp_path: Path) -> None:
+    from embaudit.warehouse.connect import open_writer
+
+    path = filled(tmp_path)
+    with open_writer(path, 0) as connection:
+        connection.execute("DELETE FROM regression")
+        connection.execute(
+            "INSERT INTO regression VALUES "
+            "('a2', 'a0', 'socm_summary', 'w', 'socm_mean', 0.7, 0.5, 0.2, 0.4, 'higher', 0.03, true), "
+            "('a2', 'a0', 'socm_summary', 'w', 'd_mu_mean', 0.3, 0.3, 0.0, 0.0, NULL, NULL, false)"
+        )
+    page = Page(render(read_audit(path, "a2")))
+    assert "1 of 2 figures are worse than in audit a0" in page.words
+    assert "+0.2" in page.words
+
+
+def test_charts_place_their_points_and_leave_out_what_is_no_line() -> None:
+    chart = line_chart("t", {"a": [(0, 0.0), (10, 1.0)], "alone": [(3, 0.2)]}, "x")
+    assert chart is not None
+    (line,) = [attributes for tag, attributes in Page(str(chart)).tags if tag == "polyline"]
+    # From the lower left to the upper right of the plane between the margins.
+    assert line["points"] == "44.0,186.0 628.0,12.0"
+    assert line_chart("t", {"alone": [(3, 0.2)], "none": []}, "x") is None
+    flat = line_chart("t", {"a": [(1, 0.0), (1, 0.0)]}, "x")
+    assert flat is not None
+    assert "nan" not in str(flat)
+
+
+def test_the_command_writes_one_file_and_says_where(
+    warehouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EMBAUDIT_HOME", str(tmp_path / "home"))
+    first = CliRunner().invoke(cli, ["report", "--warehouse", str(warehouse)])
+    assert first.exit_code == 0, first.output
+    written = tmp_path / "home/reports/a2.html"
+    assert first.output.strip() == str(written)
+    assert [file.name for file in written.parent.iterdir()] == ["a2.html"], "nothing half-written is left"
+    again = CliRunner().invoke(
+        cli, ["report", "a", "--warehouse", str(warehouse), "--out", str(tmp_path / "here.html")]
+    )
+    assert again.exit_code == 0
+    assert (tmp_path / "here.html").read_text() == written.read_text()
+
+
+def test_there_is_no_page_of_what_is_not_published(warehouse: Path, tmp_path: Path) -> None:
+    with pytest.raises(CheckFailed, match="is failed"):
+        write_page(warehouse, "dead", tmp_path)
+    with pytest.raises(UsageError, match="no audit 'nope'"):
+        write_page(warehouse, "nope", tmp_path)
+
+
+def test_a_page_that_cannot_be_written_is_one_paragraph(warehouse: Path, tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    with pytest.raises(StorageError, match="Cannot write the report"):
+        write_page(warehouse, "latest", blocked)
+    assert blocked.read_text() == "in the way"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [400, 1200])
+def test_a_browser_builds_the_page_that_was_written(tmp_path: Path, width: int) -> None:
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("needs chromium, which is not here")
+    page = write_page(filled(tmp_path, ATTACKS), "latest", tmp_path)
+    picture = tmp_path / "page.png"
+    quietly = ("--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}")
+
+    def browse(*options: str) -> str:
+        command = [chromium, *quietly, f"--window-size={width},2000", *options, page.as_uri()]
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
+
+    built = Page(browse("--dump-dom"))
+    assert [tag for tag, _ in built.tags] == [tag for tag, _ in Page(page.read_text()).tags]
+    assert ATTACKS in built.words
+    browse(f"--screenshot={picture}")
+    header = picture.read_bytes()
+    assert struct.unpack(">II", header[16:24]) == (width, 2000)
+    # An empty page of that size compresses to a few thousand bytes.
+    assert len(header) > 40_000
