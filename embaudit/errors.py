@@ -7,6 +7,8 @@ type next. Anything that is not an ``EmbauditError`` is a bug and keeps its trac
 
 from __future__ import annotations
 
+from embaudit.masking import without_credentials
+
 EXIT_DONE = 0
 EXIT_CHECK_FAILED = 1
 EXIT_USAGE = 2
@@ -25,7 +27,8 @@ class EmbauditError(Exception):
     exit_code = EXIT_USAGE
 
     def __init__(self, happened: str, *, kept: str = "", next_step: str = "") -> None:
-        self.happened = happened
+        # A library's message may repeat the address that it asked, and this text goes to logs and to the warehouse.
+        self.happened = happened = without_credentials(happened)
         self.kept = kept
         self.next_step = next_step
         super().__init__(" ".join(part for part in (happened, kept, next_step) if part))
@@ -45,6 +48,10 @@ class UsageError(EmbauditError):
 
 class CheckpointError(EmbauditError):
     """A checkpoint that cannot be found, read or trusted."""
+
+
+class HubUnreachable(CheckpointError):
+    """The model hub gave no answer: nothing is wrong with the checkpoint, and a later try may find it."""
 
 
 class CorpusError(EmbauditError):
@@ -67,7 +74,27 @@ class StorageError(EmbauditError):
     """Staging or publishing could not write: disk full, no permission, read-only file system."""
 
 
+class ServerError(EmbauditError):
+    """A Prefect server that is not named, does not answer, or lacks what a run counts on."""
+
+
 class CheckFailed(EmbauditError):
     """A blocking expectation or a gate failed: nothing was published."""
 
     exit_code = EXIT_CHECK_FAILED
+
+
+def is_of_interrupt(error: BaseException) -> bool:
+    """Whether Ctrl-C began the chain of errors that ends in this one.
+
+    Prefect 3.8 cleans up after an interrupt between two tasks with objects that it had not made yet, and what comes
+    out is the error of the cleaning up.
+    """
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        if isinstance(cause, KeyboardInterrupt):
+            return True
+        seen.add(id(cause))
+        cause = cause.__cause__ or cause.__context__
+    return False

@@ -3,9 +3,41 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from embaudit.address import Warehouse, warehouse_at
+from embaudit.errors import UsageError
+
+# In these addresses what stands before the @ is a container, and no user.
+CONTAINER_SCHEMES = {"az", "abfs", "abfss", "adl"}
+
+
+def staging_at(place: str) -> str:
+    """A place for staged files as every process names it: a path from the root, or an address that fsspec reads.
+
+    Raises:
+        UsageError: if it has credentials in it.
+    """
+    if "://" not in place:
+        return str(Path(place).expanduser().absolute())
+    parts = urlsplit(place)
+    if parts.password is not None or (parts.username is not None and parts.scheme not in CONTAINER_SCHEMES):
+        # The address is not repeated: it holds a secret.
+        raise UsageError(
+            "EMBAUDIT_STAGING has credentials in it, and the places of staged files are shown in output and in "
+            "Prefect's UI.",
+            next_step="Take them out: fsspec's packages read them from the environment, a profile or the machine's "
+            "role (for s3://: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE).",
+        )
+    return str(Path(parts.path).absolute()) if parts.scheme in ("file", "local") else place.rstrip("/")
+
+
+def _default_staging(settings: dict[str, Any]) -> str:
+    return str(Path(settings["home"]) / "staging")
 
 
 class Settings(BaseSettings):
@@ -13,8 +45,42 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="EMBAUDIT_", frozen=True)
 
+    def __init__(self, **values: Any) -> None:
+        """Read the environment.
+
+        Raises:
+            UsageError: if a variable does not fit.
+        """
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = "EMBAUDIT_" + "_".join(str(part) for part in first["loc"]).upper()
+            raise UsageError(f"{name} does not fit: {first['msg']}.", next_step=f"Change or unset {name}.") from error
+
     home: Path = Field(default=Path(".embaudit"), description="warehouse, staged results and caches")
-    warehouse: Path | None = Field(default=None, description="DuckDB file; default HOME/warehouse.duckdb")
+    warehouse: str | Path | None = Field(
+        default=None, description="DuckDB file, or a DuckLake's address; default HOME/warehouse.duckdb"
+    )
+    snapshot: Path | None = Field(
+        default=None, description="a read-only copy of the warehouse that every publication refreshes"
+    )
+    snapshot_bulk: bool = Field(default=True, description="whether that copy holds the bulk tables (socm_pair) too")
+    report_url: str | None = Field(
+        default=None, description="where HOME/reports is served, for links; they name the file where it is not"
+    )
+    staging: Annotated[str, AfterValidator(staging_at)] = Field(
+        default_factory=_default_staging,
+        validate_default=True,
+        description="staged results: a folder, or an address such as s3://bucket/prefix; default HOME/staging",
+    )
+    runner: Literal["process", "dask"] = Field(
+        default="process", description="what computes shards: processes of this machine, or a Dask cluster"
+    )
+    runner_address: str | None = Field(
+        default=None, description="a Dask scheduler that runs already; without one, EMBAUDIT_WORKERS local ones"
+    )
+    watch_list: Path | None = Field(default=None, description="what `watch` looks at; default HOME/watch.toml")
     lock_wait_seconds: float = Field(
         default=60.0, ge=0, description="how long to wait for a warehouse that another process has open"
     )
@@ -22,15 +88,28 @@ class Settings(BaseSettings):
     workers: int = Field(
         default=1, ge=1, description="processes that compute shards at the same time, each with its share of the cores"
     )
+    gpu_limit: str | None = Field(
+        default=None, description="a Prefect server's concurrency limit that a measure holds while it uses a GPU"
+    )
     tokens_per_shard: int = Field(default=4_096, ge=1, description="tokens of a scan in one staged file")
 
     @property
-    def warehouse_path(self) -> Path:
-        return (self.warehouse or self.home / "warehouse.duckdb").expanduser().absolute()
+    def warehouse_path(self) -> Warehouse:
+        return warehouse_at(self.warehouse or self.home / "warehouse.duckdb")
 
     @property
-    def staging(self) -> Path:
-        return (self.home / "staging").expanduser().absolute()
+    def reports(self) -> Path:
+        """Pages of audits, made anew from the warehouse by ``embaudit report``."""
+        return (self.home / "reports").expanduser().absolute()
+
+    def report_link(self, audit_id: str) -> str:
+        """Where people open an audit's page."""
+        name = f"{audit_id}.html"
+        return f"{self.report_url.rstrip('/')}/{name}" if self.report_url else (self.reports / name).as_uri()
+
+    @property
+    def watch_list_path(self) -> Path:
+        return (self.watch_list or self.home / "watch.toml").expanduser().absolute()
 
     @property
     def cache(self) -> Path:

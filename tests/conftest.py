@@ -10,6 +10,10 @@ from real_tokenizers import real_tokenizer, real_vocabulary  # noqa: F401  (fixt
 
 from embaudit.checkpoint import Checkpoint, Encoder, load_checkpoint
 
+# Fixtures of several folders: small audits with their one Prefect server, disks that can be full, the table of faults,
+# and a PostgreSQL.
+pytest_plugins = ["small_audits", "small_disk", "fault_table", "postgres_server", "s3_server"]
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 

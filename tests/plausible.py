@@ -12,10 +12,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from plausible_gate import gate_result_rows
 from plausible_layers import layer_rows, plane_rows
 from plausible_length import length_rows
 from plausible_socm import socm_rows
 from plausible_tempscale import tempscale_rows
+from plausible_watch import watch_rows
 
 from embaudit.sticky.scores import severity
 from embaudit.warehouse.publish import AuditRecord, ExpectationRow, MeasureRun, StagedTable
@@ -23,6 +25,7 @@ from embaudit.warehouse.stage import write_rows
 from embaudit_tasks import (
     backbone,
     corpora,
+    gate,
     layers,
     length,
     reference,
@@ -32,6 +35,7 @@ from embaudit_tasks import (
     sticky_files,
     tempscale,
     vocabulary,
+    watch,
 )
 
 Rows = dict[str, list[dict[str, Any]]]
@@ -62,6 +66,9 @@ SCHEMAS: dict[str, dict[str, str]] = {
     "socm_tightness": socm_schemas.TIGHTNESS_SCHEMA,
     "socm_plane": socm_plane.PLANE_SCHEMA,
     "audit_backbone": backbone.LINK_SCHEMA,
+    "gate_result": gate.GATE_SCHEMA,
+    "watched_revision": watch.WATCHED_SCHEMA,
+    "regression": watch.REGRESSION_SCHEMA,
     "layer_text": layers.TEXT_SCHEMA,
     "layer_stat": layers.STAT_SCHEMA,
     "layer_head_stat": layers.HEAD_SCHEMA,
@@ -198,9 +205,11 @@ def plausible_rows(checkpoint: str = "c1", source: str = "packaged:tiny", shift:
         **socm_rows(),
         "socm_plane": plane_rows(),
         "audit_backbone": [{"audit_id": "a2", "backbone_audit_id": "a3"}],
+        "gate_result": gate_result_rows(NOON),
         **layer_rows(),
         **length_rows(),
         **tempscale_rows(),
+        **watch_rows(),
     }
 
 

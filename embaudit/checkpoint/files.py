@@ -24,7 +24,7 @@ def weight_files(folder: Path) -> list[Path]:
     """The files that the weights of a folder are read from, safetensors before pickles; empty if there are none.
 
     Raises:
-        CheckpointError: if an index names a shard that is not there.
+        CheckpointError: if an index names a shard that is not there, or not in the checkpoint.
     """
     for single, index in (SAFETENSORS, PICKLES):
         if (folder / single).is_file():
@@ -100,7 +100,14 @@ def _shards(index: Path) -> list[Path]:
     weight_map = read_object(index).get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
         raise CheckpointError(f"{index} names no weight files.", next_step="Check that the download is complete.")
-    shards = [index.parent / str(name) for name in sorted(set(weight_map.values()))]
+    names = sorted({str(name) for name in weight_map.values()})
+    outside = [name for name in names if Path(name).is_absolute() or ".." in Path(name).parts]
+    if outside:
+        raise CheckpointError(
+            f"{index} names a weight file outside of the checkpoint: {outside[0]}.",
+            next_step="Do not trust this checkpoint, or write its index anew.",
+        )
+    shards = [index.parent / name for name in names]
     missing = [path.name for path in shards if not path.is_file()]
     if missing:
         raise CheckpointError(

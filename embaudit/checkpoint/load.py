@@ -118,9 +118,10 @@ def describe(resolved: ResolvedCheckpoint, options: LoadOptions) -> tuple[Recipe
         )
     recipe = read_recipe(resolved.folder, options.pooling, options.max_length)
     identity = identify(resolved.folder, recipe)
-    weights = weight_files(resolved.folder / recipe.transformer_path)
-    if is_pickle(weights[0]) and not options.allow_pickle:
-        raise weights_are_pickles(str(resolved.ref), weights[0].name)
+    # An index may name files of both kinds.
+    pickles = [path.name for path in weight_files(resolved.folder / recipe.transformer_path) if is_pickle(path)]
+    if pickles and not options.allow_pickle:
+        raise weights_are_pickles(str(resolved.ref), pickles[0])
     expected = resolved.expected_weights_sha256
     if expected is not None and identity.weights_sha256 != expected:
         raise CheckpointError(

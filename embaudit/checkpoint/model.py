@@ -82,6 +82,7 @@ def _read_model(
     try:
         with quiet_transformers():
             config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
+            _refuse_kernels(config, trust_remote_code)
             if hasattr(config, "use_cache"):
                 config.use_cache = False  # a decoder would keep keys and values that nobody asks for again
             kind: Any = getattr(transformers, ENCODERS.get(config.model_type, "AutoModel"))
@@ -93,10 +94,24 @@ def _read_model(
                 trust_remote_code=trust_remote_code,
                 output_loading_info=True,
             )
+    except CheckpointError:
+        raise
     except Exception as error:  # safetensors, pickle and the config's own validation each have exceptions of their own
         reason, next_step = _why_not_read(error)
         raise CheckpointError(f"transformers cannot load {folder}: {reason}", next_step=next_step) from error
     return model, report
+
+
+def _refuse_kernels(config: Any, trust_remote_code: bool) -> None:
+    """A config may name attention of its own on the hub (owner/kernel): compiled code, which transformers fetches and
+    runs where the package ``kernels`` is installed, whatever ``trust_remote_code`` says."""
+    named = [getattr(config, "_attn_implementation", None), getattr(config, "_experts_implementation", None)]
+    kernels = [str(name) for name in named if name is not None and "/" in str(name)]
+    if kernels and not trust_remote_code:
+        raise CheckpointError(
+            f"The checkpoint's config.json asks to run the attention kernel {kernels[0]}, compiled code from the hub.",
+            next_step="Take it out of config.json, or add --trust-remote-code if you trust it.",
+        )
 
 
 def _why_not_read(error: Exception) -> tuple[str, str]:

@@ -150,11 +150,12 @@ def _with_weights(layer: torch.nn.Module, folder: Path, *, allow_pickle: bool) -
     from safetensors.torch import load_file
 
     files = weight_files(folder)
-    if not files or (is_pickle(files[0]) and not allow_pickle):
+    pickles = [file.name for file in files if is_pickle(file)]
+    if not files or (pickles and not allow_pickle):
         raise CheckpointError(
-            f"{folder} holds no model.safetensors" + (f", only the pickle {files[0].name}." if files else "."),
+            f"{folder} holds no model.safetensors" + (f", only the pickle {pickles[0]}." if pickles else "."),
             next_step="If you trust that pickle's origin, add --allow-pickle."
-            if files
+            if pickles
             else "Check that the folder is complete.",
         )
     try:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from embaudit.checkpoint.files import one_line
-from embaudit.errors import CheckpointError
+from embaudit.errors import CheckpointError, HubUnreachable
 
 # Everything a checkpoint can need, and nothing else: no ONNX, TensorFlow or OpenVINO copies of the weights.
 HUB_FILES = ["*.json", "*.txt", "*.model", "*.spm", "*.codes", "*.tiktoken", "*.safetensors", "*.jinja", "README.md"]
@@ -73,6 +73,8 @@ class CheckpointRef:
             )
         name, _, revision = text.partition("@")
         looks_like_path = text.startswith((".", "/", "~")) or name.count("/") != 1 or " " in text
+        # The hub's cache keeps a file for each revision; git allows neither of the two in one.
+        looks_like_path |= ".." in text or revision.startswith("/")
         if looks_like_path or not all(name.split("/")):
             raise CheckpointError(
                 f"No checkpoint is called {text!r}: it is no directory here, and no hub id of the form owner/name.",
@@ -206,7 +208,7 @@ def _resolve_hub(ref: CheckpointRef, *, allow_pickle: bool, trust_remote_code: b
                 f"{ref} cannot be stored in the local hub cache: {one_line(error)}",
                 next_step="Make room or point HF_HOME to a folder with room that you may write to.",
             ) from error
-        raise CheckpointError(
+        raise HubUnreachable(
             f"The model hub cannot be reached, and {ref} is not (or not completely) in the local hub cache.",
             next_step="Check the network (embaudit doctor), pass a local folder, or try packaged:all-MiniLM-L6-v2.",
         ) from error

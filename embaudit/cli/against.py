@@ -94,6 +94,8 @@ def _print(rows: list[dict[str, Any]], passages: int, corpus: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from embaudit.cli.shown import visible
+
     console = Console(width=None if Console().is_terminal else 120)
     for text in dict.fromkeys(row["text"] for row in rows):
         table = Table(title=Text(f"{text!r} against {passages:,} texts of {corpus}"), title_justify="left", expand=True)
@@ -103,5 +105,5 @@ def _print(rows: list[dict[str, Any]], passages: int, corpus: str) -> None:
         for row in rows:
             if row["text"] == text:
                 numbers = (f"{row[name]:.3f}" for name in ("socm", "d_mu", "d_sigma"))
-                table.add_row(*numbers, str(row["position"]), Text(row["passage"].replace("\n", " ")))
+                table.add_row(*numbers, str(row["position"]), Text(visible(row["passage"].replace("\n", " "))))
         console.print(table)

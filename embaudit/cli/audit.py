@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from embaudit.address import Warehouse, warehouse_at
 from embaudit.cli.options import checkpoint_options, pairs_option, parse_pairs, warehouse_option
+from embaudit.cli.shown import as_text, visible
 
 if TYPE_CHECKING:
     from embaudit_flows.audit import AuditOutcome
@@ -46,6 +48,19 @@ if TYPE_CHECKING:
     metavar="CHECKPOINT",
     help="Audit its backbone too and store the differences; 'card': the one that the model card or config names.",
 )
+@click.option("--policy", metavar="FILE", help="A gate's policy (TOML), applied once the audit is published.")
+@click.option(
+    "--gate",
+    type=click.Choice(["fail", "mark"]),
+    default="fail",
+    show_default=True,
+    help="Where the gate trips: fail with exit code 1, or only mark the run.",
+)
+@click.option(
+    "--notify",
+    metavar="BLOCK",
+    help="A Prefect notification block to tell of a failure or a tripped gate, such as slack-webhook/ops.",
+)
 @checkpoint_options
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option("--logs", is_flag=True, help="Show Prefect's log lines.")
@@ -57,9 +72,12 @@ def audit(
     pairs: tuple[str, ...],
     exhaustive: bool,
     reference: bool,
-    warehouse: Path | None,
+    warehouse: Warehouse | None,
     limit_tokens: int | None,
     backbone: str | None,
+    policy: str | None,
+    gate: str,
+    notify: str | None,
     device: str,
     dtype: str,
     pooling: str | None,
@@ -78,16 +96,17 @@ def audit(
 
     sources = parse_sources(corpora)
     given_pairs = parse_pairs(pairs)
-    refuse_early(checkpoint, profile, measures, backbone)
+    refuse_early(checkpoint, profile, measures, backbone, policy)
     prepare_prefect(show_logs=logs)
 
     from rich.console import Console
 
     from embaudit.cli.display import TerminalDisplay
+    from embaudit.gate import GateTripped
     from embaudit_tasks.progress import shown_on
 
     console = Console(stderr=True)
-    console.print(f"Auditing [bold]{checkpoint}[/bold], profile {profile} …", highlight=False)
+    console.print(f"Auditing [bold]{as_text(checkpoint)}[/bold], profile {as_text(profile)} …", highlight=False)
     parameters = {
         "profile": profile,
         "measures": split_names(measures),
@@ -104,27 +123,48 @@ def audit(
         "seed": seed,
         "allow_pickle": allow_pickle,
         "trust_remote_code": trust_remote_code,
+        "policy": policy,
+        "gate": gate,
+        "notify": notify,
     }
+    tripped: GateTripped | None = None
     with TerminalDisplay(console) as display, shown_on(display):
-        outcome, both = run_audit(checkpoint, backbone, parameters)
+        try:
+            outcome, both = run_audit(checkpoint, backbone, parameters)
+        except GateTripped as error:
+            # The audit itself is done and published: it is shown before the command ends as the gate says.
+            tripped, outcome, both = error, error.audit, None
     if as_json:
         click.echo((both or outcome).model_dump_json(indent=1))
-        return
+    else:
+        print_outcome(outcome, both, warehouse)
+    if tripped is not None:
+        raise tripped
+
+
+def print_outcome(outcome: AuditOutcome, both: BackboneOutcome | None, warehouse: Warehouse | None) -> None:
+    """The audit's page, what its gate and its backbone make of it, what it read and what it cost."""
     from embaudit.cli.report import print_audit
 
-    print_audit(Path(outcome.warehouse), outcome.audit_id)
+    print_audit(warehouse_at(outcome.warehouse), outcome.audit_id)
     if both:
         from embaudit.cli.report_backbone import print_backbone
 
-        print_backbone(Path(outcome.warehouse), outcome.audit_id, both.backbone.audit_id)
+        print_backbone(warehouse_at(outcome.warehouse), outcome.audit_id, both.backbone.audit_id)
     for name, origin in outcome.corpora.items():
-        click.echo(f"Corpus {name}, {origin}")
+        click.echo(visible(f"Corpus {name}, {origin}"))
+    if outcome.gate is not None:
+        from embaudit.cli.report_gate import print_gate
+
+        print_gate(outcome.gate)
     for warning in outcome.warnings:
-        click.echo(f"Warning: {warning}")
+        click.echo(visible(f"Warning: {warning}"))
     print_cost(outcome.seconds)
-    click.echo(f"Results: {outcome.warehouse}")
-    where = "" if warehouse is None else f" --warehouse {warehouse}"
-    click.echo(f"Ask it:  embaudit query worst-tokens{where}   or   embaudit query 'SELECT …'{where}")
+    click.echo(visible(f"Results: {outcome.warehouse}"))
+    if outcome.report:
+        click.echo(visible(f"Report:  {outcome.report}"))
+    where = "" if warehouse is None else f" --warehouse {quote(str(warehouse))}"
+    click.echo(visible(f"Ask it:  embaudit query worst-tokens{where}   or   embaudit query 'SELECT …'{where}"))
 
 
 def run_audit(
@@ -148,6 +188,7 @@ def parse_sources(corpora: tuple[str, ...]) -> dict[str, str]:
         UsageError: if one has no '=' or a name comes twice.
     """
     from embaudit.errors import UsageError
+    from embaudit.masking import has_credentials
 
     sources: dict[str, str] = {}
     for given in corpora:
@@ -156,6 +197,12 @@ def parse_sources(corpora: tuple[str, ...]) -> dict[str, str]:
             raise UsageError(f"--corpus {given} is not NAME=SOURCE.", next_step="For example: --corpus sts=pairs.csv")
         if name in sources:
             raise UsageError(f"--corpus {name} is given twice.")
+        if has_credentials(source):
+            # Refused before a flow has it among its parameters, which Prefect keeps and shows.
+            raise UsageError(
+                f"--corpus {name} is an address with a password in it, and sources are shown and stored.",
+                next_step="Name a file, or hub:owner/name; for a private one log in with: hf auth login",
+            )
         sources[name] = source
     return sources
 
@@ -165,7 +212,13 @@ def split_names(names: str | None) -> list[str] | None:
     return [name.strip() for name in names.split(",") if name.strip()] if names is not None else None
 
 
-def refuse_early(checkpoint: str, profile: str, measures: str | None, backbone: str | None = None) -> None:
+def refuse_early(
+    checkpoint: str,
+    profile: str,
+    measures: str | None,
+    backbone: str | None = None,
+    policy: str | None = None,
+) -> None:
     """What is wrong with the command itself is said before a server starts or torch is imported."""
     from embaudit.checkpoint.reference import CheckpointRef, resolve
     from embaudit.errors import UsageError
@@ -177,6 +230,10 @@ def refuse_early(checkpoint: str, profile: str, measures: str | None, backbone: 
             if reference.kind != "hub":
                 resolve(reference)
     load_profile(profile)
+    if policy is not None:
+        from embaudit.gate import load_policy
+
+        load_policy(policy)
     for name in split_names(measures) or []:
         if name not in MEASURES:
             raise UsageError(f"No measure is called {name!r}.", next_step=f"There are: {', '.join(MEASURES)}.")

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import click
 
+from embaudit.address import Lake, Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
+from embaudit.cli.shown import as_text
 from embaudit.errors import EXIT_DONE, EXIT_USAGE, EmbauditError
+from embaudit.masking import without_credentials
 
 LIBRARIES = ("torch", "transformers", "numpy", "scipy", "duckdb", "prefect", "great-expectations", "fastapi")
 GIB = 1024**3
@@ -30,7 +33,7 @@ class Finding:
 
 @click.command()
 @warehouse_option
-def doctor(warehouse: Path | None) -> int:
+def doctor(warehouse: Warehouse | None) -> int:
     """Check versions, device, hub, warehouse and disk, and say what to do about each.
 
     Exits with 2 if an audit of a local checkpoint could not run here; an unreachable hub alone is no reason.
@@ -38,19 +41,19 @@ def doctor(warehouse: Path | None) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    path = warehouse_path(warehouse)
+    place = warehouse_path(warehouse)
     findings = [
         _versions(),
         _device(),
         _packaged_checkpoint(),
         _hub(),
-        _warehouse(path),
-        _disk(path),
+        _warehouse(place),
+        _disk(place.data_path if isinstance(place, Lake) else place),
         _server(),
     ]
     table = Table("", "what", "found", "what to do")
     for finding in findings:
-        table.add_row("ok" if finding.is_good else "!", finding.what, finding.found, finding.advice)
+        table.add_row("ok" if finding.is_good else "!", finding.what, as_text(finding.found), as_text(finding.advice))
     Console(width=None if Console().is_terminal else 160).print(table)
     needed = {"libraries", "warehouse", "disk"}
     return EXIT_DONE if all(finding.is_good or finding.what not in needed for finding in findings) else EXIT_USAGE
@@ -119,31 +122,33 @@ def _hub() -> Finding:
     import httpx
     from huggingface_hub import constants
 
+    endpoint = without_credentials(constants.ENDPOINT)
     try:
         httpx.head(constants.ENDPOINT, timeout=5.0, follow_redirects=True)
     except httpx.HTTPError as error:
         return Finding(
             "model hub",
-            f"{constants.ENDPOINT} cannot be reached ({type(error).__name__})",
+            f"{endpoint} cannot be reached ({type(error).__name__})",
             False,
             "local folders, packaged: and --corpus NAME=FILE work without it; behind a proxy set HTTPS_PROXY",
         )
-    return Finding("model hub", f"{constants.ENDPOINT} answers")
+    return Finding("model hub", f"{endpoint} answers")
 
 
-def _warehouse(path: Path) -> Finding:
+def _warehouse(place: Warehouse) -> Finding:
     from embaudit.warehouse.connect import open_reader
 
-    if not path.exists():
-        return Finding("warehouse", f"none yet at {path}", advice="embaudit audit packaged:all-MiniLM-L6-v2 makes it")
+    if isinstance(place, Path) and not place.exists():
+        return Finding("warehouse", f"none yet at {place}", advice="embaudit audit packaged:all-MiniLM-L6-v2 makes it")
 
     def state() -> str:
-        with open_reader(path) as connection:
+        with open_reader(place) as connection:
             schema, audits = connection.execute(
                 "SELECT (SELECT max(version) FROM schema_migration), "
                 "(SELECT count(*) FROM audit WHERE status = 'published')"
             ).fetchone() or (0, 0)
-        return f"{path}: schema {schema}, audits published: {audits}, {path.stat().st_size / 1024**2:.0f} MiB"
+        size = f", {place.stat().st_size / 1024**2:.0f} MiB" if isinstance(place, Path) else ""
+        return f"{place}: schema {schema}, audits published: {audits}{size}"
 
     return _tried("warehouse", state)
 
@@ -184,11 +189,11 @@ def _server() -> Finding:
     except httpx.HTTPError as error:
         return Finding(
             "Prefect",
-            f"{url} does not answer ({type(error).__name__})",
+            f"{without_credentials(url)} does not answer ({type(error).__name__})",
             False,
             "start it (prefect server start) or unset PREFECT_API_URL",
         )
-    return Finding("Prefect", f"{url} answers")
+    return Finding("Prefect", f"{without_credentials(url)} answers")
 
 
 def _tried(what: str, state: Callable[[], str]) -> Finding:

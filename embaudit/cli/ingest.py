@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
+from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option
 
 
@@ -14,7 +13,7 @@ from embaudit.cli.options import warehouse_option
 @click.argument("source")
 @warehouse_option
 @click.option("--logs", is_flag=True, help="Show Prefect's log lines.")
-def ingest(corpus: str, source: str, warehouse: Path | None, logs: bool) -> None:
+def ingest(corpus: str, source: str, warehouse: Warehouse | None, logs: bool) -> None:
     """Ingest CORPUS from SOURCE: sample, hub, hub:owner/name@revision, or a local file or folder.
 
     CORPUS is wikipedia, msmarco, msmarco-queries, msmarco-hard-negatives, sts or longdocs. The same rows again

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
+from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
 
 
@@ -13,7 +12,7 @@ from embaudit.cli.options import warehouse_option, warehouse_path
 @click.argument("what", type=click.Choice(["checkpoints", "audits"]))
 @warehouse_option
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
-def list_(what: str, warehouse: Path | None, form: str) -> None:
+def list_(what: str, warehouse: Warehouse | None, form: str) -> None:
     """List the checkpoints or the audits in the warehouse, newest first."""
     from embaudit.cli.query import print_result
     from embaudit.warehouse.query import run_query

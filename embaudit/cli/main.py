@@ -15,16 +15,26 @@ from embaudit.cli.against import against
 from embaudit.cli.apply_temperature import apply_temperature
 from embaudit.cli.audit import audit
 from embaudit.cli.doctor import doctor
+from embaudit.cli.export import export
+from embaudit.cli.gate import gate
 from embaudit.cli.ingest import ingest
 from embaudit.cli.list import list_
+from embaudit.cli.prune import prune
 from embaudit.cli.query import query
+from embaudit.cli.report_page import report
 from embaudit.cli.scores import scores
+from embaudit.cli.setup_server import setup_server
 from embaudit.cli.show import show
 from embaudit.cli.simulate import simulate
 from embaudit.cli.tempscale import tempscale
 from embaudit.cli.token import token
 from embaudit.cli.upgrade import upgrade
-from embaudit.errors import EXIT_INTERRUPTED, EmbauditError
+from embaudit.cli.watch import watch
+from embaudit.cli.worker import worker
+from embaudit.errors import EXIT_INTERRUPTED, EmbauditError, ServerError, is_of_interrupt
+
+# Their finished steps are staged: the same command goes on from there.
+STAGING_COMMANDS = {"audit", "tempscale", "token", "watch"}
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -37,8 +47,8 @@ def cli() -> None:
 
 
 for command in (
-    *(audit, token, against, show, list_, query, scores, ingest, upgrade),
-    *(tempscale, apply_temperature, simulate, doctor),
+    *(audit, token, against, show, list_, query, gate, report, scores, ingest, export, prune, upgrade),
+    *(tempscale, apply_temperature, simulate, doctor, setup_server, watch, worker),
 ):
     cli.add_command(command)
 
@@ -64,7 +74,19 @@ def main() -> None:
     except Exception as error:
         if is_of_interrupt(error):
             sys.exit(interrupted())
-        raise
+        from embaudit.cli.server_lost import expected_failure
+
+        failure = expected_failure(error)
+        if failure is None:
+            raise
+        print_failure(failure)
+        if isinstance(failure, ServerError) and os.environ.get("PREFECT_API_URL"):
+            # Prefect's client would go on for minutes, trying to tell the server what it has missed. (A temporary
+            # server is a child of this process, and is stopped by the ordinary way out.)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(failure.exit_code)
+        sys.exit(failure.exit_code)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -73,38 +95,26 @@ def print_failure(error: EmbauditError) -> None:
     from rich.console import Console
     from rich.text import Text
 
+    from embaudit.cli.shown import visible
+
     console = Console(stderr=True)
-    parts = [Text("Error: ", style="bold red"), Text(error.happened)]
+    parts = [Text("Error: ", style="bold red"), Text(visible(error.happened))]
     if error.kept:
-        parts += [Text(" "), Text(error.kept)]
+        parts += [Text(" "), Text(visible(error.kept))]
     if error.next_step:
-        parts += [Text(" "), Text(error.next_step, style="bold")]
+        parts += [Text(" "), Text(visible(error.next_step), style="bold")]
     console.print(Text.assemble(*parts), soft_wrap=not console.is_terminal)
 
 
-def is_of_interrupt(error: BaseException) -> bool:
-    """Whether Ctrl-C began the chain of errors that ends in this one.
-
-    Prefect 3.8 cleans up after an interrupt between two tasks with objects that it had not made yet, and what comes
-    out is the error of the cleaning up.
-    """
-    seen: set[int] = set()
-    cause: BaseException | None = error
-    while cause is not None and id(cause) not in seen:
-        if isinstance(cause, KeyboardInterrupt):
-            return True
-        seen.add(id(cause))
-        cause = cause.__cause__ or cause.__context__
-    return False
-
-
 def interrupted() -> int:
-    """What an interrupt leaves behind."""
+    """What an interrupt leaves behind; only some commands have steps to continue after."""
     from rich.console import Console
 
-    Console(stderr=True).print(
-        "\nInterrupted. Every finished step is staged and the published tables are as they were. "
-        "[bold]Run the same command again: it continues where it stopped.[/bold]",
-        soft_wrap=True,
-    )
+    text = "\nInterrupted."
+    if STAGING_COMMANDS & set(sys.argv[1:2]):
+        text += (
+            " Every finished step is staged and the published tables are as they were. "
+            "[bold]Run the same command again: it continues where it stopped.[/bold]"
+        )
+    Console(stderr=True).print(text, soft_wrap=True)
     return EXIT_INTERRUPTED

@@ -8,12 +8,29 @@ from typing import Any, TypeVar
 
 import click
 
+from embaudit.address import Warehouse, warehouse_at
+
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class _WarehouseType(click.ParamType[Warehouse]):
+    """A file, or a DuckLake's address."""
+
+    name = "path or address"
+
+    def convert(self, value: str | Warehouse, param: click.Parameter | None, ctx: click.Context | None) -> Warehouse:
+        place = warehouse_at(value)
+        if isinstance(place, Path) and place.is_dir():
+            self.fail(f"File '{value}' is a directory.", param, ctx)
+        return place
+
 
 warehouse_option = click.option(
     "--warehouse",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="DuckDB file.  [default: EMBAUDIT_WAREHOUSE, or warehouse.duckdb in EMBAUDIT_HOME (.embaudit)]",
+    type=_WarehouseType(),
+    metavar="PATH",
+    help="DuckDB file, or a DuckLake's address.  "
+    "[default: EMBAUDIT_WAREHOUSE, or warehouse.duckdb in EMBAUDIT_HOME (.embaudit)]",
 )
 
 
@@ -63,8 +80,8 @@ def parse_pairs(given: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def warehouse_path(given: Path | None) -> Path:
+def warehouse_path(given: Warehouse | None) -> Warehouse:
     """The warehouse that a command works on."""
     from embaudit.settings import Settings
 
-    return given.expanduser().absolute() if given else Settings().warehouse_path
+    return given or Settings().warehouse_path

@@ -20,6 +20,8 @@ def prepare_prefect(*, show_logs: bool) -> None:
         "DO_NOT_TRACK": "1",
         # The temporary server takes 9 to 16 s on two cores, more on a busy machine.
         "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
+        # A busy SQLite makes the server answer 500 for a moment; Prefect tries again only what it is told to.
+        "PREFECT_CLIENT_RETRY_EXTRA_CODES": "500",
         "PREFECT_LOCAL_STORAGE_PATH": str(settings.cache),
         "TOKENIZERS_PARALLELISM": "true",
         "HF_HUB_DISABLE_TELEMETRY": "1",
@@ -32,6 +34,8 @@ def prepare_prefect(*, show_logs: bool) -> None:
         # The console handler only: Prefect's server and UI still get every line.
         defaults["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"] = "CRITICAL"
         defaults["PREFECT_SERVER_LOGGING_LEVEL"] = "CRITICAL"
+        # An event that did not reach the server would be printed whole; that the server is gone is said in a paragraph.
+        defaults["PREFECT_LOGGING_INTERNAL_LEVEL"] = "CRITICAL"
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
     if not show_logs:

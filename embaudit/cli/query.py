@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
+from embaudit.cli.shown import visible
 
 if TYPE_CHECKING:
     from embaudit.warehouse.query import QueryResult
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 @click.argument("name_or_sql", required=False)
 @warehouse_option
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
-def query(name_or_sql: str | None, warehouse: Path | None, form: str) -> None:
+def query(name_or_sql: str | None, warehouse: Warehouse | None, form: str) -> None:
     """Run a named query or one SQL statement, read-only. Without an argument: the names and what they answer."""
     from embaudit.warehouse.query import QueryResult, named_queries, run_query
 
@@ -56,7 +57,7 @@ def _print_table(result: QueryResult) -> None:
 
     console = Console()
     # Names come from the SQL: as Text their brackets are no markup.
-    table = Table(*(Column(Text(_visible(str(name)))) for name in result.columns))
+    table = Table(*(Column(Text(visible(str(name)))) for name in result.columns))
     for row in result.rows:
         table.add_row(*(_cell(value) for value in row))
     # In a pipe nothing must be cut to a guessed width.
@@ -103,9 +104,4 @@ def _cell(value: Any) -> Any:
         return Text("NULL", style="dim")
     if isinstance(value, float):
         return Text(f"{value:.6g}")
-    return Text(_visible(str(value)))
-
-
-def _visible(text: str) -> str:
-    """Control characters as escapes: vocabularies hold some, and a terminal would obey them."""
-    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
+    return Text(visible(str(value)))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
+from embaudit.address import Warehouse
+from embaudit.cli.shown import as_text
 from embaudit.warehouse.connect import open_reader
 
 # The figures shown, by the summary they are of.
@@ -16,7 +17,7 @@ SHOWN = {
 }
 
 
-def print_backbone(warehouse: Path, audit_id: str, backbone_audit_id: str) -> None:
+def print_backbone(warehouse: Warehouse, audit_id: str, backbone_audit_id: str) -> None:
     """Print the differences of two linked audits."""
     from rich.console import Console
     from rich.table import Table
@@ -40,7 +41,7 @@ def print_backbone(warehouse: Path, audit_id: str, backbone_audit_id: str) -> No
     if not deltas:
         console.print("The two audits share no figure to compare.")
         return
-    table = Table(title=f"Against its backbone {deltas[0][0]}", title_justify="left")
+    table = Table(title=f"Against its backbone {as_text(deltas[0][0])}", title_justify="left")
     for name in ("what", "figure", "backbone", "this checkpoint", "difference"):
         table.add_column(name, no_wrap=True)
     for _, summary, item, measure, before, after, delta in sorted(deltas, key=_order):

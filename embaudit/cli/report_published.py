@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from embaudit.cli.report_sticky import with_interval
+from embaudit.cli.shown import as_text
 
 NAMES = {
     "socm_mean": "SOCM",
@@ -19,16 +20,15 @@ COUNTS = ("reference_scanned", "reference_candidates", "reference_sticky")
 
 def print_published(console: Any, rows: list[dict[str, Any]]) -> None:
     """Print ``published_beside_audit`` rows of one audit; nothing where nobody published anything."""
-    from rich.markup import escape
     from rich.table import Table
 
     if not rows:
         return
     name, matched_by = rows[0]["published_checkpoint"], rows[0]["matched_by"]
     matched = "" if matched_by == "id" else ", matched by name alone"
-    table = Table(title=escape(f"Published beside ours ({name}{matched})"), title_justify="left")
+    table = Table(title=as_text(f"Published beside ours ({name}{matched})"), title_justify="left")
     for column in ("figure", "ours [95 %]", "ours on", "published", "difference", "in"):
-        table.add_column(escape(column), no_wrap=True)
+        table.add_column(as_text(column), no_wrap=True)
     for row in sorted(rows, key=lambda row: [*NAMES].index(row["measure"])):
         corpus = f", {row['corpus']}" if row["corpus"] else ""
         is_count = row["measure"] in COUNTS

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from embaudit.cli.shown import as_text
+
 
 def print_sticky(console: Any, facts: dict[str, Any]) -> None:
-    from rich.markup import escape
     from rich.table import Table
 
     summary = facts["sticky"][0]
@@ -28,7 +29,7 @@ def print_sticky(console: Any, facts: dict[str, Any]) -> None:
         table.add_column(name, justify="right" if name == "id" else "left", no_wrap=name != "verdict")
     for row in facts["tokens"]:
         table.add_row(
-            escape(row["token"]),
+            as_text(row["token"]),
             str(row["token_id"]),
             row["script"],
             with_interval(row["loss"], row["loss_low"], row["loss_high"]),

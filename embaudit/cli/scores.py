@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
 
+from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
+from embaudit.cli.shown import visible
 
 if TYPE_CHECKING:
     from embaudit.scores import Beside, ReadScores
@@ -32,7 +35,7 @@ def scores() -> None:
     "--checkpoint", metavar="NAME", help="Whose scores they are, where the files do not say or say it otherwise."
 )
 @warehouse_option
-def import_(files: tuple[Path, ...], checkpoint: str | None, warehouse: Path | None) -> None:
+def import_(files: tuple[Path, ...], checkpoint: str | None, warehouse: Warehouse | None) -> None:
     """Import scores: csv, tsv, json or jsonl with checkpoint, task and score, or results of MTEB.
 
     \b
@@ -46,14 +49,14 @@ def import_(files: tuple[Path, ...], checkpoint: str | None, warehouse: Path | N
     read = read_scores(files, checkpoint)
     path = warehouse_path(warehouse)
     _print_import(read, import_scores(path, Settings().lock_wait_seconds, read.scores))
-    where = "" if warehouse is None else f" --warehouse {warehouse}"
+    where = "" if warehouse is None else f" --warehouse {quote(str(warehouse))}"
     click.echo(f"Next:  embaudit scores list{where}   or   embaudit scores correlate{where}")
 
 
 @scores.command("list")
 @warehouse_option
 @FORM
-def list_(warehouse: Path | None, form: str) -> None:
+def list_(warehouse: Warehouse | None, form: str) -> None:
     """List the imported scores by checkpoint, and the audited checkpoints that they belong to."""
     from embaudit.cli.query import print_result
     from embaudit.warehouse.query import run_query
@@ -71,7 +74,12 @@ def list_(warehouse: Path | None, form: str) -> None:
 @warehouse_option
 @FORM
 def correlate(
-    measure: str | None, corpus: str | None, tasks: tuple[str, ...], average: bool, warehouse: Path | None, form: str
+    measure: str | None,
+    corpus: str | None,
+    tasks: tuple[str, ...],
+    average: bool,
+    warehouse: Warehouse | None,
+    form: str,
 ) -> None:
     """Spearman's ρ between a measure and downstream scores, over the checkpoints that have both.
 
@@ -109,7 +117,7 @@ def _print_import(read: ReadScores, done: ImportedScores) -> None:
         f"{done.new:,} new, {done.replaced:,} replaced, {done.same:,} as they were."
     )
     for one in read.skipped[:SKIPPED_SHOWN]:
-        click.echo(f"Skipped {one.origin}: {one.why}.")
+        click.echo(visible(f"Skipped {one.origin}: {one.why}."))
     if len(read.skipped) > SKIPPED_SHOWN:
         click.echo(f"Skipped {len(read.skipped) - SKIPPED_SHOWN} more.")
 
@@ -118,7 +126,7 @@ def _count(number: int, name: str) -> str:
     return f"{number:,} {name}{'' if number == 1 else 's'}"
 
 
-def _chosen(warehouse: Path, measure: str | None, corpus: str | None, tasks: tuple[str, ...]) -> list[Beside]:
+def _chosen(warehouse: Warehouse, measure: str | None, corpus: str | None, tasks: tuple[str, ...]) -> list[Beside]:
     """Scores beside measures, as asked for.
 
     Raises:
@@ -158,7 +166,7 @@ def _chosen(warehouse: Path, measure: str | None, corpus: str | None, tasks: tup
     return chosen
 
 
-def _nothing_beside(warehouse: Path) -> Exception:
+def _nothing_beside(warehouse: Warehouse) -> Exception:
     from embaudit.errors import UsageError
     from embaudit.warehouse.query import run_query
 
@@ -193,7 +201,7 @@ def _no_common_task(rows: list[Beside]) -> Exception:
     )
 
 
-def _print_notes(warehouse: Path, rows: list[Beside], has_average: bool) -> None:
+def _print_notes(warehouse: Warehouse, rows: list[Beside], has_average: bool) -> None:
     """How to read the table, what was published, and what looks wrong."""
     from embaudit.warehouse.query import run_query
 

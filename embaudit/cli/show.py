@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
+from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
 
 
@@ -13,9 +12,10 @@ from embaudit.cli.options import warehouse_option, warehouse_path
 @click.argument("audit", required=False)
 @warehouse_option
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
-def show(audit: str | None, warehouse: Path | None, as_json: bool) -> None:
+def show(audit: str | None, warehouse: Warehouse | None, as_json: bool) -> None:
     """Show AUDIT (an id or its first digits), or the newest one."""
-    from embaudit.cli.report import print_audit, read_audit
+    from embaudit.cli.report import print_audit
+    from embaudit.report.facts import read_audit
 
     path = warehouse_path(warehouse)
     if as_json:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
+from embaudit.address import Warehouse, warehouse_at
 from embaudit.cli.audit import parse_sources, print_cost, refuse_early
 from embaudit.cli.options import checkpoint_options, warehouse_option
+from embaudit.cli.shown import visible
 
 CORPORA = ("longdocs", "retrieval", "sts")
 
@@ -44,7 +45,7 @@ def tempscale(
     queries: int | None,
     pairs: int | None,
     profile: str,
-    warehouse: Path | None,
+    warehouse: Warehouse | None,
     device: str,
     dtype: str,
     pooling: str | None,
@@ -94,11 +95,11 @@ def tempscale(
         return
     from embaudit.cli.report import print_audit
 
-    print_audit(Path(outcome.warehouse), outcome.audit_id)
+    print_audit(warehouse_at(outcome.warehouse), outcome.audit_id)
     for warning in outcome.warnings:
-        click.echo(f"Warning: {warning}")
+        click.echo(visible(f"Warning: {warning}"))
     print_cost(outcome.seconds)
-    click.echo(f"Results: {outcome.warehouse}")
+    click.echo(visible(f"Results: {outcome.warehouse}"))
 
 
 def _changes(sources: dict[str, str], grid: str | None, to_positions: bool, **sizes: int | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import click
 
 from embaudit.cli.options import checkpoint_options, pairs_option, parse_pairs
 from embaudit.cli.report_sticky import with_interval
+from embaudit.cli.shown import as_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -113,7 +114,6 @@ def _from_files(tokens: tuple[str, ...]) -> list[str]:
 def _print(console: Console, found: list[dict[str, Any]]) -> None:
     """One table for all tokens, a column for every number that a reader compares."""
     from rich.box import SIMPLE_HEAD
-    from rich.markup import escape
     from rich.table import Table
 
     first = found[0]
@@ -127,7 +127,7 @@ def _print(console: Console, found: list[dict[str, Any]]) -> None:
     for name in ("token", "id", "category", "origin", *_columns(first)):
         table.add_column(name, no_wrap=True)
     for row in found:
-        table.add_row(escape(row["token"]), str(row["id"]), row["category"], row["origin"], *_columns(row).values())
+        table.add_row(as_text(row["token"]), str(row["id"]), row["category"], row["origin"], *_columns(row).values())
     console.print(table)
     if any(not row["is_reachable"] for row in found):
         console.print("Unreachable tokens are measured as ids; no text produces them.")

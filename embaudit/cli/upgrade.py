@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
+from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
+from embaudit.cli.shown import visible
 
 
 @click.command()
 @warehouse_option
-def upgrade(warehouse: Path | None) -> None:
+def upgrade(warehouse: Warehouse | None) -> None:
     """Bring the warehouse to this program's schema; every row is kept. Audits do it too, when they publish."""
-    from embaudit.errors import WarehouseError
     from embaudit.settings import Settings
-    from embaudit.warehouse.connect import open_writer
+    from embaudit.warehouse.connect import open_reader, open_writer
 
-    path = warehouse_path(warehouse)
-    if not path.is_file():
-        raise WarehouseError(f"There is no warehouse at {path}.", next_step="Name it: --warehouse PATH")
-    with open_writer(path, Settings().lock_wait_seconds) as connection:
+    place = warehouse_path(warehouse)
+    wait = Settings().lock_wait_seconds
+    # Reading first: a writer would make a warehouse where there is none.
+    with open_reader(place, wait):
+        pass
+    with open_writer(place, wait) as connection:
         row = connection.execute("SELECT max(version) FROM schema_migration").fetchone()
-    click.echo(f"{path} has schema {row[0] if row else 0}, the newest that this embaudit knows.")
+    click.echo(visible(f"{place} has schema {row[0] if row else 0}, the newest that this embaudit knows."))

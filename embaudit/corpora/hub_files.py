@@ -51,7 +51,8 @@ class HubRef:
             CorpusError: if it has another form.
         """
         match = REFERENCE.fullmatch(source.removeprefix(f"{HUB}:"))
-        if match is None:
+        # The cache keeps a file for each revision: git allows no ".." in one, and neither may a path.
+        if match is None or ".." in source or (match["revision"] or "").startswith("/"):
             raise CorpusError(
                 f"{source!r} is no hub reference.",
                 next_step="Write hub:owner/name@revision[:FILE]; plain 'hub' is the pinned default.",

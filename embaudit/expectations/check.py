@@ -10,8 +10,9 @@ from embaudit.expectations.suites import suite_of
 from embaudit.socm import TRACE_BOUND
 from embaudit.sticky.scores import severity
 from embaudit.warehouse.publish import ExpectationRow, StagedTable
-from embaudit.warehouse.stage import reading
+from embaudit.warehouse.stage import opened
 from embaudit.warehouse.tables import TABLES
+from embaudit.watch.history import DONE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,7 +47,13 @@ DERIVED_FROM = {
     "length_bin": ("texts", "cosine_mean"),
     "length_rise": ("rise", "first_cosine", "last_cosine"),
     "length_sigma": ("frobenius",),
+    "watched_revision": ("status", "audit_id", "checkpoint_id", "first_seen", "last_seen"),
+    "regression": (
+        *("audit_id", "predecessor_audit_id", "value", "predecessor_value", "delta"),
+        *("worse_when", "tolerance", "is_worse"),
+    ),
     "tempscale": ("arm", "tau", "difference", "low", "high"),
+    "gate_result": ("value", "lowest", "highest", "outcome", "trips"),
     "tempscale_choice": ("recommendation", "tau", "score_before", "score_after", "difference", "low"),
 }
 
@@ -148,12 +155,31 @@ def derived(table: str, frame: pd.DataFrame, traces: Mapping[str, pd.Series]) ->
     if table == "length_sigma":
         # Float32 weights: the two norms are sums of different rounding.
         return frame.assign(frobenius_and_tolerance=frame["frobenius"] * (1 + SPREAD_TOLERANCE) + TOLERANCE)
+    if table == "watched_revision":
+        has_audit = frame["audit_id"].notna() & frame["checkpoint_id"].notna()
+        return frame.assign(
+            what_is_done_has_its_audit=frame["status"].isin(DONE) == has_audit,
+            times_are_in_order=frame["first_seen"] <= frame["last_seen"],
+        )
+    if table == "regression":
+        return frame.assign(
+            delta_is_of_its_values=(frame["delta"] - (frame["value"] - frame["predecessor_value"])).abs() <= TOLERANCE,
+            worse_is_beyond_tolerance=frame["is_worse"] == _is_worse(frame),
+            audits_are_two=frame["audit_id"] != frame["predecessor_audit_id"],
+        )
     if table == "tempscale":
         return frame.assign(only_other_arms_have_differences=_has_differences_elsewhere(frame))
     if table == "tempscale_choice":
         return frame.assign(
             recommendation_agrees_with_interval=_recommends_what_helps(frame),
             difference_is_of_the_scores=_is_difference(frame),
+        )
+    if table == "gate_result":
+        has_failed = frame["outcome"] != "passed"
+        return frame.assign(
+            outcome_agrees_with_limits=_outcome_of_limits(frame) == frame["outcome"],
+            # Only a missing figure may be let off.
+            what_trips_has_failed=(frame["trips"] == has_failed) | (frame["outcome"] == "missing"),
         )
     if table == "socm_text":
         return frame.assign(
@@ -285,6 +311,13 @@ def _has_differences_elsewhere(frame: pd.DataFrame) -> pd.Series:
     )
 
 
+def _is_worse(frame: pd.DataFrame) -> pd.Series:
+    """Beyond the tolerance, in the direction that is worse; a figure without one is not worse."""
+    delta, tolerance = frame["delta"].astype(float), frame["tolerance"].astype(float)
+    is_higher = (frame["worse_when"] == "higher") & (delta > tolerance)
+    return is_higher | ((frame["worse_when"] == "lower") & (-delta > tolerance))
+
+
 def _recommends_what_helps(frame: pd.DataFrame) -> pd.Series:
     """Yes where the interval lies above 0, and nowhere else; no τ, no temperature to be had or to choose."""
     low, tau = frame["low"].astype(float), frame["tau"].astype(float)
@@ -296,6 +329,19 @@ def _is_difference(frame: pd.DataFrame) -> pd.Series:
     difference = frame["difference"].astype(float)
     scores = frame["score_after"].astype(float) - frame["score_before"].astype(float)
     return difference.isna() | ((difference - scores).abs() <= TOLERANCE)
+
+
+def _outcome_of_limits(frame: pd.DataFrame) -> np.ndarray:
+    """Missing where there is no value, or no figure of the baseline to make a limit of; tripped beyond a limit."""
+    import numpy as np
+
+    value, lowest, highest = (frame[name].astype(float) for name in ("value", "lowest", "highest"))
+    # A change may be beyond its limit by the rounding of its subtraction.
+    slack = TOLERANCE**2 * np.fmax(value.abs(), np.fmax(lowest.abs().fillna(0), highest.abs().fillna(0)))
+    is_missing = value.isna() | (lowest.isna() & highest.isna())
+    return np.select(
+        [is_missing, (value < lowest - slack) | (value > highest + slack)], ["missing", "tripped"], "passed"
+    )
 
 
 def _flags_the_bound(frame: pd.DataFrame) -> pd.Series:
@@ -327,10 +373,10 @@ def _with_bounds(frame: pd.DataFrame, traces: Mapping[str, pd.Series]) -> pd.Dat
 def _read_frame(table: str, path: str) -> pd.DataFrame:
     import pyarrow.parquet as pq
 
-    with reading(path):
+    with opened(path) as source:
         # A bulk table's corpus is one name half a million times: a category takes a byte a row.
         return pq.read_table(
-            path,
+            source,
             partitioning=None,
             read_dictionary=["corpus"] if TABLES[table].is_bulk else None,
             # A flipped bit in a number is a valid number: only the checksum tells.

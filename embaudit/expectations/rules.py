@@ -7,10 +7,13 @@ that ``check.derived`` computes may be compared like any other.
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import get_args
 
 from embaudit.length.curve import CONDITIONS
 from embaudit.sticky.scores import PROTOCOLS
 from embaudit.vocabulary import entries as vocabulary
+from embaudit.watch.history import Status
+from embaudit.watch.regression import Direction
 
 # Rounding of float32 embeddings reaches cosines at 1e-6; the identities of SOCM hold in float64 beyond that.
 TOLERANCE = 1e-6
@@ -78,6 +81,9 @@ REQUIRED: dict[str, tuple[str, ...]] = {
 }
 REQUIRED |= {
     "audit_backbone": (),
+    "watched_revision": ("parameters", "status", "first_seen", "last_seen"),
+    "regression": ("value", "predecessor_value", "delta", "is_worse"),
+    "gate_result": ("policy", "kind", "observed", "outcome", "trips", "reason", "evaluated"),
     "socm_plane": ("x", "y", "socm", "share"),
     "layer_text": ("tokens", *_SPREADS, *_LAYER_RATIOS[:5], "sigma_a"),
     "layer_stat": (
@@ -233,6 +239,7 @@ RANGES |= {
         **dict.fromkeys(("holds", "holds_centred"), (0, 1)),
         "hc_energy": (0, 1 + TOLERANCE),
     },
+    "regression": {"tolerance": (0, None)},
     # Accuracy and nDCG lie in [0, 1], Spearman's ρ in [-1, 1].
     "tempscale": {
         **dict.fromkeys(("bin", "items", "units"), (0, None)),
@@ -250,6 +257,10 @@ RANGES |= {
     },
 }
 MEMBERS: dict[str, dict[str, tuple[str, ...]]] = {
+    "gate_result": {
+        "kind": ("limit", "change", "severity", "require"),
+        "outcome": ("passed", "tripped", "missing"),
+    },
     "corpus": {"kind": ("texts", "pairs")},
     "token": {"category": vocabulary.CATEGORIES},
     "sticky_pair": {"purpose": ("scoring", "validation", "shift", "reference_scoring", "reference_validation")},
@@ -270,6 +281,8 @@ MEMBERS: dict[str, dict[str, tuple[str, ...]]] = {
     "sticky_reference_summary": {"protocol": ("reference",)},
     "sticky_reference": {"verdict": ("sticky", "not_sticky", "no_threshold")},
     "socm_plane": {"pair": ("highest", "median", "lowest")},
+    "watched_revision": {"status": get_args(Status)},
+    "regression": {"worse_when": get_args(Direction)},
     "layer_stat": {"norm_placement": ("post", "pre", "sandwich", "parallel")},
     "length_bin": {"condition": CONDITIONS},
     "length_rise": {"condition": CONDITIONS},
@@ -343,6 +356,7 @@ AT_LEAST: dict[str, tuple[tuple[str, str], ...]] = {
     "length_sigma": (("frobenius_and_tolerance", "sigma_a"), ("tokens", "length")),
     "tempscale": (("high", "low"), ("items", "units"), ("bin_high", "bin_low")),
     "tempscale_choice": (("high", "low"), ("items", "units"), ("bin_high", "bin_low")),
+    "gate_result": (("highest", "lowest"),),
 }
 # The same, never equal: a text makes no pair with itself.
 ABOVE: dict[str, tuple[tuple[str, str], ...]] = {
@@ -351,6 +365,8 @@ ABOVE: dict[str, tuple[tuple[str, str], ...]] = {
 }
 # Columns that ``check.derived`` computes and that must be true in every row.
 MUST_HOLD: dict[str, tuple[str, ...]] = {
+    "watched_revision": ("what_is_done_has_its_audit", "times_are_in_order"),
+    "regression": ("delta_is_of_its_values", "worse_is_beyond_tolerance", "audits_are_two"),
     "socm_text": ("undefined_has_no_trace", "flag_agrees_with_trace"),
     "socm_pair": ("socm_is_product",),
     "socm_listed_pair": ("socm_is_product",),
@@ -364,6 +380,7 @@ MUST_HOLD: dict[str, tuple[str, ...]] = {
     "length_rise": ("rise_is_of_its_ends",),
     "tempscale": ("only_other_arms_have_differences",),
     "tempscale_choice": ("recommendation_agrees_with_interval", "difference_is_of_the_scores"),
+    "gate_result": ("outcome_agrees_with_limits", "what_trips_has_failed"),
     "sticky_enrichment": ("shares_agree_with_counts",),
     "sticky_reference": ("ranks_are_complete", "shortlist_has_values", "verdict_agrees_with_threshold"),
 }

@@ -22,6 +22,7 @@ from embaudit.warehouse.publish import ExpectationRow, StagedTable
 from embaudit.warehouse.stage import write_columns
 from embaudit.warehouse.tables import TABLES
 
+EARLY = pd.Timestamp("2026-01-01", tz="UTC")
 Break = Callable[[pd.DataFrame], pd.DataFrame]
 
 
@@ -116,6 +117,15 @@ def test_a_missing_column_is_an_exception_and_not_a_verdict(table: str) -> None:
 
 BROKEN: list[tuple[str, Break, str, str, dict[str, Any]]] = [
     # table, how it is broken, expectation, column, the row that is named
+    ("watched_revision", put("audit_id", 0, None), "in_set", "what_is_done_has_its_audit", {"revision": "c1"}),
+    ("watched_revision", put("status", 1, "audited"), "in_set", "what_is_done_has_its_audit", {"revision": ""}),
+    ("watched_revision", put("status", 2, "seen"), "in_set", "status", {"revision": "c2"}),
+    ("watched_revision", put("last_seen", 2, EARLY), "in_set", "times_are_in_order", {"revision": "c2"}),
+    ("regression", put("delta", 1, 0.2), "in_set", "delta_is_of_its_values", {"measure": "socm_max"}),
+    ("regression", put("is_worse", 0, False), "in_set", "worse_is_beyond_tolerance", {"measure": "socm_mean"}),
+    ("regression", put("is_worse", 2, True), "in_set", "worse_is_beyond_tolerance", {"measure": "normalised_spread"}),
+    ("regression", put("predecessor_audit_id", 3, "a3"), "in_set", "audits_are_two", {"measure": "sticky"}),
+    ("regression", put("tolerance", 0, -0.1), "between", "tolerance", {"measure": "socm_mean"}),
     ("socm_pair", put("d_mu", 2, np.nan), "not_be_null", "d_mu", {"first": 0, "second": 3}),
     ("socm_pair", put("d_mu", 2, 1.01), "between", "d_mu", {"first": 0, "second": 3, "d_mu": 1.01}),
     ("socm_pair", put("d_mu", 2, -0.01), "between", "d_mu", {"first": 0, "second": 3}),
@@ -172,6 +182,12 @@ BROKEN: list[tuple[str, Break, str, str, dict[str, Any]]] = [
     ("tempscale_choice", put("recommendation", 0, "unsupported"), "in_set", "recommendation_agrees_with_interval", {}),
     ("tempscale_choice", put("difference", 0, 0.5), "in_set", "difference_is_of_the_scores", {"bin": 1}),
     ("tempscale_choice", put("tau", 0, 0.0), "between", "tau", {"bin": 1}),
+    ("gate_result", put("value", 0, 0.45), "in_set", "outcome_agrees_with_limits", {"rule": "no strong change"}),
+    ("gate_result", put("outcome", 1, "tripped"), "in_set", "outcome_agrees_with_limits", {"rule": "few bad tokens"}),
+    ("gate_result", put("trips", 0, False), "in_set", "what_trips_has_failed", {"rule": "no strong change"}),
+    ("gate_result", put("trips", 1, True), "in_set", "what_trips_has_failed", {"rule": "few bad tokens"}),
+    ("gate_result", put("kind", 0, "wish"), "in_set", "kind", {"rule": "no strong change"}),
+    ("gate_result", put("highest", 0, 0.3), "greater_than", "highest, lowest", {"rule": "no strong change"}),
     ("length_bin", put("cosine_mean", 1, 0.2), "in_set", "mean_needs_two_texts", {"condition": "natural", "low": 20}),
     ("length_bin", put("texts", 2, 1), "in_set", "mean_needs_two_texts", {"condition": "natural", "low": 40}),
     ("length_bin", put("cosine_low", 2, 0.4), "greater_than", "cosine_mean, cosine_low", {"low": 40}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
@@ -43,8 +44,17 @@ VIEWS = sorted(
             "socm_value",
         ),
         *("sticky_across_checkpoints", "sticky_shift_by_token", "sticky_token"),
-        *("summary_figure", "backbone_delta", "backbone_socm_change", "tempscale_answer", "tempscale_curve"),
+        *(
+            "summary_cell",
+            "summary_figure",
+            "backbone_delta",
+            "backbone_socm_change",
+            "tempscale_answer",
+            "tempscale_curve",
+        ),
         *("checkpoint_match", "published_beside_audit", "published_beside_own", "score_beside_measure"),
+        *("gate_finding", "gate_outcome"),
+        *("audit_question", "audit_predecessor", "summary_interval", "sticky_change", "watched_source"),
     ]
 )
 SOCM_MEAN = sum(row["socm"] for row in socm_pairs("wikipedia", TRACES)) / 6
@@ -52,20 +62,29 @@ SOCM_MEAN = sum(row["socm"] for row in socm_pairs("wikipedia", TRACES)) / 6
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two checkpoints: c1 audited twice (the newer one counts) with a third run failed, c2 once."""
+    """Two checkpoints: c1 audited twice (the newer one counts) with a third run failed, c2 once, under c1's name."""
     folder = tmp_path_factory.mktemp("queries")
     warehouse = folder / "warehouse.duckdb"
-    older, newer, other = (
-        stage_all(folder / name, plausible_rows(checkpoint, source, shift))
-        for name, checkpoint, source, shift in (
-            ("older", "c1", "packaged:tiny", -0.2),
-            ("newer", "c1", "packaged:tiny", 0.0),
-            ("other", "c2", "owner/other", 0.1),
+    before, now, others = (
+        plausible_rows(checkpoint, source, shift)
+        for checkpoint, source, shift in (
+            ("c1", "packaged:tiny", -0.2),
+            ("c1", "packaged:tiny", 0.0),
+            ("c2", "owner/other", 0.1),
         )
+    )
+    # The rows of a1: no token was sticky then.
+    before["sticky_validation"] = [
+        {**row, "verdict": row["verdict"] and "not_sticky"} for row in before["sticky_validation"]
+    ]
+    older, newer, other = (
+        stage_all(folder / name, rows) for name, rows in (("older", before), ("newer", now), ("other", others))
     )
     publish(warehouse, 0, audit_record("a1", minutes=0), measure_runs(), [expectation()], older)
     publish(warehouse, 0, audit_record("a2", minutes=10), measure_runs(), [expectation()], newer)
-    publish(warehouse, 0, audit_record("a3", "c2", minutes=5), measure_runs(), [expectation()], other)
+    between = audit_record("a3", "c2", minutes=5)
+    between = replace(between, settings={**between.settings, "source": "packaged:tiny"})
+    publish(warehouse, 0, between, measure_runs(), [expectation()], other)
     failed = [expectation("socm_pair", 2, success=False), expectation("token")]
     publish(warehouse, 0, audit_record("a4", "c1", "failed", "1 of 2 checks", minutes=20), [], failed, [])
     with open_writer(warehouse, 0) as connection:

@@ -1,4 +1,7 @@
-"""One Prefect server for all flow and command-line tests, and a small audit that takes seconds."""
+"""One Prefect server for all tests that run flows or commands, and a small audit that takes seconds.
+
+A plugin of ``tests/conftest.py``, so that flows, faults and security share the server: a session starts one.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,230 @@
+"""Commands that can be killed at any moment, and what they left: files, rows, words.
+
+A command starts in a process forked from one that has torch, Great Expectations and the rest loaded already: it is the
+same command in a process of its own, some seconds sooner, so that a test can afford to kill twenty of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from pathlib import Path
+from typing import IO, Any
+
+import duckdb
+
+from embaudit.warehouse.tables import TABLES
+
+_held: list[IO[bytes]] = []
+HEAVY = (
+    *("torch", "transformers.models.bert.modeling_bert", "sklearn.linear_model", "great_expectations"),
+    *("pandas", "duckdb", "pyarrow.parquet", "scipy.stats"),
+)
+# They say when, and how long: of no meaning for whether a row is the same.
+VOLATILE = {"started", "finished", "seconds", "ingested", "applied", "imported", "published"}
+State = dict[Path, int]
+Rows = dict[str, list[tuple[Any, ...]]]
+Make = Callable[..., "Command"]
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+    @property
+    def paragraph(self) -> str:
+        """The error paragraph, with the places of this machine taken out."""
+        # Prefect's own complaint about its log may stand before it without a line's end.
+        found = re.findall(r"(?:Error: |Interrupted\.).*", self.stderr)
+        assert found, self.stderr
+        return shortened(found[-1])
+
+
+@dataclass
+class Command:
+    """``embaudit`` with its words, environment and folder."""
+
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str]
+    folder: Path
+    started: list[ForkServerProcess] = field(default_factory=list)
+
+    def start(self) -> Running:
+        number = len(list(self.folder.glob(".run-*.out")))
+        output, errors = (self.folder / f".run-{number}.{kind}" for kind in ("out", "err"))
+        process = _context().Process(
+            target=_command, args=(self.arguments, dict(self.environment), str(self.folder), str(output), str(errors))
+        )
+        process.start()
+        self.started.append(process)
+        return Running(process, output, errors)
+
+    def run(self, timeout: float = 300) -> Ended:
+        return self.start().wait(timeout)
+
+
+@dataclass
+class Running:
+    """A started command."""
+
+    process: ForkServerProcess
+    output: Path
+    errors: Path
+
+    def is_running(self) -> bool:
+        return self.process.is_alive()
+
+    def kill(self) -> None:
+        """kill -9 for it and everything that it has started."""
+        self.send(signal.SIGKILL)
+        self.process.join()
+
+    def send(self, number: int) -> None:
+        assert self.process.pid
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
+
+    def wait(self, timeout: float = 300) -> Ended:
+        self.process.join(timeout)
+        if self.process.is_alive():
+            self.kill()
+            raise AssertionError(f"it did not end in {timeout} s: {self.errors.read_text()}")
+        return Ended(self.process.exitcode or 0, self.output.read_text(), self.errors.read_text())
+
+
+@dataclass(frozen=True)
+class Finished:
+    """An audit that is done: its command, its home and every row that it published."""
+
+    command: Command
+    home: Path
+    content: Rows
+
+    @property
+    def warehouse(self) -> Path:
+        return self.home / "warehouse.duckdb"
+
+    def file(self, table: str, corpus: str) -> Path:
+        """The staged file of a table that holds a corpus' rows."""
+        import pyarrow.parquet as pq
+
+        for path in sorted(self.home.glob(f"staging/socm/*/{table}-*.parquet")):
+            if corpus in set(pq.read_table(path, columns=["corpus"], partitioning=None).column("corpus").to_pylist()):
+                return path
+        raise AssertionError(f"no staged {table} of {corpus}")
+
+
+def _context() -> ForkServerContext:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(HEAVY))
+    return context
+
+
+def _command(arguments: tuple[str, ...], environment: dict[str, str], folder: str, output: str, errors: str) -> None:
+    os.setsid()
+    for path, number in ((output, 1), (errors, 2)):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), number)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    sys.argv = ["embaudit", *arguments]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    from embaudit.cli.main import main
+
+    main()
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 120, pause: float = 0.005) -> Any:
+    """The condition's first true value."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(pause)
+    raise AssertionError("it did not happen in time")
+
+
+def staged(home: Path) -> State:
+    """The inode of every staged file that a step computes; what records an audit or a corpus is written anew.
+
+    A file that is computed again is another inode under the old name. Its time says nothing: publishing touches files.
+    """
+    found = {}
+    for path in home.glob("staging/**/*.parquet"):
+        if "/audit/" not in str(path) and "/corpus/" not in str(path):
+            with contextlib.suppress(FileNotFoundError):
+                # As long as it is open, no other file gets its number.
+                _held.append(path.open("rb"))
+                found[path] = os.fstat(_held[-1].fileno()).st_ino
+    return found
+
+
+def rewritten(before: State, after: State) -> set[Path]:
+    """Files that were computed once more."""
+    return {path for path, state in before.items() if after.get(path) != state}
+
+
+def steps(files: Any) -> set[Path]:
+    """What one task writes lies in one folder."""
+    return {path.parent for path in files}
+
+
+def rows(warehouse: Path) -> dict[str, int]:
+    """Rows of every published table."""
+    with duckdb.connect(str(warehouse), read_only=True) as connection:
+        return {name: _one(connection, f"SELECT count(*) FROM {name}") for name in TABLES}
+
+
+def content(warehouse: Path) -> Rows:
+    """Every row of every published table and of the log, without times."""
+    with duckdb.connect(str(warehouse), read_only=True) as connection:
+        found = {}
+        for name in (*TABLES, "audit", "measure_run"):
+            columns = [row[0] for row in connection.execute(f"DESCRIBE {name}").fetchall() if row[0] not in VOLATILE]
+            quoted = ", ".join(f'"{column}"' for column in columns)
+            found[name] = connection.execute(f"SELECT {quoted} FROM {name} ORDER BY ALL").fetchall()
+        return found
+
+
+def statuses(warehouse: Path) -> list[str]:
+    with duckdb.connect(str(warehouse), read_only=True) as connection:
+        return [row[0] for row in connection.execute("SELECT status FROM audit ORDER BY audit_id").fetchall()]
+
+
+def is_whole_or_empty(warehouse: Path, tables: tuple[str, ...] = ("socm_pair", "socm_text", "socm_summary")) -> bool:
+    """Whether an audit's tables are all filled or all empty."""
+    found = rows(warehouse)
+    return len({found[table] > 0 for table in tables}) == 1
+
+
+def hold(warehouse: Path) -> subprocess.Popen[str]:
+    """Another program that has the warehouse open for writing."""
+    code = "import duckdb, sys, time; c = duckdb.connect(sys.argv[1]); print('held', flush=True); time.sleep(600)"
+    holder = subprocess.Popen([sys.executable, "-c", code, str(warehouse)], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    assert holder.stdout.readline().strip() == "held"
+    return holder
+
+
+def shortened(text: str) -> str:
+    """A message without this machine's folders."""
+    return re.sub(r"(/[^\s:;,)]*)?/(home|staging|tiny|checkpoint|disk)(?=[/\s.:,;)])", r"…/\2", text)
+
+
+def _one(connection: duckdb.DuckDBPyConnection, sql: str) -> int:
+    row = connection.execute(sql).fetchone()
+    return int(row[0]) if row else 0

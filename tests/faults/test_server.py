@@ -1,0 +1,133 @@
+"""A Prefect server that goes away: the audit ends in one paragraph, and nothing that is done is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from fault_table import Record
+from runs import Make, Rows, content, rewritten, staged, wait_for
+
+from embaudit.cli.server_lost import expected_failure
+from embaudit.errors import CheckFailed
+
+
+class Server:
+    """A server of the test's own, with a database of its own, that can be killed."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        environment = {**os.environ, "PREFECT_HOME": str(folder), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
+        environment.pop("PREFECT_API_URL", None)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "prefect", "server", "start", "--port", str(self.port), "--no-ui"],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        deadline = time.monotonic() + 180
+        while not self.answers():
+            assert time.monotonic() < deadline, "the server did not start"
+            time.sleep(0.3)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/api"
+
+    def answers(self) -> bool:
+        try:
+            return httpx.get(f"{self.url}/health", timeout=2).is_success
+        except httpx.HTTPError:
+            return False
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    server = Server(tmp_path / "prefect")
+    yield server
+    server.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.fault("Prefect server unreachable mid-run")
+def test_a_server_that_is_killed_under_a_running_audit(
+    command: Make, undisturbed: Rows, server: Server, home: Path, record_fault: Record
+) -> None:
+    # One try a call instead of Prefect's five, which take a minute.
+    running = command(PREFECT_API_URL=server.url, PREFECT_CLIENT_MAX_RETRIES="0").start()
+    wait_for(lambda: [path for path in staged(home) if path.name.startswith("socm_text")])
+    server.kill()
+    result = running.wait()
+    assert result.returncode == 2, result.stdout + result.stderr
+    assert "Traceback" not in result.stderr, result.stderr
+    assert "does not answer any more" in result.stderr
+    kept = staged(home)
+    assert kept
+    again = command().run()
+    assert again.returncode == 0, again.stderr
+    over = rewritten(kept, staged(home))
+    assert len({path.parent for path in over}) <= 1
+    assert content(home / "warehouse.duckdb") == undisturbed
+    record_fault(
+        "the running measure went on without progress in the UI; at the next sub-flow exit code 2: "
+        + result.paragraph.replace(f":{server.port}", ":4200"),
+        f"{len(kept)} staged files, each whole; the published tables",
+        f"on another server: ended with 0, {len(kept) - len(over)} of them taken over, the same rows as undisturbed",
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.fault("Prefect server unreachable from the start")
+def test_a_server_that_never_answers(command: Make, home: Path, record_fault: Record) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    url = f"http://user:canary@127.0.0.1:{port}/api"
+    result = command(PREFECT_API_URL=url, PREFECT_CLIENT_MAX_RETRIES="0").run()
+    assert result.returncode == 2, result.stdout + result.stderr
+    assert "Traceback" not in result.stderr, result.stderr
+    assert "canary" not in result.stdout + result.stderr
+    again = command().run()
+    assert again.returncode == 0, again.stderr
+    record_fault(
+        "exit code 2: " + result.paragraph.replace(f":{port}", ":4200"),
+        "nothing was begun",
+        "on a server that answers: ended with 0",
+    )
+
+
+def test_what_is_the_server_s_doing_and_what_is_a_bug() -> None:
+    def raised(first: Exception) -> Exception:
+        try:
+            try:
+                raise first
+            finally:
+                raise RuntimeError("while cleaning up")
+        except RuntimeError as error:
+            return error
+
+    with pytest.raises(httpx.ConnectError) as refused:
+        httpx.get("http://127.0.0.1:9/api/health")
+    lost = expected_failure(raised(refused.value))
+    assert lost is not None
+    assert lost.exit_code == 2
+    assert "does not answer any more" in lost.happened
+    assert "same command again" in lost.next_step
+    assert isinstance(expected_failure(raised(CheckFailed("a check failed"))), CheckFailed)
+    assert expected_failure(raised(ValueError("a bug"))) is None

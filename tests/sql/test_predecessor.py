@@ -1,0 +1,119 @@
+"""Which earlier audit an audit is compared with: the view ``audit_predecessor``, by cases."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plausible import audit_record, measure_runs, plausible_rows, stage_all
+
+from embaudit.warehouse.connect import open_reader
+from embaudit.warehouse.publish import publish
+
+QUESTION = {"sticky": {"copies": 8}, "measures": ["sticky", "socm"]}
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Path:
+    """One audit: a1 of owner/name@v1, an hour ago."""
+    path = tmp_path / "warehouse.duckdb"
+    audited(path, "a1", "c1", "owner/name@v1")
+    return path
+
+
+def audited(
+    warehouse: Path,
+    audit_id: str,
+    checkpoint: str,
+    source: str,
+    minutes: int = 0,
+    corpus_id: str = "w1",
+    version: int = 1,
+    **other: Any,
+) -> None:
+    """Publish an audit that holds nothing but its corpora."""
+    settings = {**QUESTION, "source": source, **other.pop("settings", {})}
+    record = replace(audit_record(audit_id, checkpoint, minutes=minutes), settings=settings, **other)
+    rows = {name: part for name, part in plausible_rows().items() if name == "audit_corpus"}
+    rows["audit_corpus"][0]["corpus_id"] = corpus_id
+    runs = [replace(run, version=version) for run in measure_runs()]
+    publish(warehouse, 0, record, runs, [], stage_all(warehouse.parent / audit_id, rows))
+
+
+def predecessors(warehouse: Path) -> dict[str, str]:
+    with open_reader(warehouse) as connection:
+        found = connection.execute("SELECT audit_id, predecessor_audit_id FROM audit_predecessor").fetchall()
+    assert len(dict(found)) == len(found), "an audit has one predecessor"
+    return dict(found)
+
+
+@pytest.mark.parametrize("source", ["owner/name@v2", "owner/name", "owner/name@feature/x", "owner/name@v1"])
+def test_another_revision_of_a_repository_follows(warehouse: Path, source: str) -> None:
+    audited(warehouse, "a2", "c2", source, minutes=60)
+    # A branch may have a slash in its name; then only what stands before the @ could be the repository.
+    assert predecessors(warehouse) == {"a2": "a1"}
+
+
+@pytest.mark.parametrize("source", ["owner/other", "packaged:name", "/models/owner/name@v1", "owner2/name@v1"])
+def test_another_source_does_not(warehouse: Path, source: str) -> None:
+    audited(warehouse, "a2", "c2", source, minutes=60)
+    assert predecessors(warehouse) == {}
+
+
+def test_a_folder_may_have_an_at_in_its_name(tmp_path: Path) -> None:
+    warehouse = tmp_path / "warehouse.duckdb"
+    for minutes, (audit_id, path) in enumerate((("a1", "/m/x@1"), ("a2", "/m/x@2"), ("a3", "/m/x@1"))):
+        audited(warehouse, audit_id, f"c{audit_id}", path, minutes=minutes)
+    assert predecessors(warehouse) == {"a3": "a1"}
+
+
+def test_the_newest_of_the_earlier_ones(warehouse: Path) -> None:
+    for audit_id, minutes in (("a2", 20), ("a3", 40), ("a4", 30)):
+        audited(warehouse, audit_id, audit_id, "owner/name", minutes=minutes)
+    assert predecessors(warehouse) == {"a2": "a1", "a4": "a2", "a3": "a4"}
+
+
+def test_the_same_content_is_no_predecessor(warehouse: Path) -> None:
+    audited(warehouse, "a2", "c1", "owner/name@v2", minutes=60)
+    assert predecessors(warehouse) == {}
+
+
+def test_a_failed_audit_is_neither(warehouse: Path) -> None:
+    audited(warehouse, "a2", "c2", "owner/name", minutes=20, status="failed")
+    audited(warehouse, "a3", "c3", "owner/name", minutes=40)
+    assert predecessors(warehouse) == {"a3": "a1"}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"settings": {"sticky": {"copies": 4}}},
+        {"settings": {"measures": ["sticky"]}},
+        {"settings": {"pooling": "cls"}},
+        {"settings": {"max_length": 64}},
+        {"seed": 1},
+        {"dtype": "bfloat16"},
+        {"corpus_id": "w2"},
+        {"version": 2},
+    ],
+)
+def test_another_question_is_no_predecessor(warehouse: Path, other: dict[str, Any]) -> None:
+    audited(warehouse, "a2", "c2", "owner/name", minutes=60, **other)
+    assert predecessors(warehouse) == {}
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        {"settings": {"measures": ["socm", "sticky"]}},
+        {"settings": {"description": "in other words"}},
+        {"settings": {"pooling": None, "max_length": None}},
+        {"device": "cuda"},
+        {"embaudit_version": "0.2.0"},
+    ],
+)
+def test_what_decides_no_figure_makes_no_other_question(warehouse: Path, same: dict[str, Any]) -> None:
+    audited(warehouse, "a2", "c2", "owner/name", minutes=60, **same)
+    assert predecessors(warehouse) == {"a2": "a1"}
