@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,10 @@ from embaudit.checkpoint import Checkpoint, Encoder, load_checkpoint
 # Fixtures of several folders: small audits with their one Prefect server, disks that can be full, the table of faults,
 # and a PostgreSQL.
 pytest_plugins = ["small_audits", "small_disk", "fault_table", "postgres_server", "s3_server"]
+
+# A shell that starts something in the background has it ignore Ctrl-C, and so would every command that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

@@ -16,22 +16,22 @@ KILLS, HOMES = 20, 4
 @pytest.mark.slow
 @pytest.mark.fault("kill -9 at 20 random points")
 def test_twenty_random_points(command: Make, undisturbed: Rows, tmp_path: Path, record_fault: Record) -> None:
-    """Four audits from nothing, each killed five times on its way, then run to its end."""
+    """Audits from nothing, each killed up to five times and then run to its end, until twenty kills have hit."""
     clock = tmp_path / "clock"
     started = time.monotonic()
     assert command(EMBAUDIT_HOME=str(clock)).run().returncode == 0
     whole = time.monotonic() - started
     points = random.Random(20261121)
-    in_time, seen = 0, {"nothing staged": 0, "steps staged": 0, "a warehouse without the audit": 0, "published": 0}
-    for number in range(HOMES):
-        home = tmp_path / f"home-{number}"
-        audit = command(EMBAUDIT_HOME=str(home))
-        warehouse = home / "warehouse.duckdb"
+    hits, homes = 0, 0
+    seen = {"nothing staged": 0, "steps staged": 0, "a warehouse without the audit": 0, "published": 0}
+    while hits < KILLS:
+        home, homes = tmp_path / f"home-{homes}", homes + 1
+        audit, warehouse = command(EMBAUDIT_HOME=str(home)), home / "warehouse.duckdb"
         for _ in range(KILLS // HOMES):
             before = staged(home)
             running = audit.start()
             time.sleep(whole * points.uniform(0.2, 1.0))
-            in_time += running.is_running()
+            hits += running.is_running()
             running.kill()
             # A step that was recorded as done is not computed again; one may have been staged and not recorded.
             assert len(steps(rewritten(before, staged(home)))) <= 1
@@ -40,17 +40,18 @@ def test_twenty_random_points(command: Make, undisturbed: Rows, tmp_path: Path, 
                 seen["published" if "published" in statuses(warehouse) else "a warehouse without the audit"] += 1
             else:
                 seen["steps staged" if staged(home) else "nothing staged"] += 1
+            if hits == KILLS or "published" in (statuses(warehouse) if warehouse.is_file() else ()):
+                break
         kept = staged(home)
         result = audit.run()
         assert result.returncode == 0, result.stderr
         assert len(steps(rewritten(kept, staged(home)))) <= 1
         assert content(warehouse) == undisturbed
-    assert in_time >= KILLS // 2, f"only {in_time} of {KILLS} kills came in time: the test proves little"
     record_fault(
-        f"{in_time} of {KILLS} kills hit a running audit; after them "
+        f"{hits} kills of a running audit, each at a random moment of its way; after them "
         + ", ".join(f"{what} {times} times" for what, times in seen.items() if times),
         "every table whole or empty; no staged file cut short",
-        f"ended with 0 in all {HOMES} homes, with the same rows as an audit that nothing disturbed; at most the one "
+        f"ended with 0 in all {homes} homes, with the same rows as an audit that nothing disturbed; at most the one "
         "step that was not on record yet was computed again",
     )
 
@@ -69,14 +70,15 @@ def test_only_unfinished_shards_are_computed(command: Make, home: Path, record_f
     shards = [path for path in kept if path.name.startswith("scan-")]
     # What a kill while a file is written leaves: never read, whatever is in it.
     partial = shards[0].with_name(f".{shards[0].name}.1.0123abcd")
-    partial.write_bytes(shards[0].read_bytes()[:40])
+    cut = shards[0].read_bytes()[:40]
+    partial.write_bytes(cut)
     result = audit.run()
     assert result.returncode == 0, result.stderr
     after = staged(home)
     again = steps(rewritten(kept, after))
     assert len(again) <= 1
     new = steps(set(after) - set(kept))
-    assert partial.read_bytes() == partial.read_bytes()[:40]
+    assert partial.read_bytes() == cut
     record_fault(
         f"killed with {len(shards)} shards of the scan staged, and another one on its way",
         "all staged shards whole; the file that was being written keeps a hidden name, which nothing reads",

@@ -26,7 +26,7 @@ def rows(warehouse: str | Path, sql: str) -> list[tuple[Any, ...]]:
 
 def staged_times(home: Path) -> dict[Path, int]:
     return {
-        path: path.stat().st_mtime_ns
+        path: path.stat().st_ino
         for path in home.rglob("*.parquet")
         if "/audit/" not in str(path) and "/corpus/" not in str(path)
     }

@@ -108,11 +108,11 @@ def test_a_checkpoint_that_a_temperature_helps(home: Path, labelled: Path, tmp_p
     with temperature(encoder.checkpoint, 1.0):
         assert [vector.tobytes() for vector in encoder.encode_texts(picked)] == plain
     # Asked again, nothing is computed anew; another grid encodes only what is new.
-    written = {path: path.stat().st_mtime_ns for path in staged}
+    written = {path: path.stat().st_ino for path in staged}
     assert ask(folder, {"longdocs": str(labelled)}).audit_id == outcome.audit_id
     other = ask(folder, {"longdocs": str(labelled)}, grid=[0.9, 0.7, 0.5])
     assert other.audit_id != outcome.audit_id
-    after = {path: path.stat().st_mtime_ns for path in home.glob("staging/tempscale/*/tempscale_vectors-*.parquet")}
+    after = {path: path.stat().st_ino for path in home.glob("staging/tempscale/*/tempscale_vectors-*.parquet")}
     assert len(after) == 5
     assert written.items() <= after.items()
 

@@ -64,6 +64,7 @@ def test_the_log_holds_settings_and_checks_as_json(warehouse: Path, staged: list
     assert json.loads(settings) == {"sticky": {"copies": 8}}
 
 
+@pytest.mark.slow
 def test_all_real_expectations_are_on_record(warehouse: Path, staged: list[StagedTable]) -> None:
     checks = check_tables(staged, {})
     assert len(checks) > 100
@@ -102,6 +103,7 @@ def test_reruns_do_not_let_the_file_grow(warehouse: Path, tmp_path: Path) -> Non
     assert sizes[5] <= sizes[3], sizes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", AUDIT_TABLES)
 def test_a_rerun_with_fewer_rows_leaves_none_of_the_old_ones(warehouse: Path, tmp_path: Path, table: str) -> None:
     publish(warehouse, 0, audit_record(), [], [], stage_all(tmp_path / "one", plausible_rows()))

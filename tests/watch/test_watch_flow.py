@@ -274,6 +274,7 @@ def test_an_organisation_grows(watcher: Watcher, put: Put, hub: ModelHub) -> Non
     assert outcomes(watcher.watch()) == {"one": "seen", "two": "audited"}
 
 
+@pytest.mark.slow
 def test_what_cannot_be_read_is_on_record_and_fails_nothing(watcher: Watcher, put: Put) -> None:
     folder = put(watcher.folder / "model", 0)
     (folder / "tokenizer.json").unlink()
