@@ -52,7 +52,7 @@ def run_shards(
 
 
 def _configured(task: Task[..., Any], spec: CheckpointSpec, staging: str) -> Task[..., Any]:
-    """On a GPU a task has a tag: ``prefect concurrency-limit create embaudit-gpu 1`` keeps audits off each other."""
+    """On a GPU a task has a tag, to be found by in the UI; what keeps audits off each other is ``gpu_slot``."""
     options: dict[str, Any] = {}
     if spec.device.startswith("cuda"):
         options["tags"] = {*task.tags, GPU_TAG}
