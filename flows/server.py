@@ -45,7 +45,7 @@ def set_up_server(gpu_slots: int) -> list[str]:
         raise ServerError(
             f"The Prefect server {url} does not do what was asked ({type(error).__name__}: {error}).",
             kept="What it did before that is kept; the command may be run again.",
-            next_step="Start it: prefect server start --background",
+            next_step="Start it: prefect server start",
         ) from error
 
 
@@ -62,7 +62,7 @@ def require_server() -> str:
         raise ServerError(
             "No Prefect server is named.",
             kept="Nothing was changed.",
-            next_step="Start one and name it: prefect server start --background; "
+            next_step="Start one and name it: prefect server start; then "
             "prefect config set PREFECT_API_URL=http://127.0.0.1:4200/api",
         )
     return str(url)

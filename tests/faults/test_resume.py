@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,18 @@ def names(files: set[Path]) -> set[str]:
     return {path.name.rsplit("-", 1)[0] for path in files}
 
 
-def runs_since(started: datetime) -> dict[str, list[str]]:
-    """Names of task runs by their last state, through Prefect's API."""
+def runs_since(started: datetime, cached: int) -> dict[str, list[str]]:
+    """Names of task runs by their last state, through Prefect's API, once so many are on record as cached.
+
+    A server learns of tasks by events, and writes them down when it comes to it.
+    """
+    deadline = time.monotonic() + 60
+    while len((found := _runs_since(started)).get("Cached", [])) < cached and time.monotonic() < deadline:
+        time.sleep(1)
+    return found
+
+
+def _runs_since(started: datetime) -> dict[str, list[str]]:
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import TaskRunFilter, TaskRunFilterStartTime
 
@@ -56,7 +67,7 @@ def test_a_finished_audit_computes_nothing(home: Path, tiny_checkpoint: Path, ti
     assert second.audit_id == first.audit_id
     assert staged(home) == before
     assert content(Path(first.warehouse)) == rows
-    found = runs_since(started)
+    found = runs_since(started, cached=len(steps(before)))
     assert len(found["Cached"]) >= len(steps(before)), found
     # A corpus is always read anew, since its source may have changed; and the end is made again.
     again = [name for name in found.get("Completed", []) if not name.startswith(ALWAYS)]

@@ -61,10 +61,10 @@ class Site:
         return done.stdout
 
     def start(self, command: str, log: str) -> subprocess.Popen[str]:
-        """Start the command that stays in the foreground."""
+        """Start a command that stays."""
         with (self.folder / log).open("w") as output:
             process = subprocess.Popen(
-                ["bash", "-c", f"exec {self.here(command)}"],
+                ["bash", "-c", self.here(command).removesuffix("&")],
                 env=self.environment, cwd=self.folder, stdout=output, stderr=subprocess.STDOUT, text=True,
                 start_new_session=True,
             )  # fmt: skip
@@ -130,7 +130,6 @@ def new_site(folder: Path, port: int, replaced: dict[str, str] | None = None) ->
     finally:
         for process in site.started:
             with_children(process, signal.SIGKILL)
-        subprocess.run(["bash", "-c", "prefect server stop"], env=environment, capture_output=True, check=False)
 
 
 def with_children(process: subprocess.Popen[str], number: signal.Signals) -> None:

@@ -20,9 +20,11 @@ def set_up(site: Site, heading: str) -> None:
     """Type the five commands; the last one stays."""
     *commands, worker = commands_under(heading)[:5]
     for command in commands:
-        site.shell(command)
-        if "server start" in command:
+        if command.endswith("&"):
+            site.start(command, "server.log")
             wait_until(lambda: site.ask("health"), 120)
+        else:
+            site.shell(command)
     assert worker == "embaudit worker"
     site.start(worker, "worker.log")
     wait_until(lambda: site.ask("work_pools/embaudit/workers/filter", {}), 120)
@@ -62,14 +64,14 @@ def test_one_machine(tmp_path: Path, tiny_checkpoint: Path, tiny_profile: Path) 
 
         picture = Path(os.environ.get("EMBAUDIT_DOCS_PICTURE", tmp_path / "run.png"))
         page = site.page(f"runs/flow-run/{run['id']}", "Completed", picture)
-        assert str(run["name"]).split(" ")[0] in page
         assert "Completed" in page
+        assert "Task runs" in page
         assert picture.stat().st_size > 20_000
         assert "audit-summary" in site.page("artifacts", "audit-summary")
         deployments = site.page("deployments", "nightly")
         for name in ("on-demand", "nightly", "weekly", "maintenance"):
             assert name in deployments, deployments
-        assert "no heartbeat" in site.page("automations", "heartbeat").lower() or "without a heartbeat" in page
+        assert "without a heartbeat" in site.page("automations", "without a heartbeat")
 
 
 def test_the_nightly_watch_and_a_worker_that_dies(tmp_path: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
@@ -100,7 +102,7 @@ def test_the_nightly_watch_and_a_worker_that_dies(tmp_path: Path, tiny_checkpoin
         running = wait_until(
             lambda: [run for run in runs_called(site, "audit ") if run["state_name"] == "Running"], 120
         )
-        with_children(site.started[0], signal.SIGKILL)
+        with_children(site.started[-1], signal.SIGKILL)
         name = running[0]["name"]
         crashed = wait_until(lambda: [run for run in runs_called(site, name) if run["state_name"] == "Crashed"], 240)
         assert "heartbeat" in site.ask(f"flow_runs/{crashed[0]['id']}")["state"]["message"]
