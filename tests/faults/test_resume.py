@@ -46,12 +46,13 @@ def runs_since(started: datetime, cached: int) -> dict[str, list[str]]:
 
 def _runs_since(started: datetime) -> dict[str, list[str]]:
     from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import TaskRunFilter, TaskRunFilterStartTime
+    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterStartTime
 
     found: dict[str, list[str]] = {}
     with get_client(sync_client=True) as client:
-        later = TaskRunFilter(start_time=TaskRunFilterStartTime(after_=started))
-        for one in client.read_task_runs(task_run_filter=later, limit=200):
+        # Of the flows that began since then: what an earlier one did may be written down as late as now.
+        later = FlowRunFilter(start_time=FlowRunFilterStartTime(after_=started))
+        for one in client.read_task_runs(flow_run_filter=later, limit=200):
             # A sub-flow stands among the tasks, too.
             if one.state is None or not one.state.state_details.child_flow_run_id:
                 found.setdefault(str(one.state_name), []).append(one.name)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -129,13 +129,19 @@ def new_site(folder: Path, port: int, replaced: dict[str, str] | None = None) ->
         yield site
     finally:
         for process in site.started:
-            with_children(process, signal.SIGKILL)
+            kill_all(process)
 
 
-def with_children(process: subprocess.Popen[str], number: signal.Signals) -> None:
-    if process.poll() is None:
-        os.killpg(process.pid, number)
-        process.wait(timeout=60)
+def kill_all(process: subprocess.Popen[str]) -> None:
+    """kill -9 to a process and whatever it started, as when a machine dies: nobody has time to say a word."""
+    found = [process.pid]
+    for pid in found:
+        children = subprocess.run(["pgrep", "--parent", str(pid)], capture_output=True, text=True, check=False)
+        found += [int(child) for child in children.stdout.split()]
+    for pid in found:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait(timeout=60)
 
 
 def wait_until(condition: Callable[[], Any], seconds: float) -> Any:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 from postgres_server import USER, Postgres, free_port
-from site_of_ones_own import Site, commands_under, new_site, toml_under, wait_until, with_children
+from site_of_ones_own import Site, commands_under, kill_all, new_site, toml_under, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -102,7 +101,7 @@ def test_the_nightly_watch_and_a_worker_that_dies(tmp_path: Path, tiny_checkpoin
         running = wait_until(
             lambda: [run for run in runs_called(site, "audit ") if run["state_name"] == "Running"], 120
         )
-        with_children(site.started[-1], signal.SIGKILL)
+        kill_all(site.started[-1])
         name = running[0]["name"]
         crashed = wait_until(lambda: [run for run in runs_called(site, name) if run["state_name"] == "Crashed"], 240)
         assert "heartbeat" in site.ask(f"flow_runs/{crashed[0]['id']}")["state"]["message"]

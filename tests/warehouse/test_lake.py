@@ -76,7 +76,7 @@ def both(lake_database: str, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     folder = tmp_path_factory.mktemp("both")
     places: dict[str, Warehouse] = {
         "file": folder / "warehouse.duckdb",
-        "lake": Lake(lake_database, folder / "lake", "lived"),
+        "lake": Lake(lake_database, folder / "lake", folder.name),
     }
     for name, place in places.items():
         live(place, folder / name)
