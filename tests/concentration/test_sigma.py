@@ -25,7 +25,7 @@ def by_definition(A: torch.Tensor) -> np.ndarray:
     return np.array([np.linalg.svd(P @ one, compute_uv=False)[0] for one in A.double().numpy()])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     seed=st.integers(0, 10**6), n=st.integers(1, 40), sharpness=st.floats(0.01, 8), sink=st.sampled_from([0.0, 3, 20])
 )

@@ -107,7 +107,7 @@ def test_theorem_2_holds_for_every_head(tiny: Checkpoint) -> None:
                 assert (out - out.mean(dim=0)).norm() <= factor * high.norm() * (1 + 1e-6)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10**6), n=st.integers(2, 30), scale=st.floats(0.01, 6), offset=st.floats(-50, 50))
 def test_norms_and_deviations_of_any_logits(seed: int, n: int, scale: float, offset: float) -> None:
     S = scale * np.random.default_rng(seed).normal(size=(n, n)) + offset

@@ -24,7 +24,7 @@ def by_pairs(vectors: np.ndarray) -> float:
     return sum(pairs) / len(pairs)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), N=st.integers(4, 9), D=st.integers(1, 5), shift=st.floats(0, 10))
 def test_mean_and_interval_are_those_of_the_pairs(seed: int, N: int, D: int, shift: float) -> None:
     vectors = np.random.default_rng(seed).normal(size=(N, D)) + shift
@@ -40,7 +40,7 @@ def test_mean_and_interval_are_those_of_the_pairs(seed: int, N: int, D: int, shi
     assert found.high - found.low == pytest.approx(2 * 1.96 * error, abs=1e-9)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10**6), scale=st.floats(1e-3, 1e3))
 def test_neither_order_nor_length_of_the_vectors_counts(seed: int, scale: float) -> None:
     generator = np.random.default_rng(seed)

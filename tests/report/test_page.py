@@ -128,7 +128,7 @@ def test_text_from_strangers_stays_text(tmp_path: Path, facts: dict[str, Any]) -
 
 
 @given(text=st.text(min_size=1, max_size=30))
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_token_or_name_changes_the_page(facts: dict[str, Any], text: str) -> None:
     tokens = [{**row, "token": text} for row in facts["tokens"]]
     changed = Page(render({**facts, "source": text, "tokens": tokens}))

@@ -50,7 +50,7 @@ def test_agrees_with_pot() -> None:
 
 
 @given(seed=st.integers(0, 10**6), count=st.integers(2, 9), d=st.integers(1, 12))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_bounds_that_follow_from_the_mathematics(seed: int, count: int, d: int) -> None:
     clouds = clouds_from(random_texts(seed, count, d, offset=3.0))
     for (i, j), (d_mu, d_sigma, socm) in table_of(clouds).items():
@@ -64,7 +64,7 @@ def test_bounds_that_follow_from_the_mathematics(seed: int, count: int, d: int) 
 
 
 @given(seed=st.integers(0, 10**6), shards=st.integers(1, 5))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_shards_together_give_every_pair_once(seed: int, shards: int) -> None:
     clouds = clouds_from(random_texts(seed, 12, 6))
     whole, parts = table_of(clouds), table_of(clouds, shards=shards)
@@ -74,7 +74,7 @@ def test_shards_together_give_every_pair_once(seed: int, shards: int) -> None:
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_order_of_texts_and_tokens_does_not_matter(seed: int) -> None:
     generator = np.random.default_rng(seed)
     texts = random_texts(seed, 7, 5)
@@ -87,7 +87,7 @@ def test_order_of_texts_and_tokens_does_not_matter(seed: int) -> None:
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_a_rotation_of_the_space_does_not_matter(seed: int) -> None:
     texts = random_texts(seed, 5, 6)
     Q = scipy.stats.ortho_group.rvs(6, random_state=seed)
@@ -97,7 +97,7 @@ def test_a_rotation_of_the_space_does_not_matter(seed: int) -> None:
 
 
 @given(seed=st.integers(0, 10**6), scale=st.floats(1e-3, 1e6))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_scale_of_the_embeddings_does_not_matter(seed: int, scale: float) -> None:
     texts = random_texts(seed, 4, 5)
     straight, scaled = table_of(clouds_from(texts)), table_of(clouds_from([scale * X for X in texts]))

@@ -104,7 +104,7 @@ def test_identical_texts_have_no_distance() -> None:
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 12))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_tokens_of_one_length_make_the_two_bounds_one(seed: int, n: int) -> None:
     """Appendix J: mean cosine = 1/(1 + tr Σ), so that 1/3 is tr Σ = 2."""
     X = np.random.default_rng(seed).normal(size=(n, 7)) + 0.4

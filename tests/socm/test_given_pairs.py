@@ -19,7 +19,7 @@ def by_position(clouds: list[TokenCloud]) -> dict[int, TokenCloud]:
 
 
 @given(seed=st.integers(0, 10**6), count=st.integers(1, 40))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_a_list_has_the_values_of_all_pairs_in_its_own_order(seed: int, count: int) -> None:
     clouds = clouds_from(random_texts(seed, 9, 6, longest=30))
     table = table_of(clouds)

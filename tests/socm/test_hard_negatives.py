@@ -60,7 +60,7 @@ def test_passages_without_words_are_an_error() -> None:
 
 
 @given(seed=st.integers(0, 10**6), count=st.integers(1, 6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_cosines_rank_as_a_loop_with_ties_by_place(seed: int, count: int) -> None:
     generator = np.random.default_rng(seed)
     # Few different vectors: many ties.

@@ -91,7 +91,7 @@ def test_quantiles_of_the_summary_are_those_of_the_pairs() -> None:
 
 
 @given(values=arrays(np.float64, st.integers(1, 60), elements=st.floats(0, 1e6)), share=st.floats(0, 1))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_sketch_is_as_accurate_as_it_says(values: np.ndarray, share: float) -> None:
     sketch = QuantileSketch()
     for part in np.array_split(values, 3):

@@ -17,7 +17,7 @@ pytest.importorskip("ot")
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_no_clouds_are_nearer_than_the_gaussians(seed: int) -> None:
     """Gelbrich: 4 (d_mu + d_sigma) <= W2^2."""
     clouds = {cloud.position: cloud for cloud in clouds_from(random_texts(seed, 4, 5))}
@@ -73,7 +73,7 @@ def test_a_weighted_mean_that_vanishes_leaves_sif_out() -> None:
 
 
 @given(size=st.integers(2, 40), count=st.integers(1, 100), seed=st.integers(0, 100))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_sample_is_of_different_pairs(size: int, count: int, seed: int) -> None:
     positions = [3 * k + 1 for k in range(size)]
     first, second = sample_pairs(positions, count, seed)

@@ -249,7 +249,7 @@ def test_six_layers_of_the_real_checkpoint(encoder: Encoder) -> None:
 
 
 @given(seed=st.integers(0, 10**6), tokens=st.integers(2, 9), sentences=st.integers(1, 5), ties=st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_distance_is_scipys(seed: int, tokens: int, sentences: int, ties: bool) -> None:
     from scipy.stats import wasserstein_distance
 

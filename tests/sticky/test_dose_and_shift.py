@@ -146,7 +146,7 @@ def cosines(count: int, seed: int) -> np.ndarray:
     width=st.floats(0, 1),
     seed=st.integers(0, 10**6),
 )
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_spread_pairs_are_distinct_ascending_and_inside(
     count: int, wanted: int, low: float, width: float, seed: int
 ) -> None:

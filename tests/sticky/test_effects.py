@@ -178,7 +178,7 @@ def test_no_spread_before_leaves_no_compression() -> None:
 
 
 @given(seed=st.integers(0, 10**6), controls=st.integers(20, 120))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_controls_are_beyond_their_own_percentile_in_one_resample_of_twenty(seed: int, controls: int) -> None:
     inputs, after = synthetic(30, [0.8] * controls, seed=seed)
     effects = measure_effects(inputs, after, np.ones(controls, dtype=bool), 100, seed)
@@ -241,7 +241,7 @@ def slow_benjamini_hochberg(p_values: list[float]) -> list[float]:
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=60))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_false_discovery_by_hand(p_values: list[float]) -> None:
     assert false_discovery(np.array(p_values)).tolist() == pytest.approx(slow_benjamini_hochberg(p_values), abs=1e-12)
 
@@ -376,7 +376,7 @@ def test_the_summary_counts_and_hands_on_what_the_search_found(judged: Judged) -
 @given(
     pairs=st.integers(2, 60), wanted=st.integers(1, 60), seed=st.integers(0, 10**6), per_pair=st.sampled_from([1, 3])
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_common_points_are_one_operator_by_turns_on_pairs_spread_over_the_similarities(
     pairs: int, wanted: int, seed: int, per_pair: int
 ) -> None:

@@ -90,7 +90,7 @@ def of(rows: list[Row], attribute: str, selection: str = "s") -> dict[str, Row]:
 
 
 @given(tokens=tokens_of_any_kind, data=st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_shares_and_tests_against_counting(tokens: list[Row], data: st.DataObject) -> None:
     scanned = data.draw(st.lists(st.sampled_from(tokens), min_size=1, unique_by=lambda row: row["token_id"]))
     chosen = data.draw(st.sets(st.sampled_from([row["token_id"] for row in scanned]), min_size=1))
@@ -116,7 +116,7 @@ def test_shares_and_tests_against_counting(tokens: list[Row], data: st.DataObjec
 
 
 @given(tokens=tokens_of_any_kind, data=st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_numbers_against_every_pair_of_tokens(tokens: list[Row], data: st.DataObject) -> None:
     chosen = data.draw(st.sets(st.sampled_from([row["token_id"] for row in tokens]), min_size=1))
     rows = enrichment_rows(tokens, [row["token_id"] for row in tokens], {"s": chosen})
@@ -144,7 +144,7 @@ def test_the_exact_p_value_of_a_number_by_hand() -> None:
 
 
 @given(tokens=tokens_of_any_kind, data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_order_of_tokens_and_ids_does_not_matter(tokens: list[Row], data: st.DataObject) -> None:
     ids = [row["token_id"] for row in tokens]
     chosen = data.draw(st.lists(st.sampled_from(ids), min_size=1))
@@ -154,7 +154,7 @@ def test_the_order_of_tokens_and_ids_does_not_matter(tokens: list[Row], data: st
 
 
 @given(tokens=tokens_of_any_kind, data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_every_row_has_every_column_and_no_nan(tokens: list[Row], data: st.DataObject) -> None:
     ids = [row["token_id"] for row in tokens]
     selections = data.draw(st.dictionaries(st.sampled_from("abc"), st.sets(st.sampled_from(ids))))

@@ -21,7 +21,7 @@ def sentences_with_twins(count: int, seed: int) -> tuple[list[str], np.ndarray]:
 
 
 @given(seed=st.integers(0, 10**6), count=st.integers(8, 120))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_no_sentence_occurs_twice_in_either_set_or_both(seed: int, count: int) -> None:
     sentences, vectors = sentences_with_twins(count, seed)
     sample = sample_pairs(sentences, vectors, 15, 30, seed)

@@ -24,7 +24,7 @@ SEQUENTIAL = StickySettings(search="sequential", pilot_share=0.1, rungs=(Rung(dr
 
 
 @given(count=st.integers(1, 400), limit=st.integers(1, 500), seed=st.integers(0, 1_000))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_the_pilot_is_a_random_part_of_the_scanned_tokens(count: int, limit: int, seed: int) -> None:
     chosen = choose_tokens(vocabulary(count), SEQUENTIAL, limit, seed)
     assert len(chosen.token_ids) == min(count, limit)
@@ -80,7 +80,7 @@ budgets = st.builds(
 
 
 @given(budget=budgets, size=st.integers(100, 60_000))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def check_budget(search: str, budget: StickySettings, size: int) -> None:
     budget = budget.model_copy(update={"search": search})
     assert budget.most_encodes is not None

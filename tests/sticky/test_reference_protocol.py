@@ -47,7 +47,7 @@ def test_prefix_and_suffix_are_glued() -> None:
 
 
 @given(words=sentences, copies=st.integers(1, 8), seed=st.integers(0, 100))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_random_adds_one_copy_at_a_time_and_moves_no_word(words: list[str], copies: int, seed: int) -> None:
     texts = insert_text(" ".join(words), "X", "random", copies, seed)
     assert len(texts) == copies
@@ -61,7 +61,7 @@ def test_random_adds_one_copy_at_a_time_and_moves_no_word(words: list[str], copi
 
 
 @given(words=sentences, seed=st.integers(0, 100))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_random_places_are_the_same_for_every_token_and_come_again(words: list[str], seed: int) -> None:
     sentence = " ".join(words)
     texts = insert_text(sentence, "X", "random", 8, seed)
@@ -218,7 +218,7 @@ def test_a_step_from_falling_to_rising_is_worth_points(tiny: Checkpoint) -> None
 
 
 @given(st.lists(st.floats(-50, 50), min_size=1, max_size=300))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_shortlist_is_at_or_above_the_98th_percentile(scores: list[float]) -> None:
     ordered = sorted(scores)
     place = 0.98 * (len(ordered) - 1)
@@ -243,7 +243,7 @@ def cosines(count: int, seed: int) -> np.ndarray:
 
 
 @given(count=st.integers(3, 60), wanted=st.integers(1, 60), u=st.floats(-0.9, 0.9), seed=st.integers(0, 1_000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_published_choice_lies_below_u(count: int, wanted: int, u: float, seed: int) -> None:
     similarity = cosines(count, seed)
     chosen = pairs_below(similarity, u, wanted, np.random.default_rng(seed))

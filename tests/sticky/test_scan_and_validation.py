@@ -217,7 +217,7 @@ def test_pairs_that_share_a_sentence_are_one_cluster() -> None:
 
 
 @given(seed=st.integers(0, 10**6), count=st.integers(40, 60))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_threshold_is_the_quartile_rule(seed: int, count: int) -> None:
     inputs, _ = synthetic(20, seed)
     generator = np.random.default_rng(seed)

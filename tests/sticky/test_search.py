@@ -46,7 +46,7 @@ def slow_keep(scores: ScanScores, keep: int) -> set[int]:
 
 
 @given(seed=st.integers(0, 10**6), count=st.integers(1, 60), keep=st.integers(1, 70))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_who_is_kept_and_that_the_cut_says_the_same(seed: int, count: int, keep: int) -> None:
     scores = distinct_scores(count, seed)
     kept, cut = keep_worst(scores, keep)
@@ -57,7 +57,7 @@ def test_who_is_kept_and_that_the_cut_says_the_same(seed: int, count: int, keep:
 
 
 @given(seed=st.integers(0, 10**6), keep=st.integers(1, 30))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_with_ties_every_kept_token_passes_the_cut(seed: int, keep: int) -> None:
     generator = np.random.default_rng(seed)
     scores = ScanScores(generator.integers(0, 4, 30) / 4, generator.integers(0, 4, 30) / 4)
@@ -138,7 +138,7 @@ def test_each_next_draw_agrees_best_with_the_scores_from_all(seed: int) -> None:
 
 
 @given(tokens=st.integers(1, 40), draws=st.integers(1, 9), seed=st.integers(0, 10**6))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_an_order_holds_every_draw_once(tokens: int, draws: int, seed: int) -> None:
     inputs, _, after = synthetic(tokens, [0.2] * draws, seed)
     order = order_draws(inputs, after)

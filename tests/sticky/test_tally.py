@@ -50,7 +50,7 @@ def test_rows_of_the_board(board: ScoreBoard) -> None:
 
 
 @given(seed=st.integers(0, 10**6), count=st.integers(1, 40))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_ranks_are_complete(seed: int, count: int) -> None:
     generator = np.random.default_rng(seed)
     board = ScoreBoard()

@@ -146,7 +146,7 @@ def test_an_id_out_of_reach_is_left_out() -> None:
     st.lists(st.text("abc", min_size=1, max_size=3), unique=True, max_size=5),
     st.lists(st.text("abc", min_size=1, max_size=2), unique=True, max_size=5),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_reached_means_reached(words: list[str], pieces: list[str]) -> None:
     """Against every text of up to five letters: nothing is called reachable that they do not give."""
     tokens = dict.fromkeys(["[UNK]", *words, *(f"##{piece}" for piece in pieces)])

@@ -384,7 +384,7 @@ def test_truncation_and_padding_are_restored(monkeypatch: pytest.MonkeyPatch, fa
     assert (backend.truncation, backend.padding, backend.to_str()) == before
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.text("abcé日я.1 [##", min_size=1, max_size=4), unique=True, max_size=12), st.integers(1, 20))
 def test_any_vocabulary(tokens: list[str], size: int) -> None:
     vocab = {token: n for n, token in enumerate(dict.fromkeys(["[UNK]", *tokens]))}
