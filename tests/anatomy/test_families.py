@@ -1,7 +1,12 @@
-"""Every declared family, each tested the same way on a tiny model with random weights."""
+"""Every declared family, each tested the same way on a tiny model with random weights.
+
+What one watched pass shows, each family shows in `make test`; loops over heads, and models changed and run again, are
+left to the representatives there.
+"""
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 from math import isnan
 from pathlib import Path
@@ -9,7 +14,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_families import HEADS, IDS, KV_HEADS, TINY, N, build
+from tiny_families import HEADS, IDS, KV_HEADS, TINY, N, build, representatives_first, tiny_model
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
@@ -19,6 +24,7 @@ from embaudit.anatomy.family import Part
 
 EXACT = 1e-5
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "families.md"
+WITH_QUERY_NORM = ("qwen3", "gemma3_text", "gemma3_text, both ways")
 every_model = pytest.mark.parametrize("name", TINY)
 
 
@@ -29,6 +35,13 @@ def states_of(anatomy: Anatomy) -> list[LayerState]:
     return states
 
 
+@cache
+def watched(name: str, dtype: torch.dtype = torch.float32) -> tuple[Anatomy, list[LayerState]]:
+    """A model that no test changes, and what its layers did once."""
+    anatomy = anatomy_of(tiny_model(name, dtype))
+    return anatomy, states_of(anatomy)
+
+
 def difference(A: torch.Tensor, B: torch.Tensor) -> float:
     """Of B from A, relative to A's size."""
     return float((A - B).norm() / A.norm())
@@ -36,7 +49,7 @@ def difference(A: torch.Tensor, B: torch.Tensor) -> float:
 
 @every_model
 def test_the_family_is_found(name: str) -> None:
-    anatomy = anatomy_of(build(name))
+    anatomy, _ = watched(name)
     assert anatomy.family.name == TINY[name].family
     assert anatomy.model.config.model_type == name.partition(",")[0]
     assert anatomy.heads == HEADS
@@ -46,9 +59,7 @@ def test_the_family_is_found(name: str) -> None:
 @every_model
 @torch.inference_mode()
 def test_Z_Y_and_X_recompose_each_layer(name: str) -> None:  # noqa: N802
-    model = build(name)
-    anatomy = anatomy_of(model)
-    states = states_of(anatomy)
+    anatomy, states = watched(name)
     assert [state.layer for state in states] == list(range(len(anatomy.layers)))
     for state in states:
         X = anatomy.family.finish(anatomy.layers[state.layer], state.Y, state.H)
@@ -56,16 +67,18 @@ def test_Z_Y_and_X_recompose_each_layer(name: str) -> None:  # noqa: N802
         require_fit(anatomy, state)
     for before, after in pairwise(states):
         torch.testing.assert_close(after.H, before.X, rtol=0, atol=0)
-    last = states[-1].X if TINY[name].final_norm is None else model.get_submodule(TINY[name].final_norm)(states[-1].X)
-    output = model(input_ids=IDS, attention_mask=torch.ones_like(IDS))
+    last, norm = states[-1].X, TINY[name].final_norm
+    if norm is not None:
+        last = anatomy.model.get_submodule(norm)(last)
+    output = anatomy.model(input_ids=IDS, attention_mask=torch.ones_like(IDS))
     assert difference(output.last_hidden_state, last) < EXACT
 
 
 @every_model
 def test_what_attention_reads_and_gives_is_where_the_norm_placement_says(name: str) -> None:
-    anatomy = anatomy_of(build(name))
+    anatomy, states = watched(name)
     placement = anatomy.family.norm_placement
-    for state in states_of(anatomy):
+    for state in states:
         # ModernBERT's first layer has no norm of its own.
         reads_norm = placement != "post" and not (name == "modernbert" and state.layer == 0)
         assert torch.equal(state.read, state.H) != reads_norm
@@ -74,16 +87,16 @@ def test_what_attention_reads_and_gives_is_where_the_norm_placement_says(name: s
 
 @every_model
 def test_attention_from_the_declared_weights_is_the_branch(name: str) -> None:
-    anatomy = anatomy_of(build(name))
-    for state in states_of(anatomy):
+    anatomy, states = watched(name)
+    for state in states:
         assert difference(state.projected, anatomy.attend(state.layer, state.attention, state.read)) < EXACT
 
 
-@every_model
+@representatives_first()
 def test_attention_from_the_declared_weights_is_the_branch_head_by_head_and_token_by_token(name: str) -> None:
-    anatomy = anatomy_of(build(name, torch.float64))
+    anatomy, states = watched(name, torch.float64)
     repeats = anatomy.heads // anatomy.value_heads
-    for state in states_of(anatomy):
+    for state in states:
         W_v, W_o = anatomy.value_weights(state.layer), anatomy.output_weights(state.layer)
         _, fused_bias = anatomy.matrix(state.layer, "value")
         b_v = torch.zeros(anatomy.value_heads * anatomy.head_size, dtype=torch.float64)
@@ -108,7 +121,7 @@ def test_attention_from_the_declared_weights_is_the_branch_head_by_head_and_toke
 @every_model
 def test_rows_of_attention_are_distributions_over_what_a_token_may_see(name: str) -> None:
     tiny = TINY[name]
-    for state in states_of(anatomy_of(build(name))):
+    for state in watched(name)[1]:
         assert state.attention.shape == (len(IDS), HEADS, N, N)
         torch.testing.assert_close(state.attention.sum(dim=-1), torch.ones(len(IDS), HEADS, N))
         before = state.attention.tril(diagonal=-1).count_nonzero()
@@ -120,18 +133,18 @@ def test_rows_of_attention_are_distributions_over_what_a_token_may_see(name: str
 
 @every_model
 def test_grouped_queries_repeat_their_value_head(name: str) -> None:
-    anatomy = anatomy_of(build(name))
+    anatomy, _ = watched(name)
     W_v = anatomy.value_weights(0)
     assert W_v.shape == (anatomy.heads, anatomy.head_size, anatomy.model.config.hidden_size)
     repeats = [bool(torch.equal(W_v[head], W_v[head + 1])) for head in range(HEADS - 1)]
     assert repeats == ([True, False, True] if TINY[name].grouped else [False] * 3)
 
 
-@every_model
+@representatives_first()
 @pytest.mark.parametrize("part", ["query", "key"])
 def test_without_queries_or_keys_attention_forgets_the_words_and_nothing_else(name: str, part: Part) -> None:
-    tiny, anatomy = TINY[name], anatomy_of(build(name))
-    former, W_v = states_of(anatomy), anatomy.value_weights(0)
+    tiny, anatomy, former = TINY[name], anatomy_of(build(name)), watched(name)[1]
+    W_v = anatomy.value_weights(0)
     for layer in range(len(anatomy.layers)):
         weight, bias = anatomy.matrix(layer, part)
         weight[anatomy.rows(part)] = 0
@@ -146,7 +159,7 @@ def test_without_queries_or_keys_attention_forgets_the_words_and_nothing_else(na
     assert torch.equal(anatomy.value_weights(0), W_v)
 
 
-@every_model
+@representatives_first()
 def test_queries_keys_and_values_are_told_apart_by_what_moves_one_row_of_attention(name: str) -> None:
     """Row i of A knows W_q through token i alone, W_k through every token it sees, and W_v not at all."""
     model = build(name, torch.float64)
@@ -177,12 +190,17 @@ def test_queries_keys_and_values_are_told_apart_by_what_moves_one_row_of_attenti
 
 
 @every_model
+def test_a_norm_of_queries_is_declared_where_there_is_one(name: str) -> None:
+    anatomy, _ = watched(name)
+    there = [path for path, _ in anatomy.layers[0].named_modules() if path.endswith("q_norm")]
+    assert there == ([anatomy.family.query_norm] if name in WITH_QUERY_NORM else [])
+    assert (anatomy.family.query_norm is not None) == (name in WITH_QUERY_NORM)
+
+
+@representatives_first(WITH_QUERY_NORM, also=["qwen3"])
 def test_the_norm_of_queries_is_all_that_scales_them(name: str) -> None:
-    anatomy = anatomy_of(build(name))
-    if anatomy.family.query_norm is None:
-        assert not [path for path, _ in anatomy.layers[0].named_modules() if path.endswith("q_norm")]
-        return
-    former = states_of(anatomy)
+    anatomy, former = anatomy_of(build(name)), watched(name)[1]
+    assert anatomy.family.query_norm is not None
     gains = [anatomy.part_of(layer, anatomy.family.query_norm).weight for layer in range(len(anatomy.layers))]
     doubled = build(name)
     for layer, gain in enumerate(gains):
@@ -196,7 +214,7 @@ def test_the_norm_of_queries_is_all_that_scales_them(name: str) -> None:
 
 @every_model
 def test_only_albert_shares_layers(name: str) -> None:
-    anatomy = anatomy_of(build(name))
+    anatomy, _ = watched(name)
     assert anatomy.shares_layers == name.startswith("albert")
     if name == "albert, groups":
         first, second, *_ = anatomy.layers

@@ -5,10 +5,13 @@ No parameter keeps a neutral value: with biases of 0 and gains of 1 a forgotten 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+import pytest
 import torch
 import transformers as t
 
@@ -145,8 +148,28 @@ TINY = {
 }
 
 
-def build(name: str, dtype: torch.dtype = torch.float32) -> Any:
-    """The model of that name, the same weights each time, ready to run."""
+# What `make test` measures numbers on; `make test-all` does the other families. Each stands for one way of attending:
+REPRESENTATIVES = (
+    "bert",  # norms behind the residual, three matrices with biases
+    "llama",  # norms before it, causal, two query heads on one value head, H · d_h is not d
+    "gpt2",  # one transposed matrix for queries, keys and values, with biases
+    "t5",  # a position bias on the logits, which layers share; logits are not divided by √d
+    "gemma3_text",  # a window in one layer, norms on both sides, a norm of queries with gain 1 + w
+    "gpt_neox",  # MLP beside attention; queries, keys and values interleaved head by head
+)
+
+
+def representatives_first(names: Iterable[str] = TINY, also: Iterable[str] = ()) -> pytest.MarkDecorator:
+    """Parametrise by model: the representatives, and those that a test names for a way of their own; others are slow."""
+    fast = {*REPRESENTATIVES, *also}
+    return pytest.mark.parametrize(
+        "name", [name if name in fast else pytest.param(name, marks=pytest.mark.slow) for name in names]
+    )
+
+
+@cache
+def tiny_model(name: str, dtype: torch.dtype = torch.float32) -> Any:
+    """The model of that name, ready to run: one for all tests, which leave it as they found it."""
     generator = torch.Generator().manual_seed(13)
     model = TINY[name].build()
     with torch.no_grad():
@@ -154,3 +177,8 @@ def build(name: str, dtype: torch.dtype = torch.float32) -> Any:
             noise = torch.randn(parameter.shape, generator=generator)
             parameter.copy_(0.4 * noise if parameter.dim() > 1 else parameter + 0.3 * noise)
     return model.to(dtype).eval()
+
+
+def build(name: str, dtype: torch.dtype = torch.float32) -> Any:
+    """A copy of that model for a test that changes it."""
+    return deepcopy(tiny_model(name, dtype))
