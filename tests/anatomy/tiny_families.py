@@ -160,7 +160,7 @@ REPRESENTATIVES = (
 
 
 def representatives_first(names: Iterable[str] = TINY, also: Iterable[str] = ()) -> pytest.MarkDecorator:
-    """Parametrise by model: the representatives, and those that a test names for a way of their own; others are slow."""
+    """Parametrise by model: the representatives and those named for a way of their own are fast, the others slow."""
     fast = {*REPRESENTATIVES, *also}
     return pytest.mark.parametrize(
         "name", [name if name in fast else pytest.param(name, marks=pytest.mark.slow) for name in names]

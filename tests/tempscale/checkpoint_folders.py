@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
+from functools import cache
 from pathlib import Path
 from string import ascii_lowercase
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 import torch
@@ -71,7 +74,19 @@ def pickled(name: str) -> str:
 
 
 def save_tiny(folder: Path, name: str, dtype: torch.dtype = torch.float32, **layout: Any) -> Path:
-    return save(folder, build(name, dtype), **layout)
+    """A checkpoint folder of a tiny model, copied from one that is written once."""
+    return Path(shutil.copytree(_written(name, dtype, **layout), folder))
+
+
+@cache
+def _written(name: str, dtype: torch.dtype, **layout: Any) -> Path:
+    return save(Path(mkdtemp(dir=_templates().name)), build(name, dtype), **layout)
+
+
+@cache
+def _templates() -> TemporaryDirectory[str]:
+    """Removed when the process ends."""
+    return TemporaryDirectory(prefix="tiny-checkpoints-")
 
 
 def tensors_of(folder: Path) -> dict[str, torch.Tensor]:
