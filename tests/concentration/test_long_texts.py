@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-TOKENS = 4_096
+TOKENS = 2_048
 LAYERS = 16
 HEADS = 2
 SCRIPT = f"""

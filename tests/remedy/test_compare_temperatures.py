@@ -27,18 +27,22 @@ def ask(flip: bool = False, lengths: np.ndarray | None = None, **options: object
     return compare(task, by_tau, pieces, resamples=300, seed=0, **options)  # type: ignore[arg-type]
 
 
+@pytest.fixture(scope="module")
+def helped() -> Found:
+    return ask()
+
+
 def overall(found: Found) -> Choice:
     return next(choice for choice in found[1] if choice.bin == 0)
 
 
-def test_a_temperature_that_helps_is_recommended() -> None:
-    found = ask()
-    choice = overall(found)
+def test_a_temperature_that_helps_is_recommended(helped: Found) -> None:
+    choice = overall(helped)
     assert (choice.recommendation, choice.tau) == ("yes", 0.5)
     assert choice.low is not None
     assert choice.low > 0
     assert choice.difference == pytest.approx(choice.score_after - choice.score_before)  # type: ignore[operator]
-    scores = [row.score for row in found[0] if row.split == "report" and row.bin == 0 and row.arm != "whitening"][:4]
+    scores = [row.score for row in helped[0] if row.split == "report" and row.bin == 0 and row.arm != "whitening"][:4]
     assert scores == sorted(scores)  # type: ignore[type-var]
 
 
@@ -81,8 +85,8 @@ def test_where_no_temperature_helps_few_checkpoints_get_a_yes() -> None:
     assert said_yes <= binom.ppf(0.99, draws, 0.05)
 
 
-def test_every_arm_stands_beside_it_on_the_same_items() -> None:
-    rows, _ = ask()
+def test_every_arm_stands_beside_it_on_the_same_items(helped: Found) -> None:
+    rows, _ = helped
     report = {(row.arm, row.tau): row for row in rows if row.split == "report" and row.bin == 0}
     assert set(report) == {
         ("none", 1.0),
@@ -99,8 +103,8 @@ def test_every_arm_stands_beside_it_on_the_same_items() -> None:
             assert row.low <= row.difference <= row.high  # type: ignore[operator]
 
 
-def test_baselines_are_not_scored_where_they_were_fitted_and_choosing_has_no_interval() -> None:
-    rows, _ = ask()
+def test_baselines_are_not_scored_where_they_were_fitted_and_choosing_has_no_interval(helped: Found) -> None:
+    rows, _ = helped
     chosen_on = [row for row in rows if row.split == "choose"]
     assert {row.arm for row in chosen_on} == {"none", "temperature"}
     assert all(row.low is None and row.high is None for row in chosen_on)

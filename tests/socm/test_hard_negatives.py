@@ -149,6 +149,7 @@ def test_the_sample_has_hard_negatives() -> None:
     assert len(corpus.pairs) > 20
 
 
+@pytest.mark.slow
 def test_real_negatives_look_relevant_and_are_not(shared: Path) -> None:
     task = read_retrieval(shared / "data/retrieval/scifact")
     queries, relevant = task.queries[:40], task.relevant[:40]

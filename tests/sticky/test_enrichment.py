@@ -257,6 +257,7 @@ def test_what_counts_as_non_latin_and_as_symbol(origin: str, script: str, non_la
     assert is_non_latin_or_symbol(token(0, origin, script)) == or_symbol
 
 
+@pytest.mark.slow
 def test_the_scanned_vocabulary_of_minilm(real_vocabulary: Callable[[str], list[TokenEntry]]) -> None:
     """Of all-MiniLM-L6-v2's scanned tokens 3.8 % are non-Latin, and 4.6 % with symbols."""
     entries = real_vocabulary("minilm")
