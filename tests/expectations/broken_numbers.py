@@ -1,0 +1,131 @@
+"""How the rows of SOCM, layers, length and temperature are broken, and what fails for it."""
+
+from __future__ import annotations
+
+import numpy as np
+from broken_rows import GOOD, Broken, accepted, broken
+
+NUMBERS: dict[str, list[Broken]] = {
+    "socm_pair": [
+        # Rounding.
+        accepted(0, d_mu=-1e-9, socm=(1 + 1e-9) * GOOD["socm_pair"][0]["d_sigma"] + 1e-9),
+        accepted(1, d_mu=1 + 1e-9, socm=-1e-9 * GOOD["socm_pair"][1]["d_sigma"] + 1e-9),
+        broken(2, "null d_mu", "in_set socm_is_product", d_mu=np.nan),
+        broken(2, "between d_mu", "in_set socm_is_product", d_mu=1.01),
+        broken(2, "between d_mu", "in_set socm_is_product", d_mu=-0.01),
+        broken(5, "greater d_sigma_upper_bound, d_sigma", "in_set socm_is_product", d_sigma=0.73),
+        broken(
+            5,
+            "greater d_sigma, d_sigma_lower_bound",
+            "greater d_sigma_and_tolerance, socm",
+            "in_set socm_is_product",
+            d_sigma=0.12,
+        ),
+        broken(5, "greater d_sigma_upper_bound, d_sigma", "in_set socm_is_product", d_sigma=np.inf),
+        broken(1, "greater d_sigma_and_tolerance, socm", "in_set socm_is_product", socm=0.9),
+        broken(1, "in_set socm_is_product", socm=-0.1),
+        broken(0, "greater second, first", first=1),
+        broken(0, "null d_sigma_lower_bound", second=44),
+        broken(0, "null d_sigma_lower_bound", corpus="no such"),
+    ],
+    "socm_text": [
+        broken(1, "between trace_sigma", trace_sigma=-0.1),
+        broken(1, "between tokens", tokens=0),
+        broken(1, "in_set undefined_has_no_trace", trace_sigma=None),
+        broken(1, "in_set undefined_has_no_trace", is_undefined=True),
+        broken(2, "in_set flag_agrees_with_trace", exceeds_trace_bound=False),
+        broken(1, "between mean_cosine", mean_cosine=1.1),
+    ],
+    "socm_listed_pair": [
+        broken(
+            0,
+            "greater d_sigma, d_sigma_lower_bound",
+            "greater d_sigma_and_tolerance, socm",
+            "in_set socm_is_product",
+            d_sigma=0.0,
+            socm=0.3,
+        ),
+        broken(1, "null d_mu", "in_set socm_is_product", d_mu=np.nan),
+        broken(1, "greater d_sigma_upper_bound, d_sigma", "in_set socm_is_product", d_sigma=9.0),
+        broken(1, "in_set socm_is_product", socm=0.0),
+        broken(1, "null d_sigma_lower_bound", second=44),
+    ],
+    "socm_surface": [
+        broken(1, "between socm_mean", socm_mean=-0.1),
+    ],
+    "socm_tightness": [
+        broken(1, "greater w2_squared_and_tolerance, gaussian_w2_squared", w2_squared=0.1),
+        broken(1, "between d_mu_sif", d_mu_sif=1.1),
+        broken(0, "greater second, first", second=0),
+    ],
+    "socm_summary": [
+        broken(0, "warning between share_trace_above_bound", share_trace_above_bound=0.99),
+        broken(0, "warning in_set pooling_is_mean", pooling_is_mean=False),
+        broken(0, "warning between accuracy", accuracy=0.01),
+        broken(0, "greater socm_q05, socm_q01", socm_q05=0.0),
+        broken(0, "in_set pair_kind", pair_kind="some"),
+        broken(0, "between undefined", undefined=-1),
+        broken(0, "between texts", texts=1),
+        broken(0, "greater socm_max, socm_mean", socm_mean=0.9),
+        broken(0, "null socm_mean", socm_mean=np.nan),
+    ],
+    "layer_text": [
+        broken(0, "between spread_x", spread_x=-1.0),
+        broken(0, "in_set theorem_1_holds", normalised_spread=9.0),
+        broken(1, "greater lambda_head_max, lambda_head_mean", lambda_head_max=0.1),
+        broken(1, "between tokens", tokens=1),
+    ],
+    "layer_stat": [
+        broken(1, "between holds_contraction", holds_contraction=0.99),
+        broken(1, "greater r, r_low", r_low=1.5),
+        broken(1, "in_set norm_placement", norm_placement="none"),
+    ],
+    "layer_head_stat": [
+        broken(2, "greater sigma_a_max, sigma_a", sigma_a_max=0.1),
+        broken(2, "between lambda_mean", lambda_mean=-0.1),
+    ],
+    "tempscale": [
+        broken(2, "in_set only_other_arms_have_differences", difference=0.1),
+        broken(2, "in_set only_other_arms_have_differences", tau=0.9),
+        broken(1, "between score", score=1.1),
+        broken(0, "greater items, units", units=31),
+        broken(0, "greater high, low", low=0.2),
+        broken(4, "in_set arm", arm="prayer"),
+    ],
+    "tempscale_choice": [
+        broken(1, "in_set recommendation_agrees_with_interval", low=-0.1),
+        broken(0, "in_set recommendation_agrees_with_interval", recommendation="yes"),
+        broken(0, "in_set recommendation_agrees_with_interval", recommendation="unsupported"),
+        broken(0, "in_set difference_is_of_the_scores", difference=0.5),
+        broken(0, "between tau", tau=0.0),
+    ],
+    "length_bin": [
+        broken(1, "in_set mean_needs_two_texts", cosine_mean=0.2),
+        broken(2, "in_set mean_needs_two_texts", texts=1),
+        broken(2, "greater cosine_mean, cosine_low", cosine_low=0.4),
+        broken(2, "in_set condition", condition="nothing"),
+    ],
+    "length_rise": [
+        broken(1, "in_set rise_is_of_its_ends", rise=0.5),
+        broken(1, "in_set rise_is_of_its_ends", rise=None),
+        broken(0, "between last_cosine", "in_set rise_is_of_its_ends", last_cosine=1.5),
+        broken(0, "in_set rise_is_of_its_ends", rise=9.0),
+    ],
+    "length_summary": [
+        broken(0, "greater texts, beyond_read", beyond_read=99),
+        broken(0, "between rank_spearman", rank_spearman=-1.1),
+    ],
+    "length_pair": [
+        broken(1, "greater second, first", second=0),
+        broken(1, "between cosine", cosine=1.1),
+    ],
+    "length_sigma": [
+        broken(1, "greater frobenius_and_tolerance, sigma_a", sigma_a=1.6),
+        broken(1, "between hc_energy", hc_energy=1.1),
+        broken(1, "between holds", holds=1.1),
+    ],
+    "socm_plane": [
+        broken(1, "between share", share=1.1),
+        broken(1, "in_set pair", pair="nicest"),
+    ],
+}
