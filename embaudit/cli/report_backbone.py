@@ -26,7 +26,7 @@ def print_backbone(warehouse: Warehouse, audit_id: str, backbone_audit_id: str) 
         both = [audit_id, backbone_audit_id]
         deltas = connection.execute(
             "SELECT backbone, summary, item, measure, backbone_value, value, delta FROM backbone_delta "
-            "WHERE audit_id = ? AND backbone_audit_id = ?",
+            "WHERE audit_id = ? AND backbone_audit_id = ? ORDER BY ALL",
             both,
         ).fetchall()
         changes = connection.execute(

@@ -139,7 +139,9 @@ def _chosen(warehouse: Warehouse, measure: str | None, corpus: str | None, tasks
     from embaudit.warehouse.query import run_query
 
     columns = ", ".join(Beside._fields)
-    rows = [Beside(*row) for row in run_query(warehouse, f"SELECT {columns} FROM score_beside_measure").rows]
+    rows = [
+        Beside(*row) for row in run_query(warehouse, f"SELECT {columns} FROM score_beside_measure ORDER BY ALL").rows
+    ]
     if not rows:
         raise _nothing_beside(warehouse)
     for name, given, known in (
@@ -209,7 +211,8 @@ def _print_notes(warehouse: Warehouse, rows: list[Beside], has_average: bool) ->
     if has_average:
         measures = {row.measure for row in rows}
         figures = run_query(
-            warehouse, "SELECT measure, value, source FROM published_figure WHERE starts_with(measure, 'spearman_')"
+            warehouse,
+            "SELECT measure, value, source FROM published_figure WHERE starts_with(measure, 'spearman_') ORDER BY ALL",
         )
         for name, value, source in figures.rows:
             if name.removeprefix("spearman_") in measures:

@@ -37,7 +37,7 @@ def read_audit(warehouse: Warehouse | str, audit_id: str | None, wait_seconds: f
             "coalesce(checkpoint.source, audit.settings ->> '$.source') AS source, "
             "checkpoint.layers AS layer_count, checkpoint.* EXCLUDE (checkpoint_id, source, layers) "
             "FROM audit LEFT JOIN checkpoint USING (checkpoint_id) "
-            "WHERE starts_with(audit_id, ?) ORDER BY finished DESC LIMIT 1",
+            "WHERE starts_with(audit_id, ?) ORDER BY finished DESC, audit_id LIMIT 1",
             audit_id or "",
         )
         if not found:
@@ -52,19 +52,19 @@ def read_audit(warehouse: Warehouse | str, audit_id: str | None, wait_seconds: f
             **found[0],
             "sticky": rows("SELECT * FROM sticky_summary WHERE audit_id = ? ORDER BY protocol", one),
             "tokens": rows(
-                "SELECT * FROM sticky_token WHERE audit_id = ? ORDER BY loss DESC LIMIT ?", one, TOKENS_SHOWN
+                "SELECT * FROM sticky_token WHERE audit_id = ? ORDER BY loss DESC, token_id LIMIT ?", one, TOKENS_SHOWN
             ),
             "severities": rows(
                 "SELECT severity, count(*) AS tokens, "
                 "count(*) FILTER (retention_verdict = 'sticky' OR definition_verdict = 'sticky') AS sticky "
-                "FROM sticky_token WHERE audit_id = ? GROUP BY ALL",
+                "FROM sticky_token WHERE audit_id = ? GROUP BY ALL ORDER BY severity",
                 one,
             ),
             "validated": rows("SELECT count(*) AS n FROM sticky_token WHERE audit_id = ?", one)[0]["n"],
             "reference": rows("SELECT * FROM sticky_reference_summary WHERE audit_id = ?", one),
             "enrichment": rows(
                 "SELECT * FROM sticky_enrichment WHERE audit_id = ? AND selection = 'lowest_100' "
-                "AND attribute = 'non_latin_or_symbol'",
+                "AND attribute = 'non_latin_or_symbol' ORDER BY value",
                 one,
             ),
             "socm": rows("SELECT * FROM socm_summary WHERE audit_id = ? ORDER BY corpus", one),
@@ -76,13 +76,13 @@ def read_audit(warehouse: Warehouse | str, audit_id: str | None, wait_seconds: f
             ),
             "layers": rows("SELECT * FROM layer_stat WHERE audit_id = ? ORDER BY corpus DESC, layer", one),
             "length": rows("SELECT * FROM length_summary WHERE audit_id = ? ORDER BY corpus", one),
-            "length_bins": rows("SELECT * FROM length_bin WHERE audit_id = ? ORDER BY low", one),
-            "length_rises": rows("SELECT * FROM length_rise WHERE audit_id = ?", one),
+            "length_bins": rows("SELECT * FROM length_bin WHERE audit_id = ? ORDER BY low, corpus, condition", one),
+            "length_rises": rows("SELECT * FROM length_rise WHERE audit_id = ? ORDER BY corpus, condition", one),
             "length_sigma": rows(
                 "SELECT corpus, tokens, max(texts) AS texts, bool_or(is_causal) AS is_causal, "
                 "avg(COLUMNS(['sigma_a', 'frobenius', 'sigma_s', 'sigma_s_centred', 'bound', 'bound_centred', 'holds', "
                 "'holds_centred', 'sigma_a_value_norm', 'hc_energy'])) "
-                "FROM length_sigma WHERE audit_id = ? GROUP BY corpus, tokens ORDER BY tokens",
+                "FROM length_sigma WHERE audit_id = ? GROUP BY corpus, tokens ORDER BY tokens, corpus",
                 one,
             ),
             "temperatures": rows("SELECT * FROM tempscale_choice WHERE audit_id = ? ORDER BY task, bin", one),
@@ -97,21 +97,21 @@ def read_audit(warehouse: Warehouse | str, audit_id: str | None, wait_seconds: f
             "gate": rows("SELECT * FROM gate_outcome WHERE audit_id = ?", one),
             "gate_findings": rows(
                 "SELECT * EXCLUDE (audit_id) FROM gate_finding WHERE audit_id = ? "
-                "ORDER BY trips DESC, outcome = 'passed', rule, item, measure",
+                "ORDER BY trips DESC, outcome = 'passed', rule, item, measure, summary",
                 one,
             ),
             "regressions": rows(
                 "SELECT * EXCLUDE (audit_id) FROM regression WHERE audit_id = ? AND is_worse "
-                "ORDER BY abs(relative_change) DESC NULLS FIRST, summary, item, measure",
+                "ORDER BY abs(relative_change) DESC NULLS FIRST, summary, item, measure, predecessor_audit_id",
                 one,
             ),
             "compared": rows(
                 "SELECT predecessor_audit_id, count(*) AS figures, count(*) FILTER (is_worse) AS worse "
-                "FROM regression WHERE audit_id = ? GROUP BY ALL",
+                "FROM regression WHERE audit_id = ? GROUP BY ALL ORDER BY predecessor_audit_id",
                 one,
             ),
             "sticky_changes": rows(
-                "SELECT * EXCLUDE (audit_id) FROM sticky_change WHERE audit_id = ? ORDER BY change, token", one
+                "SELECT * EXCLUDE (audit_id) FROM sticky_change WHERE audit_id = ? ORDER BY ALL", one
             ),
             "runs": rows("SELECT * EXCLUDE (audit_id) FROM measure_run WHERE audit_id = ? ORDER BY measure", one),
             "checks": rows(
@@ -126,7 +126,7 @@ def read_audit(warehouse: Warehouse | str, audit_id: str | None, wait_seconds: f
             ),
             "corpora": rows(
                 "SELECT audit_corpus.name, corpus.source, corpus.kept FROM audit_corpus JOIN corpus USING (corpus_id) "
-                "WHERE audit_id = ?",
+                "WHERE audit_id = ? ORDER BY audit_corpus.name",
                 one,
             ),
         }

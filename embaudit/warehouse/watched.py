@@ -65,7 +65,7 @@ def read_figures(warehouse: str, audit_id: str) -> list[Figure]:
     with open_reader(warehouse_at(warehouse)) as connection:
         rows = connection.execute(
             "SELECT summary, item, measure, value, low, high FROM summary_figure "
-            "LEFT JOIN summary_interval USING (audit_id, summary, item, measure) WHERE audit_id = ?",
+            "LEFT JOIN summary_interval USING (audit_id, summary, item, measure) WHERE audit_id = ? ORDER BY ALL",
             [audit_id],
         ).fetchall()
     return [Figure(*row) for row in rows]
@@ -83,7 +83,7 @@ def find_audit(
     with open_reader(place, wait_seconds=60.0) as connection:
         rows: list[tuple[Any, ...]] = connection.execute(
             "SELECT audit_id, CAST(settings -> '$.measures' AS VARCHAR[]) FROM audit WHERE status = 'published' "
-            "AND checkpoint_id = ? AND finished >= ? AND profile = ? AND seed = ? ORDER BY finished DESC",
+            "AND checkpoint_id = ? AND finished >= ? AND profile = ? AND seed = ? ORDER BY finished DESC, audit_id",
             [checkpoint_id, finished_after, profile, seed],
         ).fetchall()
     return next((str(audit_id) for audit_id, found in rows if set(found) == measures), None)

@@ -96,10 +96,10 @@ def sql_value(value: Any) -> Any:
 
 
 def _write_keyed(connection: duckdb.DuckDBPyConnection, table: PublishedTable, audit_id: str, paths: list[str]) -> None:
-    statement = f"SELECT * FROM {STAGED}"
+    statement = f"SELECT * FROM {STAGED} AS staged"
     parameters: list[Any] = [paths]
     if table.scope == "audit":
-        statement, parameters = f"SELECT ? AS audit_id, * FROM {STAGED}", [audit_id, paths]
+        statement, parameters = f"SELECT ? AS audit_id, * FROM {STAGED} AS staged", [audit_id, paths]
     verb = "INSERT OR REPLACE INTO"
     if table.is_bulk:
         verb = "INSERT INTO"
@@ -108,7 +108,10 @@ def _write_keyed(connection: duckdb.DuckDBPyConnection, table: PublishedTable, a
         # Content never changes under its id: what is there already need not be written again.
         verb = "INSERT OR IGNORE INTO"
         kept = f"SELECT 1 FROM {table.name} AS kept WHERE kept.{table.keys[0]} = staged.{table.keys[0]}"
-        statement += f" AS staged WHERE NOT EXISTS ({kept})"
+        statement += f" WHERE NOT EXISTS ({kept})"
+    if not table.is_bulk:
+        # Within one statement DuckDB keeps the row that a thread brings first.
+        statement += f" {_first_of_each(table.keys)}"
     connection.execute(f"{verb} {table.name} BY NAME {statement}", parameters)
     if table.scope == "audit" and not table.is_bulk:
         # Replaced in place, then what is left over goes: DuckDB never gives back the space of deleted rows
@@ -121,9 +124,7 @@ def _write_keyed(connection: duckdb.DuckDBPyConnection, table: PublishedTable, a
 def _write_keyless(
     connection: duckdb.DuckDBPyConnection, table: PublishedTable, audit_id: str, paths: list[str]
 ) -> None:
-    keys = ", ".join(table.keys)
-    # Of rows with one key the first stays, in the order of the files.
-    first = f"QUALIFY row_number() OVER (PARTITION BY {keys} ORDER BY file_index, file_row_number) = 1"
+    first = _first_of_each(table.keys)
     if table.scope == "audit":
         connection.execute(f"DELETE FROM {table.name} WHERE audit_id = ?", [audit_id])
         once = "" if table.is_bulk else first
@@ -146,6 +147,11 @@ def _write_keyless(
         f"WHERE NOT EXISTS (FROM {table.name} AS there WHERE {same}) {first}",
         [paths],
     )
+
+
+def _first_of_each(keys: Sequence[str]) -> str:
+    """Of rows with one key the first stays, in the order of the files, whichever thread reads it when."""
+    return f"QUALIFY row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY file_index, file_row_number) = 1"
 
 
 def _without_nan(value: Any) -> Any:

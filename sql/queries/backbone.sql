@@ -3,4 +3,4 @@ SELECT
     source, backbone, summary, item, measure, round(backbone_value, 4) AS backbone_value, round(value, 4) AS value,
     round(delta, 4) AS delta
 FROM backbone_delta
-ORDER BY source, backbone, summary, item, measure;
+ORDER BY source, backbone, summary, item, measure, audit_id, backbone_audit_id;

@@ -4,4 +4,4 @@ SELECT DISTINCT
     round(change_low, 4) AS change_low, round(change_high, 4) AS change_high
 FROM backbone_socm_change AS change
 JOIN backbone_delta USING (audit_id, backbone_audit_id)
-ORDER BY backbone_delta.source, backbone_delta.backbone, change.corpus;
+ORDER BY ALL;

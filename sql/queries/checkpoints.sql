@@ -4,4 +4,4 @@ SELECT
     count(audit_id) FILTER (status = 'published') AS audits, max(finished) FILTER (status = 'published') AS last_audit
 FROM checkpoint LEFT JOIN audit USING (checkpoint_id)
 GROUP BY ALL
-ORDER BY last_audit DESC NULLS LAST, source;
+ORDER BY last_audit DESC NULLS LAST, source, checkpoint_id;

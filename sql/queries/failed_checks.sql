@@ -2,4 +2,4 @@
 SELECT audit_id, table_name, shard, expectation, column_name, severity, raised_exception, observed, unexpected_count, examples
 FROM expectation_result
 WHERE NOT success
-ORDER BY audit_id, severity, table_name, shard, expectation, column_name;
+ORDER BY audit_id, severity, table_name, shard, expectation, column_name, kwargs;

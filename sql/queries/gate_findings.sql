@@ -18,4 +18,4 @@ SELECT
     finding.reason
 FROM gate_finding AS finding
 JOIN gate_outcome AS outcome USING (audit_id)
-ORDER BY outcome.evaluated DESC, finding.audit_id, finding.trips DESC, finding.rule, finding.item, finding.measure;
+ORDER BY outcome.evaluated DESC, finding.audit_id, finding.trips DESC, finding.rule, finding.item, finding.measure, finding.summary;

@@ -4,4 +4,4 @@ SELECT
     holds_multi_head_bound, holds_gaussian, holds_contraction
 FROM layer_stat
 JOIN (SELECT DISTINCT audit_id, source FROM layer_curve) AS newest USING (audit_id)
-ORDER BY newest.source, corpus, layer;
+ORDER BY newest.source, corpus, layer, audit_id;

@@ -5,4 +5,4 @@ SELECT
     round(value_output_norm, 4) AS value_output_norm
 FROM layer_head_stat
 JOIN (SELECT DISTINCT audit_id, source FROM layer_curve) AS newest USING (audit_id)
-ORDER BY newest.source, corpus, layer, head;
+ORDER BY newest.source, corpus, layer, head, audit_id;

@@ -7,4 +7,4 @@ SELECT
     round(within_text_cosine, 4) AS within_text_cosine, round(sigma_a, 4) AS sigma_a
 FROM layer_stat
 JOIN (SELECT DISTINCT audit_id, source FROM layer_curve) AS newest USING (audit_id)
-ORDER BY newest.source, corpus, layer;
+ORDER BY newest.source, corpus, layer, audit_id;

@@ -6,4 +6,4 @@ SELECT
     round(share_of_truncation, 3) AS share_of_truncation
 FROM length_curve
 LEFT JOIN length_rise USING (audit_id, corpus, condition)
-ORDER BY source, corpus, low, condition;
+ORDER BY source, corpus, low, condition, audit_id;

@@ -7,4 +7,4 @@ JOIN latest_audit USING (audit_id)
 JOIN length_summary AS s USING (audit_id, corpus)
 LEFT JOIN text AS one ON one.corpus_id = s.corpus_id AND one.position = p.first
 LEFT JOIN text AS two ON two.corpus_id = s.corpus_id AND two.position = p.second
-ORDER BY latest_audit.source, p.corpus, p.rank;
+ORDER BY latest_audit.source, p.corpus, p.rank, audit_id;

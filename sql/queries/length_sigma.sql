@@ -5,4 +5,4 @@ SELECT
     round(bound_centred, 4) AS bound_centred, round(holds, 3) AS holds, round(holds_centred, 3) AS holds_centred,
     round(sigma_a_value_norm, 4) AS sigma_a_value_norm, round(hc_energy, 4) AS hc_energy
 FROM sigma_by_length
-ORDER BY source, corpus, layer, length;
+ORDER BY source, corpus, layer, length, audit_id;

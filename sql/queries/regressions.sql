@@ -6,4 +6,4 @@ SELECT
 FROM regression
 LEFT JOIN audit USING (audit_id)
 WHERE is_worse
-ORDER BY audit.finished DESC NULLS LAST, regression.audit_id, summary, item, measure;
+ORDER BY audit.finished DESC NULLS LAST, regression.audit_id, predecessor_audit_id, summary, item, measure;

@@ -2,7 +2,7 @@
 SELECT
     score.checkpoint, score.revision, count(DISTINCT score.task) AS tasks, count(*) AS scores,
     round(min(score.score), 4) AS lowest, round(max(score.score), 4) AS highest, max(score.imported) AS imported,
-    any_value(audited.sources) AS audited_as
+    min(audited.sources) AS audited_as
 FROM downstream_score AS score
 LEFT JOIN (
     SELECT match.name, list(DISTINCT checkpoint.source ORDER BY checkpoint.source) AS sources

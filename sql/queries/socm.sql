@@ -7,4 +7,4 @@ SELECT
     undefined, one_token, truncated, pooling_is_mean
 FROM socm_summary
 JOIN latest_audit USING (audit_id)
-ORDER BY latest_audit.source, corpus;
+ORDER BY latest_audit.source, corpus, audit_id;

@@ -4,4 +4,4 @@ SELECT
     round(x, 4) AS x, round(y, 4) AS y, round(share, 3) AS share
 FROM socm_plane
 JOIN latest_audit USING (audit_id)
-ORDER BY latest_audit.source, corpus, pair, position, point;
+ORDER BY latest_audit.source, corpus, pair, position, point, audit_id;

@@ -7,8 +7,8 @@ SELECT
     round(avg(socm_sif), 4) AS socm_sif,
     round(avg(d_sigma) FILTER (socm_sif IS NOT NULL), 4) AS d_sigma_plain,
     round(avg(d_sigma_sif), 4) AS d_sigma_sif,
-    any_value(share_cosine_above_bound) AS share_cosine_above_third,
-    any_value(share_bounds_agree) AS share_bounds_agree
+    max(share_cosine_above_bound) AS share_cosine_above_third,
+    max(share_bounds_agree) AS share_bounds_agree
 FROM socm_tightness
 JOIN latest_audit USING (audit_id)
 JOIN socm_summary USING (audit_id, corpus)

@@ -5,4 +5,4 @@ SELECT
 FROM sticky_enrichment
 JOIN latest_audit USING (audit_id)
 WHERE attribute IN ('embedding_norm', 'cosine_to_mean')
-ORDER BY latest_audit.source, latest_audit.checkpoint_id, selection, attribute;
+ORDER BY latest_audit.source, latest_audit.checkpoint_id, selection, attribute, value;

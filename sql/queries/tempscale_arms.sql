@@ -4,4 +4,4 @@ SELECT
     round(difference, 4) AS difference, round(low, 4) AS low, round(high, 4) AS high
 FROM tempscale_curve
 WHERE split = 'report'
-ORDER BY source, task, bin, arm <> 'none', arm <> 'temperature', tau DESC, arm;
+ORDER BY source, task, bin, arm <> 'none', arm <> 'temperature', tau DESC, arm, audit_id;

@@ -5,5 +5,5 @@ SELECT
     severity, retention_verdict, definition_verdict, basis, origin, script
 FROM sticky_token
 JOIN latest_audit USING (audit_id)
-ORDER BY loss DESC, token_id
+ORDER BY loss DESC, token_id, latest_audit.source, audit_id
 LIMIT 20;

@@ -5,15 +5,15 @@ SELECT
     latest_audit.checkpoint_id,
     latest_audit.audit_id,
     latest_audit.profile,
-    any_value(sticky.u) AS u,
-    any_value(worst.loss) AS worst_loss,
-    any_value(worst.strong_or_moderate) AS strong_or_moderate_tokens,
-    any_value(sticky.basis) AS basis,
+    max(sticky.u) AS u,
+    max(worst.loss) AS worst_loss,
+    max(worst.strong_or_moderate) AS strong_or_moderate_tokens,
+    max(sticky.basis) AS basis,
     round(avg(socm_summary.socm_mean), 4) AS socm_mean,
     string_agg(DISTINCT socm_summary.corpus, ', ' ORDER BY socm_summary.corpus) AS socm_corpora,
     latest_audit.finished
 FROM latest_audit
-LEFT JOIN (SELECT audit_id, any_value(u) AS u, any_value(basis) AS basis FROM sticky_summary GROUP BY audit_id) AS sticky
+LEFT JOIN (SELECT audit_id, max(u) AS u, max(basis) AS basis FROM sticky_summary GROUP BY audit_id) AS sticky
     USING (audit_id)
 LEFT JOIN (
     SELECT audit_id, max(loss) AS loss, count(*) FILTER (severity IN ('strong', 'moderate')) AS strong_or_moderate

@@ -22,14 +22,14 @@ found AS (
     WHERE sticky_token.retention_verdict = 'sticky'
         OR sticky_token.definition_verdict = 'sticky'
         OR sticky_token.severity IN ('strong', 'moderate')
-    QUALIFY row_number() OVER (PARTITION BY checkpoint.weights_sha256, token_id ORDER BY loss DESC, source) = 1
+    QUALIFY row_number() OVER (PARTITION BY checkpoint.weights_sha256, token_id ORDER BY loss DESC, source, checkpoint.checkpoint_id) = 1
 )
 SELECT
     vocabulary_md5,
     token_id,
-    any_value(token) AS token,
-    any_value(origin) AS origin,
-    any_value(script) AS script,
+    min(token) AS token,
+    min(origin) AS origin,
+    min(script) AS script,
     count(*) AS checkpoints,
     count(*) FILTER (retention_verdict = 'sticky') AS sticky_by_retention,
     count(*) FILTER (definition_verdict = 'sticky') AS sticky_by_definition,

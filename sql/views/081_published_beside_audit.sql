@@ -7,7 +7,7 @@ WITH own_figure AS (
     FROM socm_summary AS socm
     LEFT JOIN corpus USING (corpus_id)
     UNION ALL BY NAME
-    SELECT audit_id, 'u' AS measure, '' AS corpus, any_value(u) AS value FROM sticky_summary GROUP BY audit_id
+    SELECT audit_id, 'u' AS measure, '' AS corpus, max(u) AS value FROM sticky_summary GROUP BY audit_id
     UNION ALL BY NAME
     FROM (
         UNPIVOT (

@@ -23,7 +23,7 @@ common AS (
     FROM part
     JOIN (SELECT task, count(DISTINCT checkpoint_id) AS checkpoints FROM part GROUP BY task) AS task_size USING (task)
     GROUP BY task, split, subset
-    HAVING count(*) = any_value(checkpoints)
+    HAVING count(*) = max(checkpoints)
 ),
 scored AS (
     SELECT

@@ -7,12 +7,12 @@ WITH newest AS (
     QUALIFY row_number() OVER (PARTITION BY checkpoint_id ORDER BY finished DESC, audit_id) = 1
 )
 SELECT
-    any_value(checkpoint.source) AS source, newest.checkpoint_id, newest.audit_id, corpus, layer, length,
-    any_value(tokens) AS tokens, any_value(texts) AS texts, bool_or(is_causal) AS is_causal, count(*) AS heads,
+    min(checkpoint.source) AS source, newest.checkpoint_id, newest.audit_id, corpus, layer, length,
+    max(tokens) AS tokens, max(texts) AS texts, bool_or(is_causal) AS is_causal, count(*) AS heads,
     avg(sigma_a) AS sigma_a, max(sigma_a) AS sigma_a_max, avg(frobenius) AS frobenius, avg(sigma_s) AS sigma_s,
     avg(sigma_s_centred) AS sigma_s_centred, avg(bound) AS bound, avg(bound_centred) AS bound_centred,
     avg(holds) AS holds, avg(holds_centred) AS holds_centred, avg(sigma_a_value_norm) AS sigma_a_value_norm,
-    any_value(hc_energy) AS hc_energy
+    max(hc_energy) AS hc_energy
 FROM length_sigma
 JOIN newest USING (audit_id)
 JOIN checkpoint USING (checkpoint_id)

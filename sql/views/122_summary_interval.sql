@@ -9,7 +9,8 @@ UNION ALL
 SELECT audit_id, 'layer_stat', corpus || ', layer ' || layer, 'normalised_spread', normalised_spread_low, normalised_spread_high
 FROM layer_stat
 UNION ALL
--- Of the token whose loss is the worst.
-SELECT audit_id, 'sticky_token', 'retention', 'worst_loss', arg_max(loss_low, loss), arg_max(loss_high, loss)
+-- Of the token whose loss is the worst; of several, of the first in the vocabulary.
+SELECT audit_id, 'sticky_token', 'retention', 'worst_loss', 
+    first(loss_low ORDER BY loss DESC, token_id), first(loss_high ORDER BY loss DESC, token_id)
 FROM sticky_token
 GROUP BY audit_id;

@@ -14,7 +14,8 @@ looked AS (
 found AS (
     SELECT
         audit_id, token, bool_or(retention_verdict = 'sticky' OR definition_verdict = 'sticky') AS is_sticky,
-        max(loss) AS loss, arg_max(severity, loss) AS severity, any_value(script) AS script
+        max(loss) AS loss, first(severity ORDER BY loss DESC, token_id) AS severity,
+        first(script ORDER BY loss DESC, token_id) AS script
     FROM sticky_token
     GROUP BY audit_id, token
 ),

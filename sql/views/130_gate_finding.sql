@@ -4,5 +4,7 @@ SELECT gate_result.*
 FROM gate_result
 JOIN audit USING (audit_id)
 WHERE audit.status = 'published'
--- All rows of one gate have its instant.
-QUALIFY gate_result.evaluated = max(gate_result.evaluated) OVER (PARTITION BY gate_result.audit_id);
+-- All rows of one gate have its instant; of two gates of one instant the first policy counts.
+QUALIFY rank() OVER (
+    PARTITION BY gate_result.audit_id ORDER BY evaluated DESC, policy_hash, baseline_audit_id
+) = 1;

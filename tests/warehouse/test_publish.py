@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +13,11 @@ from plausible import audit_record, expectation, measure_runs, plausible_rows, s
 
 from embaudit.errors import StorageError, WarehouseError
 from embaudit.expectations.check import check_tables
+from embaudit.warehouse.connect import open_writer
 from embaudit.warehouse.publish import StagedTable, publish, publish_content
 from embaudit.warehouse.stage import write_rows
 from embaudit.warehouse.tables import TABLES
+from embaudit.warehouse.write import write_table
 
 AUDIT_TABLES = [name for name, table in TABLES.items() if table.scope == "audit"]
 
@@ -206,13 +209,19 @@ def test_texts_and_corpora_are_written_once(warehouse: Path, tmp_path: Path, sta
     assert {name: rows(warehouse, f"SELECT rowid, * FROM {name} ORDER BY ALL") for name in kept} == before
 
 
-def test_one_content_under_two_names_is_one_corpus(warehouse: Path, tmp_path: Path) -> None:
+def test_one_content_under_several_names_keeps_the_first(warehouse: Path, tmp_path: Path) -> None:
+    """Whichever thread reads its file first."""
     record = plausible_rows()["corpus"][0]
-    paths = []
-    for name in ("wikipedia", "msmarco"):
-        paths += stage_all(tmp_path / name, {"corpus": [{**record, "name": name}]})[0].paths
-    publish_content(warehouse, 0, [StagedTable("corpus", tuple(paths))])
-    assert rows(warehouse, "SELECT name FROM corpus") == [("wikipedia",)]
+    names = [f"name-{number}" for number in range(8)]
+    path_of = {name: stage_all(tmp_path / name, {"corpus": [{**record, "name": name}]})[0].paths[0] for name in names}
+    order = random.Random(0)
+    with open_writer(warehouse, 0) as connection:
+        connection.execute("SET threads = 16")
+        for _ in range(50):
+            order.shuffle(names)
+            write_table(connection, "", StagedTable("corpus", tuple(path_of[name] for name in names)))
+            assert connection.execute("SELECT name FROM corpus").fetchall() == [(names[0],)]
+            connection.execute("DELETE FROM corpus")
 
 
 def test_content_of_a_corpus_goes_in_without_an_audit(warehouse: Path, staged: list[StagedTable]) -> None:

@@ -1,0 +1,103 @@
+"""Answers depend on what is in the warehouse, never on the order in which its rows were written or are read."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
+
+from embaudit.report.facts import read_audit
+from embaudit.warehouse.connect import open_writer
+from embaudit.warehouse.copy import tables_of
+from embaudit.warehouse.publish import publish
+from embaudit.warehouse.query import named_queries, run_query
+
+ORDERS = 3
+
+
+@pytest.fixture(scope="module")
+def alike(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two checkpoints of one name, audited at one instant with the same figures: whatever can tie, ties."""
+    folder = tmp_path_factory.mktemp("alike")
+    warehouse = folder / "warehouse.duckdb"
+    for audit_id, checkpoint in (("a1", "c1"), ("a2", "c2")):
+        staged = stage_all(folder / audit_id, plausible_rows(checkpoint, "owner/tiny"))
+        publish(warehouse, 0, audit_record(audit_id, checkpoint), measure_runs(), [expectation()], staged)
+    with open_writer(warehouse, 0) as connection:
+        connection.execute("INSERT INTO published_figure VALUES ('owner/tiny', 'u', '', 0.25, 'a paper')")
+        connection.execute(
+            "INSERT INTO downstream_score SELECT 'owner/tiny', unnest(['', 'r1']), 'Task', 'test', "
+            "unnest(['default', 'other']), 0.5, NULL, 'file', TIMESTAMPTZ '2026-01-01 00:00:00Z'"
+        )
+        # Two gates of one instant, and the worst token twice: once more under another id.
+        connection.execute("INSERT INTO gate_result BY NAME SELECT * REPLACE ('p2' AS policy_hash) FROM gate_result")
+        for table in ("sticky_validation", "token", "sticky_score"):
+            connection.execute(
+                f"INSERT INTO {table} BY NAME SELECT * REPLACE (token_id + 1000 AS token_id) FROM {table}"
+            )
+    return warehouse
+
+
+@pytest.fixture(scope="module")
+def shuffled(alike: Path) -> list[Path]:
+    """The same warehouse, its rows written in other orders."""
+    paths = [alike.with_name(f"shuffled-{seed}.duckdb") for seed in range(ORDERS)]
+    for seed, path in enumerate(paths):
+        with open_writer(path, 0):
+            pass
+        with duckdb.connect(str(path)) as connection:
+            connection.execute(f"ATTACH '{alike}' AS original (READ_ONLY)")
+            for table in set(tables_of(connection)) - {"schema_migration"}:
+                connection.execute(f"DELETE FROM {table}")
+                connection.execute(
+                    f"INSERT INTO {table} BY NAME FROM original.{table} ORDER BY hash(rowid::VARCHAR || '{seed}')"
+                )
+    return paths
+
+
+def answer(warehouse: Path, question: str) -> list[list[Any]]:
+    """Rows as they come; sums may differ in their last digits."""
+    return [
+        [round(cell, 9) if isinstance(cell, float) else cell for cell in row]
+        for row in run_query(warehouse, question).rows
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(named_queries()))
+def test_a_named_query_gives_the_same_rows_in_the_same_order(alike: Path, shuffled: list[Path], name: str) -> None:
+    expected = answer(alike, name)
+    for path in shuffled:
+        assert answer(path, name) == expected
+
+
+def test_views_give_the_same_rows(alike: Path, shuffled: list[Path]) -> None:
+    names = [name for (name,) in run_query(alike, "SELECT view_name FROM duckdb_views() WHERE NOT internal").rows]
+    assert len(names) > 20
+    for name in names:
+        question = f"SELECT * FROM {name} ORDER BY ALL"
+        expected = answer(alike, question)
+        for path in shuffled:
+            assert answer(path, question) == expected, name
+
+
+@pytest.mark.parametrize("audit", [None, "a"], ids=["newest", "by prefix"])
+def test_an_audits_page_reads_the_same(alike: Path, shuffled: list[Path], audit: str | None) -> None:
+    expected = repr(read_audit(alike, audit))
+    for path in shuffled:
+        assert repr(read_audit(path, audit)) == expected
+
+
+def test_no_sql_takes_one_row_of_several_at_random() -> None:
+    for folder in ("views", "queries"):
+        for file in files("embaudit_sql").joinpath(folder).iterdir():
+            sql = file.read_text(encoding="utf-8") if file.name.endswith(".sql") else ""
+            assert not re.search(r"\b(any_value|arg_max|arg_min|max_by|min_by|DISTINCT ON)\b", sql), file.name
+            for aggregate in re.findall(r"\b(?:first|last|list|string_agg)\(([^()]*)\)", sql):
+                assert "ORDER BY" in aggregate, (file.name, aggregate)
+            for before in sql.split("LIMIT")[:-1]:
+                assert "ORDER BY" in before.rsplit("SELECT", 1)[-1], file.name
