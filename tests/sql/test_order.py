@@ -16,17 +16,19 @@ from embaudit.warehouse.connect import open_writer
 from embaudit.warehouse.copy import tables_of
 from embaudit.warehouse.publish import publish
 from embaudit.warehouse.query import named_queries, run_query
+from embaudit.warehouse.tables import TABLES
 
 ORDERS = 3
 
 
 @pytest.fixture(scope="module")
 def alike(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two checkpoints of one name, audited at one instant with the same figures: whatever can tie, ties."""
+    """Three checkpoints of one name, audited at one instant: two with the same figures, a third with others."""
     folder = tmp_path_factory.mktemp("alike")
     warehouse = folder / "warehouse.duckdb"
-    for audit_id, checkpoint in (("a1", "c1"), ("a2", "c2")):
-        staged = stage_all(folder / audit_id, plausible_rows(checkpoint, "owner/tiny"))
+    for audit_id, checkpoint, change in (("a1", "c1", 0.0), ("a2", "c2", 0.0), ("a3", "c3", 0.01)):
+        rows = plausible_rows(checkpoint, "owner/tiny")
+        staged = stage_all(folder / audit_id, {table: changed(table, rows[table], change) for table in rows})
         publish(warehouse, 0, audit_record(audit_id, checkpoint), measure_runs(), [expectation()], staged)
     with open_writer(warehouse, 0) as connection:
         connection.execute("INSERT INTO published_figure VALUES ('owner/tiny', 'u', '', 0.25, 'a paper')")
@@ -41,6 +43,18 @@ def alike(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 f"INSERT INTO {table} BY NAME SELECT * REPLACE (token_id + 1000 AS token_id) FROM {table}"
             )
     return warehouse
+
+
+def changed(table: str, rows: list[dict[str, Any]], change: float) -> list[dict[str, Any]]:
+    """The rows with every number that is no key a little larger."""
+    keys = TABLES[table].keys
+    return [
+        {
+            name: value + change if isinstance(value, float) and name not in keys else value
+            for name, value in row.items()
+        }
+        for row in rows
+    ]
 
 
 @pytest.fixture(scope="module")
