@@ -14,7 +14,7 @@ from embaudit.checkpoint import Checkpoint, Encoder, load_checkpoint
 
 # Fixtures of several folders: small audits with their one Prefect server, disks that can be full, the table of faults,
 # and a PostgreSQL.
-pytest_plugins = ["small_audits", "small_disk", "fault_table", "postgres_server", "s3_server"]
+pytest_plugins = ["small_audits", "small_disk", "fault_table", "ready_warehouses", "postgres_server", "s3_server"]
 
 # A shell that starts something in the background has it ignore Ctrl-C, and so would every command that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

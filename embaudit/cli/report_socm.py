@@ -15,7 +15,7 @@ LEFT_OUT = {
 
 
 def print_socm(console: Any, facts: dict[str, Any]) -> None:
-    """Print ``socm_summary`` and ``socm_tightness`` of an audit; older audits lack what came later."""
+    """Print ``socm_summary`` and ``socm_tightness`` of an audit."""
     from rich.table import Table
 
     table = Table(title="Second-order collapse: what mean pooling throws away", title_justify="left")
@@ -27,7 +27,7 @@ def print_socm(console: Any, facts: dict[str, Any]) -> None:
             f"{row['texts']:,}",
             f"{row['pairs']:,}",
             with_interval(row["socm_mean"], row["socm_low"], row["socm_high"]),
-            "" if row["socm_q05"] is None else f"{row['socm_q05']:.2f}–{row['socm_q95']:.2f}",
+            f"{row['socm_q05']:.2f}–{row['socm_q95']:.2f}",
             f"{row['d_mu_mean']:.3f}",
             f"{row['d_sigma_mean']:.3f}",
             f"{row['trace_mean']:.2f}",

@@ -31,7 +31,7 @@ def socm_section(facts: dict[str, Any]) -> Section | None:
                 f"{row['texts']:,}",
                 f"{row['pairs']:,}",
                 Cell(with_interval(row["socm_mean"], row["socm_low"], row["socm_high"]), bar=row["socm_mean"]),
-                "" if row["socm_q05"] is None else f"{row['socm_q05']:.2f}–{row['socm_q95']:.2f}",
+                f"{row['socm_q05']:.2f}–{row['socm_q95']:.2f}",
                 number(row["d_mu_mean"]),
                 number(row["d_sigma_mean"]),
                 number(row["trace_mean"], 2),

@@ -106,7 +106,7 @@ def make_writer_row(connection: duckdb.DuckDBPyConnection) -> None:
         "SELECT 1 FROM duckdb_tables() WHERE database_name = current_database() AND table_name = ?", [WRITER_TABLE]
     ).fetchone()
     if not known:
-        connection.execute(f"CREATE TABLE {WRITER_TABLE} AS SELECT 0::BIGINT AS writes, NULL::VARCHAR AS views_sha256")
+        connection.execute(f"CREATE TABLE {WRITER_TABLE} AS SELECT 0::BIGINT AS writes")
 
 
 def is_unreachable(error: BaseException) -> bool:

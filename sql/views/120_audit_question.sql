@@ -8,13 +8,8 @@ SELECT
     CASE WHEN named.source LIKE '/%' THEN named.source ELSE regexp_replace(named.source, '@.*$', '') END AS source,
     md5(concat_ws(
         chr(10),
-        -- Older audits have no pooling and no max_length in their settings: missing is the same as not given.
-        json_merge_patch(
-            audit.settings, '{"source": null, "description": null, "measures": null, "pooling": null, "max_length": null}'
-        ),
+        json_merge_patch(audit.settings, '{"source": null, "description": null, "measures": null}'),
         list_sort(CAST(audit.settings -> '$.measures' AS VARCHAR[])),
-        coalesce(audit.settings ->> '$.pooling', ''),
-        coalesce(audit.settings ->> '$.max_length', ''),
         audit.seed,
         audit.dtype,
         coalesce(corpora.contents, ''),

@@ -13,10 +13,8 @@ from pathlib import Path
 
 import pytest
 from commands import CLI, Embaudit
-from old_warehouse import first_version_warehouse
 
 from embaudit.cli.main import cli, is_of_interrupt
-from embaudit.warehouse.migrate import known_migrations
 
 
 def refuses(result: subprocess.CompletedProcess[str], *words: str, code: int = 2) -> str:
@@ -232,19 +230,6 @@ def test_without_a_home_prefect_gets_a_place_beside_the_warehouse(
     monkeypatch.setattr(os, "environ", {"HOME": str(tmp_path / "none"), "EMBAUDIT_HOME": str(tmp_path / "here")})
     prepare_prefect(show_logs=True)
     assert os.environ["PREFECT_HOME"] == str(tmp_path / "here/prefect")
-
-
-def test_an_older_warehouse_is_brought_up_and_shown(embaudit: Embaudit, home: Path, tmp_path: Path) -> None:
-    first_version_warehouse(home / "warehouse.duckdb", tmp_path)
-    refuses(embaudit("show"), "embaudit upgrade")
-    refuses(embaudit("query", "sticky-dose"), "embaudit upgrade")
-    refuses(embaudit("upgrade", "--warehouse", "missing.duckdb"), "no warehouse")
-    upgraded = embaudit("upgrade")
-    assert upgraded.returncode == 0, upgraded.stderr
-    assert f"schema {known_migrations()[-1].version}" in upgraded.stdout
-    shown = embaudit("show")
-    assert shown.returncode == 0, shown.stderr
-    assert "Tokens that leave least" in shown.stdout
 
 
 def test_an_interrupt_is_one_whatever_error_the_cleaning_up_ends_in() -> None:

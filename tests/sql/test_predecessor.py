@@ -12,7 +12,7 @@ from plausible import audit_record, measure_runs, plausible_rows, stage_all
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.publish import publish
 
-QUESTION = {"sticky": {"copies": 8}, "measures": ["sticky", "socm"]}
+QUESTION = {"sticky": {"copies": 8}, "measures": ["sticky", "socm"], "pooling": None, "max_length": None}
 
 
 @pytest.fixture
@@ -109,7 +109,6 @@ def test_another_question_is_no_predecessor(warehouse: Path, other: dict[str, An
     [
         {"settings": {"measures": ["socm", "sticky"]}},
         {"settings": {"description": "in other words"}},
-        {"settings": {"pooling": None, "max_length": None}},
         {"device": "cuda"},
         {"embaudit_version": "0.2.0"},
     ],

@@ -74,17 +74,6 @@ def test_a_folder_has_a_file_a_table_and_leads_to_the_newest(published: Path, tm
         assert duckdb.execute("FROM read_parquet(?) ORDER BY ALL", [parquet]).fetchall() == expected, name
 
 
-def test_an_older_warehouse_is_copied_with_todays_schema(warehouse: Path, tmp_path: Path) -> None:
-    from old_warehouse import first_version_warehouse
-
-    first_version_warehouse(warehouse, tmp_path)
-    before = warehouse.read_bytes()
-    export(warehouse, tmp_path / "copy.duckdb", 0)
-    assert len(everything(tmp_path / "copy.duckdb")["sticky_validation"]) == 20
-    assert run_query(tmp_path / "copy.duckdb", "leaderboard").rows
-    assert warehouse.read_bytes() == before
-
-
 @pytest.mark.parametrize(
     ("prepare", "options", "why"),
     [

@@ -8,17 +8,16 @@ from typing import Any
 
 import duckdb
 import pytest
+from made_up_migrations import BROKEN, FIRST, SECOND, a_program_with, the_next_program
 from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
 from postgres_server import USER, Postgres
 
 from embaudit.address import Lake, Warehouse
 from embaudit.errors import EmbauditError, StorageError, UsageError, WarehouseError
 from embaudit.scores import Score
-from embaudit.warehouse import migrate as migrations
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.guard import require_inside
 from embaudit.warehouse.lake import WRITER_TABLE
-from embaudit.warehouse.migrate import Migration, known_migrations
 from embaudit.warehouse.publish import StagedTable, publish, publish_content
 from embaudit.warehouse.query import named_queries, run_query
 from embaudit.warehouse.scores import import_scores
@@ -172,36 +171,42 @@ def test_the_first_of_two_rows_with_one_key_stays(lake: Lake, tmp_path: Path) ->
     assert [row[1] for row in tables(lake)["corpus"]] == ["wikipedia"]
 
 
-def test_a_newer_lake_is_refused_and_an_older_one_upgraded(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(migrations, "known_migrations", lambda: known_migrations()[:3])
-        patch.setattr(migrations, "known_views", list)
+def test_a_newer_lake_is_refused_and_an_older_one_upgraded(lake: Lake) -> None:
+    with a_program_with(views=("made_up_summary",)), open_writer(lake, 5) as connection:
+        connection.execute("INSERT INTO audit_corpus VALUES ('a1', 'sts', 's1')")
+    with a_program_with(FIRST, BROKEN), pytest.raises(WarehouseError, match="no_such_table"), open_writer(lake, 5):
+        pass
+    with open_reader(lake) as connection:
+        # The one is there, and of the other nothing.
+        assert connection.execute("SELECT max(version) FROM schema_migration").fetchall() == [(FIRST.version,)]
+        assert connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'made_up'").fetchall() == []
+    with the_next_program():
+        with pytest.raises(UsageError, match="made_up_rows does not exist") as caught:
+            run_query(lake, "SELECT * FROM made_up_rows")
+        assert "embaudit upgrade" in caught.value.next_step
         with open_writer(lake, 5) as connection:
-            connection.execute("INSERT INTO audit_corpus VALUES ('a1', 'sts', 's1')")
-    with pytest.raises(UsageError, match="length_curve does not exist") as caught:
-        run_query(lake, "length")
-    assert "embaudit upgrade" in caught.value.next_step
-    with open_writer(lake, 5) as connection:
-        assert connection.execute("SELECT * FROM audit_corpus").fetchall() == [("a1", "sts", "s1")]
-        assert connection.execute("SELECT count(*) FROM leaderboard").fetchall() == [(0,)]
-        connection.execute("INSERT INTO schema_migration VALUES (999, 'tomorrow', 'ab', now())")
+            assert connection.execute("SELECT * FROM audit_corpus").fetchall() == [("a1", "sts", "s1")]
+            assert connection.execute("SELECT made_up FROM made_up_summary").fetchall() == []
+            assert connection.execute("SELECT * FROM made_up_rows").fetchall() == []
+    says = f"has schema {SECOND.version}, and this embaudit knows up to"
     for opened in (open_writer(lake, 5), open_reader(lake)):
-        with pytest.raises(WarehouseError, match="has schema 999, and this embaudit knows up to") as refused, opened:
+        with pytest.raises(WarehouseError, match=says) as refused, opened:
             pass
         assert "Upgrade embaudit" in refused.value.next_step
 
 
-def test_a_migration_that_fails_leaves_nothing_of_itself(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    with open_writer(lake, 5):
-        pass
-    known, newest = known_migrations(), known_migrations()[-1].version
-    broken = Migration(newest + 1, "broken", "CREATE TABLE half (a INTEGER PRIMARY KEY); SELECT * FROM no_such_table;")
-    monkeypatch.setattr(migrations, "known_migrations", lambda: [*known, broken])
-    with pytest.raises(WarehouseError, match="no_such_table"), open_writer(lake, 5):
-        pass
-    with open_reader(lake) as connection:
-        assert connection.execute("SELECT max(version) FROM schema_migration").fetchall() == [(newest,)]
-        assert connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'half'").fetchall() == []
+def test_views_of_a_lake_are_created_where_they_are_not_as_they_should_be(lake: Lake) -> None:
+    def snapshots() -> int:
+        with open_reader(lake) as connection:
+            return len(connection.execute("FROM ducklake_snapshots('warehouse')").fetchall())
+
+    with open_writer(lake, 5) as connection:
+        connection.execute("DROP VIEW leaderboard")
+    dropped = snapshots()
+    for _ in range(2):
+        with open_writer(lake, 5) as connection:
+            assert connection.execute("SELECT count(*) FROM leaderboard").fetchall() == [(0,)]
+    assert snapshots() == dropped + 1
 
 
 def test_a_transaction_of_two_writers_conflicts(lake: Lake) -> None:

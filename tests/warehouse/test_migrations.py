@@ -1,9 +1,8 @@
-"""The schema: laid once, on record, in one transaction, and never by a program that is too old for it."""
+"""The schema: made once, on record, in one transaction each, and never by a program that is too old for it."""
 
 from __future__ import annotations
 
 import hashlib
-import re
 import subprocess
 from collections.abc import Callable
 from importlib.resources import files
@@ -11,21 +10,21 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from old_warehouse import NEW_TABLES, first_program, first_version_warehouse, view_name
-from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
+from made_up_migrations import BROKEN, FIRST, NEWEST, SECOND, VIEWS, a_program_with, the_next_program
+from plausible import audit_record, expectation, measure_runs
 
 from embaudit.errors import WarehouseError
 from embaudit.expectations.rules import REQUIRED
-from embaudit.warehouse import migrate as migrations
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.migrate import Migration, known_migrations, known_views, migrate
-from embaudit.warehouse.publish import publish
+from embaudit.warehouse.publish import StagedTable, publish
 from embaudit.warehouse.query import named_queries, run_query
 from embaudit.warehouse.tables import TABLES
 
 LOG_TABLES = {"audit", "measure_run", "expectation_result", "schema_migration"}
 # Filled by their migration, by what a person imports, and by maintenance.
 OTHER_TABLES = {"published_figure", "downstream_score", "pruning"}
+Tables = dict[str, tuple[list[str], list[tuple]]]
 
 
 def rows(path: Path, sql: str) -> list[tuple]:
@@ -33,267 +32,271 @@ def rows(path: Path, sql: str) -> list[tuple]:
         return connection.execute(sql).fetchall()
 
 
-def test_a_fresh_warehouse_has_every_table_and_view(warehouse: Path) -> None:
-    with open_writer(warehouse, 0):
-        pass
-    tables = {name for (name,) in rows(warehouse, "SELECT table_name FROM duckdb_tables()")}
-    views = {name for (name,) in rows(warehouse, "SELECT view_name FROM duckdb_views() WHERE NOT internal")}
-    assert tables == {*TABLES, *LOG_TABLES, *OTHER_TABLES}
-    assert views == set(map(view_name, known_views()))
-
-
-def test_every_migration_is_on_record_with_its_sha256(warehouse: Path) -> None:
-    with open_writer(warehouse, 0):
-        pass
-    recorded = rows(warehouse, "SELECT version, name, sha256 FROM schema_migration ORDER BY version")
-    folder = files("embaudit_sql").joinpath("migrations")
-    expected = [
-        (one.version, one.name, hashlib.sha256(folder.joinpath(f"{one.version:03}_{one.name}.sql").read_bytes()))
-        for one in known_migrations()
-    ]
-    assert recorded == [(version, name, digest.hexdigest()) for version, name, digest in expected]
-    assert [version for version, _, _ in recorded] == list(range(1, len(recorded) + 1))
-
-
-def test_migrating_again_does_nothing(warehouse: Path) -> None:
-    with open_writer(warehouse, 0):
-        pass
-    before = rows(warehouse, "SELECT * FROM schema_migration")
-    with open_writer(warehouse, 0) as connection:
-        assert migrate(connection, warehouse) == []
-    assert rows(warehouse, "SELECT * FROM schema_migration") == before
-
-
-def test_a_migration_that_fails_leaves_nothing_of_itself(warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with open_writer(warehouse, 0):
-        pass
-    newest = known_migrations()[-1].version
-    broken = Migration(newest + 1, "broken", "CREATE TABLE half (a INTEGER); SELECT * FROM no_such_table;")
-    mended = Migration(newest + 1, "mended", "CREATE TABLE whole (a INTEGER);")
-    known = known_migrations()
-    monkeypatch.setattr(migrations, "known_migrations", lambda: [*known, broken])
-    with pytest.raises(WarehouseError, match="no_such_table"), open_writer(warehouse, 0):
-        pass
-    assert rows(warehouse, "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'half'") == [(0,)]
-    assert rows(warehouse, "SELECT max(version) FROM schema_migration") == [(newest,)]
-    monkeypatch.setattr(migrations, "known_migrations", lambda: [*known, mended])
-    with open_writer(warehouse, 0) as connection:
-        assert connection.execute("SELECT count(*) FROM whole").fetchall() == [(0,)]
-
-
-def test_a_newer_warehouse_is_refused_to_writers_and_readers(warehouse: Path) -> None:
-    with open_writer(warehouse, 0) as connection:
-        connection.execute("INSERT INTO schema_migration VALUES (999, 'tomorrow', 'ab', now())")
-    before = warehouse.read_bytes()
-    for opened in (open_writer(warehouse, 0), open_reader(warehouse)):
-        with pytest.raises(WarehouseError, match="has schema 999, and this embaudit knows up to") as caught, opened:
-            pass
-        assert "Upgrade embaudit" in caught.value.next_step
-    assert warehouse.read_bytes() == before
-
-
-def test_a_warehouse_of_another_edition_of_a_migration_is_refused(warehouse: Path) -> None:
-    with open_writer(warehouse, 0) as connection:
-        connection.execute("UPDATE schema_migration SET sha256 = 'other' WHERE version = 1")
-    with pytest.raises(WarehouseError, match="another edition of migration 1"), open_writer(warehouse, 0):
+def opened(path: Path) -> None:
+    with open_writer(path, 0):
         pass
 
 
-def test_views_are_laid_anew(warehouse: Path) -> None:
-    with open_writer(warehouse, 0) as connection:
-        connection.execute("CREATE OR REPLACE VIEW leaderboard AS SELECT 1 AS old")
-    with open_writer(warehouse, 0) as connection:
-        columns = [column[0] for column in connection.execute("SELECT * FROM leaderboard").description]
-    assert "socm_mean" in columns
-
-
-def test_a_database_with_other_tables_of_these_names_is_not_touched(warehouse: Path) -> None:
-    warehouse.parent.mkdir()
-    with duckdb.connect(str(warehouse)) as connection:
-        connection.execute("CREATE TABLE token AS SELECT 'mine' AS owner")
-    with pytest.raises(WarehouseError, match="token"), open_writer(warehouse, 0):
-        pass
-    assert rows(warehouse, "SELECT owner FROM token") == [("mine",)]
-    assert rows(warehouse, "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'audit'") == [(0,)]
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_the_keys_of_a_table_are_its_primary_key(warehouse: Path, table: str) -> None:
-    with open_writer(warehouse, 0) as connection:
-        found = connection.execute(
-            "SELECT constraint_column_names FROM duckdb_constraints() "
-            "WHERE table_name = ? AND constraint_type = 'PRIMARY KEY'",
-            [table],
-        ).fetchall()
-    own = TABLES[table]
-    scope = ("audit_id",) if own.scope == "audit" else ()
-    assert found == ([] if own.is_bulk else [([*scope, *own.keys],)])
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_what_the_warehouse_requires_the_suites_require(warehouse: Path, table: str) -> None:
-    """Otherwise a null would fail the transaction without naming its row."""
-    with open_writer(warehouse, 0) as connection:
-        found = connection.execute(
-            "SELECT column_name FROM duckdb_columns() WHERE table_name = ? AND NOT is_nullable", [table]
-        ).fetchall()
-    assert {name for (name,) in found} - {"audit_id"} <= {*TABLES[table].keys, *REQUIRED[table]}
-
-
-# ---- a warehouse with rows goes from one version to the next ----
-
-FIRST, *LATER = known_migrations()
-# What 001 has, and later ones add columns to.
-ALTERED = sorted(
-    {name for one in LATER for name in re.findall(r"^ALTER TABLE (\w+) ADD", one.sql, re.MULTILINE)} - NEW_TABLES
-)
-NEWEST = known_migrations()[-1].version
-MIGRATE = """
-import sys
-from pathlib import Path
-import duckdb
-from embaudit.warehouse.migrate import migrate
-connection = duckdb.connect(sys.argv[1])
-connection.execute("SET wal_autocheckpoint = '1GB'")
-print(migrate(connection, Path(sys.argv[1])), flush=True)
-sys.stdin.read()
-"""
-
-
-@pytest.fixture
-def first_version(warehouse: Path, tmp_path: Path) -> Path:
-    return first_version_warehouse(warehouse, tmp_path)
-
-
-def by_column(path: Path) -> dict[str, tuple[list[str], list[tuple]]]:
+def by_table(path: Path) -> Tables:
     """Every table's columns, and its rows in an order of their own."""
     with duckdb.connect(str(path), read_only=True) as connection:
-        names = [name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()]
         found = {}
-        for name in names:
+        for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall():
             columns = [column for (column, *_) in connection.execute(f"DESCRIBE {name}").fetchall()]
             found[name] = (columns, connection.execute(f"SELECT * FROM {name} ORDER BY ALL").fetchall())
     return found
 
 
-def require_kept(before: dict[str, tuple[list[str], list[tuple]]], path: Path) -> None:
+def recorded(path: Path) -> list[tuple]:
+    return rows(path, "SELECT version, name, sha256 FROM schema_migration ORDER BY version")
+
+
+def on_record(*made_up: Migration) -> list[tuple]:
+    return [(one.version, one.name, one.sha256) for one in [*known_migrations(), *made_up]]
+
+
+# ---- a fresh warehouse ----
+
+
+def test_a_fresh_warehouse_has_every_table_and_view(empty_once: Path) -> None:
+    tables = {name for (name,) in rows(empty_once, "SELECT table_name FROM duckdb_tables()")}
+    views = {name for (name,) in rows(empty_once, "SELECT view_name FROM duckdb_views() WHERE NOT internal")}
+    assert tables == {*TABLES, *LOG_TABLES, *OTHER_TABLES}
+    assert views == set(known_views())
+
+
+def test_every_migration_is_on_record_with_its_sha256(empty_once: Path) -> None:
+    folder = files("embaudit_sql").joinpath("migrations")
+    for version, (number, name, digest) in enumerate(recorded(empty_once), 1):
+        assert number == version
+        content = folder.joinpath(f"{version:03}_{name}.sql").read_bytes()
+        assert digest == hashlib.sha256(content).hexdigest()
+    assert recorded(empty_once) == on_record()
+
+
+def test_migrating_again_does_nothing(empty_warehouse: Path) -> None:
+    before = rows(empty_warehouse, "SELECT * FROM schema_migration")
+    with open_writer(empty_warehouse, 0) as connection:
+        assert migrate(connection, empty_warehouse) == []
+    assert rows(empty_warehouse, "SELECT * FROM schema_migration") == before
+
+
+def test_the_keys_of_a_table_are_its_primary_key(empty_once: Path) -> None:
+    found = dict(
+        rows(
+            empty_once,
+            "SELECT table_name, constraint_column_names FROM duckdb_constraints() "
+            "WHERE constraint_type = 'PRIMARY KEY'",
+        )
+    )
+    expected = {
+        name: [*(["audit_id"] if own.scope == "audit" else []), *own.keys]
+        for name, own in TABLES.items()
+        if not own.is_bulk
+    }
+    assert {name: columns for name, columns in found.items() if name in TABLES} == expected
+
+
+def test_what_the_warehouse_requires_the_suites_require(empty_once: Path) -> None:
+    """Otherwise a null would fail the transaction without naming its row."""
+    found = rows(empty_once, "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT is_nullable")
+    required = {(name, column) for name, column in found if name in TABLES and column != "audit_id"}
+    assert {name for name, _ in required} == set(TABLES)
+    assert required <= {(name, column) for name, own in TABLES.items() for column in (*own.keys, *REQUIRED[name])}
+
+
+def test_a_database_with_other_tables_of_these_names_is_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "other.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE token AS SELECT 'mine' AS owner")
+    with pytest.raises(WarehouseError, match="token"):
+        opened(path)
+    assert rows(path, "SELECT owner FROM token") == [("mine",)]
+    assert rows(path, "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'audit'") == [(0,)]
+
+
+# ---- views ----
+
+
+def created(path: Path) -> list[tuple]:
+    """Every CREATE gives a view another number."""
+    return rows(path, "SELECT view_name, view_oid FROM duckdb_views() WHERE NOT internal ORDER BY 1")
+
+
+def test_views_that_are_there_are_not_created_again(empty_warehouse: Path) -> None:
+    before = created(empty_warehouse)
+    opened(empty_warehouse)
+    assert created(empty_warehouse) == before
+
+
+@pytest.mark.parametrize("change", ["CREATE OR REPLACE VIEW leaderboard AS SELECT 1 AS old", "DROP VIEW leaderboard"])
+def test_a_view_that_was_changed_or_dropped_comes_back(empty_warehouse: Path, change: str) -> None:
+    with open_writer(empty_warehouse, 0) as connection:
+        connection.execute("CREATE VIEW my_own AS SELECT 1 AS a")
+        connection.execute(change)
+    with open_writer(empty_warehouse, 0) as connection:
+        columns = [column[0] for column in connection.execute("SELECT * FROM leaderboard").description]
+        assert connection.execute("SELECT a FROM my_own").fetchall() == [(1,)]
+    assert "socm_mean" in columns
+
+
+def test_views_of_another_program_are_replaced(empty_warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setitem(VIEWS, "leaderboard", "CREATE OR REPLACE VIEW leaderboard AS SELECT 1 AS another")
+        with a_program_with(views=("leaderboard",)):
+            opened(empty_warehouse)
+    assert rows(empty_warehouse, "SELECT another FROM leaderboard") == [(1,)]
+    opened(empty_warehouse)
+    assert rows(empty_warehouse, "SELECT socm_mean FROM leaderboard") == []
+
+
+# ---- a warehouse with rows goes from one version to the next ----
+
+
+def require_kept(before: Tables, path: Path) -> None:
     """Old rows are there in their old columns, and null in the new ones."""
-    after = by_column(path)
-    assert set(after) - set(before) == NEW_TABLES | OTHER_TABLES
+    after = by_table(path)
+    assert set(after) - set(before) == {"made_up"}
     for name, (columns, old_rows) in before.items():
         if name == "schema_migration":
             continue
         now, new_rows = after[name]
-        assert now[: len(columns)] == columns
+        assert now == [*columns, *(["made_up"] if name in ("sticky_summary", "sticky_validation") else [])]
         assert [row[: len(columns)] for row in new_rows] == old_rows
         assert all(value is None for row in new_rows for value in row[len(columns) :])
-        assert (len(now) > len(columns)) == (name in ALTERED)
-    assert all(after[name][1] == [] for name in NEW_TABLES)
+    assert after["made_up"][1] == []
+    assert recorded(path) == on_record(FIRST, SECOND)
 
 
-def test_rows_of_the_first_version_are_kept_and_null_in_new_columns(first_version: Path) -> None:
-    before = by_column(first_version)
-    assert [row[0] for row in before["schema_migration"][1]] == [1]
-    assert len(before["sticky_validation"][1]) == 20
-    with open_writer(first_version, 0):
-        pass
-    require_kept(before, first_version)
-    applied = [version for (version,) in rows(first_version, "SELECT version FROM schema_migration ORDER BY 1")]
-    assert applied == list(range(1, NEWEST + 1))
+def test_an_upgrade_keeps_every_row_and_key(published_warehouse: Path) -> None:
+    with a_program_with(views=("made_up_summary",)):
+        opened(published_warehouse)
+    before = by_table(published_warehouse)
+    with the_next_program():
+        opened(published_warehouse)
+        require_kept(before, published_warehouse)
+        # From another connection: the index is read back from the file.
+        with open_writer(published_warehouse, 0) as connection:
+            for table in ("sticky_summary", "sticky_validation"):
+                with pytest.raises(duckdb.ConstraintException, match="primary key"):
+                    connection.execute(f"INSERT INTO {table} SELECT * FROM {table} LIMIT 1")
+            for view in (*known_views(), *VIEWS):
+                connection.execute(f"FROM {view}").fetchall()
+            for query in named_queries().values():
+                connection.execute(query.sql).fetchall()
+            described = connection.execute("SELECT * FROM made_up_summary").description
+        assert "made_up" in [column[0] for column in described]
 
 
-def test_views_and_queries_read_an_upgraded_warehouse(first_version: Path) -> None:
-    with open_writer(first_version, 0):
-        pass
-    for name in map(view_name, known_views()):
-        assert rows(first_version, f"SELECT count(*) FROM {name}")
-    for name in named_queries():
-        run_query(first_version, name)
-    assert len(rows(first_version, "SELECT * FROM sticky_token")) == 6
-    assert rows(first_version, "SELECT DISTINCT checkpoints FROM sticky_across_checkpoints") == [(2,)]
-    answer = run_query(first_version, "sticky-search")
-    searched = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
-    assert [(row["encodes"], row["times_fewer"], row["miss_rate"]) for row in searched] == [(266, None, None)] * 4
-
-
-def test_an_upgraded_warehouse_takes_new_audits_and_old_ones_again(first_version: Path, tmp_path: Path) -> None:
-    before = by_column(first_version)
-    staged = stage_all(tmp_path / "new", plausible_rows("c1", "model/c1"))
-    expected = {name: len(found) for name, found in plausible_rows().items()}
-    for audit_id in ("new", "old1"):
-        assert publish(first_version, 0, audit_record(audit_id), measure_runs(), [expectation()], staged) == expected
-    for name in (*ALTERED, *(name for name in NEW_TABLES if TABLES[name].scope == "audit")):
-        counts = dict(rows(first_version, f"SELECT audit_id, count(*) FROM {name} GROUP BY 1"))
-        old = {} if name in NEW_TABLES else {"old2": expected[name]}
-        assert counts == {"new": expected[name], "old1": expected[name], **old}
-    is_filled = "SELECT audit_id, bool_and({} IS NOT NULL), bool_or({} IS NOT NULL) FROM {} GROUP BY 1 ORDER BY 1"
-    for name, column in (
-        *(("sticky_score", "is_pilot"), ("sticky_validation", "p_value"), ("sticky_summary", "search")),
-        *(("socm_text", "is_undefined"), ("socm_summary", "socm_q50")),
-    ):
-        found = rows(first_version, is_filled.format(column, column, name))
-        assert found == [("new", True, True), ("old1", True, True), ("old2", False, False)]
-    columns, old_rows = before["sticky_validation"]
-    kept = rows(
-        first_version, f"SELECT {', '.join(columns)} FROM sticky_validation WHERE audit_id = 'old2' ORDER BY ALL"
-    )
-    assert kept == [row for row in old_rows if row[0] == "old2"]
-
-
-@pytest.mark.parametrize("table", ALTERED)
-def test_an_altered_table_keeps_its_primary_key(first_version: Path, table: str) -> None:
-    with open_writer(first_version, 0):
-        pass
-    # From another connection: the index is read back from the file.
-    with open_writer(first_version, 0) as connection, pytest.raises(duckdb.ConstraintException, match="primary key"):
-        connection.execute(f"INSERT INTO {table} SELECT * FROM {table} LIMIT 1")
-
-
-def test_a_migration_that_fails_behind_its_alterations_leaves_rows_and_keys(
-    first_version: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_upgraded_warehouse_takes_new_audits_and_old_ones_again(
+    published_warehouse: Path, staged_once: list[StagedTable]
 ) -> None:
-    before = by_column(first_version)
-    first, second = known_migrations()[:2]
-    broken = Migration(2, second.name, second.sql + "\nSELECT * FROM no_such_table;")
-    with monkeypatch.context() as patch:
-        patch.setattr(migrations, "known_migrations", lambda: [first, broken])
-        with pytest.raises(WarehouseError, match="no_such_table"), open_writer(first_version, 0):
+    altered = ("sticky_summary", "sticky_validation")
+    before = {name: found for name, found in by_table(published_warehouse).items() if name in altered}
+    staged = [table for table in staged_once if table.table in altered]
+    with the_next_program():
+        for audit_id in ("a1", "new"):
+            publish(published_warehouse, 0, audit_record(audit_id), measure_runs(), [expectation()], staged)
+    after = by_table(published_warehouse)
+    for name, (columns, old_rows) in before.items():
+        now = [row[: len(columns)] for row in after[name][1]]
+        assert [row for row in now if row[0] == "a1"] == old_rows
+        assert [row[1:] for row in now if row[0] == "new"] == [row[1:] for row in old_rows]
+
+
+def test_a_migration_that_fails_leaves_the_version_before_it(published_warehouse: Path) -> None:
+    before = by_table(published_warehouse)
+    with a_program_with(FIRST, BROKEN), pytest.raises(WarehouseError, match="no_such_table"):
+        opened(published_warehouse)
+    assert recorded(published_warehouse) == on_record(FIRST)
+    after = by_table(published_warehouse)
+    assert after["sticky_summary"][0][-1] == "made_up"
+    unchanged = set(before) - {"sticky_summary", "schema_migration"}
+    assert {name: after[name] for name in unchanged} == {name: before[name] for name in unchanged}
+    assert set(after) == set(before)
+    with the_next_program():
+        opened(published_warehouse)
+        require_kept(before, published_warehouse)
+
+
+def test_a_newer_warehouse_is_refused_to_writers_and_readers(empty_warehouse: Path) -> None:
+    with the_next_program():
+        opened(empty_warehouse)
+    before = empty_warehouse.read_bytes()
+    says = f"has schema {SECOND.version}, and this embaudit knows up to {NEWEST}"
+    for attempt in (open_writer(empty_warehouse, 0), open_reader(empty_warehouse)):
+        with pytest.raises(WarehouseError, match=says) as caught, attempt:
             pass
-    assert by_column(first_version) == before
-    with open_writer(first_version, 0):
-        pass
-    require_kept(before, first_version)
+        assert "Upgrade embaudit" in caught.value.next_step
+    assert empty_warehouse.read_bytes() == before
 
 
-def test_a_kill_behind_the_commit_is_read_back_from_the_log(
-    first_version: Path, process: Callable[..., subprocess.Popen[str]]
+def test_a_warehouse_of_another_edition_of_a_migration_is_refused(empty_warehouse: Path) -> None:
+    with a_program_with(FIRST):
+        opened(empty_warehouse)
+    before = by_table(empty_warehouse)
+    edited = Migration(FIRST.version, FIRST.name, f"{FIRST.sql}\nALTER TABLE audit ADD COLUMN made_up DOUBLE;")
+    says = f"another edition of migration {FIRST.version} .made_up_column."
+    with a_program_with(edited, SECOND), pytest.raises(WarehouseError, match=says) as caught:
+        opened(empty_warehouse)
+    assert "name another warehouse" in caught.value.next_step
+    assert by_table(empty_warehouse) == before
+
+
+def test_a_reader_opens_a_warehouse_that_is_not_upgraded_yet(published_once: Path) -> None:
+    """Reading must not wait for the next audit: what the older one has can be asked."""
+    before = published_once.read_bytes()
+    with the_next_program():
+        assert len(run_query(published_once, "worst-tokens").rows) == 3
+        assert len(run_query(published_once, "leaderboard").rows) == 1
+    assert published_once.read_bytes() == before
+
+
+# ---- kills ----
+
+MIGRATE = """
+import sys
+from pathlib import Path
+import duckdb
+from made_up_migrations import FIRST, SECOND, a_program_with
+from embaudit.warehouse.migrate import Migration, migrate
+
+def wait() -> int:
+    print("waiting", flush=True)
+    sys.stdin.read()
+
+connection = duckdb.connect(sys.argv[1])
+connection.execute("SET wal_autocheckpoint = '1GB'")
+connection.create_function("wait", wait, [], int, side_effects=True)
+second = SECOND
+if sys.argv[2] == "within":
+    second = Migration(SECOND.version, SECOND.name, SECOND.sql + "SELECT wait();")
+with a_program_with(FIRST, second):
+    migrate(connection, Path(sys.argv[1]))
+wait()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("moment", "applied"), [("within", (FIRST,)), ("behind", (FIRST, SECOND))])
+def test_a_kill_leaves_the_migrations_that_were_committed(
+    published_warehouse: Path,
+    process: Callable[..., subprocess.Popen[str]],
+    moment: str,
+    applied: tuple[Migration, ...],
 ) -> None:
-    """The alterations of tables with keys are in DuckDB's log and not yet in its file."""
-    before = by_column(first_version)
-    migrating = process(MIGRATE, first_version)
+    """They are in DuckDB's log and not yet in its file."""
+    before = by_table(published_warehouse)
+    migrating = process(MIGRATE, published_warehouse, moment)
     assert migrating.stdout is not None
-    assert migrating.stdout.readline() == f"{list(range(2, NEWEST + 1))}\n"
+    assert migrating.stdout.readline() == "waiting\n", migrating.communicate()
     migrating.kill()
     migrating.wait()
-    assert first_version.with_name(f"{first_version.name}.wal").stat().st_size > 0
-    require_kept(before, first_version)
-    with open_writer(first_version, 0) as connection, pytest.raises(duckdb.ConstraintException):
-        connection.execute("INSERT INTO sticky_score SELECT * FROM sticky_score LIMIT 1")
-
-
-def test_the_first_program_refuses_an_upgraded_warehouse(first_version: Path) -> None:
-    with open_writer(first_version, 0):
-        pass
-    before = first_version.read_bytes()
-    refused = pytest.raises(WarehouseError, match=f"has schema {NEWEST}, and this embaudit knows up to 1")
-    with first_program(), refused, open_writer(first_version, 0):
-        pass
-    assert first_version.read_bytes() == before
-
-
-def test_a_reader_opens_a_warehouse_that_is_not_upgraded_yet(first_version: Path) -> None:
-    """Reading must not wait for the next audit: what 001 has can be asked."""
-    before = first_version.read_bytes()
-    assert len(run_query(first_version, "worst-tokens").rows) == 6
-    assert len(run_query(first_version, "leaderboard").rows) == 2
-    assert first_version.read_bytes() == before
+    assert published_warehouse.with_name(f"{published_warehouse.name}.wal").stat().st_size > 0
+    assert recorded(published_warehouse) == on_record(*applied)
+    assert ("made_up" in by_table(published_warehouse)) == (SECOND in applied)
+    with the_next_program():
+        opened(published_warehouse)
+        require_kept(before, published_warehouse)
+        with open_writer(published_warehouse, 0) as connection, pytest.raises(duckdb.ConstraintException):
+            connection.execute("INSERT INTO sticky_summary SELECT * FROM sticky_summary LIMIT 1")
