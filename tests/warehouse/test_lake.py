@@ -174,12 +174,13 @@ def test_the_first_of_two_rows_with_one_key_stays(lake: Lake, tmp_path: Path) ->
 def test_a_newer_lake_is_refused_and_an_older_one_upgraded(lake: Lake) -> None:
     with a_program_with(views=("made_up_summary",)), open_writer(lake, 5) as connection:
         connection.execute("INSERT INTO audit_corpus VALUES ('a1', 'sts', 's1')")
-    with a_program_with(FIRST, BROKEN), pytest.raises(WarehouseError, match="no_such_table"), open_writer(lake, 5):
-        pass
-    with open_reader(lake) as connection:
-        # The one is there, and of the other nothing.
-        assert connection.execute("SELECT max(version) FROM schema_migration").fetchall() == [(FIRST.version,)]
-        assert connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'made_up'").fetchall() == []
+    with a_program_with(FIRST, BROKEN):
+        with pytest.raises(WarehouseError, match="no_such_table"), open_writer(lake, 5):
+            pass
+        with open_reader(lake) as connection:
+            # The one is there, and of the other nothing.
+            assert connection.execute("SELECT max(version) FROM schema_migration").fetchall() == [(FIRST.version,)]
+            assert connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'made_up'").fetchall() == []
     with the_next_program():
         with pytest.raises(UsageError, match="made_up_rows does not exist") as caught:
             run_query(lake, "SELECT * FROM made_up_rows")
