@@ -47,7 +47,7 @@ def before_the_log(warehouse: Path, running: subprocess.Popen[str]) -> object:
 
 
 def when_the_write_ahead_log_appears(warehouse: Path, running: subprocess.Popen[str]) -> object:
-    """The first commit, of the views or of the audit's log, in a file that was not there before."""
+    """The first commit, of the audit's log, in a file that was not there before."""
     return wait_for(lambda: log_size(warehouse) or running.poll() is not None, pause=0.0002)
 
 

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from plausible import audit_record, plausible_rows, stage_all
-
-from embaudit.warehouse.publish import publish
+from plausible import audit_record, plausible_rows
+from ready_warehouses import put_audit
 
 REVISION = "8b3219a92973c328a8e22fadcfa821b5dc75636a"
 
@@ -40,9 +39,8 @@ def write_mteb(
     return place
 
 
-def publish_audits(
+def put_audits(
     warehouse: Path,
-    folder: Path,
     sources: Sequence[str],
     socm: Sequence[float],
     spreads: Sequence[float | None] | None = None,
@@ -60,4 +58,4 @@ def publish_audits(
             {**row, "normalised_spread": (spreads[i] if spreads else 0.1 + i) if row["layer"] == last else 99.0 - i}
             for row in rows["layer_stat"]
         ]
-        publish(warehouse, 0, audit_record(f"a{i}", f"c{i}", minutes=i), [], [], stage_all(folder / f"a{i}", rows))
+        put_audit(warehouse, audit_record(f"a{i}", f"c{i}", minutes=i), rows)

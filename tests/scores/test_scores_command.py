@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from plausible import audit_record, plausible_rows, stage_all
 from scipy import stats
-from score_files import REVISION, publish_audits, write_mteb
+from score_files import REVISION, put_audits, write_mteb
 
 from embaudit.cli.main import cli
 from embaudit.errors import EmbauditError, UsageError, WarehouseError
@@ -110,7 +110,7 @@ def test_mteb_folders_are_imported_and_listed(tmp_path: Path, warehouse: Path) -
     text = output("scores", "import", str(results), warehouse=warehouse)
     assert "Read 4 scores, of 2 checkpoints on 2 tasks from 4 files: 4 new" in text
     assert f"Skipped {place / 'notes.json'}: no MTEB result." in text
-    publish_audits(warehouse, tmp_path, ["/models/e5-base-v2"], [0.1])
+    put_audits(warehouse, ["/models/e5-base-v2"], [0.1])
     listed = rows("scores", "list", warehouse=warehouse)
     assert [{**row, "imported": None} for row in listed] == [
         {
@@ -173,7 +173,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The paper's twelve checkpoints with the paper's averages, and scores on two tasks."""
     folder = tmp_path_factory.mktemp("published")
     warehouse = folder / "warehouse.duckdb"
-    publish_audits(warehouse, folder, [f"{name}@main" for name in PUBLISHED], list(PUBLISHED.values()))
+    put_audits(warehouse, [f"{name}@main" for name in PUBLISHED], list(PUBLISHED.values()))
     lines = [f"{name},Ranked,{50 + SCORE_RANKS[name]}" for name in PUBLISHED]
     lines += [f"{name},Reversed,{-value}" for name, value in PUBLISHED.items()]
     output("scores", "import", str(csv_file(folder / "scores.csv", *lines)), warehouse=warehouse)
@@ -210,7 +210,7 @@ def test_the_sql_and_the_command_agree_on_every_row(published: Path) -> None:
 
 def test_ties_have_their_average_rank_in_sql_too(tmp_path: Path, warehouse: Path) -> None:
     values, scored = [0.1, 0.1, 0.3, 0.4, 0.4], [1, 2, 2, 2, 9]
-    publish_audits(warehouse, tmp_path, [f"m/{i}" for i in range(5)], values)
+    put_audits(warehouse, [f"m/{i}" for i in range(5)], values)
     lines = [f"m/{i},T,{score}" for i, score in enumerate(scored)]
     output("scores", "import", str(csv_file(tmp_path / "scores.csv", *lines)), warehouse=warehouse)
     wanted = stats.spearmanr(values, scored).statistic
@@ -230,7 +230,7 @@ def test_the_table_says_how_to_read_it_and_what_was_published(published: Path) -
 
 
 def test_scores_in_two_units_are_pointed_out(tmp_path: Path, warehouse: Path) -> None:
-    publish_audits(warehouse, tmp_path, ["m/a", "m/b", "m/c"], [0.1, 0.2, 0.3])
+    put_audits(warehouse, ["m/a", "m/b", "m/c"], [0.1, 0.2, 0.3])
     path = csv_file(tmp_path / "scores.csv", "m/a,T,0.52", "m/b,T,81.3", "m/c,T,0.6")
     output("scores", "import", str(path), warehouse=warehouse)
     text = output("scores", "correlate", "--measure", "socm", warehouse=warehouse)
@@ -238,7 +238,7 @@ def test_scores_in_two_units_are_pointed_out(tmp_path: Path, warehouse: Path) ->
 
 
 def test_an_average_is_over_the_tasks_that_are_named_or_common(tmp_path: Path, warehouse: Path) -> None:
-    publish_audits(warehouse, tmp_path, [f"m/{i}" for i in range(4)], [0.1, 0.2, 0.3, 0.4])
+    put_audits(warehouse, [f"m/{i}" for i in range(4)], [0.1, 0.2, 0.3, 0.4])
     lines = [f"m/{i},{task},{i * weight}" for i in range(4) for task, weight in (("A", 1), ("B", -3))]
     lines += ["m/0,C,5", "m/1,C,4", "m/2,C,3"]
     output("scores", "import", str(csv_file(tmp_path / "scores.csv", *lines)), warehouse=warehouse)
@@ -251,7 +251,7 @@ def test_an_average_is_over_the_tasks_that_are_named_or_common(tmp_path: Path, w
     assert (row["task"], row["checkpoints"], row["rho"]) == ("average of 1 task", 4, -1)
     run = ("scores", "import", str(csv_file(tmp_path / "more.csv", "n/9,D,1")))
     output(*run, warehouse=warehouse)
-    publish_audits(warehouse, tmp_path / "more", ["x/0", "x/1", "x/2", "x/3", "n/9"], [0.5] * 5)
+    put_audits(warehouse, ["x/0", "x/1", "x/2", "x/3", "n/9"], [0.5] * 5)
     with pytest.raises(UsageError, match="no two tasks that all"):
         output(*base, warehouse=warehouse)
 
@@ -275,7 +275,7 @@ def test_what_is_lacking_is_said(tmp_path: Path, warehouse: Path) -> None:
         return caught.value
 
     assert "There is no warehouse" in str(fails())
-    publish_audits(warehouse, tmp_path, ["m/a"], [0.1])
+    put_audits(warehouse, ["m/a"], [0.1])
     assert "embaudit scores import FILE" in str(fails())
     output("scores", "import", str(csv_file(tmp_path / "scores.csv", "other/b,T,1")), warehouse=warehouse)
     assert "scores are of other/b, audits of m/a" in str(fails())

@@ -7,20 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plausible import audit_record, measure_runs, plausible_rows, stage_all
+from plausible import audit_record, measure_runs
+from ready_warehouses import put_audit
 
 from embaudit.warehouse.connect import open_reader
-from embaudit.warehouse.publish import publish
 
 QUESTION = {"sticky": {"copies": 8}, "measures": ["sticky", "socm"], "pooling": None, "max_length": None}
 
 
 @pytest.fixture
-def warehouse(tmp_path: Path) -> Path:
+def warehouse(empty_warehouse: Path) -> Path:
     """One audit: a1 of owner/name@v1, an hour ago."""
-    path = tmp_path / "warehouse.duckdb"
-    audited(path, "a1", "c1", "owner/name@v1")
-    return path
+    audited(empty_warehouse, "a1", "c1", "owner/name@v1")
+    return empty_warehouse
 
 
 def audited(
@@ -33,13 +32,11 @@ def audited(
     version: int = 1,
     **other: Any,
 ) -> None:
-    """Publish an audit that holds nothing but its corpora."""
+    """An audit that holds nothing but its corpora."""
     settings = {**QUESTION, "source": source, **other.pop("settings", {})}
     record = replace(audit_record(audit_id, checkpoint, minutes=minutes), settings=settings, **other)
-    rows = {name: part for name, part in plausible_rows().items() if name == "audit_corpus"}
-    rows["audit_corpus"][0]["corpus_id"] = corpus_id
-    runs = [replace(run, version=version) for run in measure_runs()]
-    publish(warehouse, 0, record, runs, [], stage_all(warehouse.parent / audit_id, rows))
+    corpora = [{"name": "wikipedia", "corpus_id": corpus_id}, {"name": "sts", "corpus_id": "s1"}]
+    put_audit(warehouse, record, {"audit_corpus": corpora}, [replace(run, version=version) for run in measure_runs()])
 
 
 def predecessors(warehouse: Path) -> dict[str, str]:
@@ -62,11 +59,10 @@ def test_another_source_does_not(warehouse: Path, source: str) -> None:
     assert predecessors(warehouse) == {}
 
 
-def test_a_folder_may_have_an_at_in_its_name(tmp_path: Path) -> None:
-    warehouse = tmp_path / "warehouse.duckdb"
+def test_a_folder_may_have_an_at_in_its_name(empty_warehouse: Path) -> None:
     for minutes, (audit_id, path) in enumerate((("a1", "/m/x@1"), ("a2", "/m/x@2"), ("a3", "/m/x@1"))):
-        audited(warehouse, audit_id, f"c{audit_id}", path, minutes=minutes)
-    assert predecessors(warehouse) == {"a3": "a1"}
+        audited(empty_warehouse, audit_id, f"c{audit_id}", path, minutes=minutes)
+    assert predecessors(empty_warehouse) == {"a3": "a1"}
 
 
 def test_the_newest_of_the_earlier_ones(warehouse: Path) -> None:

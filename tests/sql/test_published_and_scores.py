@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plausible import U, audit_record, plausible_rows, stage_all
+from plausible import U, audit_record, plausible_rows
+from ready_warehouses import put_audit
 
 from embaudit.warehouse.connect import open_reader, open_writer
-from embaudit.warehouse.publish import publish
 from embaudit.warehouse.query import run_query
 
 # arXiv 2604.27398: Wikipedia, MS MARCO passages, hard negatives.
@@ -30,12 +30,13 @@ SOCM = {
 }
 
 
+# Where the figures that have a published one, and the measures beside a score, come from.
+COMPARED = ("checkpoint", "corpus", "sticky_summary", "sticky_reference_summary", "socm_summary", "layer_stat")
+
+
 @pytest.fixture
-def warehouse(tmp_path: Path) -> Path:
-    path = tmp_path / "warehouse.duckdb"
-    with open_writer(path, 0):
-        pass
-    return path
+def warehouse(empty_warehouse: Path) -> Path:
+    return empty_warehouse
 
 
 def rows(warehouse: Path, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
@@ -56,12 +57,15 @@ def audit(
     minutes: int = 0,
     **changes: dict[str, Any],
 ) -> None:
-    """Publish an audit of a checkpoint of this name; ``changes`` are of every row of a table."""
+    """An audit of a checkpoint of this name; ``changes`` are of every row of a table."""
     found = plausible_rows(checkpoint_id, source)
     for table, values in changes.items():
         found[table] = [{**row, **values} for row in found[table]]
-    folder = warehouse.parent / f"{audit_id}-{minutes}"
-    publish(warehouse, 0, audit_record(audit_id, checkpoint_id, minutes=minutes), [], [], stage_all(folder, found))
+    put_audit(
+        warehouse,
+        audit_record(audit_id, checkpoint_id, minutes=minutes),
+        {name: found[name] for name in COMPARED},
+    )
 
 
 def add_checkpoint(warehouse: Path, source: str, checkpoint: str = "c1") -> None:
@@ -210,9 +214,9 @@ def test_of_each_figure_the_newest_audit_that_has_it_counts(warehouse: Path) -> 
     audit(warehouse, "thenlper/gte-base", socm_summary={"socm_mean": 0.5})
     audit(warehouse, "thenlper/gte-base", "a2", minutes=5, socm_summary={"socm_mean": 0.25})
     # A third one without SOCM does not hide the second's.
-    found = {name: part for name, part in plausible_rows("c1", "thenlper/gte-base").items() if "socm" not in name}
-    staged = stage_all(warehouse.parent / "third", found)
-    publish(warehouse, 0, audit_record("a3", "c1", minutes=9), [], [], staged)
+    rows_of_it = plausible_rows("c1", "thenlper/gte-base")
+    found = {name: rows_of_it[name] for name in COMPARED if "socm" not in name}
+    put_audit(warehouse, audit_record("a3", "c1", minutes=9), found)
     beside = rows(warehouse, "SELECT measure, audit_id, own FROM published_beside_own ORDER BY ALL")
     assert [row for row in beside if row[0] in ("u", "socm_mean")] == [("socm_mean", "a2", 0.25), ("u", "a3", U)]
     every = rows(warehouse, "SELECT audit_id FROM published_beside_audit WHERE measure = 'socm_mean' ORDER BY 1")
@@ -303,7 +307,7 @@ def test_one_model_under_two_names_or_poolings_counts_once(warehouse: Path) -> N
 def test_spread_is_that_of_the_last_layer(warehouse: Path) -> None:
     found = plausible_rows("c1", "m/a")
     found["layer_stat"] = [{**row, "normalised_spread": 1.5 + row["layer"]} for row in found["layer_stat"]]
-    publish(warehouse, 0, audit_record(), [], [], stage_all(warehouse.parent / "a1", found))
+    put_audit(warehouse, audit_record(), {name: found[name] for name in COMPARED})
     score(warehouse, "m/a", "T", 0.1)
     assert rows(warehouse, "SELECT corpus, value FROM score_beside_measure WHERE measure = 'spread'") == [
         ("wikipedia", 2.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from importlib.resources import files
 from itertools import combinations
@@ -21,16 +22,14 @@ from plausible import (
     expectation,
     measure_runs,
     plausible_rows,
-    stage_all,
 )
 from plausible_socm import TRACES, socm_pairs
+from ready_warehouses import put_audit
 
 from embaudit.warehouse.connect import open_reader, open_writer
-from embaudit.warehouse.publish import publish
 from embaudit.warehouse.query import named_queries, run_query
 
 SQL = files("embaudit_sql")
-QUERIES = sorted(named_queries())
 VIEWS = sorted(
     [
         *(
@@ -61,10 +60,9 @@ SOCM_MEAN = sum(row["socm"] for row in socm_pairs("wikipedia", TRACES)) / 6
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def filled(empty_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two checkpoints: c1 audited twice (the newer one counts) with a third run failed, c2 once, under c1's name."""
-    folder = tmp_path_factory.mktemp("queries")
-    warehouse = folder / "warehouse.duckdb"
+    warehouse = Path(shutil.copy(empty_once, tmp_path_factory.mktemp("queries")))
     before, now, others = (
         plausible_rows(checkpoint, source, shift)
         for checkpoint, source, shift in (
@@ -77,16 +75,13 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     before["sticky_validation"] = [
         {**row, "verdict": row["verdict"] and "not_sticky"} for row in before["sticky_validation"]
     ]
-    older, newer, other = (
-        stage_all(folder / name, rows) for name, rows in (("older", before), ("newer", now), ("other", others))
-    )
-    publish(warehouse, 0, audit_record("a1", minutes=0), measure_runs(), [expectation()], older)
-    publish(warehouse, 0, audit_record("a2", minutes=10), measure_runs(), [expectation()], newer)
+    put_audit(warehouse, audit_record("a1", minutes=0), before, measure_runs(), [expectation()])
+    put_audit(warehouse, audit_record("a2", minutes=10), now, measure_runs(), [expectation()])
     between = audit_record("a3", "c2", minutes=5)
     between = replace(between, settings={**between.settings, "source": "packaged:tiny"})
-    publish(warehouse, 0, between, measure_runs(), [expectation()], other)
+    put_audit(warehouse, between, others, measure_runs(), [expectation()])
     failed = [expectation("socm_pair", 2, success=False), expectation("token")]
-    publish(warehouse, 0, audit_record("a4", "c1", "failed", "1 of 2 checks", minutes=20), [], failed, [])
+    put_audit(warehouse, audit_record("a4", "c1", "failed", "1 of 2 checks", minutes=20), {}, [], failed)
     with open_writer(warehouse, 0) as connection:
         connection.execute("INSERT INTO published_figure VALUES ('owner/other', 'u', '', 0.25, 'a paper')")
         connection.execute(
@@ -96,13 +91,9 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return warehouse
 
 
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A warehouse without a row."""
-    path = tmp_path_factory.mktemp("empty") / "warehouse.duckdb"
-    with open_writer(path, 0):
-        pass
-    return path
+def sticky_part(rows: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    """What the questions about sticky tokens look at."""
+    return {name: part for name, part in rows.items() if name in ("checkpoint", "token") or name.startswith("sticky")}
 
 
 def ask(warehouse: Path, name: str) -> list[dict[str, Any]]:
@@ -120,24 +111,17 @@ def test_every_file_says_in_its_first_line_what_it_is(folder: str) -> None:
         assert head.rstrip()[-1] in (".?" if folder != "queries" else "?"), file.name
 
 
-@pytest.mark.parametrize("name", QUERIES)
-def test_every_query_answers_on_a_filled_warehouse(filled: Path, name: str) -> None:
-    result = run_query(filled, name)
-    assert result.rows
-    assert len(set(result.columns)) == len(result.columns)
-
-
-@pytest.mark.parametrize("name", QUERIES)
-def test_every_query_has_no_answer_on_an_empty_warehouse(empty: Path, name: str) -> None:
-    assert run_query(empty, name).rows == []
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_every_view_reads_on_both(filled: Path, empty: Path, view: str) -> None:
-    with open_reader(filled) as connection:
-        assert connection.execute(f"SELECT * FROM {view}").fetchall()
-    with open_reader(empty) as connection:
-        assert connection.execute(f"SELECT * FROM {view}").fetchall() == []
+@pytest.mark.parametrize("has_rows", [True, False])
+def test_every_query_and_view_answers_with_and_without_audits(filled: Path, empty_once: Path, has_rows: bool) -> None:
+    with open_reader(filled if has_rows else empty_once) as connection:
+        for name, query in named_queries().items():
+            assert len(connection.extract_statements(query.sql)) == 1, name
+            cursor = connection.execute(query.sql)
+            columns = [column[0] for column in cursor.description]
+            assert len(set(columns)) == len(columns), name
+            assert bool(cursor.fetchall()) == has_rows, name
+        for view in VIEWS:
+            assert bool(connection.execute(f"SELECT * FROM {view}").fetchall()) == has_rows, view
         views = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY 1").fetchall()
     assert [name for (name,) in views] == VIEWS
 
@@ -243,22 +227,20 @@ def test_the_worst_pairs_come_with_their_texts(filled: Path) -> None:
     assert [row["socm"] for row in rows] == sorted((row["socm"] for row in rows), reverse=True)
 
 
-def test_the_worst_pairs_of_a_list_come_with_its_own_texts(tmp_path: Path) -> None:
+def test_the_worst_pairs_of_a_list_come_with_its_own_texts(empty_warehouse: Path) -> None:
     """A list's pairs are found by their place in the list, not by the numbers of their texts."""
-    warehouse = tmp_path / "warehouse.duckdb"
     rows = plausible_rows()
     listed = {**rows["socm_listed_pair"][0], "corpus": "sts", "first": 2, "second": 0, "position": 1}
     rows["socm_listed_pair"] = [{**listed, "d_sigma": 4.0, "d_mu": 0.25, "socm": 3.0}]
     rows["socm_summary"].append({**rows["socm_summary"][0], "corpus": "sts", "corpus_id": "s1", "pair_kind": "listed"})
-    publish(warehouse, 0, audit_record(), [], [], stage_all(tmp_path / "staged", rows))
-    found = ask(warehouse, "socm-worst-pairs")
+    put_audit(empty_warehouse, audit_record(), rows)
+    found = ask(empty_warehouse, "socm-worst-pairs")
     assert len(found) == 7
     assert (found[0]["corpus"], found[0]["socm"]) == ("sts", 3.0)
     assert (found[0]["first_text"], found[0]["second_text"]) == ("Cats.", "Taxes.")
 
 
-def test_the_scatter_is_a_sample_and_its_margins_count_every_pair(tmp_path: Path) -> None:
-    warehouse = tmp_path / "warehouse.duckdb"
+def test_the_scatter_is_a_sample_and_its_margins_count_every_pair(empty_warehouse: Path) -> None:
     rows = plausible_rows()
     size = 200
     generator = np.random.default_rng(0)
@@ -268,8 +250,8 @@ def test_the_scatter_is_a_sample_and_its_margins_count_every_pair(tmp_path: Path
     ]
     rows["socm_summary"][0]["pairs"] = len(rows["socm_pair"])
     rows["socm_listed_pair"] = []
-    publish(warehouse, 0, audit_record(), [], [], stage_all(tmp_path / "staged", rows))
-    with open_reader(warehouse) as connection:
+    put_audit(empty_warehouse, audit_record(), rows)
+    with open_reader(empty_warehouse) as connection:
         shown = connection.execute("SELECT first, second, d_mu FROM socm_scatter ORDER BY ALL").fetchall()
         assert connection.execute("SELECT first, second, d_mu FROM socm_scatter ORDER BY ALL").fetchall() == shown
         margins = connection.execute("SELECT axis, bin, low, high, pairs FROM socm_margin ORDER BY ALL").fetchall()
@@ -330,32 +312,29 @@ def test_the_leaderboard_compares_the_newest_audits(filled: Path) -> None:
     assert (tiny["socm_corpora"], tiny["basis"], tiny["profile"]) == ("wikipedia", "screened", "quick")
 
 
-def test_the_leaderboard_averages_corpora_and_lives_without_a_measure(tmp_path: Path) -> None:
-    warehouse = tmp_path / "warehouse.duckdb"
+def test_the_leaderboard_averages_corpora_and_lives_without_a_measure(empty_warehouse: Path) -> None:
     rows = plausible_rows()
     summary = rows["socm_summary"][0]
     rows["socm_summary"].append({**summary, "corpus": "msmarco", "socm_mean": summary["socm_mean"] + 0.1})
     without_sticky = {name: part for name, part in rows.items() if not name.startswith("sticky")}
-    publish(warehouse, 0, audit_record(), [], [], stage_all(tmp_path / "socm", without_sticky))
-    (row,) = ask(warehouse, "leaderboard")
+    put_audit(empty_warehouse, audit_record(), without_sticky)
+    (row,) = ask(empty_warehouse, "leaderboard")
     assert row["socm_mean"] == pytest.approx(SOCM_MEAN + 0.05, abs=1e-4)
     assert row["socm_corpora"] == "msmarco, wikipedia"
     assert (row["worst_loss"], row["strong_or_moderate_tokens"]) == (None, None)
 
     without_socm = {name: part for name, part in plausible_rows("c2", "b").items() if not name.startswith("socm")}
-    publish(warehouse, 0, audit_record("a2", "c2"), [], [], stage_all(tmp_path / "sticky", without_socm))
-    rows_now = ask(warehouse, "leaderboard")
+    put_audit(empty_warehouse, audit_record("a2", "c2"), without_socm)
+    rows_now = ask(empty_warehouse, "leaderboard")
     assert [row["socm_mean"] is None for row in rows_now] == [True, False]
 
 
-def test_two_checkpoints_of_one_name_stay_apart(tmp_path: Path) -> None:
-    warehouse = tmp_path / "warehouse.duckdb"
+def test_two_checkpoints_of_one_name_stay_apart(empty_warehouse: Path) -> None:
     for audit_id, checkpoint in (("a1", "c1"), ("a2", "c2")):
-        staged = stage_all(tmp_path / audit_id, plausible_rows(checkpoint, "folder/model"))
-        publish(warehouse, 0, audit_record(audit_id, checkpoint), [], [], staged)
-    assert len(ask(warehouse, "leaderboard")) == 2
-    assert {row["tokens"] for row in ask(warehouse, "coverage")} == {5, 3}
-    assert sum(row["tokens"] for row in ask(warehouse, "vocabulary")) == 16
+        put_audit(empty_warehouse, audit_record(audit_id, checkpoint), plausible_rows(checkpoint, "folder/model"))
+    assert len(ask(empty_warehouse, "leaderboard")) == 2
+    assert {row["tokens"] for row in ask(empty_warehouse, "coverage")} == {5, 3}
+    assert sum(row["tokens"] for row in ask(empty_warehouse, "vocabulary")) == 16
 
 
 # ---- the search, and the evidence beside the verdicts ----
@@ -402,9 +381,8 @@ def test_sticky_enrichment_names_what_is_over_represented(filled: Path) -> None:
     assert all(row["odds_ratio"] is None for row in rows)
 
 
-def test_sticky_enrichment_cuts_each_selection_and_not_the_last_ones(tmp_path: Path) -> None:
+def test_sticky_enrichment_cuts_each_selection_and_not_the_last_ones(empty_warehouse: Path) -> None:
     """A vocabulary of forty scripts must not leave the later selections, or the second checkpoint, without a row."""
-    warehouse = tmp_path / "warehouse.duckdb"
     for audit_id, checkpoint in (("a1", "c1"), ("a2", "c2")):
         rows = plausible_rows(checkpoint, checkpoint)
         han = next(row for row in rows["sticky_enrichment"] if row["value"] == "Han")
@@ -413,8 +391,8 @@ def test_sticky_enrichment_cuts_each_selection_and_not_the_last_ones(tmp_path: P
             for selection in ("lowest_100", "sticky_definition", "sticky_retention", "strong_or_moderate")
             for i in range(40)
         ]
-        publish(warehouse, 0, audit_record(audit_id, checkpoint), [], [], stage_all(tmp_path / audit_id, rows))
-    found = ask(warehouse, "sticky-enrichment")
+        put_audit(empty_warehouse, audit_record(audit_id, checkpoint), sticky_part(rows))
+    found = ask(empty_warehouse, "sticky-enrichment")
     assert len(found) == 2 * 4 * 5
     assert {row["value"] for row in found} == {f"script {i:02}" for i in range(5)}
     assert len({(row["source"], row["selection"]) for row in found}) == 8
@@ -459,11 +437,10 @@ def test_the_view_of_shifts_agrees_with_numpy(filled: Path, token: int) -> None:
     assert quantiles == pytest.approx(np.quantile(after - before, [0.05, 0.25, 0.5, 0.75, 0.95]))
 
 
-def test_the_view_of_shifts_lives_with_pairs_that_are_all_alike(tmp_path: Path) -> None:
-    warehouse = tmp_path / "warehouse.duckdb"
+def test_the_view_of_shifts_lives_with_pairs_that_are_all_alike(empty_warehouse: Path) -> None:
     rows = changed("c1", "tiny", sticky_shift={"before": 0.5})
-    publish(warehouse, 0, audit_record(), [], [], stage_all(tmp_path / "staging", rows))
-    with open_reader(warehouse) as connection:
+    put_audit(empty_warehouse, audit_record(), sticky_part(rows))
+    with open_reader(empty_warehouse) as connection:
         found = connection.execute("SELECT compression, slope, pairs FROM sticky_shift_by_token").fetchall()
     assert found == [(None, None, 3)] * 2
 
@@ -488,15 +465,14 @@ def test_reference_tokens_are_the_shortlist_by_value(filled: Path) -> None:
     assert {row["threshold"] for row in rows} == {0.9}
 
 
-def test_a_long_shortlist_of_one_checkpoint_leaves_room_for_the_other(tmp_path: Path) -> None:
-    warehouse = tmp_path / "warehouse.duckdb"
+def test_a_long_shortlist_of_one_checkpoint_leaves_room_for_the_other(empty_warehouse: Path) -> None:
     for audit_id, checkpoint in (("a1", "c1"), ("a2", "c2")):
         rows = plausible_rows(checkpoint, checkpoint)
         token, found = rows["token"][4], rows["sticky_reference"][3]
         rows["token"] = [{**token, "token_id": i} for i in range(70)]
         rows["sticky_reference"] = [{**found, "token_id": i, "value": 1 - i / 1000} for i in range(70)]
-        publish(warehouse, 0, audit_record(audit_id, checkpoint), [], [], stage_all(tmp_path / audit_id, rows))
-    found = ask(warehouse, "reference-tokens")
+        put_audit(empty_warehouse, audit_record(audit_id, checkpoint), sticky_part(rows))
+    found = ask(empty_warehouse, "reference-tokens")
     assert [(row["source"], row["token_id"]) for row in found] == [(c, i) for c in ("c1", "c2") for i in range(50)]
 
 
@@ -509,18 +485,16 @@ def with_another_vocabulary(rows: dict[str, list[dict[str, Any]]]) -> dict[str, 
 
 
 @pytest.fixture
-def several(tmp_path: Path) -> Path:
+def several(empty_warehouse: Path) -> Path:
     """b1 and b2 share a vocabulary, b3 has another one; 龸 is sticky in all, and in b2 two more tokens are."""
-    warehouse = tmp_path / "several.duckdb"
     for i, (checkpoint, shift) in enumerate((("b1", 0.3), ("b2", 0.0), ("b3", 0.0))):
         rows = plausible_rows(checkpoint, f"model/{checkpoint}", shift)
         # Another length limit or set of tokenizer files makes no other vocabulary.
         rows["checkpoint"][0]["tokenizer_sha256"] = f"{i}" * 64
         if checkpoint == "b3":
             with_another_vocabulary(rows)
-        staged = stage_all(tmp_path / checkpoint, rows)
-        publish(warehouse, 0, audit_record(f"a{i}", checkpoint, minutes=i), [], [], staged)
-    return warehouse
+        put_audit(empty_warehouse, audit_record(f"a{i}", checkpoint, minutes=i), sticky_part(rows))
+    return empty_warehouse
 
 
 def test_tokens_sticky_in_two_checkpoints_of_one_vocabulary_are_found(several: Path) -> None:
@@ -534,44 +508,40 @@ def test_tokens_sticky_in_two_checkpoints_of_one_vocabulary_are_found(several: P
     assert row["sources"] == ["model/b2", "model/b1"]  # the worst first
 
 
-def test_checkpoints_of_different_vocabularies_share_no_token(tmp_path: Path) -> None:
-    warehouse = tmp_path / "warehouse.duckdb"
+def test_checkpoints_of_different_vocabularies_share_no_token(empty_warehouse: Path) -> None:
     for audit_id, rows in (
         ("a1", plausible_rows("b1", "b1")),
         ("a2", with_another_vocabulary(plausible_rows("b2", "b2"))),
     ):
-        publish(warehouse, 0, audit_record(audit_id, f"b{audit_id[1]}"), [], [], stage_all(tmp_path / audit_id, rows))
-    assert ask(warehouse, "sticky-across-checkpoints") == []
+        put_audit(empty_warehouse, audit_record(audit_id, f"b{audit_id[1]}"), sticky_part(rows))
+    assert ask(empty_warehouse, "sticky-across-checkpoints") == []
 
 
-def test_one_model_under_two_poolings_counts_once(tmp_path: Path) -> None:
-    warehouse = tmp_path / "warehouse.duckdb"
+def test_one_model_under_two_poolings_counts_once(empty_warehouse: Path) -> None:
     for audit_id, checkpoint in (("a1", "b1"), ("a2", "b2")):
         rows = changed(checkpoint, checkpoint, checkpoint={"weights_sha256": "cd" * 32})
-        publish(warehouse, 0, audit_record(audit_id, checkpoint), [], [], stage_all(tmp_path / audit_id, rows))
-    assert ask(warehouse, "sticky-across-checkpoints") == []
+        put_audit(empty_warehouse, audit_record(audit_id, checkpoint), sticky_part(rows))
+    assert ask(empty_warehouse, "sticky-across-checkpoints") == []
 
 
-def test_a_later_audit_of_another_measure_hides_no_sticky_token(several: Path, tmp_path: Path) -> None:
-    rows = {table: found for table, found in plausible_rows("b1", "model/b1").items() if not table.startswith("sticky")}
-    publish(several, 0, audit_record("a9", "b1", minutes=60), [], [], stage_all(tmp_path / "newer", rows))
+def test_a_later_audit_of_another_measure_hides_no_sticky_token(several: Path) -> None:
+    of_another_measure = {name: plausible_rows("b1", "model/b1")[name] for name in ("checkpoint", "socm_summary")}
+    put_audit(several, audit_record("a9", "b1", minutes=60), of_another_measure)
     assert len(ask(several, "sticky-across-checkpoints")) == 1
 
 
-def test_two_audits_of_one_checkpoint_are_not_two_checkpoints(tmp_path: Path) -> None:
-    warehouse = tmp_path / "warehouse.duckdb"
+def test_two_audits_of_one_checkpoint_are_not_two_checkpoints(empty_warehouse: Path) -> None:
     for i, audit_id in enumerate(("a1", "a2")):
-        staged = stage_all(tmp_path / audit_id, plausible_rows("b1", "b1"))
-        publish(warehouse, 0, audit_record(audit_id, "b1", minutes=i), [], [], staged)
-    assert ask(warehouse, "sticky-across-checkpoints") == []
+        put_audit(empty_warehouse, audit_record(audit_id, "b1", minutes=i), sticky_part(plausible_rows("b1", "b1")))
+    assert ask(empty_warehouse, "sticky-across-checkpoints") == []
 
 
-def test_only_the_newest_audit_of_a_checkpoint_counts(several: Path, tmp_path: Path) -> None:
+def test_only_the_newest_audit_of_a_checkpoint_counts(several: Path) -> None:
     """A newer audit of b1 finds nothing: 龸 is left with one checkpoint."""
     rows = plausible_rows("b1", "model/b1")
     rows["sticky_validation"] = [
         {**row, "verdict": row["verdict"] and "not_sticky", "severity": "negligible"}
         for row in rows["sticky_validation"]
     ]
-    publish(several, 0, audit_record("a9", "b1", minutes=60), [], [], stage_all(tmp_path / "newer", rows))
+    put_audit(several, audit_record("a9", "b1", minutes=60), sticky_part(rows))
     assert ask(several, "sticky-across-checkpoints") == []

@@ -1,8 +1,9 @@
-"""Fixtures of the warehouse's tests: a fresh database each, and processes that can be killed."""
+"""Fixtures of the warehouse's tests: a warehouse each, and processes that can be killed."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -10,7 +11,6 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from plausible import plausible_rows, stage_all
 from postgres_server import USER, Postgres
 
 from embaudit.address import Lake
@@ -20,15 +20,30 @@ TESTS = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture
-def warehouse(tmp_path: Path) -> Path:
-    """Where a warehouse will be; its folder does not exist yet."""
-    return tmp_path / "home" / "warehouse.duckdb"
+def warehouse(empty_once: Path, tmp_path: Path) -> Path:
+    """A warehouse without an audit, in a folder of its own."""
+    (tmp_path / "home").mkdir()
+    return Path(shutil.copy(empty_once, tmp_path / "home"))
 
 
 @pytest.fixture
-def staged(tmp_path: Path) -> list[StagedTable]:
-    """One audit's staged files."""
-    return stage_all(tmp_path / "staging", plausible_rows())
+def no_warehouse(tmp_path: Path) -> Path:
+    """Where a warehouse could be; its folder does not exist yet."""
+    return tmp_path / "nowhere" / "warehouse.duckdb"
+
+
+@pytest.fixture
+def published(published_once: Path, warehouse: Path) -> Path:
+    """The same with one audit, a1 of ``plausible_rows()``."""
+    return Path(shutil.copy(published_once, warehouse))
+
+
+@pytest.fixture
+def staged(staged_once: list[StagedTable], tmp_path: Path) -> list[StagedTable]:
+    """One audit's staged files, which a test may damage."""
+    folder = tmp_path / "staging"
+    folder.mkdir()
+    return [StagedTable(table.table, tuple(shutil.copy(path, folder) for path in table.paths)) for table in staged_once]
 
 
 @pytest.fixture
@@ -39,6 +54,8 @@ def process(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     def start(code: str, *arguments: object) -> subprocess.Popen[str]:
         running = subprocess.Popen(
             [sys.executable, "-c", code, *map(str, arguments)],
+            # A process that reads it waits until the test ends, or closes it.
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

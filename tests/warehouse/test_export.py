@@ -11,22 +11,17 @@ from pathlib import Path
 import duckdb
 import pytest
 from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
+from ready_warehouses import put_audit
 
 from embaudit.errors import StorageError, UsageError, WarehouseError
 from embaudit.warehouse import swap
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.export import export
-from embaudit.warehouse.publish import StagedTable, publish
+from embaudit.warehouse.publish import publish
 from embaudit.warehouse.query import named_queries, run_query
 from embaudit.warehouse.tables import TABLES
 
 COUNTS = {name: len(rows) for name, rows in plausible_rows().items()}
-
-
-@pytest.fixture
-def published(warehouse: Path, staged: list[StagedTable]) -> Path:
-    publish(warehouse, 0, audit_record(), measure_runs(), [expectation()], staged)
-    return warehouse
 
 
 def everything(path: Path) -> dict[str, list[tuple]]:
@@ -55,8 +50,9 @@ def test_what_is_left_out_is_there_and_empty(published: Path, tmp_path: Path) ->
     found = everything(tmp_path / "small.duckdb")
     assert found["socm_pair"] == []
     assert len(found["socm_summary"]) == COUNTS["socm_summary"]
-    for name in named_queries():
-        run_query(tmp_path / "small.duckdb", name)
+    with open_reader(tmp_path / "small.duckdb") as connection:
+        for query in named_queries().values():
+            connection.execute(query.sql).fetchall()
     export(published, tmp_path / "small.duckdb", 0, tables=["audit", "checkpoint"])
     found = everything(tmp_path / "small.duckdb")
     assert {name for name, rows in found.items() if rows} == {"audit", "checkpoint", "schema_migration"}
@@ -115,9 +111,8 @@ def test_a_reader_keeps_the_copy_that_it_has_open(published: Path, tmp_path: Pat
     copy = tmp_path / "copy.duckdb"
     export(published, copy, 0)
     with duckdb.connect(str(copy), read_only=True) as dashboard:
-        other = stage_all(tmp_path / "other", plausible_rows("c2"))
         # The writer waits for no dashboard: its lock is free at once.
-        publish(published, 0, audit_record("a2", "c2"), measure_runs(), [expectation()], other)
+        put_audit(published, audit_record("a2", "c2"), plausible_rows("c2"))
         export(published, copy, 0)
         assert dashboard.execute("SELECT count(*) FROM audit").fetchall() == [(1,)]
     assert len(everything(copy)["audit"]) == 2

@@ -13,6 +13,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from plausible import NOON, audit_record, expectation, measure_runs, plausible_rows, stage_all
+from ready_warehouses import put_audit
 
 from embaudit.address import Lake, Warehouse
 from embaudit.errors import StorageError, UsageError, WarehouseError
@@ -24,12 +25,13 @@ from embaudit.warehouse.publish import StagedTable, publish
 from embaudit.warehouse.vacuum import vacuum
 
 COUNTS = {name: len(rows) for name, rows in plausible_rows().items()}
+AUDITS = (("old", "c1", 0), ("mid", "c1", 10), ("new", "c1", 20), ("only", "c2", 5))
 DETAIL = {name: COUNTS[name] for name in DETAIL_TABLES}
 
 
 def fill(place: Warehouse, folder: Path) -> None:
     """c1 audited at 12:00 (old), 12:10 (mid) and 12:20 (new), c2 at 12:05 (only); a failed one of c1 is the newest."""
-    for audit_id, checkpoint, minutes in (("old", "c1", 0), ("mid", "c1", 10), ("new", "c1", 20), ("only", "c2", 5)):
+    for audit_id, checkpoint, minutes in AUDITS:
         staged = stage_all(folder / audit_id, plausible_rows(checkpoint, f"model/{checkpoint}"))
         record = audit_record(audit_id, checkpoint, minutes=minutes)
         publish(place, 5, record, measure_runs(), [expectation()], staged)
@@ -37,10 +39,14 @@ def fill(place: Warehouse, folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def filled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("filled")
-    fill(folder / "warehouse.duckdb", folder)
-    return folder / "warehouse.duckdb"
+def filled_once(empty_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same in a file, put there without publishing."""
+    path = Path(shutil.copy(empty_once, tmp_path_factory.mktemp("filled")))
+    for audit_id, checkpoint, minutes in AUDITS:
+        rows = plausible_rows(checkpoint, f"model/{checkpoint}")
+        put_audit(path, audit_record(audit_id, checkpoint, minutes=minutes), rows, measure_runs(), [expectation()])
+    put_audit(path, audit_record("bad", "c1", "failed", "checks", minutes=30), {}, [], [expectation()])
+    return path
 
 
 @pytest.fixture
@@ -123,27 +129,27 @@ def test_no_rule_is_no_order(filled: Path) -> None:
         prune(filled, 0, Keep())
 
 
-def test_a_missing_warehouse_is_not_made(warehouse: Path) -> None:
-    for work in (lambda: prune(warehouse, 0, Keep(audits=1)), lambda: vacuum(warehouse, 0)):
+def test_a_missing_warehouse_is_not_made(no_warehouse: Path) -> None:
+    for work in (lambda: prune(no_warehouse, 0, Keep(audits=1)), lambda: vacuum(no_warehouse, 0)):
         with pytest.raises(WarehouseError, match="There is no warehouse"):
             work()
-    assert not warehouse.exists()
+    assert not no_warehouse.exists()
 
 
 # ---- room ----
 
 
 @pytest.fixture
-def large(warehouse: Path, tmp_path: Path) -> Path:
+def large(warehouse: Path) -> Path:
     """Two audits with 200 000 pairs each: megabytes that can come back."""
-    many = plausible_rows()
-    pair = many["socm_pair"][0]
-    many["socm_pair"] = [
-        {**pair, "first": i, "second": i + 1, "d_mu": (i * 7919 % 100_003) / 1e5} for i in range(200_000)
-    ]
-    staged = stage_all(tmp_path / "many", many)
     for audit_id, minutes in (("old", 0), ("new", 10)):
-        publish(warehouse, 0, audit_record(audit_id, minutes=minutes), measure_runs(), [expectation()], staged)
+        put_audit(warehouse, audit_record(audit_id, minutes=minutes), plausible_rows(), measure_runs(), [expectation()])
+        with open_writer(warehouse, 0) as connection:
+            connection.execute(
+                "INSERT INTO socm_pair SELECT ?, 'wikipedia', i, i + 1, i * 7919 % 100003 / 1e5, 0.5, 0.5 "
+                "FROM range(200_000) AS r(i)",
+                [audit_id],
+            )
     return warehouse
 
 

@@ -8,7 +8,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,12 +16,10 @@ from pathlib import Path
 import duckdb
 import pytest
 from click.testing import CliRunner
-from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
 
 from embaudit.cli.main import cli, main
 from embaudit.cli.query import print_result
 from embaudit.errors import UsageError, WarehouseError
-from embaudit.warehouse.publish import publish
 from embaudit.warehouse.query import QueryResult, named_queries, run_query
 
 
@@ -36,12 +33,10 @@ class Ended:
 Embaudit = Callable[..., Ended]
 
 
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("command")
-    path = folder / "warehouse.duckdb"
-    publish(path, 0, audit_record(), measure_runs(), [expectation()], stage_all(folder, plausible_rows()))
-    return path
+@pytest.fixture
+def filled(published_once: Path) -> Path:
+    """For reading: nothing that is typed here may change it."""
+    return published_once
 
 
 @pytest.fixture
@@ -237,19 +232,37 @@ def test_an_unknown_format_is_usage(embaudit: Embaudit) -> None:
     assert "xml" in done.stderr
 
 
+ASKING = """
+import importlib, threading
+from embaudit.cli.main import main
+
+queries = importlib.import_module("embaudit.warehouse.query")
+real = queries._require_one_question
+
+def announced(*arguments):
+    real(*arguments)
+    # A moment later, when DuckDB is at work.
+    threading.Timer(0.1, print, ["asking"], {"flush": True}).start()
+
+queries._require_one_question = announced
+main()
+"""
+
+
 def test_ctrl_c_in_a_long_query_exits_130(filled: Path, tmp_path: Path) -> None:
     sql = "SELECT count(*) FROM range(100000000000) r(i) WHERE i % 7 = 3"
     running = subprocess.Popen(
-        [sys.executable, "-c", "from embaudit.cli.main import main; main()", "query", sql, "--warehouse", str(filled)],
+        [sys.executable, "-c", ASKING, "query", sql, "--warehouse", str(filled)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
     )
     try:
-        time.sleep(2.5)
+        assert running.stdout is not None
+        assert running.stdout.readline() == "asking\n"
         running.send_signal(signal.SIGINT)
-        _, errors = running.communicate(timeout=20)
+        _, errors = running.communicate(timeout=120)
     finally:
         running.kill()
     assert running.returncode == 130, errors

@@ -203,6 +203,7 @@ def test_a_staging_folder_that_is_a_file_is_a_storage_error(tmp_path: Path) -> N
         write_rows(tmp_path / "staging" / "key" / "a.parquet", [Point("x", 1.0)], NUMBERS)
 
 
+@pytest.mark.slow
 def test_many_blocks_stream_through_bounded_memory(process: Callable[..., subprocess.Popen[str]]) -> None:
     """320 MB of numbers; the process grows by the one row group that is waiting."""
     code = """
