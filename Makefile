@@ -44,6 +44,9 @@ test: .venv/.dev ## the tests that a change must pass: five minutes on two cores
 test-all: .venv/.dev ## the rest: faults, servers, lakes, runners, browsers, large grids
 	@$(PYTEST) -m slow
 
+mutants: .venv/.dev ## count the small errors in the code that `make test` notices (about an hour)
+	@$(BIN)/python tests/mutants.py
+
 check: .venv/.dev ## what a reviewer would run: format, lint, types, import directions
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
@@ -66,4 +69,4 @@ lock: ## resolve anew in a throw-away environment and rewrite requirements.lock
 	@mv requirements.lock.new requirements.lock; rm -rf .venv-lock
 
 clean: ## remove the environment and what audits left in this folder
-	rm -rf .venv .types .embaudit
+	rm -rf .venv .types .embaudit mutants

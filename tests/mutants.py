@@ -1,0 +1,54 @@
+"""How many small errors in the code does `make test` notice? `make mutants` says, in about an hour.
+
+mutmut changes one operator, number, name or string of a function at a time, and runs the fast tests that reach the
+function (``[tool.mutmut]`` in pyproject.toml names the packages). The sample is the same each time. What survived is
+shown by ``.venv/bin/mutmut show NAME``; ``mutants/`` may be deleted.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+from mutmut.mutation.file_mutation import mutate_file_contents
+from mutmut.utils.format_utils import get_mutant_name
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+SAMPLE, SEED = 300, 0
+NOTICED = ("killed", "timeout", "segfault", "suspicious")
+
+
+def every_mutant() -> list[str]:
+    """The names of all mutants of the packages that pyproject.toml lists."""
+    patterns = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["mutmut"]["only_mutate"]
+    paths = sorted(path for pattern in patterns for path in REPOSITORY.glob(pattern) if path.suffix == ".py")
+    return [
+        get_mutant_name(path.relative_to(REPOSITORY), name)
+        for path in paths
+        for name in mutate_file_contents(str(path), path.read_text(encoding="utf-8")).mutant_names
+    ]
+
+
+def main() -> int:
+    names = every_mutant()
+    sample = set(random.Random(SEED).sample(names, SAMPLE))
+    mutmut = [sys.executable, "-m", "mutmut"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run([*mutmut, "run", *sorted(sample)], cwd=REPOSITORY, env=environment, check=True)
+    listed = subprocess.run([*mutmut, "results", "--all", "true"], cwd=REPOSITORY, capture_output=True, text=True)
+    results = dict(line.strip().split(": ", 1) for line in listed.stdout.splitlines() if ": " in line)
+    counts = Counter(results[name] for name in sample)
+    print(
+        f"{SAMPLE} of {len(names):,} mutants: {sum(counts[one] for one in NOTICED) / SAMPLE:.1%} noticed.", dict(counts)
+    )
+    print("\n".join(f"  {results[name]}: {name}" for name in sorted(sample) if results[name] not in NOTICED))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
