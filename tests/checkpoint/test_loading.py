@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny import tiny_bert
 from tiny_models import TEXTS, D, change_json, load, save_model, save_tokenizer
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
@@ -138,7 +137,7 @@ def test_weights_of_a_model_with_a_head(bert: Path) -> None:
     np.testing.assert_allclose(Encoder(load(bert)).encode_texts(TEXTS), expected, atol=1e-6)
 
 
-IMPORTS = """
+LIGHT = """
 import sys
 import embaudit.checkpoint
 heavy = {"torch", "transformers"}
@@ -146,6 +145,10 @@ early = heavy & set(sys.modules)
 assert not early, f"imported before use: {early}"
 embaudit.checkpoint.resolve(sys.argv[1])
 assert not heavy & set(sys.modules)
+"""
+ENCODING = """
+import sys
+import embaudit.checkpoint
 checkpoint = embaudit.checkpoint.load_checkpoint(sys.argv[1], embaudit.checkpoint.LoadOptions(device="cpu"))
 vectors = embaudit.checkpoint.Encoder(checkpoint).encode_texts(["the river"])
 assert vectors.shape == (1, 32)
@@ -154,11 +157,12 @@ assert not unwanted & set(sys.modules), unwanted & set(sys.modules)
 """
 
 
-def test_nothing_is_imported_that_encoding_does_not_need(tmp_path: Path) -> None:
-    folder = tiny_bert(tmp_path / "bert")
+# Torch and transformers in a process of their own take longer than all that is tested with them.
+@pytest.mark.parametrize("script", [LIGHT, pytest.param(ENCODING, marks=pytest.mark.slow)], ids=["finding", "encoding"])
+def test_nothing_is_imported_that_is_not_needed(script: str, bert: Path) -> None:
     repository = Path(__file__).resolve().parents[2]
     done = subprocess.run(
-        [sys.executable, "-c", IMPORTS, str(folder)], cwd=repository, capture_output=True, text=True, check=False
+        [sys.executable, "-c", script, str(bert)], cwd=repository, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
