@@ -132,15 +132,15 @@ def test_names_and_tokens_are_text(terminal: Terminal, warehouse: Path) -> None:
     "commands",
     [
         [
-            ("ingest", HOSTILE, "sample"),
-            ("ingest", "wikipedia", HOSTILE),
             ("query", f'SELECT "{HOSTILE}" FROM audit'),
             ("show", HOSTILE),
             ("show", "--warehouse", HOSTILE),
         ],
-        # What an audit needs before it can refuse takes its time.
+        # What a flow needs before it can refuse takes its time.
         pytest.param(
             [
+                ("ingest", HOSTILE, "sample"),
+                ("ingest", "wikipedia", HOSTILE),
                 ("audit", HOSTILE),
                 ("audit", "packaged:all-MiniLM-L6-v2", "--profile", HOSTILE),
                 ("audit", "packaged:all-MiniLM-L6-v2", "--measures", HOSTILE),
@@ -149,7 +149,7 @@ def test_names_and_tokens_are_text(terminal: Terminal, warehouse: Path) -> None:
             marks=pytest.mark.slow,
         ),
     ],
-    ids=["of what reads", "of an audit"],
+    ids=["of what reads", "of what runs"],
 )
 def test_error_paragraphs_are_text(terminal: Terminal, warehouse: Path, commands: list[tuple[str, ...]]) -> None:
     of_warehouse = ("--warehouse", str(warehouse))
