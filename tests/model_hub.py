@@ -21,7 +21,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 @dataclass
 class ModelHub:
     """Repositories (name -> folder), at ``COMMIT`` unless ``commits`` says otherwise; ``status`` and ``silence_s`` make
-    it ill, ``tags`` are what listings are filtered by."""
+    it ill, for ``ill_requests`` if they are given; ``tags`` are what listings are filtered by."""
 
     repositories: dict[str, Path] = field(default_factory=dict)
     commits: dict[str, str] = field(default_factory=dict)
@@ -29,6 +29,7 @@ class ModelHub:
     requests: list[str] = field(default_factory=list)
     endpoint: str = ""
     status: int = 200
+    ill_requests: int | None = None
     silence_s: float = 0.0
 
 
@@ -51,7 +52,9 @@ def _handler(hub: ModelHub) -> type[BaseHTTPRequestHandler]:
             path = unquote(urlsplit(self.path).path)
             hub.requests.append(path)
             time.sleep(hub.silence_s)
-            if hub.status != 200:
+            if hub.status != 200 and hub.ill_requests != 0:
+                if hub.ill_requests is not None:
+                    hub.ill_requests -= 1
                 return self._send(hub.status, b"{}")
             parts = path.strip("/").split("/")
             is_api = parts[0] == "api"

@@ -6,13 +6,23 @@ A plugin of ``tests/conftest.py``, so that flows, faults and security share the 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from commands import CLI, Embaudit
+from commands import CLI, Embaudit, run_here
 from tiny import tiny_bert
+
+if TYPE_CHECKING:
+    from prefect.client.schemas.objects import Artifact
+
+    from embaudit_flows.audit import AuditOutcome
 
 PROFILE = """
 name = "tiny"
@@ -57,10 +67,27 @@ WHOLE = (
 @pytest.fixture(scope="session")
 def prefect_api() -> Iterator[str]:
     """The one test server of the session; in-process flows use it, and so do commands that are given its URL."""
-    from prefect.settings import PREFECT_API_URL
+    from prefect.logging.configuration import setup_logging
+    from prefect.settings import (
+        PREFECT_API_URL,
+        PREFECT_LOGGING_TO_API_ENABLED,
+        PREFECT_SERVER_ANALYTICS_ENABLED,
+        PREFECT_SERVER_SERVICES_EVENT_PERSISTER_ENABLED,
+        PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED,
+        temporary_settings,
+    )
     from prefect.testing.utilities import prefect_test_harness
 
-    with prefect_test_harness(server_startup_timeout=120):
+    # No test reads log lines or events from the server, and there are thousands; nobody is to be told that it started.
+    idle = {
+        PREFECT_SERVER_ANALYTICS_ENABLED: False,
+        PREFECT_LOGGING_TO_API_ENABLED: False,
+        PREFECT_SERVER_SERVICES_EVENT_PERSISTER_ENABLED: False,
+        PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED: False,
+    }
+    with temporary_settings(idle), prefect_test_harness(server_startup_timeout=300):
+        # Log lines go to the stderr of this moment, and not to that of the first command that is run in this process.
+        setup_logging()
         url = PREFECT_API_URL.value()
         assert url
         yield url
@@ -85,15 +112,85 @@ def whole_profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefect_api: str) -> Iterator[Path]:
-    """An empty EMBAUDIT_HOME, with Prefect's results kept inside it."""
+@contextmanager
+def home_at(folder: Path) -> Iterator[Path]:
+    """An EMBAUDIT_HOME, with Prefect's results kept inside it."""
     from prefect.settings import PREFECT_LOCAL_STORAGE_PATH, temporary_settings
 
-    folder = tmp_path / "home"
-    monkeypatch.setenv("EMBAUDIT_HOME", str(folder))
-    with temporary_settings({PREFECT_LOCAL_STORAGE_PATH: folder / "cache"}):
+    with pytest.MonkeyPatch.context() as patch, temporary_settings({PREFECT_LOCAL_STORAGE_PATH: folder / "cache"}):
+        patch.setenv("EMBAUDIT_HOME", str(folder))
         yield folder
+
+
+@pytest.fixture
+def home(tmp_path: Path, prefect_api: str) -> Iterator[Path]:
+    """An empty EMBAUDIT_HOME."""
+    with home_at(tmp_path / "home") as folder:
+        yield folder
+
+
+@dataclass(frozen=True)
+class Audited:
+    """A home with one published audit, made once and not to be changed: what changes it gets a copy."""
+
+    home: Path
+    # What ``audit`` was asked, and what it answered.
+    question: dict[str, Any]
+    outcome: AuditOutcome
+    # What the Prefect UI got of it.
+    artifacts: tuple[Artifact, ...]
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The same question in words."""
+        asked = self.question
+        corpora = (word for name, source in asked["corpora"].items() for word in ("--corpus", f"{name}={source}"))
+        return ("audit", asked["checkpoint"], "--profile", asked["profile"], "--device", asked["device"], *corpora)
+
+    def copy_to(self, home: Path) -> None:
+        """Records of finished tasks name staged files by their whole path: in the copy, by the copy's."""
+        shutil.copytree(self.home, home)
+        for record in (home / "cache").iterdir():
+            record.write_text(record.read_text().replace(str(self.home), str(home)))
+
+
+@pytest.fixture(scope="session")
+def audited(
+    prefect_api: str, tiny_checkpoint: Path, whole_profile: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Audited:
+    """The tiny checkpoint audited with everything; in a copy, each of its measures is found as done."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.sorting import ArtifactSort
+
+    from embaudit_flows.audit import audit
+
+    question = {
+        "checkpoint": str(tiny_checkpoint),
+        "profile": str(whole_profile),
+        "corpora": {"msmarco-hard-negatives": "sample"},
+        "device": "cpu",
+    }
+    started = datetime.now(UTC)
+    with home_at(tmp_path_factory.mktemp("audited") / "home") as home:
+        outcome = audit(**question)
+    with get_client(sync_client=True) as client:
+        artifacts = client.read_artifacts(sort=ArtifactSort.CREATED_DESC)
+    made = (artifact for artifact in artifacts if artifact.created and artifact.created >= started)
+    return Audited(home, question, outcome, tuple(made))
+
+
+@pytest.fixture
+def audited_home(audited: Audited, home: Path) -> Path:
+    """A home of the test's own in which that audit is done."""
+    audited.copy_to(home)
+    return home
+
+
+@pytest.fixture
+def computed_home(audited_home: Path) -> Path:
+    """One in which everything is computed and nothing published."""
+    (audited_home / "warehouse.duckdb").unlink()
+    return audited_home
 
 
 @pytest.fixture
@@ -116,5 +213,15 @@ def embaudit(command_environment: dict[str, str], tmp_path: Path) -> Embaudit:
             timeout=timeout,
             check=False,
         )
+
+    return run
+
+
+@pytest.fixture
+def embaudit_here(command_environment: dict[str, str], tmp_path: Path) -> Embaudit:
+    """The same command line, in this process."""
+
+    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return run_here(arguments, {**command_environment, **environment}, tmp_path)
 
     return run

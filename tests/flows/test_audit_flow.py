@@ -10,6 +10,8 @@ import duckdb
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from commands import Embaudit
+from small_audits import Audited
 
 from embaudit.errors import CheckFailed, MeasureError, UsageError
 from embaudit_flows.audit import AuditOutcome, audit
@@ -24,7 +26,7 @@ def rows(warehouse: str | Path, sql: str) -> list[tuple[Any, ...]]:
         return connection.execute(sql).fetchall()
 
 
-def staged_times(home: Path) -> dict[Path, int]:
+def inodes(home: Path) -> dict[Path, int]:
     return {
         path: path.stat().st_ino
         for path in home.rglob("*.parquet")
@@ -32,8 +34,8 @@ def staged_times(home: Path) -> dict[Path, int]:
     }
 
 
-def test_an_audit_fills_every_table(home: Path, tiny_checkpoint: Path, whole_profile: Path) -> None:
-    outcome = run(tiny_checkpoint, whole_profile, corpora={"msmarco-hard-negatives": "sample"})
+def test_an_audit_fills_every_table(audited: Audited) -> None:
+    outcome = audited.outcome
     one = rows(outcome.warehouse, "SELECT audit_id, status, profile, reason FROM audit")
     assert one == [(outcome.audit_id, "published", "whole", None)]
     counts = dict(rows(outcome.warehouse, "SELECT table_name, estimated_size FROM duckdb_tables()"))
@@ -125,26 +127,30 @@ def check_reference(outcome: AuditOutcome) -> None:
     ]
 
 
-def test_rerunning_recomputes_nothing_and_doubles_nothing(
-    home: Path, tiny_checkpoint: Path, tiny_profile: Path
+def test_rerunning_recomputes_nothing_doubles_nothing_and_shows_the_same(
+    audited: Audited, audited_home: Path, embaudit_here: Embaudit
 ) -> None:
-    first = run(tiny_checkpoint, tiny_profile)
-    times = staged_times(home)
-    counts = dict(rows(first.warehouse, "SELECT table_name, estimated_size FROM duckdb_tables()"))
-    second = run(tiny_checkpoint, tiny_profile)
-    assert second.audit_id == first.audit_id
-    assert staged_times(home) == times
-    assert dict(rows(first.warehouse, "SELECT table_name, estimated_size FROM duckdb_tables()")) == counts
+    written, warehouse = inodes(audited_home), audited_home / "warehouse.duckdb"
+    counts = dict(rows(warehouse, "SELECT table_name, estimated_size FROM duckdb_tables()"))
+    again = embaudit_here(*audited.command)
+    assert again.returncode == 0, again.stderr
+    assert "Traceback" not in again.stderr
+    assert rows(warehouse, "SELECT audit_id, status FROM audit") == [(audited.outcome.audit_id, "published")]
+    assert inodes(audited_home) == written
+    assert dict(rows(warehouse, "SELECT table_name, estimated_size FROM duckdb_tables()")) == counts
+    # The tokens, the figures, and the place of the results.
+    for word in ("loss", "pull", "focal point", "severity", "SOCM", "u =", "encodes", "embedded sample", "peak memory"):
+        assert word in again.stdout
+    assert str(warehouse) in again.stdout
 
 
-def test_a_deleted_staged_file_is_computed_again(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
-    first = run(tiny_checkpoint, tiny_profile, measures=["socm"])
-    times = staged_times(home)
-    gone = next(home.rglob("socm_summary-*.parquet"))
+def test_a_deleted_staged_file_is_computed_again(audited: Audited, audited_home: Path) -> None:
+    written = inodes(audited_home)
+    gone = next(audited_home.rglob("socm_summary-*.parquet"))
     gone.unlink()
-    assert run(tiny_checkpoint, tiny_profile, measures=["socm"]).audit_id == first.audit_id
+    audit(**audited.question, measures=["socm"])
     assert gone.is_file()
-    changed = {path for path, time in staged_times(home).items() if times.get(path) != time}
+    changed = {path for path, inode in inodes(audited_home).items() if written.get(path) != inode}
     # What the same task wrote lies in the same folder.
     assert gone in changed
     assert {path.parent for path in changed} == {gone.parent}
@@ -155,11 +161,11 @@ def test_changed_settings_recompute_exactly_what_hangs_on_them(
     home: Path, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path
 ) -> None:
     run(tiny_checkpoint, tiny_profile)
-    before = set(staged_times(home))
+    before = set(inodes(home))
     more = tmp_path / "more.toml"
     more.write_text(tiny_profile.read_text().replace("resamples = 100", "resamples = 150"))
     run(tiny_checkpoint, more)
-    new = {path.name.rsplit("-", 1)[0] for path in set(staged_times(home)) - before}
+    new = {path.name.rsplit("-", 1)[0] for path in set(inodes(home)) - before}
     # More resamples touch the intervals, and with them who goes on to more pairs; the scan stays as it is.
     assert new - {"validation"} == {
         "sticky_score",
@@ -175,10 +181,10 @@ def test_another_seed_is_another_audit_and_leaves_socm_alone(
     home: Path, tiny_checkpoint: Path, tiny_profile: Path
 ) -> None:
     first = run(tiny_checkpoint, tiny_profile)
-    before = set(staged_times(home))
+    before = set(inodes(home))
     second = run(tiny_checkpoint, tiny_profile, seed=1)
     assert second.audit_id != first.audit_id
-    assert not any("socm" in path.name for path in set(staged_times(home)) - before)
+    assert not any("socm" in path.name for path in set(inodes(home)) - before)
     assert rows(first.warehouse, "SELECT count(*) FROM audit WHERE status = 'published'") == [(2,)]
 
 
@@ -202,42 +208,34 @@ def test_shards_change_nothing(
     assert np.abs(differences).max() <= 1e-6
 
 
-def test_a_blocking_check_publishes_nothing_and_names_the_rows(
-    home: Path, tiny_checkpoint: Path, tiny_profile: Path
+def test_a_blocking_check_publishes_nothing_names_the_rows_and_leaves_what_was_published(
+    computed_home: Path, tiny_checkpoint: Path, tiny_profile: Path
 ) -> None:
-    first = run(tiny_checkpoint, tiny_profile, measures=["socm"])
-    Path(first.warehouse).unlink()
+    warehouse = run(tiny_checkpoint, tiny_profile, measures=["socm"]).warehouse
+    pairs = "SELECT * FROM socm_pair ORDER BY ALL"
+    published = rows(warehouse, pairs)
     # What a bit flip or a bug would do: a staged pair whose distance is impossible.
-    victim = next(home.rglob("socm_pair-*.parquet"))
+    victim = next(computed_home.rglob("socm_pair-*.parquet"))
     table = pq.read_table(victim).to_pandas()
     table.loc[3, "d_mu"] = 2.0
     table.to_parquet(victim, index=False)
+    with pytest.raises(CheckFailed):
+        run(tiny_checkpoint, tiny_profile, measures=["socm"])
+    assert rows(warehouse, pairs) == published
+
+    Path(warehouse).unlink()
     with pytest.raises(CheckFailed) as failure:
         run(tiny_checkpoint, tiny_profile, measures=["socm"])
     assert failure.value.exit_code == 1
     assert "socm_pair.d_mu" in failure.value.happened
     assert f"second={table.loc[3, 'second']}" in failure.value.happened
-    assert rows(first.warehouse, "SELECT status FROM audit") == [("failed",)]
-    assert rows(first.warehouse, "SELECT count(*) FROM socm_pair") == [(0,)]
+    assert rows(warehouse, "SELECT status FROM audit") == [("failed",)]
+    assert rows(warehouse, "SELECT count(*) FROM socm_pair") == [(0,)]
     failed = rows(
-        first.warehouse,
+        warehouse,
         "SELECT table_name, column_name FROM expectation_result WHERE NOT success AND severity = 'critical'",
     )
     assert ("socm_pair", "d_mu") in failed
-
-
-def test_a_failed_rerun_leaves_the_published_tables_as_they_were(
-    home: Path, tiny_checkpoint: Path, tiny_profile: Path
-) -> None:
-    first = run(tiny_checkpoint, tiny_profile, measures=["socm"])
-    published = rows(first.warehouse, "SELECT * FROM socm_pair ORDER BY ALL")
-    victim = next(home.rglob("socm_pair-*.parquet"))
-    table = pq.read_table(victim).to_pandas()
-    table.loc[0, "d_mu"] = -1.0
-    table.to_parquet(victim, index=False)
-    with pytest.raises(CheckFailed):
-        run(tiny_checkpoint, tiny_profile, measures=["socm"])
-    assert rows(first.warehouse, "SELECT * FROM socm_pair ORDER BY ALL") == published
 
 
 def test_limit_tokens_scans_only_so_many(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
@@ -250,15 +248,14 @@ def test_limit_tokens_scans_only_so_many(home: Path, tiny_checkpoint: Path, tiny
     assert any("threshold" in warning for warning in outcome.warnings)
 
 
-def test_overridden_pooling_is_another_checkpoint(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
-    mean = run(tiny_checkpoint, tiny_profile, measures=["socm"])
-    cls = run(tiny_checkpoint, tiny_profile, measures=["socm"], pooling="cls")
-    assert mean.checkpoint_id != cls.checkpoint_id
-    assert rows(mean.warehouse, "SELECT pooling_is_mean FROM socm_summary WHERE audit_id = '" + cls.audit_id + "'") == [
-        (False,),
-        (False,),
-    ]
+def test_overridden_pooling_is_another_checkpoint(audited: Audited, home: Path, embaudit_here: Embaudit) -> None:
+    answer = embaudit_here(*audited.command, "--measures", "socm", "--pooling", "cls", "--json")
+    cls = AuditOutcome.model_validate_json(answer.stdout)
+    assert cls.checkpoint_id != audited.outcome.checkpoint_id
+    assert rows(cls.warehouse, "SELECT DISTINCT pooling_is_mean FROM socm_summary") == [(False,)]
+    assert rows(audited.outcome.warehouse, "SELECT DISTINCT pooling_is_mean FROM socm_summary") == [(True,)]
     assert any("pooling_is_mean" in warning for warning in cls.warnings)
+    assert not any("pooling_is_mean" in warning for warning in audited.outcome.warnings)
 
 
 def test_no_pair_below_u_is_on_record_with_its_reason(
@@ -277,33 +274,25 @@ def test_no_pair_below_u_is_on_record_with_its_reason(
     assert "below u" in reason
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_wrong_options_are_named(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"measures": ["socn"]}, "No measure is called 'socn'"),
         ({"corpora": {"wikipaedia": "sample"}}, "'wikipaedia'"),
         ({"device": "abacus"}, "no device 'abacus'"),
         ({"dtype": "float8"}, "float8"),
         ({"pooling": "median"}, "median"),
-    ],
-)
-def test_wrong_options_are_named(
-    home: Path, tiny_checkpoint: Path, tiny_profile: Path, options: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(UsageError, match=message):
-        run(tiny_checkpoint, tiny_profile, **options)
+    ]
+    for options, message in wrong:
+        with pytest.raises(UsageError, match=message):
+            run(tiny_checkpoint, tiny_profile, **options)
 
 
-def test_the_ui_gets_a_summary_the_tables_and_progress(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
-    from prefect.client.orchestration import get_client
-
-    outcome = run(tiny_checkpoint, tiny_profile, seed=3)
-    with get_client(sync_client=True) as client:
-        artifacts = client.read_artifacts()
-    by_key = {artifact.key: artifact for artifact in artifacts if artifact.key}
-    assert {"audit-summary", "sticky-summary", "socm-summary", "sticky-tokens"} <= set(by_key)
-    assert outcome.audit_id in "".join(str(a.data) for a in artifacts if a.key == "audit-summary")
-    progress = [artifact for artifact in artifacts if artifact.type == "progress"]
+def test_the_ui_gets_a_summary_the_tables_and_progress(audited: Audited) -> None:
+    keys = {artifact.key for artifact in audited.artifacts}
+    assert {"audit-summary", "sticky-summary", "socm-summary", "sticky-tokens"} <= keys
+    (summary,) = (str(artifact.data) for artifact in audited.artifacts if artifact.key == "audit-summary")
+    assert audited.outcome.audit_id in summary
+    progress = [artifact for artifact in audited.artifacts if artifact.type == "progress"]
     assert any("scan" in (artifact.description or "") for artifact in progress)
     assert all(artifact.data == 100 for artifact in progress)
 

@@ -26,14 +26,14 @@ def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_deltas_of_every_summary_are_stored(
-    home: Path, tiny_checkpoint: Path, backbone: Path, tiny_profile: Path
+    computed_home: Path, tiny_checkpoint: Path, backbone: Path, tiny_profile: Path
 ) -> None:
     from embaudit_flows.backbone import audit_with_backbone
 
     both = audit_with_backbone(
         str(tiny_checkpoint), str(backbone), {"profile": str(tiny_profile), "measures": ["socm", "layers"]}
     )
-    warehouse = home / "warehouse.duckdb"
+    warehouse = computed_home / "warehouse.duckdb"
     assert both.checkpoint.max_length == both.backbone.max_length == 64, "both read texts to the same length"
     assert both.checkpoint.checkpoint_id != both.backbone.checkpoint_id
     with open_reader(warehouse) as connection:
@@ -68,27 +68,29 @@ def test_the_deltas_of_every_summary_are_stored(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("computed_home")
 def test_a_missing_backbone_leaves_the_checkpoints_audit_published(
-    embaudit: Embaudit, tiny_checkpoint: Path, tiny_profile: Path
+    embaudit_here: Embaudit, tiny_checkpoint: Path, tiny_profile: Path
 ) -> None:
     arguments = ("audit", str(tiny_checkpoint), "--profile", str(tiny_profile), "--measures", "socm", "--backbone")
-    refused = embaudit(*arguments, "/no/such/folder")
+    refused = embaudit_here(*arguments, "/no/such/folder")
     assert refused.returncode == 2
     assert "/no/such/folder" in refused.stderr
-    nameless = embaudit(*arguments, "card")
+    nameless = embaudit_here(*arguments, "card")
     assert nameless.returncode == 2
     assert "names no backbone" in nameless.stderr
-    offline = embaudit(*arguments, "owner/backbone@main")
+    offline = embaudit_here(*arguments, "owner/backbone@main")
     assert offline.returncode == 2
     assert "The backbone owner/backbone" in offline.stderr
     assert "is published" in offline.stderr
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("computed_home")
 def test_the_page_shows_what_fine_tuning_changed(
-    embaudit: Embaudit, tiny_checkpoint: Path, backbone: Path, tiny_profile: Path
+    embaudit_here: Embaudit, tiny_checkpoint: Path, backbone: Path, tiny_profile: Path
 ) -> None:
-    done = embaudit(
+    done = embaudit_here(
         *("audit", str(tiny_checkpoint), "--profile", str(tiny_profile), "--measures", "socm,layers"),
         *("--backbone", str(backbone)),
     )

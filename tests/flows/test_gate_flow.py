@@ -121,9 +121,8 @@ def artifact(key: str) -> str:
     return str(found.data)
 
 
-@pytest.mark.slow
 def test_a_gate_stores_what_it_found_and_ends_the_run_as_asked(
-    home: Path, tiny_checkpoint: Path, tiny_profile: Path, policies: dict[str, str], webhook: Any
+    computed_home: Path, tiny_checkpoint: Path, tiny_profile: Path, policies: dict[str, str], webhook: Any
 ) -> None:
     server, block = webhook("ops")
     passed = run(tiny_checkpoint, tiny_profile, policy=policies["easy"], notify=block)
@@ -132,7 +131,7 @@ def test_a_gate_stores_what_it_found_and_ends_the_run_as_asked(
     assert last_run().state.name == "Completed"
     assert not server.posts, "nobody is told of what is as it should be"
     assert "Gate passed" in artifact("audit-summary")
-    page = home / f"reports/{passed.audit_id}.html"
+    page = computed_home / f"reports/{passed.audit_id}.html"
     assert passed.report == str(page)
     assert "Gate passed" in page.read_text()
     assert page.as_uri() in artifact("audit-report")
@@ -256,10 +255,10 @@ def test_an_interrupt_rings_no_bell(webhook: Any) -> None:
 
 @pytest.mark.slow
 def test_the_command_shows_the_audit_and_ends_as_the_gate_says(
-    embaudit: Embaudit, tiny_checkpoint: Path, tiny_profile: Path, policies: dict[str, str], home: Path
+    embaudit_here: Embaudit, tiny_checkpoint: Path, tiny_profile: Path, policies: dict[str, str], computed_home: Path
 ) -> None:
     arguments = ("audit", str(tiny_checkpoint), "--profile", str(tiny_profile), "--measures", "socm")
-    failed = embaudit(*arguments, "--policy", policies["strict"])
+    failed = embaudit_here(*arguments, "--policy", policies["strict"])
     assert failed.returncode == 1, failed.stderr
     assert "Second-order collapse" in failed.stdout, "the audit is shown all the same"
     assert "little is thrown away" in failed.stdout
@@ -269,26 +268,26 @@ def test_the_command_shows_the_audit_and_ends_as_the_gate_says(
     assert "does not keep to the policy strict" in paragraph
     assert "embaudit report" in paragraph
 
-    marked = embaudit(*arguments, "--policy", policies["strict"], "--gate", "mark")
+    marked = embaudit_here(*arguments, "--policy", policies["strict"], "--gate", "mark")
     assert marked.returncode == 0, marked.stderr
     assert "Gate tripped" in marked.stdout
-    (page,) = (home / "reports").glob("*.html")
+    (page,) = (computed_home / "reports").glob("*.html")
     assert str(page) in marked.stdout
 
-    as_json = embaudit(*arguments, "--policy", policies["strict"], "--json")
+    as_json = embaudit_here(*arguments, "--policy", policies["strict"], "--json")
     assert as_json.returncode == 1
     assert json.loads(as_json.stdout)["gate"]["policy"] == "strict"
-    passed = embaudit("gate", page.stem[:6], "--policy", policies["easy"])
+    passed = embaudit_here("gate", page.stem[:6], "--policy", policies["easy"])
     assert passed.returncode == 0, passed.stdout + passed.stderr
-    assert embaudit("gate", "latest", "--policy", policies["strict"]).returncode == 1
-    assert embaudit(*arguments, "--policy", "none.toml").returncode == 2
-    queried = embaudit("query", "gate", "--format", "json")
+    assert embaudit_here("gate", "latest", "--policy", policies["strict"]).returncode == 1
+    assert embaudit_here(*arguments, "--policy", "none.toml").returncode == 2
+    queried = embaudit_here("query", "gate", "--format", "json")
     assert [row["outcome"] for row in json.loads(queried.stdout)] == ["tripped"]
 
 
 @pytest.mark.slow
 def test_a_policy_is_about_the_checkpoint_and_not_its_backbone(
-    home: Path, tiny_checkpoint: Path, tiny_profile: Path, policies: dict[str, str], tmp_path: Path
+    computed_home: Path, tiny_checkpoint: Path, tiny_profile: Path, policies: dict[str, str], tmp_path: Path
 ) -> None:
     from tiny import tiny_bert
 
@@ -299,7 +298,7 @@ def test_a_policy_is_about_the_checkpoint_and_not_its_backbone(
     with pytest.raises(GateTripped) as caught:
         audit_with_backbone(str(tiny_checkpoint), str(backbone), parameters)
     own = caught.value.audit.audit_id
-    warehouse = home / "warehouse.duckdb"
+    warehouse = computed_home / "warehouse.duckdb"
     assert rows(warehouse, "SELECT DISTINCT audit_id FROM gate_result") == [(own,)]
     assert rows(warehouse, "SELECT audit_id FROM audit_backbone") == [(own,)], "compared all the same"
     assert rows(warehouse, "SELECT count(*) FROM audit WHERE status = 'published'") == [(2,)]

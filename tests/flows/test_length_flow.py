@@ -9,6 +9,7 @@ import duckdb
 import numpy as np
 import pytest
 from commands import Embaudit
+from small_audits import home_at
 from tiny import ENGLISH
 
 from embaudit_flows.audit import AuditOutcome, audit
@@ -60,13 +61,21 @@ def run(checkpoint: Path, profile: Path, texts: Path) -> AuditOutcome:
     )
 
 
+@pytest.fixture(scope="module")
+def outcome(
+    prefect_api: str, tiny_checkpoint: Path, profile: Path, long_texts: Path, tmp_path_factory: pytest.TempPathFactory
+) -> AuditOutcome:
+    """An audit of the long texts, to be read only."""
+    with home_at(tmp_path_factory.mktemp("lengths") / "home"):
+        return run(tiny_checkpoint, profile, long_texts)
+
+
 def rows(outcome: AuditOutcome, sql: str) -> list[tuple[object, ...]]:
     with duckdb.connect(outcome.warehouse, read_only=True) as connection:
         return connection.execute(sql).fetchall()
 
 
-def test_every_table_is_published(home: Path, tiny_checkpoint: Path, profile: Path, long_texts: Path) -> None:
-    outcome = run(tiny_checkpoint, profile, long_texts)
+def test_every_table_is_published(outcome: AuditOutcome) -> None:
     assert outcome.warnings == []
     bins = rows(outcome, "SELECT condition, low, high, texts, cosine_mean IS NULL FROM length_bin ORDER BY ALL")
     assert len(bins) == 12
@@ -82,8 +91,6 @@ def test_every_table_is_published(home: Path, tiny_checkpoint: Path, profile: Pa
     assert rows(outcome, "SELECT count(*) FROM length_sigma WHERE sigma_s IS NULL OR hc_energy > 1") == [(0,)]
     assert rows(outcome, "SELECT count(*) FROM length_pair WHERE first_label = second_label") == [(0,)]
     assert rows(outcome, "SELECT count(DISTINCT condition) FROM length_curve") == [(4,)]
-    again = run(tiny_checkpoint, profile, long_texts)
-    assert again.audit_id == outcome.audit_id
 
 
 def test_short_texts_have_a_curve_and_a_note(home: Path, tiny_checkpoint: Path, profile: Path, tmp_path: Path) -> None:
@@ -104,14 +111,8 @@ def test_an_unknown_architecture_has_a_curve_and_a_note(
     assert rows(outcome, "SELECT count(*) FROM length_sigma") == [(0,)]
 
 
-@pytest.mark.slow
-def test_the_page_and_the_queries_of_an_audit(
-    embaudit: Embaudit, tiny_checkpoint: Path, profile: Path, long_texts: Path
-) -> None:
-    done = embaudit(
-        *("audit", str(tiny_checkpoint), "--profile", str(profile), "--measures", "length"),
-        *("--corpus", f"longdocs={long_texts}"),
-    )
+def test_the_page_and_the_queries_of_an_audit(embaudit_here: Embaudit, outcome: AuditOutcome) -> None:
+    done = embaudit_here("show", outcome.audit_id, "--warehouse", outcome.warehouse)
     assert done.returncode == 0, done.stderr
     for expected in (
         "Mean cosine by length, longdocs: 30 texts",
@@ -124,5 +125,5 @@ def test_the_page_and_the_queries_of_an_audit(
     ):
         assert expected in done.stdout
     for query in ("length", "length-bias", "length-pairs", "length-sigma"):
-        found = embaudit("query", query, "--format", "json")
+        found = embaudit_here("query", query, "--format", "json", "--warehouse", outcome.warehouse)
         assert json.loads(found.stdout), query

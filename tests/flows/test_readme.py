@@ -15,12 +15,11 @@ QUERIES = [
 ]
 
 
-@pytest.mark.slow
-def test_every_query_of_the_readme_runs(embaudit: Embaudit, tiny_checkpoint: Path, tiny_profile: Path) -> None:
+@pytest.mark.usefixtures("audited_home")
+def test_every_query_of_the_readme_runs(embaudit_here: Embaudit) -> None:
     assert len(QUERIES) >= 4
-    assert embaudit("audit", str(tiny_checkpoint), "--profile", str(tiny_profile)).returncode == 0
     for arguments in QUERIES:
-        result = embaudit("query", *arguments)
+        result = embaudit_here("query", *arguments)
         assert result.returncode == 0, (arguments, result.stderr)
         assert len(result.stdout.strip().split("\n")) > 2
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from small_audits import Audited, home_at
 from tiny import tiny_bert
 
 from embaudit.corpora import CORPORA
@@ -63,10 +64,10 @@ def odd_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
-def test_a_list_of_pairs_is_read_where_it_is_given(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
-    outcome = run(tiny_checkpoint, tiny_profile, corpora={LIST: "sample"})
-    assert set(outcome.corpora) == {"wikipedia", "msmarco", LIST}
+def test_a_list_of_pairs_is_read_where_it_is_given(audited: Audited) -> None:
+    outcome = audited.outcome
+    assert LIST in outcome.corpora
+    assert set(rows(outcome, "SELECT DISTINCT corpus FROM socm_summary")) == {("wikipedia",), ("msmarco",), (LIST,)}
     listed = rows(
         outcome, f"SELECT count(*), min(position), max(position) FROM socm_listed_pair WHERE corpus = '{LIST}'"
     )
@@ -142,14 +143,28 @@ def test_a_list_that_no_measure_reads_and_one_that_cannot_be_mined_are_refused(
     assert CORPORA[LIST].relation == "hard_negative"
 
 
-def test_an_undefined_text_is_flagged_left_out_and_said(
-    home: Path, odd_checkpoint: Path, tiny_profile: Path, tmp_path: Path
-) -> None:
-    texts = tmp_path / "texts.txt"
+@pytest.fixture(scope="module")
+def undefined(
+    prefect_api: str, odd_checkpoint: Path, tiny_profile: Path, tmp_path_factory: pytest.TempPathFactory
+) -> AuditOutcome:
+    """An audit of a corpus and a list with texts whose tokens average to nothing, to be read only."""
+    folder = tmp_path_factory.mktemp("undefined")
+    texts, listed, profile = folder / "texts.txt", folder / "negatives.jsonl", folder / "profile.toml"
+    profile.write_text(
+        tiny_profile.read_text().replace("texts = 30", 'texts = 30\ntightness_pairs = 0\ncorpora = ["wikipedia"]')
+    )
     texts.write_text("red blue\nred green\nthe sun and the moon\nstone\ngreen red\n" + "river " * 90)
-    outcome = run(odd_checkpoint, tiny_profile, corpora={"wikipedia": str(texts)})
+    listed.write_text(
+        '{"query": "red blue", "negative": "stone"}\n{"query": "red green", "negative": "stone"}\n'
+        '{"query": "the sea", "negative": "red blue"}\n'
+    )
+    with home_at(folder / "home"):
+        return run(odd_checkpoint, profile, corpora={"wikipedia": str(texts), LIST: str(listed)})
+
+
+def test_an_undefined_text_is_flagged_left_out_and_said(undefined: AuditOutcome) -> None:
     assert rows(
-        outcome,
+        undefined,
         "SELECT position, is_undefined, trace_sigma IS NULL, exceeds_trace_bound IS NULL, mean_cosine IS NULL, "
         "is_truncated FROM socm_text WHERE corpus = 'wikipedia' ORDER BY 1",
     ) == [
@@ -161,27 +176,19 @@ def test_an_undefined_text_is_flagged_left_out_and_said(
         (5, False, False, False, False, True),
     ]
     assert rows(
-        outcome, "SELECT texts, undefined, truncated, one_token, pairs FROM socm_summary WHERE corpus = 'wikipedia'"
+        undefined, "SELECT texts, undefined, truncated, one_token, pairs FROM socm_summary WHERE corpus = 'wikipedia'"
     ) == [(4, 2, 1, 0, 6)]
-    pairs = rows(outcome, "SELECT first, second FROM socm_pair WHERE corpus = 'wikipedia' ORDER BY ALL")
+    pairs = rows(undefined, "SELECT first, second FROM socm_pair WHERE corpus = 'wikipedia' ORDER BY ALL")
     assert pairs == [(0, 2), (0, 3), (0, 5), (2, 3), (2, 5), (3, 5)]
-    (line,) = [warning for warning in outcome.warnings if "average to nothing" in warning]
+    (line,) = [warning for warning in undefined.warnings if "of the texts of wikipedia" in warning]
     assert line == "SOCM left out 2 of the texts of wikipedia, whose tokens average to nothing: number 1, 4."
 
 
-def test_a_listed_pair_with_an_undefined_text_is_left_out(
-    home: Path, odd_checkpoint: Path, tiny_profile: Path, tmp_path: Path
-) -> None:
-    listed = tmp_path / "negatives.jsonl"
-    listed.write_text(
-        '{"query": "red blue", "negative": "stone"}\n{"query": "red green", "negative": "stone"}\n'
-        '{"query": "the sea", "negative": "red blue"}\n'
-    )
-    outcome = run(odd_checkpoint, tiny_profile, corpora={LIST: str(listed)})
+def test_a_listed_pair_with_an_undefined_text_is_left_out(undefined: AuditOutcome) -> None:
     # Numbered as they appear: red blue 0, stone 1, red green 2, the sea 3.
-    assert rows(outcome, "SELECT position, first, second FROM socm_listed_pair ORDER BY 1") == [(0, 0, 1), (2, 3, 0)]
-    assert rows(outcome, f"SELECT texts, undefined, pairs FROM socm_summary WHERE corpus = '{LIST}'") == [(3, 1, 2)]
-    assert any(f"1 of the texts of {LIST}" in warning for warning in outcome.warnings)
+    assert rows(undefined, "SELECT position, first, second FROM socm_listed_pair ORDER BY 1") == [(0, 0, 1), (2, 3, 0)]
+    assert rows(undefined, f"SELECT texts, undefined, pairs FROM socm_summary WHERE corpus = '{LIST}'") == [(3, 1, 2)]
+    assert any(f"1 of the texts of {LIST}" in warning for warning in undefined.warnings)
 
 
 def test_a_corpus_of_undefined_texts_is_an_error(

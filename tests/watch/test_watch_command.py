@@ -53,12 +53,11 @@ def test_a_list_that_does_not_fit_is_said_before_a_server_starts(alone: Path) ->
         invoke()
 
 
-@pytest.mark.slow
-def test_a_watch_prints_what_became_of_every_source(watcher: Watcher, put: Put, embaudit: Embaudit) -> None:  # noqa: F811
+def test_a_watch_prints_what_became_of_every_source(watcher: Watcher, put: Put, embaudit_here: Embaudit) -> None:  # noqa: F811
     put(watcher.folder / "model", 0)
     put(watcher.folder / "refused", 1)
     watcher.write('[[folder]]\npath = "model"\n[[folder]]\npath = "refused"\nsettings = { pooling = "nonsense" }')
-    done = embaudit("watch", str(watcher.list))
+    done = embaudit_here("watch", str(watcher.list))
     assert done.returncode == 0, done.stderr
     assert "1 audited, 1 failed; 0 got worse." in done.stdout
     assert "nonsense" in done.stdout
@@ -66,14 +65,14 @@ def test_a_watch_prints_what_became_of_every_source(watcher: Watcher, put: Put, 
     watcher.write(
         '[[folder]]\npath = "model"\n[[folder]]\npath = "refused"\nsettings = { corpora = { wikipedia = "x.txt" } }'
     )
-    failed = embaudit("watch", str(watcher.list), "--json")
+    failed = embaudit_here("watch", str(watcher.list), "--json")
     assert failed.returncode == 1
     assert "1 audit of this watch failed" in failed.stderr
     assert "Traceback" not in failed.stderr
     outcome = json.loads(failed.stdout)
     assert [row["outcome"] for row in outcome["rows"]] == ["audited", "failed"]
     assert outcome["rows"][0]["predecessor_audit_id"]
-    shown = embaudit("query", "regressions", "--format", "json")
+    shown = embaudit_here("query", "regressions", "--format", "json")
     worse = [f"{row['measure']} of {row['item']}" for row in json.loads(shown.stdout)]
     assert worse == [text.rsplit(" ", 1)[0] for text in outcome["rows"][0]["worse"]]
     assert "Everything else is done" in failed.stderr
