@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
-from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
+from plausible import audit_record, expectation, measure_runs, plausible_rows
+from ready_warehouses import put_audit
 
 from embaudit.report.facts import read_audit
-from embaudit.warehouse.connect import open_writer
+from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.copy import tables_of
-from embaudit.warehouse.publish import publish
-from embaudit.warehouse.query import named_queries, run_query
+from embaudit.warehouse.migrate import known_views
+from embaudit.warehouse.query import named_queries
 from embaudit.warehouse.tables import TABLES
 
 ORDERS = 3
+Rows = list[tuple[Any, ...]]
 
 
 @pytest.fixture(scope="module")
-def alike(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def alike(empty_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three checkpoints of one name, audited at one instant: two with the same figures, a third with others."""
-    folder = tmp_path_factory.mktemp("alike")
-    warehouse = folder / "warehouse.duckdb"
+    warehouse = Path(shutil.copy(empty_once, tmp_path_factory.mktemp("alike") / "warehouse.duckdb"))
     for audit_id, checkpoint, change in (("a1", "c1", 0.0), ("a2", "c2", 0.0), ("a3", "c3", 0.01)):
         rows = plausible_rows(checkpoint, "owner/tiny")
-        staged = stage_all(folder / audit_id, {table: changed(table, rows[table], change) for table in rows})
-        publish(warehouse, 0, audit_record(audit_id, checkpoint), measure_runs(), [expectation()], staged)
+        rows = {table: changed(table, rows[table], change) for table in rows}
+        put_audit(warehouse, audit_record(audit_id, checkpoint), rows, measure_runs(), [expectation()])
     with open_writer(warehouse, 0) as connection:
         connection.execute("INSERT INTO published_figure VALUES ('owner/tiny', 'u', '', 0.25, 'a paper')")
         connection.execute(
@@ -58,12 +62,11 @@ def changed(table: str, rows: list[dict[str, Any]], change: float) -> list[dict[
 
 
 @pytest.fixture(scope="module")
-def shuffled(alike: Path) -> list[Path]:
+def shuffled(alike: Path, empty_once: Path) -> list[Path]:
     """The same warehouse, its rows written in other orders."""
     paths = [alike.with_name(f"shuffled-{seed}.duckdb") for seed in range(ORDERS)]
     for seed, path in enumerate(paths):
-        with open_writer(path, 0):
-            pass
+        shutil.copy(empty_once, path)
         with duckdb.connect(str(path)) as connection:
             connection.execute(f"ATTACH '{alike}' AS original (READ_ONLY)")
             for table in set(tables_of(connection)) - {"schema_migration"}:
@@ -74,29 +77,29 @@ def shuffled(alike: Path) -> list[Path]:
     return paths
 
 
-def answer(warehouse: Path, question: str) -> list[list[Any]]:
-    """Rows as they come; sums may differ in their last digits."""
-    return [
-        [round(cell, 9) if isinstance(cell, float) else cell for cell in row]
-        for row in run_query(warehouse, question).rows
-    ]
+@pytest.fixture
+def asked(alike: Path, shuffled: list[Path]) -> Iterator[Callable[[str], list[Rows]]]:
+    """What each of the warehouses answers, the one as it was written first."""
+    with ExitStack() as stack:
+        connections = [stack.enter_context(open_reader(path)) for path in (alike, *shuffled)]
+        yield lambda sql: [rounded(connection.execute(sql).fetchall()) for connection in connections]
 
 
-@pytest.mark.parametrize("name", sorted(named_queries()))
-def test_a_named_query_gives_the_same_rows_in_the_same_order(alike: Path, shuffled: list[Path], name: str) -> None:
-    expected = answer(alike, name)
-    for path in shuffled:
-        assert answer(path, name) == expected
+def rounded(rows: list[tuple[Any, ...]]) -> Rows:
+    """Sums may differ in their last digits."""
+    return [tuple(round(cell, 9) if isinstance(cell, float) else cell for cell in row) for row in rows]
 
 
-def test_views_give_the_same_rows(alike: Path, shuffled: list[Path]) -> None:
-    names = [name for (name,) in run_query(alike, "SELECT view_name FROM duckdb_views() WHERE NOT internal").rows]
-    assert len(names) > 20
-    for name in names:
-        question = f"SELECT * FROM {name} ORDER BY ALL"
-        expected = answer(alike, question)
-        for path in shuffled:
-            assert answer(path, question) == expected, name
+def test_named_queries_give_the_same_rows_in_the_same_order(asked: Callable[[str], list[Rows]]) -> None:
+    for name, query in named_queries().items():
+        expected, *others = asked(query.sql)
+        assert others == [expected] * ORDERS, name
+
+
+def test_views_give_the_same_rows(asked: Callable[[str], list[Rows]]) -> None:
+    for name in known_views():
+        expected, *others = asked(f"SELECT * FROM {name} ORDER BY ALL")
+        assert others == [expected] * ORDERS, name
 
 
 @pytest.mark.parametrize("audit", [None, "a"], ids=["newest", "by prefix"])
