@@ -248,6 +248,7 @@ def test_limit_tokens_scans_only_so_many(home: Path, tiny_checkpoint: Path, tiny
     assert any("threshold" in warning for warning in outcome.warnings)
 
 
+@pytest.mark.slow
 def test_overridden_pooling_is_another_checkpoint(audited: Audited, home: Path, embaudit_here: Embaudit) -> None:
     answer = embaudit_here(*audited.command, "--measures", "socm", "--pooling", "cls", "--json")
     cls = AuditOutcome.model_validate_json(answer.stdout)
@@ -310,6 +311,7 @@ def test_one_file_under_two_names_is_one_content(
     assert summaries[0][2] == summaries[1][2]
 
 
+@pytest.mark.slow
 def test_exhaustive_spends_everything_and_misses_nothing(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
     outcome = run(tiny_checkpoint, tiny_profile, measures=["sticky"], exhaustive=True)
     draws = rows(outcome.warehouse, "SELECT count(*) FROM sticky_pair WHERE purpose = 'scoring'")[0][0]

@@ -118,6 +118,7 @@ def test_an_unknown_option_is_a_usage_error(embaudit_here: Embaudit) -> None:
     assert "--colour" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_hub_checkpoint_without_a_hub_is_one_paragraph(embaudit: Embaudit) -> None:
     refuses(
         embaudit("audit", "nobody/nothing@main", HF_ENDPOINT="http://127.0.0.1:9"), "hub", "packaged:all-MiniLM-L6-v2"

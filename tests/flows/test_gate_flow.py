@@ -121,6 +121,7 @@ def artifact(key: str) -> str:
     return str(found.data)
 
 
+@pytest.mark.slow
 def test_a_gate_stores_what_it_found_and_ends_the_run_as_asked(
     computed_home: Path, tiny_checkpoint: Path, tiny_profile: Path, policies: dict[str, str], webhook: Any
 ) -> None:

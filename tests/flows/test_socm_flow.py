@@ -200,6 +200,7 @@ def test_a_corpus_of_undefined_texts_is_an_error(
         run(odd_checkpoint, tiny_profile, corpora={"wikipedia": str(texts)})
 
 
+@pytest.mark.slow
 def test_tightness_and_exponents_are_the_profiles_choice(
     home: Path, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path
 ) -> None:

@@ -117,6 +117,7 @@ def test_a_checkpoint_that_a_temperature_helps(home: Path, labelled: Path, tmp_p
     assert written.items() <= after.items()
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_a_temperature_harms(home: Path, labelled: Path, tmp_path: Path) -> None:
     more = tmp_path / "more.jsonl"
     rare = [json.dumps({"text": f"river {i}", "label": "rare"}) for i in range(3)]
@@ -158,6 +159,7 @@ def test_a_family_that_takes_no_temperature_keeps_its_baselines(home: Path, tmp_
     assert named == [("retrieval",), ("retrieval-queries",)]
 
 
+@pytest.mark.slow
 def test_documents_can_be_read_up_to_the_position_table(home: Path, tiny_checkpoint: Path, tmp_path: Path) -> None:
     folder = beir(tmp_path / "beir", [f"{word} {word} {word}" for word in NOISE])
     shorter = {"retrieval": str(folder)}

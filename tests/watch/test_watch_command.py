@@ -53,6 +53,7 @@ def test_a_list_that_does_not_fit_is_said_before_a_server_starts(alone: Path) ->
         invoke()
 
 
+@pytest.mark.slow
 def test_a_watch_prints_what_became_of_every_source(watcher: Watcher, put: Put, embaudit_here: Embaudit) -> None:  # noqa: F811
     put(watcher.folder / "model", 0)
     put(watcher.folder / "refused", 1)
