@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,8 +19,9 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 @dataclass
 class ModelHub:
-    """Repositories (name -> folder), at ``COMMIT`` unless ``commits`` says otherwise; ``status`` and ``silence_s`` make
-    it ill, for ``ill_requests`` if they are given; ``tags`` are what listings are filtered by."""
+    """Repositories (name -> folder), at ``COMMIT`` unless ``commits`` says otherwise; ``status`` makes it
+    ill, for ``ill_requests`` if they are given; one that ``is_silent`` answers when it closes; listings are filtered by
+    ``tags``."""
 
     repositories: dict[str, Path] = field(default_factory=dict)
     commits: dict[str, str] = field(default_factory=dict)
@@ -30,7 +30,9 @@ class ModelHub:
     endpoint: str = ""
     status: int = 200
     ill_requests: int | None = None
-    silence_s: float = 0.0
+    is_silent: bool = False
+    answered: int = 0
+    closes: threading.Event = field(default_factory=threading.Event)
 
 
 def _files(folder: Path) -> dict[str, bytes]:
@@ -51,7 +53,9 @@ def _handler(hub: ModelHub) -> type[BaseHTTPRequestHandler]:
         def _answer(self) -> None:
             path = unquote(urlsplit(self.path).path)
             hub.requests.append(path)
-            time.sleep(hub.silence_s)
+            if hub.is_silent:
+                hub.closes.wait()
+            hub.answered += 1
             if hub.status != 200 and hub.ill_requests != 0:
                 if hub.ill_requests is not None:
                     hub.ill_requests -= 1
@@ -127,5 +131,6 @@ def serving(hub: ModelHub) -> Iterator[ModelHub]:
     try:
         yield hub
     finally:
+        hub.closes.set()
         server.shutdown()
         server.server_close()

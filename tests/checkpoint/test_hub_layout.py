@@ -65,6 +65,14 @@ def nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     point_to(f"http://127.0.0.1:{port}", monkeypatch)
 
 
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long whoever tries again would have slept, and does not."""
+    found: list[float] = []
+    monkeypatch.setattr(time, "sleep", found.append)
+    return found
+
+
 @pytest.mark.parametrize("reference", [NAME, f"{NAME}@main", f"{NAME}@{COMMIT}"])
 def test_a_cached_snapshot_needs_no_network(reference: str, cached: Path, bert: Path) -> None:
     resolved = resolve(reference)
@@ -76,11 +84,10 @@ def test_a_cached_snapshot_needs_no_network(reference: str, cached: Path, bert: 
 
 
 @pytest.mark.usefixtures("nobody_listens")
-def test_a_cached_snapshot_serves_while_the_hub_is_away(cached: Path) -> None:
-    started = time.perf_counter()
+def test_a_cached_snapshot_serves_while_the_hub_is_away(cached: Path, pauses: list[float]) -> None:
     assert resolve(NAME).folder == cached
     assert resolve(f"{NAME}@{COMMIT}").revision == COMMIT
-    assert time.perf_counter() - started < 5
+    assert sum(pauses) < 5
 
 
 def test_a_pinned_commit_is_never_replaced_by_another(cached: Path) -> None:
@@ -104,31 +111,28 @@ def test_offline_and_not_cached(cache: Path) -> None:
 
 
 @pytest.mark.usefixtures("nobody_listens", "cache")
-def test_unreachable_and_not_cached_is_said_within_seconds() -> None:
-    started = time.perf_counter()
+def test_unreachable_and_not_cached_is_said_within_seconds(pauses: list[float]) -> None:
     with pytest.raises(CheckpointError, match="hub cannot be reached") as caught:
         resolve(NAME)
-    assert time.perf_counter() - started < 5
+    assert sum(pauses) < 5
     assert "\n" not in str(caught.value)
 
 
 def test_a_hub_that_takes_the_connection_and_says_nothing(hub: ModelHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reference_module, "ANSWER_SECONDS", 0.5)
-    hub.silence_s = 8.0
-    started = time.perf_counter()
+    hub.is_silent = True
     with pytest.raises(CheckpointError, match="hub cannot be reached"):
         resolve(NAME)
-    assert time.perf_counter() - started < 7
+    assert not hub.answered
 
 
 def test_a_silent_hub_does_not_hold_up_what_is_cached(
     cached: Path, hub: ModelHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reference_module, "ANSWER_SECONDS", 0.5)
-    hub.silence_s = 8.0
-    started = time.perf_counter()
+    hub.is_silent = True
     assert resolve(NAME).folder == cached
-    assert time.perf_counter() - started < 7
+    assert not hub.answered
 
 
 def test_a_connection_that_is_dropped(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

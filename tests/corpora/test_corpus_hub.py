@@ -102,7 +102,7 @@ def test_a_large_file_is_streamed_when_a_few_rows_are_wanted(hub: FakeHub) -> No
     hub.repositories["mteb/msmarco"] = {"corpus.jsonl": json_lines(passages)}
     corpus = load_corpus("msmarco", "hub:mteb/msmarco@main", limit=3)
     assert [text.external_id for text in corpus.texts] == ["0", "1", "2"]
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while not any(request.startswith("DROPPED") for request in hub.requests) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert any(request.startswith("DROPPED") for request in hub.requests)
@@ -151,11 +151,12 @@ def test_a_failing_hub_is_one_error(hub: FakeHub) -> None:
 
 def test_an_unreachable_hub_ends_at_once(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
-    started = time.monotonic()
+    pauses: list[float] = []
+    monkeypatch.setattr(time, "sleep", pauses.append)
     with pytest.raises(CorpusError, match=r"could not be reached for data set mteb/sts12-sts") as caught:
         load_corpus("sts", "hub")
     assert "pass a local file: --corpus sts=FILE" in caught.value.next_step
-    assert time.monotonic() - started < 5
+    assert sum(pauses) < 5
 
 
 def test_a_silent_hub_ends_within_the_deadline(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:

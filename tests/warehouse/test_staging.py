@@ -131,16 +131,16 @@ def test_a_failed_rewrite_keeps_the_file_that_was_there(tmp_path: Path) -> None:
 
 
 SLOW_WRITER = """
-import sys, time
+import sys
 from pathlib import Path
 import numpy as np
 from embaudit.warehouse.stage import ROWS_PER_GROUP, write_columns
 
 def blocks():
-    for block in range(1000):
+    for block in range(3):
         yield {"value": np.random.default_rng(block).random(ROWS_PER_GROUP)}
         print("block", flush=True)
-        time.sleep(0.02)
+    sys.stdin.read()
 
 write_columns(Path(sys.argv[1]), blocks(), {"value": "float64"})
 """

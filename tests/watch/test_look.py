@@ -330,7 +330,7 @@ def test_an_organisation_whose_hub_is_silent(
     from embaudit.watch import hub as module
 
     monkeypatch.setattr(module, "LISTING_SECONDS", 0.3)
-    hub.silence_s = 2.0
+    hub.is_silent = True
     sources, (found,) = every_source(listed('[[organisation]]\nname = "owner"'), list_organisation)
     assert sources == []
     assert (found.source.name, found.status) == ("owner/*", "unreachable")
