@@ -13,8 +13,11 @@ from real_tokenizers import real_tokenizer, real_vocabulary  # noqa: F401  (fixt
 from embaudit.checkpoint import Checkpoint, Encoder, load_checkpoint
 
 # Fixtures of several folders: small audits with their one Prefect server, disks that can be full, the table of faults,
-# and a PostgreSQL.
-pytest_plugins = ["small_audits", "small_disk", "fault_table", "ready_warehouses", "postgres_server", "s3_server"]
+# a PostgreSQL; and the end of all that a run has started.
+pytest_plugins = [
+    *("leftovers", "small_audits", "small_disk", "fault_table"),
+    *("ready_warehouses", "postgres_server", "s3_server"),
+]
 
 # A shell that starts something in the background has it ignore Ctrl-C, and so would every command that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from ports import start_server, stop_server
 
 USER = "embaudit"
 
@@ -41,12 +41,6 @@ class Postgres:
         ).stdout.strip()
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     programs = _programs()
@@ -55,22 +49,28 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     other = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
     if other:
         shutil.chown(folder, "postgres")
-    data, port = folder / "data", free_port()
+    data, log = folder / "data", folder / "log"
 
-    def run(*command: str) -> None:
-        done = subprocess.run([*other, *command], capture_output=True, text=True, check=False, cwd=folder)
-        assert done.returncode == 0, (command, done.stdout, done.stderr)
+    def start(port: int) -> subprocess.Popen[bytes]:
+        settings = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": folder, "fsync": "off"}
+        options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        with log.open("a") as output:
+            command = [*other, str(programs / "postgres"), "-D", str(data), *options]
+            return subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True, cwd=folder)
 
-    options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={folder} -c fsync=off"
+    def answers(port: int) -> bool:
+        ready = [str(programs / "pg_isready"), "--host", "127.0.0.1", "--port", str(port), "--quiet"]
+        return subprocess.run(ready, check=False).returncode == 0
+
     try:
-        run(str(programs / "initdb"), "--pgdata", str(data), "--username", USER, "--auth", "trust", "--no-sync")
-        # Its output goes to a file: the server inherits it, and would hold a pipe open for ever.
-        log = folder / "log"
-        run(str(programs / "pg_ctl"), "--pgdata", str(data), "--log", str(log), "--options", options, "--wait", "start")
+        make = [*other, str(programs / "initdb"), "--pgdata", str(data), "--username", USER, "--auth", "trust"]
+        done = subprocess.run([*make, "--no-sync"], capture_output=True, text=True, check=False, cwd=folder)
+        assert done.returncode == 0, (done.stdout, done.stderr)
+        server, port = start_server(start, answers)
         try:
             yield Postgres(programs, port, folder)
         finally:
-            run(str(programs / "pg_ctl"), "--pgdata", str(data), "--mode", "immediate", "stop")
+            stop_server(server)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from ports import start_server, stop_server
 
 SECRET = "a-secret-that-must-not-be-shown"
 
@@ -47,31 +47,25 @@ class Bucket:
 def s3_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     pytest.importorskip("s3fs")
     pytest.importorskip("moto.server")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     log = tmp_path_factory.mktemp("s3") / "server.log"
-    with log.open("w") as output:
-        server = subprocess.Popen(
-            [str(Path(sys.executable).parent / "moto_server"), "-H", "127.0.0.1", "-p", str(port)],
-            stdout=output,
-            stderr=output,
-        )
-    url = f"http://127.0.0.1:{port}"
+    program = str(Path(sys.executable).parent / "moto_server")
+
+    def start(port: int) -> subprocess.Popen[bytes]:
+        with log.open("a") as output:
+            command = [program, "-H", "127.0.0.1", "-p", str(port)]
+            return subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
+
+    def answers(port: int) -> bool:
+        with suppress(OSError):
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/moto-api/data.json", timeout=2)
+            return True
+        return False
+
+    server, port = start_server(start, answers)
     try:
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                urllib.request.urlopen(f"{url}/moto-api/data.json", timeout=2)
-                break
-            except OSError:
-                assert server.poll() is None, log.read_text()
-                assert time.monotonic() < deadline, "the S3 server did not start"
-                time.sleep(0.1)
-        yield url
+        yield f"http://127.0.0.1:{port}"
     finally:
-        server.kill()
-        server.wait()
+        stop_server(server)
 
 
 @pytest.fixture
