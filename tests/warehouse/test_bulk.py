@@ -1,8 +1,9 @@
-"""Twelve million pairs of one audit: checked shard by shard and published in under 2 GB."""
+"""Six million pairs of one audit: checked shard by shard and published in little memory."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -10,9 +11,12 @@ from pathlib import Path
 import duckdb
 import pytest
 
-TEXTS = 5_001
+# BULK_TEXTS=5001 is what benchmarks/README.md shows.
+TEXTS = int(os.environ.get("BULK_TEXTS", "3601"))
 PAIRS = TEXTS * (TEXTS - 1) // 2
 GIBIBYTE_KB = 1024 * 1024
+# What the programs themselves take, and 124 bytes a pair: five numbers and a name, and nothing twice.
+MOST_KB = 0.45 * GIBIBYTE_KB + PAIRS * 124 / 1024
 
 STAGE = """
 import sys
@@ -71,11 +75,11 @@ print(json.dumps(facts))
 
 
 @pytest.mark.slow
-def test_twelve_million_pairs_pass_through_in_under_two_gigabytes(
+def test_six_million_pairs_are_never_in_memory_together(
     tmp_path: Path, process: Callable[..., subprocess.Popen[str]], record_property: Callable[[str, object], None]
 ) -> None:
     staging, warehouse = tmp_path / "staging", tmp_path / "warehouse.duckdb"
-    stager = process(STAGE, staging, TEXTS, 500_000)
+    stager = process(STAGE, staging, TEXTS, 250_000)
     assert stager.wait() == 0, stager.stderr.read() if stager.stderr else ""
     output, errors = process(CHECK_AND_PUBLISH, staging, warehouse, PAIRS).communicate()
     assert output, errors
@@ -83,10 +87,10 @@ def test_twelve_million_pairs_pass_through_in_under_two_gigabytes(
     for name, value in facts.items():
         record_property(name, value)
     print(json.dumps(facts, indent=1))
-    assert facts["shards"] >= 12
+    assert facts["shards"] >= 25
     assert facts["failed"] == []
     assert facts["rows"] == PAIRS
-    assert facts["peak_kb"] < 2 * GIBIBYTE_KB
+    assert facts["peak_kb"] < MOST_KB
     with duckdb.connect(str(warehouse), read_only=True) as connection:
         found = connection.execute("SELECT count(*), count(DISTINCT first * 10_000 + second) FROM socm_pair").fetchall()
     assert found == [(PAIRS, PAIRS)]

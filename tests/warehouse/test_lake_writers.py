@@ -2,49 +2,33 @@
 
 from __future__ import annotations
 
-import random
+import multiprocessing
 import signal
-import subprocess
-import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
+from threading import Barrier
+from typing import Any
 
 import pytest
-from plausible import plausible_rows, stage_all
+from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
 
 from embaudit.address import Lake
+from embaudit.warehouse import connect_lake
+from embaudit.warehouse import publish as publishing
 from embaudit.warehouse.connect import open_reader, open_writer
+from embaudit.warehouse.publish import StagedTable, publish
 from embaudit.warehouse.tables import TABLES
 
 pytestmark = pytest.mark.slow
 
-# Every publisher brings the audit "shared", an audit of its own, and content that the others bring too. A failure
-# to publish ends the process with its traceback.
-PUBLISHER = """
-import os, sys
-from pathlib import Path
-from plausible import audit_record, expectation, measure_runs
-from embaudit.warehouse import connect_lake
-from embaudit.warehouse.publish import StagedTable, publish
-address, staging, name, rounds, queue = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]), sys.argv[5]
-if queue == "no-queue":
-    # Whoever asks gets the lock: only the row that all writers touch is left.
-    class Nothing:
-        def execute(self, sql): pass
-        def close(self): pass
-    connect_lake.try_lock = lambda connection, lake: Nothing()
-staged = [
-    StagedTable(path.name.rsplit("-", 1)[0], (str(path),)) for path in sorted(staging.glob("*.parquet"))
-]
-print("publishing", flush=True)
-for _ in range(rounds):
-    for audit_id in ("shared", f"own-{name}"):
-        counts = publish(address, 300, audit_record(audit_id), measure_runs(), [expectation()], staged)
-        assert counts["token"] == 8, counts
-print("done", flush=True)
-"""
+# A writer that waits longer than this waits for ever.
+PATIENCE = 600
 EXPECTED = {name: len(rows) for name, rows in plausible_rows().items()}
+Start = Callable[..., ForkServerProcess]
 
 
 @pytest.fixture
@@ -72,50 +56,150 @@ def require_whole(lake: Lake, audits: set[str]) -> None:
             assert len(set(each.values())) == 1, name
 
 
-@pytest.mark.parametrize(("queue", "rounds"), [("queue", 4), ("no-queue", 2)])
-def test_publishers_at_once_lose_and_double_nothing(
-    lake: Lake, staging: Path, process: Callable[..., subprocess.Popen[str]], queue: str, rounds: int
-) -> None:
-    if queue == "no-queue":
-        # Two that make one lake at the same time need the queue: they are not what this is about.
-        with open_writer(lake, 60):
-            pass
-    names = ("a", "b", "c", "d") if queue == "queue" else ("a", "b")
-    publishers = [process(PUBLISHER, lake, staging, name, rounds, queue) for name in names]
-    for publisher in publishers:
-        output, errors = publisher.communicate(timeout=540)
-        assert output.split() == ["publishing", "done"], errors[-3000:]
+def context() -> ForkServerContext:
+    """Processes that have what a publisher imports loaded already."""
+    found = multiprocessing.get_context("forkserver")
+    found.set_forkserver_preload(["duckdb", "pandas", "pyarrow.parquet", "plausible"])
+    return found
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts a function in a process of its own; what still runs at the end is killed."""
+    started: list[ForkServerProcess] = []
+
+    def begin(function: Callable[..., None], *arguments: Any) -> ForkServerProcess:
+        started.append(context().Process(target=function, args=arguments))
+        started[-1].start()
+        return started[-1]
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.join()
+
+
+def publish_all(lake: Lake, staging: Path, audits: list[str]) -> None:
+    """Every audit brings rows of its own, and content that the others bring too."""
+    paths = sorted(staging.glob("*.parquet"))
+    staged = [StagedTable(path.name.rsplit("-", 1)[0], (str(path),)) for path in paths]
+    for audit_id in audits:
+        counts = publish(lake, 300, audit_record(audit_id), measure_runs(), [expectation()], staged)
+        assert counts["token"] == 8, counts
+
+
+def publish_together(lake: Lake, staging: Path, audits: list[str], together: Barrier) -> None:
+    together.wait(PATIENCE)
+    publish_all(lake, staging, audits)
+
+
+class Nothing:
+    """The lock of somebody whom no lock stops."""
+
+    def execute(self, sql: str) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def publish_without_a_queue(lake: Lake, staging: Path, audits: list[str], together: Barrier) -> None:
+    """Whoever asks gets the lock, and both get it at the same time: the row that all writers touch is left."""
+    asked = count()
+
+    def try_lock(*_: object) -> Nothing:
+        if next(asked) == 0:
+            together.wait(PATIENCE)
+        return Nothing()
+
+    connect_lake.try_lock = try_lock
+    publish_all(lake, staging, audits)
+
+
+def publish_until(lake: Lake, staging: Path, audit_id: str, state: str, reached: Connection) -> None:
+    """Come to a state of publishing, say so, and stay in it."""
+    module, name, call = STATES[state]
+    original, calls = getattr(module, name), count(1)
+
+    def stopping(*arguments: Any) -> Any:
+        found = original(*arguments)
+        # Who asked for the queue and did not get it asks again.
+        if (name != "try_lock" or found is not None) and next(calls) == call:
+            reached.send(state)
+            signal.pause()
+        return found
+
+    setattr(module, name, stopping)
+    publish_all(lake, staging, [audit_id])
+
+
+# The call whose end is that state: what a writer does there, and what the audit's log says once it is dead.
+STATES: dict[str, tuple[Any, str, int]] = {
+    "has the queue": (connect_lake, "try_lock", 1),
+    "the log is written and not committed": (publishing, "_write_log", 1),
+    "some tables are written": (publishing, "write_table", 8),
+    "all is written and not committed": (publishing, "replace_rows", 4),
+}
+SAID = {
+    "has the queue": None,
+    "the log is written and not committed": None,
+    "some tables are written": "checked",
+    "all is written and not committed": "checked",
+}
+
+
+def require_done(*processes: ForkServerProcess) -> None:
+    for process in processes:
+        process.join(PATIENCE)
+        assert process.exitcode == 0, process
+
+
+def test_publishers_at_once_lose_and_double_nothing(lake: Lake, staging: Path, start: Start) -> None:
+    """The lake does not exist yet; each publishes the shared audit, and once more after its own."""
+    names = ("a", "b", "c")
+    together = context().Barrier(len(names))
+    require_done(
+        *[start(publish_together, lake, staging, ["shared", f"own-{name}", "shared"], together) for name in names]
+    )
     require_whole(lake, {"shared", *(f"own-{name}" for name in names)})
 
 
-def test_killed_publishers_leave_all_or_nothing_to_the_others(
-    lake: Lake, staging: Path, process: Callable[..., subprocess.Popen[str]]
-) -> None:
-    moments = random.Random(20261121)
-    steady = process(PUBLISHER, lake, staging, "steady", 6, "queue")
-    killed = 0
-    for attempt in range(5):
-        victim = process(PUBLISHER, lake, staging, f"victim-{attempt}", 50, "queue")
-        assert victim.stdout is not None
-        assert victim.stdout.readline() == "publishing\n"
-        time.sleep(moments.uniform(0.5, 5.0))
-        killed += victim.poll() is None
-        victim.send_signal(signal.SIGKILL)
-        victim.wait()
+def test_publishers_past_the_queue_lose_and_double_nothing(lake: Lake, staging: Path, start: Start) -> None:
+    # Two that make one lake at the same time need the queue: they are not what this is about.
+    with open_writer(lake, 60):
+        pass
+    together = context().Barrier(2)
+    require_done(*[start(publish_without_a_queue, lake, staging, ["shared", f"own-{name}"], together) for name in "ab"])
+    require_whole(lake, {"shared", "own-a", "own-b"})
+
+
+def test_killed_publishers_leave_all_or_nothing_to_the_others(lake: Lake, staging: Path, start: Start) -> None:
+    """One that is killed in each state of publishing, while another one publishes whenever it can."""
+    steady = start(publish_all, lake, staging, ["shared", "own-steady"] * 2)
+    victims = {state: state.replace(" ", "-") for state in STATES}
+    for state, audit_id in victims.items():
+        require_killed_in(state, lake, staging, audit_id, start)
         # A dead writer's place in the queue is free at once, not at some timeout.
-        with open_writer(lake, 60):
-            pass
+        with open_writer(lake, 60) as connection:
+            said = connection.execute("SELECT status FROM audit WHERE audit_id = ?", [audit_id]).fetchall()
+        assert said == ([(SAID[state],)] if SAID[state] else []), state
         require_all_or_nothing(lake)
-    output, errors = steady.communicate(timeout=540)
-    assert output.split() == ["publishing", "done"], errors[-3000:]
-    assert killed, "nobody was killed in time: the test proves nothing"
+    require_done(steady)
+    # One that replaces what is published: its rows stay those that were there.
+    require_killed_in("some tables are written", lake, staging, "shared", start)
+    require_all_or_nothing(lake)
     # The same call finishes what a kill has left.
-    left = [f"victim-{attempt}" for attempt in range(5)]
-    finishing = [process(PUBLISHER, lake, staging, name, 1, "queue") for name in left]
-    for one in finishing:
-        output, errors = one.communicate(timeout=540)
-        assert output.split() == ["publishing", "done"], errors[-3000:]
-    require_whole(lake, {"shared", "own-steady", *(f"own-{name}" for name in left)})
+    publish_all(lake, staging, ["shared", *victims.values()])
+    require_whole(lake, {"shared", "own-steady", *victims.values()})
+
+
+def require_killed_in(state: str, lake: Lake, staging: Path, audit_id: str, start: Start) -> None:
+    here, there = context().Pipe(duplex=False)
+    victim = start(publish_until, lake, staging, audit_id, state, there)
+    assert here.poll(PATIENCE), f"no publisher came to the state: {state}"
+    victim.kill()
+    victim.join()
+    assert victim.exitcode == -signal.SIGKILL
 
 
 def require_all_or_nothing(lake: Lake) -> None:
