@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
+from typing import Any
 
 import pytest
 
@@ -32,27 +32,45 @@ def test_a_limit_that_the_server_lacks_is_an_error(prefect_api: str, monkeypatch
 
 
 def test_one_holds_the_slot_and_the_next_waits(prefect_api: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from prefect.client.orchestration import PrefectClient
+
     from embaudit_flows.gpu import gpu_slot
     from embaudit_flows.server import set_up_server
 
     lines = set_up_server(1)
     assert set_up_server(1) == lines
     monkeypatch.setenv("EMBAUDIT_GPU_LIMIT", "embaudit-gpu")
-    spans: dict[str, tuple[float, float]] = {}
+    first_is_in, second_has_asked = threading.Event(), threading.Event()
+    seen: list[str] = []
+    ask = PrefectClient.increment_concurrency_slots_with_lease
 
-    def measure(name: str) -> None:
+    async def asking(*arguments: Any, **named: Any) -> Any:
+        try:
+            return await ask(*arguments, **named)
+        finally:
+            # Its answer has come: the first one's slot, or that there is none.
+            if first_is_in.is_set():
+                second_has_asked.set()
+
+    monkeypatch.setattr(PrefectClient, "increment_concurrency_slots_with_lease", asking)
+
+    def measure(name: str, inside: threading.Event, until: threading.Event) -> None:
         with gpu_slot("cuda:0"):
-            began = time.monotonic()
-            time.sleep(0.3)
-            spans[name] = began, time.monotonic()
+            seen.append(f"{name} in")
+            inside.set()
+            assert until.wait(120)
+            seen.append(f"{name} out")
 
-    threads = [threading.Thread(target=measure, args=[name]) for name in ("one", "other")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    (_, first_ended), (second_began, _) = sorted(spans.values())
-    assert first_ended <= second_began
+    done = threading.Event()
+    done.set()
+    first = threading.Thread(target=measure, args=["first", first_is_in, second_has_asked])
+    first.start()
+    assert first_is_in.wait(120)
+    second = threading.Thread(target=measure, args=["second", threading.Event(), done])
+    second.start()
+    for thread in (first, second):
+        thread.join(180)
+    assert seen == ["first in", "first out", "second in", "second out"]
 
 
 def test_an_error_inside_gives_the_slot_back(prefect_api: str, monkeypatch: pytest.MonkeyPatch) -> None:

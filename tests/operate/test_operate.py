@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from postgres_server import USER, Postgres, free_port
+from ports import free_port
+from postgres_server import USER, Postgres
 from site_of_ones_own import Site, commands_under, kill_all, new_site, toml_under, wait_until
 
 pytestmark = pytest.mark.slow
@@ -21,12 +22,12 @@ def set_up(site: Site, heading: str) -> None:
     for command in commands:
         if command.endswith("&"):
             site.start(command, "server.log")
-            wait_until(lambda: site.ask("health"), 120)
+            wait_until(lambda: site.ask("health"), 240)
         else:
             site.shell(command)
     assert worker == "embaudit worker"
     site.start(worker, "worker.log")
-    wait_until(lambda: site.ask("work_pools/embaudit/workers/filter", {}), 120)
+    wait_until(lambda: site.ask("work_pools/embaudit/workers/filter", {}), 240)
 
 
 def run_audit(site: Site, checkpoint: Path, profile: Path, *measures: str) -> dict[str, Any]:
@@ -38,15 +39,48 @@ def run_audit(site: Site, checkpoint: Path, profile: Path, *measures: str) -> di
     return run
 
 
-def runs_called(site: Site, beginning: str) -> list[dict[str, Any]]:
-    """The flow runs whose names begin so, the newest first."""
+def runs_called(site: Site, beginning: str, state: str = "") -> list[dict[str, Any]]:
+    """The flow runs whose names begin so, the newest first; those in one state."""
     runs = site.ask("flow_runs/filter", {"sort": "START_TIME_DESC"})
-    return [run for run in runs if run["name"].startswith(beginning)]
+    return [run for run in runs if run["name"].startswith(beginning) and state in ("", run["state_name"])]
+
+
+def write_watch_list(home: Path, checkpoints: Path, profile: Path) -> None:
+    """The page's, for a small profile and the folder of small checkpoints."""
+    home.mkdir()
+    (written,) = toml_under("What is deployed")
+    for shown, real in {
+        '"quick"': f'"{profile}"\nmeasures = ["socm"]',
+        "/models/candidates": checkpoints,
+    }.items():
+        assert shown in written
+        written = written.replace(shown, str(real))
+    (home / "watch.toml").write_text(written)
+
+
+def kill_the_machine_of_a_running_audit(site: Site, checkpoint: Path) -> str:
+    """kill -9 to the worker and all it has started, once the run has sent a heartbeat; returns the run's id."""
+    (worker,) = [process for process in site.started if "worker" in str(process.args)]
+    before = {run["id"] for run in runs_called(site, "audit ")}
+    site.shell(f"prefect deployment run audit/on-demand --param checkpoint={checkpoint}")
+
+    def new_run() -> str | None:
+        return next((run["id"] for run in runs_called(site, "audit ", "Running") if run["id"] not in before), None)
+
+    run_id = str(wait_until(new_run, 180))
+    resource = {"id": [f"prefect.flow-run.{run_id}"]}
+    heartbeats = {"filter": {"event": {"name": ["prefect.flow-run.heartbeat"]}, "resource": resource}}
+    wait_until(lambda: site.ask("events/filter", heartbeats)["events"], 180)
+    kill_all(worker)
+    assert site.ask(f"flow_runs/{run_id}")["state"]["name"] == "Running"
+    return run_id
 
 
 def test_one_machine(tmp_path: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
+    """An audit, a machine that dies under another one, nights of the watch, and what the pages show of all that."""
     if shutil.which("chromium") is None:
         pytest.skip("needs chromium (apt-get install chromium), which is not here")
+    write_watch_list(tmp_path / ".embaudit", tiny_checkpoint.parent, tiny_profile)
     with new_site(tmp_path, free_port()) as site:
         set_up(site, "One machine: five commands")
         run = run_audit(site, tiny_checkpoint, tiny_profile, "sticky", "socm")
@@ -61,6 +95,11 @@ def test_one_machine(tmp_path: Path, tiny_checkpoint: Path, tiny_profile: Path) 
         assert (tmp_path / ".embaudit" / "warehouse.duckdb").is_file()
         assert "SOCM" in site.shell(f"embaudit show --warehouse {tmp_path}/.embaudit/warehouse.duckdb")
 
+        # Nobody but the automation can say that this one is dead; it takes its time, while another worker works.
+        dead = kill_the_machine_of_a_running_audit(site, tiny_checkpoint)
+        site.start("embaudit worker", "second-worker.log")
+        require_nights(site)
+
         picture = Path(os.environ.get("EMBAUDIT_DOCS_PICTURE", tmp_path / "run.png"))
         page = site.page(f"runs/flow-run/{run['id']}", "Completed", picture)
         assert "Completed" in page
@@ -72,39 +111,19 @@ def test_one_machine(tmp_path: Path, tiny_checkpoint: Path, tiny_profile: Path) 
             assert name in deployments, deployments
         assert "without a heartbeat" in site.page("automations", "without a heartbeat")
 
+        wait_until(lambda: site.ask(f"flow_runs/{dead}")["state"]["name"] == "Crashed", 300)
+        assert "heartbeat" in site.ask(f"flow_runs/{dead}")["state"]["message"]
 
-def test_the_nightly_watch_and_a_worker_that_dies(tmp_path: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
-    (tmp_path / ".embaudit").mkdir()
-    (written,) = toml_under("What is deployed")
-    for shown, real in {
-        '"quick"': f'"{tiny_profile}"\nmeasures = ["socm"]',
-        "/models/candidates": tiny_checkpoint.parent,
-    }.items():
-        assert shown in written
-        written = written.replace(shown, str(real))
-    (tmp_path / ".embaudit" / "watch.toml").write_text(written)
-    with new_site(tmp_path, free_port()) as site:
-        set_up(site, "One machine: five commands")
-        (nightly,) = commands_under("What is deployed")
+
+def require_nights(site: Site) -> None:
+    """The first night audits what is on the list; the next one has seen it, and does not."""
+    (nightly,) = commands_under("What is deployed")
+    before = {run["id"] for run in runs_called(site, "audit ")}
+    for _ in range(2):
         site.shell(nightly)
-        (watched,) = runs_called(site, "watch ")
-        assert watched["state_name"] == "Completed"
-        (audited,) = runs_called(site, "audit ")
+        (audited,) = [run for run in runs_called(site, "audit ") if run["id"] not in before]
         assert audited["state_name"] == "Completed"
-        # Again, the next night: seen, and not audited.
-        site.shell(nightly)
-        assert len(runs_called(site, "watch ")) == 2
-        assert len(runs_called(site, "audit ")) == 1
-
-        # The machine dies while it audits something: nobody but the automation can say so.
-        site.shell(f"prefect deployment run audit/on-demand --param checkpoint={tiny_checkpoint}")
-        running = wait_until(
-            lambda: [run for run in runs_called(site, "audit ") if run["state_name"] == "Running"], 120
-        )
-        kill_all(site.started[-1])
-        name = running[0]["name"]
-        crashed = wait_until(lambda: [run for run in runs_called(site, name) if run["state_name"] == "Crashed"], 240)
-        assert "heartbeat" in site.ask(f"flow_runs/{crashed[0]['id']}")["state"]["message"]
+    assert [run["state_name"] for run in runs_called(site, "watch ")] == ["Completed", "Completed"]
 
 
 def test_several_machines_on_postgresql(
