@@ -41,22 +41,24 @@ class Observed:
     test: str
 
 
-Record = Callable[[str, str, str], None]
+Record = Callable[..., None]
 
 
 @pytest.fixture
 def record_fault(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> Iterator[Record]:
-    """Takes what happened, what was left, and what the same command did afterwards."""
-    (fault,) = (mark.args[0] for mark in request.node.iter_markers("fault"))
+    """Takes what happened, what was left, and what the same command did afterwards; of several faults, which one."""
+    marked = {mark.args[0] for mark in request.node.iter_markers("fault")}
     test = f"{request.node.path.relative_to(FOLDER.parent.parent).as_posix()}::{request.node.originalname}"
-    rows: list[Observed] = []
+    rows: dict[str, Observed] = {}
 
-    def record(happened: str, kept: str, afterwards: str) -> None:
-        rows.append(Observed(fault, happened, kept, afterwards, test))
-        record_property(PROPERTY, asdict(rows[-1]))
+    def record(happened: str, kept: str, afterwards: str, fault: str | None = None) -> None:
+        if fault is None:
+            (fault,) = marked
+        rows[fault] = Observed(fault, happened, kept, afterwards, test)
+        record_property(PROPERTY, asdict(rows[fault]))
 
     yield record
-    assert len(rows) == 1 or request.session.testsfailed, f"{test} recorded {len(rows)} rows for the fault {fault!r}"
+    assert rows.keys() == marked or request.session.testsfailed, f"{test} recorded {sorted(rows)} of {sorted(marked)}"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

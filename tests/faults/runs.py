@@ -1,7 +1,7 @@
 """Commands that can be killed at any moment, and what they left: files, rows, words.
 
 A command starts in a process forked from one that has torch, Great Expectations and the rest loaded already: it is the
-same command in a process of its own, some seconds sooner, so that a test can afford to kill twenty of them.
+same command in a process of its own, some seconds sooner, so that a test can afford to kill many of them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -54,6 +55,58 @@ class Ended:
         return shortened(found[-1])
 
 
+@dataclass(frozen=True)
+class Stroke:
+    """A signal that comes at a point of a command's way: the command itself sends it, so that no load moves the point.
+
+    Args:
+        number: to the command and whatever it has started, as a terminal does.
+        staging: when the first file of this table is whole, and does not have its name yet.
+        named: when it has just got its name, and Prefect has not recorded the task.
+        publishing: when the rows of this table are about to be written into the warehouse, after those of others.
+    """
+
+    number: signal.Signals
+    staging: str = ""
+    named: bool = False
+    publishing: str = ""
+
+    def prepare(self) -> None:
+        if self.staging:
+            sys.addaudithook(self._watch_files())
+            return
+        from embaudit.warehouse import publish
+
+        write = publish.write_table
+
+        def write_table(connection: Any, audit_id: str, staged: publish.StagedTable) -> int:
+            if staged.table == self.publishing:
+                self._fall()
+            return write(connection, audit_id, staged)
+
+        publish.write_table = write_table
+
+    def _watch_files(self) -> Callable[[str, tuple[Any, ...]], None]:
+        naming: set[int] = set()
+        fallen: list[bool] = []
+
+        def watch(event: str, arguments: tuple[Any, ...]) -> None:
+            if fallen or event not in ("os.rename", "open"):
+                return
+            thread = threading.get_ident()
+            is_naming = event == "os.rename" and Path(os.fsdecode(arguments[1])).name.startswith(f"{self.staging}-")
+            if is_naming and self.named:
+                naming.add(thread)
+            elif is_naming or thread in naming:
+                fallen.append(True)
+                self._fall()
+
+        return watch
+
+    def _fall(self) -> None:
+        os.killpg(0, self.number)
+
+
 @dataclass
 class Command:
     """``embaudit`` with its words, environment and folder."""
@@ -63,17 +116,18 @@ class Command:
     folder: Path
     started: list[ForkServerProcess] = field(default_factory=list)
 
-    def start(self) -> Running:
+    def start(self, stroke: Stroke | None = None) -> Running:
         number = len(list(self.folder.glob(".run-*.out")))
         output, errors = (self.folder / f".run-{number}.{kind}" for kind in ("out", "err"))
         process = _context().Process(
-            target=_command, args=(self.arguments, dict(self.environment), str(self.folder), str(output), str(errors))
+            target=_command,
+            args=(self.arguments, dict(self.environment), str(self.folder), str(output), str(errors), stroke),
         )
         process.start()
         self.started.append(process)
         return Running(process, output, errors)
 
-    def run(self, timeout: float = 300) -> Ended:
+    def run(self, timeout: float = 600) -> Ended:
         return self.start().wait(timeout)
 
 
@@ -98,7 +152,7 @@ class Running:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
 
-    def wait(self, timeout: float = 300) -> Ended:
+    def wait(self, timeout: float = 600) -> Ended:
         self.process.join(timeout)
         if self.process.is_alive():
             self.kill()
@@ -134,7 +188,14 @@ def _context() -> ForkServerContext:
     return context
 
 
-def _command(arguments: tuple[str, ...], environment: dict[str, str], folder: str, output: str, errors: str) -> None:
+def _command(
+    arguments: tuple[str, ...],
+    environment: dict[str, str],
+    folder: str,
+    output: str,
+    errors: str,
+    stroke: Stroke | None,
+) -> None:
     os.setsid()
     for path, number in ((output, 1), (errors, 2)):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), number)
@@ -143,12 +204,14 @@ def _command(arguments: tuple[str, ...], environment: dict[str, str], folder: st
     os.chdir(folder)
     sys.argv = ["embaudit", *arguments]
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if stroke is not None:
+        stroke.prepare()
     from embaudit.cli.main import main
 
     main()
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 120, pause: float = 0.005) -> Any:
+def wait_for(condition: Callable[[], Any], seconds: float = 600, pause: float = 0.005) -> Any:
     """The condition's first true value."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -213,8 +276,10 @@ def is_whole_or_empty(warehouse: Path, tables: tuple[str, ...] = ("socm_pair", "
 
 def hold(warehouse: Path) -> subprocess.Popen[str]:
     """Another program that has the warehouse open for writing."""
-    code = "import duckdb, sys, time; c = duckdb.connect(sys.argv[1]); print('held', flush=True); time.sleep(600)"
-    holder = subprocess.Popen([sys.executable, "-c", code, str(warehouse)], stdout=subprocess.PIPE, text=True)
+    code = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('held', flush=True); sys.stdin.read()"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(warehouse)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     assert holder.stdout is not None
     assert holder.stdout.readline().strip() == "held"
     return holder

@@ -17,6 +17,8 @@ from commands import CLI
 from fault_table import Record
 from runs import Finished, Make, Rows, content, staged, wait_for
 
+pytestmark = pytest.mark.xdist_group("faults")
+
 DAY = 86_400
 Skewed = Callable[[int], dict[str, str]]
 

@@ -11,6 +11,8 @@ import pytest
 from fault_table import Record
 from runs import Ended, Finished, content, rewritten, staged, steps
 
+pytestmark = pytest.mark.xdist_group("faults")
+
 
 def refused(finished: Finished, code: int = 2) -> Ended:
     """The same command says no in one paragraph, and the published rows are as they were."""

@@ -10,6 +10,8 @@ import pytest
 from fault_table import Record
 from runs import Make, Rows, content, rewritten, staged, wait_for
 
+pytestmark = pytest.mark.xdist_group("faults")
+
 
 @pytest.mark.slow
 @pytest.mark.fault("a task raises: the checkpoint computes NaN")

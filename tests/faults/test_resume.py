@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import shutil
-import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from runs import content, rewritten, staged, steps
+from runs import content, rewritten, staged, steps, wait_for
 
 from embaudit_flows.audit import AuditOutcome, audit
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("faults")]
 
 # Every step that looks at vectors after the scan, and what the scan itself writes.
 SCAN = {"scan"}
@@ -33,18 +36,8 @@ def names(files: set[Path]) -> set[str]:
     return {path.name.rsplit("-", 1)[0] for path in files}
 
 
-def runs_since(started: datetime, cached: int) -> dict[str, list[str]]:
-    """Names of task runs by their last state, through Prefect's API, once so many are on record as cached.
-
-    A server learns of tasks by events, and writes them down when it comes to it.
-    """
-    deadline = time.monotonic() + 60
-    while len((found := _runs_since(started)).get("Cached", [])) < cached and time.monotonic() < deadline:
-        time.sleep(1)
-    return found
-
-
-def _runs_since(started: datetime) -> dict[str, list[str]]:
+def runs_since(started: datetime) -> dict[str, list[str]]:
+    """Names of task runs by their last state, through Prefect's API."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterStartTime
 
@@ -59,53 +52,92 @@ def _runs_since(started: datetime) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.slow
-def test_a_finished_audit_computes_nothing(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
-    first = run(tiny_checkpoint, tiny_profile)
-    before, rows = staged(home), content(Path(first.warehouse))
+@dataclass(frozen=True)
+class Audited:
+    """A home in which everything was measured once, and how to ask there again."""
+
+    home: Path
+    checkpoint: Path
+    profile: Path
+    first: AuditOutcome
+    steps: int
+
+
+@pytest.fixture(scope="module")
+def audited(
+    prefect_api: str, tiny_checkpoint: Path, tiny_profile: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Audited]:
+    from prefect.settings import PREFECT_LOCAL_STORAGE_PATH, temporary_settings
+
+    folder = tmp_path_factory.mktemp("audited")
+    with pytest.MonkeyPatch.context() as patch, temporary_settings({PREFECT_LOCAL_STORAGE_PATH: folder / "cache"}):
+        patch.setenv("EMBAUDIT_HOME", str(folder / "home"))
+        patch.chdir(folder)
+        first = run(tiny_checkpoint, tiny_profile)
+        yield Audited(folder / "home", tiny_checkpoint, tiny_profile, first, len(steps(staged(folder / "home"))))
+
+
+def test_a_finished_audit_computes_nothing(audited: Audited) -> None:
+    before, rows = staged(audited.home), content(Path(audited.first.warehouse))
     started = datetime.now(UTC)
-    second = run(tiny_checkpoint, tiny_profile)
-    assert second.audit_id == first.audit_id
-    assert staged(home) == before
-    assert content(Path(first.warehouse)) == rows
-    found = runs_since(started, cached=len(steps(before)))
-    assert len(found["Cached"]) >= len(steps(before)), found
+    second = run(audited.checkpoint, audited.profile)
+    assert second.audit_id == audited.first.audit_id
+    assert staged(audited.home) == before
+    assert content(Path(audited.first.warehouse)) == rows
+    # A server learns of tasks by events, and writes them down when it comes to it.
+    wait_for(lambda: len(runs_since(started).get("Cached", [])) >= audited.steps, pause=0.5)
     # A corpus is always read anew, since its source may have changed; and the end is made again.
-    again = [name for name in found.get("Completed", []) if not name.startswith(ALWAYS)]
+    again = [name for name in runs_since(started).get("Completed", []) if not name.startswith(ALWAYS)]
     assert not again, again
 
 
+# What is changed: options of the audit, text of the profile, the tables that are computed anew. A measure's change is
+# beside another one's in one run; each measure stands still in a run where the other three have changed between them.
 CHANGES: dict[str, tuple[dict[str, Any], dict[str, str], set[str]]] = {
-    # what is changed: options of the audit, text of the profile, the tables that are computed anew
-    "another warehouse": ({"warehouse": "other.duckdb"}, {}, set()),
-    "resamples": ({}, {"resamples = 100": "resamples = 150"}, VERDICTS),
-    "controls": ({}, {"controls = 10": "controls = 12"}, VERDICTS),
-    "texts of socm": ({}, {"texts = 30": "texts = 25"}, SOCM),
-    "texts of layers": ({}, {"texts = 20": "texts = 15"}, LAYERS),
-    "texts of length": ({}, {"texts = 12": "texts = 10"}, CURVES | {"length_sigma"}),
-    "texts of length's sigma": ({}, {"sigma_texts = 2": "sigma_texts = 1"}, {"length_sigma"}),
+    "another warehouse, and fewer measures": ({"warehouse": "other.duckdb", "measures": ["socm", "layers"]}, {}, set()),
+    "resamples, and texts of layers": (
+        {},
+        {"resamples = 100": "resamples = 150", "texts = 20": "texts = 15"},
+        VERDICTS | LAYERS,
+    ),
+    "controls, and texts of socm": (
+        {},
+        {"controls = 10": "controls = 12", "texts = 30": "texts = 25"},
+        VERDICTS | SOCM,
+    ),
+    "texts of layers, and of length's sigma": (
+        {},
+        {"texts = 20": "texts = 14", "sigma_texts = 2": "sigma_texts = 1"},
+        LAYERS | {"length_sigma"},
+    ),
+    "texts of socm and of length": (
+        {},
+        {"texts = 30": "texts = 24", "texts = 12": "texts = 10"},
+        SOCM | CURVES | {"length_sigma"},
+    ),
     "limit of tokens": ({"limit_tokens": 60}, {}, SCAN | VERDICTS | {"draw_order", "survivor"}),
-    "fewer measures": ({"measures": ["socm", "layers"]}, {}, set()),
 }
 
 
-@pytest.mark.slow
-def test_a_changed_setting_computes_exactly_what_hangs_on_it(
-    home: Path, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    run(tiny_checkpoint, tiny_profile)
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is computed is looked at, and not what it says: half of such an audit's time goes into its checks."""
+    monkeypatch.setattr("embaudit_flows.audit.check_staged", lambda staged, rows: [])
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_changed_setting_computes_exactly_what_hangs_on_it(audited: Audited, tmp_path: Path) -> None:
     differences = {}
     for number, (change, (options, replaced, expected)) in enumerate(CHANGES.items()):
         profile = tmp_path / f"profile-{number}.toml"
-        text = tiny_profile.read_text()
+        text = audited.profile.read_text()
         for old, new in replaced.items():
             assert text.count(old) == 1, f"{old} is not in the profile once"
             text = text.replace(old, new)
         profile.write_text(text)
-        before = staged(home)
-        run(tiny_checkpoint, profile, **options)
-        after = staged(home)
+        before = staged(audited.home)
+        run(audited.checkpoint, profile, **options)
+        after = staged(audited.home)
         assert not rewritten(before, after), f"{change} wrote files again that it does not touch"
         new = names(set(after) - set(before))
         if new - MAY != expected - MAY:
@@ -113,20 +145,19 @@ def test_a_changed_setting_computes_exactly_what_hangs_on_it(
     assert not differences, differences
 
 
-@pytest.mark.slow
-def test_other_weights_compute_everything_and_other_names_nothing(
-    home: Path, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path
-) -> None:
-    first = run(tiny_checkpoint, tiny_profile, measures=["socm"])
-    before = staged(home)
-    renamed = Path(shutil.copytree(tiny_checkpoint, tmp_path / "renamed"))
-    assert run(renamed, tiny_profile, measures=["socm"]).audit_id == first.audit_id
-    # The checkpoint's own row says where it lies.
-    assert names(set(staged(home)) - set(before)) <= {"checkpoint"}
+@pytest.mark.usefixtures("unchecked")
+def test_other_weights_compute_everything_and_other_names_nothing(audited: Audited, tmp_path: Path) -> None:
     from tiny import tiny_bert
 
-    before = staged(home)
-    other = run(tiny_bert(tmp_path / "other", seed=1), tiny_profile, measures=["socm"])
-    assert other.checkpoint_id != first.checkpoint_id
-    assert names(set(staged(home)) - set(before)) == {"checkpoint", *SOCM}
-    assert not rewritten(before, staged(home))
+    before = staged(audited.home)
+    renamed = Path(shutil.copytree(audited.checkpoint, tmp_path / "renamed"))
+    # Into another warehouse: the audit's own row of the first one says where the checkpoint lay there.
+    elsewhere = str(tmp_path / "other.duckdb")
+    assert run(renamed, audited.profile, warehouse=elsewhere).audit_id == audited.first.audit_id
+    # The checkpoint's own row says where it lies.
+    assert names(set(staged(audited.home)) - set(before)) <= {"checkpoint"}
+    before = staged(audited.home)
+    other = run(tiny_bert(tmp_path / "other", seed=1), audited.profile, measures=["socm"])
+    assert other.checkpoint_id != audited.first.checkpoint_id
+    assert names(set(staged(audited.home)) - set(before)) == {"checkpoint", *SOCM}
+    assert not rewritten(before, staged(audited.home))

@@ -3,58 +3,54 @@
 from __future__ import annotations
 
 import os
-import signal
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 from fault_table import Record
+from ports import free_port, start_server, stop_server
 from runs import Make, Rows, content, rewritten, staged, wait_for
 
 from embaudit.cli.server_lost import expected_failure
 from embaudit.errors import CheckFailed
+
+pytestmark = pytest.mark.xdist_group("faults")
 
 
 class Server:
     """A server of the test's own, with a database of its own, that can be killed."""
 
     def __init__(self, folder: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
         environment = {**os.environ, "PREFECT_HOME": str(folder), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
         environment.pop("PREFECT_API_URL", None)
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "prefect", "server", "start", "--port", str(self.port), "--no-ui"],
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        deadline = time.monotonic() + 180
-        while not self.answers():
-            assert time.monotonic() < deadline, "the server did not start"
-            time.sleep(0.3)
+
+        def start(port: int) -> subprocess.Popen[bytes]:
+            return subprocess.Popen(
+                [sys.executable, "-m", "prefect", "server", "start", "--port", str(port), "--no-ui"],
+                env=environment,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+        self.process, self.port = start_server(start, answers)
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/api"
 
-    def answers(self) -> bool:
-        try:
-            return httpx.get(f"{self.url}/health", timeout=2).is_success
-        except httpx.HTTPError:
-            return False
-
     def kill(self) -> None:
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        stop_server(self.process)
+
+
+def answers(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/api/health", timeout=2).is_success
+    except httpx.HTTPError:
+        return False
 
 
 @pytest.fixture
@@ -95,9 +91,7 @@ def test_a_server_that_is_killed_under_a_running_audit(
 @pytest.mark.slow
 @pytest.mark.fault("Prefect server unreachable from the start")
 def test_a_server_that_never_answers(command: Make, home: Path, record_fault: Record) -> None:
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        port = closed.getsockname()[1]
+    port = free_port()
     url = f"http://user:canary@127.0.0.1:{port}/api"
     result = command(PREFECT_API_URL=url, PREFECT_CLIENT_MAX_RETRIES="0").run()
     assert result.returncode == 2, result.stdout + result.stderr

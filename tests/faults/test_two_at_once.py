@@ -66,6 +66,8 @@ import sys
 from pathlib import Path
 from plausible import audit_record, measure_runs, plausible_rows, stage_all
 from embaudit.warehouse.publish import publish
+
+pytestmark = pytest.mark.xdist_group("faults")
 warehouse, folder, audit = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 staged = stage_all(folder, plausible_rows())
 print("ready", flush=True)

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from plausible import audit_record, expectation, measure_runs, plausible_rows
-from ready_warehouses import put_audit
+from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
 
 from embaudit.cli.main import cli
 from embaudit.errors import CheckFailed, EmbauditError, UsageError, WarehouseError
 from embaudit.gate import load_policy, run_gate
 from embaudit.gate.figures import FIGURES
 from embaudit.warehouse.connect import open_reader
+from embaudit.warehouse.publish import publish
 
 POLICY = """
 [require]
@@ -46,9 +46,10 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
         record = audit_record(audit_id, checkpoint, minutes=minutes)
         record = replace(record, settings={**record.settings, "source": "owner/[model]"})
         rows = {**plausible_rows(checkpoint, "owner/[model]", shift), "gate_result": []}
+        staged = [table for table in stage_all(folder / audit_id, rows) if table.table != "gate_result"]
         failed = expectation("sticky_summary", success=False, severity="warning")
-        put_audit(path, record, rows, measure_runs(), [expectation(), failed])
-    put_audit(path, audit_record("dead", "c1", "failed", "a check", minutes=20), {})
+        publish(path, 0, record, measure_runs(), [expectation(), failed], staged)
+    publish(path, 0, audit_record("dead", "c1", "failed", "a check", minutes=20), [], [], [])
     return path
 
 

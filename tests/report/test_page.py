@@ -13,8 +13,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from plausible import audit_record, expectation, measure_runs, plausible_rows
-from ready_warehouses import put_audit
+from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
 
 from embaudit.cli.main import cli
 from embaudit.errors import CheckFailed, StorageError, UsageError
@@ -22,6 +21,7 @@ from embaudit.report.chart import line_chart
 from embaudit.report.facts import read_audit
 from embaudit.report.page import render
 from embaudit.report.write import write_page
+from embaudit.warehouse.publish import publish
 
 SCRIPT = "<script>alert(1)</script>"
 ATTACKS = f'{SCRIPT}"><img src=x onerror=alert(1)>{{{{ 7 * 7 }}}}</style>javascript:alert(1)&amp;'
@@ -64,7 +64,8 @@ def filled(folder: Path, attack: str = "x", source: str = "owner/model") -> Path
     for row in rows["tempscale_choice"]:
         row["reason"] += attack
     failed = expectation("socm_summary", success=False, severity="warning")
-    put_audit(path, audit_record("a2", "c1"), rows, measure_runs(), [expectation(), failed])
+    staged = stage_all(folder / "staged", rows)
+    publish(path, 0, audit_record("a2", "c1"), measure_runs(), [expectation(), failed], staged)
     return path
 
 
@@ -72,7 +73,7 @@ def filled(folder: Path, attack: str = "x", source: str = "owner/model") -> Path
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One published audit, and one that failed."""
     path = filled(tmp_path_factory.mktemp("page"))
-    put_audit(path, audit_record("dead", "c1", "failed", "why", minutes=5), {})
+    publish(path, 0, audit_record("dead", "c1", "failed", "why", minutes=5), [], [], [])
     return path
 
 
@@ -137,7 +138,7 @@ def test_no_token_or_name_changes_the_page(facts: dict[str, Any], text: str) -> 
 def test_a_page_of_one_measure_leaves_the_others_out(tmp_path: Path) -> None:
     rows = {name: part for name, part in plausible_rows().items() if name.startswith(("socm", "checkpoint"))}
     path = tmp_path / "warehouse.duckdb"
-    put_audit(path, audit_record(), rows)
+    publish(path, 0, audit_record(), [], [], stage_all(tmp_path / "staged", rows))
     page = Page(render(read_audit(path, "a1")))
     ids = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
     assert ids == ["collapse", "checks", "settings"]
