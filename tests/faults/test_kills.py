@@ -13,8 +13,8 @@ pytestmark = pytest.mark.xdist_group("faults")
 
 # The audit's way from its start, in its order: each kill hits what the one before did not come to.
 POINTS = {
-    "before anything is staged": Stroke(SIGKILL, "corpus"),
-    "between two corpora": Stroke(SIGKILL, "text", named=True),
+    "while the first corpus is staged": Stroke(SIGKILL, "corpus"),
+    "when its texts are staged": Stroke(SIGKILL, "text", named=True),
     "before the checkpoint is described": Stroke(SIGKILL, "checkpoint"),
     "while the first step of the measure is written": Stroke(SIGKILL, "socm_text"),
     "when it is staged and not on record": Stroke(SIGKILL, "socm_text", named=True),

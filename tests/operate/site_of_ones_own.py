@@ -51,7 +51,7 @@ class Site:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def shell(self, command: str, timeout: float = 300) -> str:
+    def shell(self, command: str, timeout: float = 600) -> str:
         """Run one of the page's commands to its end; what it printed."""
         done = subprocess.run(
             ["bash", "-c", self.here(command)],
