@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import duckdb
 import pytest
@@ -15,20 +12,10 @@ from plausible import audit_record, expectation, measure_runs, plausible_rows, s
 from postgres_server import USER, Postgres
 
 from embaudit.address import Lake
-from embaudit.cli.main import main
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.publish import publish
 
 pytestmark = pytest.mark.slow
-
-
-class Answer(NamedTuple):
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-Ask = Callable[..., Answer]
 
 
 @pytest.fixture
@@ -38,27 +25,8 @@ def address(postgres: Postgres, tmp_path: Path) -> str:
     return str(Lake(words, tmp_path / "lake", "audits"))
 
 
-@pytest.fixture
-def ask(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ask:
-    """Run the command line in this process, with its paragraphs and exit codes."""
-
-    def run(*arguments: str, **environment: str) -> Answer:
-        capsys.readouterr()
-        with monkeypatch.context() as patch:
-            patch.chdir(tmp_path)
-            patch.setattr(sys, "argv", ["embaudit", *arguments])
-            for name, value in environment.items():
-                patch.setenv(name, value)
-            with pytest.raises(SystemExit) as ended:
-                main()
-        said = capsys.readouterr()
-        return Answer(int(ended.value.code or 0), said.out, said.err)
-
-    return run
-
-
 def test_a_lake_from_the_command_line(
-    embaudit: Embaudit, ask: Ask, address: str, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path
+    embaudit: Embaudit, embaudit_here: Embaudit, address: str, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path
 ) -> None:
     snapshot, taken = tmp_path / "snapshot.duckdb", tmp_path / "mine.duckdb"
     places = {"EMBAUDIT_WAREHOUSE": address, "EMBAUDIT_SNAPSHOT": str(snapshot), "PGPASSWORD": "hunter2"}
@@ -78,28 +46,34 @@ def test_a_lake_from_the_command_line(
         (("prune", "--keep-audits", "0", "--dry-run"), "would go"),
         (("export", str(tmp_path / "parquet")), "rows of"),
     ):
-        answer = ask(*command, **places)
+        answer = embaudit_here(*command, **places)
         assert answer.returncode == 0, (command, answer.stderr)
         assert expected in answer.stdout, command
         assert "hunter2" not in answer.stdout + answer.stderr
     # The snapshot of the publication is a warehouse of its own.
-    shown = ask("list", "audits", "--warehouse", str(snapshot), "--format", "json")
+    shown = embaudit_here("list", "audits", "--warehouse", str(snapshot), "--format", "json")
     assert [row["status"] for row in json.loads(shown.stdout)] == ["published"]
     # The same question again: nothing is computed, nothing doubled. A snapshot that cannot be written is a warning.
     taken.write_text("mine")
-    again = embaudit(*audit, timeout=580, **{**places, "EMBAUDIT_SNAPSHOT": str(taken)})
+    again = embaudit_here(*audit, **{**places, "EMBAUDIT_SNAPSHOT": str(taken)})
     assert again.returncode == 0, again.stderr[-3000:]
     assert "Warning: The snapshot was not refreshed." in again.stdout
     assert taken.read_text() == "mine"
-    counted = ask("query", "SELECT (SELECT count(*) FROM audit) AS a, (SELECT count(*) FROM checkpoint) AS c, "
-                  "(SELECT count(*) FROM text) = (SELECT sum(kept) FROM corpus WHERE kind = 'texts') AS t",
-                  "--format", "csv", **places)  # fmt: skip
+    sql = (
+        "SELECT (SELECT count(*) FROM audit) AS a, (SELECT count(*) FROM checkpoint) AS c, "
+        "(SELECT count(*) FROM text) = (SELECT sum(kept) FROM corpus WHERE kind = 'texts') AS t"
+    )
+    counted = embaudit_here("query", sql, "--format", "csv", **places)
     assert counted.stdout == "a,c,t\n1,1,True\n"
-    assert "published" in ask("list", "audits", **places).stdout
-    refused = ask("query", "SELECT * FROM postgres_scan('dbname=postgres', 'pg_catalog', 'pg_user')", **places)
+    assert "published" in embaudit_here("list", "audits", **places).stdout
+    refused = embaudit_here(
+        "query", "SELECT * FROM postgres_scan('dbname=postgres', 'pg_catalog', 'pg_user')", **places
+    )
     assert refused.returncode == 2
     assert "may not call it" in refused.stderr
-    secret = ask("list", "audits", "--warehouse", "ducklake:postgres:dbname=x password=hunter2?data_path=/srv")
+    secret = embaudit_here(
+        "list", "audits", "--warehouse", "ducklake:postgres:dbname=x password=hunter2?data_path=/srv"
+    )
     assert secret.returncode == 2
     assert "hunter2" not in secret.stdout + secret.stderr
     assert "PGPASSFILE" in secret.stderr
@@ -138,18 +112,18 @@ def test_maintenance_is_a_flow_that_says_what_it_freed(
     assert f"{outcome.rows:,} rows of 1 audits deleted" in str(artifact.data)
 
 
-def test_prune_from_the_command_line(ask: Ask, home: Path) -> None:
+def test_prune_from_the_command_line(embaudit_here: Embaudit, home: Path) -> None:
     warehouse = home / "warehouse.duckdb"
     for audit_id, minutes in (("old", 0), ("new", 10)):
         staged = stage_all(home / "staging" / "socm" / audit_id, plausible_rows())
         publish(warehouse, 5, audit_record(audit_id, minutes=minutes), measure_runs(), [expectation()], staged)
-    nothing = ask("prune")
+    nothing = embaudit_here("prune")
     assert nothing.returncode == 2
     assert "--keep-days 90" in nothing.stderr
-    dry = ask("prune", "--keep-audits", "1", "--dry-run")
+    dry = embaudit_here("prune", "--keep-audits", "1", "--dry-run")
     assert dry.returncode == 0, dry.stderr
     assert "rows of 1 audits would go" in dry.stdout
-    done = ask("prune", "--keep-audits", "1", "--staged-days", "30")
+    done = embaudit_here("prune", "--keep-audits", "1", "--staged-days", "30")
     assert done.returncode == 0, done.stderr
     assert "rows of 1 audits deleted" in done.stdout
     assert "MiB after" in done.stdout
