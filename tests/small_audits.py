@@ -190,6 +190,7 @@ def audited_home(audited: Audited, home: Path) -> Path:
 def computed_home(audited_home: Path) -> Path:
     """One in which everything is computed and nothing published."""
     (audited_home / "warehouse.duckdb").unlink()
+    shutil.rmtree(audited_home / "reports")
     return audited_home
 
 

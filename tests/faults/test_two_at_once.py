@@ -14,6 +14,7 @@ from embaudit.warehouse.publish import publish
 from embaudit.warehouse.tables import TABLES
 
 PUBLISHERS = 4
+pytestmark = pytest.mark.xdist_group("faults")
 
 
 def keyed_twice(warehouse: Path) -> dict[str, int]:
@@ -67,7 +68,6 @@ from pathlib import Path
 from plausible import audit_record, measure_runs, plausible_rows, stage_all
 from embaudit.warehouse.publish import publish
 
-pytestmark = pytest.mark.xdist_group("faults")
 warehouse, folder, audit = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 staged = stage_all(folder, plausible_rows())
 print("ready", flush=True)
