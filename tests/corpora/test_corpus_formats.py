@@ -34,13 +34,13 @@ def encodings(texts: list[str]) -> dict[str, bytes]:
     plain = "".join(f"{text}\n" for text in texts).encode()
     return {
         "a.txt": plain,
-        "a.txt.gz": gzip.compress(plain),
+        "a.txt.gz": gzip.compress(plain, mtime=0),
         "crlf.txt": plain.replace(b"\n", b"\r\n"),
         "bom.txt": b"\xef\xbb\xbf" + plain,
         "a.csv": table.getvalue().encode(),
-        "a.csv.gz": gzip.compress(table.getvalue().encode()),
+        "a.csv.gz": gzip.compress(table.getvalue().encode(), mtime=0),
         "a.jsonl": lines,
-        "A.JSONL.GZ": gzip.compress(lines),
+        "A.JSONL.GZ": gzip.compress(lines, mtime=0),
         "lines.json": lines,
         "a.json": json.dumps(texts).encode(),
         "objects.json": json.dumps([{"contents": text} for text in texts]).encode(),
