@@ -171,12 +171,13 @@ def representatives_first(names: Iterable[str] = TINY, also: Iterable[str] = ())
 def tiny_model(name: str, dtype: torch.dtype = torch.float32) -> Any:
     """The model of that name, ready to run: one for all tests, which leave it as they found it."""
     generator = torch.Generator().manual_seed(13)
-    model = TINY[name].build()
-    with torch.no_grad():
+    # Whoever asks first may be in inference mode, and the model is everybody's.
+    with torch.inference_mode(False), torch.no_grad():
+        model = TINY[name].build()
         for parameter in model.parameters():
             noise = torch.randn(parameter.shape, generator=generator)
             parameter.copy_(0.4 * noise if parameter.dim() > 1 else parameter + 0.3 * noise)
-    return model.to(dtype).eval()
+        return model.to(dtype).eval()
 
 
 def build(name: str, dtype: torch.dtype = torch.float32) -> Any:
