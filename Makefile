@@ -38,13 +38,13 @@ help: ## this list
 audit: .venv/.audit ## audit the packaged all-MiniLM-L6-v2 on the embedded sample
 	@$(BIN)/embaudit audit $(CHECKPOINT) --profile $(PROFILE)
 
-test: .venv/.dev ## the tests that a change must pass: five minutes on two cores
+test: .venv/.dev ## the tests that a change must pass
 	@$(PYTEST) -m "not slow"
 
 test-all: .venv/.dev ## the rest: faults, servers, lakes, runners, browsers, large grids
 	@$(PYTEST) -m slow
 
-mutants: .venv/.dev ## count the small errors in the code that `make test` notices (about an hour)
+mutants: .venv/.dev ## count the small errors in the code that `make test` notices
 	@$(BIN)/python tests/mutants.py
 
 check: .venv/.dev ## what a reviewer would run: format, lint, types, import directions

@@ -1,4 +1,4 @@
-"""How many small errors in the code does `make test` notice? `make mutants` says, in about an hour.
+"""How many small errors in the code does `make test` notice? `make mutants` says.
 
 mutmut changes one operator, number, name or string of a function at a time, and runs the fast tests that reach the
 function (``[tool.mutmut]`` in pyproject.toml names the packages). The sample is the same each time. What survived is
