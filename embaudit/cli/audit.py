@@ -10,6 +10,7 @@ import click
 from embaudit.address import Warehouse, warehouse_at
 from embaudit.cli.options import checkpoint_options, pairs_option, parse_pairs, warehouse_option
 from embaudit.cli.shown import as_text, visible
+from embaudit.peak_memory import peak_memory
 
 if TYPE_CHECKING:
     from embaudit_flows.audit import AuditOutcome
@@ -241,10 +242,4 @@ def refuse_early(
 
 def print_cost(seconds: float) -> None:
     """Wall time and peak memory of this process."""
-    import resource
-    import sys
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # Linux counts in KiB, macOS in bytes.
-    mebibytes = peak / (1024**2 if sys.platform == "darwin" else 1024)
-    click.echo(f"Took {seconds:.0f} s, peak memory {mebibytes / 1024:.1f} GiB.")
+    click.echo(f"Took {seconds:.0f} s, peak memory {peak_memory() / 1024**3:.1f} GiB.")

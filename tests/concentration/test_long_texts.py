@@ -11,12 +11,12 @@ TOKENS = 2_048
 LAYERS = 16
 HEADS = 2
 SCRIPT = f"""
-import resource
 import numpy as np
 import torch
 from transformers import LlamaConfig, LlamaModel
 from embaudit.anatomy import anatomy_of, watching
 from embaudit.concentration.layers import constants, layer_batch
+from embaudit.peak_memory import peak_memory
 
 torch.manual_seed(0)
 model = LlamaModel(
@@ -28,14 +28,13 @@ model = LlamaModel(
 anatomy = anatomy_of(model)
 weights = constants(anatomy)
 ids = torch.randint(0, 50, (1, {TOKENS}))
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak_memory()
 values = []
 with watching(anatomy) as run:
     run(ids, lambda state: values.append(layer_batch(state, weights[state.layer], np.array([0]), anatomy.reads_norm)))
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 assert len(values) == {LAYERS}
 assert all(np.isfinite(batch.values["sigma_a"]).all() for batch in values)
-print((after - before) / 1024)
+print((peak_memory() - before) / 2**20)
 """
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C, kill -9 and a locked warehouse, one after the other on one audit: what `make test` sees of the faults."""
+"""Ctrl-C, kill -9 and a locked warehouse, one after the other on one audit: all in one story."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from fault_table import Record
 from runs import Make, Rows, Stroke, content, hold, rewritten, staged
 
 
+@pytest.mark.slow
 @pytest.mark.fault("kill -9 of a running audit")
 @pytest.mark.fault("Ctrl-C")
 @pytest.mark.fault("warehouse locked by another process")

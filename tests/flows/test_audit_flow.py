@@ -30,7 +30,7 @@ def inodes(home: Path) -> dict[Path, int]:
     return {
         path: path.stat().st_ino
         for path in home.rglob("*.parquet")
-        if "/audit/" not in str(path) and "/corpus/" not in str(path)
+        if not {"audit", "corpus", "checks"} & set(path.parts)
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
-import select
+import selectors
 import subprocess
 import sys
 import time
@@ -66,14 +66,16 @@ def terminal(tmp_path: Path) -> Terminal:
         )
         os.close(theirs)
         received, deadline = b"", time.monotonic() + 240
-        while time.monotonic() < deadline:
-            if select.select([ours], [], [], 0.2)[0]:
-                try:
-                    received += os.read(ours, 65536)
-                except OSError:  # the other end is closed
+        with selectors.DefaultSelector() as selector:
+            selector.register(ours, selectors.EVENT_READ)
+            while time.monotonic() < deadline:
+                if selector.select(0.2):
+                    try:
+                        received += os.read(ours, 65536)
+                    except OSError:  # the other end is closed
+                        break
+                elif process.poll() is not None:
                     break
-            elif process.poll() is not None:
-                break
         process.wait(timeout=30)
         os.close(ours)
         before, *sent = received.decode("utf-8", errors="surrogateescape").split("\f")

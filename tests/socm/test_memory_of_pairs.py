@@ -12,11 +12,12 @@ import pytest
 
 FEW, MANY = 500, 1_600
 STREAM = """
-import json, resource, sys
+import json, sys
 from dataclasses import asdict
 from pathlib import Path
 import numpy as np
 import pyarrow as pa
+from embaudit.peak_memory import peak_memory
 from embaudit.socm import Accuracy, Eigenvalues, all_pairs, checked, clouds_of
 from embaudit.warehouse import stage
 from embaudit_tasks.socm_schemas import PAIR_SCHEMA
@@ -35,8 +36,7 @@ def stream(texts, path):
     blocks = checked(all_pairs(clouds, norms=Eigenvalues(1)), {one.position: one for one in clouds}, pairs, accuracy)
     columns = ({"corpus": pa.repeat("w", len(b.socm)), **asdict(b)} for b in blocks)
     rows = stage.write_columns(path, columns, PAIR_SCHEMA)
-    peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {"rows": rows, "accuracy": accuracy.largest, "checked": accuracy.pairs, "peak_kb": peak_kb}
+    return {"rows": rows, "accuracy": accuracy.largest, "checked": accuracy.pairs, "peak_bytes": peak_memory()}
 
 print(json.dumps([stream(int(texts), Path(sys.argv[1]) / f"{texts}.parquet") for texts in sys.argv[2:]]))
 """
@@ -60,5 +60,5 @@ def test_ten_times_the_pairs_need_no_more_memory(tmp_path: Path) -> None:
         assert facts["checked"] == 64
         assert facts["accuracy"] < 1e-7
     # Five numbers of eight bytes a pair: whoever keeps the pairs needs forty bytes for each of the further ones.
-    kept_kb = 40 * (many["rows"] - few["rows"]) / 1024
-    assert many["peak_kb"] - few["peak_kb"] < kept_kb / 3
+    kept = 40 * (many["rows"] - few["rows"])
+    assert many["peak_bytes"] - few["peak_bytes"] < kept / 3

@@ -1,0 +1,81 @@
+"""What passed is not checked again, and nothing else is spared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from broken_rows import failures
+from plausible import plausible_rows, stage_all
+
+from embaudit.errors import StorageError
+from embaudit.expectations.check import check_tables
+from embaudit.expectations.remembered import SCHEMA
+from embaudit.warehouse.publish import StagedTable
+from embaudit.warehouse.stage import write_rows
+
+PLAN = {"socm_text": 4, "socm_pair": 6}
+MARK = "this was remembered"
+
+
+@pytest.fixture
+def staging(tmp_path: Path) -> str:
+    return str(tmp_path / "staging")
+
+
+@pytest.fixture
+def staged(tmp_path: Path) -> list[StagedTable]:
+    return stage_all(tmp_path / "tables", {name: plausible_rows()[name] for name in PLAN})
+
+
+def mark_remembered(staging: str) -> int:
+    """Change what is remembered, so that it is told from what is checked anew; how many tables it is."""
+    paths = list(Path(staging).rglob("passed-*.parquet"))
+    for path in paths:
+        rows = [json.loads(row) | {"observed": MARK} for row in pq.read_table(path)["passed"].to_pylist()]
+        write_rows(path, [{"passed": json.dumps(row)} for row in rows], SCHEMA)
+    return len(paths)
+
+
+def remembered(staged: list[StagedTable], staging: str, plan: dict[str, int]) -> set[str]:
+    results = check_tables(staged, plan, staging)
+    assert failures(results) == []
+    tables = {row.table_name for row in results if row.observed == MARK}
+    assert not tables & {row.table_name for row in results if row.observed != MARK}
+    return tables
+
+
+def test_what_passed_is_not_checked_again(staged: list[StagedTable], staging: str) -> None:
+    first = check_tables(staged, PLAN, staging)
+    assert first == check_tables(staged, PLAN, staging) == check_tables(staged, PLAN)
+    assert mark_remembered(staging) == 2
+    assert remembered(staged, staging, PLAN) == {"socm_text", "socm_pair"}
+    # Another plan of rows is another question.
+    assert remembered(staged, staging, {"socm_text": 4}) == {"socm_text"}
+
+
+def test_other_bytes_are_checked(staged: list[StagedTable], staging: str) -> None:
+    check_tables(staged, PLAN, staging)
+    mark_remembered(staging)
+    pairs = Path(staged[1].paths[0])
+    damaged = pq.read_table(pairs).to_pandas()
+    damaged.loc[0, "d_mu"] = 2.0
+    damaged.to_parquet(pairs, index=False)
+    for _ in range(2):
+        failed = failures(check_tables(staged, PLAN, staging))
+        assert ("socm_pair", "d_mu") in {(row.table_name, row.column_name) for row in failed}
+    pairs.unlink()
+    with pytest.raises(StorageError, match=rf"{pairs.name} is missing"):
+        check_tables(staged, PLAN, staging)
+
+
+def test_pairs_are_checked_again_when_their_texts_change(staged: list[StagedTable], staging: str) -> None:
+    check_tables(staged, PLAN, staging)
+    texts = Path(staged[0].paths[0])
+    # Smaller traces, within their own rules: the distances of the pairs are beyond what they allow.
+    smaller = pq.read_table(texts).to_pandas().assign(trace_sigma=1e-3, exceeds_trace_bound=False)
+    smaller.to_parquet(texts, index=False)
+    failed = failures(check_tables(staged, PLAN, staging))
+    assert {row.table_name for row in failed} == {"socm_pair"}
