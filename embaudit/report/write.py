@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
-from uuid import uuid4
 
 from embaudit.address import Warehouse
 from embaudit.errors import StorageError
+from embaudit.files import replace_atomically
 from embaudit.gate.facts import find_audit
 from embaudit.report.facts import read_audit
 from embaudit.report.page import render
@@ -40,22 +38,17 @@ def write_page(
 
 
 def put(text: str, path: Path) -> None:
-    """Write a text beside its place and rename it.
+    """Write a text to a file that is complete or absent.
 
     Raises:
         StorageError: if that is not possible.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.{uuid4().hex[:8]}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
+        with replace_atomically(path) as partial:
+            partial.write_text(text, encoding="utf-8")
     except OSError as error:
         raise StorageError(
             f"Cannot write the report {path}: {error}.",
             kept="The published tables are untouched.",
             next_step="Make room, or name another file: embaudit report AUDIT --out FILE",
         ) from error
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)

@@ -14,7 +14,6 @@ from fnmatch import fnmatch
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import numpy as np
 from safetensors import SafetensorError
@@ -26,6 +25,7 @@ from embaudit.checkpoint.load import describe
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
 from embaudit.checkpoint.reference import HUB_FILES, HUB_REMOTE_CODE
 from embaudit.errors import CheckpointError, MeasureError, StorageError, UsageError
+from embaudit.files import replace_atomically
 from embaudit.tempscale.card import Note, add_note
 from embaudit.tempscale.context import temperature
 from embaudit.tempscale.places import find_places
@@ -109,7 +109,7 @@ def apply_temperature(
         raise UsageError(
             "With a temperature of 1 nothing would change.", next_step="Copy the folder, or give another τ."
         )
-    with _beside(folder) as building:
+    with _new_folder(folder) as building:
         _copy(resolved.folder, recipe, building)
         weights = _weights(resolved.folder, recipe, building)
         tensors = stored_tensors(weights)
@@ -241,17 +241,14 @@ def _unlike(source: Checkpoint, what: str) -> MeasureError:
 
 
 @contextmanager
-def _beside(folder: Path) -> Iterator[Path]:
-    """A new folder next to the one that it becomes at the end; after a failure nothing is left of it."""
-    building = folder.with_name(f".{folder.name}.{uuid4().hex[:8]}")
+def _new_folder(folder: Path) -> Iterator[Path]:
+    """A new folder that becomes ``folder`` at the end; after a failure nothing is left of it."""
     try:
-        building.mkdir(parents=True)
-        yield building
-        building.replace(folder)
+        with replace_atomically(folder) as building:
+            building.mkdir()
+            yield building
     except (OSError, SafetensorError) as error:
         raise _cannot_write(folder, error) from error
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
 
 
 def _cannot_write(folder: Path, error: Exception) -> StorageError:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
-from uuid import uuid4
 
 from embaudit.address import Lake, Warehouse, warehouse_at
 from embaudit.errors import WarehouseError
+from embaudit.files import temporary_folder
 from embaudit.warehouse.connect_lake import connect_memory, open_lake_reader, open_lake_source, open_lake_writer
 from embaudit.warehouse.explain import explained, interruptible, no_warehouse
 from embaudit.warehouse.lake import DATABASE
@@ -164,10 +163,7 @@ def _create(path: Path) -> None:
     leave a file that is no database, and that no later run could open."""
     import duckdb
 
-    # DuckDB puts its log and its spill files beside a database: a folder of its own takes them all.
-    folder = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
-    folder.mkdir()
-    try:
+    with temporary_folder(path) as folder:
         with duckdb.connect(str(folder / path.name), config=WRITER) as connection:
             migrate(connection, path)
             connection.execute("CHECKPOINT")
@@ -179,8 +175,6 @@ def _create(path: Path) -> None:
             # A file system without hard links.
             if not path.exists():
                 (folder / path.name).rename(path)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _connect(

@@ -78,7 +78,7 @@ def export(
     try:
         destination.parent.mkdir(parents=True, exist_ok=True)
         with one_at_a_time(destination, wait_seconds), open_source(place, wait_seconds) as connection:
-            for left in abandoned(destination.parent if form == "duckdb" else destination, destination.name):
+            for left in abandoned(destination) if form == "duckdb" else abandoned(destination / VERSION_PREFIX):
                 shutil.rmtree(left, ignore_errors=True)
             left_out = _left_out(tables_of(connection), tables, with_bulk)
             if form == "duckdb":

@@ -1,23 +1,22 @@
 """Staged results: immutable Parquet files, each complete or absent.
 
 ``STAGING/<measure>/<key>/<table>-<shard>.parquet``, where the key is the content key of the rows. A file is
-written beside its place and renamed, so that a kill or a full disk never leaves half of one under its name; for a
-store that is not on disk (``embaudit.warehouse.files``) it is written locally and brought there as a whole.
+written next to its place and renamed (``embaudit.files``), so that a kill or a full disk never leaves half of one under
+its name; for a store that is not on disk (``embaudit.warehouse.files``) it is written locally and uploaded as a whole.
 """
 
 from __future__ import annotations
 
 import errno
-import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from embaudit.errors import MeasureError, StorageError, UsageError
+from embaudit.files import replace_atomically
 from embaudit.masking import without_credentials
 from embaudit.warehouse.files import is_remote, name_within, readable, upload, within
 
@@ -160,7 +159,7 @@ def _arrow_schema(schema: Mapping[str, str]) -> pa.Schema:
 @contextmanager
 def _writing(path: str | Path, schema: pa.Schema) -> Iterator[Any]:
     """A Parquet writer whose file appears under its name only when it is complete and stored."""
-    with (_beside if is_remote(path) else _in_place)(path) as partial:
+    with (_uploaded if is_remote(path) else _on_disk)(path) as partial:
         import pyarrow.parquet as pq
 
         with pq.ParquetWriter(partial, schema, compression="zstd", write_page_checksum=True) as writer:
@@ -168,29 +167,17 @@ def _writing(path: str | Path, schema: pa.Schema) -> Iterator[Any]:
 
 
 @contextmanager
-def _in_place(path: str | Path) -> Iterator[Path]:
-    """A file beside its place, synced and renamed when it is done."""
-    place = Path(path)
-    partial = place.with_name(f".{place.name}.{os.getpid()}.{uuid4().hex[:8]}")
+def _on_disk(path: str | Path) -> Iterator[Path]:
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        yield partial
-        descriptor = os.open(partial, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        partial.replace(place)
+        with replace_atomically(Path(path)) as partial:
+            yield partial
     except OSError as error:
-        raise _storage_error(place, error) from error
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
+        raise _storage_error(Path(path), error) from error
 
 
 @contextmanager
-def _beside(path: str | Path) -> Iterator[Path]:
-    """A file in this machine's temporary folder, brought to its store when it is done."""
+def _uploaded(path: str | Path) -> Iterator[Path]:
+    """A file in this machine's temporary folder, uploaded to its store when it is complete."""
     try:
         with tempfile.TemporaryDirectory(prefix="embaudit-") as folder:
             partial = Path(folder) / name_within(path)

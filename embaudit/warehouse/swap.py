@@ -1,21 +1,17 @@
-"""A file or folder that is replaced as a whole: made beside its place, synced, and put there in one step.
-
-Whoever has the old one open keeps it; whoever opens the name gets the old one or the new one, never half of either.
-"""
+"""Exports, each replaced as a whole while others read the one before; one export to a place at a time."""
 
 from __future__ import annotations
 
 import fcntl
-import os
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from uuid import uuid4
 
 from embaudit.errors import StorageError
+from embaudit.files import move_into_place, replace_atomically, temporary_folder
 
 CURRENT = "current"
 VERSION_PREFIX = "export-"
@@ -25,15 +21,11 @@ ABANDONED_SECONDS = 6 * 3600.0
 
 @contextmanager
 def new_file(destination: Path) -> Iterator[Path]:
-    """A path to write the new file to; at the end it stands at ``destination``, for reading only."""
-    # A folder of its own takes what DuckDB lays beside a database while it writes.
-    with _beside(destination.parent, destination.name) as folder:
+    """A path to write a new DuckDB file to; at the end it stands at ``destination``, for reading only."""
+    with temporary_folder(destination) as folder:
         made = folder / destination.name
         yield made
-        made.chmod(0o444)
-        _sync(made)
-        made.replace(destination)
-        _sync(destination.parent)
+        move_into_place(made, destination, mode=0o444)
     # Of a copy that somebody opened for writing: DuckDB would take it for the new file's.
     destination.with_name(f"{destination.name}.wal").unlink(missing_ok=True)
 
@@ -43,18 +35,11 @@ def new_version(destination: Path, keep: int) -> Iterator[Path]:
     """A folder to write into; at the end ``destination/current`` leads to it, and the ``keep`` newest stay."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     version = destination / f"{VERSION_PREFIX}{stamp}"
-    with _beside(destination, version.name) as folder:
-        made = folder / version.name
+    with replace_atomically(version) as made:
         made.mkdir()
         yield made
-        for file in sorted(made.rglob("*")):
-            _sync(file)
-        _sync(made)
-        made.rename(version)
-        link = folder / CURRENT
+    with replace_atomically(destination / CURRENT) as link:
         link.symlink_to(version.name)
-        link.replace(destination / CURRENT)
-        _sync(destination)
     for old in sorted(destination.glob(f"{VERSION_PREFIX}*"))[:-keep]:
         shutil.rmtree(old, ignore_errors=True)
 
@@ -80,32 +65,8 @@ def one_at_a_time(destination: Path, wait_seconds: float) -> Iterator[None]:
         yield
 
 
-def abandoned(folder: Path, name: str) -> list[Path]:
-    """What killed exports to ``folder/name`` left behind."""
+def abandoned(destination: Path) -> list[Path]:
+    """Partial files and folders of killed exports to ``destination``, or to names that begin with it."""
     oldest = time.time() - ABANDONED_SECONDS
-    return [path for path in folder.glob(f".{name}*.partial") if path.stat().st_mtime < oldest]
-
-
-@contextmanager
-def _beside(parent: Path, name: str) -> Iterator[Path]:
-    folder = parent / f".{name}.{uuid4().hex[:8]}.partial"
-    folder.mkdir(parents=True)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        # Some network file systems cannot sync a folder.
-        with suppress(OSError) if path.is_dir() else _nothing():
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
+    partial = destination.parent.glob(f".{destination.name}*.partial")
+    return [path for path in partial if path.stat().st_mtime < oldest]

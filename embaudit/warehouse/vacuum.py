@@ -6,16 +6,15 @@ are merged, and files that no snapshot of the last days needs are deleted.
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from embaudit.address import Lake, Warehouse, warehouse_at
 from embaudit.errors import StorageError
+from embaudit.files import move_into_place, temporary_folder
 from embaudit.warehouse.connect import WRITER, open_reader, open_writer
 from embaudit.warehouse.copy import copy_tables, lay_file
 from embaudit.warehouse.lake import DATABASE
@@ -62,7 +61,6 @@ def vacuum(warehouse: Warehouse | str, wait_seconds: float, *, snapshot_days: fl
 def _rewrite_file(path: Path, wait_seconds: float) -> Vacuumed:
     # A link to the file stays one.
     path = path.resolve()
-    folder = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
     with open_writer(path, wait_seconds) as connection:
         connection.execute("FORCE CHECKPOINT")
         before = path.stat().st_size
@@ -72,8 +70,7 @@ def _rewrite_file(path: Path, wait_seconds: float) -> Vacuumed:
                 kept="The warehouse is as it was.",
                 next_step="Make room and run the same command again.",
             )
-        folder.mkdir()
-        try:
+        with temporary_folder(path) as folder:
             fresh = folder / path.name
             lay_file(fresh, WRITER)
             copy_tables(connection, fresh)
@@ -81,23 +78,15 @@ def _rewrite_file(path: Path, wait_seconds: float) -> Vacuumed:
             if after > before * (1 - LEAST_SHARE_FREED):
                 return Vacuumed(before, before, "nothing: a new file would be as large")
             _put_in_place(connection, fresh, path)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
     return Vacuumed(before, after, "written anew")
 
 
 def _put_in_place(connection: duckdb.DuckDBPyConnection, fresh: Path, path: Path) -> None:
     """Replace the file while this connection still has its lock: nobody can write to the old one any more."""
-    fresh.chmod(path.stat().st_mode & 0o777)
-    descriptor = os.open(fresh, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
     if path.with_name(f"{path.name}.wal").exists():
         # DuckDB would read the old file's log into the new file.
         connection.execute("FORCE CHECKPOINT")
-    fresh.replace(path)
+    move_into_place(fresh, path, mode=path.stat().st_mode & 0o777)
     time.sleep(SETTLING_SECONDS)
 
 

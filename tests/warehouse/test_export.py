@@ -148,6 +148,14 @@ def test_what_a_killed_export_left_goes_with_the_next(published: Path, tmp_path:
     assert young.exists()
 
 
+def test_so_does_what_a_killed_export_left_among_the_versions(published: Path, tmp_path: Path) -> None:
+    left = tmp_path / "copies" / f".{swap.VERSION_PREFIX}20260101T000000.000000Z.aaaa.partial"
+    left.mkdir(parents=True)
+    os.utime(left, (time.time() - 7 * 3600,) * 2)
+    export(published, tmp_path / "copies", 0)
+    assert not left.exists()
+
+
 POLL = """
 import sys, time
 from pathlib import Path
