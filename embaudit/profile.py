@@ -5,16 +5,16 @@ Where things are (warehouse, staging, caches) is the other layer of settings: ``
 
 from __future__ import annotations
 
-import difflib
-import tomllib
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from embaudit.errors import UsageError
+from embaudit.suggest import did_you_mean
+from embaudit.toml import read_toml
 
 MEASURES = ("sticky", "socm", "layers", "length", "tempscale")
 Measure = Literal["sticky", "socm", "layers", "length", "tempscale"]
@@ -210,18 +210,14 @@ def load_profile(name: str) -> Profile:
     Raises:
         UsageError: if there is none of that name, or the file does not fit.
     """
-    path = Path(name)
+    packaged = files("embaudit.profiles")
     if name in profile_names():
-        text = files("embaudit.profiles").joinpath(f"{name}.toml").read_text(encoding="utf-8")
-    elif path.suffix == ".toml" and path.is_file():
-        text = path.read_text(encoding="utf-8")
-    else:
-        near = difflib.get_close_matches(name, profile_names(), n=1)
-        raise UsageError(
-            f"No profile is called {name!r}.",
-            next_step=f"Did you mean {near[0]}?" if near else f"Choose {', '.join(profile_names())} or a .toml file.",
-        )
-    try:
-        return Profile.model_validate(tomllib.loads(text))
-    except (tomllib.TOMLDecodeError, ValidationError) as error:
-        raise UsageError(f"The profile {name} does not fit: {error}") from error
+        return read_toml(packaged.joinpath(f"{name}.toml"), Profile, what="profile")
+    path = Path(name)
+    if path.suffix == ".toml" and path.is_file():
+        example = f"Compare it with {packaged.joinpath('quick.toml')}."
+        return read_toml(path, Profile, what="profile", next_step=example)
+    raise UsageError(
+        f"No profile is called {name!r}.",
+        next_step=did_you_mean(name, profile_names()) + f"Choose {', '.join(profile_names())} or a .toml file.",
+    )

@@ -6,7 +6,6 @@ Three kinds: ``packaged:NAME`` (weights that come with a Python package), a loca
 
 from __future__ import annotations
 
-import difflib
 import errno
 import importlib.util
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Literal
 
 from embaudit.checkpoint.files import one_line
 from embaudit.errors import CheckpointError, HubUnreachable
+from embaudit.suggest import closest
 
 # Everything a checkpoint can need, and nothing else: no ONNX, TensorFlow or OpenVINO copies of the weights.
 HUB_FILES = ["*.json", "*.txt", "*.model", "*.spm", "*.codes", "*.tiktoken", "*.safetensors", "*.jinja", "README.md"]
@@ -103,14 +103,12 @@ def _as_path(text: str) -> Path | None:
 def _nearest(text: str, path: Path | None) -> str:
     """What a mistyped reference may have meant."""
     names = {name.lower(): name for name in PACKAGED}
-    packaged = difflib.get_close_matches(text.lower().rpartition(":")[2], names, n=1)
-    if packaged:
-        return f"Did you mean packaged:{names[packaged[0]]}?"
+    if packaged := closest(text.lower().rpartition(":")[2], names):
+        return f"Did you mean packaged:{names[packaged]}?"
     if path is not None and path.parent.is_dir():
         siblings = [sibling.name for sibling in path.parent.iterdir() if sibling.is_dir()]
-        near = difflib.get_close_matches(path.name, siblings, n=1)
-        if near:
-            return f"Did you mean {path.parent / near[0]}?"
+        if near := closest(path.name, siblings):
+            return f"Did you mean {path.parent / near}?"
     return f"Try packaged:{next(iter(PACKAGED))}, a local folder, or owner/name@revision."
 
 
@@ -153,9 +151,9 @@ def _resolve_packaged(ref: CheckpointRef) -> ResolvedCheckpoint:
     packaged = PACKAGED.get(ref.name)
     if packaged is None:
         names = {name.lower(): name for name in PACKAGED}
-        near = difflib.get_close_matches(ref.name.lower(), names, n=1) or list(names)
+        near = closest(ref.name.lower(), names) or next(iter(names))
         raise CheckpointError(
-            f"No packaged checkpoint is called {ref.name!r}.", next_step=f"Did you mean packaged:{names[near[0]]}?"
+            f"No packaged checkpoint is called {ref.name!r}.", next_step=f"Did you mean packaged:{names[near]}?"
         )
     # Only the path is needed: importing the package would pull in sentence-transformers.
     spec = importlib.util.find_spec(packaged.package)

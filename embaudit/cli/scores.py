@@ -11,6 +11,7 @@ import click
 from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.shown import visible
+from embaudit.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from embaudit.scores import Beside, ReadScores
@@ -132,8 +133,6 @@ def _chosen(warehouse: Warehouse, measure: str | None, corpus: str | None, tasks
     Raises:
         UsageError: if there is none, saying what is lacking.
     """
-    import difflib
-
     from embaudit.errors import UsageError
     from embaudit.scores import Beside
     from embaudit.warehouse.query import run_query
@@ -151,10 +150,9 @@ def _chosen(warehouse: Warehouse, measure: str | None, corpus: str | None, tasks
     ):
         for one in given:
             if one not in known:
-                near = difflib.get_close_matches(one, known, n=1)
                 raise UsageError(
                     f"No checkpoint has both a score and a measure for the {name} {one}.",
-                    next_step=(f"Did you mean {near[0]}? " if near else "") + f"There are: {', '.join(sorted(known))}.",
+                    next_step=did_you_mean(one, known) + f"There are: {', '.join(sorted(known))}.",
                 )
     chosen = [
         row

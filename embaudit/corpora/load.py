@@ -5,7 +5,6 @@ A source is ``sample``, ``hub``, ``hub:owner/name[@revision][:file-or-config]``,
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from embaudit.corpora.records import SUFFIXES, read_records
 from embaudit.corpora.shapes import Corpus, Text, TextPair, content_id
 from embaudit.corpora.tally import Flaw, keep_rows
 from embaudit.errors import CorpusError
+from embaudit.suggest import closest, did_you_mean
 
 SAMPLE = "sample"
 SAMPLE_FOLDER = Path(__file__).parent / "sample"
@@ -71,10 +71,9 @@ def load_corpus(name: str, source: str = SAMPLE, *, limit: int | None = None) ->
 def _spec(name: str) -> CorpusSpec:
     if name in CORPORA:
         return CORPORA[name]
-    near = difflib.get_close_matches(name.lower(), CORPORA, n=1)
     raise CorpusError(
         f"No corpus is called {name!r}.",
-        next_step=(f"Did you mean {near[0]!r}? " if near else "") + f"Known: {', '.join(CORPORA)}.",
+        next_step=did_you_mean(name.lower(), CORPORA) + f"Known: {', '.join(CORPORA)}.",
     )
 
 
@@ -141,12 +140,12 @@ def _rows(spec: CorpusSpec, source: ByteSource) -> Iterator[Row]:
 def _unknown_source(spec: CorpusSpec, source: str) -> CorpusError:
     path = Path(source).expanduser()
     siblings = [str(path.parent / file.name) for file in path.parent.iterdir()] if path.parent.is_dir() else []
-    near = difflib.get_close_matches(source, [SAMPLE, HUB, *siblings], n=1)
-    if not near and REFERENCE.fullmatch(source):
-        near = [f"{HUB}:{source}"]
+    near = closest(source, [SAMPLE, HUB, *siblings])
+    if near is None and REFERENCE.fullmatch(source):
+        near = f"{HUB}:{source}"
     return CorpusError(
         f"There is no file or folder {source!r} for corpus {spec.name}.",
-        next_step=(f"Did you mean {near[0]!r}? " if near else "")
+        next_step=(f"Did you mean {near!r}? " if near else "")
         + "A source is 'sample', 'hub', hub:owner/name@revision, or a path.",
     )
 

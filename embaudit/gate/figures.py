@@ -6,7 +6,7 @@ the view.
 
 from __future__ import annotations
 
-import difflib
+from embaudit.suggest import hint
 
 _LAYER = (
     *("lambda_head_mean", "lambda_head_max", "lambda_head_averaged_attention", "lambda_multi_head_bound"),
@@ -30,16 +30,9 @@ FIGURES: dict[str, tuple[str, ...]] = {
 def unknown_figure(summary: str, measure: str) -> str:
     """What is wrong with a figure's name, with the nearest ones; empty where there is such a figure."""
     if summary not in FIGURES:
-        return f"no summary is called {summary!r}{nearest(summary, FIGURES)}"
+        return f"no summary is called {summary!r}{hint(summary, FIGURES)}"
     if measure not in FIGURES[summary]:
         elsewhere = [name for name, measures in FIGURES.items() if measure in measures]
-        hint = f"; {measure} is a figure of {' and '.join(elsewhere)}" if elsewhere else ""
-        return f"{summary} has no figure {measure!r}{hint or nearest(measure, FIGURES[summary])}"
+        where = f"; {measure} is a figure of {' and '.join(elsewhere)}" if elsewhere else ""
+        return f"{summary} has no figure {measure!r}{where or hint(measure, FIGURES[summary])}"
     return ""
-
-
-def nearest(name: str, known: dict[str, tuple[str, ...]] | tuple[str, ...] | list[str]) -> str:
-    """The name that was probably meant, or all that there are."""
-    names = list(known)
-    near = difflib.get_close_matches(name, names, n=1)
-    return f"; did you mean {near[0]}?" if near else f"; there are {', '.join(names)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from embaudit.address import Warehouse, warehouse_at
 from embaudit.errors import UsageError, WarehouseError
+from embaudit.suggest import did_you_mean
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.guard import require_inside
 from embaudit.warehouse.lake import is_lake
@@ -72,10 +72,9 @@ def _sql_of(name_or_sql: str) -> str:
         return queries[name_or_sql].sql
     # One word is a name; SQL has at least a space or a bracket in it.
     if not name_or_sql.strip() or not any(sign in name_or_sql.strip() for sign in " \t\n("):
-        near = difflib.get_close_matches(name_or_sql, queries, n=1)
         raise UsageError(
             f"No query is called {name_or_sql!r}.",
-            next_step=(f"Did you mean {near[0]}? " if near else "")
+            next_step=did_you_mean(name_or_sql, queries)
             + f"There are: {', '.join(queries)}; or type a SELECT statement in quotes.",
         )
     return name_or_sql

@@ -75,6 +75,10 @@ class AuditSettings(BaseModel):
             trust_remote_code=self.trust_remote_code,
         )
 
+    def overridden_by(self, other: AuditSettings) -> AuditSettings:
+        """The same, but for what ``other`` was given explicitly."""
+        return self.model_copy(update={name: getattr(other, name) for name in other.model_fields_set})
+
     def relative_to(self, folder: Path) -> AuditSettings:
         """The same with file names that are relative to the watch list, wherever the flow runs."""
         profile = str(folder / self.profile) if self.profile.endswith(".toml") else self.profile

@@ -119,22 +119,25 @@ def test_an_edited_profile_is_other_settings(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[[hub]]\nname = 3", ["hub 1 name", "3"]),
-        ('[[hub]]\nname = "no-owner"', ["hub 1 name", "no-owner"]),
-        ('[[hub]]\nname = "owner/name@v1"', ["hub 1 name"]),
-        ('[[hub]]\nname = "a/b"\n[[hub]]\nname = "a/c"\nrevison = "v1"', ["hub 2 revison", "Did you mean revision?"]),
-        ('[[hub]]\nname = "a/b"\n[[hubs]]\nname = "a/c"', ["hubs", "Did you mean hub?"]),
-        ('[[hub]]\nname = "a/b"\nsettings = { messures = ["socm"] }', ["settings messures", "Did you mean measures?"]),
-        ('[settings]\nsead = 1\n[[hub]]\nname = "a/b"', ["settings sead", "Did you mean seed?"]),
-        ('[settings]\nmeasures = ["socks"]\n[[hub]]\nname = "a/b"', ["settings measures 1", "socks"]),
+        ("[[hub]]\nname = 3", ["hub 1, name", "3"]),
+        ('[[hub]]\nname = "no-owner"', ["hub 1, name", "no-owner"]),
+        ('[[hub]]\nname = "owner/name@v1"', ["hub 1, name"]),
+        ('[[hub]]\nname = "a/b"\n[[hub]]\nname = "a/c"\nrevison = "v1"', ["hub 2, revison", "did you mean revision?"]),
+        ('[[hub]]\nname = "a/b"\n[[hubs]]\nname = "a/c"', ["hubs", "did you mean hub?"]),
+        (
+            '[[hub]]\nname = "a/b"\nsettings = { messures = ["socm"] }',
+            ["hub 1, settings, messures", "did you mean measures?"],
+        ),
+        ('[settings]\nsead = 1\n[[hub]]\nname = "a/b"', ["settings, sead", "did you mean seed?"]),
+        ('[settings]\nmeasures = ["socks"]\n[[hub]]\nname = "a/b"', ["settings, measures 1", "socks"]),
         ('[settings]\nprofile = "qick"\n[[hub]]\nname = "a/b"', ["qick", "Did you mean quick?"]),
         ('[settings]\nprofile = "gone.toml"\n[[hub]]\nname = "a/b"', ["gone.toml"]),
-        ('[[organisation]]\nname = "a"\nlimit = 0', ["organisation 1 limit"]),
-        ("[[folder]]\neach = true", ["folder 1 path"]),
+        ('[[organisation]]\nname = "a"\nlimit = 0', ["organisation 1, limit"]),
+        ("[[folder]]\neach = true", ["folder 1, path is missing"]),
         ('[settings]\nprofile = "quick"', ["names nothing to watch"]),
         ("[[hub]\nname = 1", ["is not TOML"]),
-        ('hub = "a/b"', ["hub does not fit"]),
-        ("settings = 3\n", ["settings does not fit"]),
+        ('hub = "a/b"', ["hub: ", "valid list"]),
+        ("settings = 3\n", ["settings: ", "dictionary or instance"]),
     ],
 )
 def test_what_does_not_fit_is_named_with_its_place(listed: Read, text: str, words: list[str]) -> None:
@@ -151,7 +154,7 @@ def test_a_password_in_a_source_is_refused_and_not_repeated(listed: Read) -> Non
 
 
 def test_a_list_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"watch\.toml cannot be read: No such file"):
+    with pytest.raises(UsageError, match=r"no watch list .*watch\.toml"):
         read_watch_list(tmp_path / "watch.toml")
     with pytest.raises(UsageError, match="cannot be read: Is a directory"):
         read_watch_list(tmp_path)

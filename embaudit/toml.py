@@ -1,0 +1,98 @@
+"""TOML files of the user's own (profiles, policies, watch lists), read into typed objects.
+
+What is wrong with a file is one paragraph: its name, the key with its place (``limit 2, max``), what was expected and
+what is there, and the name that was probably meant.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from embaudit.errors import UsageError
+from embaudit.suggest import hint
+
+MAX_COMPLAINTS = 3
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def read_toml(
+    path: Path | Traversable,
+    model: type[Model],
+    *,
+    what: str,
+    next_step: str = "",
+    defaults: Mapping[str, Any] | None = None,
+) -> Model:
+    """Read a TOML file into a model.
+
+    Args:
+        what: what the file is to its reader, as in "the policy".
+        next_step: where an example is; errors end with it.
+        defaults: values of keys that the file may leave out.
+
+    Raises:
+        UsageError: if there is no such file, it is not TOML, or its content does not fit the model.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UsageError(f"There is no {what} {path}.", next_step=next_step) from error
+    except OSError as error:
+        raise UsageError(
+            f"The {what} {path} cannot be read: {error.strerror or error}.", next_step=next_step
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"The {what} {path} is not TOML: {error}.", next_step=next_step) from error
+    try:
+        return model.model_validate({**(defaults or {}), **content})
+    except ValidationError as error:
+        found = "; ".join(_complaint(dict(one), model) for one in error.errors()[:MAX_COMPLAINTS])
+        stop = "" if found.endswith("?") else "."
+        raise UsageError(f"The {what} {path} does not fit: {found}{stop}", next_step=next_step) from error
+
+
+def _complaint(error: dict[str, Any], model: type[BaseModel]) -> str:
+    location: tuple[str | int, ...] = error["loc"]
+    place = _place(location)
+    if error["type"] == "extra_forbidden":
+        # The place already ends in the key itself.
+        return f"there is no key {place}{hint(str(location[-1]), _model_at(location[:-1], model).model_fields)}"
+    if error["type"] == "missing":
+        return f"{place} is missing"
+    message = str(error["msg"]).removeprefix("Value error, ")
+    message = message[0].lower() + message[1:]
+    # Validators of our own say as much of a value as may be shown: it can be a secret.
+    if error["type"] != "value_error" and isinstance(error["input"], str | int | float):
+        message += f", not {error['input']!r}"
+    return f"{place}: {message}" if place else message
+
+
+def _place(location: tuple[str | int, ...]) -> str:
+    """``limit 2, max`` for max of the second [[limit]]."""
+    words: list[str] = []
+    for part in location:
+        if isinstance(part, int) and words:
+            words[-1] += f" {part + 1}"
+        else:
+            words.append(str(part))
+    return ", ".join(words)
+
+
+def _model_at(location: tuple[str | int, ...], model: type[BaseModel]) -> type[BaseModel]:
+    """The model of a place: ("limit", 0) -> Limit."""
+    for part in location:
+        if part in model.model_fields:
+            model = _model_in(model.model_fields[str(part)].annotation) or model
+    return model
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for one in get_args(annotation) if (found := _model_in(one))), None)
