@@ -18,8 +18,8 @@ Write = Callable[[str, bytes | str], str]
 @pytest.mark.parametrize(
     ("name", "source", "answer"),
     [
-        ("wikipedai", "sample", "'wikipedia'"),
-        ("MSMARCO", "sample", "'msmarco'"),
+        ("wikipedai", "sample", "Did you mean wikipedia?"),
+        ("MSMARCO", "sample", "Did you mean msmarco?"),
         ("zzz", "sample", "Known: wikipedia, msmarco"),
         ("sts", "sampel", "'sample'"),
         ("sts", "mteb/sts12-sts", "'hub:mteb/sts12-sts'"),

@@ -47,9 +47,9 @@ def test_a_dry_run_says_what_is_new_and_writes_nothing(alone: Path, put: Put) ->
 
 def test_a_list_that_does_not_fit_is_said_before_a_server_starts(alone: Path) -> None:
     (alone / "watch.toml").write_text('[[hub]]\nname = "owner/name"\nrevison = "dev"')
-    with pytest.raises(UsageError, match="Did you mean revision"):
+    with pytest.raises(UsageError, match="did you mean revision"):
         invoke(str(alone / "watch.toml"))
-    with pytest.raises(UsageError, match="cannot be read: No such file"):
+    with pytest.raises(UsageError, match="There is no watch list"):
         invoke()
 
 
