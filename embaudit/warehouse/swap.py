@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from embaudit.errors import StorageError
 from embaudit.files import move_into_place, replace_atomically, temporary_folder
@@ -47,22 +48,19 @@ def new_version(destination: Path, keep: int) -> Iterator[Path]:
 @contextmanager
 def one_at_a_time(destination: Path, wait_seconds: float) -> Iterator[None]:
     """Exports to one place queue: an older state must not replace a newer one."""
-    lock = destination.parent / f".{destination.name}.lock"
-    deadline = time.monotonic() + wait_seconds
-    with lock.open("a") as file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError as error:
-                if time.monotonic() >= deadline:
-                    raise StorageError(
-                        f"Another process exports to {destination}, and did so for {wait_seconds:.0f} seconds.",
-                        kept="What was there is there.",
-                        next_step="Try again when it has finished.",
-                    ) from error
-                time.sleep(0.1)
+    lock = FileLock(destination.parent / f".{destination.name}.lock")
+    try:
+        lock.acquire(wait_seconds)
+    except Timeout as error:
+        raise StorageError(
+            f"Another process exports to {destination}, and did so for {wait_seconds:.0f} seconds.",
+            kept="The earlier copy is as it was.",
+            next_step="Try again when it has finished.",
+        ) from error
+    try:
         yield
+    finally:
+        lock.release()
 
 
 def abandoned(destination: Path) -> list[Path]:
