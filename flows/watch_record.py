@@ -10,7 +10,8 @@ from pydantic import BaseModel
 
 from embaudit.errors import EXIT_CHECK_FAILED, EmbauditError
 from embaudit.settings import Settings
-from embaudit.watch.history import DONE, History, Status, WatchedRevision
+from embaudit.tables.watch import DONE, Status
+from embaudit.watch.history import History, WatchedRevision
 from embaudit.watch.look import Finding, judged
 from embaudit_flows.watch_audits import AuditEnd, Auditor
 from embaudit_tasks.report import write_report

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from prefect import task
 
+from embaudit.tables.watch import AuditBackboneRow
 from embaudit_tasks.results import Staged
-
-LINK_SCHEMA = {"audit_id": "string", "backbone_audit_id": "string"}
 
 
 @task(name="link backbone", persist_result=False)
@@ -18,7 +17,9 @@ def link_backbone(audit_id: str, backbone_audit_id: str, warehouse: str, wait_se
 
     path = staged_path(staging, "audit", audit_id, "audit_backbone")
     row = {"audit_id": audit_id, "backbone_audit_id": backbone_audit_id}
-    staged = [Staged(table="audit_backbone", path=str(path), rows=write_rows(path, [row], LINK_SCHEMA))]
+    staged = [
+        Staged(table="audit_backbone", path=str(path), rows=write_rows(path, [row], AuditBackboneRow.table.schema))
+    ]
     publish_checked(staged, warehouse, wait_seconds, kept="Both audits are published.")
     with open_reader(warehouse) as connection:
         counted = connection.execute(

@@ -8,36 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from prefect import task
 
+from embaudit.tables.corpora import CorpusRow, TextPairRow, TextRow
 from embaudit_tasks.results import Staged, StagedCorpus
 
 if TYPE_CHECKING:
     from embaudit.corpora import Corpus
-
-TEXT_SCHEMA = {
-    "corpus_id": "string",
-    "position": "int64",
-    "text": "string",
-    "title": "string",
-    "label": "string",
-    "external_id": "string",
-}
-PAIR_SCHEMA = {
-    "corpus_id": "string",
-    "position": "int64",
-    "first": "string",
-    "second": "string",
-    "score": "float64",
-    "relation": "string",
-}
-CORPUS_SCHEMA = {
-    "corpus_id": "string",
-    "name": "string",
-    "kind": "string",
-    "source": "string",
-    "revision": "string",
-    **dict.fromkeys(("read", "kept", "duplicate", "blank", "broken", "undecodable"), "int64"),
-    "ingested": "instant",
-}
 
 
 def is_transient(task: Any, run: Any, state: Any) -> bool:
@@ -69,7 +44,9 @@ def stage_corpus(corpus: Corpus, staging: str) -> StagedCorpus:
     from embaudit.warehouse.stage import staged_path, write_rows
 
     table, rows, schema = (
-        ("text", corpus.texts, TEXT_SCHEMA) if corpus.kind == "texts" else ("text_pair", corpus.pairs, PAIR_SCHEMA)
+        ("text", corpus.texts, TextRow.table.schema)
+        if corpus.kind == "texts"
+        else ("text_pair", corpus.pairs, TextPairRow.table.schema)
     )
     content = staged_path(staging, "corpus", corpus.corpus_id, table)
     if not is_file(content):
@@ -90,7 +67,7 @@ def stage_corpus(corpus: Corpus, staging: str) -> StagedCorpus:
                 "ingested": datetime.now(UTC),
             }
         ],
-        CORPUS_SCHEMA,
+        CorpusRow.table.schema,
     )
     return StagedCorpus(
         name=corpus.name,

@@ -6,19 +6,11 @@ from typing import TYPE_CHECKING
 
 from prefect import task
 
+from embaudit.tables.watch import GateResultRow
 from embaudit_tasks.results import Staged
 
 if TYPE_CHECKING:
     from embaudit.gate import GateVerdict
-
-GATE_SCHEMA = {
-    **dict.fromkeys(
-        ("audit_id", "policy", "policy_hash", "baseline_audit_id", "rule", "kind", "summary", "item", "measure"),
-        "string",
-    ),
-    **dict.fromkeys(("value", "lowest", "highest", "baseline_value", "change"), "float64"),
-    **{"observed": "string", "outcome": "string", "trips": "bool", "reason": "string", "evaluated": "instant"},
-}
 
 
 @task(name="gate", persist_result=False)
@@ -33,7 +25,7 @@ def gate_audit(audit_id: str, policy: str, warehouse: str, wait_seconds: float, 
     key = content_key(audit=audit_id, policy=verdict.policy_hash, evaluated=verdict.evaluated.isoformat())
     path = staged_path(staging, "gate", key, "gate_result")
     rows = gate_rows(verdict)
-    staged = [Staged(table="gate_result", path=str(path), rows=write_rows(path, rows, GATE_SCHEMA))]
+    staged = [Staged(table="gate_result", path=str(path), rows=write_rows(path, rows, GateResultRow.table.schema))]
     kept = f"The audit {audit_id} is published."
     publish_checked(staged, warehouse, wait_seconds, kept=kept)
     return verdict

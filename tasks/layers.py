@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from prefect import task
 
+from embaudit.tables.layers import LayerHeadStatRow, LayerStatRow, LayerTextRow
 from embaudit_tasks.corpora import staged_texts
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
@@ -17,42 +18,6 @@ if TYPE_CHECKING:
     from embaudit.concentration.collect import Collected
 
 MEASURE = "layers"
-RATIOS = (
-    *("lambda_head_mean", "lambda_head_max", "lambda_head_averaged_attention", "lambda_multi_head_bound"),
-    *("lambda_gaussian", "contraction", "contraction_normed", "r", "c", "normalised_spread"),
-    *("within_text_cosine", "sigma_a"),
-)
-OF_MEANS = ("contraction", "r", "c", "normalised_spread")
-LAMBDAS = RATIOS[:6]
-SPREADS = ("spread_h", "spread_z", "spread_y", "spread_x", "mean_norm_y", "mean_norm_x")
-TEXT_SCHEMA = {
-    "corpus": "string",
-    "position": "int64",
-    "layer": "int32",
-    "tokens": "int32",
-    **dict.fromkeys((*RATIOS, *SPREADS), "float64"),
-}
-STAT_SCHEMA = {
-    "corpus": "string",
-    "corpus_id": "string",
-    "layer": "int32",
-    "family": "string",
-    "norm_placement": "string",
-    "shares_weights": "bool",
-    **dict.fromkeys(("texts", "undefined", "truncated"), "int32"),
-    **dict.fromkeys(("tokens_mean", "value_output_norm"), "float64"),
-    **{f"{name}{end}": "float64" for name in RATIOS for end in ("", "_low", "_high")},
-    **{f"{name}_of_means": "float64" for name in OF_MEANS},
-    **{f"holds_{name.removeprefix('lambda_')}": "float64" for name in LAMBDAS},
-}
-HEAD_SCHEMA = {
-    "corpus": "string",
-    "layer": "int32",
-    "head": "int32",
-    **dict.fromkeys(
-        ("lambda_mean", "attention_spread", "sigma_a", "sigma_a_max", "value_output_norm", "value_norm"), "float64"
-    ),
-}
 
 
 @task(name="layers", task_run_name="layers over {corpus}", **CACHED)
@@ -80,15 +45,15 @@ def layer_statistics(
                 collector.add(batch)
                 yield _text_columns(corpus, batch)
 
-        rows = write_columns(paths["layer_text"], columns(), TEXT_SCHEMA)
+        rows = write_columns(paths["layer_text"], columns(), LayerTextRow.table.schema)
     collected = collector.finish(checkpoint.model)
     counts = {
         "undefined": len(contents) - collected.texts,
         "truncated": encoder.count_truncated(contents),
         "tokens_mean": collected.tokens_mean,
     }
-    stats = write_rows(paths["layer_stat"], _stat_rows(corpus, corpus_id, collected, counts), STAT_SCHEMA)
-    heads = write_rows(paths["layer_head_stat"], _head_rows(corpus, collected), HEAD_SCHEMA)
+    stats = write_rows(paths["layer_stat"], _stat_rows(corpus, corpus_id, collected, counts), LayerStatRow.table.schema)
+    heads = write_rows(paths["layer_head_stat"], _head_rows(corpus, collected), LayerHeadStatRow.table.schema)
     seconds = time.perf_counter() - started
     return [
         Staged(table="layer_text", path=str(paths["layer_text"]), rows=rows, seconds=seconds, encodes=encoder.texts),

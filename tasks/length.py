@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from prefect import task
 
+from embaudit.tables.length import LengthBinRow, LengthPairRow, LengthRiseRow, LengthSigmaRow, LengthSummaryRow
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
 
@@ -19,62 +20,6 @@ if TYPE_CHECKING:
 
 MEASURE = "length"
 PAIRS_KEPT = 100
-BIN_SCHEMA = {
-    "corpus": "string",
-    "condition": "string",
-    "low": "int32",
-    "high": "int32",
-    "length": "float64",
-    "beyond_limit": "bool",
-    "texts": "int32",
-    **dict.fromkeys(("cosine_mean", "cosine_low", "cosine_high"), "float64"),
-}
-RISE_SCHEMA = {
-    "corpus": "string",
-    "condition": "string",
-    **dict.fromkeys(("first_length", "last_length", "first_cosine", "last_cosine", "rise"), "float64"),
-    "share_of_natural": "float64",
-    **dict.fromkeys(("share_of_truncation", "share_of_truncation_low", "share_of_truncation_high"), "float64"),
-}
-SUMMARY_SCHEMA = {
-    "corpus": "string",
-    "corpus_id": "string",
-    **dict.fromkeys(("texts", "empty", "read_limit", "configured_limit", "position_limit"), "int32"),
-    **dict.fromkeys(("beyond_configured", "beyond_read", "control_texts", "window"), "int32"),
-    **dict.fromkeys(("tokens_mean", "tokens_median"), "float64"),
-    "tokens_max": "int32",
-    "neighbours": "int32",
-    "is_labelled": "bool",
-    **dict.fromkeys(
-        (
-            *("hubness_spearman", "hubness_p", "neighbour_length_ratio", "short_neighbour_length_ratio"),
-            *("rank_spearman", "knn_accuracy", "wrong_length_ratio"),
-        ),
-        "float64",
-    ),
-    "long_pairs": "int64",
-    **dict.fromkeys(("long_pairs_mean", "short_pairs_mean", "share_long_above"), "float64"),
-}
-PAIR_SCHEMA = {
-    "corpus": "string",
-    "rank": "int32",
-    **dict.fromkeys(("first", "second"), "int64"),
-    **dict.fromkeys(("first_tokens", "second_tokens"), "int32"),
-    **dict.fromkeys(("first_label", "second_label"), "string"),
-    "cosine": "float64",
-}
-SIGMA_SCHEMA = {
-    "corpus": "string",
-    **dict.fromkeys(("layer", "head", "length", "tokens", "texts"), "int32"),
-    "is_causal": "bool",
-    **dict.fromkeys(
-        (
-            *("sigma_a", "frobenius", "sigma_s", "sigma_s_centred", "bound", "bound_centred", "holds"),
-            *("holds_centred", "sigma_a_value_norm", "hc_energy"),
-        ),
-        "float64",
-    ),
-}
 
 
 @task(name="length curve", task_run_name="length curve over {corpus}", **CACHED)
@@ -126,10 +71,16 @@ def length_curve(
         **_bias_columns(bias, pairs),
     }
     rows: dict[str, tuple[list[dict[str, Any]], dict[str, str]]] = {
-        "length_bin": ([{"corpus": corpus, **_bin_row(value)} for value in (*natural, *controls)], BIN_SCHEMA),
-        "length_rise": ([{"corpus": corpus, **_rise_row(rise)} for rise in rises((*natural, *controls))], RISE_SCHEMA),
-        "length_summary": ([summary], SUMMARY_SCHEMA),
-        "length_pair": (list(_pair_rows(corpus, pairs, kept, lengths, own_labels)), PAIR_SCHEMA),
+        "length_bin": (
+            [{"corpus": corpus, **_bin_row(value)} for value in (*natural, *controls)],
+            LengthBinRow.table.schema,
+        ),
+        "length_rise": (
+            [{"corpus": corpus, **_rise_row(rise)} for rise in rises((*natural, *controls))],
+            LengthRiseRow.table.schema,
+        ),
+        "length_summary": ([summary], LengthSummaryRow.table.schema),
+        "length_pair": (list(_pair_rows(corpus, pairs, kept, lengths, own_labels)), LengthPairRow.table.schema),
     }
     staged = _stage(staging, key, {name: table for name, table in rows.items() if table[0]})
     cost = {"seconds": time.perf_counter() - started, "encodes": encoder.texts}
@@ -160,7 +111,7 @@ def length_sigma(
     with tracked(f"sigma_a by length, {corpus}", len(spans) * len(lengths)) as advance:
         found = head_lengths(encoder, spans, lengths, advance)
     rows = [{"corpus": corpus, **asdict(row)} for row in found]
-    (staged,) = _stage(staging, key, {"length_sigma": (rows, SIGMA_SCHEMA)})
+    (staged,) = _stage(staging, key, {"length_sigma": (rows, LengthSigmaRow.table.schema)})
     cost = {"seconds": time.perf_counter() - started, "encodes": encoder.texts}
     return [staged.model_copy(update=cost)]
 

@@ -8,33 +8,14 @@ from typing import Literal, get_args
 from prefect import task
 
 from embaudit.profile import StickySettings
+from embaudit.tables.sticky import StickyPairRow, StickyReferenceRow, StickyReferenceSummaryRow
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
-from embaudit_tasks.sticky_files import PAIR_SCHEMA, pair_rows, read_pairs, read_similarity, stage
+from embaudit_tasks.sticky_files import pair_rows, read_pairs, read_similarity, stage
 
 Purpose = Literal["reference_scoring", "reference_validation"]
 # What a shard holds for each token: its score, or its validation value.
 SHARD_SCHEMA = {"token_id": "int32", "inserted": "string", "number": "float64"}
-REFERENCE_SCHEMA = {
-    "token_id": "int32",
-    "inserted": "string",
-    "score": "float64",
-    "score_rank": "int32",
-    "is_shortlisted": "bool",
-    "value": "float64",
-    "threshold": "float64",
-    "verdict": "string",
-}
-SUMMARY_SCHEMA = {
-    "protocol": "string",
-    "u": "float64",
-    **dict.fromkeys(("scanned", "scoring_pairs", "validation_pairs"), "int32"),
-    "encodes": "int64",
-    "cutoff": "float64",
-    "candidates": "int32",
-    "threshold": "float64",
-    "sticky": "int32",
-}
 
 
 @task(name="choose reference pairs", **CACHED)
@@ -67,7 +48,7 @@ def choose_reference_pairs(
         chosen = {purpose: list(pairs) for purpose, pairs in found.items()} | chosen
     rows = [row for purpose in counts for row in pair_rows(f"reference_{purpose}", chosen[purpose])]
     found_of = {purpose: sum(row["purpose"] == purpose for row in rows) for purpose in get_args(Purpose)}
-    return stage("sticky_pair", rows, PAIR_SCHEMA, key, staging, detail=found_of)
+    return stage("sticky_pair", rows, StickyPairRow.table.schema, key, staging, detail=found_of)
 
 
 @task(name="reference protocol", task_run_name="{purpose}, shard {shard}", **CACHED)
@@ -171,6 +152,6 @@ def judge_reference(
     }
     by_token = sorted(rows, key=lambda row: row["token_id"])
     return [
-        stage("sticky_reference", by_token, REFERENCE_SCHEMA, key, staging),
-        stage("sticky_reference_summary", [counted], SUMMARY_SCHEMA, key, staging),
+        stage("sticky_reference", by_token, StickyReferenceRow.table.schema, key, staging),
+        stage("sticky_reference_summary", [counted], StickyReferenceSummaryRow.table.schema, key, staging),
     ]

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from prefect import task
 
+from embaudit.tables.socm import SocmPairRow, SocmTextRow
 from embaudit_tasks.corpora import staged_texts
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
-from embaudit_tasks.socm_schemas import MEASURE, PAIR_SCHEMA, TEXT_SCHEMA
 
 if TYPE_CHECKING:
     from embaudit.socm import TokenCloud, Undefined
 
+MEASURE = "socm"
 # Positions of undefined texts that are kept by name; the others are counted.
 NAMED = 20
 
@@ -39,7 +40,7 @@ def socm_texts(
     return Staged(
         table="socm_text",
         path=str(path),
-        rows=write_rows(path, rows, TEXT_SCHEMA),
+        rows=write_rows(path, rows, SocmTextRow.table.schema),
         seconds=time.perf_counter() - started,
         encodes=len(rows),
         detail={
@@ -71,7 +72,7 @@ def socm_pairs(
                 advance(len(block.socm))
                 yield {"corpus": repeated(corpus, len(block.socm)), **asdict(block)}
 
-        rows = write_columns(path, columns(), PAIR_SCHEMA)
+        rows = write_columns(path, columns(), SocmPairRow.table.schema)
     return Staged(
         table="socm_pair",
         path=str(path),

@@ -9,10 +9,10 @@ from typing import Any
 
 from prefect import task
 
+from embaudit.tables.socm import SocmListedPairRow, SocmTextRow
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
-from embaudit_tasks.socm import are_truncated, repeated, text_rows, undefined_detail
-from embaudit_tasks.socm_schemas import LISTED_SCHEMA, MEASURE, TEXT_SCHEMA
+from embaudit_tasks.socm import MEASURE, are_truncated, repeated, text_rows, undefined_detail
 
 # Pairs whose texts are embedded together: at 2 · 80 tokens and d = 384 their token embeddings are 120 MB.
 PAIRS_PER_CHUNK = 500
@@ -71,14 +71,14 @@ def socm_listed(
 
     path = staged_path(staging, MEASURE, key, "socm_listed_pair", shard)
     with tracked(f"SOCM, listed pairs of {corpus}", stop - start, of_all=len(listed)) as advance:
-        rows = write_columns(path, chunks(), LISTED_SCHEMA)
+        rows = write_columns(path, chunks(), SocmListedPairRow.table.schema)
     text_path = staged_path(staging, MEASURE, key, "socm_text", shard)
     described = [{"corpus": corpus, "corpus_id": corpus_id, **row} for row in texts]
     return [
         Staged(
             table="socm_text",
             path=str(text_path),
-            rows=write_rows(text_path, described, TEXT_SCHEMA),
+            rows=write_rows(text_path, described, SocmTextRow.table.schema),
             detail=undefined_detail(left_out),
         ),
         Staged(

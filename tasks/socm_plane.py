@@ -7,21 +7,11 @@ from typing import Any
 
 from prefect import task
 
+from embaudit.tables.socm import SocmPlaneRow
 from embaudit_tasks.corpora import staged_texts
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
-from embaudit_tasks.socm_schemas import MEASURE
+from embaudit_tasks.socm import MEASURE
 
-PLANE_SCHEMA = {
-    "corpus": "string",
-    "pair": "string",
-    "position": "int32",
-    "point": "int32",
-    "token": "string",
-    "x": "float64",
-    "y": "float64",
-    "socm": "float64",
-    "share": "float64",
-}
 # The row of a text's mean stands before its tokens.
 MEAN_POINT = -1
 
@@ -65,7 +55,12 @@ def socm_plane(
                     }
                 )
     path = staged_path(staging, MEASURE, key, "socm_plane")
-    return Staged(table="socm_plane", path=str(path), rows=write_rows(path, rows, PLANE_SCHEMA), encodes=encoder.texts)
+    return Staged(
+        table="socm_plane",
+        path=str(path),
+        rows=write_rows(path, rows, SocmPlaneRow.table.schema),
+        encodes=encoder.texts,
+    )
 
 
 def chosen_pairs(paths: list[str]) -> dict[str, tuple[int, int, float]]:

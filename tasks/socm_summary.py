@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from prefect import task
 
+from embaudit.tables.socm import SocmSummaryRow, SocmSurfaceRow
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
-from embaudit_tasks.socm_schemas import MEASURE, SUMMARY_SCHEMA, SURFACE_SCHEMA
+from embaudit_tasks.socm import MEASURE
 
 if TYPE_CHECKING:
     from embaudit.socm import PairBlock
@@ -75,8 +76,8 @@ def socm_summary(
     ]
     written = []
     for table, rows, schema in (
-        ("socm_summary", [row], SUMMARY_SCHEMA),
-        ("socm_surface", points, SURFACE_SCHEMA),
+        ("socm_summary", [row], SocmSummaryRow.table.schema),
+        ("socm_surface", points, SocmSurfaceRow.table.schema),
     ):
         path = staged_path(staging, MEASURE, key, table)
         written.append(Staged(table=table, path=str(path), rows=write_rows(path, rows, schema)))

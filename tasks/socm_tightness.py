@@ -6,10 +6,10 @@ import time
 
 from prefect import task
 
+from embaudit.tables.socm import SocmTightnessRow
 from embaudit_tasks.corpora import staged_texts
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
-from embaudit_tasks.socm import clouds_of_corpus
-from embaudit_tasks.socm_schemas import MEASURE, TIGHTNESS_SCHEMA
+from embaudit_tasks.socm import MEASURE, clouds_of_corpus
 
 # SOCM draws nothing else at random: with a seed of its own, audits of other seeds share this sample too.
 SAMPLE_SEED = 0
@@ -35,6 +35,6 @@ def socm_tightness(
     return Staged(
         table="socm_tightness",
         path=str(path),
-        rows=write_rows(path, rows, TIGHTNESS_SCHEMA),
+        rows=write_rows(path, rows, SocmTightnessRow.table.schema),
         seconds=time.perf_counter() - started,
     )

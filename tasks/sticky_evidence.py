@@ -7,36 +7,10 @@ import time
 from prefect import task
 
 from embaudit.profile import StickySettings
+from embaudit.tables.sticky import StickyAttentionRow, StickyDoseRow, StickyEnrichmentRow, StickyShiftRow
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
 from embaudit_tasks.sticky_files import MEASURE, read_pairs, read_similarity, stage
-
-DOSE_SCHEMA = {
-    "token_id": "int32",
-    "role": "string",
-    "copies": "int32",
-    "points": "int32",
-    **dict.fromkeys(("pull", "slope", "loss"), "float64"),
-}
-SHIFT_SCHEMA = {"token_id": "int32", "role": "string", "position": "int32", "before": "float64", "after": "float64"}
-QUANTILES = [f"{group}_q{level}" for group in ("sticky", "ordinary") for level in ("05", "25", "50", "75", "95")]
-ATTENTION_SCHEMA = {
-    "layer": "int32",
-    "includes_special": "bool",
-    **dict.fromkeys(("sticky_tokens", "ordinary_tokens", "sentences"), "int32"),
-    **dict.fromkeys(("wasserstein", "permuted_low", "permuted_high", "p_value", *QUANTILES), "float64"),
-}
-ENRICHMENT_SCHEMA = {
-    **dict.fromkeys(("selection", "attribute", "value"), "string"),
-    **dict.fromkeys(("selected_with", "selected", "scanned_with", "scanned"), "int32"),
-    **dict.fromkeys(
-        (
-            *("share_selected", "share_scanned", "fold", "odds_ratio", "p_value", "q_value"),
-            *("selected_median", "scanned_median", "auc"),
-        ),
-        "float64",
-    ),
-}
 
 
 @task(name="dose of the worst tokens", **CACHED)
@@ -74,7 +48,7 @@ def dose(
             seed,
             advance,
         )
-    return stage("sticky_dose", rows, DOSE_SCHEMA, key, staging, started=started, encodes=encoder.texts)
+    return stage("sticky_dose", rows, StickyDoseRow.table.schema, key, staging, started=started, encodes=encoder.texts)
 
 
 @task(name="similarity shifts", **CACHED)
@@ -112,7 +86,7 @@ def shifts(
         for place, token in enumerate(ids)
     )
     path = staged_path(staging, MEASURE, key, "sticky_shift")
-    count = write_columns(path, blocks, SHIFT_SCHEMA)
+    count = write_columns(path, blocks, StickyShiftRow.table.schema)
     return Staged(
         table="sticky_shift", path=str(path), rows=count, seconds=time.perf_counter() - started, encodes=encoder.texts
     )
@@ -145,7 +119,9 @@ def attention(
     rows = compare_attention(
         received, np.arange(len(ids)) < len(tokens), np.isin(ids, specials), settings.permutations, seed
     )
-    return stage("sticky_attention", rows, ATTENTION_SCHEMA, key, staging, started=started, encodes=encoder.texts)
+    return stage(
+        "sticky_attention", rows, StickyAttentionRow.table.schema, key, staging, started=started, encodes=encoder.texts
+    )
 
 
 @task(name="where sticky tokens come from", **CACHED)
@@ -158,4 +134,4 @@ def enrichment(
 
     scanned = {row["token_id"] for row in read_rows([score_path])}
     rows = enrichment_rows(read_rows([tokens_path]), scanned, selections)
-    return stage("sticky_enrichment", rows, ENRICHMENT_SCHEMA, key, staging)
+    return stage("sticky_enrichment", rows, StickyEnrichmentRow.table.schema, key, staging)

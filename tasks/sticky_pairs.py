@@ -8,9 +8,10 @@ from pathlib import Path
 from prefect import task
 
 from embaudit.profile import StickySettings
+from embaudit.tables.sticky import StickyPairRow
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
-from embaudit_tasks.sticky_files import PAIR_SCHEMA, pair_rows, read_pairs, stage
+from embaudit_tasks.sticky_files import pair_rows, read_pairs, stage
 
 
 @task(name="choose pairs", **CACHED)
@@ -54,7 +55,16 @@ def choose_pairs(
     chosen |= {purpose: tuple(read_pairs(path, purpose)) for purpose, path in given.items()}
     rows = [row for purpose, pairs in chosen.items() for row in pair_rows(purpose, pairs)]
     counts = {purpose: len(pairs) for purpose, pairs in chosen.items()}
-    return stage("sticky_pair", rows, PAIR_SCHEMA, key, staging, started=started, encodes=encoder.texts, detail=counts)
+    return stage(
+        "sticky_pair",
+        rows,
+        StickyPairRow.table.schema,
+        key,
+        staging,
+        started=started,
+        encodes=encoder.texts,
+        detail=counts,
+    )
 
 
 @task(name="read given pairs", persist_result=False)
@@ -81,4 +91,4 @@ def stage_given_pairs(spec: CheckpointSpec, source: str, content: str, purpose: 
     similarity = np.einsum("pd,pd->p", firsts, seconds, dtype=np.float64)
     pairs = [SentencePair(*pair, float(value)) for pair, value in zip(found.pairs, similarity, strict=True)]
     key = content_key(content=content, purpose=purpose, **spec.key_parts)
-    return stage("given_pair", pair_rows(purpose, pairs), PAIR_SCHEMA, key, staging)
+    return stage("given_pair", pair_rows(purpose, pairs), StickyPairRow.table.schema, key, staging)

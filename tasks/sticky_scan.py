@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from prefect import task
 
 from embaudit.profile import StickySettings
+from embaudit.tables.sticky import StickyScoreRow
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
 from embaudit_tasks.sticky_files import (
     MEASURE,
-    SCORE_SCHEMA,
     join_rungs,
     read_pairs,
     read_scan,
@@ -215,7 +215,7 @@ def score(
         },
         "misses": misses_of(shortlists, pilot_ids, survives),
     }
-    return stage("sticky_score", board.rows(shortlists), SCORE_SCHEMA, key, staging, detail=detail)
+    return stage("sticky_score", board.rows(shortlists), StickyScoreRow.table.schema, key, staging, detail=detail)
 
 
 def _scan_inputs(

@@ -9,9 +9,10 @@ from prefect import task
 
 from embaudit.profile import StickySettings
 from embaudit.sticky.scores import Protocol
+from embaudit.tables.sticky import StickySummaryRow, StickyValidationRow
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
-from embaudit_tasks.sticky_files import MEASURE, SCHEMAS, read_pairs, read_similarity, read_validation, stage
+from embaudit_tasks.sticky_files import MEASURE, read_pairs, read_similarity, read_validation, stage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -160,8 +161,8 @@ def judge(
     )
     verdicts = validation_rows(judged, settings.basis)
     return [
-        stage("sticky_validation", verdicts, SCHEMAS["sticky_validation"], key, staging),
-        stage("sticky_summary", summary, SCHEMAS["sticky_summary"], key, staging),
+        stage("sticky_validation", verdicts, StickyValidationRow.table.schema, key, staging),
+        stage("sticky_summary", summary, StickySummaryRow.table.schema, key, staging),
     ]
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from prefect import task
 
+from embaudit.tables.tempscale import TempscaleChoiceRow, TempscaleRow
 from embaudit_tasks.corpora import stage_corpus
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, StagedCorpus, checkpoint_of
@@ -32,22 +33,6 @@ VECTOR_SCHEMA = {"place": "int64", "vector": "binary"}
 _SCOPE = {"corpus": "string", "corpus_id": "string", "reads": "string", "max_tokens": "int32"}
 _BIN = {"bin": "int32", "bin_low": "int64", "bin_high": "int64"}
 _DIFFERENCE = dict.fromkeys(("difference", "low", "high"), "float64")
-ROW_SCHEMA = {
-    **{"task": "string", "arm": "string", "tau": "float64", "split": "string"},
-    **_BIN,
-    **{"items": "int64", "units": "int64", "score": "float64"},
-    **_DIFFERENCE,
-    **_SCOPE,
-}
-CHOICE_SCHEMA = {
-    **{"task": "string"},
-    **_BIN,
-    **{"tau": "float64", "recommendation": "string", "items": "int64", "units": "int64"},
-    **{"score_before": "float64", "score_after": "float64"},
-    **_DIFFERENCE,
-    **{"reason": "string"},
-    **_SCOPE,
-}
 
 
 @task(name="ingest retrieval", task_run_name="ingest retrieval from {source}", persist_result=False)
@@ -184,8 +169,8 @@ def tempscale_scores(
             advance(1)
     paths = {table: staged_path(staging, MEASURE, key, table) for table in ("tempscale", "tempscale_choice")}
     counts = {
-        "tempscale": write_rows(paths["tempscale"], rows, ROW_SCHEMA),
-        "tempscale_choice": write_rows(paths["tempscale_choice"], choices, CHOICE_SCHEMA),
+        "tempscale": write_rows(paths["tempscale"], rows, TempscaleRow.table.schema),
+        "tempscale_choice": write_rows(paths["tempscale_choice"], choices, TempscaleChoiceRow.table.schema),
     }
     seconds = time.perf_counter() - started
     return [

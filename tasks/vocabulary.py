@@ -7,40 +7,9 @@ from dataclasses import asdict
 
 from prefect import task
 
+from embaudit.tables.corpora import CheckpointRow, TokenRow
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
-
-CHECKPOINT_SCHEMA = {
-    "checkpoint_id": "string",
-    "source": "string",
-    "revision": "string",
-    "weights_sha256": "string",
-    "tokenizer_sha256": "string",
-    "config_sha256": "string",
-    "modules_sha256": "string",
-    "architecture": "string",
-    "hidden_size": "int32",
-    "layers": "int32",
-    "heads": "int32",
-    "parameters": "int64",
-    "vocabulary_size": "int32",
-    "pooling": "string",
-    "pooling_is_mean": "bool",
-    "modules": "string",
-    "max_length": "int32",
-}
-TOKEN_SCHEMA = {
-    "checkpoint_id": "string",
-    "token_id": "int32",
-    "token": "string",
-    "text": "string",
-    "category": "string",
-    "is_reachable": "bool",
-    "origin": "string",
-    "script": "string",
-    "embedding_norm": "float64",
-    "cosine_to_mean": "float64",
-}
 
 
 @task(name="describe checkpoint", **CACHED)
@@ -51,7 +20,7 @@ def describe_checkpoint(spec: CheckpointSpec, source: str, key: str, staging: st
 
     path = staged_path(staging, "checkpoint", key, "checkpoint")
     row = {**describe_row(checkpoint_of(spec)), "source": source}
-    return Staged(table="checkpoint", path=str(path), rows=write_rows(path, [row], CHECKPOINT_SCHEMA))
+    return Staged(table="checkpoint", path=str(path), rows=write_rows(path, [row], CheckpointRow.table.schema))
 
 
 @task(name="read vocabulary", **CACHED)
@@ -82,7 +51,7 @@ def read_tokens(spec: CheckpointSpec, key: str, staging: str) -> Staged:
         for entry in read_vocabulary(checkpoint.tokenizer, checkpoint.vocabulary_size)
     ]
     path = staged_path(staging, "vocabulary", key, "token")
-    count = write_rows(path, rows, TOKEN_SCHEMA)
+    count = write_rows(path, rows, TokenRow.table.schema)
     return Staged(table="token", path=str(path), rows=count, seconds=time.perf_counter() - started)
 
 

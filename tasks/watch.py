@@ -7,6 +7,7 @@ from typing import Any
 from prefect import task
 
 from embaudit.errors import HubUnreachable
+from embaudit.tables.watch import RegressionRow, WatchedRevisionRow
 from embaudit.watch.history import WatchedRevision
 from embaudit.watch.look import Source
 from embaudit.watch.watch_list import OrganisationEntry
@@ -14,17 +15,6 @@ from embaudit_tasks.publish import publish_checked
 from embaudit_tasks.results import Staged
 
 AUDITS_STAND = "Audits are published as they were."
-WATCHED_SCHEMA = {
-    **dict.fromkeys(("source", "revision", "parameters_key", "parameters", "checkpoint_id"), "string"),
-    **dict.fromkeys(("status", "reason", "audit_id"), "string"),
-    **dict.fromkeys(("first_seen", "last_seen"), "instant"),
-}
-REGRESSION_SCHEMA = {
-    **dict.fromkeys(("audit_id", "predecessor_audit_id", "summary", "item", "measure"), "string"),
-    **dict.fromkeys(("value", "predecessor_value", "delta", "relative_change", "tolerance"), "float64"),
-    "worse_when": "string",
-    "is_worse": "bool",
-}
 
 
 def is_unreachable(task: Any, run: Any, state: Any) -> bool:
@@ -80,7 +70,7 @@ def record_watched(rows: list[WatchedRevision], warehouse: str, wait_seconds: fl
         return 0
     dumped = [row.model_dump() | {"parameters": json.dumps(row.parameters, sort_keys=True)} for row in rows]
     path = staged_path(staging, "watch", content_key(rows=[str(row) for row in dumped]), "watched_revision")
-    staged = Staged(table="watched_revision", path=path, rows=write_rows(path, dumped, WATCHED_SCHEMA))
+    staged = Staged(table="watched_revision", path=path, rows=write_rows(path, dumped, WatchedRevisionRow.table.schema))
     publish_checked([staged], warehouse, wait_seconds, kept=AUDITS_STAND)
     return len(rows)
 
@@ -101,6 +91,6 @@ def compare_with_predecessor(
     figures = compare(read_figures(warehouse, audit_id), read_figures(warehouse, predecessor))
     if figures:
         path = staged_path(staging, "audit", audit_id, f"regression-{predecessor}")
-        rows = write_rows(path, [{**pair, **row} for row in figures], REGRESSION_SCHEMA)
+        rows = write_rows(path, [{**pair, **row} for row in figures], RegressionRow.table.schema)
         publish_checked([Staged(table="regression", path=path, rows=rows)], warehouse, wait_seconds, kept=AUDITS_STAND)
     return {**pair, "figures": len(figures), "worse": [row for row in figures if row["is_worse"]]}

@@ -20,66 +20,13 @@ from plausible_tempscale import tempscale_rows
 from plausible_watch import watch_rows
 
 from embaudit.sticky.scores import severity
+from embaudit.tables import TABLES
 from embaudit.warehouse.publish import AuditRecord, ExpectationRow, MeasureRun, StagedTable
 from embaudit.warehouse.stage import write_rows
-from embaudit_tasks import (
-    backbone,
-    corpora,
-    gate,
-    layers,
-    length,
-    reference,
-    socm_plane,
-    socm_schemas,
-    sticky_evidence,
-    sticky_files,
-    tempscale,
-    vocabulary,
-    watch,
-)
 
 Rows = dict[str, list[dict[str, Any]]]
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
-AUDIT_CORPUS_SCHEMA = {"name": "string", "corpus_id": "string"}
-SCHEMAS: dict[str, dict[str, str]] = {
-    "checkpoint": vocabulary.CHECKPOINT_SCHEMA,
-    "corpus": corpora.CORPUS_SCHEMA,
-    "text": corpora.TEXT_SCHEMA,
-    "text_pair": corpora.PAIR_SCHEMA,
-    "audit_corpus": AUDIT_CORPUS_SCHEMA,
-    "token": vocabulary.TOKEN_SCHEMA,
-    "sticky_pair": sticky_files.PAIR_SCHEMA,
-    "sticky_score": sticky_files.SCORE_SCHEMA,
-    "sticky_validation": sticky_files.SCHEMAS["sticky_validation"],
-    "sticky_summary": sticky_files.SCHEMAS["sticky_summary"],
-    "sticky_dose": sticky_evidence.DOSE_SCHEMA,
-    "sticky_shift": sticky_evidence.SHIFT_SCHEMA,
-    "sticky_attention": sticky_evidence.ATTENTION_SCHEMA,
-    "sticky_enrichment": sticky_evidence.ENRICHMENT_SCHEMA,
-    "sticky_reference": reference.REFERENCE_SCHEMA,
-    "sticky_reference_summary": reference.SUMMARY_SCHEMA,
-    "socm_text": socm_schemas.TEXT_SCHEMA,
-    "socm_pair": socm_schemas.PAIR_SCHEMA,
-    "socm_listed_pair": socm_schemas.LISTED_SCHEMA,
-    "socm_summary": socm_schemas.SUMMARY_SCHEMA,
-    "socm_surface": socm_schemas.SURFACE_SCHEMA,
-    "socm_tightness": socm_schemas.TIGHTNESS_SCHEMA,
-    "socm_plane": socm_plane.PLANE_SCHEMA,
-    "audit_backbone": backbone.LINK_SCHEMA,
-    "gate_result": gate.GATE_SCHEMA,
-    "watched_revision": watch.WATCHED_SCHEMA,
-    "regression": watch.REGRESSION_SCHEMA,
-    "layer_text": layers.TEXT_SCHEMA,
-    "layer_stat": layers.STAT_SCHEMA,
-    "layer_head_stat": layers.HEAD_SCHEMA,
-    "length_bin": length.BIN_SCHEMA,
-    "length_rise": length.RISE_SCHEMA,
-    "length_summary": length.SUMMARY_SCHEMA,
-    "length_pair": length.PAIR_SCHEMA,
-    "length_sigma": length.SIGMA_SCHEMA,
-    "tempscale": tempscale.ROW_SCHEMA,
-    "tempscale_choice": tempscale.CHOICE_SCHEMA,
-}
+SCHEMAS = {name: table.schema for name, table in TABLES.items()}
 TOKENS = ("the", "river", "##ed", "ng", "龸", "ন", "[MASK]", "9")
 SCRIPTS = ("Latin", "Latin", "Latin", "Latin", "Han", "Bengali", "Common", "Common")
 ORIGINS = ("word", "word", "piece", "piece", "word", "word", "special", "digits")

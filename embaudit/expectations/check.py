@@ -11,10 +11,10 @@ from embaudit.expectations.rules import TOLERANCE
 from embaudit.expectations.suites import suite_of
 from embaudit.socm import TRACE_BOUND
 from embaudit.sticky.scores import severity
+from embaudit.tables.watch import DONE
 from embaudit.warehouse.publish import ExpectationRow, StagedTable
 from embaudit.warehouse.stage import opened
 from embaudit.warehouse.tables import TABLES
-from embaudit.watch.history import DONE
 
 if TYPE_CHECKING:
     import numpy as np

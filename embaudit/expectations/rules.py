@@ -11,9 +11,9 @@ from typing import get_args
 
 from embaudit.length.curve import CONDITIONS
 from embaudit.sticky.scores import PROTOCOLS
+from embaudit.table import Direction
+from embaudit.tables.watch import Status
 from embaudit.vocabulary import entries as vocabulary
-from embaudit.watch.history import Status
-from embaudit.watch.regression import Direction
 
 # Rounding of float32 embeddings reaches cosines at 1e-6; the identities of SOCM hold in float64 beyond that.
 TOLERANCE = 1e-6

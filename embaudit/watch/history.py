@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-Status = Literal["audited", "unchanged", "known", "running", "failed", "unreachable"]
-# A revision that needs no further look; everything else is tried again next time.
-DONE: tuple[Status, ...] = ("audited", "unchanged", "known")
+from embaudit.tables.watch import DONE, Status
+
 # Where no revision could be told: the folder could not be read, or the hub gave no answer.
 NO_REVISION = ""
 

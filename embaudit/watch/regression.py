@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import hypot
-from typing import Any, Literal
+from typing import Any
 
-Direction = Literal["higher", "lower"]
+from embaudit.table import Direction
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import pyarrow as pa
 from embaudit.peak_memory import peak_memory
 from embaudit.socm import Accuracy, Eigenvalues, all_pairs, checked, clouds_of
 from embaudit.warehouse import stage
-from embaudit_tasks.socm_schemas import PAIR_SCHEMA
+from embaudit.tables.socm import SocmPairRow
 
 # Several groups of rows in the smaller file too: one group is what may wait in memory.
 stage.ROWS_PER_GROUP = 20_000
@@ -35,7 +35,7 @@ def stream(texts, path):
     pairs = texts * (texts - 1) // 2
     blocks = checked(all_pairs(clouds, norms=Eigenvalues(1)), {one.position: one for one in clouds}, pairs, accuracy)
     columns = ({"corpus": pa.repeat("w", len(b.socm)), **asdict(b)} for b in blocks)
-    rows = stage.write_columns(path, columns, PAIR_SCHEMA)
+    rows = stage.write_columns(path, columns, SocmPairRow.table.schema)
     return {"rows": rows, "accuracy": accuracy.largest, "checked": accuracy.pairs, "peak_bytes": peak_memory()}
 
 print(json.dumps([stream(int(texts), Path(sys.argv[1]) / f"{texts}.parquet") for texts in sys.argv[2:]]))

@@ -1,0 +1,382 @@
+"""What a published table is, said once: a class with typed columns, and the rules that its rows obey.
+
+    class LengthBinRow(Row, table="length_bin", key=("corpus", "condition", "low")):
+        '''Mean cosine of the texts of one length under one condition.'''
+
+        corpus: str = column("Name of the corpus in this audit.")
+        low: int = column("Shortest text of the bin.", unit="tokens", ge=0)
+        texts: int = column("Texts in the bin.", ge=0)
+        cosine_mean: float | None = column("Mean pairwise cosine; null below two texts.", within=COSINE)
+
+        @rule
+        def mean_needs_two_texts(cosine_mean: Series, texts: Series) -> Series:
+            return cosine_mean.notna() == (texts > 1)
+
+``LengthBinRow.table`` holds what was declared. From it are made: the schema of staged files, the suite of expectations,
+the primary key, the comments in the warehouse, ``docs/tables.md``, the figures that gates and regressions know and
+the views that gather them. ``sql/migrations`` remains the truth about what is in a warehouse; a test compares.
+
+Importing a declaration imports neither pandas nor DuckDB, pyarrow or Great Expectations.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+# A pandas column or frame. pandas itself would take a third of a second to import.
+Series: TypeAlias = Any
+Frame: TypeAlias = Any
+# An ``int`` has 32 bits, a ``str`` is text; these are the exceptions.
+BigInt = Annotated[int, "int64"]
+Json = Annotated[str, "json"]
+Range: TypeAlias = tuple[float | None, float | None]
+Direction = Literal["higher", "lower"]
+
+# Rounding of float32 embeddings reaches cosines at 1e-6; identities hold in float64 beyond that.
+TOLERANCE = 1e-6
+COSINE: Range = (-1 - TOLERANCE, 1 + TOLERANCE)
+DIFFERENCE_OF_COSINES: Range = (-2 - 2 * TOLERANCE, 2 + 2 * TOLERANCE)
+SHARE: Range = (0, 1)
+# A share or a squared length that is computed from float32 and may exceed 1 by its rounding.
+ROUNDED_SHARE: Range = (0, 1 + TOLERANCE)
+ANY: Range = (None, None)
+
+# Types of staged columns (pyarrow's names, or ``instant``) and of the warehouse.
+_STAGED = {str: "string", int: "int32", float: "float64", bool: "bool", datetime: "instant"}
+SQL_TYPES = {
+    "string": "VARCHAR",
+    "json": "JSON",
+    "int32": "INTEGER",
+    "int64": "BIGINT",
+    "float64": "DOUBLE",
+    "bool": "BOOLEAN",
+    "instant": "TIMESTAMP WITH TIME ZONE",
+}
+
+
+@dataclass(frozen=True)
+class Warn:
+    """Values that are published with a warning."""
+
+    null: bool = False
+    false: bool = False
+    below: float | None = None
+    above: float | None = None
+
+
+@dataclass(frozen=True)
+class Worse:
+    """The direction in which a figure gets worse, and the change that is noise where there are no intervals.
+
+    Attributes:
+        absolute, relative: the larger of the absolute change and the share of the predecessor's value.
+        only_last: a column; only the row with its largest value within the other items counts.
+    """
+
+    when: Direction
+    absolute: float = 0.0
+    relative: float = 0.0
+    only_last: str = ""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A 95 % interval that contains its value: two more columns, null where there is none.
+
+    Attributes:
+        low, high: their names; by default the value's with ``_low`` and ``_high``.
+    """
+
+    method: str
+    low: str = ""
+    high: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column, as declared; ``name``, ``type``, ``is_nullable`` and ``members`` come from its annotation.
+
+    Attributes:
+        within: the lowest and highest value that it may have, None for open.
+        at_least, above: columns of the same row that it must not be below, or must exceed.
+        figure: whether gates and comparisons of audits know it; ``Worse`` where a direction is worse.
+    """
+
+    meaning: str
+    unit: str = ""
+    within: Range = ANY
+    at_least: tuple[str, ...] = ()
+    above: tuple[str, ...] = ()
+    warn: Warn | None = None
+    figure: bool | Worse = False
+    interval: Interval | None = None
+    name: str = ""
+    type: str = ""
+    is_nullable: bool = False
+    members: tuple[str, ...] = ()
+
+    @property
+    def staged_type(self) -> str:
+        return "string" if self.type == "json" else self.type
+
+    @property
+    def sql_type(self) -> str:
+        return SQL_TYPES[self.type]
+
+    @property
+    def comment(self) -> str:
+        """The meaning with its unit, as the warehouse and the documentation say it."""
+        return f"{self.meaning.removesuffix('.')} [{self.unit}]." if self.unit else self.meaning
+
+
+def column(
+    meaning: str,
+    *,
+    unit: str = "",
+    within: Range = ANY,
+    ge: float | None = None,
+    le: float | None = None,
+    at_least: str | tuple[str, ...] = (),
+    above: str | tuple[str, ...] = (),
+    warn: Warn | None = None,
+    figure: bool | Worse = False,
+    interval: Interval | None = None,
+) -> Any:
+    """Declare a column of a ``Row``; see ``Column``.
+
+    Args:
+        ge, le: the ends of ``within``, where only one is closed.
+    """
+    return Column(
+        meaning,
+        unit,
+        within if within != ANY else (ge, le),
+        (at_least,) if isinstance(at_least, str) else at_least,
+        (above,) if isinstance(above, str) else above,
+        warn,
+        figure,
+        interval,
+    )
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A statement about a row, true or false, made from the columns that the function's parameters name.
+
+    A function sees whole columns, so that a rule may also be about all rows of a file.
+    """
+
+    name: str
+    meaning: str
+    columns: tuple[str, ...]
+    function: Callable[..., Series]
+
+
+@dataclass(frozen=True)
+class Computed(Rule):
+    """A column that only the checks have, to be compared with others and to be read by later rules.
+
+    Attributes:
+        is_required: null fails.
+        at_least: columns of the row that it must not be below.
+    """
+
+    is_required: bool = False
+    at_least: tuple[str, ...] = ()
+
+
+def rule(function: Callable[..., Series]) -> Any:
+    """Declare a statement that must be true in every row; its name is what a failed check says."""
+    return Rule(function.__name__, inspect.getdoc(function) or "", _parameters(function), function)
+
+
+def computed(*, required: bool = False, at_least: str | tuple[str, ...] = ()) -> Callable[[Callable[..., Series]], Any]:
+    """Declare a column that the checks compute; see ``Computed``."""
+
+    def declare(function: Callable[..., Series]) -> Computed:
+        named = (at_least,) if isinstance(at_least, str) else at_least
+        meaning = inspect.getdoc(function) or ""
+        return Computed(function.__name__, meaning, _parameters(function), function, required, named)
+
+    return declare
+
+
+def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """What rules need from another table: prepared once per check, and passed as the parameter called ``name``.
+
+    Attributes:
+        columns: that are read of all its staged files; what is null there fails that table's own suite.
+        prepare: makes what is passed on.
+    """
+
+    name: str
+    table: str
+    columns: tuple[str, ...]
+    prepare: Callable[[Frame], Any]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A published table, as its row class declares it.
+
+    Attributes:
+        keys: columns that identify a row within one audit (or one checkpoint, or one corpus).
+        scope: ``audit`` rows carry the audit's id, which is not staged; ``content`` rows belong to a checkpoint or
+            corpus and are the same whichever audit brought them.
+        is_bulk: no key index; checked shard by shard.
+        is_kept: the first key is a hash of the content: rows that are there already are left as they are.
+        is_detail: rows per token, text or pair that no summary, verdict or comparison needs once it is made:
+            `embaudit prune` may delete them.
+        item: which of its rows a figure is from, as a format of its columns; empty where it has no figures.
+        rules: statements and computed columns, in the order in which they are evaluated.
+    """
+
+    name: str
+    meaning: str
+    keys: tuple[str, ...]
+    scope: Literal["audit", "content"]
+    is_bulk: bool
+    is_kept: bool
+    is_detail: bool
+    item: str
+    columns: Mapping[str, Column]
+    rules: tuple[Rule, ...] = ()
+    lookup: Lookup | None = field(default=None)
+
+    @property
+    def schema(self) -> dict[str, str]:
+        """The staged file's columns and their types."""
+        return {name: column.staged_type for name, column in self.columns.items()}
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        return ("audit_id", *self.keys) if self.scope == "audit" else self.keys
+
+    @property
+    def figures(self) -> dict[str, Column]:
+        """The columns that gates and comparisons of audits know."""
+        return {name: column for name, column in self.columns.items() if column.figure}
+
+    def derive(self, frame: Frame, lookup: Any = None) -> Frame:
+        """The frame with what its rules say, a column each.
+
+        A rule whose columns are not all there is left out, so that its expectation fails for want of it.
+
+        Args:
+            lookup: what ``Table.lookup`` prepared; None where the table has none.
+        """
+        for one in self.rules:
+            given = {} if self.lookup is None else {self.lookup.name: lookup}
+            if all(name in given or name in frame.columns for name in one.columns):
+                values = [given[name] if name in given else frame[name] for name in one.columns]
+                frame = frame.assign(**{one.name: one.function(*values)})
+        return frame
+
+
+class Row:
+    """The base of row classes; one without ``table`` only lends its columns and rules to others."""
+
+    table: ClassVar[Table]
+
+    def __init_subclass__(
+        cls,
+        *,
+        table: str = "",
+        key: tuple[str, ...] = (),
+        scope: Literal["audit", "content"] = "audit",
+        bulk: bool = False,
+        kept: bool = False,
+        detail: bool = False,
+        item: str = "",
+        lookup: Lookup | None = None,
+    ) -> None:
+        super().__init_subclass__()
+        if not table:
+            return
+        columns = dict(_columns_of(cls))
+        ordered = {name: columns[name] for name in dict.fromkeys((*key, *columns))}
+        rules = tuple(_rules_of(cls))
+        known = {*ordered, *([lookup.name] if lookup else [])}
+        for one in rules:
+            if missing := set(one.columns) - known:
+                raise TypeError(f"{table}: {one.name} reads {sorted(missing)}, which is neither a column nor computed")
+            known.add(one.name)
+        for name, others in _compared(ordered, rules):
+            if missing := set(others) - known:
+                raise TypeError(f"{table}: {name} is compared with {sorted(missing)}, which it does not have")
+        meaning = inspect.cleandoc(cls.__doc__ or "")
+        cls.table = Table(table, meaning, key, scope, bulk, kept, detail, item, ordered, rules, lookup)
+
+
+def _columns_of(cls: type) -> Iterator[tuple[str, Column]]:
+    """The columns of a class and of those that it is made of, with the two of each interval after its value."""
+    hints = get_type_hints(cls, include_extras=True)
+    # ``get_type_hints`` begins with the base classes: their columns come first.
+    for name, hint in hints.items():
+        declared = getattr(cls, name, None)
+        if not isinstance(declared, Column):
+            if name != "table":
+                raise TypeError(f"{cls.__name__}.{name} is annotated, and not declared with column(…)")
+            continue
+        kind, is_nullable, members = _type_of(hint)
+        interval = declared.interval and Interval(
+            declared.interval.method, declared.interval.low or f"{name}_low", declared.interval.high or f"{name}_high"
+        )
+        at_least = (*declared.at_least, *([interval.low] if interval else []))
+        yield (
+            name,
+            replace(
+                declared,
+                name=name,
+                type=kind,
+                is_nullable=is_nullable,
+                members=members,
+                interval=interval,
+                at_least=at_least,
+            ),
+        )
+        if interval:
+            for end, side, above in ((interval.low, "Lower", ()), (interval.high, "Upper", (name,))):
+                meaning = f"{side} end of the 95 % interval of {name}: {interval.method}."
+                yield end, Column(meaning, declared.unit, at_least=above, name=end, type="float64", is_nullable=True)
+
+
+def _type_of(hint: Any) -> tuple[str, bool, tuple[str, ...]]:
+    """(type, whether null is allowed, members) of an annotation."""
+    is_nullable = False
+    if get_origin(hint) in (Union, UnionType):
+        hint, *others = (one for one in get_args(hint) if one is not NoneType)
+        is_nullable = True
+        if others:
+            raise TypeError(f"a column has one type, not {hint} or {others}")
+    if get_origin(hint) is Annotated:
+        return get_args(hint)[1], is_nullable, ()
+    if get_origin(hint) is Literal:
+        return "string", is_nullable, get_args(hint)
+    return _STAGED[hint], is_nullable, ()
+
+
+def _rules_of(cls: type) -> Iterator[Rule]:
+    """The rules of a class and of those that it is made of, in the order of their declaration, base classes first."""
+    for one in reversed(cls.__mro__):
+        for value in vars(one).values():
+            if isinstance(value, Rule):
+                yield value
+
+
+def _compared(columns: Mapping[str, Column], rules: tuple[Rule, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for name, one in columns.items():
+        yield name, (*one.at_least, *one.above)
+    for made in rules:
+        if isinstance(made, Computed):
+            yield made.name, made.at_least
