@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import click
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
+from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
+from embaudit.cli.audit import parse_sources
 from embaudit.cli.options import checkpoint_options
+from embaudit.cli.shown import visible
+from embaudit.corpora import load_corpus
+from embaudit.errors import UsageError
+from embaudit.socm import against_corpus, clouds_of, nuclear_norms_on
 
 
 @click.command()
@@ -36,11 +47,6 @@ def against(
 
     A large SOCM says: the two are near each other after mean pooling, and their tokens are spread differently.
     """
-    from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-    from embaudit.cli.audit import parse_sources
-    from embaudit.corpora import load_corpus
-    from embaudit.errors import UsageError
-
     ((name, source),) = parse_sources((corpus,)).items()
     found = load_corpus(name, source, limit=first)
     if found.kind != "texts":
@@ -52,8 +58,6 @@ def against(
     encoder = Encoder(load_checkpoint(checkpoint, options))
     rows = compare(encoder, texts, [one.text for one in found.texts], top)
     if as_json:
-        import json
-
         click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
         return
     _print(rows, len(found.texts), name)
@@ -65,11 +69,6 @@ def compare(encoder: Any, texts: tuple[str, ...], passages: list[str], top: int)
     Raises:
         UsageError: if one of the texts has no cloud (its tokens average to nothing).
     """
-    import numpy as np
-
-    from embaudit.errors import UsageError
-    from embaudit.socm import against_corpus, clouds_of, nuclear_norms_on
-
     own, undefined = clouds_of(encoder.token_embeddings(list(texts)))
     if undefined:
         raise UsageError(f"SOCM is undefined for {texts[undefined[0].position]!r}: its tokens average to nothing.")
@@ -90,12 +89,6 @@ def compare(encoder: Any, texts: tuple[str, ...], passages: list[str], top: int)
 
 
 def _print(rows: list[dict[str, Any]], passages: int, corpus: str) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    from embaudit.cli.shown import visible
-
     console = Console(width=None if Console().is_terminal else 120)
     for text in dict.fromkeys(row["text"] for row in rows):
         table = Table(title=Text(f"{text!r} against {passages:,} texts of {corpus}"), title_justify="left", expand=True)

@@ -6,6 +6,10 @@ from pathlib import Path
 
 import click
 
+from embaudit.errors import UsageError
+from embaudit.tempscale import Temperatures
+from embaudit.tempscale.apply import apply_temperature as write
+
 
 @click.command()
 @click.argument("checkpoint")
@@ -29,10 +33,6 @@ def apply_temperature(
     allow_pickle: bool,
 ) -> None:
     """Write CHECKPOINT with attention softmax(QKᵀ/(τ√d)), by its weights; sentence-transformers loads it unchanged."""
-    from embaudit.errors import UsageError
-    from embaudit.tempscale import Temperatures
-    from embaudit.tempscale.apply import apply_temperature as write
-
     if (tau is None) == (layer_tau is None):
         raise UsageError("apply-temperature needs --tau or --layer-tau, one of them.", next_step="Try --tau 0.8")
     temperatures = Temperatures.of(_numbers(layer_tau) if tau is None else tau)
@@ -54,8 +54,6 @@ def apply_temperature(
 
 
 def _numbers(given: str | None) -> list[float]:
-    from embaudit.errors import UsageError
-
     try:
         return [float(one) for one in (given or "").split(",")]
     except ValueError as error:

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING
 
+from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
     Task,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.text import Text
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.progress import TaskID
 
 
 class _RateColumn(ProgressColumn):

@@ -6,9 +6,12 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 import click
+from rich.console import Console
+from rich.table import Table
 
 from embaudit.address import Lake, Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
@@ -38,9 +41,6 @@ def doctor(warehouse: Warehouse | None) -> int:
 
     Exits with 2 if an audit of a local checkpoint could not run here; an unreachable hub alone is no reason.
     """
-    from rich.console import Console
-    from rich.table import Table
-
     place = warehouse_path(warehouse)
     findings = [
         _versions(),
@@ -60,8 +60,6 @@ def doctor(warehouse: Warehouse | None) -> int:
 
 
 def _versions() -> Finding:
-    from importlib.metadata import PackageNotFoundError, requires, version
-
     from packaging.requirements import Requirement
 
     wrong = []

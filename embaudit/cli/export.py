@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import click
 
 from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.shown import visible
+from embaudit.settings import Settings
+from embaudit.warehouse.export import Form
+from embaudit.warehouse.export import export as export_warehouse
 
 
 @click.command()
@@ -36,12 +40,6 @@ def export(
 
     The copy is replaced in one step: readers see the old one or the new one, and block nobody.
     """
-    from typing import cast
-
-    from embaudit.settings import Settings
-    from embaudit.warehouse.export import Form
-    from embaudit.warehouse.export import export as export_warehouse
-
     names = [name.strip() for name in tables.split(",") if name.strip()] if tables is not None else None
     made = export_warehouse(
         warehouse_path(warehouse),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import click
 
 from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
+from embaudit.cli.report_gate import print_gate
 from embaudit.errors import EXIT_CHECK_FAILED
+from embaudit.gate import load_policy, run_gate
 
 
 @click.command()
@@ -30,13 +33,8 @@ def gate(audit: str, policy: Path, baseline: str | None, warehouse: Warehouse | 
 
     Exit code 0 where it passes, 1 with a table of what tripped.
     """
-    from embaudit.cli.report_gate import print_gate
-    from embaudit.gate import load_policy, run_gate
-
     verdict = run_gate(warehouse_path(warehouse), audit, load_policy(policy), baseline)
     if as_json:
-        import json
-
         said = {"outcome": verdict.outcome, "tripped": len(verdict.tripped), **verdict.model_dump(mode="json")}
         click.echo(json.dumps(said, indent=1, ensure_ascii=False))
     else:

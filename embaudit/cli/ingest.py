@@ -6,6 +6,9 @@ import click
 
 from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option
+from embaudit.cli.prefect_setup import prepare_prefect
+from embaudit.corpora import load_corpus
+from embaudit.corpora.catalog import CORPORA
 
 
 @click.command()
@@ -19,12 +22,7 @@ def ingest(corpus: str, source: str, warehouse: Warehouse | None, logs: bool) ->
     CORPUS is wikipedia, msmarco, msmarco-queries, msmarco-hard-negatives, sts or longdocs. The same rows again
     change nothing.
     """
-    from embaudit.cli.prefect_setup import prepare_prefect
-    from embaudit.corpora.catalog import CORPORA
-
     if corpus not in CORPORA:
-        from embaudit.corpora import load_corpus
-
         load_corpus(corpus, source)  # answers with the nearest name
     prepare_prefect(show_logs=logs)
     from embaudit_flows.ingest import ingest as ingest_flow

@@ -6,6 +6,8 @@ import click
 
 from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
+from embaudit.cli.query import print_result
+from embaudit.warehouse.query import run_query
 
 
 @click.command("list")
@@ -14,7 +16,4 @@ from embaudit.cli.options import warehouse_option, warehouse_path
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 def list_(what: str, warehouse: Warehouse | None, form: str) -> None:
     """List the checkpoints or the audits in the warehouse, newest first."""
-    from embaudit.cli.query import print_result
-    from embaudit.warehouse.query import run_query
-
     print_result(run_query(warehouse_path(warehouse), what), form)

@@ -11,33 +11,42 @@ import sys
 
 import click
 
-from embaudit.cli.against import against
-from embaudit.cli.apply_temperature import apply_temperature
-from embaudit.cli.audit import audit
-from embaudit.cli.doctor import doctor
-from embaudit.cli.export import export
-from embaudit.cli.gate import gate
-from embaudit.cli.ingest import ingest
-from embaudit.cli.list import list_
-from embaudit.cli.prune import prune
-from embaudit.cli.query import query
-from embaudit.cli.report_page import report
-from embaudit.cli.scores import scores
-from embaudit.cli.setup_server import setup_server
-from embaudit.cli.show import show
-from embaudit.cli.simulate import simulate
-from embaudit.cli.tempscale import tempscale
-from embaudit.cli.token import token
-from embaudit.cli.upgrade import upgrade
-from embaudit.cli.watch import watch
-from embaudit.cli.worker import worker
+from embaudit.cli.lazy import LazyCommand, LazyGroup
 from embaudit.errors import EXIT_INTERRUPTED, EmbauditError, ServerError, is_of_interrupt
 
 # Their finished steps are staged: the same command goes on from there.
 STAGING_COMMANDS = {"audit", "tempscale", "token", "watch"}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+# Name, module and function, and a line for the list; each is imported when it is called.
+COMMANDS = {
+    "against": ("against:against", "Compare a few texts with a corpus by SOCM."),
+    "apply-temperature": (
+        "apply_temperature:apply_temperature",
+        "Write a checkpoint with another attention temperature.",
+    ),
+    "audit": ("audit:audit", "Audit a checkpoint; the same command again continues."),
+    "doctor": ("doctor:doctor", "Check versions, device, hub, warehouse and disk."),
+    "export": ("export:export", "Copy the warehouse to a file or folder for dashboards."),
+    "gate": ("gate:gate", "Check an audit against a policy."),
+    "ingest": ("ingest:ingest", "Bring a corpus into the warehouse."),
+    "list": ("list:list_", "List the checkpoints or the audits in the warehouse."),
+    "prune": ("prune:prune", "Delete detail rows of old audits and staged files."),
+    "query": ("query:query", "Run a named query or one SQL statement, read-only."),
+    "report": ("report_page:report", "Write an audit as one HTML page."),
+    "scores": ("scores:scores", "Import downstream scores and correlate them with audits."),
+    "setup-server": ("setup_server:setup_server", "Prepare a Prefect server for the deployments."),
+    "show": ("show:show", "Show an audit's summary."),
+    "simulate": ("simulate:simulate", "Repeat a simulation that the docs rest on."),
+    "tempscale": ("tempscale:tempscale", "Say whether a lower attention temperature helps a checkpoint."),
+    "token": ("token:token", "Say whether a few tokens are sticky, without a scan."),
+    "upgrade": ("upgrade:upgrade", "Bring the warehouse to this program's schema."),
+    "watch": ("watch:watch", "Audit what is new on a watch list."),
+    "worker": ("worker:worker", "Run audits that a Prefect server hands out."),
+}
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="embaudit")
 def cli() -> None:
     """Audit text-embedding checkpoints: sticky tokens, and what mean pooling throws away.
@@ -46,11 +55,8 @@ def cli() -> None:
     """
 
 
-for command in (
-    *(audit, token, against, show, list_, query, gate, report, scores, ingest, export, prune, upgrade),
-    *(tempscale, apply_temperature, simulate, doctor, setup_server, watch, worker),
-):
-    cli.add_command(command)
+for _name, (_place, _line) in COMMANDS.items():
+    cli.add_command(LazyCommand(_name, _line, f"embaudit.cli.{_place}"))
 
 
 def main() -> None:
@@ -92,6 +98,7 @@ def main() -> None:
 
 def print_failure(error: EmbauditError) -> None:
     """One paragraph: what happened, what was kept, what to type."""
+    # Only for the endings that need them: the list of commands imports neither.
     from rich.console import Console
     from rich.text import Text
 

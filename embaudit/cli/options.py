@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 import click
 
 from embaudit.address import Warehouse, warehouse_at
+from embaudit.errors import UsageError
+from embaudit.settings import Settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -67,8 +69,6 @@ def parse_pairs(given: tuple[str, ...]) -> dict[str, str]:
     Raises:
         UsageError: if a purpose is given two files.
     """
-    from embaudit.errors import UsageError
-
     found: dict[str, str] = {}
     for one in given:
         purpose, separator, file = one.partition("=")
@@ -82,6 +82,4 @@ def parse_pairs(given: tuple[str, ...]) -> dict[str, str]:
 
 def warehouse_path(given: Warehouse | None) -> Warehouse:
     """The warehouse that a command works on."""
-    from embaudit.settings import Settings
-
     return given or Settings().warehouse_path

@@ -5,10 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from rich.console import Console
+from rich.table import Table
 
 from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.shown import as_text, visible
+from embaudit.errors import UsageError
+from embaudit.settings import Settings
+from embaudit.warehouse.leftovers import delete_leftovers, find_leftovers
+from embaudit.warehouse.prune import Keep
+from embaudit.warehouse.prune import prune as prune_rows
+from embaudit.warehouse.vacuum import vacuum
 
 MEBIBYTE = 1024**2
 
@@ -40,13 +48,6 @@ def prune(
     Summaries, verdicts, corpora and the log stay. What went is on record in the table pruning, and the same audit
     command publishes an audit's rows again.
     """
-    from embaudit.errors import UsageError
-    from embaudit.settings import Settings
-    from embaudit.warehouse.leftovers import delete_leftovers, find_leftovers
-    from embaudit.warehouse.prune import Keep
-    from embaudit.warehouse.prune import prune as prune_rows
-    from embaudit.warehouse.vacuum import vacuum
-
     place, settings = warehouse_path(warehouse), Settings()
     keep = Keep(keep_days, keep_audits)
     has_rule = keep_days is not None or keep_audits is not None
@@ -77,9 +78,6 @@ def prune(
 def _print_rows(rows: list[tuple[str, str, int]]) -> None:
     if not rows:
         return
-    from rich.console import Console
-    from rich.table import Table
-
     table = Table("audit", "table", "rows")
     for audit_id, name, count in rows:
         table.add_row(as_text(audit_id), name, f"{count:,}")

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import csv
+import json
+import math
+import sys
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any
 
 import click
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
 
 from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.shown import visible
-
-if TYPE_CHECKING:
-    from embaudit.warehouse.query import QueryResult
+from embaudit.warehouse.query import QueryResult, named_queries, run_query
 
 
 @click.command()
@@ -20,8 +27,6 @@ if TYPE_CHECKING:
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 def query(name_or_sql: str | None, warehouse: Warehouse | None, form: str) -> None:
     """Run a named query or one SQL statement, read-only. Without an argument: the names and what they answer."""
-    from embaudit.warehouse.query import QueryResult, named_queries, run_query
-
     if name_or_sql is None:
         print_result(
             QueryResult(["name", "question"], [(one.name, one.question) for one in named_queries().values()]),
@@ -34,15 +39,10 @@ def query(name_or_sql: str | None, warehouse: Warehouse | None, form: str) -> No
 def print_result(result: QueryResult, form: str) -> None:
     """Rows as a table for people, as CSV or as JSON for programs."""
     if form == "json":
-        import json
-
         names = _distinct(result.columns)
         rows = [dict(zip(names, (_json_value(value) for value in row), strict=True)) for row in result.rows]
         click.echo(json.dumps(rows, indent=1, default=str, ensure_ascii=False, allow_nan=False))
     elif form == "csv":
-        import csv
-        import sys
-
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(result.columns)
         writer.writerows(result.rows)
@@ -51,10 +51,6 @@ def print_result(result: QueryResult, form: str) -> None:
 
 
 def _print_table(result: QueryResult) -> None:
-    from rich.console import Console
-    from rich.table import Column, Table
-    from rich.text import Text
-
     console = Console()
     # Names come from the SQL: as Text their brackets are no markup.
     table = Table(*(Column(Text(visible(str(name)))) for name in result.columns))
@@ -80,10 +76,6 @@ def _distinct(columns: list[str]) -> list[str]:
 
 def _json_value(value: Any) -> Any:
     """A cell as JSON has it: no NaN or infinity (null), decimals as numbers, instants in ISO 8601."""
-    import math
-    from datetime import date, datetime, time
-    from decimal import Decimal
-
     if isinstance(value, Decimal):
         value = float(value)
     if isinstance(value, float) and not math.isfinite(value):
@@ -98,8 +90,6 @@ def _json_value(value: Any) -> Any:
 
 
 def _cell(value: Any) -> Any:
-    from rich.text import Text
-
     if value is None:
         return Text("NULL", style="dim")
     if isinstance(value, float):

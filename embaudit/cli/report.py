@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rich.console import Console
+
 from embaudit.address import Warehouse
 from embaudit.cli.report_layers import print_layers
 from embaudit.cli.report_length import print_length
@@ -22,8 +24,6 @@ def print_audit(warehouse: Warehouse, audit_id: str | None) -> None:
     Raises:
         UsageError: if there is no such audit.
     """
-    from rich.console import Console
-
     facts = read_audit(warehouse, audit_id)
     console = Console(width=None if Console().is_terminal else 120)
     console.print()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.console import Console
+from rich.table import Table
+
 from embaudit.address import Warehouse
 from embaudit.cli.shown import as_text
 from embaudit.warehouse.connect import open_reader
@@ -19,9 +22,6 @@ SHOWN = {
 
 def print_backbone(warehouse: Warehouse, audit_id: str, backbone_audit_id: str) -> None:
     """Print the differences of two linked audits."""
-    from rich.console import Console
-    from rich.table import Table
-
     with open_reader(warehouse) as connection:
         both = [audit_id, backbone_audit_id]
         deltas = connection.execute(

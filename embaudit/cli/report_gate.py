@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from rich.console import Console
+from rich.table import Table
 
 from embaudit.cli.shown import as_text
-
-if TYPE_CHECKING:
-    from embaudit.gate import GateVerdict
+from embaudit.gate import GateVerdict
 
 PASSED_SHOWN = 40
 COLOURS = {"passed": "green", "tripped": "red", "missing": "yellow"}
@@ -15,9 +14,6 @@ COLOURS = {"passed": "green", "tripped": "red", "missing": "yellow"}
 
 def print_gate(verdict: GateVerdict) -> None:
     """Print the table of findings and the verdict in one sentence."""
-    from rich.console import Console
-    from rich.table import Table
-
     console = Console(width=None if Console().is_terminal else 140)
     against = f" against {verdict.baseline_audit_id}" if verdict.baseline_audit_id else ""
     table = Table(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.table import Table
+
 COLUMNS = {
     "λ (head mean)": "lambda_head_mean",
     "λ (averaged A)": "lambda_head_averaged_attention",
@@ -20,8 +22,6 @@ LAYERS_SHOWN = 12
 
 def print_layers(console: Any, rows: list[dict[str, Any]]) -> None:
     """Print ``layer_stat`` rows, corpus by corpus."""
-    from rich.table import Table
-
     for corpus in dict.fromkeys(row["corpus"] for row in rows):
         layers = [row for row in rows if row["corpus"] == corpus]
         first = layers[0]

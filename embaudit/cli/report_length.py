@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.table import Table
+
 from embaudit.report.length_lines import CONDITIONS, lines
 
 BINS_SHOWN = 12
@@ -21,8 +23,6 @@ def print_length(console: Any, facts: dict[str, Any]) -> None:
 
 
 def _print_bins(console: Any, summary: dict[str, Any], bins: list[dict[str, Any]]) -> None:
-    from rich.table import Table
-
     table = Table(
         title=f"Mean cosine by length, {summary['corpus']}: {summary['texts']:,} texts, controls on "
         f"{summary['control_texts']:,} of them; windows of {summary['window']}",
@@ -64,8 +64,6 @@ def _print_sigma(console: Any, rows: list[dict[str, Any]]) -> None:
     """Means over layers and heads by length."""
     if not rows:
         return
-    from rich.table import Table
-
     table = Table(title=f"σ_a by length, {rows[0]['texts']:,} texts cut to each length", title_justify="left")
     for name in ("tokens", "σ_a", "‖PA‖_F", "σ_s", "σ_s centred", "claimed bound", "holds", "σ_a‖W_V‖₂", "HC energy"):
         table.add_column(name, no_wrap=True, justify="right")

@@ -8,6 +8,9 @@ import click
 
 from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
+from embaudit.cli.shown import visible
+from embaudit.report.write import write_page
+from embaudit.settings import Settings
 
 
 @click.command()
@@ -21,8 +24,4 @@ from embaudit.cli.options import warehouse_option, warehouse_path
 @warehouse_option
 def report(audit: str | None, out: Path | None, warehouse: Warehouse | None) -> None:
     """Write AUDIT (an id, its first digits, or latest, which is the default) as one HTML page that needs no network."""
-    from embaudit.cli.shown import visible
-    from embaudit.report.write import write_page
-    from embaudit.settings import Settings
-
     click.echo(visible(write_page(warehouse_path(warehouse), audit or "latest", Settings().reports, out)))

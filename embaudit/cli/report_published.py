@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.table import Table
+
 from embaudit.cli.report_sticky import with_interval
 from embaudit.cli.shown import as_text
 
@@ -20,8 +22,6 @@ COUNTS = ("reference_scanned", "reference_candidates", "reference_sticky")
 
 def print_published(console: Any, rows: list[dict[str, Any]]) -> None:
     """Print ``published_beside_audit`` rows of one audit; nothing where nobody published anything."""
-    from rich.table import Table
-
     if not rows:
         return
     name, matched_by = rows[0]["published_checkpoint"], rows[0]["matched_by"]

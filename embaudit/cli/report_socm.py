@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.table import Table
+
 from embaudit.cli.report_sticky import with_interval
 
 # The text counts that are worth a line, and what they count.
@@ -16,8 +18,6 @@ LEFT_OUT = {
 
 def print_socm(console: Any, facts: dict[str, Any]) -> None:
     """Print ``socm_summary`` and ``socm_tightness`` of an audit."""
-    from rich.table import Table
-
     table = Table(title="Second-order collapse: what mean pooling throws away", title_justify="left")
     for name in ("corpus", "texts", "pairs", "SOCM [95 %]", "5–95 %", "d_mu", "d_sigma", "tr Σ", "tr Σ > 2"):
         table.add_column(name, no_wrap=True)

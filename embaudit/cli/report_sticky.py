@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from rich.table import Table
+
 from embaudit.cli.shown import as_text
+from embaudit.sticky.thresholds import FEWEST_FOR_THRESHOLD
 
 
 def print_sticky(console: Any, facts: dict[str, Any]) -> None:
-    from rich.table import Table
-
     summary = facts["sticky"][0]
     rungs = ", ".join(f"{rung['tokens']:,} × {rung['draws']}" for rung in json.loads(summary["rungs"]))
     saved = ""
@@ -64,8 +65,6 @@ def print_sticky(console: Any, facts: dict[str, Any]) -> None:
 
 def print_sticky_beside(console: Any, facts: dict[str, Any]) -> None:
     """Where the tokens come from, and the published code's protocol."""
-    from embaudit.sticky.thresholds import FEWEST_FOR_THRESHOLD
-
     for row in facts["enrichment"]:
         console.print(
             f"Of the {row['selected']} tokens of lowest retention {row['share_selected']:.0%} are non-Latin or "

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.table import Table
+
 SCORES = {
     "classification_knn": "accuracy, nearest neighbours",
     "classification_logistic": "accuracy, logistic regression",
@@ -15,8 +17,6 @@ ARMS = {"chunk_average": "pieces averaged", "whitening": "whitening", "centring"
 
 def print_tempscale(console: Any, choices: list[dict[str, Any]], arms: list[dict[str, Any]]) -> None:
     """Print ``tempscale_choice`` rows, and the ``tempscale`` rows of all lengths on the report half."""
-    from rich.table import Table
-
     first = choices[0]
     reads = "as served" if first["reads"] == "limit" else "up to the position table"
     table = Table(
@@ -52,8 +52,6 @@ def print_tempscale(console: Any, choices: list[dict[str, Any]], arms: list[dict
 
 
 def _print_arms(console: Any, arms: list[dict[str, Any]]) -> None:
-    from rich.table import Table
-
     labels = list(dict.fromkeys(_label(row) for row in arms))
     table = Table(title="Every arm on the half that nothing was chosen on", title_justify="left")
     table.add_column("arm", no_wrap=True)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
 
 import click
 
 from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
+from embaudit.cli.query import print_result
 from embaudit.cli.shown import visible
+from embaudit.errors import UsageError
+from embaudit.scores import Beside, ReadScores, read_scores
+from embaudit.scores import correlate as correlate_rows
+from embaudit.settings import Settings
 from embaudit.suggest import did_you_mean
-
-if TYPE_CHECKING:
-    from embaudit.scores import Beside, ReadScores
-    from embaudit.warehouse.scores import ImportedScores
+from embaudit.warehouse.query import QueryResult, run_query
+from embaudit.warehouse.scores import ImportedScores, import_scores
 
 FORM = click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 SKIPPED_SHOWN = 5
@@ -43,10 +45,6 @@ def import_(files: tuple[Path, ...], checkpoint: str | None, warehouse: Warehous
     Rows may also have revision, split, subset and metric. MTEB's results are taken as mteb
     writes them: one task's file, or a folder of them. Importing again replaces.
     """
-    from embaudit.scores import read_scores
-    from embaudit.settings import Settings
-    from embaudit.warehouse.scores import import_scores
-
     read = read_scores(files, checkpoint)
     path = warehouse_path(warehouse)
     _print_import(read, import_scores(path, Settings().lock_wait_seconds, read.scores))
@@ -59,9 +57,6 @@ def import_(files: tuple[Path, ...], checkpoint: str | None, warehouse: Warehous
 @FORM
 def list_(warehouse: Warehouse | None, form: str) -> None:
     """List the imported scores by checkpoint, and the audited checkpoints that they belong to."""
-    from embaudit.cli.query import print_result
-    from embaudit.warehouse.query import run_query
-
     print_result(run_query(warehouse_path(warehouse), "scores"), form)
 
 
@@ -88,10 +83,6 @@ def correlate(
     p is two-sided: all pairings counted up to 9 checkpoints, Student's t from 10 on.
     It is not corrected for the number of rows.
     """
-    from embaudit.cli.query import print_result
-    from embaudit.scores import correlate as correlate_rows
-    from embaudit.warehouse.query import QueryResult
-
     path = warehouse_path(warehouse)
     rows = _chosen(path, measure, corpus, tasks)
     found = correlate_rows(rows, only_average=average and bool(tasks))
@@ -133,10 +124,6 @@ def _chosen(warehouse: Warehouse, measure: str | None, corpus: str | None, tasks
     Raises:
         UsageError: if there is none, saying what is lacking.
     """
-    from embaudit.errors import UsageError
-    from embaudit.scores import Beside
-    from embaudit.warehouse.query import run_query
-
     columns = ", ".join(Beside._fields)
     rows = [
         Beside(*row) for row in run_query(warehouse, f"SELECT {columns} FROM score_beside_measure ORDER BY ALL").rows
@@ -167,9 +154,6 @@ def _chosen(warehouse: Warehouse, measure: str | None, corpus: str | None, tasks
 
 
 def _nothing_beside(warehouse: Warehouse) -> Exception:
-    from embaudit.errors import UsageError
-    from embaudit.warehouse.query import run_query
-
     def names(sql: str) -> str:
         found = [str(name) for (name,) in run_query(warehouse, sql).rows]
         return ", ".join([*found[:3], "…"] if len(found) > 3 else found)
@@ -188,8 +172,6 @@ def _nothing_beside(warehouse: Warehouse) -> Exception:
 
 
 def _no_common_task(rows: list[Beside]) -> Exception:
-    from embaudit.errors import UsageError
-
     by_checkpoint: dict[str, set[str]] = {}
     for row in rows:
         by_checkpoint.setdefault(row.checkpoint_id, set()).add(row.task)
@@ -203,8 +185,6 @@ def _no_common_task(rows: list[Beside]) -> Exception:
 
 def _print_notes(warehouse: Warehouse, rows: list[Beside], has_average: bool) -> None:
     """How to read the table, what was published, and what looks wrong."""
-    from embaudit.warehouse.query import run_query
-
     click.echo("p is two-sided (exact: all pairings; t: Student's t), and not corrected for the number of rows.")
     if has_average:
         measures = {row.measure for row in rows}

@@ -6,6 +6,8 @@ Prefect's client.
 
 from __future__ import annotations
 
+import os
+
 from embaudit.errors import EmbauditError, ServerError
 
 TRANSPORTS = ("httpx", "httpcore")
@@ -32,8 +34,6 @@ def expected_failure(error: BaseException) -> EmbauditError | None:
 
 
 def _named() -> str:
-    import os
-
     url = os.environ.get("PREFECT_API_URL")
     return f" {url}" if url else ""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from embaudit.cli.prefect_setup import prepare_prefect
+
 
 @click.command("setup-server")
 @click.option(
@@ -18,8 +20,6 @@ def setup_server(gpu_slots: int) -> None:
 
     May be run again: what is there is brought to what is asked for. Then: prefect deploy --all
     """
-    from embaudit.cli.prefect_setup import prepare_prefect
-
     prepare_prefect(show_logs=False)
     from embaudit_flows.server import set_up_server
 

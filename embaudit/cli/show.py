@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
 from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
+from embaudit.cli.report import print_audit
+from embaudit.report.facts import read_audit
 
 
 @click.command()
@@ -14,13 +18,8 @@ from embaudit.cli.options import warehouse_option, warehouse_path
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def show(audit: str | None, warehouse: Warehouse | None, as_json: bool) -> None:
     """Show AUDIT (an id or its first digits), or the newest one."""
-    from embaudit.cli.report import print_audit
-    from embaudit.report.facts import read_audit
-
     path = warehouse_path(warehouse)
     if as_json:
-        import json
-
         click.echo(json.dumps(read_audit(path, audit), indent=1, default=str, ensure_ascii=False))
     else:
         print_audit(path, audit)

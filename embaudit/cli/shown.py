@@ -5,6 +5,8 @@ A token may be ``[red]``, and rich would obey it; what a terminal itself obeys i
 
 from __future__ import annotations
 
+from rich.markup import escape
+
 from embaudit.shown import visible, visible_lines
 
 __all__ = ["as_text", "visible", "visible_lines"]
@@ -12,6 +14,4 @@ __all__ = ["as_text", "visible", "visible_lines"]
 
 def as_text(text: object) -> str:
     """Visible, and nothing but text where rich reads markup."""
-    from rich.markup import escape
-
     return escape(visible(text))

@@ -6,6 +6,11 @@ from typing import Any
 
 import click
 
+from embaudit.cli.query import print_result
+from embaudit.length.bound import SIGMAS, TOKENS
+from embaudit.length.bound import simulate as simulate_bound
+from embaudit.warehouse.query import QueryResult
+
 
 class Numbers(click.ParamType[Any]):
     """Comma-separated numbers, each at least ``lowest``."""
@@ -49,11 +54,7 @@ def bound(
     σ_a = ‖PA‖₂ of A = softmax(σ_s·G), G an n × n matrix of standard Gaussians, against
     √(n / (2√(1+e^{−2σ_s²})(n−1)^{3/2} + 1)) of arXiv 2410.24200.
     """
-    from embaudit.cli.query import print_result
-    from embaudit.length.bound import SIGMAS, TOKENS, simulate
-    from embaudit.warehouse.query import QueryResult
-
-    cells = list(simulate(sigma_s or SIGMAS, tokens or TOKENS, matrices=matrices, seed=seed))
+    cells = list(simulate_bound(sigma_s or SIGMAS, tokens or TOKENS, matrices=matrices, seed=seed))
     columns = ["sigma_s", "n", "matrices", "sigma_a", "sigma_a_low", "sigma_a_high", "bound", "holds"]
     rows = [tuple(_shown(getattr(cell, name), form) for name in columns) for cell in cells]
     print_result(QueryResult(columns, rows), form)

@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from rich.console import Console
 
 from embaudit.address import Warehouse, warehouse_at
 from embaudit.cli.audit import parse_sources, print_cost, refuse_early
+from embaudit.cli.display import TerminalDisplay
 from embaudit.cli.options import checkpoint_options, warehouse_option
+from embaudit.cli.prefect_setup import prepare_prefect
+from embaudit.cli.report import print_audit
 from embaudit.cli.shown import visible
+from embaudit.errors import UsageError
 
 CORPORA = ("longdocs", "retrieval", "sts")
 
@@ -61,16 +66,11 @@ def tempscale(
     τ is chosen on one half of the texts and reported on the other: 'yes' needs an interval above 0. Beside it, on the
     same half: pieces averaged, whitening, centring. It is the measure tempscale of an audit, published as one.
     """
-    from embaudit.cli.prefect_setup import prepare_prefect
-
     sources = parse_sources(corpora)
     changes = _changes(sources, grid, to_positions, texts=texts, documents=documents, queries=queries, pairs=pairs)
     refuse_early(checkpoint, profile, "tempscale")
     prepare_prefect(show_logs=logs)
 
-    from rich.console import Console
-
-    from embaudit.cli.display import TerminalDisplay
     from embaudit_flows.audit import audit
     from embaudit_tasks.progress import shown_on
 
@@ -93,8 +93,6 @@ def tempscale(
     if as_json:
         click.echo(outcome.model_dump_json(indent=1))
         return
-    from embaudit.cli.report import print_audit
-
     print_audit(warehouse_at(outcome.warehouse), outcome.audit_id)
     for warning in outcome.warnings:
         click.echo(visible(f"Warning: {warning}"))
@@ -108,8 +106,6 @@ def _changes(sources: dict[str, str], grid: str | None, to_positions: bool, **si
     Raises:
         UsageError: if a corpus is none of the three, or the grid is no list of temperatures.
     """
-    from embaudit.errors import UsageError
-
     unknown = [name for name in sources if name not in CORPORA]
     if unknown:
         raise UsageError(

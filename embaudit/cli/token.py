@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
 
+from embaudit.cli.display import TerminalDisplay
 from embaudit.cli.options import checkpoint_options, pairs_option, parse_pairs
+from embaudit.cli.prefect_setup import prepare_prefect
 from embaudit.cli.report_sticky import with_interval
 from embaudit.cli.shown import as_text
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from embaudit.errors import UsageError
 
 PROTOCOLS = ("definition", "retention", "reference")
 
@@ -59,14 +63,9 @@ def token(
     A TOKEN is an id, a string of the vocabulary (##ing), a text that is one token, text:7 for the text 7, or @FILE
     with one of these a line. The first call for a checkpoint encodes its vocabulary for u; later ones find it staged.
     """
-    from embaudit.cli.prefect_setup import prepare_prefect
-
     wanted = _from_files(tokens)
     prepare_prefect(show_logs=False)
 
-    from rich.console import Console
-
-    from embaudit.cli.display import TerminalDisplay
     from embaudit_flows.plan import plan_audit
     from embaudit_flows.token import look_at_tokens
     from embaudit_tasks.progress import shown_on
@@ -78,8 +77,6 @@ def token(
     with TerminalDisplay(Console(stderr=True)) as display, shown_on(display):
         found = look_at_tokens(plan, wanted, protocols, corpus, controls)
     if as_json:
-        import json
-
         click.echo(json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False))
         return
     _print(Console(width=None if Console().is_terminal else 150), found)
@@ -91,8 +88,6 @@ def _from_files(tokens: tuple[str, ...]) -> list[str]:
     Raises:
         UsageError: if a file cannot be read.
     """
-    from embaudit.errors import UsageError
-
     found: list[str] = []
     for given in tokens:
         if not given.startswith("@") or len(given) == 1:
@@ -113,9 +108,6 @@ def _from_files(tokens: tuple[str, ...]) -> list[str]:
 
 def _print(console: Console, found: list[dict[str, Any]]) -> None:
     """One table for all tokens, a column for every number that a reader compares."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     first = found[0]
     if "rho_0" in first:
         console.print(

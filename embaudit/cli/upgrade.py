@@ -7,15 +7,14 @@ import click
 from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.shown import visible
+from embaudit.settings import Settings
+from embaudit.warehouse.connect import open_reader, open_writer
 
 
 @click.command()
 @warehouse_option
 def upgrade(warehouse: Warehouse | None) -> None:
     """Bring the warehouse to this program's schema; every row is kept. Audits do it too, when they publish."""
-    from embaudit.settings import Settings
-    from embaudit.warehouse.connect import open_reader, open_writer
-
     place = warehouse_path(warehouse)
     wait = Settings().lock_wait_seconds
     # Reading first: a writer would make a warehouse where there is none.

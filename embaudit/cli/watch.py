@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.console import Console
+from rich.table import Table
 
 from embaudit.address import Warehouse
+from embaudit.cli.display import TerminalDisplay
 from embaudit.cli.options import warehouse_option, warehouse_path
+from embaudit.cli.prefect_setup import prepare_prefect
 from embaudit.cli.shown import as_text
+from embaudit.settings import Settings
+from embaudit.watch.look import Finding
+from embaudit.watch.watch_list import read_watch_list
 
 if TYPE_CHECKING:
-    from embaudit.watch.look import Finding
     from embaudit_flows.watch_record import WatchOutcome
 
 
@@ -50,10 +57,6 @@ def watch(
 
     Without WATCH_LIST: EMBAUDIT_WATCH_LIST, or watch.toml in EMBAUDIT_HOME.
     """
-    from embaudit.cli.prefect_setup import prepare_prefect
-    from embaudit.settings import Settings
-    from embaudit.watch.watch_list import read_watch_list
-
     path = (watch_list or Settings().watch_list_path).expanduser().absolute()
     # What is wrong with the list is said before a server starts.
     entries = read_watch_list(path)
@@ -63,9 +66,6 @@ def watch(
 
         print_preview(preview(entries, str(warehouse_path(warehouse)), again=again), as_json)
         return
-    from rich.console import Console
-
-    from embaudit.cli.display import TerminalDisplay
     from embaudit_flows.watch import watch as watch_flow
     from embaudit_flows.watch_record import AuditsFailed
     from embaudit_tasks.progress import shown_on
@@ -108,8 +108,6 @@ def print_outcome(outcome: WatchOutcome, as_json: bool) -> None:
 def print_preview(findings: list[Finding], as_json: bool) -> None:
     """What a watch would do."""
     if as_json:
-        import json
-
         found = [
             finding.model_dump(mode="json", exclude={"source"})
             | {"source": finding.source.name, "would": would(finding)}
@@ -141,9 +139,6 @@ def would(finding: Finding) -> str:
 
 
 def _print_table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
     # In a pipe nothing must be cut to a guessed width.
     console = Console(width=None if Console().is_terminal else 10_000)
     table = Table(*columns)

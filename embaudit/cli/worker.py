@@ -7,7 +7,9 @@ import sys
 
 import click
 
+from embaudit.cli.prefect_setup import prepare_prefect
 from embaudit.masking import without_credentials
+from embaudit.settings import Settings
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -19,9 +21,6 @@ def worker(options: tuple[str, ...]) -> None:
     paths here, and an audit from a terminal and one from a worker on this machine share everything that is done.
     OPTIONS go to Prefect as they are: --limit 1, --name gpu-3.
     """
-    from embaudit.cli.prefect_setup import prepare_prefect
-    from embaudit.settings import Settings
-
     prepare_prefect(show_logs=True)
     os.environ["EMBAUDIT_HOME"] = str(Settings().home.expanduser().absolute())
     from embaudit_flows.server import WORK_POOL, require_server

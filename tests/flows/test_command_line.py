@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from commands import Embaudit
 from small_audits import Audited
 
+from embaudit.cli.lazy import LazyCommand
 from embaudit.cli.main import cli, is_of_interrupt
 
 
@@ -38,8 +39,23 @@ def test_help_imports_nothing_heavy() -> None:
     page, _, imported = answer.rstrip().rpartition("\n")
     assert "Start with: embaudit audit" in page
     assert "click" in imported.split()
-    heavy = {"torch", "prefect", "great_expectations", "transformers", "duckdb", "pandas"}
+    heavy = {"torch", "rich", "pydantic", "numpy", "prefect", "great_expectations", "transformers", "duckdb", "pandas"}
     assert not heavy & set(imported.split())
+
+
+def test_an_unknown_command_is_answered_with_the_nearest(embaudit_here: Embaudit) -> None:
+    result = embaudit_here("audti")
+    assert result.returncode == 2
+    assert "Did you mean 'audit'?" in result.stderr
+
+
+@pytest.mark.parametrize("command", sorted(cli.commands))
+def test_every_command_is_the_one_that_the_list_names(command: str) -> None:
+    listed = cli.commands[command]
+    assert isinstance(listed, LazyCommand)
+    assert listed.load().name == command
+    assert listed.short_help is not None
+    assert listed.short_help.endswith(".")
 
 
 @pytest.mark.parametrize("command", sorted(cli.commands))
