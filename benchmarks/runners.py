@@ -71,6 +71,7 @@ def _scan(tokens: int) -> float:
     from prefect import flow
 
     from embaudit.corpora import load_corpus
+    from embaudit.request import AuditRequest
     from embaudit.sticky.pairs import SentencePair
     from embaudit_flows.cached import pooled, run_shards
     from embaudit_flows.keys import shards_of
@@ -93,9 +94,7 @@ def _scan(tokens: int) -> float:
 
     @flow(name="benchmarks", persist_result=False)
     def outer() -> float:
-        plan = plan_audit(
-            CHECKPOINT, "quick", ["sticky"], None, "cpu", "float32", None, None, 0, False, False, None
-        )  # fmt: skip
+        plan = plan_audit(AuditRequest(checkpoint=CHECKPOINT, measures=["sticky"], device="cpu", dtype="float32"))
         pairs = [SentencePair(pair.first, pair.second, 0.1) for pair in load_corpus("sts").pairs[: 2 * len(DRAWS)]]
         given = {
             "pairs_path": stage("sticky_pair", pair_rows("scoring", pairs), None, "pairs", plan.staging).path,

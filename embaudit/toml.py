@@ -52,12 +52,13 @@ def read_toml(
     try:
         return model.model_validate({**(defaults or {}), **content})
     except ValidationError as error:
-        found = "; ".join(_complaint(dict(one), model) for one in error.errors()[:MAX_COMPLAINTS])
+        found = "; ".join(complaint(dict(one), model) for one in error.errors()[:MAX_COMPLAINTS])
         stop = "" if found.endswith("?") else "."
         raise UsageError(f"The {what} {path} does not fit: {found}{stop}", next_step=next_step) from error
 
 
-def _complaint(error: dict[str, Any], model: type[BaseModel]) -> str:
+def complaint(error: dict[str, Any], model: type[BaseModel]) -> str:
+    """What one of pydantic's errors says, with the place of the key and the name that was probably meant."""
     location: tuple[str | int, ...] = error["loc"]
     place = _place(location)
     if error["type"] == "extra_forbidden":

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 
 from prefect import flow
 
 from embaudit.errors import EmbauditError
 from embaudit.gate import load_policy
+from embaudit.request import AuditRequest
 from embaudit.settings import Settings
 from embaudit.warehouse.stage import read_rows, staged_path, write_rows
 from embaudit_flows.audit_log import AuditLog, describe_check
 from embaudit_flows.cached import pooled, run_cached
-from embaudit_flows.ending import OnTrip, pass_gate, put_report, show_and_end
+from embaudit_flows.ending import pass_gate, put_report, show_and_end
 from embaudit_flows.gpu import gpu_slot
 from embaudit_flows.layers import layers
 from embaudit_flows.length import length
@@ -42,64 +42,23 @@ __all__ = ["AuditOutcome", "audit"]
 JUDGED = "retrieval"
 
 
-@flow(name="audit", flow_run_name="audit {checkpoint}, {profile}", persist_result=False)
-def audit(
-    checkpoint: str,
-    profile: str = "quick",
-    measures: list[str] | None = None,
-    corpora: dict[str, str] | None = None,
-    warehouse: str | None = None,
-    limit_tokens: int | None = None,
-    device: str = "auto",
-    dtype: str = "auto",
-    pooling: str | None = None,
-    max_length: int | None = None,
-    seed: int = 0,
-    allow_pickle: bool = False,
-    trust_remote_code: bool = False,
-    pairs: dict[str, str] | None = None,
-    exhaustive: bool = False,
-    reference: bool = False,
-    temperatures: dict[str, Any] | None = None,
-    policy: str | None = None,
-    gate: OnTrip = "fail",
-    notify: str | None = None,
-) -> AuditOutcome:
-    """Audit a text-embedding checkpoint.
-
-    Args:
-        checkpoint: ``packaged:NAME``, a local folder, or ``owner/name@revision``.
-        profile: quick, standard, paper, or a TOML file.
-        measures: sticky, socm, layers, length (the default), tempscale.
-        corpora: where each corpus comes from, by name; the embedded sample where none is given.
-        warehouse: DuckDB file; default from ``EMBAUDIT_WAREHOUSE`` or ``EMBAUDIT_HOME``.
-        limit_tokens: scan only so many tokens, drawn by the seed.
-        pairs: sentence pairs of your own, by purpose (``scoring``, ``validation``) the file that holds them.
-        exhaustive: every token all draws, every candidate all points, whatever the profile saves.
-        reference: the published code's protocol too: 120 encodes a scanned token.
-        temperatures: settings of the profile's ``tempscale`` to change.
-        policy: a gate's TOML file, applied once the audit is published.
-        gate: ``fail`` ends the run as failed where the gate trips, ``mark`` only names its state so.
-        notify: a Prefect notification block, such as ``slack-webhook/ops``, told of a failure or a tripped gate.
-    """
-    bell = Bell(notify)
-    with told_of_failure(bell, f"Audit of {checkpoint}"):
-        if policy is not None:
-            load_policy(policy)  # What is wrong with it is said now, and not after hours.
-        plan = plan_audit(
-            checkpoint, profile, measures, limit_tokens, device, dtype, pooling, max_length, seed, allow_pickle,
-            trust_remote_code, warehouse, pairs=pairs, exhaustive=exhaustive, reference=reference, corpora=corpora,
-            temperatures=temperatures,
-        )  # fmt: skip
+@flow(name="audit", flow_run_name="audit {request.checkpoint}, {request.profile}", persist_result=False)
+def audit(request: AuditRequest) -> AuditOutcome:
+    """Audit a text-embedding checkpoint."""
+    bell = Bell(request.notify)
+    with told_of_failure(bell, f"Audit of {request.checkpoint}"):
+        if request.policy is not None:
+            load_policy(request.policy)  # What is wrong with it is said now, and not after hours.
+        plan = plan_audit(request)
         settings = Settings()
-        outcome, staged = _measure_and_publish(plan, corpora or {}, settings)
+        outcome, staged = _measure_and_publish(plan, request.corpora, settings)
         outcome.warnings += bell.warnings
-        outcome.gate = pass_gate(plan, outcome.audit_id, policy, settings)
+        outcome.gate = pass_gate(plan, outcome.audit_id, request.policy, settings)
         if settings.snapshot is not None and (why := refresh_snapshot(plan.warehouse)):
             outcome.warnings.append(why)
         outcome.report = put_report(plan, outcome.audit_id, settings, outcome.warnings)
         link = settings.report_link(outcome.audit_id) if outcome.report else None
-        return show_and_end(outcome, gate, staged, link, bell)
+        return show_and_end(outcome, request.gate, staged, link, bell)
 
 
 def _measure_and_publish(
@@ -193,18 +152,17 @@ def _ingest_one(plan: AuditPlan, name: str, source: str) -> StagedCorpus:
 
 def _shared_tables(plan: AuditPlan, ingested: dict[str, StagedCorpus], audit_id: str) -> list[Staged]:
     """The checkpoint's row, the corpora's rows, and which corpora this audit read."""
-
-    described = run_cached(
-        describe_checkpoint,
-        plan.spec,
-        source=plan.source,
-        key=plan.key("checkpoint", 1, source=plan.source),
-        staging=plan.staging,
-    )
     path = staged_path(plan.staging, "audit", audit_id, "audit_corpus")
     rows = [{"name": name, "corpus_id": corpus.corpus_id} for name, corpus in ingested.items()]
     used = Staged(table="audit_corpus", path=str(path), rows=write_rows(path, rows))
-    return [described, used, *(file for corpus in ingested.values() for file in corpus.files)]
+    return [checkpoint_row(plan), used, *(file for corpus in ingested.values() for file in corpus.files)]
+
+
+def checkpoint_row(plan: AuditPlan) -> Staged:
+    """The checkpoint's row. It names the revision too, so that another commit of the same content is another row."""
+    key = plan.key("checkpoint", 2, source=plan.source, reference=plan.spec.reference)
+    staged: Staged = run_cached(describe_checkpoint, plan.spec, source=plan.source, key=key, staging=plan.staging)
+    return staged
 
 
 def _max_length(staged: list[Staged]) -> int:

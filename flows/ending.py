@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from embaudit.gate import GateVerdict
     from embaudit_flows.plan import AuditPlan
 
-OnTrip = Literal["fail", "mark"]
 TRIPPED_STATE = "Gate tripped"
 PUBLISHED = "The audit is published: its tables stay, and so do the gate's findings (embaudit query gate-findings)."
 
@@ -47,7 +46,7 @@ def put_report(plan: AuditPlan, audit_id: str, settings: Settings, warnings: lis
 
 
 def show_and_end(
-    outcome: AuditOutcome, on_trip: OnTrip, staged: list[Staged], link: str | None, bell: Bell
+    outcome: AuditOutcome, on_trip: Literal["fail", "mark"], staged: list[Staged], link: str | None, bell: Bell
 ) -> AuditOutcome:
     """Artifacts first; then the flow's result, or what a tripped gate makes of it.
 

@@ -10,9 +10,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from embaudit.address import warehouse_at
+from embaudit.corpora.chosen_pairs import read_chosen_pairs
 from embaudit.errors import UsageError
 from embaudit.keys import content_key
-from embaudit.profile import DEFAULT_MEASURES, MEASURES, Profile, TempscaleSettings, load_profile
+from embaudit.profile import Profile, TempscaleSettings, load_profile
+from embaudit.request import AuditRequest
 from embaudit.settings import Settings
 from embaudit_flows.server import require_lasting_home
 from embaudit_tasks.results import CheckpointSpec, StagedCorpus
@@ -30,7 +32,6 @@ LIBRARIES = (
 )
 # The corpus that the sticky-token measure takes its sentence pairs from.
 STICKY_CORPUS = "sts"
-PAIR_PURPOSES = ("scoring", "validation")
 
 
 class AuditPlan(BaseModel):
@@ -74,7 +75,15 @@ class AuditPlan(BaseModel):
             limit_tokens=self.limit_tokens,
             seed=self.seed,
             pairs=self.pair_contents,
+            # The key parts hold the scan's precision: the rest may have another, as the request says.
+            measured_in=self.in_float32().spec.dtype,
         )
+
+    def in_float32(self) -> AuditPlan:
+        """Half precision is for the scan alone, unless the user asks for it everywhere."""
+        if self.is_dtype_given:
+            return self
+        return self.model_copy(update={"spec": self.spec.model_copy(update={"dtype": "float32"})})
 
     @property
     def corpus_names(self) -> tuple[str, ...]:
@@ -93,56 +102,26 @@ class AuditPlan(BaseModel):
         return tuple(dict.fromkeys(names))
 
 
-def plan_audit(
-    checkpoint: str,
-    profile: str,
-    measures: list[str] | None,
-    limit_tokens: int | None,
-    device: str,
-    dtype: str,
-    pooling: str | None,
-    max_length: int | None,
-    seed: int,
-    allow_pickle: bool,
-    trust_remote_code: bool,
-    warehouse: str | None,
-    *,
-    pairs: dict[str, str] | None = None,
-    exhaustive: bool = False,
-    reference: bool = False,
-    corpora: dict[str, str] | None = None,
-    temperatures: dict[str, Any] | None = None,
-) -> AuditPlan:
+def plan_audit(request: AuditRequest) -> AuditPlan:
     """Resolve names to content: after this nothing depends on what a name will mean tomorrow.
 
     Raises:
-        UsageError: if a measure, profile, device or number does not exist or fit.
+        UsageError: if a profile, device or file does not exist or fit.
         CheckpointError: if the checkpoint cannot be found or trusted.
     """
-    from embaudit.checkpoint import LoadOptions, resolve
+    from embaudit.checkpoint import resolve
     from embaudit.checkpoint.load import choose_device, choose_dtype, describe
 
     require_lasting_home()
-    chosen = tuple(measures or DEFAULT_MEASURES)
-    unknown = [measure for measure in chosen if measure not in MEASURES]
-    if unknown:
-        raise UsageError(f"No measure is called {unknown[0]!r}.", next_step=f"There are: {', '.join(MEASURES)}.")
-    if limit_tokens is not None and limit_tokens < 1:
-        raise UsageError("--limit-tokens takes a number of tokens from 1 up.")
     settings = Settings()
-    loaded_profile = _with_flags(load_profile(profile), exhaustive=exhaustive, reference=reference)
-    if temperatures:
-        loaded_profile = _with_temperatures(loaded_profile, temperatures)
-    if "socm" in chosen:
-        loaded_profile = _with_pair_corpora(loaded_profile, corpora or {})
-    sources = {purpose: str(Path(source).expanduser().absolute()) for purpose, source in (pairs or {}).items()}
-    contents = {purpose: _content_of(purpose, source) for purpose, source in sources.items()}
-    resolved = resolve(checkpoint, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
-    options = LoadOptions(
-        pooling=pooling, max_length=max_length, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code
+    sources = {purpose: str(Path(source).expanduser().absolute()) for purpose, source in request.pairs.items()}
+    contents = {purpose: read_chosen_pairs(Path(source)).content for purpose, source in sources.items()}
+    profile = _profile(request)
+    resolved = resolve(
+        request.checkpoint, allow_pickle=request.allow_pickle, trust_remote_code=request.trust_remote_code
     )
-    recipe, identity = describe(resolved, options)
-    chosen_device = choose_device(device)
+    recipe, identity = describe(resolved, request.load_options)
+    device = choose_device(request.device)
     # A hub revision is pinned to the commit that it stood for now, so that tasks elsewhere load the same.
     pinned = f"{resolved.ref.name}@{resolved.revision}" if resolved.revision else str(resolved.ref)
     return AuditPlan(
@@ -150,31 +129,36 @@ def plan_audit(
         spec=CheckpointSpec(
             reference=pinned,
             checkpoint_id=identity.checkpoint_id,
-            device=chosen_device,
-            dtype=choose_dtype(resolved.folder / recipe.transformer_path / "config.json", chosen_device, dtype),
-            pooling=pooling,
-            max_length=max_length,
-            allow_pickle=allow_pickle,
-            trust_remote_code=trust_remote_code,
+            device=device,
+            dtype=choose_dtype(resolved.folder / recipe.transformer_path / "config.json", device, request.dtype),
+            pooling=request.pooling,
+            max_length=request.max_length,
+            allow_pickle=request.allow_pickle,
+            trust_remote_code=request.trust_remote_code,
         ),
-        profile=loaded_profile,
-        measures=chosen,
-        limit_tokens=limit_tokens,
-        seed=seed,
-        is_dtype_given=dtype != "auto",
+        profile=profile,
+        measures=request.chosen_measures,
+        limit_tokens=request.limit_tokens,
+        seed=request.seed,
+        is_dtype_given=request.dtype != "auto",
         pair_sources=sources,
         pair_contents=contents,
         staging=str(settings.staging),
-        warehouse=str(warehouse_at(warehouse) if warehouse else settings.warehouse_path),
+        warehouse=str(warehouse_at(request.warehouse) if request.warehouse else settings.warehouse_path),
         started=datetime.now(UTC),
     )
 
 
-def _with_flags(profile: Profile, *, exhaustive: bool, reference: bool) -> Profile:
-    sticky = profile.sticky.everything() if exhaustive else profile.sticky
-    if reference:
+def _profile(request: AuditRequest) -> Profile:
+    """The profile with what the request changes of it."""
+    profile = load_profile(request.profile)
+    sticky = profile.sticky.everything() if request.exhaustive else profile.sticky
+    if request.reference:
         sticky = sticky.model_copy(update={"reference": True})
-    return profile.model_copy(update={"sticky": sticky})
+    profile = profile.model_copy(update={"sticky": sticky})
+    if request.temperatures:
+        profile = _with_temperatures(profile, request.temperatures)
+    return _with_pair_corpora(profile, request.corpora) if "socm" in request.chosen_measures else profile
 
 
 def _with_temperatures(profile: Profile, changes: dict[str, Any]) -> Profile:
@@ -202,17 +186,6 @@ def _with_pair_corpora(profile: Profile, sources: dict[str, str]) -> Profile:
     asked = [name for name in given if CORPORA[name].relation != "sts" and name not in profile.socm.corpora]
     named = {"corpora": (*profile.socm.corpora, *asked)}
     return profile.model_copy(update={"socm": profile.socm.model_copy(update=named)})
-
-
-def _content_of(purpose: str, source: str) -> str:
-    from embaudit.corpora.chosen_pairs import read_chosen_pairs
-
-    if purpose not in PAIR_PURPOSES:
-        raise UsageError(
-            f"Pairs are for {' or '.join(PAIR_PURPOSES)}, not for {purpose!r}.",
-            next_step="Write --pairs FILE for both, or --pairs validation=FILE.",
-        )
-    return read_chosen_pairs(Path(source)).content
 
 
 def library_versions() -> dict[str, str]:

@@ -26,7 +26,7 @@ from embaudit_tasks.vocabulary import measure_token_similarity, read_tokens
 @flow(name="sticky tokens", flow_run_name="sticky tokens of {plan.source}", persist_result=False)
 def sticky(plan: AuditPlan, corpus: StagedCorpus, tokens_per_shard: int) -> list[Staged]:
     """Find the tokens that drag similarities to one value; returns every staged file of the measure."""
-    plan = _with_given_pairs(in_float32(plan))
+    plan = _with_given_pairs(plan.in_float32())
     settings, spec, where = plan.profile.sticky, plan.spec, {"staging": plan.staging}
     seeded = {"settings": settings, "seed": plan.seed, **where}
 
@@ -102,13 +102,6 @@ def sticky(plan: AuditPlan, corpus: StagedCorpus, tokens_per_shard: int) -> list
 def similarity_key(plan: AuditPlan, tokens: Staged) -> str:
     """The key of u, which depends on the vocabulary's strings."""
     return plan.key("token-similarity", baseline.MEASURE_VERSION, vocabulary=name_of(tokens))
-
-
-def in_float32(plan: AuditPlan) -> AuditPlan:
-    """Half precision is for the scan alone, unless the user asks for it everywhere."""
-    if plan.is_dtype_given:
-        return plan
-    return plan.model_copy(update={"spec": plan.spec.model_copy(update={"dtype": "float32"})})
 
 
 def _with_given_pairs(plan: AuditPlan) -> AuditPlan:

@@ -11,7 +11,6 @@ from embaudit.errors import NotMeasurable
 from embaudit.remedy import MEASURE_VERSION
 from embaudit_flows.cached import run_cached
 from embaudit_flows.plan import AuditPlan
-from embaudit_flows.sticky import in_float32
 from embaudit_tasks import tempscale as tasks
 from embaudit_tasks.results import Staged, StagedCorpus, note
 
@@ -21,7 +20,7 @@ LIMITS = ("texts", "documents", "queries", "pairs", "folds")
 @flow(name="attention temperature", flow_run_name="temperatures of {plan.source}", persist_result=False)
 def tempscale(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]:
     """Every arm of every task; a corpus that allows no task is a note."""
-    plan = in_float32(plan)
+    plan = plan.in_float32()
     staged: list[Staged] = []
     for name in plan.profile.tempscale.corpora:
         corpora = [ingested[name]] + ([ingested[QUERIES]] if name == DOCUMENTS else [])

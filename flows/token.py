@@ -10,7 +10,7 @@ from embaudit.vocabulary import entries as vocabulary
 from embaudit.warehouse.files import is_file
 from embaudit.warehouse.stage import read_rows, staged_path
 from embaudit_flows.plan import STICKY_CORPUS, AuditPlan
-from embaudit_flows.sticky import in_float32, similarity_key
+from embaudit_flows.sticky import similarity_key
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import Staged, checkpoint_of
 from embaudit_tasks.vocabulary import measure_token_similarity, read_tokens
@@ -33,7 +33,7 @@ def look_at_tokens(
     from embaudit.checkpoint import Encoder
     from embaudit.sticky.inspect import find_token, inspect_reference, inspect_tokens
 
-    plan = in_float32(plan)
+    plan = plan.in_float32()
     checkpoint = checkpoint_of(plan.spec)
     token_ids = [find_token(checkpoint, one) for one in wanted]
     encoder = Encoder(checkpoint)

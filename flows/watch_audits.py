@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from embaudit.checkpoint.files import one_line
 from embaudit.errors import EmbauditError, is_of_interrupt
 from embaudit.gate import GateTripped
+from embaudit.request import AuditRequest
 from embaudit.watch.look import Finding
 from embaudit_tasks.watch_audit import AuditEnd, audit_on_worker, require_deployment
 
@@ -33,7 +34,7 @@ def on_workers(deployment: str, place: str, warehouse: str | None, timeout_secon
         futures = [
             audit_on_worker.submit(
                 deployment,
-                {"checkpoint": finding.reference, "warehouse": warehouse, **finding.source.settings.parameters},
+                _request(finding, warehouse),
                 source=finding.source.name,
                 checkpoint_id=finding.checkpoint_id or "",
                 parameters_key=finding.source.settings.key,
@@ -57,10 +58,14 @@ def _audit(finding: Finding, warehouse: str | None) -> AuditEnd:
     from embaudit_flows.audit import audit
 
     try:
-        outcome = audit(checkpoint=finding.reference, warehouse=warehouse, **finding.source.settings.parameters)
+        outcome = audit(_request(finding, warehouse))
     except Exception as error:
         return _failed(error)
     return AuditEnd(audit_id=outcome.audit_id, gate=None if outcome.gate is None else outcome.gate.outcome)
+
+
+def _request(finding: Finding, warehouse: str | None) -> AuditRequest:
+    return AuditRequest.with_settings(finding.source.settings, finding.reference, warehouse)
 
 
 def _failed(error: Exception) -> AuditEnd:

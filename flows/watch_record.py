@@ -177,7 +177,7 @@ def _row_of(finding: Finding) -> WatchedRevision:
         source=finding.source.name,
         revision=finding.revision,
         parameters_key=finding.source.settings.key,
-        parameters=finding.source.settings.parameters,
+        parameters=finding.source.settings.model_dump(mode="json"),
         checkpoint_id=finding.checkpoint_id,
         status=finding.status,
         reason=finding.reason,

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from embaudit.errors import ServerError
 from embaudit.keys import content_key
+from embaudit.request import AuditRequest
 
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import FlowRun
@@ -53,10 +54,10 @@ def require_deployment(name: str) -> None:
             ) from error
 
 
-@task(name="audit on a worker", task_run_name="audit {parameters[checkpoint]} on a worker", persist_result=False)
+@task(name="audit on a worker", task_run_name="audit {request.checkpoint} on a worker", persist_result=False)
 def audit_on_worker(
     deployment: str,
-    parameters: dict[str, Any],
+    request: AuditRequest,
     source: str,
     checkpoint_id: str,
     parameters_key: str,
@@ -73,29 +74,34 @@ def audit_on_worker(
     key = content_key(source=source, checkpoint=checkpoint_id, settings=parameters_key)
     if again:
         key = f"{key}-{this_run.get_id()}"
-    run = _start(deployment, parameters, key)
-    end = _end_of(run, checkpoint_id, parameters, warehouse)
+    run = _start(deployment, request, key)
+    end = _end_of(run, checkpoint_id, request, warehouse)
     if end is not None and end.audit_id is None and not end.is_running:
         # An earlier night's run that failed, or whose audit is gone: Prefect would hand it out for ever.
-        run = _start(deployment, parameters, f"{key}-{this_run.get_id()}")
+        run = _start(deployment, request, f"{key}-{this_run.get_id()}")
         end = None
     deadline = time.monotonic() + timeout_seconds
     while end is None and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
         run = _read(run)
-        end = _end_of(run, checkpoint_id, parameters, warehouse)
+        end = _end_of(run, checkpoint_id, request, warehouse)
     return end or AuditEnd(
         reason=f"run {run.name} has not ended after {timeout_seconds:.0f} s; it goes on, and a later watch finds it",
         is_running=True,
     )
 
 
-def _start(deployment: str, parameters: dict[str, Any], key: str) -> FlowRun:
+def _start(deployment: str, request: AuditRequest, key: str) -> FlowRun:
     from prefect.deployments import run_deployment
 
     # The server gives back the run that it has under this key, if there is one. It returns at once: timeout 0.
     run: Any = run_deployment(
-        deployment, parameters=parameters, timeout=0, idempotency_key=key, as_subflow=True, tags=["embaudit-watch"]
+        deployment,
+        parameters={"request": request.model_dump(mode="json")},
+        timeout=0,
+        idempotency_key=key,
+        as_subflow=True,
+        tags=["embaudit-watch"],
     )
     return run
 
@@ -107,9 +113,9 @@ def _read(run: FlowRun) -> FlowRun:
         return client.read_flow_run(run.id)
 
 
-def _end_of(run: FlowRun, checkpoint_id: str, parameters: dict[str, Any], warehouse: str) -> AuditEnd | None:
+def _end_of(run: FlowRun, checkpoint_id: str, request: AuditRequest, warehouse: str) -> AuditEnd | None:
     """How a run ended; None while it goes on."""
-    from embaudit.profile import DEFAULT_MEASURES, load_profile
+    from embaudit.profile import load_profile
     from embaudit.warehouse.watched import find_audit
 
     if run.state is None or not run.state.is_final():
@@ -119,9 +125,9 @@ def _end_of(run: FlowRun, checkpoint_id: str, parameters: dict[str, Any], wareho
         warehouse,
         checkpoint_id,
         started - timedelta(seconds=CLOCK_SECONDS),
-        profile=load_profile(parameters["profile"]).name,
-        measures=set(parameters["measures"] or DEFAULT_MEASURES),
-        seed=parameters["seed"],
+        profile=load_profile(request.profile).name,
+        measures=set(request.chosen_measures),
+        seed=request.seed,
     )
     if not run.state.is_completed():
         ended = f"run {run.name} ended as {run.state.name}: {run.state.message or 'it says nothing'}"

@@ -16,7 +16,7 @@ from embaudit.checkpoint import Checkpoint, Encoder, load_checkpoint
 # a PostgreSQL; and the end of all that a run has started.
 pytest_plugins = [
     *("leftovers", "small_audits", "small_disk", "fault_table"),
-    *("ready_warehouses", "postgres_server", "s3_server"),
+    *("ready_warehouses", "postgres_server", "s3_server", "model_hub"),
 ]
 
 # A shell that starts something in the background has it ignore Ctrl-C, and so would every command that tests interrupt.

@@ -134,3 +134,14 @@ def serving(hub: ModelHub) -> Iterator[ModelHub]:
         hub.closes.set()
         server.shutdown()
         server.server_close()
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelHub]:
+    """A hub on localhost without a repository yet, and an empty cache."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub-cache"))
+    with serving(ModelHub()) as running:
+        point_to(running.endpoint, monkeypatch)
+        yield running

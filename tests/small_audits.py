@@ -162,6 +162,7 @@ def audited(
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.sorting import ArtifactSort
 
+    from embaudit.request import AuditRequest
     from embaudit_flows.audit import audit
 
     question = {
@@ -172,7 +173,7 @@ def audited(
     }
     started = datetime.now(UTC)
     with home_at(tmp_path_factory.mktemp("audited") / "home") as home:
-        outcome = audit(**question)
+        outcome = audit(AuditRequest(**question))
     with get_client(sync_client=True) as client:
         artifacts = client.read_artifacts(sort=ArtifactSort.CREATED_DESC)
     made = (artifact for artifact in artifacts if artifact.created and artifact.created >= started)

@@ -11,38 +11,23 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.cli.audit import parse_sources
-from embaudit.cli.options import checkpoint_options
+from embaudit.checkpoint import Encoder, load_checkpoint
+from embaudit.cli.options import CHECKPOINT_FIELDS, parse_sources, request_options
 from embaudit.cli.shown import visible
 from embaudit.corpora import load_corpus
 from embaudit.errors import UsageError
+from embaudit.request import AuditRequest
 from embaudit.socm import against_corpus, clouds_of, nuclear_norms_on
 
 
 @click.command()
-@click.argument("checkpoint")
+@request_options(*CHECKPOINT_FIELDS)
 @click.argument("texts", nargs=-1, required=True)
 @click.option("--corpus", metavar="NAME=SOURCE", default="msmarco=sample", show_default=True, help="A corpus of texts.")
 @click.option("--first", type=click.IntRange(min=1), default=1_000, show_default=True, help="Texts of the corpus read.")
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Pairs shown for each text.")
-@checkpoint_options
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list, one object a pair.")
-def against(
-    checkpoint: str,
-    texts: tuple[str, ...],
-    corpus: str,
-    first: int,
-    top: int,
-    device: str,
-    dtype: str,
-    pooling: str | None,
-    max_length: int | None,
-    seed: int,
-    allow_pickle: bool,
-    trust_remote_code: bool,
-    as_json: bool,
-) -> None:
+def against(request: AuditRequest, texts: tuple[str, ...], corpus: str, first: int, top: int, as_json: bool) -> None:
     """Compare TEXTS with a corpus by SOCM under CHECKPOINT, largest first.
 
     A large SOCM says: the two are near each other after mean pooling, and their tokens are spread differently.
@@ -54,8 +39,7 @@ def against(
             f"The corpus {name} holds pairs, not texts.",
             next_step="For pairs: embaudit audit CHECKPOINT --measures socm --corpus " + corpus,
         )
-    options = LoadOptions(device, dtype, pooling, max_length, allow_pickle, trust_remote_code)
-    encoder = Encoder(load_checkpoint(checkpoint, options))
+    encoder = Encoder(load_checkpoint(request.checkpoint, request.load_options))
     rows = compare(encoder, texts, [one.text for one in found.texts], top)
     if as_json:
         click.echo(json.dumps(rows, indent=1, ensure_ascii=False))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args, get_origin
 
 import click
 
 from embaudit.address import Warehouse, warehouse_at
 from embaudit.errors import UsageError
+from embaudit.request import AuditRequest
 from embaudit.settings import Settings
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -28,42 +33,96 @@ class _WarehouseType(click.ParamType[Warehouse]):
 
 
 warehouse_option = click.option(
-    "--warehouse",
-    type=_WarehouseType(),
-    metavar="PATH",
-    help="DuckDB file, or a DuckLake's address.  "
-    "[default: EMBAUDIT_WAREHOUSE, or warehouse.duckdb in EMBAUDIT_HOME (.embaudit)]",
+    "--warehouse", type=_WarehouseType(), metavar="PATH", help=AuditRequest.model_fields["warehouse"].description
 )
+METAVARS = {"profile": "NAME", "policy": "FILE", "notify": "BLOCK", "limit_tokens": "N", "max_length": "N", "seed": "N"}
+# How a checkpoint is loaded and run: the same options on every command that does so.
+CHECKPOINT_FIELDS = ("device", "dtype", "pooling", "max_length", "seed", "allow_pickle", "trust_remote_code")
 
 
-pairs_option = click.option(
-    "--pairs",
-    multiple=True,
-    metavar="[PURPOSE=]FILE",
-    help="Sentence pairs of your own, kept as they are: csv, tsv, json, jsonl or Parquet with sentence1 and sentence2. "
-    "PURPOSE is scoring or validation; both without one.",
-)
+def request_options(*fields: str, **help_texts: str) -> Callable[[Command], Command]:
+    """Options for these fields of an audit's request, and CHECKPOINT; the command gets the ``request`` itself.
+
+    Args:
+        help_texts: for the fields that this command reads in its own way.
+    """
+
+    def with_options(command: Command) -> Command:
+        @functools.wraps(command)
+        def called(**given: Any) -> Any:
+            asked = {name: READ.get(name, as_it_is)(given.pop(name)) for name in ("checkpoint", *fields)}
+            return command(request=AuditRequest.of(**asked), **given)
+
+        with_all: Any = called
+        for name in reversed(fields):
+            with_all = _option(name, help_texts.get(name))(with_all)
+        return cast(Command, click.argument("checkpoint")(with_all))
+
+    return with_options
 
 
-CHECKPOINT_OPTIONS = (
-    click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, mps."),
-    click.option("--dtype", default="auto", show_default=True, help="auto, float32, bfloat16, float16."),
-    click.option("--pooling", help="Override the declared pooling: mean, cls, lasttoken, max, weightedmean."),
-    click.option("--max-length", type=click.IntRange(min=1), help="Override the length limit, in tokens."),
-    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True),
-    click.option("--allow-pickle", is_flag=True, help="Read pickled weights, which can run any code."),
-    click.option("--trust-remote-code", is_flag=True, help="Run model code that comes with the checkpoint."),
-)
+def _option(name: str, help_text: str | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    field = AuditRequest.model_fields[name]
+    help_text = help_text or field.description or ""
+    if name == "warehouse":
+        return warehouse_option
+    if name == "corpora":
+        return click.option("--corpus", name, multiple=True, metavar="NAME=SOURCE", help=f"{help_text} Repeatable.")
+    if name == "pairs":
+        purposes = "PURPOSE is scoring or validation; both without one."
+        return click.option("--pairs", multiple=True, metavar="[PURPOSE=]FILE", help=f"{help_text} {purposes}")
+    if name == "measures":
+        return click.option("--measures", metavar="NAMES", help=f"Comma-separated: {help_text}")
+    option = f"--{name.replace('_', '-')}"
+    if field.annotation is bool:
+        return click.option(option, is_flag=True, help=help_text)
+    return click.option(
+        option,
+        type=_click_type(field),
+        default=field.default,
+        show_default=field.default is not None,
+        metavar=METAVARS.get(name),
+        help=help_text,
+    )
 
 
-def checkpoint_options(command: Command) -> Command:
-    """How a checkpoint is loaded and run: the same options on every command that does so."""
-    for option in reversed(CHECKPOINT_OPTIONS):
-        command = option(command)
-    return command
+def _click_type(field: FieldInfo) -> click.ParamType[Any] | type:
+    """The field's type and limits in click's words, so that click itself refuses what does not fit."""
+    if get_origin(field.annotation) is Literal:
+        return click.Choice(get_args(field.annotation))
+    if int in (field.annotation, *get_args(field.annotation)):
+        (low,) = (limit.ge for limit in field.metadata if hasattr(limit, "ge"))
+        return click.IntRange(min=low)
+    return str
 
 
-def parse_pairs(given: tuple[str, ...]) -> dict[str, str]:
+def as_it_is(value: Any) -> Any:
+    return value
+
+
+def parse_measures(names: str | None) -> list[str] | None:
+    """Comma-separated names; None where none were given."""
+    return [name.strip() for name in names.split(",") if name.strip()] if names is not None else None
+
+
+def parse_sources(corpora: Iterable[str]) -> dict[str, str]:
+    """NAME=SOURCE options as a mapping.
+
+    Raises:
+        UsageError: if one has no '=' or a name comes twice.
+    """
+    sources: dict[str, str] = {}
+    for given in corpora:
+        name, separator, source = given.partition("=")
+        if not (separator and name and source):
+            raise UsageError(f"--corpus {given} is not NAME=SOURCE.", next_step="For example: --corpus sts=pairs.csv")
+        if name in sources:
+            raise UsageError(f"--corpus {name} is given twice.")
+        sources[name] = source
+    return sources
+
+
+def parse_pairs(given: Iterable[str]) -> dict[str, str]:
     """The file of each purpose; a FILE without a purpose is for both.
 
     Raises:
@@ -78,6 +137,15 @@ def parse_pairs(given: tuple[str, ...]) -> dict[str, str]:
             raise UsageError(f"--pairs names two files for {' and '.join(sorted(doubled))}.")
         found |= more
     return found
+
+
+# What a person types for a field that is no plain word or number.
+READ: dict[str, Callable[[Any], Any]] = {
+    "measures": parse_measures,
+    "corpora": parse_sources,
+    "pairs": parse_pairs,
+    "warehouse": lambda place: str(place) if place else None,
+}
 
 
 def warehouse_path(given: Warehouse | None) -> Warehouse:

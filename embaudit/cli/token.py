@@ -12,17 +12,18 @@ from rich.console import Console
 from rich.table import Table
 
 from embaudit.cli.display import TerminalDisplay
-from embaudit.cli.options import checkpoint_options, pairs_option, parse_pairs
+from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.prefect_setup import prepare_prefect
 from embaudit.cli.report_sticky import with_interval
 from embaudit.cli.shown import as_text
 from embaudit.errors import UsageError
+from embaudit.request import AuditRequest
 
 PROTOCOLS = ("definition", "retention", "reference")
 
 
 @click.command()
-@click.argument("checkpoint")
+@request_options("pairs", "profile", *CHECKPOINT_FIELDS, profile="How many pairs and controls.")
 @click.argument("tokens", nargs=-1, required=True)
 @click.option(
     "--protocol",
@@ -33,29 +34,17 @@ PROTOCOLS = ("definition", "retention", "reference")
     help="definition and retention come from the same encodes; reference is the published code's. Repeatable.  "
     "[default: definition, retention]",
 )
-@pairs_option
 @click.option("--corpus", metavar="SOURCE", default="sample", help="Where pairs are drawn from without --pairs.")
-@click.option("--profile", default="quick", show_default=True, metavar="NAME", help="How many pairs and controls.")
 @click.option(
     "--controls", type=click.IntRange(min=1), help="Ordinary tokens to compare with.  [default: the profile's]"
 )
-@checkpoint_options
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list, one object a token.")
 def token(
-    checkpoint: str,
+    request: AuditRequest,
     tokens: tuple[str, ...],
     protocols: tuple[str, ...],
-    pairs: tuple[str, ...],
     corpus: str,
-    profile: str,
     controls: int | None,
-    device: str,
-    dtype: str,
-    pooling: str | None,
-    max_length: int | None,
-    seed: int,
-    allow_pickle: bool,
-    trust_remote_code: bool,
     as_json: bool,
 ) -> None:
     """Say whether TOKENS of CHECKPOINT are sticky, without a scan.
@@ -70,10 +59,7 @@ def token(
     from embaudit_flows.token import look_at_tokens
     from embaudit_tasks.progress import shown_on
 
-    plan = plan_audit(
-        checkpoint, profile, ["sticky"], None, device, dtype, pooling, max_length, seed, allow_pickle,
-        trust_remote_code, None, pairs=parse_pairs(pairs),
-    )  # fmt: skip
+    plan = plan_audit(request.changed(measures=["sticky"]))
     with TerminalDisplay(Console(stderr=True)) as display, shown_on(display):
         found = look_at_tokens(plan, wanted, protocols, corpus, controls)
     if as_json:

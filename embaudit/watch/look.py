@@ -11,11 +11,11 @@ from pydantic import BaseModel, ConfigDict
 from embaudit.checkpoint import resolve
 from embaudit.checkpoint.load import describe
 from embaudit.errors import CheckpointError, EmbauditError, HubUnreachable
+from embaudit.request import AuditSettings
 from embaudit.tables.watch import DONE, Status
 from embaudit.watch.folders import checkpoint_folders, fingerprint, require_whole_weights
 from embaudit.watch.history import NO_REVISION, History, WatchedRevision
 from embaudit.watch.hub import current_commit
-from embaudit.watch.settings import AuditSettings
 from embaudit.watch.watch_list import OrganisationEntry, WatchList
 
 BASELINE = "the settings have changed: a new baseline, compared with nothing"

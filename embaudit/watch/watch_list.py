@@ -29,8 +29,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from embaudit.errors import UsageError
 from embaudit.profile import load_profile
+from embaudit.request import AuditSettings
 from embaudit.toml import read_toml
-from embaudit.watch.settings import AuditSettings
 
 KINDS = ("hub", "organisation", "folder")
 EXAMPLE = 'For example: [[hub]] and below it name = "owner/name". README.md, "Watch", says more.'

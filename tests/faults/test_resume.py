@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from runs import content, rewritten, staged, steps, wait_for
 
+from embaudit.request import AuditRequest
 from embaudit_flows.audit import AuditOutcome, audit
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("faults")]
@@ -29,7 +30,7 @@ ALWAYS = ("ingest ", "check tables", "publish", "write report", "create-artifact
 
 
 def run(checkpoint: Path, profile: Path, **options: Any) -> AuditOutcome:
-    return audit(checkpoint=str(checkpoint), profile=str(profile), device="cpu", **options)
+    return audit(AuditRequest.of(checkpoint=str(checkpoint), profile=str(profile), device="cpu", **options))
 
 
 def names(files: set[Path]) -> set[str]:

@@ -14,11 +14,12 @@ from commands import Embaudit
 from small_audits import Audited
 
 from embaudit.errors import CheckFailed, MeasureError, UsageError
+from embaudit.request import AuditRequest
 from embaudit_flows.audit import AuditOutcome, audit
 
 
 def run(checkpoint: Path, profile: Path, **options: Any) -> AuditOutcome:
-    return audit(checkpoint=str(checkpoint), profile=str(profile), **{"device": "cpu", **options})
+    return audit(AuditRequest.of(checkpoint=str(checkpoint), profile=str(profile), **{"device": "cpu", **options}))
 
 
 def rows(warehouse: str | Path, sql: str) -> list[tuple[Any, ...]]:
@@ -148,7 +149,7 @@ def test_a_deleted_staged_file_is_computed_again(audited: Audited, audited_home:
     written = inodes(audited_home)
     gone = next(audited_home.rglob("socm_summary-*.parquet"))
     gone.unlink()
-    audit(**audited.question, measures=["socm"])
+    audit(AuditRequest.of(**audited.question, measures=["socm"]))
     assert gone.is_file()
     changed = {path for path, inode in inodes(audited_home).items() if written.get(path) != inode}
     # What the same task wrote lies in the same folder.

@@ -10,6 +10,7 @@ import pytest
 from commands import Embaudit
 from tiny import tiny_bert
 
+from embaudit.request import AuditRequest
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.query import run_query
 
@@ -30,9 +31,8 @@ def test_the_deltas_of_every_summary_are_stored(
 ) -> None:
     from embaudit_flows.backbone import audit_with_backbone
 
-    both = audit_with_backbone(
-        str(tiny_checkpoint), str(backbone), {"profile": str(tiny_profile), "measures": ["socm", "layers"]}
-    )
+    request = AuditRequest(checkpoint=str(tiny_checkpoint), profile=str(tiny_profile), measures=["socm", "layers"])
+    both = audit_with_backbone(request, str(backbone))
     warehouse = computed_home / "warehouse.duckdb"
     assert both.checkpoint.max_length == both.backbone.max_length == 64, "both read texts to the same length"
     assert both.checkpoint.checkpoint_id != both.backbone.checkpoint_id

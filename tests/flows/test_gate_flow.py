@@ -16,6 +16,7 @@ from commands import Embaudit
 
 from embaudit.errors import EmbauditError, UsageError
 from embaudit.gate import GateTripped
+from embaudit.request import AuditRequest
 from embaudit_flows.audit import AuditOutcome, audit
 from embaudit_flows.notify import Bell, told_of_failure
 
@@ -93,7 +94,8 @@ def webhook(prefect_api: str) -> Iterator[Any]:
 
 
 def run(checkpoint: Path, profile: Path, **options: Any) -> AuditOutcome:
-    return audit(checkpoint=str(checkpoint), profile=str(profile), measures=["socm"], device="cpu", **options)
+    asked = {"profile": str(profile), "measures": ["socm"], "device": "cpu", **options}
+    return audit(AuditRequest(checkpoint=str(checkpoint), **asked))
 
 
 def rows(warehouse: str | Path, sql: str) -> list[tuple[Any, ...]]:
@@ -295,9 +297,9 @@ def test_a_policy_is_about_the_checkpoint_and_not_its_backbone(
     from embaudit_flows.backbone import audit_with_backbone
 
     backbone = tiny_bert(tmp_path / "backbone", seed=1)
-    parameters = {"profile": str(tiny_profile), "measures": ["socm"], "policy": policies["strict"]}
+    asked = {"profile": str(tiny_profile), "measures": ["socm"], "policy": policies["strict"]}
     with pytest.raises(GateTripped) as caught:
-        audit_with_backbone(str(tiny_checkpoint), str(backbone), parameters)
+        audit_with_backbone(AuditRequest(checkpoint=str(tiny_checkpoint), **asked), str(backbone))
     own = caught.value.audit.audit_id
     warehouse = computed_home / "warehouse.duckdb"
     assert rows(warehouse, "SELECT DISTINCT audit_id FROM gate_result") == [(own,)]

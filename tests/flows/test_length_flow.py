@@ -12,6 +12,7 @@ from commands import Embaudit
 from small_audits import home_at
 from tiny import ENGLISH
 
+from embaudit.request import AuditRequest
 from embaudit_flows.audit import AuditOutcome, audit
 
 PROFILE = """
@@ -52,13 +53,8 @@ def long_texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(checkpoint: Path, profile: Path, texts: Path) -> AuditOutcome:
-    return audit(
-        checkpoint=str(checkpoint),
-        profile=str(profile),
-        measures=["length"],
-        corpora={"longdocs": str(texts)},
-        device="cpu",
-    )
+    request = {"profile": str(profile), "measures": ["length"], "corpora": {"longdocs": str(texts)}, "device": "cpu"}
+    return audit(AuditRequest(checkpoint=str(checkpoint), **request))
 
 
 @pytest.fixture(scope="module")

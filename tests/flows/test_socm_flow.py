@@ -12,13 +12,15 @@ from tiny import tiny_bert
 
 from embaudit.corpora import CORPORA
 from embaudit.errors import CorpusError, MeasureError, UsageError
+from embaudit.request import AuditRequest
 from embaudit_flows.audit import AuditOutcome, audit
 
 LIST = "msmarco-hard-negatives"
 
 
 def run(checkpoint: Path, profile: Path, **options: Any) -> AuditOutcome:
-    return audit(checkpoint=str(checkpoint), profile=str(profile), measures=["socm"], device="cpu", **options)
+    asked = {"profile": str(profile), "measures": ["socm"], "device": "cpu", **options}
+    return audit(AuditRequest(checkpoint=str(checkpoint), **asked))
 
 
 def rows(outcome: AuditOutcome, sql: str) -> list[tuple[Any, ...]]:
@@ -137,7 +139,7 @@ def test_a_list_that_no_measure_reads_and_one_that_cannot_be_mined_are_refused(
     home: Path, tiny_checkpoint: Path, tiny_profile: Path
 ) -> None:
     with pytest.raises(UsageError, match="No chosen measure reads"):
-        audit(checkpoint=str(tiny_checkpoint), profile=str(tiny_profile), measures=["sticky"], corpora={LIST: "sample"})
+        run(tiny_checkpoint, tiny_profile, measures=["sticky"], corpora={LIST: "sample"})
     with pytest.raises(CorpusError, match="no folder"):
         run(tiny_checkpoint, tiny_profile, corpora={LIST: "mined:bm25:/no/such/folder"})
     assert CORPORA[LIST].relation == "hard_negative"

@@ -16,6 +16,7 @@ from tiny import ENGLISH, tiny_bert
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.corpora import load_corpus
 from embaudit.errors import UsageError
+from embaudit.request import AuditRequest
 from embaudit.tempscale import temperature
 from embaudit_flows.audit import AuditOutcome, audit
 
@@ -70,9 +71,8 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def ask(checkpoint: Path, corpora: dict[str, str], **changes: Any) -> AuditOutcome:
     changes = {"corpora": list(corpora), "grid": [0.9, 0.5], "resamples": 200, **changes}
-    return audit(
-        checkpoint=str(checkpoint), measures=["tempscale"], corpora=corpora, device="cpu", temperatures=changes
-    )
+    asked = {"measures": ["tempscale"], "corpora": corpora, "device": "cpu", "temperatures": changes}
+    return audit(AuditRequest(checkpoint=str(checkpoint), **asked))
 
 
 def rows(outcome: AuditOutcome, sql: str) -> list[tuple[Any, ...]]:

@@ -33,8 +33,10 @@ def set_up(site: Site, heading: str) -> None:
 def run_audit(site: Site, checkpoint: Path, profile: Path, *measures: str) -> dict[str, Any]:
     """Run the on-demand deployment as the page says, on a small checkpoint; returns the flow run."""
     (command,) = [line for line in commands_under("One machine: five commands") if "deployment run" in line]
-    command = command.replace("packaged:all-MiniLM-L6-v2", str(checkpoint))
-    site.shell(f"{command} --param profile={profile} --param 'measures={json.dumps(measures)}'")
+    asked = {"checkpoint": str(checkpoint), "profile": str(profile), "measures": measures}
+    typed = '{"checkpoint": "packaged:all-MiniLM-L6-v2"}'
+    assert typed in command
+    site.shell(command.replace(typed, json.dumps(asked)))
     (run,) = runs_called(site, "audit ")
     return run
 
@@ -62,7 +64,7 @@ def kill_the_machine_of_a_running_audit(site: Site, checkpoint: Path) -> str:
     """kill -9 to the worker and all it has started, once the run has sent a heartbeat; returns the run's id."""
     (worker,) = [process for process in site.started if "worker" in str(process.args)]
     before = {run["id"] for run in runs_called(site, "audit ")}
-    site.shell(f"prefect deployment run audit/on-demand --param checkpoint={checkpoint}")
+    site.shell(f'prefect deployment run audit/on-demand --param \'request={{"checkpoint": "{checkpoint}"}}\'')
 
     def new_run() -> str | None:
         return next((run["id"] for run in runs_called(site, "audit ", "Running") if run["id"] not in before), None)

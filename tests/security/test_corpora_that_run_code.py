@@ -16,6 +16,7 @@ from hostile import Touch, bare_pickle, code
 from embaudit.corpora import load_corpus
 from embaudit.corpora.chosen_pairs import read_chosen_pairs
 from embaudit.errors import CorpusError, EmbauditError, UsageError
+from embaudit.request import AuditRequest
 
 TEXTS = ["the river runs to the sea", "the old town has a church"]
 
@@ -94,8 +95,6 @@ def test_an_address_is_no_source(source: str) -> None:
 
 
 def test_an_address_with_a_password_is_refused_before_a_flow_knows_it() -> None:
-    from embaudit.cli.audit import parse_sources
-
-    with pytest.raises(UsageError) as caught:
-        parse_sources(("wikipedia=https://user:canary-password@example.com/corpus.csv",))
+    with pytest.raises(UsageError, match="password") as caught:
+        AuditRequest.of(checkpoint="m", corpora={"wikipedia": "https://user:canary-password@example.com/corpus.csv"})
     assert "canary-password" not in str(caught.value)

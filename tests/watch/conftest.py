@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from model_hub import ModelHub, point_to, serving
 from tiny import tiny_bert
 
-from embaudit.watch.settings import AuditSettings
+from embaudit.request import AuditSettings
 from embaudit.watch.watch_list import WatchList, read_watch_list
 
 
@@ -44,17 +43,6 @@ def put(weights: Callable[[int], Path]) -> Callable[[Path, int], Path]:
         return place
 
     return copy
-
-
-@pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelHub]:
-    """A hub on localhost without a repository yet, and an empty cache."""
-    from huggingface_hub import constants
-
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub-cache"))
-    with serving(ModelHub()) as running:
-        point_to(running.endpoint, monkeypatch)
-        yield running
 
 
 @pytest.fixture

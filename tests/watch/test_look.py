@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from model_hub import ModelHub
 
+from embaudit.request import AuditSettings
 from embaudit.watch.folders import checkpoint_folders
 from embaudit.watch.history import History, WatchedRevision
 from embaudit.watch.hub import list_organisation
 from embaudit.watch.look import BASELINE, Finding, Source, every_source, local_source, look, read_content
-from embaudit.watch.settings import AuditSettings
 from embaudit.watch.watch_list import OrganisationEntry, WatchList
 
 Put = Callable[[Path, int], Path]
@@ -30,7 +30,7 @@ def audited(history: History, finding: Finding, hours: int = 0, audit_id: str | 
             source=finding.source.name,
             revision=finding.revision,
             parameters_key=finding.source.settings.key,
-            parameters=finding.source.settings.parameters,
+            parameters=finding.source.settings.model_dump(mode="json"),
             checkpoint_id=finding.checkpoint_id,
             status=finding.status or "audited",
             reason=finding.reason,

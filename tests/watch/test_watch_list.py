@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from embaudit.errors import UsageError
-from embaudit.watch.settings import AuditSettings
+from embaudit.request import AuditSettings
 from embaudit.watch.watch_list import WatchList, read_watch_list
 
 Read = Callable[[str], WatchList]
@@ -60,19 +59,6 @@ def test_a_full_list(listed: Read, tmp_path: Path) -> None:
         (Path("/models/one"), False),
     ]
     assert found.folder[1].settings == AuditSettings(profile="quick", measures=["socm"])
-
-
-def test_the_settings_are_the_parameters_of_the_audit() -> None:
-    from embaudit_flows.audit import audit
-
-    taken = set(inspect.signature(audit.fn).parameters)
-    assert set(AuditSettings().parameters) <= taken
-    # Whatever an audit can be told, a watch list can say; a checkpoint and a warehouse are the watch's own.
-    assert taken - set(AuditSettings().parameters) == {"checkpoint", "warehouse"}
-    defaults = {name: one.default for name, one in inspect.signature(audit.fn).parameters.items()}
-    assert {name: value or None for name, value in AuditSettings().parameters.items()} == {
-        name: defaults[name] or None for name in AuditSettings().parameters
-    }
 
 
 def test_files_are_relative_to_the_list(listed: Read, tmp_path: Path) -> None:
