@@ -79,8 +79,8 @@ def publish_checked(staged: list[Staged], warehouse: str, wait_seconds: float, *
 
 def group_by_table(staged: list[Staged]) -> list[Any]:
     """Staged files by published table, shards in order; files between the steps are left out."""
+    from embaudit.tables import TABLES
     from embaudit.warehouse.publish import StagedTable
-    from embaudit.warehouse.tables import TABLES
 
     return [
         StagedTable(name, paths)

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
 
+from embaudit.tables import TABLES
 from embaudit.warehouse.connect import open_writer
 from embaudit.warehouse.publish import AuditRecord, ExpectationRow, MeasureRun, StagedTable, publish
-from embaudit.warehouse.tables import TABLES
 from embaudit.warehouse.transaction import transaction
 from embaudit.warehouse.write import replace_rows
 

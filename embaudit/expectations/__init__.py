@@ -1,4 +1,4 @@
 """What must hold of every table before it is published, as Great Expectations suites.
 
-``suites`` declares them, one function a table; ``check`` runs them on staged files.
+``suites`` makes them from the tables' declarations; ``check`` runs them on staged files.
 """

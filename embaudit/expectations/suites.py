@@ -1,82 +1,103 @@
-"""One suite a published table, made of its rules; keys must be unique and complete.
+"""One suite per published table, made from its declaration; keys must be unique and complete.
 
 ``critical`` expectations block publishing; a ``warning`` is recorded and shown. Column expectations pass on an
-empty table, so ``check`` pairs every suite with a row count.
+empty table, so that every suite begins with a row count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from embaudit.expectations.rules import ABOVE, ACCURATE, AT_LEAST, MEMBERS, MUST_HOLD, RANGES, REQUIRED
+from embaudit.table import ANY, Column, Computed, Table
 
 if TYPE_CHECKING:
     from great_expectations.expectations import Expectation
 
 
-def suite_of(table: str, keys: tuple[str, ...], planned_rows: int | None) -> list[Expectation]:
-    """The expectations of a table.
+def suite_of(table: Table, planned_rows: int | None) -> list[Expectation]:
+    """The expectations of a table, on a frame that ``Table.derive`` has completed.
 
     Args:
-        keys: columns that identify a row.
         planned_rows: how many rows the plan says there must be; None where the plan cannot know.
     """
+    return [_count(planned_rows), *_completeness(table), *_values(table), *_comparisons(table), *_warnings(table)]
+
+
+def _count(planned_rows: int | None) -> Expectation:
     import great_expectations.expectations as gxe
 
-    # A plan of no rows is a plan that cannot be met: an empty table passes every column expectation.
-    suite: list[Expectation] = [
-        gxe.ExpectTableRowCountToBeBetween(min_value=1)
-        if planned_rows is None
-        else gxe.ExpectTableRowCountToEqual(value=max(planned_rows, 1))
-    ]
-    if len(keys) == 1:
-        suite.append(gxe.ExpectColumnValuesToBeUnique(column=keys[0]))
+    if planned_rows is None:
+        return gxe.ExpectTableRowCountToBeBetween(min_value=1)
+    # A plan of no rows cannot be met: an empty table passes every column expectation.
+    return gxe.ExpectTableRowCountToEqual(value=max(planned_rows, 1))
+
+
+def _completeness(table: Table) -> Iterator[Expectation]:
+    import great_expectations.expectations as gxe
+
+    if len(table.keys) == 1:
+        yield gxe.ExpectColumnValuesToBeUnique(column=table.keys[0])
     else:
-        suite.append(gxe.ExpectCompoundColumnsToBeUnique(column_list=list(keys)))
-    for column in dict.fromkeys((*keys, *REQUIRED[table])):
-        suite.append(gxe.ExpectColumnValuesToNotBeNull(column=column))
-    for column, (low, high) in RANGES.get(table, {}).items():
-        suite.append(gxe.ExpectColumnValuesToBeBetween(column=column, min_value=low, max_value=high))
-    for column, members in MEMBERS.get(table, {}).items():
-        suite.append(gxe.ExpectColumnValuesToBeInSet(column=column, value_set=list(members)))
-    for pairs, may_be_equal in ((AT_LEAST.get(table, ()), True), (ABOVE.get(table, ()), False)):
-        for larger, smaller in pairs:
-            suite.append(
-                gxe.ExpectColumnPairValuesAToBeGreaterThanB(
-                    column_A=larger,
-                    column_B=smaller,
-                    or_equal=may_be_equal,
-                    ignore_row_if="either_value_is_missing",
-                )
-            )
-    for column in MUST_HOLD.get(table, ()):
-        suite.append(gxe.ExpectColumnValuesToBeInSet(column=column, value_set=[True]))
-    return suite + WARNINGS.get(table, list)()
+        yield gxe.ExpectCompoundColumnsToBeUnique(column_list=list(table.keys))
+    for name in required_columns(table):
+        yield gxe.ExpectColumnValuesToNotBeNull(column=name)
 
 
-def _sticky_warnings() -> list[Expectation]:
+def required_columns(table: Table) -> list[str]:
+    """The columns that have a value in every row, computed ones included."""
+    declared = [one.name for one in table.columns.values() if not one.is_nullable]
+    return [*declared, *(one.name for one in table.rules if isinstance(one, Computed) and one.is_required)]
+
+
+def _values(table: Table) -> Iterator[Expectation]:
     import great_expectations.expectations as gxe
 
-    # A threshold needs forty candidates; without one every verdict is no_threshold, and that should be seen.
+    for one in table.columns.values():
+        if one.within != ANY:
+            low, high = one.within
+            yield gxe.ExpectColumnValuesToBeBetween(column=one.name, min_value=low, max_value=high)
+        if one.members:
+            yield gxe.ExpectColumnValuesToBeInSet(column=one.name, value_set=list(one.members))
+    for rule in table.rules:
+        if not isinstance(rule, Computed):
+            yield gxe.ExpectColumnValuesToBeInSet(column=rule.name, value_set=[True])
+
+
+def compared_columns(table: Table) -> list[tuple[str, str, bool]]:
+    """(larger, smaller, whether they may be equal) for every two columns that are compared row by row."""
+    columns, computed = table.columns.values(), [one for one in table.rules if isinstance(one, Computed)]
     return [
-        gxe.ExpectColumnValuesToNotBeNull(column="threshold", severity="warning"),
-        gxe.ExpectColumnValuesToBeBetween(column="validation_pairs", min_value=30, severity="warning"),
+        *((one.name, other, True) for one in columns for other in one.at_least),
+        *((one.name, other, True) for one in computed for other in one.at_least),
+        *((one.name, other, False) for one in columns for other in one.above),
     ]
 
 
-def _socm_warnings() -> list[Expectation]:
+def _comparisons(table: Table) -> Iterator[Expectation]:
     import great_expectations.expectations as gxe
 
-    # tr Σ > 2 lets SOCM leave [0, 1]; a corpus where that is the rule is worth a look.
-    return [
-        gxe.ExpectColumnValuesToBeBetween(column="share_trace_above_bound", max_value=0.95, severity="warning"),
-        gxe.ExpectColumnValuesToBeInSet(column="pooling_is_mean", value_set=[True], severity="warning"),
-        gxe.ExpectColumnValuesToBeBetween(column="accuracy", max_value=ACCURATE, severity="warning"),
-    ]
+    for larger, smaller, may_be_equal in compared_columns(table):
+        yield gxe.ExpectColumnPairValuesAToBeGreaterThanB(
+            column_A=larger, column_B=smaller, or_equal=may_be_equal, ignore_row_if="either_value_is_missing"
+        )
 
 
-WARNINGS: dict[str, Callable[[], list[Expectation]]] = {
-    "sticky_summary": _sticky_warnings,
-    "socm_summary": _socm_warnings,
-}
+def _warnings(table: Table) -> Iterator[Expectation]:
+    for one in table.columns.values():
+        if one.warn:
+            yield _warning(one)
+
+
+def _warning(column: Column) -> Expectation:
+    import great_expectations.expectations as gxe
+
+    warn = column.warn
+    assert warn is not None
+    if warn.null:
+        return gxe.ExpectColumnValuesToNotBeNull(column=column.name, severity="warning")
+    if warn.false:
+        return gxe.ExpectColumnValuesToBeInSet(column=column.name, value_set=[True], severity="warning")
+    return gxe.ExpectColumnValuesToBeBetween(
+        column=column.name, min_value=warn.below, max_value=warn.above, severity="warning"
+    )

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Literal
 
 from embaudit.address import Lake, Warehouse, warehouse_at
 from embaudit.errors import StorageError, UsageError
+from embaudit.tables import TABLES
 from embaudit.warehouse.connect import WRITER, open_source
 from embaudit.warehouse.copy import copy_tables, lay_file, tables_of
 from embaudit.warehouse.explain import DISK_SIGNS
 from embaudit.warehouse.swap import CURRENT, VERSION_PREFIX, abandoned, new_file, new_version, one_at_a_time
-from embaudit.warehouse.tables import TABLES
 
 if TYPE_CHECKING:
     import duckdb

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from embaudit.address import Warehouse, warehouse_at
 from embaudit.errors import UsageError
+from embaudit.tables import TABLES
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import upgrade_step
 from embaudit.warehouse.publish import written
-from embaudit.warehouse.tables import TABLES
 from embaudit.warehouse.transaction import transaction
 from embaudit.warehouse.write import replace_rows
 

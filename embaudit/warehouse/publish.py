@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from embaudit.address import Warehouse
+from embaudit.tables import TABLES
 from embaudit.warehouse.connect import open_writer
 from embaudit.warehouse.lake import is_conflict
 from embaudit.warehouse.leftovers import mark_used
 from embaudit.warehouse.stage import opened
-from embaudit.warehouse.tables import TABLES
 from embaudit.warehouse.transaction import transaction
 from embaudit.warehouse.write import StagedTable, replace_rows, sql_value, write_table
 

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embaudit.errors import StorageError, WarehouseError
+from embaudit.table import Table
+from embaudit.tables import TABLES
 from embaudit.warehouse.explain import explain
 from embaudit.warehouse.files import let_duckdb_read
 from embaudit.warehouse.keys import primary_keys
 from embaudit.warehouse.lake import is_conflict, is_lake, is_unreachable
-from embaudit.warehouse.tables import TABLES, PublishedTable
 
 if TYPE_CHECKING:
     import duckdb
@@ -95,7 +96,7 @@ def sql_value(value: Any) -> Any:
     return json.dumps(_without_nan(value), sort_keys=True, default=str) if isinstance(value, (dict, list)) else value
 
 
-def _write_keyed(connection: duckdb.DuckDBPyConnection, table: PublishedTable, audit_id: str, paths: list[str]) -> None:
+def _write_keyed(connection: duckdb.DuckDBPyConnection, table: Table, audit_id: str, paths: list[str]) -> None:
     statement = f"SELECT * FROM {STAGED} AS staged"
     parameters: list[Any] = [paths]
     if table.scope == "audit":
@@ -121,9 +122,7 @@ def _write_keyed(connection: duckdb.DuckDBPyConnection, table: PublishedTable, a
         connection.execute(f"DELETE FROM {table.name} WHERE audit_id = ? AND {left_over}", [audit_id, paths])
 
 
-def _write_keyless(
-    connection: duckdb.DuckDBPyConnection, table: PublishedTable, audit_id: str, paths: list[str]
-) -> None:
+def _write_keyless(connection: duckdb.DuckDBPyConnection, table: Table, audit_id: str, paths: list[str]) -> None:
     first = _first_of_each(table.keys)
     if table.scope == "audit":
         connection.execute(f"DELETE FROM {table.name} WHERE audit_id = ?", [audit_id])

@@ -66,7 +66,7 @@ NUMBERS: dict[str, list[Broken]] = {
         broken(0, "in_set pair_kind", pair_kind="some"),
         broken(0, "between undefined", undefined=-1),
         broken(0, "between texts", texts=1),
-        broken(0, "greater socm_max, socm_mean", socm_mean=0.9),
+        broken(0, "greater socm_max, socm_mean", "greater socm_high, socm_mean", socm_mean=0.9),
         broken(0, "null socm_mean", socm_mean=np.nan),
     ],
     "layer_text": [
@@ -106,10 +106,10 @@ NUMBERS: dict[str, list[Broken]] = {
         broken(2, "in_set condition", condition="nothing"),
     ],
     "length_rise": [
-        broken(1, "in_set rise_is_of_its_ends", rise=0.5),
-        broken(1, "in_set rise_is_of_its_ends", rise=None),
-        broken(0, "between last_cosine", "in_set rise_is_of_its_ends", last_cosine=1.5),
-        broken(0, "in_set rise_is_of_its_ends", rise=9.0),
+        broken(1, "in_set rise_is_difference_of_ends", rise=0.5),
+        broken(1, "in_set rise_is_difference_of_ends", rise=None),
+        broken(0, "between last_cosine", "in_set rise_is_difference_of_ends", last_cosine=1.5),
+        broken(0, "in_set rise_is_difference_of_ends", rise=9.0),
     ],
     "length_summary": [
         broken(0, "greater texts, beyond_read", beyond_read=99),

@@ -8,23 +8,23 @@ from broken_rows import Broken, broken
 EARLY = pd.Timestamp("2026-01-01", tz="UTC")
 RECORDS: dict[str, list[Broken]] = {
     "watched_revision": [
-        broken(0, "in_set what_is_done_has_its_audit", audit_id=None),
-        broken(1, "in_set what_is_done_has_its_audit", status="audited"),
-        broken(2, "in_set status", "in_set what_is_done_has_its_audit", status="seen"),
+        broken(0, "in_set done_rows_have_audit", audit_id=None),
+        broken(1, "in_set done_rows_have_audit", status="audited"),
+        broken(2, "in_set status", "in_set done_rows_have_audit", status="seen"),
         broken(2, "in_set times_are_in_order", last_seen=EARLY),
     ],
     "regression": [
-        broken(1, "in_set delta_is_of_its_values", delta=0.2),
+        broken(1, "in_set delta_is_difference", delta=0.2),
         broken(0, "in_set worse_is_beyond_tolerance", is_worse=False),
         broken(2, "in_set worse_is_beyond_tolerance", is_worse=True),
-        broken(3, "in_set audits_are_two", predecessor_audit_id="a3"),
+        broken(3, "in_set audits_differ", predecessor_audit_id="a3"),
         broken(0, "between tolerance", tolerance=-0.1),
     ],
     "gate_result": [
         broken(0, "in_set outcome_agrees_with_limits", value=0.45),
-        broken(1, "in_set outcome_agrees_with_limits", "in_set what_trips_has_failed", outcome="tripped"),
-        broken(0, "in_set what_trips_has_failed", trips=False),
-        broken(1, "in_set what_trips_has_failed", trips=True),
+        broken(1, "in_set outcome_agrees_with_limits", "in_set tripping_rows_have_failed", outcome="tripped"),
+        broken(0, "in_set tripping_rows_have_failed", trips=False),
+        broken(1, "in_set tripping_rows_have_failed", trips=True),
         broken(0, "in_set kind", kind="wish"),
         broken(0, "greater highest, lowest", highest=0.3),
     ],

@@ -11,10 +11,10 @@ import pandas as pd
 from plausible import SCHEMAS, plausible_rows
 from plausible_socm import TRACES
 
-from embaudit.expectations.check import DERIVED_FROM, check_frame, derived
-from embaudit.expectations.rules import ABOVE, AT_LEAST, MEMBERS, RANGES, REQUIRED
+from embaudit.expectations.check import check_frame
+from embaudit.expectations.suites import compared_columns, required_columns
+from embaudit.tables import TABLES
 from embaudit.warehouse.publish import ExpectationRow
-from embaudit.warehouse.tables import TABLES
 
 KINDS = {
     "expect_column_values_to_be_unique": "unique",
@@ -78,7 +78,7 @@ def check(table: str, frame: pd.DataFrame, planned: int | None = None) -> list[E
     """The results of a table's suite; corpora named wikipedia-something have the texts of wikipedia."""
     corpora = {"wikipedia", *frame["corpus"]} if "corpus" in frame else set()
     traces = {name: pd.Series(TRACES) for name in corpora if str(name).startswith("wikipedia")}
-    return check_frame(table, derived(table, frame, traces), planned)
+    return check_frame(table, TABLES[table].derive(frame, traces), planned)
 
 
 def failures(results: Iterable[ExpectationRow]) -> list[ExpectationRow]:
@@ -94,23 +94,28 @@ def name_of(result: ExpectationRow) -> Failure:
 def generated(table: str) -> Iterator[Broken]:
     """A break of every null, range end, membership and order of two staged columns that is declared."""
     first = GOOD[table][0]
-    for column in dict.fromkeys((*TABLES[table].keys, *REQUIRED[table])):
+    columns = TABLES[table].columns.values()
+    for column in required_columns(TABLES[table]):
         if column in SCHEMAS[table]:
             yield _of_column(table, f"null {column}", column, None)
-    for column, (low, high) in RANGES.get(table, {}).items():
+    for one in columns:
+        low, high = one.within
         for beyond in (None if low is None else low - 1, None if high is None else high + 1):
             if beyond is not None:
-                yield _of_column(table, f"between {column}", column, beyond)
-    for column in MEMBERS.get(table, {}):
-        yield _of_column(table, f"in_set {column}", column, "stranger")
-    for larger, smaller in (*AT_LEAST.get(table, ()), *ABOVE.get(table, ())):
+                yield _of_column(table, f"between {one.name}", one.name, beyond)
+    for one in columns:
+        if one.members:
+            yield _of_column(table, f"in_set {one.name}", one.name, "stranger")
+    for larger, smaller, _ in compared_columns(TABLES[table]):
         if {larger, smaller} <= set(SCHEMAS[table]):
             yield _of_column(table, f"greater {larger}, {smaller}", larger, first[smaller] - 1)
 
 
 def _of_column(table: str, failure: Failure, column: str, value: Any) -> Broken:
-    made_of_it = set(derived(table, good(table), {})) - set(SCHEMAS[table])
-    about = {column, *(made_of_it if column in DERIVED_FROM.get(table, ()) else ())}
+    about = {column}
+    for rule in TABLES[table].rules:
+        if about & set(rule.columns):
+            about.add(rule.name)
     return Broken(0, {column: value}, frozenset([failure]), frozenset(about))
 
 

@@ -11,7 +11,7 @@ from broken_records import RECORDS
 from broken_rows import Broken, check, failing_rows, frame_of, generated, keys_of, name_of
 from broken_sticky import STICKY
 
-from embaudit.warehouse.tables import TABLES
+from embaudit.tables import TABLES
 
 BY_HAND: dict[str, list[Broken]] = {**STICKY, **NUMBERS, **RECORDS}
 # Rules across rows, which a frame of rows broken one by one cannot keep: test_rules_across_rows.py has them.
@@ -22,7 +22,8 @@ STRANGERS = {"sticky_summary": "in_set protocol", "sticky_reference_summary": "i
 
 @pytest.mark.parametrize("table", TABLES)
 def test_what_is_broken_fails_and_nothing_else(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("embaudit.expectations.check.EXAMPLES_KEPT", 1000)
+    for module in ("check", "results"):
+        monkeypatch.setattr(f"embaudit.expectations.{module}.EXAMPLES_KEPT", 1000)
     rows = [*BY_HAND.get(table, ()), *generated(table)]
     frame = frame_of(table, rows)
     first = len(frame) - len(rows) - 1

@@ -8,10 +8,8 @@ from broken_rows import check, failures, good
 from plausible import SCHEMAS
 from plausible_socm import TRACES
 
-from embaudit.expectations.check import DERIVED_FROM, derived
-from embaudit.expectations.rules import ABOVE, AT_LEAST, MEMBERS, MUST_HOLD, RANGES, REQUIRED
-from embaudit.expectations.suites import WARNINGS
-from embaudit.warehouse.tables import TABLES
+from embaudit.expectations.suites import suite_of
+from embaudit.tables import TABLES
 
 
 def is_all_tables(table: str) -> object:
@@ -21,7 +19,7 @@ def is_all_tables(table: str) -> object:
 
 @pytest.mark.parametrize("table", map(is_all_tables, TABLES))
 def test_a_missing_column_is_an_exception_and_not_a_verdict(table: str) -> None:
-    column = (*REQUIRED[table], *TABLES[table].keys)[0]
+    column = next(name for name, one in TABLES[table].columns.items() if not one.is_nullable)
     failed = failures(check(table, good(table).drop(columns=column)))
     own = [row for row in failed if column in row.column_name]
     assert own
@@ -30,21 +28,29 @@ def test_a_missing_column_is_an_exception_and_not_a_verdict(table: str) -> None:
     assert all(row.examples == [] for row in own)
 
 
-@pytest.mark.parametrize("table", DERIVED_FROM)
-def test_nothing_is_derived_where_a_column_is_missing(table: str) -> None:
-    for column in DERIVED_FROM[table]:
-        frame = good(table).drop(columns=column)
-        assert derived(table, frame, {"wikipedia": pd.Series(TRACES)}) is frame
+@pytest.mark.parametrize("table", [name for name, table in TABLES.items() if table.rules])
+def test_a_rule_is_left_out_where_one_of_its_columns_is_missing(table: str) -> None:
+    traces = {"wikipedia": pd.Series(TRACES)}
+    whole = TABLES[table].derive(good(table), traces)
+    for column in {name for rule in TABLES[table].rules for name in rule.columns} & set(SCHEMAS[table]):
+        left_out = {column}
+        for rule in TABLES[table].rules:
+            if left_out & set(rule.columns):
+                left_out.add(rule.name)
+        found = TABLES[table].derive(good(table).drop(columns=column), traces)
+        pd.testing.assert_frame_equal(found, whole.drop(columns=list(left_out)))
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_suites_name_only_columns_that_are_staged_or_derived(table: str) -> None:
-    frame = derived(table, good(table), {"wikipedia": pd.Series(TRACES)})
-    compared = [column for pairs in (AT_LEAST, ABOVE) for pair in pairs.get(table, ()) for column in pair]
-    named = {*REQUIRED[table], *RANGES.get(table, {}), *MEMBERS.get(table, {}), *MUST_HOLD.get(table, ()), *compared}
-    assert named <= set(frame.columns)
+    frame = TABLES[table].derive(good(table), {"wikipedia": pd.Series(TRACES)})
+    for expectation in suite_of(TABLES[table], 1):
+        kwargs = expectation.configuration.kwargs
+        named = [kwargs[name] for name in ("column", "column_A", "column_B") if name in kwargs]
+        assert {*named, *kwargs.get("column_list", [])} <= set(frame.columns)
     assert set(good(table).columns) == set(SCHEMAS[table])
 
 
 def test_only_two_suites_have_warnings() -> None:
-    assert set(WARNINGS) == {"sticky_summary", "socm_summary"}
+    warned = {name for name, table in TABLES.items() if any(one.warn for one in table.columns.values())}
+    assert warned == {"sticky_summary", "socm_summary"}

@@ -7,8 +7,8 @@ import pytest
 from broken_rows import check, failing_rows, failures, good
 from plausible_socm import socm_pairs
 
-from embaudit.expectations.check import EXAMPLES_KEPT, check_frame, derived
-from embaudit.warehouse.tables import TABLES
+from embaudit.expectations.check import EXAMPLES_KEPT, check_frame
+from embaudit.tables import TABLES
 
 
 def test_ranks_are_all_there_and_no_two_alike() -> None:
@@ -52,7 +52,7 @@ def test_an_empty_table_fails_by_its_row_count(table: str) -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_what_is_derived_of_no_rows_is_there(table: str) -> None:
-    empty, full = (derived(table, frame, {}) for frame in (good(table).iloc[:0], good(table)))
+    empty, full = (TABLES[table].derive(frame, {}) for frame in (good(table).iloc[:0], good(table)))
     assert list(empty) == list(full)
     assert empty.empty
 
@@ -71,7 +71,7 @@ def test_tolerance_grows_with_the_traces() -> None:
     rows = pd.DataFrame(socm_pairs("wikipedia", traces))
     rows["d_sigma"] = sum(traces) / 4 * (1 + 1e-10)
     rows["socm"] = (1 - rows["d_mu"]) * rows["d_sigma"]
-    checked = check_frame("socm_pair", derived("socm_pair", rows, {"wikipedia": pd.Series(traces)}), 1)
+    checked = check_frame("socm_pair", TABLES["socm_pair"].derive(rows, {"wikipedia": pd.Series(traces)}), 1)
     assert failures(checked) == []
 
 
@@ -84,6 +84,6 @@ def test_many_failing_rows_are_reported_by_a_few() -> None:
             **{"d_mu": 7.0, "d_sigma": 0.5, "socm": 0.5},
         }
     )
-    failed = failures(check_frame("socm_pair", derived("socm_pair", frame, {}), count))
+    failed = failures(check_frame("socm_pair", TABLES["socm_pair"].derive(frame, {}), count))
     assert {row.unexpected_count for row in failed} == {count}
     assert all(len(row.examples) == EXAMPLES_KEPT for row in failed)

@@ -13,10 +13,11 @@ from plausible import SCHEMAS, plausible_rows, stage_all
 from plausible_socm import TRACES, socm_pairs
 
 from embaudit.errors import StorageError
-from embaudit.expectations.check import ALL_SHARDS, check_tables
+from embaudit.expectations.check import check_tables
+from embaudit.expectations.results import ALL_SHARDS
+from embaudit.tables import TABLES
 from embaudit.warehouse.publish import ExpectationRow, StagedTable
 from embaudit.warehouse.stage import write_columns
-from embaudit.warehouse.tables import TABLES
 
 
 @pytest.fixture

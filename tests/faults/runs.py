@@ -23,7 +23,7 @@ from typing import IO, Any
 
 import duckdb
 
-from embaudit.warehouse.tables import TABLES
+from embaudit.tables import TABLES
 
 _held: list[IO[bytes]] = []
 HEAVY = (

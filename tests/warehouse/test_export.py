@@ -14,12 +14,12 @@ from plausible import audit_record, expectation, measure_runs, plausible_rows, s
 from ready_warehouses import put_audit
 
 from embaudit.errors import StorageError, UsageError, WarehouseError
+from embaudit.tables import TABLES
 from embaudit.warehouse import swap
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.export import export
 from embaudit.warehouse.publish import publish
 from embaudit.warehouse.query import named_queries, run_query
-from embaudit.warehouse.tables import TABLES
 
 COUNTS = {name: len(rows) for name, rows in plausible_rows().items()}
 
@@ -160,7 +160,7 @@ POLL = """
 import sys, time
 from pathlib import Path
 import duckdb
-from embaudit.warehouse.tables import TABLES
+from embaudit.tables import TABLES
 copy, stop, parquet = sys.argv[1], Path(sys.argv[2]), sys.argv[3] == "parquet"
 names = [table.name for table in TABLES.values() if table.scope == "audit"]
 seen, reads = set(), 0

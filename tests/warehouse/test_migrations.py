@@ -14,12 +14,11 @@ from made_up_migrations import BROKEN, FIRST, NEWEST, SECOND, VIEWS, a_program_w
 from plausible import audit_record, expectation, measure_runs
 
 from embaudit.errors import WarehouseError
-from embaudit.expectations.rules import REQUIRED
+from embaudit.tables import TABLES
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.migrate import Migration, known_migrations, known_views, migrate
 from embaudit.warehouse.publish import StagedTable, publish
 from embaudit.warehouse.query import named_queries, run_query
-from embaudit.warehouse.tables import TABLES
 
 LOG_TABLES = {"audit", "measure_run", "expectation_result", "schema_migration"}
 # Filled by their migration, by what a person imports, and by maintenance.
@@ -79,30 +78,6 @@ def test_migrating_again_does_nothing(empty_warehouse: Path) -> None:
     with open_writer(empty_warehouse, 0) as connection:
         assert migrate(connection, empty_warehouse) == []
     assert rows(empty_warehouse, "SELECT * FROM schema_migration") == before
-
-
-def test_the_keys_of_a_table_are_its_primary_key(empty_once: Path) -> None:
-    found = dict(
-        rows(
-            empty_once,
-            "SELECT table_name, constraint_column_names FROM duckdb_constraints() "
-            "WHERE constraint_type = 'PRIMARY KEY'",
-        )
-    )
-    expected = {
-        name: [*(["audit_id"] if own.scope == "audit" else []), *own.keys]
-        for name, own in TABLES.items()
-        if not own.is_bulk
-    }
-    assert {name: columns for name, columns in found.items() if name in TABLES} == expected
-
-
-def test_what_the_warehouse_requires_the_suites_require(empty_once: Path) -> None:
-    """Otherwise a null would fail the transaction without naming its row."""
-    found = rows(empty_once, "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT is_nullable")
-    required = {(name, column) for name, column in found if name in TABLES and column != "audit_id"}
-    assert {name for name, _ in required} == set(TABLES)
-    assert required <= {(name, column) for name, own in TABLES.items() for column in (*own.keys, *REQUIRED[name])}
 
 
 def test_a_database_with_other_tables_of_these_names_is_not_touched(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_rows_and_comparisons(place: str, tmp_path: Path) -> None:
         record_watched.fn(rows, place, 60.0, staging)
     found = read_watched(place)
     assert sorted(found, key=lambda row: row.revision) == [lost, later]
-    with pytest.raises(CheckFailed, match="what_is_done_has_its_audit"):
+    with pytest.raises(CheckFailed, match="done_rows_have_audit"):
         record_watched.fn([SEEN.model_copy(update={"audit_id": None})], place, 60.0, staging)
     assert sorted(read_watched(place), key=lambda row: row.revision) == [lost, later]
 

@@ -1,0 +1,74 @@
+"""What Great Expectations found, as rows of ``expectation_result``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from embaudit.tables import TABLES
+from embaudit.warehouse.publish import ExpectationRow
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EXAMPLES_KEPT = 10
+# The ``shard`` of an expectation on all of a table's files together.
+ALL_SHARDS = -1
+
+
+def row_count(table: str, rows: int, planned: int) -> ExpectationRow:
+    """The expectation that all of a table's files together have the planned rows."""
+    return ExpectationRow(
+        table_name=table,
+        shard=ALL_SHARDS,
+        expectation="expect_table_row_count_to_equal",
+        column_name="",
+        kwargs={"value": planned},
+        severity="critical",
+        success=rows == planned,
+        raised_exception=False,
+        observed=str(rows),
+    )
+
+
+def result_row(table: str, shard: int, result: Any, frame: pd.DataFrame) -> ExpectationRow:
+    """A result, with the keys of the first rows that fail."""
+    config = result.expectation_config
+    kwargs = {name: value for name, value in config.kwargs.items() if name != "batch_id"}
+    columns = _columns_of(kwargs)
+    raised = result.exception_info or {}
+    # One exception is a flat record; several come keyed by metric.
+    records = [raised] if "raised_exception" in raised else list(raised.values())
+    messages = [str(record["exception_message"]) for record in records if record.get("raised_exception")]
+    observed = result.result.get("observed_value")
+    return ExpectationRow(
+        table_name=table,
+        shard=shard,
+        expectation=config.type,
+        column_name=", ".join(columns),
+        kwargs=kwargs,
+        severity=str(getattr(config.severity, "value", config.severity)),
+        success=bool(result.success),
+        raised_exception=bool(messages),
+        observed=messages[0] if messages else (None if observed is None else str(observed)),
+        unexpected_count=result.result.get("unexpected_count"),
+        examples=_examples(
+            frame,
+            result.result.get("partial_unexpected_index_list") or [],
+            list(dict.fromkeys((*TABLES[table].keys, *columns))),
+        ),
+    )
+
+
+def _columns_of(kwargs: Mapping[str, Any]) -> list[str]:
+    """The columns that an expectation is about."""
+    named = [kwargs[name] for name in ("column", "column_A", "column_B") if name in kwargs]
+    return [*named, *kwargs.get("column_list", [])]
+
+
+def _examples(frame: pd.DataFrame, index: Sequence[Any], columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Keys of the failing rows, and the values that fail; null where a value is missing."""
+    if not index:
+        return []
+    rows = frame.loc[list(index[:EXAMPLES_KEPT]), [name for name in columns if name in frame.columns]]
+    return list(rows.astype(object).where(rows.notna(), None).to_dict("records"))
