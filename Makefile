@@ -16,7 +16,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup --n
 CHECKPOINT ?= packaged:all-MiniLM-L6-v2
 PROFILE ?= quick
 
-.PHONY: help audit test test-all mutants check format bench lock clean
+.PHONY: help audit test test-all mutants check format docs bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -57,6 +57,9 @@ check: .venv/.dev ## what a reviewer would run: format, lint, types, import dire
 format: .venv/.dev ## format and sort imports
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+docs: .venv/.dev ## write docs/tables.md from the tables' declarations
+	@$(BIN)/python -m embaudit.tables.markdown > docs/tables.md.new && mv docs/tables.md.new docs/tables.md
 
 bench: .venv/.dev ## print the benchmark table (about forty minutes, most of them for the exhaustive search)
 	@$(BIN)/python -m benchmarks

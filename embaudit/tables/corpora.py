@@ -15,10 +15,10 @@ class CheckpointRow(Row, table="checkpoint", key=("checkpoint_id",), scope="cont
     checkpoint_id: str = column("16 hex digits over the four hashes of its content.")
     source: str = column("The checkpoint as the user named it.")
     revision: str | None = column("Commit on the hub; null for a folder.")
-    weights_sha256: str = column("Over its weights.")
-    tokenizer_sha256: str = column("Over its tokenizer.")
-    config_sha256: str = column("Over its configuration.")
-    modules_sha256: str = column("Over what says which modules run, and how.")
+    weights_sha256: str = column("SHA-256 of its weights.")
+    tokenizer_sha256: str = column("SHA-256 of its tokenizer.")
+    config_sha256: str = column("SHA-256 of its configuration.")
+    modules_sha256: str = column("SHA-256 of what says which modules run, and how.")
     architecture: str = column("Class of the model, as its configuration names it.")
     hidden_size: int = column("d, the width of an embedding.", ge=1)
     layers: int | None = column("Number of layers; null where the configuration does not say.")
@@ -44,7 +44,7 @@ class CorpusRow(Row, table="corpus", key=("corpus_id",), scope="content", kept=T
     duplicate: BigInt = column("Rows dropped because an earlier one is the same.")
     blank: BigInt = column("Rows dropped because they have no text.")
     broken: BigInt = column("Rows dropped because they could not be parsed.")
-    undecodable: BigInt = column("Rows dropped because they are no UTF-8.")
+    undecodable: BigInt = column("Rows dropped because they are not UTF-8.")
     ingested: datetime = column("When it was read.")
 
     @rule

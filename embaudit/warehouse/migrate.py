@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from embaudit.address import Warehouse
 from embaudit.errors import WarehouseError
+from embaudit.warehouse.describe import describe_tables
 from embaudit.warehouse.keys import without_keys
 from embaudit.warehouse.lake import is_lake
 from embaudit.warehouse.transaction import transaction
@@ -74,6 +75,7 @@ def migrate(connection: duckdb.DuckDBPyConnection, place: Warehouse) -> list[int
                 [migration.version, migration.name, migration.sha256],
             )
     _create_views(connection, even_if_there=bool(pending))
+    describe_tables(connection, even_if_there=bool(pending))
     return [migration.version for migration in pending]
 
 
