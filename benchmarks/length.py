@@ -23,7 +23,7 @@ from embaudit.corpora import load_corpus
 from embaudit.length.curve import control_curves, limits_of, natural_curve
 from embaudit.length.heads import head_lengths
 from embaudit.length.spans import length_bins, longest_common, spans_of
-from embaudit.profile import LengthSettings
+from embaudit.measures.length.settings import LengthSettings
 
 REVIEWS = Path(__file__).resolve().parents[2] / "shared/data/classification/movie_reviews.zip"
 TEXTS = 500

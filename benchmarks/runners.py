@@ -71,6 +71,7 @@ def _scan(tokens: int) -> float:
     from prefect import flow
 
     from embaudit.corpora import load_corpus
+    from embaudit.measures.sticky.settings import StickySettings
     from embaudit.request import AuditRequest
     from embaudit.sticky.pairs import SentencePair
     from embaudit_flows.cached import pooled, run_shards
@@ -99,7 +100,7 @@ def _scan(tokens: int) -> float:
         given = {
             "pairs_path": stage("sticky_pair", pair_rows("scoring", pairs), None, "pairs", plan.staging).path,
             "similarity_path": stage("token_similarity", [{"u": 0.2}], None, "u", plan.staging).path,
-            "settings": plan.profile.sticky,
+            "settings": plan.profile.of(StickySettings),
             "seed": 0,
             "staging": plan.staging,
         }

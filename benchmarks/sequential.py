@@ -16,7 +16,8 @@ import numpy as np
 from benchmarks.measured import Measured
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.corpora import load_corpus
-from embaudit.profile import StickySettings, load_profile
+from embaudit.measures.sticky.settings import StickySettings
+from embaudit.profile import load_profile
 from embaudit.sticky.effects import resample_clusters
 from embaudit.sticky.pairs import distinct_sentences, sample_pairs
 from embaudit.sticky.plan import choose_controls, choose_shortlists, choose_tokens, rungs_of, tokens_kept

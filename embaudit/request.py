@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from embaudit.errors import UsageError
 from embaudit.keys import content_key
 from embaudit.masking import has_credentials
-from embaudit.profile import DEFAULT_MEASURES, Measure, load_profile
+from embaudit.measures import DEFAULT_MEASURES, MEASURES, MeasureName
+from embaudit.profile import load_profile
 from embaudit.toml import complaint
 
 if TYPE_CHECKING:
@@ -27,8 +28,10 @@ class AuditSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     profile: str = Field(default="quick", description="quick, standard, paper, or a TOML file.")
-    measures: list[Measure] | None = Field(
-        default=None, min_length=1, description="sticky, socm, layers, length (the default), tempscale."
+    measures: list[MeasureName] | None = Field(
+        default=None,
+        min_length=1,
+        description=f"{', '.join(DEFAULT_MEASURES)} (the default), {', '.join(set(MEASURES) - set(DEFAULT_MEASURES))}.",
     )
     corpora: dict[str, str] = Field(
         default={},
@@ -158,10 +161,6 @@ class AuditRequest(AuditSettings):
 def _misfit(error: ValidationError) -> UsageError:
     first = error.errors()[0]
     name, *_ = (str(part) for part in first["loc"])
-    if name == "measures" and first["type"] == "literal_error":
-        return UsageError(
-            f"No measure is called {first['input']!r}.", next_step=f"There are: {', '.join(get_args(Measure))}."
-        )
     if name == "pairs" and first["type"] == "literal_error":
         return UsageError(
             f"Pairs are for {' or '.join(get_args(Purpose))}, not for {first['input']!r}.",

@@ -6,13 +6,15 @@ nothing, and write the log whatever happens. Then the gate, the page, and whom t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
+from importlib import import_module
 
 from prefect import flow
 
 from embaudit.errors import EmbauditError
 from embaudit.gate import load_policy
+from embaudit.measures import MEASURES, Measure
+from embaudit.measures.socm.settings import SocmSettings
 from embaudit.request import AuditRequest
 from embaudit.settings import Settings
 from embaudit.warehouse.stage import read_rows, staged_path, write_rows
@@ -20,14 +22,9 @@ from embaudit_flows.audit_log import AuditLog, describe_check
 from embaudit_flows.cached import pooled, run_cached
 from embaudit_flows.ending import pass_gate, put_report, show_and_end
 from embaudit_flows.gpu import gpu_slot
-from embaudit_flows.layers import layers
-from embaudit_flows.length import length
 from embaudit_flows.notify import Bell, told_of_failure
 from embaudit_flows.outcome import AuditOutcome
-from embaudit_flows.plan import STICKY_CORPUS, AuditPlan, plan_audit
-from embaudit_flows.socm import socm
-from embaudit_flows.sticky import sticky
-from embaudit_flows.tempscale import tempscale
+from embaudit_flows.plan import AuditPlan, plan_audit
 from embaudit_tasks.corpora import ingest_corpus
 from embaudit_tasks.mining import mine_corpus
 from embaudit_tasks.publish import check_staged
@@ -70,9 +67,9 @@ def _measure_and_publish(
     log = AuditLog(plan, audit_id, settings.lock_wait_seconds)
     try:
         staged = _shared_tables(plan, ingested, audit_id)
-        for measure, run in _chosen(plan, ingested, settings):
+        for measure in (MEASURES[name] for name in MEASURES if name in plan.measures):
             with gpu_slot(plan.spec.device):
-                log.add(measure, run())
+                log.add(measure, _run(measure, plan, ingested))
         staged += log.staged
         checks = check_staged(staged, planned_rows(staged))
         rows = log.publish(checks, staged)
@@ -96,23 +93,12 @@ def _measure_and_publish(
     return outcome, staged
 
 
-def _chosen(
-    plan: AuditPlan, ingested: dict[str, StagedCorpus], settings: Settings
-) -> list[tuple[str, Callable[[], list[Staged]]]]:
-    """The chosen measures in their order, each as the call of its sub-flow on the corpora that it reads."""
-
-    def read_by(corpora: tuple[str, ...]) -> list[StagedCorpus]:
-        return [ingested[name] for name in corpora]
-
-    profile = plan.profile
-    measures: dict[str, Callable[[], list[Staged]]] = {
-        "sticky": lambda: pooled(sticky)(plan, ingested[STICKY_CORPUS], settings.tokens_per_shard),
-        "socm": lambda: pooled(socm)(plan, read_by(profile.socm.corpora), settings.pairs_per_shard),
-        "layers": lambda: layers(plan, read_by(profile.layers.corpora)),
-        "length": lambda: length(plan, read_by(profile.length.corpora)),
-        "tempscale": lambda: tempscale(plan, ingested),
-    }
-    return [(measure, run) for measure, run in measures.items() if measure in plan.measures]
+def _run(measure: Measure, plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]:
+    """One measure's sub-flow on the corpora that it reads."""
+    flow_of_measure = getattr(import_module(f"embaudit_flows.{measure.name}"), measure.name)
+    run = pooled(flow_of_measure) if measure.is_sharded else flow_of_measure
+    staged: list[Staged] = run(plan, ingested)
+    return staged
 
 
 def _ingest(plan: AuditPlan, sources: dict[str, str]) -> dict[str, StagedCorpus]:
@@ -145,7 +131,7 @@ def _ingest_one(plan: AuditPlan, name: str, source: str) -> StagedCorpus:
         name=name,
         method=mined.method,
         folder=str(mined.folder),
-        negatives=plan.profile.socm.negatives,
+        negatives=plan.profile.of(SocmSettings).negatives,
         staging=plan.staging,
     )
 

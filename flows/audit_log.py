@@ -10,18 +10,10 @@ from typing import Any
 
 from embaudit import __version__
 from embaudit.errors import CheckFailed, EmbauditError
+from embaudit.measures import Measure
 from embaudit_flows.plan import AuditPlan, library_versions
 from embaudit_tasks.publish import publish_audit
 from embaudit_tasks.results import Staged
-
-# Where each measure's version stands.
-MEASURE_MODULES = {
-    "sticky": "embaudit.sticky.validation",
-    "socm": "embaudit.socm",
-    "layers": "embaudit.concentration",
-    "length": "embaudit.length",
-    "tempscale": "embaudit.remedy",
-}
 
 
 def describe_check(check: dict[str, Any]) -> str:
@@ -53,20 +45,17 @@ class AuditLog:
         self.runs: list[dict[str, Any]] = []
         self.checks: list[dict[str, Any]] = []
 
-    def add(self, measure: str, staged: list[Staged]) -> None:
+    def add(self, measure: Measure, staged: list[Staged]) -> None:
         """Take over a finished measure's files."""
-        from importlib import import_module
-
         self.staged += staged
-        module = import_module(MEASURE_MODULES[measure])
         self.runs.append(
             {
-                "measure": measure,
+                "measure": measure.name,
                 "measure_key": self.plan.key(
-                    measure, module.MEASURE_VERSION, files=[part.path.rsplit("/", 2)[-2] for part in staged]
+                    measure.name, measure.version, files=[part.path.rsplit("/", 2)[-2] for part in staged]
                 ),
-                "version": module.MEASURE_VERSION,
-                "settings": self.plan.profile.settings_of(measure),
+                "version": measure.version,
+                "settings": self.plan.profile.settings_of(measure.name),
                 "started": self.plan.started,
                 "seconds": sum(part.seconds for part in staged),
                 "encodes": sum(part.encodes for part in staged),

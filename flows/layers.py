@@ -6,6 +6,7 @@ from prefect import flow
 
 from embaudit.concentration import MEASURE_VERSION
 from embaudit.errors import NotMeasurable
+from embaudit.measures.layers.settings import LayerSettings
 from embaudit_flows.cached import run_cached
 from embaudit_flows.plan import AuditPlan
 from embaudit_tasks import layers as tasks
@@ -13,10 +14,10 @@ from embaudit_tasks.results import Staged, StagedCorpus, note
 
 
 @flow(name="concentration by layer", flow_run_name="layers of {plan.source}", persist_result=False)
-def layers(plan: AuditPlan, corpora: list[StagedCorpus]) -> list[Staged]:
+def layers(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]:
     """λ, contraction, r, C, spread, cosine and σ_a of every layer; what cannot be measured here is a note."""
     staged: list[Staged] = []
-    for corpus in corpora:
+    for corpus in (ingested[name] for name in plan.profile.of(LayerSettings).corpora):
         try:
             staged += _one_corpus(plan, corpus)
         except NotMeasurable as error:
@@ -25,7 +26,7 @@ def layers(plan: AuditPlan, corpora: list[StagedCorpus]) -> list[Staged]:
 
 
 def _one_corpus(plan: AuditPlan, corpus: StagedCorpus) -> list[Staged]:
-    texts = min(plan.profile.layers.texts, corpus.rows)
+    texts = min(plan.profile.of(LayerSettings).texts, corpus.rows)
     staged: list[Staged] = run_cached(
         tasks.layer_statistics,
         plan.spec,

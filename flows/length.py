@@ -6,6 +6,7 @@ from prefect import flow
 
 from embaudit.errors import NotMeasurable
 from embaudit.length import MEASURE_VERSION
+from embaudit.measures.length.settings import LengthSettings
 from embaudit_flows.cached import run_cached
 from embaudit_flows.plan import AuditPlan
 from embaudit_tasks import length as tasks
@@ -13,12 +14,12 @@ from embaudit_tasks.results import Staged, StagedCorpus, note
 
 
 @flow(name="length", flow_run_name="length of {plan.source}", persist_result=False)
-def length(plan: AuditPlan, corpora: list[StagedCorpus]) -> list[Staged]:
+def length(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]:
     """The length curve and its controls; σ_a beside them, or a note where the architecture is not known."""
     staged: list[Staged] = []
-    for corpus in corpora:
+    every = plan.profile.of(LengthSettings)
+    for corpus in (ingested[name] for name in every.corpora):
         # Each step is known by the settings that it reads: changing another one computes nothing anew.
-        every = plan.profile.length
         of_curve = every.model_dump(mode="json", exclude={"corpora", "sigma_texts", "sigma_lengths"})
         of_sigma = every.model_dump(mode="json", include={"texts", "longest", "sigma_texts", "sigma_lengths"})
         shared = {
@@ -48,7 +49,7 @@ def length(plan: AuditPlan, corpora: list[StagedCorpus]) -> list[Staged]:
             staged.append(note(f"Left out, sigma_a by length over {corpus.name}: {error.happened}", plan.staging))
             continue
         if not found:
-            lengths = min(plan.profile.length.sigma_lengths)
+            lengths = min(every.sigma_lengths)
             reason = f"fewer than two texts have {lengths} tokens."
             staged.append(note(f"Left out, sigma_a by length over {corpus.name}: {reason}", plan.staging))
         staged += found

@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict
 
 from embaudit.address import warehouse_at
 from embaudit.corpora.chosen_pairs import read_chosen_pairs
-from embaudit.errors import UsageError
 from embaudit.keys import content_key
-from embaudit.profile import Profile, TempscaleSettings, load_profile
+from embaudit.measures import MEASURES
+from embaudit.profile import Profile, load_profile
 from embaudit.request import AuditRequest
 from embaudit.settings import Settings
 from embaudit_flows.server import require_lasting_home
@@ -30,8 +30,6 @@ LIBRARIES = (
     "prefect",
     "great-expectations",
 )
-# The corpus that the sticky-token measure takes its sentence pairs from.
-STICKY_CORPUS = "sts"
 
 
 class AuditPlan(BaseModel):
@@ -88,17 +86,8 @@ class AuditPlan(BaseModel):
     @property
     def corpus_names(self) -> tuple[str, ...]:
         """The corpora that the chosen measures read."""
-        names: list[str] = []
-        if "sticky" in self.measures:
-            names.append(STICKY_CORPUS)
-        if "socm" in self.measures:
-            names += self.profile.socm.corpora
-        if "layers" in self.measures:
-            names += self.profile.layers.corpora
-        if "length" in self.measures:
-            names += self.profile.length.corpora
-        if "tempscale" in self.measures:
-            names += self.profile.tempscale.corpora
+        chosen = [getattr(self.profile, measure) for measure in MEASURES if measure in self.measures]
+        names = [name for settings in chosen for name in settings.corpora]
         return tuple(dict.fromkeys(names))
 
 
@@ -116,7 +105,7 @@ def plan_audit(request: AuditRequest) -> AuditPlan:
     settings = Settings()
     sources = {purpose: str(Path(source).expanduser().absolute()) for purpose, source in request.pairs.items()}
     contents = {purpose: read_chosen_pairs(Path(source)).content for purpose, source in sources.items()}
-    profile = _profile(request)
+    profile = load_profile(request.profile).requested(request)
     resolved = resolve(
         request.checkpoint, allow_pickle=request.allow_pickle, trust_remote_code=request.trust_remote_code
     )
@@ -147,45 +136,6 @@ def plan_audit(request: AuditRequest) -> AuditPlan:
         warehouse=str(warehouse_at(request.warehouse) if request.warehouse else settings.warehouse_path),
         started=datetime.now(UTC),
     )
-
-
-def _profile(request: AuditRequest) -> Profile:
-    """The profile with what the request changes of it."""
-    profile = load_profile(request.profile)
-    sticky = profile.sticky.everything() if request.exhaustive else profile.sticky
-    if request.reference:
-        sticky = sticky.model_copy(update={"reference": True})
-    profile = profile.model_copy(update={"sticky": sticky})
-    if request.temperatures:
-        profile = _with_temperatures(profile, request.temperatures)
-    return _with_pair_corpora(profile, request.corpora) if "socm" in request.chosen_measures else profile
-
-
-def _with_temperatures(profile: Profile, changes: dict[str, Any]) -> Profile:
-    """The profile with other settings of the temperature grid.
-
-    Raises:
-        UsageError: if one does not fit.
-    """
-    from pydantic import ValidationError
-
-    try:
-        settings = TempscaleSettings.model_validate({**profile.tempscale.model_dump(), **changes})
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UsageError(f"The temperatures' {where} does not fit: {first['msg']}.") from error
-    return profile.model_copy(update={"tempscale": settings})
-
-
-def _with_pair_corpora(profile: Profile, sources: dict[str, str]) -> Profile:
-    """A list of related pairs that was given is one that SOCM is to read; graded pairs are the sticky measure's."""
-    from embaudit.corpora import CORPORA
-
-    given = [name for name in sources if name in CORPORA and CORPORA[name].kind == "pairs"]
-    asked = [name for name in given if CORPORA[name].relation != "sts" and name not in profile.socm.corpora]
-    named = {"corpora": (*profile.socm.corpora, *asked)}
-    return profile.model_copy(update={"socm": profile.socm.model_copy(update=named)})
 
 
 def library_versions() -> dict[str, str]:

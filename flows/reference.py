@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from prefect import flow
 
+from embaudit.measures.sticky.settings import StickySettings
 from embaudit.sticky import reference as measure
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.cached import run_cached, run_shards
@@ -24,7 +25,7 @@ VALIDATED_TOKENS_PER_SHARD = 8
 @flow(name="reference protocol", flow_run_name="reference protocol of {plan.source}", persist_result=False)
 def reference(plan: AuditPlan, corpus: StagedCorpus, tokens: Staged, similarity: Staged) -> list[Staged]:
     """Score every ok and special token as the published code does; returns the staged files."""
-    settings, where = plan.profile.sticky, {"staging": plan.staging}
+    settings, where = plan.profile.of(StickySettings), {"staging": plan.staging}
     pairs = run_cached(
         tasks.choose_reference_pairs,
         plan.spec,

@@ -7,6 +7,8 @@ from typing import Any
 
 from prefect import flow
 
+from embaudit.measures.socm.settings import SocmSettings
+from embaudit.settings import Settings
 from embaudit.socm import MEASURE_VERSION
 from embaudit_flows.cached import run_cached, run_shards
 from embaudit_flows.plan import AuditPlan
@@ -22,16 +24,17 @@ PAIRS_PER_LISTED_PAIR = 100
 
 
 @flow(name="second-order collapse", flow_run_name="SOCM of {plan.source}", persist_result=False)
-def socm(plan: AuditPlan, corpora: list[StagedCorpus], pairs_per_shard: int) -> list[Staged]:
+def socm(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]:
     """SOCM over all pairs of each corpus of texts and over the pairs of each list; returns every staged file."""
+    pairs_per_shard = Settings().pairs_per_shard
     staged = []
-    for corpus in corpora:
+    for corpus in (ingested[name] for name in plan.profile.of(SocmSettings).corpora):
         staged += (_listed if corpus.kind == "pairs" else _all_pairs)(plan, corpus, pairs_per_shard)
     return staged
 
 
 def _all_pairs(plan: AuditPlan, corpus: StagedCorpus, pairs_per_shard: int) -> list[Staged]:
-    texts = min(plan.profile.socm.texts, corpus.rows)
+    texts = min(plan.profile.of(SocmSettings).texts, corpus.rows)
     given = {"corpus": corpus.name, "staging": plan.staging}
     content = {"corpus_path": corpus.content_path, "texts": texts}
 
@@ -66,7 +69,7 @@ def _all_pairs(plan: AuditPlan, corpus: StagedCorpus, pairs_per_shard: int) -> l
                 **given,
             )
         )
-    sample = plan.profile.socm.tightness_pairs
+    sample = plan.profile.of(SocmSettings).tightness_pairs
     if sample:
         staged.append(
             run_cached(
@@ -77,7 +80,7 @@ def _all_pairs(plan: AuditPlan, corpus: StagedCorpus, pairs_per_shard: int) -> l
 
 
 def _listed(plan: AuditPlan, corpus: StagedCorpus, pairs_per_shard: int) -> list[Staged]:
-    pairs = min(plan.profile.socm.listed_pairs, corpus.rows)
+    pairs = min(plan.profile.of(SocmSettings).listed_pairs, corpus.rows)
     size = max(1, pairs_per_shard // PAIRS_PER_LISTED_PAIR)
     bounds = [{"pairs": pairs, "start": start, "stop": min(start + size, pairs)} for start in range(0, pairs, size)]
     shards = [
@@ -109,7 +112,7 @@ def _summary(
     pairs: list[Staged],
     inputs: dict[str, int],
 ) -> list[Staged]:
-    exponents = list(plan.profile.socm.exponents)
+    exponents = list(plan.profile.of(SocmSettings).exponents)
     summary: list[Staged] = run_cached(
         socm_summary,
         plan.spec,

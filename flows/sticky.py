@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from prefect import flow
 
-from embaudit.profile import StickySettings
+from embaudit.measures.sticky.settings import StickySettings
+from embaudit.settings import Settings
 from embaudit.sticky import baseline, scan, validation
 from embaudit.sticky.plan import ScannedTokens, choose_controls, choose_tokens, shortlist_length
 from embaudit.sticky.scores import PROTOCOLS
@@ -24,10 +25,12 @@ from embaudit_tasks.vocabulary import measure_token_similarity, read_tokens
 
 
 @flow(name="sticky tokens", flow_run_name="sticky tokens of {plan.source}", persist_result=False)
-def sticky(plan: AuditPlan, corpus: StagedCorpus, tokens_per_shard: int) -> list[Staged]:
+def sticky(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]:
     """Find the tokens that drag similarities to one value; returns every staged file of the measure."""
     plan = _with_given_pairs(plan.in_float32())
-    settings, spec, where = plan.profile.sticky, plan.spec, {"staging": plan.staging}
+    settings, spec, where = plan.profile.of(StickySettings), plan.spec, {"staging": plan.staging}
+    (corpus,) = (ingested[name] for name in settings.corpora)
+    tokens_per_shard = Settings().tokens_per_shard
     seeded = {"settings": settings, "seed": plan.seed, **where}
 
     tokens = run_cached(read_tokens, spec, key=plan.key("vocabulary", vocabulary.MEASURE_VERSION), **where)
@@ -128,7 +131,7 @@ def _validate(
     tokens_per_shard: int,
 ) -> tuple[list[Staged], list[Staged]]:
     """All candidates on the common points; on the rest, those that could still be flagged, and the controls."""
-    settings = plan.profile.sticky
+    settings = plan.profile.of(StickySettings)
     found = pairs.detail["validation"]
     every = found * (1 if settings.rotate_operators else 3)
     stops_early = settings.search == "sequential" and settings.common_pairs < found
@@ -192,7 +195,7 @@ def _exhaustive_encodes(
 
 
 def _pair_settings(plan: AuditPlan) -> dict[str, int]:
-    settings = plan.profile.sticky
+    settings = plan.profile.of(StickySettings)
     return {
         "sentences": settings.sentences,
         "scoring": settings.scoring_pairs,

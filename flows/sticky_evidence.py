@@ -9,6 +9,7 @@ import numpy as np
 from prefect import Task
 
 from embaudit.errors import NotMeasurable
+from embaudit.measures.sticky.settings import StickySettings
 from embaudit.sticky.evidence import attention, dose, enrichment, shift
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.cached import pooled, run_cached
@@ -34,7 +35,7 @@ class Found:
 
 def evidence(plan: AuditPlan, found: Found) -> list[Staged]:
     """Every table beside the verdicts; none of them changes a verdict."""
-    settings = plan.profile.sticky
+    settings = plan.profile.of(StickySettings)
     worst = _worst_first(found.verdicts)
     seeded = {"settings": settings, "seed": plan.seed, "staging": plan.staging}
     paths = {"pairs_path": found.pairs.path}
@@ -68,7 +69,7 @@ def evidence(plan: AuditPlan, found: Found) -> list[Staged]:
 
 
 def _attention(plan: AuditPlan, found: Found, given: dict[str, Any], key: Any, shared: dict[str, Any]) -> list[Staged]:
-    settings = plan.profile.sticky
+    settings = plan.profile.of(StickySettings)
     specials = [row["token_id"] for row in read_rows([found.tokens.path]) if row["category"] == "special"]
     inputs = {**given, "sentences": settings.attention_sentences, "permutations": settings.permutations}
     attention_key = key("attention", attention.MEASURE_VERSION, **inputs)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from embaudit.measures.sticky.settings import StickySettings
 from embaudit.sticky import scan
 from embaudit.sticky.plan import ScannedTokens, rungs_of, tokens_kept
 from embaudit.warehouse.stage import read_rows
@@ -34,7 +35,7 @@ def search(
     plan: AuditPlan, given: dict[str, Any], pairs: Staged, chosen: ScannedTokens, tokens_per_shard: int
 ) -> Searched:
     """Bring the worst tokens to all draws, and the others as far as the profile's rungs do."""
-    settings, every = plan.profile.sticky, list(range(pairs.detail["scoring"]))
+    settings, every = plan.profile.of(StickySettings), list(range(pairs.detail["scoring"]))
     dtype = _scan_dtype(plan)
 
     def scanned(token_ids: np.ndarray, draws: list[int]) -> list[Staged]:
@@ -125,7 +126,7 @@ def _survivors(plan: AuditPlan, given: dict[str, Any], rungs: list[list[Staged]]
 
 def _scan_dtype(plan: AuditPlan) -> str:
     """The cheapest precision that keeps ranks: bfloat16 or float16 on a GPU; on CPUs both are slower than float32."""
-    wanted = plan.profile.sticky.scan_dtype
+    wanted = plan.profile.of(StickySettings).scan_dtype
     if wanted != "auto":
         return wanted
     if not plan.spec.device.startswith("cuda"):

@@ -7,22 +7,13 @@ from typing import Any
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 
 from embaudit.gate import GateVerdict
+from embaudit.measures import MEASURES
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.markdown import plain
 from embaudit_tasks.results import Staged
 
 # Tables small enough to be read on a page; the rest is a query away.
-SHOWN_TABLES = (
-    *(
-        "sticky_summary",
-        "sticky_reference_summary",
-        "sticky_attention",
-        "socm_summary",
-        "layer_stat",
-        "tempscale_choice",
-    ),
-    *("length_bin", "length_rise", "length_summary"),
-)
+SHOWN_TABLES = tuple(table for measure in MEASURES.values() for table in measure.shown_tables)
 WORST_TOKENS = 15
 
 

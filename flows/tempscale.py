@@ -8,6 +8,7 @@ from prefect import flow
 
 from embaudit.corpora.judged import DOCUMENTS, QUERIES
 from embaudit.errors import NotMeasurable
+from embaudit.measures.tempscale.settings import TempscaleSettings
 from embaudit.remedy import MEASURE_VERSION
 from embaudit_flows.cached import run_cached
 from embaudit_flows.plan import AuditPlan
@@ -22,7 +23,7 @@ def tempscale(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged
     """Every arm of every task; a corpus that allows no task is a note."""
     plan = plan.in_float32()
     staged: list[Staged] = []
-    for name in plan.profile.tempscale.corpora:
+    for name in plan.profile.of(TempscaleSettings).corpora:
         corpora = [ingested[name]] + ([ingested[QUERIES]] if name == DOCUMENTS else [])
         try:
             staged += _one_corpus(plan, corpora)
@@ -32,7 +33,7 @@ def tempscale(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged
 
 
 def _one_corpus(plan: AuditPlan, corpora: list[StagedCorpus]) -> list[Staged]:
-    settings = plan.profile.tempscale
+    settings = plan.profile.of(TempscaleSettings)
     name, corpus_id = corpora[0].name, corpora[0].corpus_id
     contents = [corpus.corpus_id for corpus in corpora]
     limits = {limit: getattr(settings, limit) for limit in LIMITS}
@@ -93,5 +94,5 @@ def _left_out(plan: AuditPlan, corpus: str, classes: list[str]) -> list[Staged]:
     if not classes:
         return []
     named = ", ".join(classes[:5]) + (" …" if len(classes) > 5 else "")
-    fewest = 2 * plan.profile.tempscale.folds
+    fewest = 2 * plan.profile.of(TempscaleSettings).folds
     return [note(f"Temperatures on {corpus} leave out classes of fewer than {fewest} texts: {named}.", plan.staging)]

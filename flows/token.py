@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from embaudit.measures.sticky.settings import StickySettings
 from embaudit.vocabulary import entries as vocabulary
 from embaudit.warehouse.files import is_file
 from embaudit.warehouse.stage import read_rows, staged_path
-from embaudit_flows.plan import STICKY_CORPUS, AuditPlan
+from embaudit_flows.plan import AuditPlan
 from embaudit_flows.sticky import similarity_key
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import Staged, checkpoint_of
@@ -37,7 +38,7 @@ def look_at_tokens(
     checkpoint = checkpoint_of(plan.spec)
     token_ids = [find_token(checkpoint, one) for one in wanted]
     encoder = Encoder(checkpoint)
-    settings = plan.profile.sticky
+    settings = plan.profile.of(StickySettings)
     if controls is not None:
         settings = settings.model_copy(update={"controls": controls})
     tokens_path = _tokens(plan)
@@ -93,8 +94,8 @@ def _reference_pairs(
 
     given = {purpose: found for purpose in ("scoring", "validation") if (found := _given(plan, purpose))}
     if len(given) < 2:
-        settings = plan.profile.sticky
-        texts = [side for pair in load_corpus(STICKY_CORPUS, corpus).pairs for side in (pair.first, pair.second)]
+        settings = plan.profile.of(StickySettings)
+        texts = [side for pair in load_corpus(settings.corpora[0], corpus).pairs for side in (pair.first, pair.second)]
         chosen = choose_reference_pairs(
             encoder,
             texts,
@@ -115,8 +116,8 @@ def _pairs(plan: AuditPlan, encoder: Encoder, corpus: str) -> list[SentencePair]
     given = _given(plan, "validation")
     if given is not None:
         return [SentencePair(first, second, float("nan")) for first, second in given]
-    settings = plan.profile.sticky
-    texts = [side for pair in load_corpus(STICKY_CORPUS, corpus).pairs for side in (pair.first, pair.second)]
+    settings = plan.profile.of(StickySettings)
+    texts = [side for pair in load_corpus(settings.corpora[0], corpus).pairs for side in (pair.first, pair.second)]
     sentences = distinct_sentences(texts, settings.sentences, plan.seed)
     vectors = encoder.encode_texts(sentences)
     sample = sample_pairs(sentences, vectors, settings.scoring_pairs, settings.validation_pairs, plan.seed)

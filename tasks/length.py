@@ -16,7 +16,7 @@ from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
 if TYPE_CHECKING:
     from embaudit.length.bias import NeighbourBias, UnrelatedPairs
     from embaudit.length.curve import BinValue, Limits
-    from embaudit.profile import LengthSettings
+    from embaudit.measures.length.settings import LengthSettings
 
 MEASURE = "length"
 PAIRS_KEPT = 100
@@ -117,7 +117,7 @@ def length_sigma(
 
 
 def _settings(settings: dict[str, Any]) -> LengthSettings:
-    from embaudit.profile import LengthSettings
+    from embaudit.measures.length.settings import LengthSettings
 
     return LengthSettings.model_validate(settings)
 

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from prefect import task
 
-from embaudit.profile import StickySettings
+from embaudit.measures.sticky.settings import StickySettings
 from embaudit.tables.sticky import StickyPairRow, StickyReferenceRow, StickyReferenceSummaryRow
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of

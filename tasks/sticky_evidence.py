@@ -6,7 +6,7 @@ import time
 
 from prefect import task
 
-from embaudit.profile import StickySettings
+from embaudit.measures.sticky.settings import StickySettings
 from embaudit.tables.sticky import StickyAttentionRow, StickyDoseRow, StickyEnrichmentRow, StickyShiftRow
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of

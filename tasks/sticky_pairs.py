@@ -7,7 +7,7 @@ from pathlib import Path
 
 from prefect import task
 
-from embaudit.profile import StickySettings
+from embaudit.measures.sticky.settings import StickySettings
 from embaudit.tables.sticky import StickyPairRow
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of

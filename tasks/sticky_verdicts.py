@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from prefect import task
 
-from embaudit.profile import StickySettings
+from embaudit.measures.sticky.settings import StickySettings
 from embaudit.sticky.scores import Protocol
 from embaudit.tables.sticky import StickySummaryRow, StickyValidationRow
 from embaudit_tasks.progress import tracked

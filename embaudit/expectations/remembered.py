@@ -29,7 +29,7 @@ def check_path(staging: str, table: str, paths: Sequence[str], beside: Sequence[
         beside: files of other tables that its rules read.
     """
     key = content_key(rules=_rules(), table=table, files=_digests(paths), beside=_digests(beside), planned=planned)
-    return staged_path(staging, "checks", key, "passed")
+    return staged_path(staging, "audit", key, "passed")
 
 
 def recall(path: str) -> list[ExpectationRow] | None:

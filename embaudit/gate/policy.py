@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from embaudit.keys import content_key
-from embaudit.profile import Measure
+from embaudit.measures import MeasureName
 
 Missing = Literal["trip", "warn"]
 # Worst first; each includes those before it.
@@ -102,7 +102,7 @@ class Severity(Rule):
 class Required(_Part):
     """What the audit must be before its figures count."""
 
-    measures: list[Measure] = []
+    measures: list[MeasureName] = []
     profiles: list[str] = Field(default=[], description="the audit's profile must be one of these")
     basis: Literal["screened", "validated"] | None = Field(
         default=None, description="of the sticky verdicts; validated is the stronger one and does for both"

@@ -18,7 +18,7 @@ from embaudit.sticky.validation import prepare_validation, validate_tokens
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import Checkpoint, Encoder
-    from embaudit.profile import StickySettings
+    from embaudit.measures.sticky.settings import StickySettings
     from embaudit.sticky.pairs import SentencePair
 
 DESCRIBED = ("token", "text", "category", "is_reachable", "origin", "script")

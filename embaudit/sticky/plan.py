@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from embaudit.errors import MeasureError
-from embaudit.profile import StickySettings
+from embaudit.measures.sticky.settings import StickySettings
 from embaudit.sticky.scan import ScanScores
 from embaudit.sticky.scores import PROTOCOLS, Protocol
 

@@ -28,11 +28,7 @@ def rows(warehouse: str | Path, sql: str) -> list[tuple[Any, ...]]:
 
 
 def inodes(home: Path) -> dict[Path, int]:
-    return {
-        path: path.stat().st_ino
-        for path in home.rglob("*.parquet")
-        if not {"audit", "corpus", "checks"} & set(path.parts)
-    }
+    return {path: path.stat().st_ino for path in home.rglob("*.parquet") if not {"audit", "corpus"} & set(path.parts)}
 
 
 def test_an_audit_fills_every_table(audited: Audited) -> None:
@@ -278,7 +274,7 @@ def test_no_pair_below_u_is_on_record_with_its_reason(
 
 def test_wrong_options_are_named(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"measures": ["socn"]}, "No measure is called 'socn'"),
+        ({"measures": ["socn"]}, "no measure is called 'socn'"),
         ({"corpora": {"wikipaedia": "sample"}}, "'wikipaedia'"),
         ({"device": "abacus"}, "no device 'abacus'"),
         ({"dtype": "float8"}, "float8"),

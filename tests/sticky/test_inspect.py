@@ -14,7 +14,7 @@ from tiny import wordpiece_vocabulary
 
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.errors import MeasureError, UsageError
-from embaudit.profile import StickySettings
+from embaudit.measures.sticky.settings import StickySettings
 from embaudit.sticky.effects import Effect, measure_effects
 from embaudit.sticky.insertion import OPERATORS
 from embaudit.sticky.inspect import decoded, find_token, inspect_reference, inspect_tokens

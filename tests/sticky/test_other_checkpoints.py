@@ -20,7 +20,7 @@ from tiny import tiny_bert
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.errors import MeasureError
-from embaudit.profile import StickySettings
+from embaudit.measures.sticky.settings import StickySettings
 from embaudit.sticky.baseline import token_similarity
 from embaudit.sticky.effects import measure_effects
 from embaudit.sticky.insertion import make_draw

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.errors import MeasureError
-from embaudit.profile import Rung, StickySettings, load_profile, profile_names
+from embaudit.measures.sticky.settings import Rung, StickySettings
+from embaudit.profile import load_profile, profile_names
 from embaudit.sticky.effects import measure_effects
 from embaudit.sticky.pairs import SentencePair
 from embaudit.sticky.plan import choose_controls, choose_shortlists, choose_tokens, points_per_token, rank

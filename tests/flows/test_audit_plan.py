@@ -50,7 +50,7 @@ def test_another_commit_of_the_same_content_is_another_row(hub: ModelHub, tiny_c
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"measures": ["stick"]}, "No measure is called 'stick'"),
+        ({"measures": ["stick"]}, "no measure is called 'stick'"),
         ({"pairs": {"training": "pairs.csv"}}, "Pairs are for scoring or validation, not for 'training'"),
         ({"limit_tokens": 0}, "limit_tokens: .* greater than or equal to 1, not 0"),
         ({"dtype": "int8"}, "dtype: .*'int8'"),

@@ -1,0 +1,59 @@
+"""What a measure is: its name, its question, its settings and where its parts are.
+
+A measure is named once, in ``embaudit.measures.MEASURES``; plan, audit flow, log, gate and command line go over that
+list. Its sub-flow is ``embaudit_flows.NAME:NAME``, called with the plan and the ingested corpora by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Self
+
+from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from embaudit.request import AuditSettings
+
+
+class MeasureSettings(BaseModel):
+    """What a profile says of one measure; ``corpora`` names the corpora that it reads."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    corpora: tuple[str, ...] = ()
+
+    def requested(self, request: AuditSettings) -> Self:
+        """These settings with what one request changes of them.
+
+        Raises:
+            UsageError: if a change does not fit.
+        """
+        return self
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One measure of an audit.
+
+    Attributes:
+        question: what it answers, in one line.
+        settings: its part of a profile.
+        mathematics: the module that holds ``MEASURE_VERSION``, which rises when values change.
+        is_default: whether an audit includes it unasked.
+        is_sharded: whether its shards may be computed elsewhere (``EMBAUDIT_RUNNER``).
+        shown_tables: those of its tables that are small enough to be read on a page of the Prefect UI.
+    """
+
+    name: str
+    question: str
+    settings: type[MeasureSettings]
+    mathematics: str
+    is_default: bool = True
+    is_sharded: bool = False
+    shown_tables: tuple[str, ...] = ()
+
+    @property
+    def version(self) -> int:
+        # Imported when an audit needs it: the mathematics brings torch, and most commands only name the measure.
+        return int(import_module(self.mathematics).MEASURE_VERSION)

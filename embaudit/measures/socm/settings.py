@@ -1,0 +1,48 @@
+"""Settings of SOCM."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field, field_validator
+
+from embaudit.measures.measure import MeasureSettings
+
+if TYPE_CHECKING:
+    from embaudit.request import AuditSettings
+
+
+class SocmSettings(MeasureSettings):
+    """Settings of the SOCM measure."""
+
+    corpora: tuple[str, ...] = Field(
+        default=("wikipedia", "msmarco"),
+        description="all pairs of a corpus of texts; a corpus of pairs as it is listed",
+    )
+    texts: int = Field(default=1_000, ge=2, description="first texts of each corpus")
+    listed_pairs: int = Field(default=50_000, ge=1, description="first pairs of each corpus of pairs")
+    exponents: tuple[float, ...] = Field(
+        default=(0.0, 0.5, 1.0, 2.0),
+        min_length=1,
+        description="alpha and beta of the generalised SOCM, every combination",
+    )
+    tightness_pairs: int = Field(
+        default=200, ge=0, description="random pairs a corpus with exact transport and SIF weights beside"
+    )
+    negatives: int = Field(default=1, ge=1, description="passages a query where hard negatives are mined")
+
+    @field_validator("exponents")
+    @classmethod
+    def _no_exponent_is_negative(cls, exponents: tuple[float, ...]) -> tuple[float, ...]:
+        # A distance of zero has no negative power.
+        if any(not 0 <= exponent < float("inf") for exponent in exponents):
+            raise ValueError(f"the exponents must be 0 or more, and are {list(exponents)}")
+        return tuple(sorted(set(exponents)))
+
+    def requested(self, request: AuditSettings) -> SocmSettings:
+        """A list of related pairs that was given is one that SOCM is to read; graded pairs are the sticky measure's."""
+        from embaudit.corpora import CORPORA
+
+        given = [name for name in request.corpora if name in CORPORA and CORPORA[name].kind == "pairs"]
+        asked = [name for name in given if CORPORA[name].relation != "sts" and name not in self.corpora]
+        return self.model_copy(update={"corpora": (*self.corpora, *asked)})
