@@ -28,6 +28,8 @@ from datetime import datetime
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
+from embaudit.figure import Summary, SummaryFigure, Worse
+
 # A pandas column or frame. pandas itself would take a third of a second to import.
 Series: TypeAlias = Any
 Frame: TypeAlias = Any
@@ -35,7 +37,6 @@ Frame: TypeAlias = Any
 BigInt = Annotated[int, "int64"]
 Json = Annotated[str, "json"]
 Range: TypeAlias = tuple[float | None, float | None]
-Direction = Literal["higher", "lower"]
 
 # Rounding of float32 embeddings reaches cosines at 1e-6; identities hold in float64 beyond that.
 TOLERANCE = 1e-6
@@ -67,21 +68,6 @@ class Warn:
     false: bool = False
     below: float | None = None
     above: float | None = None
-
-
-@dataclass(frozen=True)
-class Worse:
-    """The direction in which a figure gets worse, and the change that is noise where there are no intervals.
-
-    Attributes:
-        absolute, relative: the larger of the absolute change and the share of the predecessor's value.
-        only_last: a column; only the row with its largest value within the other items counts.
-    """
-
-    when: Direction
-    absolute: float = 0.0
-    relative: float = 0.0
-    only_last: str = ""
 
 
 @dataclass(frozen=True)
@@ -263,9 +249,10 @@ class Table:
         return ("audit_id", *self.keys) if self.scope == "audit" else self.keys
 
     @property
-    def figures(self) -> dict[str, Column]:
-        """The columns that gates and comparisons of audits know."""
-        return {name: column for name, column in self.columns.items() if column.figure}
+    def summary(self) -> Summary | None:
+        """Its columns that gates and comparisons of audits know; None where there are none."""
+        figures = tuple(_figure_of(one) for one in self.columns.values() if one.figure)
+        return Summary(self.name, self.item, figures) if figures else None
 
     def derive(self, frame: Frame, lookup: Any = None) -> Frame:
         """The frame with what its rules say, a column each.
@@ -281,6 +268,12 @@ class Table:
                 values = [given[name] if name in given else frame[name] for name in one.columns]
                 frame = frame.assign(**{one.name: one.function(*values)})
         return frame
+
+
+def _figure_of(column: Column) -> SummaryFigure:
+    worse = column.figure if isinstance(column.figure, Worse) else None
+    low, high = (column.interval.low, column.interval.high) if column.interval else ("", "")
+    return SummaryFigure(column.name, column.name, worse, low, high)
 
 
 class Row:

@@ -1,4 +1,4 @@
-"""The published tables: one row class each, and the one list of them.
+"""The published tables: one row class each, and the one list of them; and the figures that they have.
 
 A declaration (``embaudit.table``) is the only place where a column is described. The order is that in which tables
 are published and documented.
@@ -6,6 +6,7 @@ are published and documented.
 
 from __future__ import annotations
 
+from embaudit.figure import Summary
 from embaudit.table import Row, Table
 from embaudit.tables import corpora, layers, length, socm, sticky, tempscale, watch
 
@@ -36,3 +37,7 @@ ROWS: tuple[type[Row], ...] = (
     watch.GateResultRow,
 )
 TABLES: dict[str, Table] = {row.table.name: row.table for row in ROWS}
+# What has figures: tables with such columns, and views that are declared to have them.
+SUMMARIES: dict[str, Summary] = {
+    summary.name: summary for summary in (*(table.summary for table in TABLES.values()), sticky.STICKY_TOKEN) if summary
+}

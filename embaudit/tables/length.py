@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from embaudit.figure import Worse
 from embaudit.table import (
     COSINE,
     ROUNDED_SHARE,
@@ -13,7 +14,6 @@ from embaudit.table import (
     Interval,
     Row,
     Series,
-    Worse,
     column,
     computed,
     rule,

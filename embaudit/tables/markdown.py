@@ -6,8 +6,9 @@ import sys
 from collections.abc import Iterator
 from itertools import groupby
 
-from embaudit.table import Column, Computed, Row, Table, Warn, Worse
-from embaudit.tables import ROWS
+from embaudit.figure import Worse
+from embaudit.table import Column, Computed, Row, Table, Warn
+from embaudit.tables import ROWS, SUMMARIES, TABLES
 
 INTRODUCTION = """\
 # Published tables
@@ -21,7 +22,7 @@ What a column may contain is checked before rows are published. *Figure*: gates 
 
 def tables_page() -> str:
     """The whole page."""
-    return "\n".join([INTRODUCTION, *_sections()])
+    return "\n".join([INTRODUCTION, *_sections(), *_figures_of_views()])
 
 
 def _sections() -> Iterator[str]:
@@ -35,6 +36,18 @@ def _sections() -> Iterator[str]:
         yield from (" ".join(more.split()) + "\n" for more in said[1:])
         for row in rows:
             yield from _table(row)
+
+
+def _figures_of_views() -> Iterator[str]:
+    yield "## Figures of views\n"
+    for summary in SUMMARIES.values():
+        if summary.name not in TABLES:
+            yield f"Of `{summary.name}`, with the item `{summary.item}`:\n"
+            yield "\n".join(
+                f"- `{one.name}`: {one.meaning}{f' Worse when {one.worse.when}.' if one.worse else ''}"
+                for one in summary.figures
+            )
+    yield ""
 
 
 def _table(row: type[Row]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from embaudit.figure import Worse
 from embaudit.table import (
     ROUNDED_SHARE,
     SHARE,
@@ -16,7 +17,6 @@ from embaudit.table import (
     Row,
     Series,
     Warn,
-    Worse,
     column,
     computed,
     rule,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from embaudit.figure import Summary, SummaryFigure, Worse
 from embaudit.table import (
     COSINE,
     ROUNDED_SHARE,
@@ -15,7 +16,6 @@ from embaudit.table import (
     Row,
     Series,
     Warn,
-    Worse,
     column,
     rule,
 )
@@ -188,6 +188,31 @@ class StickySummaryRow(Row, table="sticky_summary", key=("protocol",), item="{pr
         is_undefined = rate.isna() & miss_rate.isna() & miss_low.isna() & miss_high.isna()
         has_all = miss_rate.notna() & miss_low.notna() & miss_high.notna()
         return is_undefined | (has_all & ((miss_rate.astype(float) - rate).abs() <= TOLERANCE))
+
+
+# Severities over the view sticky_token, whose order of tokens is that of the vocabulary: of several tokens with the
+# worst loss the interval is the first one's. A severity rests on 1 − slope ratio, measured to some hundredths.
+STICKY_TOKEN = Summary(
+    "sticky_token",
+    "retention",
+    (
+        SummaryFigure(
+            "worst_loss",
+            "max(loss)",
+            Worse("higher", absolute=0.05),
+            "first(loss_low ORDER BY loss DESC, token_id)",
+            "first(loss_high ORDER BY loss DESC, token_id)",
+            "The largest loss of a candidate.",
+        ),
+        SummaryFigure(
+            "strong_or_moderate",
+            "count(*) FILTER (severity IN ('strong', 'moderate'))",
+            MORE_STICKY,
+            meaning="Candidates of strong or moderate severity.",
+        ),
+    ),
+    is_aggregate=True,
+)
 
 
 class StickyDoseRow(Row, table="sticky_dose", key=("token_id", "copies")):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from embaudit.table import TOLERANCE, Direction, Json, Row, Series, column
+from embaudit.figure import Direction
+from embaudit.table import TOLERANCE, Json, Row, Series, column
 from embaudit.table import rule as row_rule
 
 Status = Literal["audited", "unchanged", "known", "running", "failed", "unreachable"]

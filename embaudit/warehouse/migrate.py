@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from embaudit.address import Warehouse
 from embaudit.errors import WarehouseError
+from embaudit.figure import cell_view, figure_view, interval_view
+from embaudit.tables import SUMMARIES
 from embaudit.warehouse.describe import describe_tables
 from embaudit.warehouse.keys import without_keys
 from embaudit.warehouse.lake import is_lake
@@ -50,10 +52,16 @@ def known_migrations() -> list[Migration]:
 
 
 def known_views() -> dict[str, str]:
-    """Each view's CREATE OR REPLACE VIEW statement by its name, in the order of their file names."""
+    """Each view's CREATE OR REPLACE VIEW statement by its name, in the order of their numbers."""
     folder = files("embaudit_sql").joinpath("views")
-    names = sorted(file.name.removesuffix(".sql") for file in folder.iterdir() if file.name.endswith(".sql"))
-    return {name.partition("_")[2]: folder.joinpath(f"{name}.sql").read_text(encoding="utf-8") for name in names}
+    found = {file.name.removesuffix(".sql"): file for file in folder.iterdir() if file.name.endswith(".sql")}
+    statements = {name: file.read_text(encoding="utf-8") for name, file in found.items()}
+    summaries = tuple(SUMMARIES.values())
+    # Made from the declarations; the numbers are their places among the files.
+    statements["089_summary_cell"] = cell_view(summaries)
+    statements["090_summary_figure"] = figure_view()
+    statements["122_summary_interval"] = interval_view(summaries)
+    return {name.partition("_")[2]: statements[name] for name in sorted(statements)}
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, place: Warehouse) -> list[int]:

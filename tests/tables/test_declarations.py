@@ -10,10 +10,11 @@ from typing import Literal, get_args
 import duckdb
 import pytest
 
+from embaudit.figure import Worse
 from embaudit.length.curve import CONDITIONS
 from embaudit.remedy.compare import ArmName, Recommendation
 from embaudit.sticky.scores import PROTOCOLS, Severity
-from embaudit.table import COSINE, Interval, Row, Series, Worse, column, computed, rule
+from embaudit.table import COSINE, Interval, Row, Series, column, computed, rule
 from embaudit.tables import TABLES
 from embaudit.warehouse.connect import open_writer
 
@@ -78,7 +79,7 @@ def test_everything_is_explained(name: str) -> None:
     for said in (table.meaning, *(one.meaning for one in (*table.columns.values(), *table.rules))):
         assert said.endswith((".", "…")), said
     assert set(table.keys) <= set(table.columns)
-    assert bool(table.figures) == bool(table.item)
+    assert bool(table.summary) == bool(table.item)
 
 
 def members(table: str, column: str) -> set[str]:
@@ -136,7 +137,9 @@ def test_columns_are_keys_first_then_in_order_with_intervals() -> None:
     assert table.columns["share_high"].at_least == ("share",)
     assert table.columns["place"].comment == "Where [tokens]."
     assert table.primary_key == ("audit_id", "corpus", "place")
-    assert list(table.figures) == ["share"]
+    assert table.summary
+    (figure,) = table.summary.figures
+    assert (figure.name, figure.low, figure.high) == ("share", "share_low", "share_high")
     assert [one.name for one in table.rules] == ["share_and_more", "share_is_small"]
 
 

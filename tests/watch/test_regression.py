@@ -63,6 +63,14 @@ def test_less_spread_is_worse_and_only_in_the_last_layer() -> None:
     assert not any(row["is_worse"] for row in compare(figures(0.5), figures(0.4)))
 
 
+def test_where_the_last_layer_has_no_spread_the_one_before_does_not_stand_for_it() -> None:
+    def figures(value: float) -> list[Figure]:
+        first = [Figure("layer_stat", f"wikipedia, layer {layer}", "normalised_spread", value) for layer in range(3)]
+        return [*first, Figure("layer_stat", "wikipedia, layer 3", "r", value)]
+
+    assert not any(row["worse_when"] for row in compare(figures(0.4), figures(0.5)))
+
+
 def test_a_figure_without_a_direction_is_stored_and_never_worse() -> None:
     name = ("socm_summary", "wikipedia", "d_sigma_mean")
     row = one(Figure(*name, 9.0), Figure(*name, 0.0))
@@ -98,8 +106,8 @@ def test_the_documentation_states_every_rule() -> None:
     for (summary, measure), rule in RULES.items():
         (row,) = [line for line in page.splitlines() if line.startswith(f"| `{summary}.{measure}`")]
         _, name, worse, tolerance, _ = (cell.strip() for cell in row.split("|"))
-        assert ("last layer" in name) == rule.in_last_layer
-        assert worse == rule.worse
+        assert ("last layer" in name) == (rule.only_last == "layer")
+        assert worse == rule.when
         stated = [f"{rule.absolute:g}"] * bool(rule.absolute) + [f"{rule.relative:.0%}".replace("%", " %")] * bool(
             rule.relative
         )

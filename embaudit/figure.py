@@ -1,0 +1,130 @@
+"""Figures: the numbers of an audit that gates limit and that two audits are compared by.
+
+A figure is named by its summary (a table, or a view), its item (which row) and its measure (which column). Columns of
+a ``Row`` that are declared with ``figure=`` are figures; those that a query makes of a view are declared here as a
+``Summary`` of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from string import Formatter
+from typing import Literal
+
+Direction = Literal["higher", "lower"]
+
+
+@dataclass(frozen=True)
+class Worse:
+    """The direction in which a figure gets worse, and the change that is noise where there are no intervals.
+
+    Attributes:
+        absolute, relative: the larger of the absolute change and the share of the predecessor's value.
+        only_last: a part of the item; only the item with its largest value counts.
+    """
+
+    when: Direction
+    absolute: float = 0.0
+    relative: float = 0.0
+    only_last: str = ""
+
+
+@dataclass(frozen=True)
+class SummaryFigure:
+    """One measure of a summary.
+
+    Attributes:
+        meaning: empty for a column, which has its own.
+        value, low, high: SQL over the summary's rows; the ends of its 95 % interval are empty where it has none.
+    """
+
+    name: str
+    value: str
+    worse: Worse | None = None
+    low: str = ""
+    high: str = ""
+    meaning: str = ""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A table or view that has figures.
+
+    Attributes:
+        item: how an item is called, as a format of columns, such as ``{corpus}, layer {layer}``.
+        is_aggregate: its figures are over all rows of an audit.
+    """
+
+    name: str
+    item: str
+    figures: tuple[SummaryFigure, ...]
+    is_aggregate: bool = False
+
+    @property
+    def item_sql(self) -> str:
+        """The item as a SQL expression."""
+        parts = []
+        for text, column, *_ in Formatter().parse(self.item):
+            parts += [_literal(text)] if text else []
+            parts += [column] if column else []
+        return " || ".join(parts)
+
+    def parts_of(self, item: str) -> dict[str, str]:
+        """The columns that an item is called by; the last of several possible readings counts."""
+        pattern = "".join(
+            re.escape(text) + (f"(?P<{column}>.*)" if column else "")
+            for text, column, *_ in Formatter().parse(self.item)
+        )
+        found = re.fullmatch(pattern, item, re.DOTALL)
+        if found is None:
+            raise ValueError(f"{item!r} is no item of {self.name}")
+        return found.groupdict()
+
+
+def cell_view(summaries: tuple[Summary, ...]) -> str:
+    """``summary_cell``: every cell of every summary of the published audits, one per row, the empty ones too."""
+    parts = []
+    for one in summaries:
+        names = ", ".join(_literal(figure.name) for figure in one.figures)
+        values = ",\n            ".join(f"CAST({figure.value} AS DOUBLE)" for figure in one.figures)
+        parts.append(
+            f"    SELECT audit_id, {_literal(one.name)} AS summary, {one.item_sql} AS item,\n"
+            f"        unnest([{names}]) AS measure,\n        unnest([\n            {values}\n        ]) AS value\n"
+            f"    FROM {one.name}{_grouped(one)}\n"
+        )
+    return (
+        "CREATE OR REPLACE VIEW summary_cell AS\nWITH figure AS (\n"
+        + "    UNION ALL\n".join(parts)
+        + ")\nSELECT figure.audit_id, figure.summary, figure.item, figure.measure, figure.value\n"
+        "FROM figure\nJOIN audit USING (audit_id)\nWHERE audit.status = 'published';\n"
+    )
+
+
+def figure_view() -> str:
+    """``summary_figure``: the cells that have a value: what two audits are compared by."""
+    return (
+        "CREATE OR REPLACE VIEW summary_figure AS\nSELECT audit_id, summary, item, measure, value\n"
+        "FROM summary_cell\nWHERE value IS NOT NULL;\n"
+    )
+
+
+def interval_view(summaries: tuple[Summary, ...]) -> str:
+    """``summary_interval``: the 95 % intervals of figures that can get worse, against which a change is measured."""
+    parts = [
+        f"SELECT audit_id, {_literal(one.name)} AS summary, {one.item_sql} AS item,\n"
+        f"    {_literal(figure.name)} AS measure, {figure.low} AS low, {figure.high} AS high\n"
+        f"FROM {one.name}{_grouped(one)}\n"
+        for one in summaries
+        for figure in one.figures
+        if figure.worse and figure.low
+    ]
+    return "CREATE OR REPLACE VIEW summary_interval AS\n" + "UNION ALL\n".join(parts).rstrip() + ";\n"
+
+
+def _grouped(summary: Summary) -> str:
+    return "\n    GROUP BY audit_id" if summary.is_aggregate else ""
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
