@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from embaudit.checkpoint.load import Checkpoint
+from embaudit.checkpoint.load import Checkpoint
 
 
 def describe_row(checkpoint: Checkpoint) -> dict[str, Any]:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from embaudit.checkpoint.load import Checkpoint
 from embaudit.checkpoint.pooling import pool
 from embaudit.errors import MeasureError
 
 if TYPE_CHECKING:
     import torch
 
-    from embaudit.checkpoint.load import Checkpoint
 
 # Measured (`python -m benchmarks encoding`): all-MiniLM-L6-v2 on 2 cores encodes 236 texts/s of 33 tokens at 2 048
 # tokens a batch and 194 at 8 192, where activations leave the cache. A GPU wants far more work a launch.

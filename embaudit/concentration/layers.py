@@ -28,6 +28,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embaudit.anatomy import Anatomy, LayerState, anatomy_of, require_fit, watching
+from embaudit.anatomy.watch import OnLayer
+from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.concentration.attention import centred_products
 from embaudit.concentration.sigma import largest_singular_values
@@ -37,8 +39,6 @@ from embaudit.errors import MeasureError
 if TYPE_CHECKING:
     import torch
 
-    from embaudit.anatomy.watch import OnLayer
-    from embaudit.checkpoint import Encoder
 
 # Changing how a value is computed changes this number, and with it every cache key of the measure.
 MEASURE_VERSION = 2

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 
 from embaudit.concentration.layers import LAMBDAS, RATIOS
 from embaudit.concentration.weights import ValueOutput
@@ -82,15 +83,13 @@ def summarise_heads(layer: int, heads: Mapping[str, np.ndarray], weights: ValueO
 
 def mean_with_interval(values: np.ndarray) -> tuple[float | None, float | None, float | None]:
     """Mean and Student's 95 % interval over texts; no interval below two values, no mean without any."""
-    from scipy.stats import t
-
     defined = values[np.isfinite(values)]
     if not len(defined):
         return None, None, None
     mean = float(defined.mean())
     if len(defined) < 2:
         return mean, None, None
-    half = float(t.ppf(0.975, len(defined) - 1) * defined.std(ddof=1) / np.sqrt(len(defined)))
+    half = float(scipy.stats.t.ppf(0.975, len(defined) - 1) * defined.std(ddof=1) / np.sqrt(len(defined)))
     return mean, mean - half, mean + half
 
 

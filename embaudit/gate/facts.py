@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import duckdb
 
 from embaudit.errors import CheckFailed, UsageError
 from embaudit.gate.policy import PREVIOUS
-
-if TYPE_CHECKING:
-    import duckdb
 
 LATEST = "latest"
 LIST_THEM = "List them: embaudit list audits"

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from embaudit.gate.figures import unknown_figure
 from embaudit.keys import content_key
 from embaudit.measures import MeasureName
 
@@ -40,8 +41,6 @@ class FigureRule(Rule):
 
     @model_validator(mode="after")
     def _figure_exists(self) -> FigureRule:
-        from embaudit.gate.figures import unknown_figure
-
         if complaint := unknown_figure(self.summary, self.measure):
             raise ValueError(complaint)
         return self

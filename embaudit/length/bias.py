@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 
 from embaudit.length.cosine import unit_vectors
 
@@ -180,9 +181,7 @@ def _votes(nearest: np.ndarray, codes: np.ndarray, lengths: np.ndarray) -> tuple
 
 
 def _spearman(one: np.ndarray, two: np.ndarray) -> tuple[float | None, float | None]:
-    from scipy.stats import spearmanr
-
     if len(one) < FEWEST_TEXTS or np.ptp(one) == 0 or np.ptp(two) == 0:
         return None, None
-    found = spearmanr(one, two)
+    found = scipy.stats.spearmanr(one, two)
     return float(found.statistic), float(found.pvalue)

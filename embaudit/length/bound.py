@@ -11,6 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
+
+from embaudit.concentration.sigma import largest_singular_values
 
 # 64 cells, from logits that hardly differ to those of a sharp head.
 SIGMAS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
@@ -62,8 +65,6 @@ def simulate(
 def _cell(sigma_s: float, n: int, matrices: int, seed: int) -> Cell:
     import torch
 
-    from embaudit.concentration.sigma import largest_singular_values
-
     generator = np.random.default_rng([seed, n, round(sigma_s * 1_000_000)])
     values = []
     for _ in range(matrices):
@@ -76,8 +77,6 @@ def _cell(sigma_s: float, n: int, matrices: int, seed: int) -> Cell:
 
 
 def _half_width(values: np.ndarray) -> float | None:
-    from scipy.stats import t
-
     if len(values) < 2:
         return None
-    return float(t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+    return float(scipy.stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))

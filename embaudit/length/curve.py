@@ -15,17 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.checkpoint.tokenizer import position_limit
 from embaudit.length.cosine import MeanCosine, mean_cosine
 from embaudit.length.spans import LengthBin, evenly, longest_common, spans_of, windows_of
-
-if TYPE_CHECKING:
-    from embaudit.checkpoint import Encoder
 
 CONTROLS = ("truncation", "windows", "input_embeddings")
 CONDITIONS = ("natural", *CONTROLS)

@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embaudit.anatomy import Anatomy, LayerState, anatomy_of, require_fit, watching
+from embaudit.anatomy.family import Part
 from embaudit.anatomy.watch import TOLERANCE
+from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.concentration.layers import batches_of_one_length, constants
 from embaudit.concentration.sigma import largest_singular_values
@@ -30,8 +32,6 @@ from embaudit.length.bound import claimed_bound
 if TYPE_CHECKING:
     import torch
 
-    from embaudit.anatomy.family import Part
-    from embaudit.checkpoint import Encoder
 
 # One layer's attention of a batch, which is read a dozen times: 2^22 float32 are 16 MB and stay in a CPU's caches.
 WEIGHTS_PER_BATCH = {"cpu": 2**22}

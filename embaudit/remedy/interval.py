@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy
 
 # Below this the resamples repeat themselves, and their interval is far too narrow.
 FEWEST_UNITS = 10
@@ -43,9 +44,7 @@ def correlation_interval(
 
 def spearman(values: np.ndarray, wanted: np.ndarray) -> float | None:
     """Spearman's ρ; None where one side does not vary."""
-    from scipy.stats import rankdata
-
-    ranks = [rankdata(side) - (len(side) + 1) / 2 for side in (values, wanted)]
+    ranks = [scipy.stats.rankdata(side) - (len(side) + 1) / 2 for side in (values, wanted)]
     norms = [float(np.linalg.norm(side)) for side in ranks]
     return None if 0 in norms else float(ranks[0] @ ranks[1] / (norms[0] * norms[1]))
 
@@ -53,14 +52,12 @@ def spearman(values: np.ndarray, wanted: np.ndarray) -> float | None:
 def _bootstrap(
     data: tuple[np.ndarray, ...], statistic: Callable[..., Any], resamples: int, seed: int, *, vectorized: bool
 ) -> Interval | None:
-    from scipy.stats import DegenerateDataWarning, bootstrap
-
     if len(data[0]) < FEWEST_UNITS:
         return None
     with warnings.catch_warnings():
         # Resamples without a value are told by what comes out.
-        warnings.simplefilter("ignore", DegenerateDataWarning)
-        found = bootstrap(
+        warnings.simplefilter("ignore", scipy.stats.DegenerateDataWarning)
+        found = scipy.stats.bootstrap(
             data,
             statistic,
             paired=True,

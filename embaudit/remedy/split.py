@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import scipy
 
 from embaudit.keys import content_key
 
@@ -22,14 +23,11 @@ def content_order(texts: Sequence[str], seed: int) -> list[int]:
 
 def units_of(count: int, shared: Iterable[tuple[int, int]]) -> np.ndarray:
     """Which items belong together: the connected components of (item, item) links, as (count,) int64."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     links = list(shared)
     rows = np.array([first for first, _ in links], dtype=np.int64)
     columns = np.array([second for _, second in links], dtype=np.int64)
-    graph = coo_array((np.ones(len(links), dtype=np.int8), (rows, columns)), shape=(count, count))
-    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
+    graph = scipy.sparse.coo_array((np.ones(len(links), dtype=np.int8), (rows, columns)), shape=(count, count))
+    return np.asarray(scipy.sparse.csgraph.connected_components(graph, directed=False)[1], dtype=np.int64)
 
 
 def in_report(texts: Sequence[str], units: np.ndarray, seed: int, strata: Sequence[str] | None = None) -> np.ndarray:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from jinja2 import DictLoader, Environment, StrictUndefined, Template
+from markupsafe import Markup
 
 from embaudit.report.measure_sections import layer_section, length_section, socm_section, temperature_section
 from embaudit.report.outcome_sections import check_section, gate_section, regression_section, settings_section
 from embaudit.report.sticky_section import sticky_section
 from embaudit.shown import visible
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 SECTIONS = (
     *(gate_section, regression_section, sticky_section, socm_section, layer_section, length_section),
@@ -26,8 +26,6 @@ SECTIONS = (
 
 def render(facts: dict[str, Any]) -> str:
     """The page of an audit, from what ``read_audit`` gives."""
-    from markupsafe import Markup
-
     sections = [section for make in SECTIONS if (section := make(facts)) is not None]
     (gate,) = facts["gate"] or [None]
     return _template().render(
@@ -66,8 +64,6 @@ def _identity(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 @cache
 def _template() -> Template:
-    from jinja2 import DictLoader, Environment, StrictUndefined
-
     environment = Environment(
         loader=DictLoader({"page": _own_file("page.html.j2")}),
         autoescape=True,
@@ -81,8 +77,6 @@ def _template() -> Template:
 
 def _shown(value: object) -> object:
     """What every ``{{ … }}`` of the template goes through before it is escaped."""
-    from markupsafe import Markup
-
     return value if isinstance(value, Markup) else visible(value)
 
 

@@ -9,6 +9,7 @@ from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 
 # Up to here all n! pairings are counted (362 880); above, Student's t is close, and is what papers report.
 EXACT_UP_TO = 9
@@ -83,15 +84,15 @@ def spearman(values: Sequence[float], scores: Sequence[float]) -> Correlation:
         values: (n,) the measure, checkpoint by checkpoint.
         scores: (n,) the downstream score in the same order.
     """
-    from scipy import stats
-
     n = len(values)
     if n < FEWEST or len(set(values)) < 2 or len(set(scores)) < 2:
         return Correlation(n, None, None, None)
-    found = stats.spearmanr(values, scores)
+    found = scipy.stats.spearmanr(values, scores)
     if n > EXACT_UP_TO:
         return Correlation(n, float(found.statistic), float(found.pvalue), STUDENT)
-    return Correlation(n, float(found.statistic), _exact_p(stats.rankdata(values), stats.rankdata(scores)), EXACT)
+    return Correlation(
+        n, float(found.statistic), _exact_p(scipy.stats.rankdata(values), scipy.stats.rankdata(scores)), EXACT
+    )
 
 
 def average_over_tasks(

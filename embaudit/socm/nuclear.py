@@ -24,6 +24,7 @@ from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -81,8 +82,6 @@ class Eigenvalues:
         return _by_gram(A @ B.swapaxes(1, 2))
 
     def in_order(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[Result]:
-        from threadpoolctl import ThreadpoolController
-
         controller, remaining = ThreadpoolController(), iter(jobs)
         with ThreadPoolExecutor(self._workers) as pool:
             while batch := list(islice(remaining, JOBS_PER_THREAD * self._workers)):

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
-
-if TYPE_CHECKING:
-    from embaudit.checkpoint import Encoder
 
 MEASURE_VERSION = 1
 

@@ -12,14 +12,12 @@ p = (1 + #{b: v_b not beyond q_b}) / (B + 1); Benjamini–Hochberg over a protoc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy
 
 from embaudit.sticky.scores import SMALLEST_VARIANCE, Severity, pull, retention, rho, severity
-
-if TYPE_CHECKING:
-    from embaudit.sticky.validation import ValidationInputs
+from embaudit.sticky.validation import ValidationInputs
 
 INTERVAL = (2.5, 97.5)
 # H0: no more extreme than this share of ordinary tokens.
@@ -126,11 +124,9 @@ def near_u(similarities: np.ndarray, u: float) -> list[np.ndarray]:
 
 def false_discovery(p_values: np.ndarray) -> np.ndarray:
     """Benjamini–Hochberg q-values: the smallest false-discovery rate at which each test would be reported."""
-    from scipy.stats import false_discovery_control
-
     if len(p_values) == 0:
         return p_values
-    q: np.ndarray = false_discovery_control(p_values, method="bh")
+    q: np.ndarray = scipy.stats.false_discovery_control(p_values, method="bh")
     return q
 
 

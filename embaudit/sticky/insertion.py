@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
+from embaudit.checkpoint import Checkpoint
 from embaudit.errors import MeasureError
-
-if TYPE_CHECKING:
-    from embaudit.checkpoint import Checkpoint
 
 Operator = Literal["prefix", "suffix", "random"]
 OPERATORS: tuple[Operator, ...] = ("prefix", "suffix", "random")

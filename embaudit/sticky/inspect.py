@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.errors import UsageError
+from embaudit.measures.sticky.settings import StickySettings
 from embaudit.sticky.effects import measure_effects
 from embaudit.sticky.insertion import OPERATORS
+from embaudit.sticky.pairs import SentencePair
 from embaudit.sticky.plan import choose_controls
 from embaudit.sticky.reference import distances, prepare_reference, sticky_scores, validation_values
 from embaudit.sticky.scores import rho
 from embaudit.sticky.validation import prepare_validation, validate_tokens
-
-if TYPE_CHECKING:
-    from embaudit.checkpoint import Checkpoint, Encoder
-    from embaudit.measures.sticky.settings import StickySettings
-    from embaudit.sticky.pairs import SentencePair
 
 DESCRIBED = ("token", "text", "category", "is_reachable", "origin", "script")
 TEXT_MARK = "text:"

@@ -18,17 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.sticky.insertion import OPERATORS, Operator, generator_for
 from embaudit.sticky.pairs import SentencePair, distinct_sentences, named_pairs, spread_pairs
 from embaudit.sticky.scan import require_below_u, unit_rows
-
-if TYPE_CHECKING:
-    from embaudit.checkpoint import Encoder
 
 MEASURE_VERSION = 1
 SCORE_WEIGHTS: dict[Operator, float] = {"prefix": 0.35, "suffix": 0.35, "random": 0.30}

@@ -10,18 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.errors import MeasureError
 from embaudit.sticky.insertion import OPERATORS, Draw, make_draw
 from embaudit.sticky.pairs import SentencePair
 from embaudit.sticky.scores import SMALLEST_VARIANCE, pull, retention
-
-if TYPE_CHECKING:
-    from embaudit.checkpoint import Encoder
 
 MEASURE_VERSION = 2
 TOKENS_PER_STEP = 1_024

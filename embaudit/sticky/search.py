@@ -9,18 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy
 
-from embaudit.sticky.scan import ScanScores, score_tokens
-from embaudit.sticky.scores import SEVERITY_FROM_LOSS, pull, retention
+from embaudit.sticky.scan import ScanInputs, ScanScores, score_tokens
+from embaudit.sticky.scores import SEVERITY_FROM_LOSS, Protocol, pull, retention
 from embaudit.sticky.thresholds import adaptive_threshold
-
-if TYPE_CHECKING:
-    from embaudit.sticky.scan import ScanInputs
-    from embaudit.sticky.scores import Protocol
-    from embaudit.sticky.validation import ValidationInputs
+from embaudit.sticky.validation import ValidationInputs
 
 # Correlations over fewer tokens would order the draws by chance.
 FEWEST_FOR_ORDER = 30
@@ -127,12 +123,10 @@ def miss_rate(belongs: np.ndarray, survives: np.ndarray) -> MissRate:
         belongs: (T,) bool, on the shortlist by all draws.
         survives: (T,) bool, would have passed every cut.
     """
-    from scipy.stats import binomtest
-
     belonging, missed = int(belongs.sum()), int((belongs & ~survives).sum())
     if belonging == 0:
         return MissRate(0, 0, None, None)
-    interval = binomtest(missed, belonging).proportion_ci(0.95, method="exact")
+    interval = scipy.stats.binomtest(missed, belonging).proportion_ci(0.95, method="exact")
     return MissRate(belonging, missed, float(interval.low), float(interval.high))
 
 

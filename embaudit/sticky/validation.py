@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.sticky.insertion import OPERATORS, Operator, make_draw
 from embaudit.sticky.pairs import SentencePair
 from embaudit.sticky.scan import TOKENS_PER_STEP, require_below_u, unit_rows
-
-if TYPE_CHECKING:
-    from embaudit.checkpoint import Encoder
 
 MEASURE_VERSION = 2
 

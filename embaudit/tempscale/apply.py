@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from safetensors import SafetensorError
 
 from embaudit.anatomy import anatomy_of
-from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint, resolve
+from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, ResolvedCheckpoint, load_checkpoint, resolve
 from embaudit.checkpoint.files import PICKLES, is_pickle, one_line, weight_files
 from embaudit.checkpoint.load import describe
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
+from embaudit.checkpoint.modules import Recipe
 from embaudit.checkpoint.reference import HUB_FILES, HUB_REMOTE_CODE
 from embaudit.errors import CheckpointError, MeasureError, StorageError, UsageError
 from embaudit.files import replace_atomically
@@ -33,10 +33,6 @@ from embaudit.tempscale.plan import plan_scalings
 from embaudit.tempscale.support import Support, support_of
 from embaudit.tempscale.temperatures import Temperatures
 from embaudit.tempscale.tensors import stored_tensors, unpickle
-
-if TYPE_CHECKING:
-    from embaudit.checkpoint import ResolvedCheckpoint
-    from embaudit.checkpoint.modules import Recipe
 
 # What a checkpoint needs, its card and its licence; no ONNX, TensorFlow or OpenVINO copies, whose weights are unscaled.
 COPIED = (*HUB_FILES, *HUB_REMOTE_CODE, "*.md", "LICENSE*", "NOTICE*")

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from embaudit.anatomy import Anatomy
 from embaudit.errors import MeasureError, NotMeasurable, UsageError
 from embaudit.tempscale.support import support_of
 from embaudit.tempscale.temperatures import Row, Temperatures
@@ -17,8 +18,6 @@ from embaudit.tempscale.temperatures import Row, Temperatures
 if TYPE_CHECKING:
     import torch
     from torch import nn
-
-    from embaudit.anatomy import Anatomy
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from embaudit.anatomy import Anatomy
 from embaudit.checkpoint.tokenizer import position_limit
 from embaudit.errors import MeasureError
+from embaudit.tempscale.plan import Scaling
 
 if TYPE_CHECKING:
     import torch
 
-    from embaudit.anatomy import Anatomy
-    from embaudit.tempscale.plan import Scaling
 
 TOKENS = 12
 # How far Q may be from Q/τ, relative to its size: rounding of weights and of products.

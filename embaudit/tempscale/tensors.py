@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from safetensors import safe_open
+
 from embaudit.checkpoint.files import one_line, read_object
 from embaudit.errors import CheckpointError
 
@@ -32,8 +34,6 @@ class Stored:
 
     def read(self, first: int = 0, count: int | None = None) -> torch.Tensor:
         """Some of its leading rows, all without a ``count``."""
-        from safetensors import safe_open
-
         with safe_open(self.file, framework="pt") as opened:
             rows: torch.Tensor = opened.get_slice(self.name)[first : self.shape[0] if count is None else first + count]
         return rows

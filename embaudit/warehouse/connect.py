@@ -6,7 +6,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
+
+import duckdb
+from tenacity import RetryError, Retrying, retry_if_exception, stop_after_delay, wait_exponential
 
 from embaudit.address import Lake, Warehouse, warehouse_at
 from embaudit.errors import WarehouseError
@@ -15,9 +18,6 @@ from embaudit.warehouse.connect_lake import connect_memory, open_lake_reader, op
 from embaudit.warehouse.explain import explained, interruptible, no_warehouse
 from embaudit.warehouse.lake import DATABASE
 from embaudit.warehouse.migrate import migrate, require_known_version
-
-if TYPE_CHECKING:
-    import duckdb
 
 # Enough for twelve million rows in one transaction; what does not fit spills beside the warehouse.
 WRITER_MEMORY = "1GB"
@@ -161,8 +161,6 @@ def _require_warehouse(connection: duckdb.DuckDBPyConnection, path: Path) -> Non
 def _create(path: Path) -> None:
     """A new warehouse appears under its name when it is whole: a kill or a full disk while DuckDB lays it would
     leave a file that is no database, and that no later run could open."""
-    import duckdb
-
     with temporary_folder(path) as folder:
         with duckdb.connect(str(folder / path.name), config=WRITER) as connection:
             migrate(connection, path)
@@ -181,8 +179,6 @@ def _connect(
     path: Path, wait_seconds: float, *, read_only: bool, config: Mapping[str, str]
 ) -> duckdb.DuckDBPyConnection | None:
     """Connect, trying again while another connection has the file; None if it keeps it."""
-    import duckdb
-
     connection = _retried(wait_seconds, lambda: duckdb.connect(str(path), read_only=read_only, config=dict(config)))
     if connection is not None:
         # It would be drawn on stdout, among rows that a program reads.
@@ -192,8 +188,6 @@ def _connect(
 
 def _retried(wait_seconds: float, attempt: Callable[[], Opened]) -> Opened | None:
     """Try with growing pauses while another connection has the file; None if it keeps it."""
-    from tenacity import RetryError, Retrying, retry_if_exception, stop_after_delay, wait_exponential
-
     deadline = time.monotonic() + wait_seconds
     growing = wait_exponential(multiplier=0.1, max=LONGEST_PAUSE_SECONDS)
     try:
@@ -208,8 +202,6 @@ def _retried(wait_seconds: float, attempt: Callable[[], Opened]) -> Opened | Non
 
 
 def _is_locked(error: BaseException) -> bool:
-    import duckdb
-
     # Not merely "lock": a corrupt file is reported by its "block".
     return (
         (isinstance(error, duckdb.IOException) and "Could not set lock" in str(error))

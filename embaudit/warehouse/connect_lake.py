@@ -8,16 +8,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
+
+import duckdb
+from tenacity import RetryError, Retrying, retry_if_exception, retry_if_result, wait_random_exponential
 
 from embaudit.address import Lake
 from embaudit.errors import WarehouseError
 from embaudit.warehouse.explain import explained, interruptible
 from embaudit.warehouse.lake import attach, held, is_unreachable, load_extensions, make_writer_row, try_lock
 from embaudit.warehouse.migrate import migrate, require_known_version
-
-if TYPE_CHECKING:
-    import duckdb
 
 LONGEST_PAUSE_SECONDS = 2.0
 T = TypeVar("T")
@@ -90,8 +90,6 @@ def open_lake_source(lake: Lake, wait_seconds: float, memory: str) -> Iterator[d
 
 def connect_memory(memory: str) -> duckdb.DuckDBPyConnection:
     """A connection without a database file, which will attach what it works on."""
-    import duckdb
-
     config = {
         "memory_limit": memory,
         "preserve_insertion_order": "false",
@@ -111,8 +109,6 @@ def _until(deadline: float, attempt: Callable[[], T | None]) -> T | None:
 
     None at the deadline; what the last attempt raised, if it raised.
     """
-    from tenacity import RetryError, Retrying, retry_if_exception, retry_if_result, wait_random_exponential
-
     # Random pauses: several machines that publish after the same nightly run must not keep step.
     growing = wait_random_exponential(multiplier=0.1, max=LONGEST_PAUSE_SECONDS)
     try:

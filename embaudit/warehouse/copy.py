@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import duckdb
 
 from embaudit.warehouse.explain import explained
 from embaudit.warehouse.migrate import migrate
-
-if TYPE_CHECKING:
-    import duckdb
 
 TARGET = "embaudit_copy"
 
 
 def lay_file(path: Path, config: dict[str, str]) -> None:
     """An empty warehouse of this program's schema: tables with keys, views."""
-    import duckdb
-
     with explained(path), duckdb.connect(str(path), config=config) as connection:
         migrate(connection, path)
 
@@ -30,8 +26,6 @@ def copy_tables(connection: duckdb.DuckDBPyConnection, path: Path, left_out: Col
     A table that only one of the two knows is left as it is: an older warehouse lacks some, and a lake has one of its
     own. Those left out are there, and empty, so that views and queries work.
     """
-    import duckdb
-
     literal = str(path).replace("'", "''")
     connection.execute(f"ATTACH '{literal}' AS {TARGET}")
     try:

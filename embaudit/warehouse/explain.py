@@ -6,14 +6,12 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import duckdb
 
 from embaudit.address import Lake, Warehouse
 from embaudit.errors import StorageError, WarehouseError
 from embaudit.warehouse.lake import is_unreachable
-
-if TYPE_CHECKING:
-    import duckdb
 
 # DuckDB has no error classes for these; the words were read off duckdb 1.5.5.
 DISK_SIGNS = ("No space left", "Disk quota", "ould not write", "File too large", "max_temp_directory_size")
@@ -23,8 +21,6 @@ PERMISSION_SIGNS = ("Permission denied", "permission denied", "Read-only file sy
 @contextmanager
 def explained(place: Warehouse) -> Iterator[None]:
     """DuckDB's and the file system's errors leave as this project's."""
-    import duckdb
-
     try:
         yield
     except (duckdb.Error, OSError) as error:

@@ -11,18 +11,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import duckdb
 
 from embaudit.address import Lake, Warehouse, warehouse_at
-from embaudit.errors import StorageError, UsageError
+from embaudit.errors import StorageError, UsageError, WarehouseError
 from embaudit.tables import TABLES
 from embaudit.warehouse.connect import WRITER, open_source
 from embaudit.warehouse.copy import copy_tables, lay_file, tables_of
 from embaudit.warehouse.explain import DISK_SIGNS
+from embaudit.warehouse.lake import WRITER_TABLE
 from embaudit.warehouse.swap import CURRENT, VERSION_PREFIX, abandoned, new_file, new_version, one_at_a_time
-
-if TYPE_CHECKING:
-    import duckdb
 
 Form = Literal["duckdb", "parquet"]
 FILE_ENDINGS = {".duckdb", ".db", ".ddb"}
@@ -111,8 +111,6 @@ def _to_folder(connection: duckdb.DuckDBPyConnection, destination: Path, left_ou
 
 
 def _public(connection: duckdb.DuckDBPyConnection) -> set[str]:
-    from embaudit.warehouse.lake import WRITER_TABLE
-
     return set(tables_of(connection)) - {WRITER_TABLE}
 
 
@@ -157,10 +155,6 @@ def _require_free(place: Warehouse, destination: Path, form: Form) -> None:
 @contextmanager
 def _disk_named(destination: Path) -> Iterator[None]:
     """A full disk is the copy's, not the warehouse's."""
-    import duckdb
-
-    from embaudit.errors import WarehouseError
-
     try:
         yield
     except (duckdb.Error, WarehouseError, StorageError) as error:

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
+
+import duckdb
 
 from embaudit.errors import StorageError, UsageError
 from embaudit.masking import without_credentials
-
-if TYPE_CHECKING:
-    import duckdb
 
 # Here a PUT shows under its name when it is whole, and not before; elsewhere a finished file is moved into its place.
 OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss", "oci", "memory"}

@@ -10,12 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import duckdb
 
 from embaudit.errors import WarehouseError
-
-if TYPE_CHECKING:
-    import duckdb
 
 HARMLESS = {
     *("generate_series", "json_each", "json_tree", "pragma_table_info", "range", "repeat", "unnest"),

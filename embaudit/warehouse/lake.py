@@ -13,13 +13,11 @@ import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import duckdb
 
 from embaudit.address import Lake
 from embaudit.errors import WarehouseError
-
-if TYPE_CHECKING:
-    import duckdb
 
 EXTENSIONS = ("postgres_scanner", "ducklake")
 # The attached catalog's name in DuckDB, which unqualified table names go to.
@@ -79,8 +77,6 @@ def try_lock(connection: duckdb.DuckDBPyConnection, lake: Lake) -> duckdb.DuckDB
 @contextmanager
 def held(holder: duckdb.DuckDBPyConnection) -> Iterator[None]:
     """Gives the lock back at the end, whatever happened in between."""
-    import duckdb
-
     try:
         yield
     finally:
@@ -116,16 +112,12 @@ def is_unreachable(error: BaseException) -> bool:
 
 def is_conflict(error: BaseException) -> bool:
     """Whether another writer was quicker, so that the same transaction on the new state will do."""
-    import duckdb
-
     while error.__cause__ is not None and not isinstance(error, duckdb.Error):
         error = error.__cause__
     return isinstance(error, duckdb.TransactionException) and "conflict" in str(error)
 
 
 def _extension_file(name: str) -> Path:
-    import duckdb
-
     found = importlib.util.find_spec(f"duckdb_extension_{name}")
     if found is None or found.origin is None:
         raise WarehouseError(

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import TYPE_CHECKING
+
+import duckdb
 
 from embaudit.address import Warehouse
 from embaudit.errors import WarehouseError
@@ -19,9 +20,6 @@ from embaudit.warehouse.describe import describe_tables
 from embaudit.warehouse.keys import without_keys
 from embaudit.warehouse.lake import is_lake
 from embaudit.warehouse.transaction import transaction
-
-if TYPE_CHECKING:
-    import duckdb
 
 RECORD_TABLE = """
 CREATE TABLE IF NOT EXISTS schema_migration (

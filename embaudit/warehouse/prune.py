@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+
+import duckdb
 
 from embaudit.address import Warehouse, warehouse_at
 from embaudit.errors import UsageError
@@ -14,9 +15,6 @@ from embaudit.warehouse.migrate import upgrade_step
 from embaudit.warehouse.publish import written
 from embaudit.warehouse.transaction import transaction
 from embaudit.warehouse.write import replace_rows
-
-if TYPE_CHECKING:
-    import duckdb
 
 DETAIL_TABLES = tuple(table.name for table in TABLES.values() if table.is_detail)
 

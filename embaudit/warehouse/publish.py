@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+import duckdb
+import pyarrow.parquet as pq
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from embaudit.address import Warehouse
 from embaudit.tables import TABLES
@@ -15,9 +19,6 @@ from embaudit.warehouse.leftovers import mark_used
 from embaudit.warehouse.stage import opened
 from embaudit.warehouse.transaction import transaction
 from embaudit.warehouse.write import StagedTable, replace_rows, sql_value, write_table
-
-if TYPE_CHECKING:
-    import duckdb
 
 __all__ = ["AuditRecord", "ExpectationRow", "MeasureRun", "StagedTable", "publish", "publish_content", "written"]
 
@@ -144,7 +145,6 @@ def written(
     Raises:
         WarehouseError, StorageError: as ``open_writer``.
     """
-    from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
     def once() -> Written:
         with open_writer(warehouse, wait_seconds) as connection:
@@ -160,8 +160,6 @@ def written(
 
 def _require_staged(staged: Sequence[StagedTable]) -> None:
     """Look at every file's footer before anything is written: a broken one is named, whatever DuckDB would say."""
-    import pyarrow.parquet as pq
-
     for table in staged:
         for path in table.paths:
             with opened(path) as source:

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import duckdb
+from duckdb import StatementType
 
 from embaudit.address import Warehouse, warehouse_at
 from embaudit.errors import UsageError, WarehouseError
@@ -15,9 +18,6 @@ from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.guard import require_inside
 from embaudit.warehouse.lake import is_lake
 from embaudit.warehouse.migrate import upgrade_step
-
-if TYPE_CHECKING:
-    import duckdb
 
 UNCHANGED = "Nothing was changed."
 
@@ -86,8 +86,6 @@ def _require_one_question(connection: duckdb.DuckDBPyConnection, sql: str) -> No
     Read-only keeps the tables safe; but of several answers only the last would show, and CALL enable_logging
     to a file that external access forbids makes duckdb 1.5.5 abort the process.
     """
-    from duckdb import StatementType
-
     kinds = [statement.type for statement in connection.extract_statements(sql)]
     asking = [kind for kind in kinds if kind in (StatementType.SELECT, StatementType.EXPLAIN)]
     if StatementType.CALL in kinds:
@@ -102,8 +100,6 @@ def _require_one_question(connection: duckdb.DuckDBPyConnection, sql: str) -> No
 @contextmanager
 def _explained_query(upgrade: str) -> Iterator[None]:
     """DuckDB's errors in this project's words; ``upgrade`` is what an older warehouse needs first."""
-    import duckdb
-
     try:
         yield
     except (duckdb.PermissionException, duckdb.IOException) as error:

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+
+import duckdb
 
 from embaudit.address import Warehouse
 from embaudit.errors import StorageError, WarehouseError
+from embaudit.scores import Score
 from embaudit.warehouse.publish import written
 from embaudit.warehouse.transaction import transaction
 from embaudit.warehouse.write import replace_rows
-
-if TYPE_CHECKING:
-    import duckdb
-
-    from embaudit.scores import Score
 
 KEYS = ("checkpoint", "revision", "task", "split", "subset")
 COLUMNS = (*KEYS, "score", "metric", "origin")

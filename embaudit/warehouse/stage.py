@@ -13,15 +13,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from embaudit.errors import MeasureError, StorageError, UsageError
 from embaudit.files import replace_atomically
 from embaudit.masking import without_credentials
 from embaudit.warehouse.files import is_remote, name_within, readable, upload, within
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 ROWS_PER_GROUP = 262_144
 
@@ -43,8 +44,6 @@ def write_rows(path: str | Path, rows: Iterable[Any], schema: Mapping[str, str] 
         StorageError: if the file cannot be written.
         ValueError: if the rows' columns are not the schema's, or there are neither rows nor a schema.
     """
-    import pyarrow as pa
-
     dicts = [asdict(row) if is_dataclass(row) and not isinstance(row, type) else dict(row) for row in rows]
     if not dicts and not schema:
         raise ValueError(f"{name_within(path)}: no rows and no schema say which columns it has")
@@ -65,8 +64,6 @@ def write_columns(path: str | Path, blocks: Iterable[Mapping[str, Any]], schema:
     Raises:
         MeasureError, StorageError: as ``write_rows``.
     """
-    import pyarrow as pa
-
     arrow_schema = _arrow_schema(schema)
     rows = 0
     with _writing(path, arrow_schema) as writer:
@@ -91,8 +88,6 @@ def read_rows(paths: Sequence[str | Path]) -> list[dict[str, Any]]:
     Raises:
         StorageError: if one is missing or broken.
     """
-    import pyarrow.parquet as pq
-
     rows: list[dict[str, Any]] = []
     for path in paths:
         with opened(path) as source:
@@ -106,8 +101,6 @@ def read_batches(path: str | Path, columns: Sequence[str]) -> Iterator[pa.Record
     Raises:
         StorageError: if the file is missing or broken.
     """
-    import pyarrow.parquet as pq
-
     with opened(path) as source, pq.ParquetFile(source, page_checksum_verification=True) as file:
         yield from file.iter_batches(batch_size=ROWS_PER_GROUP, columns=list(columns))
 
@@ -126,8 +119,6 @@ def opened(path: str | Path) -> Iterator[Any]:
 @contextmanager
 def reading(path: str | Path) -> Iterator[None]:
     """Turns what a missing or broken staged file raises into an error that names it and says what to do."""
-    import pyarrow as pa
-
     # A store's package raises what it defines; on disk anything but these is a bug of ours.
     expected = Exception if is_remote(path) else (OSError, pa.ArrowException)
     try:
@@ -150,8 +141,6 @@ def reading(path: str | Path) -> Iterator[None]:
 
 
 def _arrow_schema(schema: Mapping[str, str]) -> pa.Schema:
-    import pyarrow as pa
-
     own = {"instant": pa.timestamp("us", tz="UTC")}
     return pa.schema([(name, own[kind] if kind in own else pa.type_for_alias(kind)) for name, kind in schema.items()])
 
@@ -159,11 +148,9 @@ def _arrow_schema(schema: Mapping[str, str]) -> pa.Schema:
 @contextmanager
 def _writing(path: str | Path, schema: pa.Schema) -> Iterator[Any]:
     """A Parquet writer whose file appears under its name only when it is complete and stored."""
-    with (_uploaded if is_remote(path) else _on_disk)(path) as partial:
-        import pyarrow.parquet as pq
-
-        with pq.ParquetWriter(partial, schema, compression="zstd", write_page_checksum=True) as writer:
-            yield writer
+    place = _uploaded(path) if is_remote(path) else _on_disk(path)
+    with place as partial, pq.ParquetWriter(partial, schema, compression="zstd", write_page_checksum=True) as writer:
+        yield writer
 
 
 @contextmanager
@@ -188,9 +175,6 @@ def _uploaded(path: str | Path) -> Iterator[Path]:
 
 
 def _write(writer: Any, table: pa.Table, path: str | Path) -> None:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     for name, column in zip(table.schema.names, table.columns, strict=True):
         if pa.types.is_floating(column.type) and not pc.all(pc.is_finite(column.drop_null()), min_count=0).as_py():
             bad = pc.index(pc.fill_null(pc.invert(pc.is_finite(column)), False), True).as_py()

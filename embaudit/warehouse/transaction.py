@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+
+import duckdb
 
 from embaudit.warehouse.lake import is_lake, touch
-
-if TYPE_CHECKING:
-    import duckdb
 
 
 @contextmanager
 def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     """All of it or nothing. In a DuckLake no two of them succeed side by side."""
-    import duckdb
-
     connection.execute("BEGIN TRANSACTION")
     try:
         if is_lake(connection):

@@ -10,7 +10,8 @@ import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import duckdb
 
 from embaudit.address import Lake, Warehouse, warehouse_at
 from embaudit.errors import StorageError
@@ -18,9 +19,6 @@ from embaudit.files import move_into_place, temporary_folder
 from embaudit.warehouse.connect import WRITER, open_reader, open_writer
 from embaudit.warehouse.copy import copy_tables, lay_file
 from embaudit.warehouse.lake import DATABASE
-
-if TYPE_CHECKING:
-    import duckdb
 
 # Writing a whole file anew for less is not worth it.
 LEAST_SHARE_FREED = 0.1

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from embaudit.address import warehouse_at
+from embaudit.warehouse.connect import open_reader
 from embaudit.watch.history import WatchedRevision
 from embaudit.watch.regression import Figure
 
@@ -20,8 +21,6 @@ def read_watched(warehouse: str) -> list[WatchedRevision]:
     Raises:
         WarehouseError: as ``open_reader``.
     """
-    from embaudit.warehouse.connect import open_reader
-
     place = warehouse_at(warehouse)
     if isinstance(place, Path) and not place.exists():
         return []
@@ -41,8 +40,6 @@ def find_predecessor(warehouse: str, audit_id: str, previous: str | None) -> str
         previous: the audit of the watched source's revision before, which comes first: a link that is watched keeps
             its name, and its audits have the names of what it pointed to.
     """
-    from embaudit.warehouse.connect import open_reader
-
     with open_reader(warehouse_at(warehouse)) as connection:
         same = connection.execute(
             "SELECT before.audit_id FROM audit_question AS own JOIN audit_question AS before USING (question) "
@@ -60,8 +57,6 @@ def find_predecessor(warehouse: str, audit_id: str, previous: str | None) -> str
 
 def read_figures(warehouse: str, audit_id: str) -> list[Figure]:
     """The summary figures of an audit, with the intervals that they have."""
-    from embaudit.warehouse.connect import open_reader
-
     with open_reader(warehouse_at(warehouse)) as connection:
         rows = connection.execute(
             "SELECT summary, item, measure, value, low, high FROM summary_figure "
@@ -75,8 +70,6 @@ def find_audit(
     warehouse: str, checkpoint_id: str, finished_after: datetime, *, profile: str, measures: set[str], seed: int
 ) -> str | None:
     """The newest published audit of a checkpoint that another process finished after a time; None if there is none."""
-    from embaudit.warehouse.connect import open_reader
-
     place = warehouse_at(warehouse)
     if isinstance(place, Path) and not place.exists():
         return None

@@ -11,7 +11,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import duckdb
 
 from embaudit.errors import StorageError, WarehouseError
 from embaudit.table import Table
@@ -20,9 +22,6 @@ from embaudit.warehouse.explain import explain
 from embaudit.warehouse.files import let_duckdb_read
 from embaudit.warehouse.keys import primary_keys
 from embaudit.warehouse.lake import is_conflict, is_lake, is_unreachable
-
-if TYPE_CHECKING:
-    import duckdb
 
 # Folders called name=value are no partitions: the file has all columns that there are.
 STAGED = "read_parquet(?, hive_partitioning = false)"
@@ -44,8 +43,6 @@ def write_table(connection: duckdb.DuckDBPyConnection, audit_id: str, staged: St
     Raises:
         WarehouseError: if the table does not take the rows.
     """
-    import duckdb
-
     paths = [_literal(path) for path in staged.paths]
     let_duckdb_read(connection, staged.paths)
     try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from safetensors import SafetensorError, safe_open
+
 from embaudit.checkpoint.files import one_line, weight_files
 from embaudit.errors import CheckpointError
 
@@ -35,8 +37,6 @@ def require_whole_weights(folder: Path) -> None:
     Raises:
         CheckpointError: naming the file.
     """
-    from safetensors import SafetensorError, safe_open
-
     for path in weight_files(folder):
         if path.suffix != ".safetensors":
             continue

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.eager import eager_attention, no_attention
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.checkpoint.files import one_line
@@ -29,7 +30,6 @@ from embaudit.sticky.insertion import make_draw
 if TYPE_CHECKING:
     import torch
 
-    from embaudit.checkpoint import Encoder
 
 MEASURE_VERSION = 1
 QUANTILES = (0.05, 0.25, 0.50, 0.75, 0.95)

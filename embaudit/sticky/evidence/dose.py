@@ -7,18 +7,16 @@ ordinary tokens at the same n. Definitions: ``embaudit.sticky.scores``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.errors import MeasureError, NotMeasurable
+from embaudit.sticky.pairs import SentencePair
 from embaudit.sticky.scores import pull, retention
 from embaudit.sticky.validation import common_points, prepare_validation, validate_tokens
-
-if TYPE_CHECKING:
-    from embaudit.checkpoint import Checkpoint, Encoder
-    from embaudit.sticky.pairs import SentencePair
 
 MEASURE_VERSION = 1
 

@@ -19,6 +19,7 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
+import scipy
 
 from embaudit.errors import MeasureError
 from embaudit.vocabulary.script import COMMON, INHERITED, UNKNOWN
@@ -123,8 +124,6 @@ def _label_rows(
     selected: frozenset[int],
     background: Mapping[int, Token],
 ) -> list[dict[str, Any]]:
-    from scipy.stats import false_discovery_control
-
     labels = {token_id: label(token) for token_id, token in background.items()}
     scanned_with = Counter(labels.values())
     selected_with = Counter(labels[token_id] for token_id in selected)
@@ -133,21 +132,19 @@ def _label_rows(
         | _compare_shares(selected_with[value], len(selected), scanned_with[value], len(background))
         for value in sorted(value for value in scanned_with if value is not None)
     ]
-    adjusted = false_discovery_control([row["p_value"] for row in rows]) if rows else ()
+    adjusted = scipy.stats.false_discovery_control([row["p_value"] for row in rows]) if rows else ()
     for row, q_value in zip(rows, adjusted, strict=True):
         row["q_value"] = float(q_value)
     return rows
 
 
 def _compare_shares(selected_with: int, selected: int, scanned_with: int, scanned: int) -> dict[str, Any]:
-    from scipy.stats import fisher_exact
-
     others_with = scanned_with - selected_with
     table = [
         [selected_with, selected - selected_with],
         [others_with, scanned - selected - others_with],
     ]
-    p_value = float(fisher_exact(table).pvalue)
+    p_value = float(scipy.stats.fisher_exact(table).pvalue)
     share_selected, share_scanned = selected_with / selected, scanned_with / scanned
     crossed = table[0][1] * table[1][0]
     return {
@@ -166,8 +163,6 @@ def _compare_shares(selected_with: int, selected: int, scanned_with: int, scanne
 def _number_row(
     selection: str, attribute: str, selected: frozenset[int], background: Mapping[int, Token]
 ) -> dict[str, Any]:
-    from scipy.stats import mannwhitneyu
-
     numbers = {token_id: _number(token, attribute) for token_id, token in background.items()}
     known = {token_id: number for token_id, number in numbers.items() if number is not None}
     inside = np.array([number for token_id, number in known.items() if token_id in selected])
@@ -181,7 +176,7 @@ def _number_row(
         "scanned_median": float(np.median([*known.values()])) if known else None,
     }
     if len(inside) and len(outside):
-        test = mannwhitneyu(inside, outside, alternative="two-sided")
+        test = scipy.stats.mannwhitneyu(inside, outside, alternative="two-sided")
         # One test is its own family.
         p_value = float(test.pvalue)
         row |= {

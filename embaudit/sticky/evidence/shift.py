@@ -6,17 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.sticky.insertion import make_draw
+from embaudit.sticky.pairs import SentencePair
 from embaudit.sticky.scan import unit_rows
-
-if TYPE_CHECKING:
-    from embaudit.checkpoint import Encoder
-    from embaudit.sticky.pairs import SentencePair
 
 MEASURE_VERSION = 1
 
