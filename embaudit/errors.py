@@ -13,6 +13,7 @@ EXIT_DONE = 0
 EXIT_CHECK_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
+MAX_REASON = 240  # characters of a library's own message that an error repeats
 
 
 class EmbauditError(Exception):
@@ -50,12 +51,16 @@ class CheckpointError(EmbauditError):
     """A checkpoint that cannot be found, read or trusted."""
 
 
-class HubUnreachable(CheckpointError):
-    """The model hub gave no answer: nothing is wrong with the checkpoint, and a later try may find it."""
-
-
 class CorpusError(EmbauditError):
     """A corpus that cannot be found or read, or that is too small for the measure asked for."""
+
+
+class HubUnreachable(CheckpointError, CorpusError):
+    """The hub gave no answer: nothing is wrong with the checkpoint or data set, and a later try may find it."""
+
+
+class HubOffline(HubUnreachable):
+    """Nobody asked the hub: HF_HUB_OFFLINE is set."""
 
 
 class MeasureError(EmbauditError):
@@ -98,3 +103,10 @@ def is_of_interrupt(error: BaseException) -> bool:
         seen.add(id(cause))
         cause = cause.__cause__ or cause.__context__
     return False
+
+
+def one_line(error: Exception) -> str:
+    """A library's message as one sentence of a paragraph."""
+    message = " ".join(str(error).split()).rstrip(" :") or type(error).__name__
+    message = message if len(message) <= MAX_REASON else message[:MAX_REASON].rsplit(" ", 1)[0] + " …"
+    return message if message.endswith((".", "!", "?", "…")) else message + "."

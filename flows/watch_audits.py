@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from embaudit.checkpoint.files import one_line
-from embaudit.errors import EmbauditError, is_of_interrupt
+from embaudit.errors import EmbauditError, is_of_interrupt, one_line
 from embaudit.gate import GateTripped
 from embaudit.request import AuditRequest
 from embaudit.watch.look import Finding

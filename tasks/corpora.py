@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from prefect import task
 
+from embaudit.hub import is_transient
 from embaudit.tables.corpora import CorpusRow, TextPairRow, TextRow
 from embaudit_tasks.results import Staged, StagedCorpus
 
@@ -15,12 +16,10 @@ if TYPE_CHECKING:
     from embaudit.corpora import Corpus
 
 
-def is_transient(task: Any, run: Any, state: Any) -> bool:
-    """Retry what a network may cure; an ``EmbauditError`` says itself what to do."""
-    from embaudit.errors import EmbauditError
-
+def may_pass(task: Any, run: Any, state: Any) -> bool:
+    """Retry what the hub or a disk may answer a little later; anything else says itself what to do."""
     error = state.result(raise_on_failure=False)
-    return not isinstance(error, EmbauditError) and isinstance(error, (OSError, ConnectionError, TimeoutError))
+    return is_transient(error) or isinstance(error, OSError)
 
 
 @task(
@@ -28,7 +27,7 @@ def is_transient(task: Any, run: Any, state: Any) -> bool:
     task_run_name="ingest {name} from {source}",
     retries=2,
     retry_delay_seconds=[2, 10],
-    retry_condition_fn=is_transient,
+    retry_condition_fn=may_pass,
     persist_result=False,
 )
 def ingest_corpus(name: str, source: str, staging: str) -> StagedCorpus:

@@ -6,7 +6,7 @@ from typing import Any
 
 from prefect import task
 
-from embaudit.errors import HubUnreachable
+from embaudit.hub import is_transient
 from embaudit.tables.watch import RegressionRow, WatchedRevisionRow
 from embaudit.watch.history import WatchedRevision
 from embaudit.watch.look import Source
@@ -19,7 +19,7 @@ AUDITS_STAND = "Audits are published as they were."
 
 def is_unreachable(task: Any, run: Any, state: Any) -> bool:
     """Retry what the hub may cure by coming back."""
-    return isinstance(state.result(raise_on_failure=False), HubUnreachable)
+    return is_transient(state.result(raise_on_failure=False))
 
 
 @task(

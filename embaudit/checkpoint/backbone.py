@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from embaudit.checkpoint.files import one_line, read_object
-from embaudit.errors import CheckpointError, UsageError
+from embaudit.checkpoint.files import read_object
+from embaudit.errors import CheckpointError, UsageError, one_line
 
 # What training scripts leave in a config when they started from a folder of their own machine.
 LOCAL_SIGNS = ("/", ".", "~", "checkpoint-")

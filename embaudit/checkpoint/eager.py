@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from embaudit.checkpoint.files import one_line
 from embaudit.checkpoint.model import quiet_transformers
-from embaudit.errors import NotMeasurable
+from embaudit.errors import NotMeasurable, one_line
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -17,8 +17,6 @@ TOKENIZER_SETTINGS = ("added_tokens.json", "merges.txt", "special_tokens_map.jso
 # ByT5 and CANINE read bytes and characters: they have settings and no vocabulary file.
 TOKENIZERS_WITHOUT_VOCABULARY = ("ByT5Tokenizer", "CanineTokenizer", "PerceiverTokenizer")
 
-LONGEST_REASON = 240  # characters of a library's own message that an error repeats
-
 
 def weight_files(folder: Path) -> list[Path]:
     """The files that the weights of a folder are read from, safetensors before pickles; empty if there are none.
@@ -87,13 +85,6 @@ def read_object(path: Path) -> dict[str, Any]:
             next_step="Check that the folder is complete, or fetch it again.",
         )
     return content
-
-
-def one_line(error: Exception) -> str:
-    """A library's message as one sentence of a paragraph."""
-    message = " ".join(str(error).split()).rstrip(" :") or type(error).__name__
-    message = message if len(message) <= LONGEST_REASON else message[:LONGEST_REASON].rsplit(" ", 1)[0] + " …"
-    return message if message.endswith((".", "!", "?", "…")) else message + "."
 
 
 def _shards(index: Path) -> list[Path]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from embaudit.checkpoint.files import is_pickle, one_line, read_object, weight_files
+from embaudit.checkpoint.files import is_pickle, read_object, weight_files
 from embaudit.checkpoint.identity import CheckpointIdentity, identify
 from embaudit.checkpoint.model import ONE_AT_A_TIME, embedding_rows, load_model, quiet_transformers
 from embaudit.checkpoint.modules import Recipe, read_recipe
@@ -20,7 +20,7 @@ from embaudit.checkpoint.tokenizer import (
     refuse_empty_tokenizer,
     special_tokens_around,
 )
-from embaudit.errors import CheckpointError, UsageError
+from embaudit.errors import CheckpointError, UsageError, one_line
 
 if TYPE_CHECKING:
     import torch

@@ -13,8 +13,7 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
-from embaudit.checkpoint.files import one_line
-from embaudit.errors import CheckpointError
+from embaudit.errors import CheckpointError, one_line
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

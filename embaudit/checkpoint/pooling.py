@@ -9,9 +9,9 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
-from embaudit.checkpoint.files import is_pickle, one_line, weight_files
+from embaudit.checkpoint.files import is_pickle, weight_files
 from embaudit.checkpoint.modules import Module
-from embaudit.errors import CheckpointError
+from embaudit.errors import CheckpointError, one_line
 
 if TYPE_CHECKING:
     import torch

@@ -6,22 +6,20 @@ Three kinds: ``packaged:NAME`` (weights that come with a Python package), a loca
 
 from __future__ import annotations
 
-import errno
 import importlib.util
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from embaudit.checkpoint.files import one_line
-from embaudit.errors import CheckpointError, HubUnreachable
+from embaudit.errors import CheckpointError
+from embaudit.hub import Repository
 from embaudit.suggest import closest
 
 # Everything a checkpoint can need, and nothing else: no ONNX, TensorFlow or OpenVINO copies of the weights.
 HUB_FILES = ["*.json", "*.txt", "*.model", "*.spm", "*.codes", "*.tiktoken", "*.safetensors", "*.jinja", "README.md"]
 HUB_PICKLES = ["*.bin", "*.pt", "*.pth"]
 HUB_REMOTE_CODE = ["*.py"]
-ANSWER_SECONDS = 5.0
-CANNOT_STORE = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
 
 
 @dataclass(frozen=True)
@@ -167,74 +165,17 @@ def _resolve_packaged(ref: CheckpointRef) -> ResolvedCheckpoint:
 
 
 def _resolve_hub(ref: CheckpointRef, *, allow_pickle: bool, trust_remote_code: bool) -> ResolvedCheckpoint:
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        HFValidationError,
-        LocalEntryNotFoundError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
+    def refuse_pickles(names: Sequence[str]) -> None:
+        pickles = [name for name in names if name.endswith(tuple(pattern[1:] for pattern in HUB_PICKLES))]
+        if pickles and not allow_pickle and not any(name.endswith(".safetensors") for name in names):
+            raise weights_are_pickles(str(ref), pickles[0])
 
-    patterns = list(HUB_FILES)
-    patterns += HUB_PICKLES if allow_pickle else []
-    patterns += HUB_REMOTE_CODE if trust_remote_code else []
-    try:
-        folder = _fetch(ref, patterns)
-    except RevisionNotFoundError as error:
-        raise CheckpointError(
-            f"The hub has {ref.name}, but no revision {ref.revision!r} of it.",
-            next_step=f"Name a commit, tag or branch that exists: {ref.name}@main",
-        ) from error
-    except (GatedRepoError, RepositoryNotFoundError) as error:
-        raise CheckpointError(
-            f"The hub has no checkpoint {ref.name}, or it is private or gated.",
-            next_step="Check the spelling; for a private one, log in with: hf auth login",
-        ) from error
-    except CheckpointError:
-        raise
-    except HFValidationError as error:
-        raise CheckpointError(
-            f"{ref} is not a valid hub id: {one_line(error)}", next_step="Write owner/name or owner/name@revision."
-        ) from error
-    except Exception as error:  # the transport library's errors share no base with anything of ours
-        if (
-            isinstance(error, OSError)
-            and error.errno in CANNOT_STORE
-            and not isinstance(error, LocalEntryNotFoundError)
-        ):
-            raise CheckpointError(
-                f"{ref} cannot be stored in the local hub cache: {one_line(error)}",
-                next_step="Make room or point HF_HOME to a folder with room that you may write to.",
-            ) from error
-        raise HubUnreachable(
-            f"The model hub cannot be reached, and {ref} is not (or not completely) in the local hub cache.",
-            next_step="Check the network (embaudit doctor), pass a local folder, or try packaged:all-MiniLM-L6-v2.",
-        ) from error
+    patterns = [
+        *HUB_FILES,
+        *(HUB_PICKLES if allow_pickle else ()),
+        *(HUB_REMOTE_CODE if trust_remote_code else ()),
+    ]
+    otherwise = f"pass a local folder, or packaged:{next(iter(PACKAGED))}."
+    folder = Repository("model", ref.name, ref.revision, otherwise).snapshot(patterns, refuse_pickles)
     # The snapshot's folder is named after the commit that the revision stood for when it was fetched.
     return ResolvedCheckpoint(ref, folder, revision=folder.name)
-
-
-def _fetch(ref: CheckpointRef, patterns: list[str]) -> Path:
-    """The snapshot's folder, from the hub where it answers and else from the cache."""
-    from huggingface_hub import HfApi, snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError, RevisionNotFoundError
-
-    try:
-        # snapshot_download waits for ever on a hub that accepts the connection and says nothing: ask it first.
-        info = HfApi().model_info(ref.name, revision=ref.revision, timeout=ANSWER_SECONDS)
-    except RevisionNotFoundError:
-        raise
-    except Exception as error:
-        try:
-            return Path(
-                snapshot_download(ref.name, revision=ref.revision, allow_patterns=patterns, local_files_only=True)
-            )
-        except LocalEntryNotFoundError:
-            raise error from None
-    names = [sibling.rfilename for sibling in info.siblings or []]
-    pickles = [name for name in names if name.endswith(tuple(pattern[1:] for pattern in HUB_PICKLES))]
-    if pickles and HUB_PICKLES[0] not in patterns and not any(name.endswith(".safetensors") for name in names):
-        raise weights_are_pickles(str(ref), pickles[0])
-    return Path(
-        snapshot_download(ref.name, revision=ref.revision, allow_patterns=patterns, etag_timeout=ANSWER_SECONDS)
-    )

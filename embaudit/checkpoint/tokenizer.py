@@ -6,8 +6,7 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from embaudit.checkpoint.files import one_line
-from embaudit.errors import CheckpointError
+from embaudit.errors import CheckpointError, one_line
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

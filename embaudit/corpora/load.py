@@ -106,7 +106,7 @@ def _open_hub(spec: CorpusSpec, parts: tuple[HubPart, ...], limit: int | None) -
 
     return Opened(
         rows(),
-        source=f"{HUB}:{'+'.join(files.repository for _, files in located)}",
+        source=f"{HUB}:{'+'.join(files.repository.name for _, files in located)}",
         revision="+".join(files.commit for _, files in located),
     )
 

@@ -19,12 +19,12 @@ from safetensors import SafetensorError
 
 from embaudit.anatomy import anatomy_of
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, ResolvedCheckpoint, load_checkpoint, resolve
-from embaudit.checkpoint.files import PICKLES, is_pickle, one_line, weight_files
+from embaudit.checkpoint.files import PICKLES, is_pickle, weight_files
 from embaudit.checkpoint.load import describe
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
 from embaudit.checkpoint.modules import Recipe
 from embaudit.checkpoint.reference import HUB_FILES, HUB_REMOTE_CODE
-from embaudit.errors import CheckpointError, MeasureError, StorageError, UsageError
+from embaudit.errors import CheckpointError, MeasureError, StorageError, UsageError, one_line
 from embaudit.files import replace_atomically
 from embaudit.tempscale.card import Note, add_note
 from embaudit.tempscale.context import temperature

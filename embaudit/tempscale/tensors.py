@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from safetensors import safe_open
 
-from embaudit.checkpoint.files import one_line, read_object
-from embaudit.errors import CheckpointError
+from embaudit.checkpoint.files import read_object
+from embaudit.errors import CheckpointError, one_line
 
 if TYPE_CHECKING:
     import torch

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
-from embaudit.checkpoint.files import one_line, weight_files
-from embaudit.errors import CheckpointError
+from embaudit.checkpoint.files import weight_files
+from embaudit.errors import CheckpointError, one_line
 
 # Any of these makes a folder one that holds a checkpoint, or will when the copying is done.
 SIGNS = ("config.json", "modules.json", "tokenizer.json", "*.safetensors", "*.safetensors.index.json", "*.bin")

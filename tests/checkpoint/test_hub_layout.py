@@ -12,8 +12,8 @@ import pytest
 from model_hub import COMMIT, ModelHub, point_to, serving
 from tiny_models import TEXTS, load
 
+from embaudit import hub as hub_module
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint, resolve
-from embaudit.checkpoint import reference as reference_module
 from embaudit.errors import CheckpointError
 
 NAME = "org/tiny-bert"
@@ -105,7 +105,9 @@ def test_what_main_meant_then_can_be_pinned(cached: Path) -> None:
 
 
 def test_offline_and_not_cached(cache: Path) -> None:
-    with pytest.raises(CheckpointError, match="hub cannot be reached, and org/other@v2 is not") as caught:
+    with pytest.raises(
+        CheckpointError, match="hub cannot be reached for checkpoint org/other@v2: HF_HUB_OFFLINE is set"
+    ) as caught:
         resolve("org/other@v2")
     assert "packaged:all-MiniLM-L6-v2" in caught.value.next_step
 
@@ -119,7 +121,7 @@ def test_unreachable_and_not_cached_is_said_within_seconds(pauses: list[float]) 
 
 
 def test_a_hub_that_takes_the_connection_and_says_nothing(hub: ModelHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference_module, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(hub_module, "ANSWER_SECONDS", 0.5)
     hub.is_silent = True
     with pytest.raises(CheckpointError, match="hub cannot be reached"):
         resolve(NAME)
@@ -129,7 +131,7 @@ def test_a_hub_that_takes_the_connection_and_says_nothing(hub: ModelHub, monkeyp
 def test_a_silent_hub_does_not_hold_up_what_is_cached(
     cached: Path, hub: ModelHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reference_module, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(hub_module, "ANSWER_SECONDS", 0.5)
     hub.is_silent = True
     assert resolve(NAME).folder == cached
     assert not hub.answered

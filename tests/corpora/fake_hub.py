@@ -22,6 +22,8 @@ class FakeHub:
     requests: list[str] = field(default_factory=list)
     endpoint: str = ""
     status: int = 200
+    # How many requests get that status; None: all.
+    ill_requests: int | None = None
 
 
 def _handler(hub: FakeHub) -> type[BaseHTTPRequestHandler]:
@@ -41,8 +43,12 @@ def _handler(hub: FakeHub) -> type[BaseHTTPRequestHandler]:
 
         def _answer(self) -> None:
             path = unquote(urlsplit(self.path).path)
+            if path.startswith("/api/") and not path.startswith("/api/datasets/"):
+                return self._send(404, b"{}")  # huggingface_hub asks for other things once per process
             hub.requests.append(f"{self.command} {path}")
-            if hub.status != 200:
+            if hub.status != 200 and hub.ill_requests != 0:
+                if hub.ill_requests is not None:
+                    hub.ill_requests -= 1
                 return self._send(hub.status, b"{}")
             parts = path.strip("/").split("/")
             is_api = parts[0] == "api"

@@ -6,6 +6,7 @@ import gzip
 import io
 import socket
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,10 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 from fake_hub import COMMIT, FakeHub, json_lines
 
+from embaudit import hub as hub_module
 from embaudit.corpora import CORPORA, load_corpus
-from embaudit.corpora import hub as hub_module
 from embaudit.errors import CorpusError
+from embaudit_tasks.results import StagedCorpus
 
+Ingested = Callable[[str], StagedCorpus]
 ROWS = [
     {"sentence1": "a", "sentence2": "b", "score": 1.5, "lang": "en"},
     {"sentence1": "c", "sentence2": "d"},
@@ -132,7 +135,7 @@ def place_in_cache(repository: str, commit: str, name: str, content: bytes) -> N
     ("source", "happened"),
     [
         ("hub:org/none", "has no data set org/none"),
-        ("hub:org/sts@nope", "no such revision"),
+        ("hub:org/sts@nope", "has data set org/sts, but no revision 'nope' of it"),
         ("hub:org/empty", "has no file test.jsonl"),
     ],
 )
@@ -144,7 +147,7 @@ def test_what_the_hub_does_not_have_is_named(source: str, happened: str, hub: Fa
 
 def test_a_failing_hub_is_one_error(hub: FakeHub) -> None:
     hub.status = 503
-    with pytest.raises(CorpusError, match=r"status 503 for data set mteb/imdb") as caught:
+    with pytest.raises(CorpusError, match=r"cannot be reached for data set mteb/imdb.* \(status 503\)") as caught:
         load_corpus("longdocs", "hub")
     assert "--corpus longdocs=FILE" in caught.value.next_step
 
@@ -153,7 +156,7 @@ def test_an_unreachable_hub_ends_at_once(hub: FakeHub, monkeypatch: pytest.Monke
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     pauses: list[float] = []
     monkeypatch.setattr(time, "sleep", pauses.append)
-    with pytest.raises(CorpusError, match=r"could not be reached for data set mteb/sts12-sts") as caught:
+    with pytest.raises(CorpusError, match=r"cannot be reached for data set mteb/sts12-sts") as caught:
         load_corpus("sts", "hub")
     assert "pass a local file: --corpus sts=FILE" in caught.value.next_step
     assert sum(pauses) < 5
@@ -172,3 +175,39 @@ def test_offline_mode_is_an_error_that_names_the_repository(hub: FakeHub, monkey
     with pytest.raises(CorpusError, match="princeton-nlp/datasets-for-simcse"):
         load_corpus("wikipedia", "hub")
     assert hub.requests == []
+
+
+@pytest.mark.usefixtures("prefect_api")
+def test_a_hub_that_answers_again_is_read_at_the_second_attempt(hub: FakeHub, ingested: Ingested) -> None:
+    hub.repositories["org/sts"] = {"test.csv": b"a,b,1\n"}
+    hub.status, hub.ill_requests = 503, 1
+    assert ingested("hub:org/sts").rows == 1
+    assert len([request for request in hub.requests if request == "GET /api/datasets/org/sts/revision/main"]) == 2
+
+
+@pytest.mark.usefixtures("prefect_api")
+@pytest.mark.parametrize("reason", ["missing", "offline"])
+def test_what_no_retry_can_mend_is_asked_for_once(
+    reason: str, hub: FakeHub, ingested: Ingested, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    info = hub_module.Repository.info
+    monkeypatch.setattr(hub_module.Repository, "info", lambda self: asked.append(self.name) or info(self))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", reason == "offline")
+    with pytest.raises(CorpusError):
+        ingested("hub:org/none")
+    assert asked == ["org/none"]
+
+
+@pytest.fixture
+def ingested(tmp_path: Path) -> Ingested:
+    """Runs the task that reads a corpus of pairs, trying again at once."""
+    from prefect import flow
+
+    from embaudit_tasks.corpora import ingest_corpus
+
+    @flow
+    def ingest(source: str) -> StagedCorpus:
+        return ingest_corpus.with_options(retry_delay_seconds=0)("sts", source, str(tmp_path / "staging"))
+
+    return ingest

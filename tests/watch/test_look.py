@@ -243,7 +243,7 @@ def test_a_hub_that_is_down_is_unreachable_and_comes_back(hub: ModelHub, put: Pu
         hub.status = status
         found = ask(repository(), History())
         assert (found.status, found.revision) == ("unreachable", "")
-        assert "no answer about owner/name" in str(found.reason)
+        assert f"cannot be reached for checkpoint owner/name (status {status})" in str(found.reason)
     hub.status = 200
     assert ask(repository(), History()).needs_audit
 
@@ -252,7 +252,7 @@ def test_a_repository_that_is_not_there_is_a_failure(hub: ModelHub) -> None:
     found = ask(repository("owner/gone"), History())
     assert (found.status, found.reason) == (
         "failed",
-        "The hub has no checkpoint owner/gone, or it is private, gated or disabled.",
+        "The hub has no checkpoint owner/gone, or it is private or disabled.",
     )
 
 
@@ -327,9 +327,7 @@ def test_a_repository_named_by_itself_is_not_watched_twice(
 def test_an_organisation_whose_hub_is_silent(
     hub: ModelHub, listed: Callable[[str], WatchList], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from embaudit.watch import hub as module
-
-    monkeypatch.setattr(module, "LISTING_SECONDS", 0.3)
+    monkeypatch.setattr("embaudit.hub.LISTING_SECONDS", 0.3)
     hub.is_silent = True
     sources, (found,) = every_source(listed('[[organisation]]\nname = "owner"'), list_organisation)
     assert sources == []

@@ -23,8 +23,7 @@ import numpy as np
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.eager import eager_attention, no_attention
 from embaudit.checkpoint.encoder import Progress, no_progress
-from embaudit.checkpoint.files import one_line
-from embaudit.errors import MeasureError
+from embaudit.errors import MeasureError, one_line
 from embaudit.sticky.insertion import make_draw
 
 if TYPE_CHECKING:

@@ -1,0 +1,275 @@
+"""Every contact with the Hugging Face hub: questions with a deadline, downloads, streams, and what their failures mean.
+
+``huggingface_hub`` is imported when the hub is needed: it reads its settings from the environment at that moment, and
+most commands need no hub.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, Literal, TypeVar, cast
+
+from embaudit.errors import CheckpointError, CorpusError, EmbauditError, HubOffline, HubUnreachable, one_line
+
+ANSWER_SECONDS = 5.0
+# Name lookups and the library's own retries know no time-out.
+GIVE_UP_SECONDS = 8.0
+# A listing tries again by itself for half a minute.
+LISTING_SECONDS = 40.0
+CANNOT_STORE = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
+# Answers of a hub that is ill or busy: the same question may be answered a little later.
+PASSING_STATUS = (408, 429)
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class RepositoryInfo:
+    """What the hub says of a repository: the commit that its revision stands for, and the names of its files."""
+
+    commit: str
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A repository at a revision.
+
+    All methods raise ``HubUnreachable`` where the hub gives no answer, and ``CheckpointError`` (of a model) or
+    ``CorpusError`` (of a data set) where it has no such thing, does not give it away, or it cannot be stored.
+
+    Attributes:
+        revision: branch, tag or commit; None: main.
+        otherwise: what to do without the hub, as the end of a sentence ("pass a local folder").
+    """
+
+    kind: Literal["model", "dataset"]
+    name: str
+    revision: str | None
+    otherwise: str
+
+    def info(self) -> RepositoryInfo:
+        """Ask for the commit and the files."""
+        with explained(self):
+            return self._ask()
+
+    def file(self, name: str) -> Path:
+        """A file, from the cache or else downloaded."""
+        from huggingface_hub import hf_hub_download
+
+        # No deadline of ours: a download may take its time, and the library gives up on a dead connection itself.
+        with explained(self, name):
+            return Path(
+                hf_hub_download(
+                    self.name, name, repo_type=self.kind, revision=self.revision, etag_timeout=ANSWER_SECONDS
+                )
+            )
+
+    def stream(self, name: str) -> IO[bytes]:
+        """A file's bytes over the wire; what is not read is not sent."""
+        from huggingface_hub import HfFileSystem
+
+        prefix = {"model": "", "dataset": "datasets/"}[self.kind]
+        path = f"{prefix}{self.name}@{self.revision}/{name}"
+        with explained(self, name):
+            # block_size 0: one plain request that is dropped when enough is read.
+            opened = asked(lambda: HfFileSystem(skip_instance_cache=True).open(path, "rb", block_size=0))
+        return cast(IO[bytes], _Stream(opened, partial(explained, self, name)))
+
+    def snapshot(self, patterns: Sequence[str], accept: Callable[[Sequence[str]], None]) -> Path:
+        """A folder with the files that match, from the hub where it answers and else from the cache.
+
+        Args:
+            accept: gets the names of all files before one is downloaded, and raises where that must not be.
+        """
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import LocalEntryNotFoundError, RevisionNotFoundError
+
+        download = partial(snapshot_download, self.name, revision=self.revision, allow_patterns=list(patterns))
+        with explained(self):
+            try:
+                # A download waits for ever on a hub that accepts the connection and says nothing: ask it first.
+                info = self._ask()
+            except RevisionNotFoundError:
+                raise
+            except Exception as error:
+                try:
+                    return Path(download(local_files_only=True))
+                except LocalEntryNotFoundError:
+                    raise error from None
+            accept(info.files)
+            return Path(download(etag_timeout=ANSWER_SECONDS))
+
+    def cached_snapshot(self) -> Path | None:
+        """The folder of files that were downloaded before, if there is one; it is named after their commit."""
+        from huggingface_hub import constants
+
+        folder = Path(constants.HF_HUB_CACHE) / f"{self.kind}s--{self.name.replace('/', '--')}"
+        revision = self.revision or "main"
+        ref = folder / "refs" / revision
+        commit = ref.read_text(encoding="utf-8").strip() if ref.is_file() else revision
+        snapshot = folder / "snapshots" / commit
+        return snapshot if snapshot.is_dir() else None
+
+    def _ask(self) -> RepositoryInfo:
+        from huggingface_hub import HfApi
+
+        ask = partial(HfApi().repo_info, repo_type=self.kind, revision=self.revision, timeout=ANSWER_SECONDS)
+        info: Any = asked(lambda: ask(self.name))
+        return RepositoryInfo(str(info.sha or ""), tuple(one.rfilename for one in info.siblings or ()))
+
+    def __str__(self) -> str:
+        what = {"model": "checkpoint", "dataset": "data set"}[self.kind]
+        return f"{what} {self.name}" + (f"@{self.revision}" if self.revision else "")
+
+
+def list_models(author: str, tags: Sequence[str], accept: Callable[[str], bool], limit: int) -> list[str]:
+    """Names of models of an organisation or a person, the most recently changed first.
+
+    Args:
+        tags: each model has them all.
+        accept: says of a name whether it counts; at most ``limit`` do.
+
+    Raises:
+        HubUnreachable: if the hub gives no answer.
+    """
+    from huggingface_hub import HfApi
+
+    def ask() -> list[str]:
+        models = HfApi().list_models(author=author, filter=list(tags) or None, sort="last_modified")
+        return list(islice((model.id for model in models if accept(model.id)), limit))
+
+    try:
+        return asked(ask, LISTING_SECONDS)
+    except Exception as error:
+        raise _unreachable(f"the models of {author}", error, "wait") from error
+
+
+def asked(call: Callable[[], Answer], seconds: float | None = None) -> Answer:
+    """The answer of a call that may wait for ever.
+
+    Raises:
+        TimeoutError: if there is none within ``seconds`` (``GIVE_UP_SECONDS``); else whatever the call raises.
+    """
+    seconds = GIVE_UP_SECONDS if seconds is None else seconds
+    answers: list[Answer] = []
+    errors: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            answers.append(call())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=ask, daemon=True, name="ask-hub")
+    thread.start()
+    thread.join(seconds)
+    if answers:
+        return answers[0]
+    raise errors[0] if errors else TimeoutError(f"no answer within {seconds:g} s")
+
+
+def is_transient(error: object) -> bool:
+    """Whether the hub may answer the same question a little later."""
+    return isinstance(error, HubUnreachable) and not isinstance(error, HubOffline)
+
+
+class _Stream(io.RawIOBase):
+    """Bytes over the wire; the transport library's errors, which are no OSErrors, become ours."""
+
+    def __init__(self, opened: IO[bytes], explain: Callable[[], AbstractContextManager[None]]) -> None:
+        self._opened = opened
+        self._explain = explain
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        with self._explain():
+            data = self._opened.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._opened.close()
+        super().close()
+
+
+@contextmanager
+def explained(repository: Repository, file: str = "") -> Iterator[None]:
+    """Turns what the library and its transport raise into errors that name the repository and say what to do.
+
+    They differ between releases of huggingface_hub and share no base but Exception.
+    """
+    try:
+        yield
+    except EmbauditError:
+        raise
+    except Exception as error:
+        raise _failure(error, repository, file) from error
+
+
+def _failure(error: Exception, repository: Repository, file: str) -> EmbauditError:
+    from huggingface_hub import errors
+
+    kind = CheckpointError if repository.kind == "model" else CorpusError
+    name, otherwise = repository.name, repository.otherwise
+    what = f"{repository}, file {file}" if file else str(repository)
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    if isinstance(error, errors.HFValidationError):
+        return kind(
+            f"{name} is not a valid hub id: {one_line(error)}", next_step="Write owner/name or owner/name@revision."
+        )
+    if isinstance(error, errors.GatedRepoError):
+        return kind(
+            f"The hub's {what} is gated: its licence has to be accepted first.",
+            next_step=f"Accept it on the hub and log in (hf auth login), or {otherwise}",
+        )
+    if isinstance(error, errors.RevisionNotFoundError):
+        unpinned = replace(repository, revision=None)
+        return kind(
+            f"The hub has {unpinned}, but no revision {repository.revision!r} of it.",
+            next_step=f"Name a commit, tag or branch that exists ({name}@main), or {otherwise}",
+        )
+    if isinstance(error, errors.RepositoryNotFoundError | errors.DisabledRepoError):
+        return kind(
+            f"The hub has no {what}, or it is private or disabled.",
+            next_step=f"Check the spelling, log in (hf auth login), or {otherwise}",
+        )
+    is_local = isinstance(error, errors.LocalEntryNotFoundError)
+    if isinstance(error, OSError) and error.errno in CANNOT_STORE and not is_local:
+        return kind(
+            f"The hub's {what} cannot be stored in the local hub cache: {one_line(error)}",
+            next_step=f"Make room, point HF_HOME to a folder that you may write to, or {otherwise}",
+        )
+    if status is not None and status < 500 and status not in PASSING_STATUS:
+        return kind(
+            f"The hub answered with status {status} for {what}.", next_step=f"Log in (hf auth login), or {otherwise}"
+        )
+    return _unreachable(what, error, otherwise, status)
+
+
+def _unreachable(what: str, error: Exception, otherwise: str, status: int | None = None) -> HubUnreachable:
+    from huggingface_hub import constants
+
+    kept = "Files already in the local hub cache stay there."
+    if constants.HF_HUB_OFFLINE:
+        return HubOffline(
+            f"The hub cannot be reached for {what}: HF_HUB_OFFLINE is set.",
+            kept=kept,
+            next_step=f"Unset it, or {otherwise}",
+        )
+    reason = one_line(error).rstrip(".") if status is None else f"status {status}"
+    return HubUnreachable(
+        f"The hub cannot be reached for {what} ({reason}).",
+        kept=kept,
+        next_step=f"Check the network (embaudit doctor) and try again, or {otherwise}",
+    )
