@@ -33,7 +33,7 @@ from embaudit.request import AuditSettings
 from embaudit.toml import read_toml
 
 KINDS = ("hub", "organisation", "folder")
-EXAMPLE = 'For example: [[hub]] and below it name = "owner/name". README.md, "Watch", says more.'
+EXAMPLE = 'For example: [[hub]] and below it name = "owner/name". docs/watch.md says more.'
 
 
 class _Entry(BaseModel):
