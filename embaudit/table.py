@@ -249,6 +249,32 @@ class Table:
         return ("audit_id", *self.keys) if self.scope == "audit" else self.keys
 
     @property
+    def computed(self) -> list[Computed]:
+        """The columns that only the checks have."""
+        return [one for one in self.rules if isinstance(one, Computed)]
+
+    @property
+    def statements(self) -> list[Rule]:
+        """The rules that must be true in every row."""
+        return [one for one in self.rules if not isinstance(one, Computed)]
+
+    @property
+    def required(self) -> list[str]:
+        """The columns that have a value in every row, computed ones included."""
+        declared = [one.name for one in self.columns.values() if not one.is_nullable]
+        return [*declared, *(one.name for one in self.computed if one.is_required)]
+
+    @property
+    def comparisons(self) -> list[tuple[str, str, bool]]:
+        """(larger, smaller, whether they may be equal) for every two columns that are compared row by row."""
+        columns = self.columns.values()
+        return [
+            *((one.name, other, True) for one in columns for other in one.at_least),
+            *((one.name, other, True) for one in self.computed for other in one.at_least),
+            *((one.name, other, False) for one in columns for other in one.above),
+        ]
+
+    @property
     def summary(self) -> Summary | None:
         """Its columns that gates and comparisons of audits know; None where there are none."""
         figures = tuple(_figure_of(one) for one in self.columns.values() if one.figure)
@@ -304,11 +330,11 @@ class Row:
             if missing := set(one.columns) - known:
                 raise TypeError(f"{table}: {one.name} reads {sorted(missing)}, which is neither a column nor computed")
             known.add(one.name)
-        for name, others in _compared(ordered, rules):
-            if missing := set(others) - known:
-                raise TypeError(f"{table}: {name} is compared with {sorted(missing)}, which it does not have")
         meaning = inspect.cleandoc(cls.__doc__ or "")
         cls.table = Table(table, meaning, key, scope, bulk, kept, detail, item, ordered, rules, lookup)
+        for name, other, _ in cls.table.comparisons:
+            if other not in known:
+                raise TypeError(f"{table}: {name} is compared with {other!r}, which is neither a column nor computed")
 
 
 def _columns_of(cls: type) -> Iterator[tuple[str, Column]]:
@@ -365,11 +391,3 @@ def _rules_of(cls: type) -> Iterator[Rule]:
         for value in vars(one).values():
             if isinstance(value, Rule):
                 yield value
-
-
-def _compared(columns: Mapping[str, Column], rules: tuple[Rule, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for name, one in columns.items():
-        yield name, (*one.at_least, *one.above)
-    for made in rules:
-        if isinstance(made, Computed):
-            yield made.name, made.at_least

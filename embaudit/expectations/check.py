@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from embaudit.expectations.keys_seen import PairsSeen
+from embaudit.expectations.pairs_seen import PairsSeen
 from embaudit.expectations.remembered import check_path, recall, remember
 from embaudit.expectations.results import EXAMPLES_KEPT, result_row, row_count
-from embaudit.expectations.suites import suite_of
 from embaudit.table import Lookup
 from embaudit.tables import TABLES
 from embaudit.warehouse.publish import ExpectationRow, StagedTable
@@ -89,6 +88,8 @@ def check_frame(
         source: what ``frames_source`` made, to check several frames with one.
     """
     import great_expectations as gx
+
+    from embaudit.expectations.suites import suite_of
 
     source = source or frames_source()
     if table in source.get_asset_names():

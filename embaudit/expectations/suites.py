@@ -7,12 +7,11 @@ empty table, so that every suite begins with a row count.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from embaudit.table import ANY, Column, Computed, Table
+import great_expectations.expectations as gxe
+from great_expectations.expectations import Expectation
 
-if TYPE_CHECKING:
-    from great_expectations.expectations import Expectation
+from embaudit.table import ANY, Column, Table
 
 
 def suite_of(table: Table, planned_rows: int | None) -> list[Expectation]:
@@ -25,8 +24,6 @@ def suite_of(table: Table, planned_rows: int | None) -> list[Expectation]:
 
 
 def _count(planned_rows: int | None) -> Expectation:
-    import great_expectations.expectations as gxe
-
     if planned_rows is None:
         return gxe.ExpectTableRowCountToBeBetween(min_value=1)
     # A plan of no rows cannot be met: an empty table passes every column expectation.
@@ -34,50 +31,27 @@ def _count(planned_rows: int | None) -> Expectation:
 
 
 def _completeness(table: Table) -> Iterator[Expectation]:
-    import great_expectations.expectations as gxe
-
     if len(table.keys) == 1:
         yield gxe.ExpectColumnValuesToBeUnique(column=table.keys[0])
     else:
         yield gxe.ExpectCompoundColumnsToBeUnique(column_list=list(table.keys))
-    for name in required_columns(table):
+    for name in table.required:
         yield gxe.ExpectColumnValuesToNotBeNull(column=name)
 
 
-def required_columns(table: Table) -> list[str]:
-    """The columns that have a value in every row, computed ones included."""
-    declared = [one.name for one in table.columns.values() if not one.is_nullable]
-    return [*declared, *(one.name for one in table.rules if isinstance(one, Computed) and one.is_required)]
-
-
 def _values(table: Table) -> Iterator[Expectation]:
-    import great_expectations.expectations as gxe
-
     for one in table.columns.values():
         if one.within != ANY:
             low, high = one.within
             yield gxe.ExpectColumnValuesToBeBetween(column=one.name, min_value=low, max_value=high)
         if one.members:
             yield gxe.ExpectColumnValuesToBeInSet(column=one.name, value_set=list(one.members))
-    for rule in table.rules:
-        if not isinstance(rule, Computed):
-            yield gxe.ExpectColumnValuesToBeInSet(column=rule.name, value_set=[True])
-
-
-def compared_columns(table: Table) -> list[tuple[str, str, bool]]:
-    """(larger, smaller, whether they may be equal) for every two columns that are compared row by row."""
-    columns, computed = table.columns.values(), [one for one in table.rules if isinstance(one, Computed)]
-    return [
-        *((one.name, other, True) for one in columns for other in one.at_least),
-        *((one.name, other, True) for one in computed for other in one.at_least),
-        *((one.name, other, False) for one in columns for other in one.above),
-    ]
+    for rule in table.statements:
+        yield gxe.ExpectColumnValuesToBeInSet(column=rule.name, value_set=[True])
 
 
 def _comparisons(table: Table) -> Iterator[Expectation]:
-    import great_expectations.expectations as gxe
-
-    for larger, smaller, may_be_equal in compared_columns(table):
+    for larger, smaller, may_be_equal in table.comparisons:
         yield gxe.ExpectColumnPairValuesAToBeGreaterThanB(
             column_A=larger, column_B=smaller, or_equal=may_be_equal, ignore_row_if="either_value_is_missing"
         )
@@ -90,8 +64,6 @@ def _warnings(table: Table) -> Iterator[Expectation]:
 
 
 def _warning(column: Column) -> Expectation:
-    import great_expectations.expectations as gxe
-
     warn = column.warn
     assert warn is not None
     if warn.null:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from embaudit.figure import Worse
-from embaudit.table import Column, Computed, Row, Table, Warn
+from embaudit.table import Column, Row, Table, Warn
 from embaudit.tables import ROWS, SUMMARIES, TABLES
 
 INTRODUCTION = """\
@@ -60,9 +60,8 @@ def _table(row: type[Row]) -> Iterator[str]:
         name = f"**`{one.name}`**" if one.name in table.keys else f"`{one.name}`"
         yield f"| {name} | {kind} | {_cell(one.comment)} | {_cell(', '.join(_checks(one)))} |"
     yield ""
-    rules = [one for one in table.rules if not isinstance(one, Computed)]
-    if rules:
-        yield "\n".join(f"- `{one.name}`: {' '.join(one.meaning.split())}" for one in rules) + "\n"
+    if table.statements:
+        yield "\n".join(f"- `{one.name}`: {' '.join(one.meaning.split())}" for one in table.statements) + "\n"
 
 
 def _nature(table: Table) -> str:

@@ -12,7 +12,6 @@ from plausible import SCHEMAS, plausible_rows
 from plausible_socm import TRACES
 
 from embaudit.expectations.check import check_frame
-from embaudit.expectations.suites import compared_columns, required_columns
 from embaudit.tables import TABLES
 from embaudit.warehouse.publish import ExpectationRow
 
@@ -95,7 +94,7 @@ def generated(table: str) -> Iterator[Broken]:
     """A break of every null, range end, membership and order of two staged columns that is declared."""
     first = GOOD[table][0]
     columns = TABLES[table].columns.values()
-    for column in required_columns(TABLES[table]):
+    for column in TABLES[table].required:
         if column in SCHEMAS[table]:
             yield _of_column(table, f"null {column}", column, None)
     for one in columns:
@@ -106,7 +105,7 @@ def generated(table: str) -> Iterator[Broken]:
     for one in columns:
         if one.members:
             yield _of_column(table, f"in_set {one.name}", one.name, "stranger")
-    for larger, smaller, _ in compared_columns(TABLES[table]):
+    for larger, smaller, _ in TABLES[table].comparisons:
         if {larger, smaller} <= set(SCHEMAS[table]):
             yield _of_column(table, f"greater {larger}, {smaller}", larger, first[smaller] - 1)
 
