@@ -12,6 +12,8 @@ from prefect.states import Completed
 
 from embaudit.errors import EmbauditError
 from embaudit.gate.verdict import tripped_error
+from embaudit.page.audit import audit_page
+from embaudit.page.facts import read_audit
 from embaudit.settings import Settings
 from embaudit_flows.notify import Bell
 from embaudit_flows.outcome import AuditOutcome
@@ -54,7 +56,7 @@ def show_and_end(
         GateTripped: if the gate tripped and is to fail the run; with the outcome, so that it can still be shown.
     """
     verdict = outcome.gate
-    publish_artifacts(outcome.audit_id, outcome.source, staged, verdict, link)
+    _show(outcome, staged, link)
     if verdict is None or verdict.outcome == "passed":
         return outcome
     error = tripped_error(verdict, PUBLISHED)
@@ -65,3 +67,16 @@ def show_and_end(
     outcome.warnings.extend(warning for warning in bell.warnings if warning not in outcome.warnings)
     # Prefect takes a state as the run's end, and hands its data to the caller: the run shows that the gate tripped.
     return cast(AuditOutcome, Completed(name=TRIPPED_STATE, message=error.happened, data=outcome))
+
+
+def _show(outcome: AuditOutcome, staged: list[Staged], link: str | None) -> None:
+    """The artifacts; where the audit cannot be read it is one more warning, since ``embaudit show`` can any time."""
+    try:
+        facts = read_audit(outcome.warehouse, outcome.audit_id, Settings().lock_wait_seconds)
+    except EmbauditError as error:
+        outcome.warnings.append(
+            f"Prefect's page shows no summary: {error.happened} See it later: embaudit show {outcome.audit_id}"
+        )
+        get_run_logger().warning(outcome.warnings[-1])
+        return
+    publish_artifacts(outcome.audit_id, audit_page(facts, link or ""), staged)

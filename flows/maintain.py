@@ -9,8 +9,8 @@ from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from pydantic import BaseModel
 
 from embaudit.address import warehouse_at
+from embaudit.page.markdown import plain
 from embaudit.settings import Settings
-from embaudit_flows.markdown import plain
 from embaudit_tasks.maintain import delete_staged, prune_rows, vacuum_warehouse
 from embaudit_tasks.snapshot import refresh_snapshot
 

@@ -7,15 +7,13 @@ from typing import Any
 
 import click
 import numpy as np
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.cli.options import CHECKPOINT_FIELDS, parse_sources, request_options
-from embaudit.cli.shown import visible
 from embaudit.corpora import load_corpus
 from embaudit.errors import UsageError
+from embaudit.page.model import Column, Table
+from embaudit.page.terminal import console, print_table
 from embaudit.request import AuditRequest
 from embaudit.socm import against_corpus, clouds_of, nuclear_norms_on
 
@@ -73,14 +71,12 @@ def compare(encoder: Any, texts: tuple[str, ...], passages: list[str], top: int)
 
 
 def _print(rows: list[dict[str, Any]], passages: int, corpus: str) -> None:
-    console = Console(width=None if Console().is_terminal else 120)
+    columns = (Column("SOCM", ".3f"), Column("d_mu", ".3f"), Column("d_sigma", ".3f"), Column("position", "d"))
     for text in dict.fromkeys(row["text"] for row in rows):
-        table = Table(title=Text(f"{text!r} against {passages:,} texts of {corpus}"), title_justify="left", expand=True)
-        for name in ("SOCM", "d_mu", "d_sigma", "position"):
-            table.add_column(name, no_wrap=True, justify="right", min_width=8)
-        table.add_column("text", no_wrap=True, overflow="ellipsis", ratio=1)
-        for row in rows:
-            if row["text"] == text:
-                numbers = (f"{row[name]:.3f}" for name in ("socm", "d_mu", "d_sigma"))
-                table.add_row(*numbers, str(row["position"]), Text(visible(row["passage"].replace("\n", " "))))
-        console.print(table)
+        own = [
+            (row["socm"], row["d_mu"], row["d_sigma"], row["position"], row["passage"].replace("\n", " "))
+            for row in rows
+            if row["text"] == text
+        ]
+        title = f"{text!r} against {passages:,} texts of {corpus}"
+        print_table(Table((*columns, Column("text")), own, title, brief=len(own)), console())

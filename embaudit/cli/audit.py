@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.address import warehouse_at
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.shown import as_text, visible
 from embaudit.peak_memory import peak_memory
@@ -59,26 +58,20 @@ def audit(request: AuditRequest, backbone: str | None, as_json: bool, logs: bool
     if as_json:
         click.echo((both or outcome).model_dump_json(indent=1))
     else:
-        print_outcome(outcome, both, request.warehouse)
+        print_outcome(outcome, request.warehouse)
     if tripped is not None:
         raise tripped
 
 
-def print_outcome(outcome: AuditOutcome, both: BackboneOutcome | None, warehouse: str | None) -> None:
-    """The audit's page, what its gate and its backbone make of it, what it read and what it cost."""
-    from embaudit.cli.report import print_audit
+def print_outcome(outcome: AuditOutcome, warehouse: str | None) -> None:
+    """The audit's page, what it read and what it cost."""
+    from embaudit.page.audit import audit_page
+    from embaudit.page.facts import read_audit
+    from embaudit.page.terminal import print_page
 
-    print_audit(warehouse_at(outcome.warehouse), outcome.audit_id)
-    if both:
-        from embaudit.cli.report_backbone import print_backbone
-
-        print_backbone(warehouse_at(outcome.warehouse), outcome.audit_id, both.backbone.audit_id)
+    print_page(audit_page(read_audit(outcome.warehouse, outcome.audit_id)))
     for name, origin in outcome.corpora.items():
         click.echo(visible(f"Corpus {name}, {origin}"))
-    if outcome.gate is not None:
-        from embaudit.cli.report_gate import print_gate
-
-        print_gate(outcome.gate)
     for warning in outcome.warnings:
         click.echo(visible(f"Warning: {warning}"))
     print_cost(outcome.seconds)

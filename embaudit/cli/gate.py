@@ -10,9 +10,10 @@ import click
 
 from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
-from embaudit.cli.report_gate import print_gate
 from embaudit.errors import EXIT_CHECK_FAILED
 from embaudit.gate import load_policy, run_gate
+from embaudit.page.general import gate_section, headline
+from embaudit.page.terminal import console, print_part, print_section
 
 
 @click.command()
@@ -38,6 +39,8 @@ def gate(audit: str, policy: Path, baseline: str | None, warehouse: Warehouse | 
         said = {"outcome": verdict.outcome, "tripped": len(verdict.tripped), **verdict.model_dump(mode="json")}
         click.echo(json.dumps(said, indent=1, ensure_ascii=False))
     else:
-        print_gate(verdict)
+        out = console()
+        print_section(gate_section(verdict, more="--json"), out)
+        print_part(headline(verdict), out)
     if verdict.outcome == "tripped":
         sys.exit(EXIT_CHECK_FAILED)

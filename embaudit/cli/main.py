@@ -33,7 +33,7 @@ COMMANDS = {
     "list": ("list:list_", "List the checkpoints or the audits in the warehouse."),
     "prune": ("prune:prune", "Delete detail rows of old audits and staged files."),
     "query": ("query:query", "Run a named query or one SQL statement, read-only."),
-    "report": ("report_page:report", "Write an audit as one HTML page."),
+    "report": ("report:report", "Write an audit as one HTML page."),
     "scores": ("scores:scores", "Import downstream scores and correlate them with audits."),
     "setup-server": ("setup_server:setup_server", "Prepare a Prefect server for the deployments."),
     "show": ("show:show", "Show an audit's summary."),

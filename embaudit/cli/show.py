@@ -8,8 +8,9 @@ import click
 
 from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
-from embaudit.cli.report import print_audit
-from embaudit.report.facts import read_audit
+from embaudit.page.audit import audit_page
+from embaudit.page.facts import read_audit
+from embaudit.page.terminal import print_page
 
 
 @click.command()
@@ -18,8 +19,8 @@ from embaudit.report.facts import read_audit
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def show(audit: str | None, warehouse: Warehouse | None, as_json: bool) -> None:
     """Show AUDIT (an id or its first digits), or the newest one."""
-    path = warehouse_path(warehouse)
+    facts = read_audit(warehouse_path(warehouse), audit)
     if as_json:
-        click.echo(json.dumps(read_audit(path, audit), indent=1, default=str, ensure_ascii=False))
+        click.echo(json.dumps(facts, indent=1, default=str, ensure_ascii=False))
     else:
-        print_audit(path, audit)
+        print_page(audit_page(facts))

@@ -7,14 +7,15 @@ from typing import Any
 import click
 from rich.console import Console
 
-from embaudit.address import warehouse_at
 from embaudit.cli.audit import print_cost, refuse_early
 from embaudit.cli.display import TerminalDisplay
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.prefect_setup import prepare_prefect
-from embaudit.cli.report import print_audit
 from embaudit.cli.shown import visible
 from embaudit.errors import UsageError
+from embaudit.page.audit import audit_page
+from embaudit.page.facts import read_audit
+from embaudit.page.terminal import print_page
 from embaudit.request import AuditRequest
 
 CORPORA = ("longdocs", "retrieval", "sts")
@@ -56,7 +57,7 @@ def tempscale(
     if as_json:
         click.echo(outcome.model_dump_json(indent=1))
         return
-    print_audit(warehouse_at(outcome.warehouse), outcome.audit_id)
+    print_page(audit_page(read_audit(outcome.warehouse, outcome.audit_id)))
     for warning in outcome.warnings:
         click.echo(visible(f"Warning: {warning}"))
     print_cost(outcome.seconds)

@@ -7,16 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
 from embaudit.cli.display import TerminalDisplay
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.prefect_setup import prepare_prefect
-from embaudit.cli.report_sticky import with_interval
-from embaudit.cli.shown import as_text
 from embaudit.errors import UsageError
+from embaudit.page.model import Column, Estimate, Table, Value
+from embaudit.page.terminal import console, print_part, print_table
 from embaudit.request import AuditRequest
 
 PROTOCOLS = ("definition", "retention", "reference")
@@ -65,7 +63,7 @@ def token(
     if as_json:
         click.echo(json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False))
         return
-    _print(Console(width=None if Console().is_terminal else 150), found)
+    _print(found)
 
 
 def _from_files(tokens: tuple[str, ...]) -> list[str]:
@@ -92,38 +90,32 @@ def _from_files(tokens: tuple[str, ...]) -> list[str]:
     return found
 
 
-def _print(console: Console, found: list[dict[str, Any]]) -> None:
+def _print(found: list[dict[str, Any]]) -> None:
     """One table for all tokens, a column for every number that a reader compares."""
-    first = found[0]
+    out, first = console(), found[0]
+    columns = [Column("token"), Column("id", "d"), Column("category"), Column("origin")]
     if "rho_0" in first:
-        console.print(
+        print_part(
             f"u = {first['u']:.4f}; {first['pairs']} pairs, {first['pairs_below_u']} of them below u; "
             f"ρ_0 = {first['rho_0']:.4f}; against {first['controls']} ordinary tokens.",
-            highlight=False,
+            out,
         )
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("token", "id", "category", "origin", *_columns(first)):
-        table.add_column(name, no_wrap=True)
-    for row in found:
-        table.add_row(as_text(row["token"]), str(row["id"]), row["category"], row["origin"], *_columns(row).values())
-    console.print(table)
+        columns += [Column("ρ prefix/suffix/random", is_right=True), Column("pull [95 %]", ".3f")]
+        columns += [Column("retention [95 %]", ".3f"), Column("loss", ".3f"), Column("focal point", ".2f")]
+        columns.append(Column("severity"))
+    if "value" in first:
+        columns += [Column("reference value", ".4f"), Column("score", ".2f")]
+    print_table(Table(columns, [_cells(row) for row in found], brief=len(found)), out)
     if any(not row["is_reachable"] for row in found):
-        console.print("Unreachable tokens are measured as ids; no text produces them.")
+        print_part("Unreachable tokens are measured as ids; no text produces them.", out)
 
 
-def _columns(row: dict[str, Any]) -> dict[str, str]:
-    columns: dict[str, str] = {}
+def _cells(row: dict[str, Any]) -> list[Value]:
+    cells: list[Value] = [row["token"], row["id"], row["category"], row["origin"]]
     if "rho_0" in row:
-        columns = {
-            "ρ prefix/suffix/random": "/".join(f"{row[f'rho_{name}']:.3f}" for name in ("prefix", "suffix", "random")),
-            "pull [95 %]": with_interval(row["pull"], row["pull_low"], row["pull_high"]),
-            "retention [95 %]": with_interval(row["retention"], row["retention_low"], row["retention_high"]),
-            "loss": f"{row['loss']:.3f}",
-            "focal point": "" if row["focal_point"] is None else f"{row['focal_point']:.2f}",
-            "severity": row["severity"],
-        }
+        cells.append("/".join(f"{row[f'rho_{name}']:.3f}" for name in ("prefix", "suffix", "random")))
+        cells += [Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"]) for name in ("pull", "retention")]
+        cells += [row["loss"], row["focal_point"], row["severity"]]
     if "value" in row:
-        columns["reference value"] = f"{row['value']:.4f}"
-        if row["score"] is not None:
-            columns["score"] = f"{row['score']:.2f}"
-    return columns
+        cells += [row["value"], row["score"]]
+    return cells

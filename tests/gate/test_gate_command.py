@@ -84,7 +84,7 @@ def test_it_trips_with_exit_code_1_and_a_table(warehouse: Path, tmp_path: Path) 
     result = ask(warehouse, "abd2", "--policy", str(policy_file(tmp_path, most=0, rise=0.25)))
     assert result.exit_code == 1, result.output
     table = result.output
-    for word in ("no strong token", "they hurt", "龸", "worst loss", "tripped", "against abc1"):
+    for word in ("no strong token", "they hurt", "龸", "worst loss", "tripped", "against audit abc1"):
         assert word in table
     assert table.index("worst loss") < table.index("limit on socm_summary.socm_mean"), "what tripped comes first"
     assert "Gate tripped: 2 of 5 findings" in table

@@ -15,7 +15,7 @@ import pytest
 from plausible import audit_record, expectation, measure_runs, plausible_rows
 from ready_warehouses import put_audit
 
-from embaudit.report.facts import read_audit
+from embaudit.page.facts import read_audit
 from embaudit.tables import TABLES
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.copy import tables_of

@@ -10,7 +10,7 @@ from plausible import audit_record, expectation, measure_runs, plausible_rows, s
 
 from embaudit.address import Lake
 from embaudit.gate import Policy, run_gate
-from embaudit.report.write import write_page
+from embaudit.page.write import write_page
 from embaudit.warehouse.publish import publish
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 
 from markupsafe import Markup
 
+from embaudit.page.model import Chart
 from embaudit.shown import visible
 
 WIDTH, HEIGHT = 640, 220
@@ -13,14 +14,13 @@ LEFT, RIGHT, TOP, BOTTOM = 44, 12, 12, 34
 TICKS = 4
 # Named in the style sheet, for light and for dark.
 COLOURS = ("one", "two", "three", "four", "five", "six")
-Points = Sequence[tuple[float, float]]
 
 
-def line_chart(title: str, lines: Mapping[str, Points], x_label: str) -> Markup | None:
-    """Lines over one x axis, with a legend; None where there is no line of two points."""
-    shown = {name: sorted(points) for name, points in lines.items() if len(points) > 1}
+def line_chart(chart: Chart) -> Markup:
+    """Lines over one x axis, with a legend; nothing where there is no line of two points."""
+    shown = {name: sorted(points) for name, points in chart.lines.items() if len(points) > 1}
     if not shown:
-        return None
+        return Markup()
     xs = [x for points in shown.values() for x, _ in points]
     ys = [y for points in shown.values() for _, y in points]
     low, high = min(0.0, *ys), max(ys)
@@ -45,14 +45,14 @@ def line_chart(title: str, lines: Mapping[str, Points], x_label: str) -> Markup 
         '<figure><figcaption>{}</figcaption><svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}'
         '<text class="label" x="{}" y="{}" text-anchor="end">{}</text></svg><div class="legend">{}</div></figure>'
     ).format(
-        visible(title),
+        visible(chart.title),
         WIDTH,
         HEIGHT,
-        visible(title),
+        visible(chart.title),
         Markup("").join(parts),
         WIDTH - RIGHT,
         HEIGHT - 2,
-        x_label,
+        visible(chart.x_label),
         legend,
     )
 

@@ -9,7 +9,7 @@ from embaudit.errors import UsageError, WarehouseError
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import upgrade_step
 
-TOKENS_SHOWN = 12
+TOKENS_SHOWN = 15
 
 
 def read_audit(warehouse: Warehouse | str, audit_id: str | None, wait_seconds: float = 5.0) -> dict[str, Any]:
@@ -93,6 +93,23 @@ def read_audit(warehouse: Warehouse | str, audit_id: str | None, wait_seconds: f
             ),
             "published": rows(
                 "SELECT * FROM published_beside_audit WHERE audit_id = ? ORDER BY measure DESC, corpus DESC", one
+            ),
+            # Where the backbone's audit is in another warehouse there is nothing to compare.
+            "backbones": rows(
+                "SELECT link.backbone_audit_id, coalesce(checkpoint.source, audit.settings ->> '$.source') AS backbone "
+                "FROM audit_backbone AS link JOIN audit ON audit.audit_id = link.backbone_audit_id "
+                "LEFT JOIN checkpoint USING (checkpoint_id) WHERE link.audit_id = ? ORDER BY ALL",
+                one,
+            ),
+            "backbone_deltas": rows(
+                "SELECT backbone_audit_id, summary, item, measure, backbone_value, value, delta FROM backbone_delta "
+                "WHERE audit_id = ? ORDER BY ALL",
+                one,
+            ),
+            "backbone_changes": rows(
+                "SELECT backbone_audit_id, corpus, change, change_low, change_high FROM backbone_socm_change "
+                "WHERE audit_id = ? ORDER BY ALL",
+                one,
             ),
             "gate": rows("SELECT * FROM gate_outcome WHERE audit_id = ?", one),
             "gate_findings": rows(

@@ -17,10 +17,13 @@ from plausible import audit_record, expectation, measure_runs, plausible_rows, s
 
 from embaudit.cli.main import cli
 from embaudit.errors import CheckFailed, StorageError, UsageError
-from embaudit.report.chart import line_chart
-from embaudit.report.facts import read_audit
-from embaudit.report.page import render
-from embaudit.report.write import write_page
+from embaudit.page.audit import audit_page
+from embaudit.page.facts import read_audit
+from embaudit.page.html import render
+from embaudit.page.model import Chart, Column, Section, Table
+from embaudit.page.model import Page as PageModel
+from embaudit.page.svg import line_chart
+from embaudit.page.write import write_page
 from embaudit.warehouse.publish import publish
 
 SCRIPT = "<script>alert(1)</script>"
@@ -46,6 +49,10 @@ class Page(HTMLParser):
     @property
     def words(self) -> str:
         return " ".join(part for part in self.text if part)
+
+
+def html_of(facts: dict[str, Any]) -> str:
+    return render(audit_page(facts))
 
 
 def filled(folder: Path, attack: str = "x", source: str = "owner/model") -> Path:
@@ -83,7 +90,7 @@ def facts(warehouse: Path) -> dict[str, Any]:
 
 
 def test_the_page_has_every_section_and_its_figures(facts: dict[str, Any]) -> None:
-    page = Page(render(facts))
+    page = Page(html_of(facts))
     for words in (
         *("owner/model", "Gate tripped", "worst_loss", "0.62", "0.4 to 0.5", "Sticky tokens", "strong"),
         *("Second-order collapse", "Layers", "Within-text cosine by layer", "Length", "windows averaged"),
@@ -105,7 +112,7 @@ def test_the_page_has_every_section_and_its_figures(facts: dict[str, Any]) -> No
 
 
 def test_the_page_loads_nothing_and_runs_nothing(facts: dict[str, Any]) -> None:
-    html = render(facts)
+    html = html_of(facts)
     page = Page(html)
     assert not {"script", "link", "img", "iframe", "object", "form", "base"} & {tag for tag, _ in page.tags}
     assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
@@ -120,8 +127,8 @@ def test_the_page_loads_nothing_and_runs_nothing(facts: dict[str, Any]) -> None:
 
 
 def test_text_from_strangers_stays_text(tmp_path: Path, facts: dict[str, Any]) -> None:
-    html = render(read_audit(filled(tmp_path, ATTACKS + UNSEEN), "a2"))
-    page, harmless = Page(html), Page(render(facts))
+    html = html_of(read_audit(filled(tmp_path, ATTACKS + UNSEEN), "a2"))
+    page, harmless = Page(html), Page(html_of(facts))
     assert [tag for tag, _ in page.tags] == [tag for tag, _ in harmless.tags], "no element more and none less"
     assert page.words.count(ATTACKS + SHOWN) >= 20, "it is there to be read, in every table"
     assert not set(UNSEEN[::5]) & set(html), "what nobody sees is written out"
@@ -131,15 +138,24 @@ def test_text_from_strangers_stays_text(tmp_path: Path, facts: dict[str, Any]) -
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_token_or_name_changes_the_page(facts: dict[str, Any], text: str) -> None:
     tokens = [{**row, "token": text} for row in facts["tokens"]]
-    changed = Page(render({**facts, "source": text, "tokens": tokens}))
-    assert [tag for tag, _ in changed.tags] == [tag for tag, _ in Page(render(facts)).tags]
+    changed = Page(html_of({**facts, "source": text, "tokens": tokens}))
+    assert [tag for tag, _ in changed.tags] == [tag for tag, _ in Page(html_of(facts)).tags]
+
+
+def test_rows_beyond_the_most_are_counted_and_a_bar_stays_in_its_cell() -> None:
+    rows = [(f"r{i}", share) for i, share in enumerate([-0.5, 0.25, 7.0, None] * 60)]
+    table = Table([Column("name"), Column("share", ".2f", is_bar=True)], rows, more="embaudit query all")
+    html = render(PageModel("t", [], [], [Section("s", [table])]))
+    assert "200 of 240 rows; all: embaudit query all" in html
+    assert html.count("<tr>") == 201
+    assert {a["style"] for tag, a in Page(html).tags if tag == "i"} == {"width:0%", "width:25%", "width:100%"}
 
 
 def test_a_page_of_one_measure_leaves_the_others_out(tmp_path: Path) -> None:
     rows = {name: part for name, part in plausible_rows().items() if name.startswith(("socm", "checkpoint"))}
     path = tmp_path / "warehouse.duckdb"
     publish(path, 0, audit_record(), [], [], stage_all(tmp_path / "staged", rows))
-    page = Page(render(read_audit(path, "a1")))
+    page = Page(html_of(read_audit(path, "a1")))
     ids = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
     assert ids == ["collapse", "checks", "settings"]
     assert "Gate" not in page.words
@@ -156,21 +172,20 @@ def test_what_got_worse_is_on_the_page(tmp_path: Path) -> None:
             "('a2', 'a0', 'socm_summary', 'w', 'socm_mean', 0.7, 0.5, 0.2, 0.4, 'higher', 0.03, true), "
             "('a2', 'a0', 'socm_summary', 'w', 'd_mu_mean', 0.3, 0.3, 0.0, 0.0, NULL, NULL, false)"
         )
-    page = Page(render(read_audit(path, "a2")))
+    page = Page(html_of(read_audit(path, "a2")))
     assert "1 of 2 figures are worse than in audit a0" in page.words
     assert "+0.2" in page.words
 
 
 def test_charts_place_their_points_and_leave_out_what_is_no_line() -> None:
-    chart = line_chart("t", {"a": [(0, 0.0), (10, 1.0)], "alone": [(3, 0.2)]}, "x")
-    assert chart is not None
+    chart = line_chart(Chart("t", {"a": [(0, 0.0), (10, 1.0)], "alone": [(3, 0.2)]}, "x"))
     (line,) = [attributes for tag, attributes in Page(str(chart)).tags if tag == "polyline"]
     # From the lower left to the upper right of the plane between the margins.
     assert line["points"] == "44.0,186.0 628.0,12.0"
-    assert line_chart("t", {"alone": [(3, 0.2)], "none": []}, "x") is None
-    flat = line_chart("t", {"a": [(1, 0.0), (1, 0.0)]}, "x")
-    assert flat is not None
-    assert "nan" not in str(flat)
+    assert line_chart(Chart("t", {"alone": [(3, 0.2)], "none": []}, "x")) == ""
+    flat = line_chart(Chart("t", {"a": [(1, 0.0), (1, 0.0)]}, "x"))
+    assert "polyline" in flat
+    assert "nan" not in flat
 
 
 def test_the_command_writes_one_file_and_says_where(

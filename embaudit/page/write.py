@@ -9,8 +9,9 @@ from embaudit.address import Warehouse
 from embaudit.errors import StorageError
 from embaudit.files import replace_atomically
 from embaudit.gate.facts import find_audit
-from embaudit.report.facts import read_audit
-from embaudit.report.page import render
+from embaudit.page.audit import audit_page
+from embaudit.page.facts import read_audit
+from embaudit.page.html import render
 from embaudit.warehouse.connect import open_reader
 
 
@@ -30,7 +31,7 @@ def write_page(
     """
     with open_reader(warehouse, wait_seconds) as connection:
         audit_id = find_audit(connection, audit)
-    page = render(read_audit(warehouse, audit_id, wait_seconds))
+    page = render(audit_page(read_audit(warehouse, audit_id, wait_seconds)))
     # An id is hex digits, unless somebody else has made the warehouse.
     path = out or folder / f"{quote(audit_id, safe='')}.html"
     put(page, path)

@@ -1,0 +1,35 @@
+"""An audit's page, made of what ``read_audit`` gives: the one list of its sections, in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from embaudit.page import general
+from embaudit.page.measures.layers import layer_section
+from embaudit.page.measures.length import length_section
+from embaudit.page.measures.socm import socm_section
+from embaudit.page.measures.sticky import sticky_section
+from embaudit.page.measures.tempscale import temperature_section
+from embaudit.page.model import Page
+
+SECTIONS = (
+    *(general.stored_gate_section, general.regression_section),
+    *(sticky_section, socm_section, layer_section, length_section, temperature_section),
+    *(general.published_section, general.backbone_section, general.check_section, general.settings_section),
+)
+
+
+def audit_page(facts: dict[str, Any], link: str = "") -> Page:
+    """The page; one that is not published says why, and nothing else.
+
+    Args:
+        link: where its HTML page is, for the media that point to it.
+    """
+    sections = [make(facts) for make in SECTIONS] if facts["status"] == "published" else []
+    return Page(
+        title=facts["source"] or facts["checkpoint_id"],
+        identity=general.identity(facts),
+        findings=list(general.page_findings(facts)),
+        sections=[section for section in sections if section is not None],
+        link=link,
+    )

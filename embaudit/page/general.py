@@ -1,0 +1,258 @@
+"""What every audit's page has, whatever was measured: what was audited, how it stands, and what it was run with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from embaudit.gate import GateVerdict
+from embaudit.page.model import Column, Estimate, Finding, Part, Section, Table, count
+
+PASSED_SHOWN = 40
+GATE_COLUMNS = (
+    *(Column("rule", is_prose=True), Column("figure", is_prose=True), Column("value", is_prose=True)),
+    *(Column("allowed", is_prose=True), Column("baseline", is_right=True)),
+    Column("outcome", levels={"passed": "ok", "tripped": "problem", "missing": "problem", "missing, warned": "look"}),
+    Column("reason", is_prose=True),
+)
+PUBLISHED = {
+    "socm_mean": "SOCM",
+    "u": "u",
+    "reference_scanned": "reference: scanned",
+    "reference_candidates": "reference: candidates",
+    "reference_cutoff": "reference: cutoff",
+    "reference_sticky": "reference: sticky",
+}
+PUBLISHED_COUNTS = ("reference_scanned", "reference_candidates", "reference_sticky")
+# Of a backbone's differences those that a reader asks for first, by the summary they are of; of layers the last.
+BACKBONE = {
+    "sticky_summary": ("u", "sticky"),
+    "sticky_token": ("worst_loss", "strong_or_moderate"),
+    "socm_summary": ("socm_mean", "d_mu_mean", "d_sigma_mean", "share_trace_above_bound"),
+    "layer_stat": ("normalised_spread", "within_text_cosine"),
+}
+
+
+def identity(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """What was audited, when and on what; only what is known."""
+    shape = [facts["architecture"]] if facts["architecture"] else []
+    for name, what in (("layer_count", "layers"), ("heads", "heads"), ("hidden_size", "dimensions")):
+        if facts[name]:
+            shape.append(f"{facts[name]:,} {what}")
+    if facts["parameters"]:
+        millions = facts["parameters"] / 1e6
+        shape.append(f"{millions:,.1f} million parameters" if millions >= 1 else f"{facts['parameters']:,} parameters")
+    rows = [
+        ("audit", facts["audit_id"]),
+        ("checkpoint", facts["checkpoint_id"]),
+        ("revision", facts["revision"]),
+        ("model", ", ".join(shape)),
+        ("pooling", facts["pooling"]),
+        ("reads", f"{facts['max_length']:,} tokens" if facts["max_length"] else None),
+        ("profile", facts["profile"]),
+        ("finished", f"{facts['finished']:%Y-%m-%d %H:%M %Z}" if facts["finished"] else None),
+        ("ran on", f"{facts['device']}, {facts['dtype']}, seed {facts['seed']}"),
+    ]
+    return [(name, value) for name, value in rows if value]
+
+
+def page_findings(facts: dict[str, Any]) -> Iterator[Finding]:
+    """What a reader must know first."""
+    if facts["status"] != "published":
+        yield Finding(
+            "problem",
+            f"This audit is {facts['status']}, nothing of it is published: {facts['reason'] or 'no reason given'}",
+        )
+        return
+    if verdict := stored_verdict(facts):
+        yield headline(verdict)
+    samples = ", ".join(row["name"] for row in facts["corpora"] if row["source"] == "sample")
+    if samples:
+        yield Finding(
+            "look",
+            f"On the embedded sample ({samples}): enough to see that it works; conclusions need real corpora.",
+            "embaudit audit CHECKPOINT --corpus sts=FILE",
+        )
+
+
+def stored_verdict(facts: dict[str, Any]) -> GateVerdict | None:
+    """The audit's last gate; None where there was none."""
+    (gate,) = facts["gate"] or [None]
+    if gate is None:
+        return None
+    given = {"source": facts["source"] or facts["checkpoint_id"], "findings": facts["gate_findings"]}
+    return GateVerdict.model_validate({**gate, **given})
+
+
+def headline(verdict: GateVerdict) -> Finding:
+    return Finding("problem" if verdict.tripped else "ok", verdict.headline)
+
+
+def stored_gate_section(facts: dict[str, Any]) -> Section | None:
+    verdict = stored_verdict(facts)
+    return gate_section(verdict, "embaudit query gate-findings") if verdict else None
+
+
+def gate_section(verdict: GateVerdict, more: str) -> Section:
+    """A gate's findings: what tripped it, then what is only missing, then what passed.
+
+    Args:
+        more: how to list all of them.
+    """
+    against = f", against audit {verdict.baseline_audit_id}" if verdict.baseline_audit_id else ""
+    passed = [finding for finding in verdict.findings if finding.outcome == "passed"]
+    first = [*verdict.tripped, *verdict.let_off]
+    rows = [
+        (
+            *(finding.rule, finding.figure, finding.shown_value, finding.allowed, finding.shown_baseline),
+            finding.outcome if finding.trips or finding.outcome == "passed" else "missing, warned",
+            finding.reason,
+        )
+        for finding in (*first, *passed)
+    ]
+    parts: list[Part] = [
+        f"Policy {verdict.policy} ({verdict.policy_hash}) on audit {verdict.audit_id} of {verdict.source}{against}; "
+        f"evaluated {verdict.evaluated:%Y-%m-%d %H:%M %Z}.",
+        Table(GATE_COLUMNS, rows, brief=len(first) + PASSED_SHOWN, more=more),
+    ]
+    return Section(f"Gate {verdict.outcome}", parts)
+
+
+def regression_section(facts: dict[str, Any]) -> Section | None:
+    """What got worse against the audit before; None where no watch has compared them."""
+    parts: list[Part] = [
+        Finding(
+            "look" if row["worse"] else "ok",
+            f"{row['worse']} of {row['figures']} figures are worse than in audit {row['predecessor_audit_id']}.",
+        )
+        for row in facts["compared"]
+    ]
+    worse = [
+        (
+            *(f"{row['summary']}.{row['measure']}", row["item"], row["predecessor_value"], row["value"], row["delta"]),
+            *(row["tolerance"], row["worse_when"]),
+        )
+        for row in facts["regressions"]
+    ]
+    numbers = (Column("before", ".4g"), Column("now", ".4g"), Column("change", "+.4g"), Column("noise", ".4g"))
+    when = Column("worse when", levels={"higher": "problem", "lower": "problem"})
+    parts.append(Table([Column("figure"), Column("item"), *numbers, when], worse, more="embaudit query regressions"))
+    changes = ("token", "change", "predecessor_loss", "loss", "severity")
+    columns = (
+        *(Column("token"), Column("change", levels={"newly sticky": "problem", "no longer sticky": "ok"})),
+        *(Column("loss before", ".4g"), Column("loss now", ".4g"), Column("severity")),
+    )
+    rows = [[row[name] for name in changes] for row in facts["sticky_changes"]]
+    parts.append(Table(columns, rows, more="embaudit query sticky-changes"))
+    return Section("Against the audit before", parts) if facts["compared"] else None
+
+
+def published_section(facts: dict[str, Any]) -> Section | None:
+    """Figures that papers published, beside the audit's own; None where nobody published any."""
+    rows = sorted(facts["published"], key=lambda row: [*PUBLISHED].index(row["measure"]))
+    if not rows:
+        return None
+    matched = "" if rows[0]["matched_by"] == "id" else ", matched by name alone"
+    columns = (
+        *(Column("figure"), Column("ours [95 %]", ".3f"), Column("ours on", is_right=True)),
+        *(Column("published", is_right=True), Column("difference", is_right=True), Column("in")),
+    )
+    table = Table(
+        columns,
+        [_published(row) for row in rows],
+        f"Published beside ours ({rows[0]['published_checkpoint']}{matched})",
+    )
+    return Section("Published figures", [table])
+
+
+def _published(row: dict[str, Any]) -> tuple[Any, ...]:
+    name = PUBLISHED[row["measure"]] + (f", {row['corpus']}" if row["corpus"] else "")
+    texts = f"{row['own_texts']:,} texts" if row["own_texts"] else ""
+    if row["measure"] in PUBLISHED_COUNTS:
+        numbers = (f"{row['own']:,.0f}", texts, f"{row['published']:,.0f}", f"{row['difference']:+,.0f}")
+        return (name, *numbers, row["published_in"])
+    own = Estimate(row["own"], row["own_low"], row["own_high"])
+    return (name, own, texts, f"{row['published']:.3f}", f"{row['difference']:+.3f}", row["published_in"])
+
+
+def backbone_section(facts: dict[str, Any]) -> Section | None:
+    """The differences to each backbone's audit that is here; None without one."""
+    parts = [part for link in facts["backbones"] for part in _backbone(link, facts)]
+    return Section("Against its backbone", parts) if parts else None
+
+
+def _backbone(link: dict[str, Any], facts: dict[str, Any]) -> Iterator[Part]:
+    key = link["backbone_audit_id"]
+    deltas = [row for row in facts["backbone_deltas"] if row["backbone_audit_id"] == key]
+    if not deltas:
+        yield f"{link['backbone']}: the two audits share no figure to compare."
+        return
+    last = max((row["layer"] for row in facts["layers"]), default=None)
+    shown = [
+        row
+        for row in deltas
+        if row["measure"] in BACKBONE.get(row["summary"], ())
+        and (row["summary"] != "layer_stat" or row["item"].endswith(f"layer {last}"))
+    ]
+    shown.sort(key=lambda row: (list(BACKBONE).index(row["summary"]), row["item"], row["measure"]))
+    columns = (
+        *(Column("what"), Column("figure"), Column("backbone", ".4g"), Column("this checkpoint", ".4g")),
+        Column("difference", "+.4g"),
+    )
+    names = ("item", "measure", "backbone_value", "value", "delta")
+    yield Table(columns, [[row[name] for name in names] for row in shown], f"{link['backbone']}, audit {key}")
+    for row in facts["backbone_changes"]:
+        if row["backbone_audit_id"] == key:
+            interval = ""
+            if row["change_low"] is not None:
+                interval = f" [{row['change_low']:+.3f}, {row['change_high']:+.3f}], paired over texts"
+            yield f"Change of the average SOCM on {row['corpus']}: {row['change']:+.4f}{interval}."
+    yield f"{count(len(deltas), 'figure')} compared; all: embaudit query backbone"
+
+
+def check_section(facts: dict[str, Any]) -> Section:
+    """What was checked before publishing, and which warnings failed."""
+    (counts,) = facts["checks"]
+    columns = (
+        *(Column("table"), Column("column"), Column("check"), Column("severity", levels={"warning": "look"})),
+        *(Column("rows", ","), Column("observed", is_prose=True)),
+    )
+    rows = [
+        (
+            *(row["table_name"], row["column_name"], row["expectation"].removeprefix("expect_").replace("_", " ")),
+            *(row["severity"], row["unexpected_count"], row["observed"]),
+        )
+        for row in facts["failed_checks"]
+    ]
+    finding = Finding(
+        "look" if counts["failed"] else "ok",
+        f"{counts['run']:,} checks ran on the tables before they were published; {counts['failed']} failed.",
+    )
+    return Section("Checks", [finding, Table(columns, rows, more="embaudit query failed-checks")])
+
+
+def settings_section(facts: dict[str, Any]) -> Section:
+    """What the audit was run with: measures, corpora, settings, versions."""
+    runs = [[row[name] for name in ("measure", "version", "seconds", "encodes")] for row in facts["runs"]]
+    corpora = [[row[name] for name in ("name", "source", "kept")] for row in facts["corpora"]]
+    settings = [(name, value) for name, value in _flat(json.loads(facts["settings"])) if value]
+    versions = {"embaudit": facts["embaudit_version"], **json.loads(facts["libraries"])}
+    return Section(
+        "Settings",
+        [
+            Table([Column("measure"), Column("version", "d"), Column("seconds", ",.0f"), Column("encodes", ",")], runs),
+            Table([Column("corpus"), Column("source", is_prose=True), Column("rows", ",")], corpora),
+            Table([Column("setting"), Column("value", is_prose=True)], settings),
+            Table([Column("library"), Column("version")], list(versions.items())),
+        ],
+        is_folded=True,
+    )
+
+
+def _flat(value: Any, name: str = "") -> list[tuple[str, str]]:
+    """Nested settings as dotted names."""
+    if isinstance(value, dict) and value:
+        return [found for key, item in value.items() for found in _flat(item, f"{name}.{key}" if name else str(key))]
+    text = "" if value in (None, {}, []) else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return [(name, text)]

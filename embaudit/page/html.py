@@ -1,0 +1,46 @@
+"""A page as one HTML file: no script, no network, readable on a phone and in the dark.
+
+Everything in it that came with a checkpoint or a corpus (token strings, names, reasons) is text from strangers: the
+template escapes by itself, and the page's own policy forbids scripts and loading anything.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+from jinja2 import DictLoader, Environment, StrictUndefined, Template
+from markupsafe import Markup
+
+from embaudit.page.model import Page
+from embaudit.page.svg import line_chart
+from embaudit.shown import visible
+
+
+def render(page: Page) -> str:
+    """The whole file."""
+    return _template().render(page=page)
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=DictLoader({"page": _own_file("page.html.j2")}),
+        autoescape=True,
+        finalize=_shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    # A file of this package: no text from outside.
+    environment.globals |= {"style": Markup(_own_file("page.css")), "line_chart": line_chart}
+    return environment.get_template("page")
+
+
+def _shown(value: object) -> object:
+    """What every ``{{ … }}`` of the template goes through before it is escaped."""
+    return value if isinstance(value, Markup) else visible(value)
+
+
+def _own_file(name: str) -> str:
+    return files("embaudit.page").joinpath(name).read_text(encoding="utf-8")

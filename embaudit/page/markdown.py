@@ -1,0 +1,61 @@
+"""A page in Markdown, for the Prefect UI: what came from outside shows as it is and formats nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from embaudit.page.model import Chart, Finding, Page, Part, Table
+from embaudit.shown import visible
+
+# Every sign that begins something in Markdown or HTML; a backslash before it makes it a sign again. The at sign, the
+# colon and the dot are there because addresses become links of their own accord.
+SIGNS = re.compile(r"([\\`*_{}\[\]()#+\-!|~>$^=:.@/])")
+ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
+
+
+def plain(text: object) -> str:
+    """The text as inline Markdown that reads as the text itself, in a paragraph or a table's cell."""
+    escaped = "".join(ENTITIES.get(character, character) for character in visible(text))
+    # Semicolons and ampersands of the entities are no signs.
+    return SIGNS.sub(r"\\\1", escaped)
+
+
+def render(page: Page) -> str:
+    """The page; folded sections are for HTML alone."""
+    link = f" [Report](<{page.link}>)" if page.link else ""
+    blocks = [f"# Audit of {plain(page.title)}"]
+    blocks += [" · ".join(plain(f"{name} {value}") for name, value in page.identity).strip() + link]
+    blocks += [_part(finding) for finding in page.findings]
+    for section in page.sections:
+        if not section.is_folded:
+            blocks += [f"## {plain(section.title)}", *(_part(part) for part in section.parts)]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _part(part: Part) -> str:
+    """A block without blank lines at its ends; spaces at the start of a paragraph would make code of it."""
+    if isinstance(part, Table):
+        return _table(part)
+    if isinstance(part, Finding):
+        return f"**{part.level}** {plain(part.sentence)}" + (f" → {plain(part.advice)}" if part.advice else "")
+    return "" if isinstance(part, Chart) else plain(part).strip()
+
+
+def _table(table: Table) -> str:
+    rows, note = table.cut(is_brief=True)
+    if not rows:
+        return ""
+    lines = [
+        _row(plain(column.title) for column in table.columns),
+        _row("---:" if column.is_number else "---" for column in table.columns),
+    ]
+    for row in rows:
+        cells = zip(table.columns, row, strict=True)
+        lines.append(_row(plain(column.text(value)) for column, value in cells))
+    title = [f"### {plain(table.title)}"] if table.title else []
+    return "\n\n".join((*title, "\n".join(lines), *([plain(note)] if note else ())))
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,178 @@
+"""Length on a page: similarity by bin and condition, what the controls explain, and what it does to neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from embaudit.page.model import Chart, Column, Estimate, Part, Section, Table
+
+CONDITIONS = {
+    "natural": "natural",
+    "truncation": "truncations",
+    "windows": "windows averaged",
+    "input_embeddings": "input embeddings",
+}
+CONTROLS = {"windows": "Windows encoded alone and averaged", "input_embeddings": "Input embeddings averaged"}
+SIGMA = {
+    "tokens": Column("tokens", ","),
+    "sigma_a": Column("σ_a", ".3f"),
+    "frobenius": Column("‖PA‖_F", ".3f"),
+    "sigma_s": Column("σ_s", ".3f"),
+    "sigma_s_centred": Column("σ_s centred", ".3f"),
+    "bound": Column("claimed bound", ".3f"),
+    "holds": Column("holds", ".0%"),
+    "sigma_a_value_norm": Column("σ_a‖W_V‖₂", ".3f"),
+    "hc_energy": Column("HC energy", ".3f"),
+}
+# Figures that may be known of the centred σ_s alone.
+CENTRED = ("bound", "holds")
+RISES = {
+    "first_cosine": Column("first", ".3f"),
+    "last_cosine": Column("last", ".3f"),
+    "rise": Column("rise", ".3f"),
+    "share_of_natural": Column("of natural", ".0%"),
+    "share_of_truncation": Column("of truncations", ".0%"),
+}
+BINS_SHOWN = 12
+
+
+def length_section(facts: dict[str, Any]) -> Section | None:
+    """None without the measure."""
+    parts = [part for summary in facts["length"] for part in _corpus(summary, facts)]
+    return Section("Length", parts) if parts else None
+
+
+def _corpus(summary: dict[str, Any], facts: dict[str, Any]) -> Iterator[Part]:
+    """One corpus, from its ``length_summary`` row and all rows of the other tables."""
+    corpus = summary["corpus"]
+
+    def own(table: str) -> list[dict[str, Any]]:
+        return [row for row in facts[table] if row["corpus"] == corpus]
+
+    yield from _bins(summary, own("length_bins"))
+    rises = {row["condition"]: row for row in own("length_rises")}
+    for line in (*_explanations(rises), *_beyond(summary), *_neighbours(summary)):
+        yield f"{corpus}: {line}"
+    rows = [(CONDITIONS.get(name, name), *(row[column] for column in RISES)) for name, row in rises.items()]
+    yield Table([Column("condition"), *RISES.values()], rows, f"Rise of the mean cosine, {corpus}")
+    yield from _sigma(own("length_sigma"))
+
+
+def _bins(summary: dict[str, Any], bins: list[dict[str, Any]]) -> Iterator[Part]:
+    corpus = summary["corpus"]
+    yield Chart(
+        f"Mean cosine by length, {corpus}",
+        {
+            label: [
+                (row["length"], row["cosine_mean"])
+                for row in bins
+                if row["condition"] == condition and row["cosine_mean"] is not None and row["length"] is not None
+            ]
+            for condition, label in CONDITIONS.items()
+        },
+        "tokens",
+    )
+    by_bin: dict[int, dict[str, dict[str, Any]]] = {}
+    for row in bins:
+        by_bin.setdefault(row["low"], {})[row["condition"]] = row
+    yield Table(
+        [Column("tokens", is_right=True), Column("texts", ","), *(Column(name, ".2f") for name in CONDITIONS.values())],
+        [_bin(low, by_bin[low]) for low in sorted(by_bin)],
+        f"Mean cosine by length, {corpus}: {summary['texts']:,} texts, controls on {summary['control_texts']:,} of "
+        f"them; windows of {summary['window']}",
+        brief=BINS_SHOWN,
+        is_even=True,
+        more="embaudit query length",
+    )
+    if any(row["beyond_limit"] for row in bins):
+        yield f"* beyond the {summary['configured_limit']} tokens that this checkpoint is configured to read."
+
+
+def _bin(low: int, rows: dict[str, dict[str, Any]]) -> tuple[Any, ...]:
+    mark = " *" if any(row["beyond_limit"] for row in rows.values()) else ""
+    natural = rows["natural"]
+    return (f"{low}-{natural['high']}{mark}", natural["texts"], *(_cosine(rows.get(name)) for name in CONDITIONS))
+
+
+def _cosine(row: dict[str, Any] | None) -> Estimate | str:
+    if row is None:
+        return ""
+    if row["cosine_mean"] is None:
+        return "1 text" if row["texts"] == 1 else "no text"
+    return Estimate(row["cosine_mean"], row["cosine_low"], row["cosine_high"])
+
+
+def _explanations(rises: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """What each control makes of the rise, one line each."""
+    truncation = rises.get("truncation")
+    if truncation and truncation["rise"] is not None:
+        yield (
+            f"Truncations of the same texts: {truncation['first_cosine']:.2f} at {truncation['first_length']:.0f} "
+            f"tokens, {truncation['last_cosine']:.2f} at {truncation['last_length']:.0f}{_of_natural(truncation)}."
+        )
+    for row, what in ((rises[name], what) for name, what in CONTROLS.items() if name in rises):
+        share = row["share_of_truncation"]
+        if row["rise"] is None:
+            continue
+        if share is None:
+            yield f"{what}: rise by {row['rise']:+.2f}; truncations hardly rise, so that no share is given."
+            continue
+        interval = ""
+        if row["share_of_truncation_low"] is not None:
+            interval = f" [{row['share_of_truncation_low']:.0%}, {row['share_of_truncation_high']:.0%}]"
+        more = ": averaging alone collapses more than the model does" if share > 1 else ""
+        yield (
+            f"{what}: rise by {row['rise']:+.2f}, {share:.0%}{interval} of the truncations' rise{_of_natural(row)}"
+            f"{more}."
+        )
+
+
+def _of_natural(row: dict[str, Any]) -> str:
+    share = row["share_of_natural"]
+    return "" if share is None else f", {share:.0%} of the natural texts' rise"
+
+
+def _beyond(summary: dict[str, Any]) -> Iterator[str]:
+    if summary["beyond_read"]:
+        yield (
+            f"{summary['beyond_read']:,} of {summary['texts']:,} texts are longer than the {summary['read_limit']:,} "
+            "tokens that were read: they are not on the natural curve."
+        )
+
+
+def _neighbours(summary: dict[str, Any]) -> Iterator[str]:
+    """What length does to neighbour lists and to unrelated pairs; nothing where there are too few texts."""
+    if summary["hubness_spearman"] is not None:
+        rank = summary["rank_spearman"]
+        yield (
+            f"Length against how often a text is among another's {summary['neighbours']} nearest: "
+            f"ρ {summary['hubness_spearman']:+.2f} (p {summary['hubness_p']:.2g})"
+            + ("" if rank is None else f"; against its rank where it is unrelated: ρ {rank:+.2f}")
+            + f"; neighbours are {summary['neighbour_length_ratio']:.2f} times as long as texts."
+        )
+    if summary["share_long_above"] is not None:
+        kind = "differently labelled" if summary["is_labelled"] else "different"
+        yield (
+            f"{summary['share_long_above']:.0%} of the pairs of {kind} long texts score above the 95th percentile of "
+            "such short ones (5% if length did nothing); the highest: embaudit query length-pairs"
+        )
+
+
+def _sigma(rows: list[dict[str, Any]]) -> Iterator[Part]:
+    """Means over layers and heads by length; the bound is on the centred σ_s where the plain one has none."""
+    if not rows:
+        return
+    yield Table(
+        list(SIGMA.values()),
+        [[_either(row, name) for name in SIGMA] for row in rows],
+        f"σ_a by length, {rows[0]['texts']:,} texts cut to each length",
+        more="embaudit query length-sigma",
+    )
+    if rows[0]["is_causal"]:
+        yield "Causal attention: rows of A are over prefixes, which the theory of σ_a does not cover."
+
+
+def _either(row: dict[str, Any], name: str) -> Any:
+    """A figure, or that of the centred values."""
+    return row[f"{name}_centred"] if row[name] is None and name in CENTRED else row[name]

@@ -1,0 +1,175 @@
+"""What a page is made of, as data.
+
+All text in it is plain: it may hold token strings, names and reasons that came with a checkpoint, and each renderer
+escapes what its medium would obey.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+Level = Literal["ok", "look", "problem", "not measured"]
+MAX_ROWS = 200
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure with its 95 % interval, where it has one."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+Value = str | int | float | Estimate | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    Attributes:
+        title: its header.
+        format: of its numbers, as ``format()`` takes it (``,``, ``.3f``, ``.0%``); empty for a column of text.
+        bounds: the format of an interval's ends.
+        is_right: text that is set to the right as numbers are.
+        is_prose: text that may be broken over lines; other cells stay on one.
+        is_detail: left out where there is little room, that is, in a terminal.
+        is_bar: the figures are shares from 0 to 1, which a page may draw.
+        levels: how cells with these texts are to be taken.
+    """
+
+    title: str
+    format: str = ""
+    bounds: str = ".2f"
+    is_right: bool = False
+    is_prose: bool = False
+    is_detail: bool = False
+    is_bar: bool = False
+    levels: Mapping[str, Level] = field(default_factory=dict)
+
+    @property
+    def is_number(self) -> bool:
+        return self.is_right or bool(self.format)
+
+    def text(self, value: Value) -> str:
+        """A cell as it reads; nothing for None. Words in a column of numbers stay as they are."""
+        if isinstance(value, Estimate):
+            has_interval = value.value is not None and value.low is not None and value.high is not None
+            interval = f" [{value.low:{self.bounds}}, {value.high:{self.bounds}}]" if has_interval else ""
+            return self.text(value.value) + interval
+        return "" if value is None else value if isinstance(value, str) else format(value, self.format)
+
+    def level(self, value: Value) -> Level | None:
+        return self.levels.get(value) if isinstance(value, str) else None
+
+    def percent(self, value: Value) -> float:
+        """The length of a cell's bar, 0 to 100."""
+        number = value.value if isinstance(value, Estimate) else value
+        return 100 * min(max(number, 0.0), 1.0) if isinstance(number, int | float) else 0.0
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of plain values, the most important row first.
+
+    Attributes:
+        key: a name that stays the same, where the table is also kept on its own (as an artifact in Prefect).
+        brief: this many rows are enough where there is little room; None for all.
+        is_even: fewer rows are taken at even steps instead of from the top.
+        more: the command that lists all of them.
+    """
+
+    kind: ClassVar[str] = "table"
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Value]]
+    title: str = ""
+    key: str = ""
+    brief: int | None = None
+    is_even: bool = False
+    more: str = ""
+
+    def cut(self, is_brief: bool) -> tuple[Sequence[Sequence[Value]], str]:
+        """The rows that are shown, and a sentence about those that are not."""
+        most = self.brief if is_brief and self.brief is not None else MAX_ROWS
+        if len(self.rows) <= most:
+            return self.rows, ""
+        rows = self.rows[:most]
+        if self.is_even and most > 1:
+            rows = [self.rows[round(place * (len(self.rows) - 1) / (most - 1))] for place in range(most)]
+        return rows, f"{most:,} of {len(self.rows):,} rows" + (f"; all: {self.more}" if self.more else ".")
+
+    def records(self) -> list[dict[str, Any]]:
+        """Its rows by title, as numbers and text."""
+        return [
+            {
+                column.title: column.text(value) if isinstance(value, Estimate) else value
+                for column, value in zip(self.columns, row, strict=True)
+            }
+            for row in self.rows
+        ]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Lines over one x axis. Its figures stand in a table of the same section, for media without charts."""
+
+    kind: ClassVar[str] = "chart"
+    title: str
+    lines: Mapping[str, Sequence[tuple[float, float]]]
+    x_label: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the figures come to, in a sentence; what to do about it, where there is something to do."""
+
+    kind: ClassVar[str] = "finding"
+    level: Level
+    sentence: str
+    advice: str = ""
+
+
+Part = str | Table | Chart | Finding
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands under it, in order; a string is a paragraph.
+
+    Attributes:
+        is_folded: reference material, closed until it is opened; media that cannot fold leave it out.
+    """
+
+    title: str
+    parts: Sequence[Part]
+    is_folded: bool = False
+
+    @property
+    def anchor(self) -> str:
+        return "-".join(word for word in self.title.lower().split() if word.isalnum())
+
+
+@dataclass(frozen=True)
+class Page:
+    """One audit.
+
+    Attributes:
+        title: what was audited.
+        identity: names and values of what it was, when, and on what.
+        findings: what a reader must know before anything else.
+        link: where its HTML page is, for the media that point to it.
+    """
+
+    title: str
+    identity: Sequence[tuple[str, str]]
+    findings: Sequence[Finding]
+    sections: Sequence[Section]
+    link: str = ""
+
+
+def count(amount: int, what: str) -> str:
+    """``1 figure``, ``2 figures``."""
+    return f"{amount:,} {what}{'' if amount == 1 else 's'}"

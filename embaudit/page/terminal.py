@@ -1,0 +1,82 @@
+"""A page in a terminal. Text from outside goes through ``Text`` and ``visible``: no markup, no control codes."""
+
+from __future__ import annotations
+
+from rich import box, table
+from rich.console import Console
+from rich.text import Text
+
+from embaudit.page.model import Chart, Column, Finding, Page, Part, Section, Table, Value
+from embaudit.shown import visible
+
+# Where the output is no terminal, and so has no width of its own.
+WIDTH = 140
+STYLES = {"ok": "green", "look": "yellow", "problem": "bold red", "not measured": "dim"}
+
+
+def console() -> Console:
+    """Standard output, as wide as the terminal is."""
+    return Console(width=None if Console().is_terminal else WIDTH)
+
+
+def print_page(page: Page) -> None:
+    """Print an audit's page; folded sections are for HTML alone."""
+    out = console()
+    out.print()
+    out.rule(Text.assemble("Audit of ", (visible(page.title), "bold")))
+    out.print(Text(" · ".join(visible(f"{name} {value}") for name, value in page.identity), "dim"))
+    for part in page.findings:
+        print_part(part, out)
+    for section in page.sections:
+        if not section.is_folded:
+            print_section(section, out)
+
+
+def print_section(section: Section, out: Console) -> None:
+    out.print()
+    out.print(Text(visible(section.title), "bold underline"))
+    for part in section.parts:
+        print_part(part, out)
+
+
+def print_part(part: Part, out: Console) -> None:
+    """Print a paragraph, a table or a finding."""
+    if isinstance(part, Table):
+        print_table(part, out)
+    elif isinstance(part, Finding):
+        advice = f" → {visible(part.advice)}" if part.advice else ""
+        out.print(Text.assemble((part.level, STYLES[part.level]), f"  {visible(part.sentence)}{advice}"))
+    elif not isinstance(part, Chart):
+        out.print(Text(visible(part)))
+
+
+def print_table(found: Table, out: Console) -> None:
+    """Print a table with its title; figures are never cut off, and text is where it need not fit."""
+    places = [place for place, column in enumerate(found.columns) if not column.is_detail]
+    rows, note = found.cut(is_brief=True)
+    if not rows:
+        return
+    if found.title:
+        out.print(Text(visible(found.title), "italic"))
+    laid = table.Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for place in places:
+        column = found.columns[place]
+        # Columns that do not wrap keep their width for as long as others can give some of theirs.
+        laid.add_column(
+            Text(visible(column.title)), justify="right" if column.is_number else "left", no_wrap=column.is_number
+        )
+    for row in rows:
+        laid.add_row(*(_cell(found.columns[place], row[place]) for place in places))
+    out.print(laid)
+    if note:
+        out.print(Text(visible(note), "dim"))
+
+
+def _cell(column: Column, value: Value) -> Text:
+    level = column.level(value)
+    return Text(
+        visible(column.text(value)),
+        STYLES[level] if level else "",
+        no_wrap=not column.is_prose,
+        overflow="fold" if column.is_prose else "ellipsis",
+    )

@@ -1,0 +1,114 @@
+"""What a page is made of: how cells read, which rows a short table keeps, and that every renderer says the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from embaudit.page.audit import audit_page
+from embaudit.page.general import gate_section, stored_verdict
+from embaudit.page.model import Column, Estimate, Finding, Page, Section, Table, Value
+from embaudit.page.terminal import print_page, print_part, print_section, print_table
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "text"),
+    [
+        (Column("texts", ","), 12_345, "12,345"),
+        (Column("share", ".0%"), 0.254, "25%"),
+        (Column("loss", ".3f"), Estimate(0.6178, 0.52, 0.7199), "0.618 [0.52, 0.72]"),
+        (Column("change", "+.3f", "+.3f"), Estimate(0.05, 0.01, 0.09), "+0.050 [+0.010, +0.090]"),
+        (Column("loss", ".3f"), Estimate(0.6178, None, 0.72), "0.618"),
+        (Column("loss", ".3f"), Estimate(None, 0.1, 0.2), ""),
+        (Column("cosine", ".2f"), "no text", "no text"),
+        (Column("cosine", ".2f"), None, ""),
+        (Column("token"), "[MASK]", "[MASK]"),
+    ],
+)
+def test_a_cell_reads_as_its_column_says(column: Column, value: Value, text: str) -> None:
+    assert column.text(value) == text
+
+
+def test_a_short_table_keeps_the_first_rows_or_even_steps() -> None:
+    rows = [(i,) for i in range(25)]
+    first = Table([Column("n", "d")], rows, brief=3, more="embaudit query all")
+    assert first.cut(is_brief=True) == (rows[:3], "3 of 25 rows; all: embaudit query all")
+    assert first.cut(is_brief=False) == (rows, "")
+    even = Table([Column("n", "d")], rows, brief=4, is_even=True)
+    assert even.cut(is_brief=True) == ([(0,), (8,), (16,), (24,)], "4 of 25 rows.")
+    assert Table([Column("n", "d")], rows[:2], brief=4, is_even=True).cut(is_brief=True) == (rows[:2], "")
+
+
+def test_records_are_numbers_and_text_by_title() -> None:
+    table = Table([Column("token"), Column("loss", ".3f"), Column("focal", ".2f")], [("a", Estimate(0.5, 0, 1), None)])
+    assert table.records() == [{"token": "a", "loss": "0.500 [0.00, 1.00]", "focal": None}]
+
+
+@pytest.mark.parametrize("width", [60, 100, 200])
+def test_no_figure_is_cut_off_in_a_narrow_terminal(width: int, capsys: pytest.CaptureFixture[str]) -> None:
+    columns = [Column("token"), *(Column(f"figure {i}", ".3f") for i in range(3)), Column("why", is_prose=True)]
+    rows = [("龸" * 80, Estimate(0.123, 0.1, 0.2), -0.456, "1 text", "because " * 20)]
+    print_table(Table(columns, rows, "a title " * 20), Console(width=width))
+    printed = capsys.readouterr().out
+    for text in ("0.123 [0.10, 0.20]", "-0.456", "1 text"):
+        assert text in printed
+    assert all(len(line) <= width for line in printed.split("\n"))
+
+
+def test_the_terminal_says_what_the_page_says(full_facts: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    page = audit_page(full_facts)
+    print_page(page)
+    printed = " ".join(capsys.readouterr().out.split())
+    for section in page.sections:
+        if section.is_folded:
+            continue
+        assert section.title in printed
+        for part in section.parts:
+            if isinstance(part, Finding):
+                assert part.sentence in printed
+            elif isinstance(part, str):
+                assert " ".join(part.split()) in printed
+            elif isinstance(part, Table):
+                assert part.title in printed
+                for row in part.cut(is_brief=True)[0]:
+                    cells = zip(part.columns, row, strict=True)
+                    numbers = [column.text(value) for column, value in cells if column.is_number]
+                    assert " ".join(" ".join(numbers).split()) in printed or all(text in printed for text in numbers)
+    assert not any(section.title == "Settings" and section.title in printed for section in page.sections)
+
+
+def test_an_audit_that_is_not_published_says_why_and_nothing_else(full_facts: dict[str, Any]) -> None:
+    page = audit_page({**full_facts, "status": "failed", "reason": "a check failed"})
+    assert page.findings == [Finding("problem", "This audit is failed, nothing of it is published: a check failed")]
+    assert page.sections == []
+    assert dict(page.identity)["audit"] == "a1"
+
+
+def test_a_long_gate_lists_all_that_is_wrong_and_forty_that_passed(full_facts: dict[str, Any]) -> None:
+    verdict = stored_verdict(full_facts)
+    assert verdict is not None
+    (tripped,) = verdict.tripped
+    (missing,) = verdict.let_off
+    passed = next(finding for finding in verdict.findings if finding.outcome == "passed")
+    many = verdict.model_copy(update={"findings": (*[passed] * 60, *[missing] * 2, *[tripped] * 50)})
+    section = gate_section(many, "--json")
+    assert section.title == "Gate tripped"
+    (table,) = (part for part in section.parts if isinstance(part, Table))
+    rows, note = table.cut(is_brief=True)
+    assert [row[5] for row in rows] == ["tripped"] * 50 + ["missing, warned"] * 2 + ["passed"] * 40
+    assert note == "92 of 112 rows; all: --json"
+
+
+def test_markup_and_control_codes_are_text_in_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = "[red]x[/red]\x1b[31m"
+    shown = "[red]x[/red]\\x1b[31m"
+    out = Console(width=200)
+    table = Table([Column(hostile), Column("n", ".2f")], [(hostile, hostile)], hostile)
+    print_section(Section(hostile, [hostile, table, Finding("look", hostile, hostile)]), out)
+    print_part(hostile, out)
+    print_page(Page(hostile, [(hostile, hostile)], [], []))
+    printed = capsys.readouterr().out
+    assert "\x1b" not in printed
+    assert printed.count(shown) == 12
