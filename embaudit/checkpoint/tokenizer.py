@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # transformers needs both to read a SentencePiece file that has no tokenizer.json beside it.
 SENTENCEPIECE_PACKAGES = {"sentencepiece": "sentencepiece", "protobuf": "google.protobuf"}
-LONGEST_KNOWN_LIMIT = 10**9  # transformers writes 1e30 for "no limit known"
+MAX_KNOWN_LIMIT = 10**9  # transformers writes 1e30 for "no limit known"
 DEFAULT_MAX_LENGTH = 512
 
 
@@ -99,7 +99,7 @@ def effective_max_length(declared: int | None, model: PreTrainedModel, tokenizer
     model has positions for; 512 where nothing is known.
     """
     limits = [position_limit(model), declared if declared is not None else tokenizer.model_max_length]
-    known = [int(limit) for limit in limits if limit is not None and 0 < limit < LONGEST_KNOWN_LIMIT]
+    known = [int(limit) for limit in limits if limit is not None and 0 < limit < MAX_KNOWN_LIMIT]
     return min(known, default=DEFAULT_MAX_LENGTH)
 
 

@@ -21,7 +21,7 @@ from embaudit.masking import without_credentials
 
 LIBRARIES = ("torch", "transformers", "numpy", "scipy", "duckdb", "prefect", "great-expectations", "fastapi")
 GIB = 1024**3
-LEAST_FREE_BYTES = 2 * GIB
+MIN_FREE_BYTES = 2 * GIB
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def _disk(path: Path) -> Finding:
             False,
             "point EMBAUDIT_HOME or --warehouse to a folder of yours",
         )
-    if free < LEAST_FREE_BYTES:
+    if free < MIN_FREE_BYTES:
         return Finding(
             "disk",
             f"{free / GIB:.1f} GiB free at {existing}",

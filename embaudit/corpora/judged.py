@@ -47,7 +47,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Collection:
     """What a source holds, not yet matched with each other."""
 
     documents: Iterator[Text | Flaw]
@@ -101,7 +101,7 @@ def label_of(relevant: Mapping[int, float]) -> str:
     return " ".join(f"{place}:{grade!r}" for place, grade in sorted(relevant.items()))
 
 
-def _queries(found: _Found, known: Mapping[str, int]) -> Iterator[Text | Flaw]:
+def _queries(found: _Collection, known: Mapping[str, int]) -> Iterator[Text | Flaw]:
     """Judged queries, those of one text joined; a query without a relevant document is no row of this corpus."""
     relevant: dict[str, dict[int, float]] = {}
     for row in found.judgements:
@@ -126,7 +126,7 @@ def _queries(found: _Found, known: Mapping[str, int]) -> Iterator[Text | Flaw]:
         yield Text(text, query.external_id, None, label_of(grades_of[text]))
 
 
-def _find(source: str) -> _Found:
+def _find(source: str) -> _Collection:
     if source == SAMPLE:
         return _folder(SAMPLE_FOLDER, SAMPLE)
     if source.startswith(f"{HUB}:"):
@@ -143,7 +143,7 @@ def _find(source: str) -> _Found:
     )
 
 
-def _folder(folder: Path, shown: str) -> _Found:
+def _folder(folder: Path, shown: str) -> _Collection:
     files = [folder / name for name in QRELS if (folder / name).is_file()][:1]
     files = files or sorted((folder / "qrels").glob("*.tsv"))
     if not files:
@@ -151,7 +151,7 @@ def _folder(folder: Path, shown: str) -> _Found:
             f"{folder} has no relevance judgements: none of {', '.join(QRELS)}.",
             next_step="Add qrels/test.tsv with lines query-id<TAB>corpus-id<TAB>score.",
         )
-    return _Found(
+    return _Collection(
         _texts(local_file(beir_file(folder, "corpus")), _DOCUMENT),
         _texts(local_file(beir_file(folder, "queries")), _QUERY),
         (row for file in files for row in _judgements(local_file(file))),
@@ -159,7 +159,7 @@ def _folder(folder: Path, shown: str) -> _Found:
     )
 
 
-def _on_hub(source: str) -> _Found:
+def _on_hub(source: str) -> _Collection:
     """Three files of one hub repository: in its top folder, or in the one that is named (LongEmbed: qmsum)."""
     ref = HubRef.parse(source)
     start = f"{ref.what.strip('/')}/" if ref.what else ""
@@ -168,7 +168,7 @@ def _on_hub(source: str) -> _Found:
         wanted = tuple(f"{start}{name}{packed}" for name in names for packed in ("", ".gz"))
         opened.append(locate(HubPart(ref.repository, ref.revision, wanted, ()), DOCUMENTS))
     documents, queries, judgements = opened
-    return _Found(
+    return _Collection(
         (row for file in documents.sources(stream=False) for row in _texts(file, _DOCUMENT)),
         (row for file in queries.sources(stream=False) for row in _texts(file, _QUERY)),
         (row for file in judgements.sources(stream=False) for row in _judgements(file)),
@@ -205,7 +205,7 @@ def _judgement_record(record: Mapping[str, object]) -> Judgement | Flaw:
     return query, document, float(grade)
 
 
-def _meetings(path: Path) -> _Found:
+def _meetings(path: Path) -> _Collection:
     """QMSum: a meeting's turns are one document, and its specific queries ask for it.
 
     Its general queries ("Summarize the whole meeting.") name no meeting, and are no rows here.
@@ -230,7 +230,7 @@ def _meetings(path: Path) -> _Found:
             if isinstance(text, str):
                 queries.append(Text(clean(text), f"query-{number}-{place}"))
                 judgements.append((f"query-{number}-{place}", f"meeting-{number}", 1.0))
-    return _Found(iter(documents), iter(queries), iter(judgements), str(path))
+    return _Collection(iter(documents), iter(queries), iter(judgements), str(path))
 
 
 def _is_turn(turn: object) -> bool:

@@ -28,7 +28,7 @@ Row = Text | TextPair | Flaw
 
 
 @dataclass(frozen=True)
-class Opened:
+class RowSource:
     """Rows that have not been read yet, and where they will come from."""
 
     rows: Iterator[Row]
@@ -77,10 +77,10 @@ def _spec(name: str) -> CorpusSpec:
     )
 
 
-def _open(spec: CorpusSpec, source: str, limit: int | None) -> Opened:
+def _open(spec: CorpusSpec, source: str, limit: int | None) -> RowSource:
     if source == SAMPLE:
         path = SAMPLE_FOLDER / spec.sample if spec.sample else SAMPLE_FOLDER
-        return Opened(_path_rows(spec, path), SAMPLE)
+        return RowSource(_path_rows(spec, path), SAMPLE)
     if source == HUB:
         return _open_hub(spec, spec.hub, limit)
     if source.startswith(f"{HUB}:"):
@@ -88,14 +88,14 @@ def _open(spec: CorpusSpec, source: str, limit: int | None) -> Opened:
     path = Path(source).expanduser()
     try:
         path.stat()
-        return Opened(_path_rows(spec, path), str(path))
+        return RowSource(_path_rows(spec, path), str(path))
     except (FileNotFoundError, ValueError) as error:
         raise _unknown_source(spec, source) from error
     except OSError as error:
         raise os_failure(source, error) from error
 
 
-def _open_hub(spec: CorpusSpec, parts: tuple[HubPart, ...], limit: int | None) -> Opened:
+def _open_hub(spec: CorpusSpec, parts: tuple[HubPart, ...], limit: int | None) -> RowSource:
     # All parts are located before the first row is read: a repository that is missing is known at once.
     located = [(part, locate(part, spec.name)) for part in parts]
 
@@ -104,7 +104,7 @@ def _open_hub(spec: CorpusSpec, parts: tuple[HubPart, ...], limit: int | None) -
             for source in files.sources(stream=part.streams_when_limited and limit is not None):
                 yield from _rows(spec, source)
 
-    return Opened(
+    return RowSource(
         rows(),
         source=f"{HUB}:{'+'.join(files.repository.name for _, files in located)}",
         revision="+".join(files.commit for _, files in located),

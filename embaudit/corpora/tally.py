@@ -27,7 +27,7 @@ UNDECODABLE = Flaw("undecodable", "bytes that are not UTF-8")
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptRows:
     """The outcome: rows in order, counts, and the reason of the first broken row ("" if none was)."""
 
     rows: tuple[Text | TextPair, ...]
@@ -35,7 +35,7 @@ class Kept:
     first_broken: str
 
 
-def keep_rows(rows: Iterable[Text | TextPair | Flaw], limit: int | None = None) -> Kept:
+def keep_rows(rows: Iterable[Text | TextPair | Flaw], limit: int | None = None) -> KeptRows:
     """Drop blanks and exact duplicates (the first stays); stop once ``limit`` rows are kept."""
     kept: list[Text | TextPair] = []
     seen: set[str | tuple[str, str, str]] = set()
@@ -65,4 +65,4 @@ def keep_rows(rows: Iterable[Text | TextPair | Flaw], limit: int | None = None) 
         broken=dropped["broken"],
         undecodable=dropped["undecodable"],
     )
-    return Kept(tuple(kept), counts, first_broken)
+    return KeptRows(tuple(kept), counts, first_broken)

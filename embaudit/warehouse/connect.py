@@ -25,8 +25,8 @@ WRITER = {"memory_limit": WRITER_MEMORY, "preserve_insertion_order": "false"}
 # A reader of a lake has no file of its own; readers of a file may take what DuckDB takes.
 READER_MEMORY = "4GB"
 READER = {"enable_external_access": "false"}
-LONGEST_PAUSE_SECONDS = 5.0
-Opened = TypeVar("Opened")
+MAX_PAUSE_SECONDS = 5.0
+Answer = TypeVar("Answer")
 
 
 @contextmanager
@@ -186,10 +186,10 @@ def _connect(
     return connection
 
 
-def _retried(wait_seconds: float, attempt: Callable[[], Opened]) -> Opened | None:
+def _retried(wait_seconds: float, attempt: Callable[[], Answer]) -> Answer | None:
     """Try with growing pauses while another connection has the file; None if it keeps it."""
     deadline = time.monotonic() + wait_seconds
-    growing = wait_exponential(multiplier=0.1, max=LONGEST_PAUSE_SECONDS)
+    growing = wait_exponential(multiplier=0.1, max=MAX_PAUSE_SECONDS)
     try:
         return Retrying(
             retry=retry_if_exception(_is_locked),

@@ -19,7 +19,7 @@ from embaudit.warehouse.explain import explained, interruptible
 from embaudit.warehouse.lake import attach, held, is_unreachable, load_extensions, make_writer_row, try_lock
 from embaudit.warehouse.migrate import migrate, require_known_version
 
-LONGEST_PAUSE_SECONDS = 2.0
+MAX_PAUSE_SECONDS = 2.0
 T = TypeVar("T")
 
 
@@ -110,7 +110,7 @@ def _until(deadline: float, attempt: Callable[[], T | None]) -> T | None:
     None at the deadline; what the last attempt raised, if it raised.
     """
     # Random pauses: several machines that publish after the same nightly run must not keep step.
-    growing = wait_random_exponential(multiplier=0.1, max=LONGEST_PAUSE_SECONDS)
+    growing = wait_random_exponential(multiplier=0.1, max=MAX_PAUSE_SECONDS)
     try:
         return Retrying(
             retry=retry_if_result(lambda found: found is None) | retry_if_exception(is_unreachable),

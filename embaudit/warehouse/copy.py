@@ -14,7 +14,7 @@ from embaudit.warehouse.migrate import migrate
 TARGET = "embaudit_copy"
 
 
-def lay_file(path: Path, config: dict[str, str]) -> None:
+def create_file(path: Path, config: dict[str, str]) -> None:
     """An empty warehouse of this program's schema: tables with keys, views."""
     with explained(path), duckdb.connect(str(path), config=config) as connection:
         migrate(connection, path)

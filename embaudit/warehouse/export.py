@@ -19,7 +19,7 @@ from embaudit.address import Lake, Warehouse, warehouse_at
 from embaudit.errors import StorageError, UsageError, WarehouseError
 from embaudit.tables import TABLES
 from embaudit.warehouse.connect import WRITER, open_source
-from embaudit.warehouse.copy import copy_tables, lay_file, tables_of
+from embaudit.warehouse.copy import copy_tables, create_file, tables_of
 from embaudit.warehouse.explain import DISK_SIGNS
 from embaudit.warehouse.lake import WRITER_TABLE
 from embaudit.warehouse.swap import CURRENT, VERSION_PREFIX, abandoned, new_file, new_version, one_at_a_time
@@ -30,8 +30,8 @@ DEFAULT_KEEP = 3
 
 
 @dataclass(frozen=True)
-class Exported:
-    """What an export made.
+class Export:
+    """The result of an export.
 
     Attributes:
         path: what to open: the file, or the folder of this version.
@@ -58,7 +58,7 @@ def export(
     tables: Sequence[str] | None = None,
     with_bulk: bool = True,
     keep: int = DEFAULT_KEEP,
-) -> Exported:
+) -> Export:
     """Copy the warehouse as it is at one moment, and put the copy in its place in one step.
 
     Args:
@@ -88,14 +88,14 @@ def export(
         raise _cannot_write(destination, str(error)) from error
 
 
-def _to_file(connection: duckdb.DuckDBPyConnection, destination: Path, left_out: set[str]) -> Exported:
+def _to_file(connection: duckdb.DuckDBPyConnection, destination: Path, left_out: set[str]) -> Export:
     with _disk_named(destination), new_file(destination) as path:
-        lay_file(path, WRITER)
+        create_file(path, WRITER)
         rows = copy_tables(connection, path, left_out)
-    return Exported(destination, rows, destination.stat().st_size)
+    return Export(destination, rows, destination.stat().st_size)
 
 
-def _to_folder(connection: duckdb.DuckDBPyConnection, destination: Path, left_out: set[str], keep: int) -> Exported:
+def _to_folder(connection: duckdb.DuckDBPyConnection, destination: Path, left_out: set[str], keep: int) -> Export:
     rows = {}
     with _disk_named(destination), new_version(destination, keep) as folder:
         connection.execute("BEGIN TRANSACTION")
@@ -107,7 +107,7 @@ def _to_folder(connection: duckdb.DuckDBPyConnection, destination: Path, left_ou
             rows[name] = int(row[0]) if row else 0
         connection.execute("COMMIT")
     version = (destination / CURRENT).resolve()
-    return Exported(version, rows, sum(file.stat().st_size for file in version.iterdir()))
+    return Export(version, rows, sum(file.stat().st_size for file in version.iterdir()))
 
 
 def _public(connection: duckdb.DuckDBPyConnection) -> set[str]:

@@ -26,7 +26,7 @@ PACKAGES = {
     **dict.fromkeys(("az", "abfs", "abfss", "adl"), "adlfs"),
     **dict.fromkeys(("sftp", "ssh"), "paramiko"),
 }
-LONGEST_REASON = 200
+MAX_REASON = 200
 
 
 def is_remote(place: str | Path) -> bool:
@@ -131,7 +131,7 @@ def explained(place: str | Path) -> Iterator[None]:
 def unusable(place: str | Path, error: Exception) -> StorageError:
     """A store's error in this project's words."""
     lines = without_credentials(str(error)).strip().splitlines() or [type(error).__name__]
-    reason = lines[0][:LONGEST_REASON]
+    reason = lines[0][:MAX_REASON]
     return StorageError(
         f"The staging at {without_credentials(str(place))} cannot be used: {reason.rstrip('.')}.",
         kept="Everything staged before it is kept, and the published tables are untouched.",

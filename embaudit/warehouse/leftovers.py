@@ -1,4 +1,5 @@
-"""Files that nobody needs any more: staged results of long ago, the records that lead to them, and what kills left.
+"""Files that nobody needs any more: old staged results, the records that lead to them, and partial files of killed
+processes.
 
 All of them are caches: what is deleted too early is computed again. Staged files are marked by every publication
 that reads them, so that their age is the time since they were last made or published.

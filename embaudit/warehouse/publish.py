@@ -23,7 +23,7 @@ from embaudit.warehouse.write import StagedTable, replace_rows, sql_value, write
 __all__ = ["AuditRecord", "ExpectationRow", "MeasureRun", "StagedTable", "publish", "publish_content", "written"]
 
 # Writers of a lake queue, and conflict only where one was killed in its last moment, or is no embaudit.
-MOST_CONFLICTS = 20
+MAX_ATTEMPTS = 20
 Written = TypeVar("Written")
 
 
@@ -152,7 +152,7 @@ def written(
 
     return Retrying(
         retry=retry_if_exception(is_conflict),
-        stop=stop_after_attempt(MOST_CONFLICTS),
+        stop=stop_after_attempt(MAX_ATTEMPTS),
         wait=wait_random_exponential(multiplier=0.1, max=2.0),
         reraise=True,
     )(once)

@@ -17,11 +17,11 @@ from embaudit.address import Lake, Warehouse, warehouse_at
 from embaudit.errors import StorageError
 from embaudit.files import move_into_place, temporary_folder
 from embaudit.warehouse.connect import WRITER, open_reader, open_writer
-from embaudit.warehouse.copy import copy_tables, lay_file
+from embaudit.warehouse.copy import copy_tables, create_file
 from embaudit.warehouse.lake import DATABASE
 
 # Writing a whole file anew for less is not worth it.
-LEAST_SHARE_FREED = 0.1
+MIN_SHARE_FREED = 0.1
 # Whoever opened the old file a moment ago asks for its lock now, does not get it, and opens the new one.
 SETTLING_SECONDS = 1.0
 # Readers of a lake work on a snapshot: files that one of the last day needs stay.
@@ -29,7 +29,7 @@ SNAPSHOT_DAYS = 1
 
 
 @dataclass(frozen=True)
-class Vacuumed:
+class VacuumResult:
     """Bytes on disk before and after, and what was done."""
 
     before: int
@@ -41,7 +41,7 @@ class Vacuumed:
         return self.before - self.after
 
 
-def vacuum(warehouse: Warehouse | str, wait_seconds: float, *, snapshot_days: float = SNAPSHOT_DAYS) -> Vacuumed:
+def vacuum(warehouse: Warehouse | str, wait_seconds: float, *, snapshot_days: float = SNAPSHOT_DAYS) -> VacuumResult:
     """Give back the room of deleted rows.
 
     Raises:
@@ -56,7 +56,7 @@ def vacuum(warehouse: Warehouse | str, wait_seconds: float, *, snapshot_days: fl
     return _rewrite_file(place, wait_seconds)
 
 
-def _rewrite_file(path: Path, wait_seconds: float) -> Vacuumed:
+def _rewrite_file(path: Path, wait_seconds: float) -> VacuumResult:
     # A link to the file stays one.
     path = path.resolve()
     with open_writer(path, wait_seconds) as connection:
@@ -70,13 +70,13 @@ def _rewrite_file(path: Path, wait_seconds: float) -> Vacuumed:
             )
         with temporary_folder(path) as folder:
             fresh = folder / path.name
-            lay_file(fresh, WRITER)
+            create_file(fresh, WRITER)
             copy_tables(connection, fresh)
             after = fresh.stat().st_size
-            if after > before * (1 - LEAST_SHARE_FREED):
-                return Vacuumed(before, before, "nothing: a new file would be as large")
+            if after > before * (1 - MIN_SHARE_FREED):
+                return VacuumResult(before, before, "nothing: a new file would be as large")
             _put_in_place(connection, fresh, path)
-    return Vacuumed(before, after, "written anew")
+    return VacuumResult(before, after, "written anew")
 
 
 def _put_in_place(connection: duckdb.DuckDBPyConnection, fresh: Path, path: Path) -> None:
@@ -88,7 +88,7 @@ def _put_in_place(connection: duckdb.DuckDBPyConnection, fresh: Path, path: Path
     time.sleep(SETTLING_SECONDS)
 
 
-def _vacuum_lake(lake: Lake, wait_seconds: float, snapshot_days: float) -> Vacuumed:
+def _vacuum_lake(lake: Lake, wait_seconds: float, snapshot_days: float) -> VacuumResult:
     before = _bytes_below(lake.data_path)
     minutes = round(snapshot_days * 24 * 60)
     older = f"older_than => now() - INTERVAL {minutes} MINUTE"
@@ -101,7 +101,9 @@ def _vacuum_lake(lake: Lake, wait_seconds: float, snapshot_days: float) -> Vacuu
         # What a killed writer wrote and never committed.
         connection.execute(f"CALL ducklake_delete_orphaned_files('{DATABASE}', {older})")
     after = _bytes_below(lake.data_path)
-    return Vacuumed(before, after, f"files merged, and those deleted that no snapshot of {snapshot_days:g} days needs")
+    return VacuumResult(
+        before, after, f"files merged, and those deleted that no snapshot of {snapshot_days:g} days needs"
+    )
 
 
 def _bytes_below(folder: Path) -> int:
