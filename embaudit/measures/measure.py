@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
 if TYPE_CHECKING:
+    from embaudit.page.model import Section
     from embaudit.request import AuditSettings
 
 
@@ -57,3 +58,8 @@ class Measure:
     def version(self) -> int:
         # Imported when an audit needs it: the mathematics brings torch, and most commands only name the measure.
         return int(import_module(self.mathematics).MEASURE_VERSION)
+
+    def section(self, facts: dict[str, Any]) -> Section | None:
+        """Its section of an audit's page, from what ``read_audit`` gives; None where the audit left it out."""
+        found: Section | None = import_module(f"embaudit.measures.{self.name}.page").section(facts)
+        return found

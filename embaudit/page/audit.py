@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from embaudit.measures import MEASURES
 from embaudit.page import general
-from embaudit.page.measures.layers import layer_section
-from embaudit.page.measures.length import length_section
-from embaudit.page.measures.socm import socm_section
-from embaudit.page.measures.sticky import sticky_section
-from embaudit.page.measures.tempscale import temperature_section
 from embaudit.page.model import Page
 
 SECTIONS = (
     *(general.stored_gate_section, general.regression_section),
-    *(sticky_section, socm_section, layer_section, length_section, temperature_section),
+    *(measure.section for measure in MEASURES.values()),
     *(general.published_section, general.backbone_section, general.check_section, general.settings_section),
 )
 

@@ -21,7 +21,7 @@ COLUMNS = {
 LAYERS_SHOWN = 12
 
 
-def layer_section(facts: dict[str, Any]) -> Section | None:
+def section(facts: dict[str, Any]) -> Section | None:
     """None without the measure."""
     by_corpus: dict[str, list[dict[str, Any]]] = {}
     for row in facts["layers"]:

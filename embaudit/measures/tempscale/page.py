@@ -22,7 +22,7 @@ SCORES = {
 ARMS = {"chunk_average": "pieces averaged", "whitening": "whitening", "centring": "centring"}
 
 
-def temperature_section(facts: dict[str, Any]) -> Section | None:
+def section(facts: dict[str, Any]) -> Section | None:
     """None without the measure."""
     return Section("Attention temperature", list(_parts(facts))) if facts["temperatures"] else None
 

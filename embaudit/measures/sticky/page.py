@@ -22,7 +22,7 @@ COLUMNS = (
 )
 
 
-def sticky_section(facts: dict[str, Any]) -> Section | None:
+def section(facts: dict[str, Any]) -> Section | None:
     """None without the measure."""
     return Section("Sticky tokens", list(_parts(facts))) if facts["sticky"] else None
 

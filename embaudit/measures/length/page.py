@@ -37,7 +37,7 @@ RISES = {
 BINS_SHOWN = 12
 
 
-def length_section(facts: dict[str, Any]) -> Section | None:
+def section(facts: dict[str, Any]) -> Section | None:
     """None without the measure."""
     parts = [part for summary in facts["length"] for part in _corpus(summary, facts)]
     return Section("Length", parts) if parts else None

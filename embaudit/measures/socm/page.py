@@ -22,7 +22,7 @@ LEFT_OUT = {
 }
 
 
-def socm_section(facts: dict[str, Any]) -> Section | None:
+def section(facts: dict[str, Any]) -> Section | None:
     """None without the measure."""
     return Section("Second-order collapse", list(_parts(facts))) if facts["socm"] else None
 

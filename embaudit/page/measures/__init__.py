@@ -1,1 +1,0 @@
-"""Each measure's section of an audit's page, made of the facts that were read from the warehouse."""
