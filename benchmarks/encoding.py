@@ -15,7 +15,7 @@ import torch
 
 from benchmarks.measured import Measured, sentences
 from embaudit.checkpoint import Encoder, load_checkpoint
-from embaudit.sticky.insertion import make_draw
+from embaudit.measures.sticky.insertion import make_draw
 from embaudit.vocabulary.entries import read_vocabulary
 
 ROUNDS = 5

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from benchmarks.measured import Measured, sentences
 from embaudit.checkpoint import Encoder, load_checkpoint
-from embaudit.concentration import measure_layers
+from embaudit.measures.layers.layers import measure_layers
 
 TEXTS = 1_000
 

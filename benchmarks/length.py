@@ -18,12 +18,12 @@ import torch
 from benchmarks.measured import Measured
 from embaudit.anatomy import anatomy_of, watching
 from embaudit.checkpoint import Encoder, load_checkpoint
-from embaudit.concentration.sigma import largest_singular_values
 from embaudit.corpora import load_corpus
-from embaudit.length.curve import control_curves, limits_of, natural_curve
-from embaudit.length.heads import head_lengths
-from embaudit.length.spans import length_bins, longest_common, spans_of
+from embaudit.measures.layers.sigma import largest_singular_values
+from embaudit.measures.length.curve import control_curves, limits_of, natural_curve
+from embaudit.measures.length.heads import head_lengths
 from embaudit.measures.length.settings import LengthSettings
+from embaudit.measures.length.spans import length_bins, longest_common, spans_of
 
 REVIEWS = Path(__file__).resolve().parents[2] / "shared/data/classification/movie_reviews.zip"
 TEXTS = 500

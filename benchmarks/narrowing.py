@@ -13,9 +13,9 @@ import numpy as np
 from benchmarks.measured import Measured
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.corpora import load_corpus
-from embaudit.sticky.pairs import distinct_sentences, sample_pairs
-from embaudit.sticky.scan import ScanInputs, prepare_scan, scan_tokens, score_tokens
-from embaudit.sticky.scores import retention
+from embaudit.measures.sticky.pairs import distinct_sentences, sample_pairs
+from embaudit.measures.sticky.scan import ScanInputs, prepare_scan, scan_tokens, score_tokens
+from embaudit.measures.sticky.scores import retention
 
 TOKENS = 1_500
 TOP = 30  # the 2 % that a shortlist holds

@@ -71,9 +71,9 @@ def _scan(tokens: int) -> float:
     from prefect import flow
 
     from embaudit.corpora import load_corpus
+    from embaudit.measures.sticky.pairs import SentencePair
     from embaudit.measures.sticky.settings import StickySettings
     from embaudit.request import AuditRequest
-    from embaudit.sticky.pairs import SentencePair
     from embaudit_flows.cached import pooled, run_shards
     from embaudit_flows.keys import shards_of
     from embaudit_flows.plan import plan_audit

@@ -16,16 +16,16 @@ import numpy as np
 from benchmarks.measured import Measured
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.corpora import load_corpus
+from embaudit.measures.sticky.effects import resample_clusters
+from embaudit.measures.sticky.pairs import distinct_sentences, sample_pairs
+from embaudit.measures.sticky.plan import choose_controls, choose_shortlists, choose_tokens, rungs_of, tokens_kept
+from embaudit.measures.sticky.scan import ScanInputs, ScanScores, prepare_scan, scan_tokens, score_tokens
+from embaudit.measures.sticky.scores import Protocol, pull, retention
+from embaudit.measures.sticky.search import keep_worst, order_draws, undecided_tokens
 from embaudit.measures.sticky.settings import StickySettings
+from embaudit.measures.sticky.thresholds import adaptive_threshold
+from embaudit.measures.sticky.validation import ValidationInputs, common_points, prepare_validation, validate_tokens
 from embaudit.profile import load_profile
-from embaudit.sticky.effects import resample_clusters
-from embaudit.sticky.pairs import distinct_sentences, sample_pairs
-from embaudit.sticky.plan import choose_controls, choose_shortlists, choose_tokens, rungs_of, tokens_kept
-from embaudit.sticky.scan import ScanInputs, ScanScores, prepare_scan, scan_tokens, score_tokens
-from embaudit.sticky.scores import Protocol, pull, retention
-from embaudit.sticky.search import keep_worst, order_draws, undecided_tokens
-from embaudit.sticky.thresholds import adaptive_threshold
-from embaudit.sticky.validation import ValidationInputs, common_points, prepare_validation, validate_tokens
 from embaudit.vocabulary.entries import read_vocabulary
 
 REAL_PAIRS = Path(__file__).resolve().parents[2] / "shared/data/sts/stsb/stsb-en-test.csv"

@@ -19,7 +19,10 @@ import numpy as np
 from benchmarks.measured import Measured, sentences
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.corpora import load_corpus
-from embaudit.socm import Accuracy, Polar, TokenCloud, all_pairs, checked, clouds_of, summarise
+from embaudit.measures.socm.clouds import TokenCloud, clouds_of
+from embaudit.measures.socm.nuclear import Polar
+from embaudit.measures.socm.pairs import Accuracy, all_pairs, checked
+from embaudit.measures.socm.summary import summarise
 from embaudit.warehouse.stage import write_columns
 
 TEXTS = 1_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from prefect import flow
 
-from embaudit.concentration import MEASURE_VERSION
 from embaudit.errors import NotMeasurable
+from embaudit.measures.layers import MEASURE_VERSION
 from embaudit.measures.layers.settings import LayerSettings
 from embaudit_flows.cached import run_cached
 from embaudit_flows.plan import AuditPlan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from prefect import flow
 
 from embaudit.errors import NotMeasurable
-from embaudit.length import MEASURE_VERSION
+from embaudit.measures.length import MEASURE_VERSION
 from embaudit.measures.length.settings import LengthSettings
 from embaudit_flows.cached import run_cached
 from embaudit_flows.plan import AuditPlan

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from prefect import flow
 
+from embaudit.measures.sticky import reference as measure
 from embaudit.measures.sticky.settings import StickySettings
-from embaudit.sticky import reference as measure
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.cached import run_cached, run_shards
 from embaudit_flows.keys import name_of, names_of, shards_of

@@ -7,9 +7,9 @@ from typing import Any
 
 from prefect import flow
 
+from embaudit.measures.socm import MEASURE_VERSION
 from embaudit.measures.socm.settings import SocmSettings
 from embaudit.settings import Settings
-from embaudit.socm import MEASURE_VERSION
 from embaudit_flows.cached import run_cached, run_shards
 from embaudit_flows.plan import AuditPlan
 from embaudit_tasks import socm as tasks

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from prefect import flow
 
+from embaudit.measures.sticky import MEASURE_VERSION, baseline, scan
+from embaudit.measures.sticky.plan import ScannedTokens, choose_controls, choose_tokens, shortlist_length
+from embaudit.measures.sticky.scores import PROTOCOLS
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.settings import Settings
-from embaudit.sticky import baseline, scan, validation
-from embaudit.sticky.plan import ScannedTokens, choose_controls, choose_tokens, shortlist_length
-from embaudit.sticky.scores import PROTOCOLS
 from embaudit.vocabulary import entries as vocabulary
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.cached import run_cached, run_shards
@@ -91,7 +91,7 @@ def sticky(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]:
         },
         key=plan.key(
             "verdicts",
-            validation.MEASURE_VERSION,
+            MEASURE_VERSION,
             files=names_of([*common, *rest]),
             score=name_of(scored),
             settings=settings.model_dump(mode="json"),
@@ -146,7 +146,7 @@ def _validate(
                 "shard": index,
                 "key": plan.key(
                     "validation",
-                    validation.MEASURE_VERSION,
+                    MEASURE_VERSION,
                     pairs=name_of(pairs),
                     copies=settings.copies,
                     rotate=settings.rotate_operators,
@@ -172,7 +172,7 @@ def _validate(
         common_paths=[part.path for part in common],
         key=plan.key(
             "undecided",
-            validation.MEASURE_VERSION,
+            MEASURE_VERSION,
             files=names_of(common),
             score=name_of(scored),
             resamples=settings.resamples,

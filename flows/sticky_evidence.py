@@ -9,8 +9,8 @@ import numpy as np
 from prefect import Task
 
 from embaudit.errors import NotMeasurable
+from embaudit.measures.sticky.evidence import attention, dose, enrichment, shift
 from embaudit.measures.sticky.settings import StickySettings
-from embaudit.sticky.evidence import attention, dose, enrichment, shift
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.cached import pooled, run_cached
 from embaudit_flows.keys import name_of

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from embaudit.measures.sticky import scan
+from embaudit.measures.sticky.plan import ScannedTokens, rungs_of, tokens_kept
 from embaudit.measures.sticky.settings import StickySettings
-from embaudit.sticky import scan
-from embaudit.sticky.plan import ScannedTokens, rungs_of, tokens_kept
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.cached import run_cached, run_shards
 from embaudit_flows.keys import name_of, names_of, shards_of

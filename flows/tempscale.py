@@ -8,8 +8,8 @@ from prefect import flow
 
 from embaudit.corpora.judged import DOCUMENTS, QUERIES
 from embaudit.errors import NotMeasurable
+from embaudit.measures.tempscale import MEASURE_VERSION
 from embaudit.measures.tempscale.settings import TempscaleSettings
-from embaudit.remedy import MEASURE_VERSION
 from embaudit_flows.cached import run_cached
 from embaudit_flows.plan import AuditPlan
 from embaudit_tasks import tempscale as tasks

@@ -18,7 +18,7 @@ from embaudit_tasks.vocabulary import measure_token_similarity, read_tokens
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import Encoder
-    from embaudit.sticky.pairs import SentencePair
+    from embaudit.measures.sticky.pairs import SentencePair
 
 
 def look_at_tokens(
@@ -27,12 +27,12 @@ def look_at_tokens(
     """One object a token, in the order asked; the fields of every protocol asked for.
 
     Args:
-        wanted: ids, strings of the vocabulary, or texts (``embaudit.sticky.inspect.find_token``).
+        wanted: ids, strings of the vocabulary, or texts (``embaudit.measures.sticky.inspect.find_token``).
         corpus: source of the sentences that pairs are drawn from, where the plan names no validation pairs.
         controls: how many ordinary tokens to compare with; the profile's number if None.
     """
     from embaudit.checkpoint import Encoder
-    from embaudit.sticky.inspect import find_token, inspect_reference, inspect_tokens
+    from embaudit.measures.sticky.inspect import find_token, inspect_reference, inspect_tokens
 
     plan = plan.in_float32()
     checkpoint = checkpoint_of(plan.spec)
@@ -90,7 +90,7 @@ def _reference_pairs(
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Scoring and validation pairs: the plan's, or pairs below u as the published code chooses them."""
     from embaudit.corpora import load_corpus
-    from embaudit.sticky.reference import choose_reference_pairs
+    from embaudit.measures.sticky.reference import choose_reference_pairs
 
     given = {purpose: found for purpose in ("scoring", "validation") if (found := _given(plan, purpose))}
     if len(given) < 2:
@@ -111,7 +111,7 @@ def _reference_pairs(
 def _pairs(plan: AuditPlan, encoder: Encoder, corpus: str) -> list[SentencePair]:
     """The pairs of the plan, or the profile's balanced sample of a corpus."""
     from embaudit.corpora import load_corpus
-    from embaudit.sticky.pairs import SentencePair, distinct_sentences, sample_pairs
+    from embaudit.measures.sticky.pairs import SentencePair, distinct_sentences, sample_pairs
 
     given = _given(plan, "validation")
     if given is not None:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from prefect import task
 
-from embaudit.tables.layers import LayerHeadStatRow, LayerStatRow, LayerTextRow
+from embaudit.measures.layers.tables import LayerHeadStatRow, LayerStatRow, LayerTextRow
 from embaudit_tasks.corpora import staged_texts
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
 
 if TYPE_CHECKING:
-    from embaudit.concentration import LayerBatch
-    from embaudit.concentration.collect import Collected
+    from embaudit.measures.layers.collect import Collected
+    from embaudit.measures.layers.layers import LayerBatch
 
 MEASURE = "layers"
 
@@ -26,8 +26,8 @@ def layer_statistics(
 ) -> list[Staged]:
     """Tables ``layer_text`` (streamed), ``layer_stat`` and ``layer_head_stat`` of one corpus."""
     from embaudit.checkpoint import Encoder
-    from embaudit.concentration import measure_layers
-    from embaudit.concentration.collect import Collector
+    from embaudit.measures.layers.collect import Collector
+    from embaudit.measures.layers.layers import measure_layers
     from embaudit.warehouse.stage import staged_path, write_columns, write_rows
 
     started = time.perf_counter()

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from prefect import task
 
-from embaudit.tables.length import LengthBinRow, LengthPairRow, LengthRiseRow, LengthSigmaRow, LengthSummaryRow
+from embaudit.measures.length.tables import LengthBinRow, LengthPairRow, LengthRiseRow, LengthSigmaRow, LengthSummaryRow
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
 
 if TYPE_CHECKING:
-    from embaudit.length.bias import NeighbourBias, UnrelatedPairs
-    from embaudit.length.curve import BinValue, Limits
+    from embaudit.measures.length.bias import NeighbourBias, UnrelatedPairs
+    from embaudit.measures.length.curve import BinValue, Limits
     from embaudit.measures.length.settings import LengthSettings
 
 MEASURE = "length"
@@ -37,10 +37,10 @@ def length_curve(
     import numpy as np
 
     from embaudit.checkpoint import Encoder
-    from embaudit.length.bias import neighbour_bias, unrelated_pairs
-    from embaudit.length.curve import control_curves, limits_of, natural_curve
-    from embaudit.length.rises import rises
-    from embaudit.length.spans import length_bins
+    from embaudit.measures.length.bias import neighbour_bias, unrelated_pairs
+    from embaudit.measures.length.curve import control_curves, limits_of, natural_curve
+    from embaudit.measures.length.rises import rises
+    from embaudit.measures.length.spans import length_bins
 
     started = time.perf_counter()
     chosen = _settings(settings)
@@ -93,9 +93,9 @@ def length_sigma(
 ) -> list[Staged]:
     """Table ``length_sigma`` of one corpus; none where no two texts have even the shortest length."""
     from embaudit.checkpoint import Encoder
-    from embaudit.length.curve import limits_of
-    from embaudit.length.heads import head_lengths
-    from embaudit.length.spans import longest_common, spans_of
+    from embaudit.measures.length.curve import limits_of
+    from embaudit.measures.length.heads import head_lengths
+    from embaudit.measures.length.spans import longest_common, spans_of
 
     started = time.perf_counter()
     chosen = _settings(settings)

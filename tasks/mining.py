@@ -61,7 +61,7 @@ def _mined(spec: CheckpointSpec, method: str, retrieval: Retrieval, negatives: i
     import numpy as np
 
     from embaudit.checkpoint import Encoder
-    from embaudit.socm import mining
+    from embaudit.measures.socm import mining
 
     if method == "bm25":
         return mining.by_bm25(retrieval.queries, retrieval.passages, retrieval.relevant, negatives)

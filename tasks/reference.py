@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from prefect import task
 
 from embaudit.measures.sticky.settings import StickySettings
-from embaudit.tables.sticky import StickyPairRow, StickyReferenceRow, StickyReferenceSummaryRow
+from embaudit.measures.sticky.tables import StickyPairRow, StickyReferenceRow, StickyReferenceSummaryRow
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
 from embaudit_tasks.sticky_files import pair_rows, read_pairs, read_similarity, stage
@@ -35,7 +35,7 @@ def choose_reference_pairs(
         given: staged pairs by purpose (``scoring``, ``validation``).
     """
     from embaudit.checkpoint import Encoder
-    from embaudit.sticky import reference
+    from embaudit.measures.sticky import reference
     from embaudit.warehouse.stage import read_rows
 
     counts = {"scoring": settings.reference_pairs, "validation": settings.validation_pairs}
@@ -66,8 +66,8 @@ def reference_shard(
 ) -> Staged:
     """Scores, or validation values, of some tokens."""
     from embaudit.checkpoint import Encoder
-    from embaudit.sticky.inspect import decoded
-    from embaudit.sticky.reference import distances, prepare_reference, sticky_scores, validation_values
+    from embaudit.measures.sticky.inspect import decoded
+    from embaudit.measures.sticky.reference import distances, prepare_reference, sticky_scores, validation_values
 
     started = time.perf_counter()
     checkpoint = checkpoint_of(spec)
@@ -94,7 +94,7 @@ def reference_shortlist(spec: CheckpointSpec, score_paths: list[str], key: str, 
     """The 2 % of highest scores."""
     import numpy as np
 
-    from embaudit.sticky.reference import shortlist
+    from embaudit.measures.sticky.reference import shortlist
     from embaudit.warehouse.stage import read_rows
 
     rows = sorted(read_rows(score_paths), key=lambda row: row["token_id"])
@@ -117,7 +117,7 @@ def judge_reference(
     """Ranks, threshold and verdicts (tables ``sticky_reference`` and ``sticky_reference_summary``)."""
     import numpy as np
 
-    from embaudit.sticky.thresholds import adaptive_threshold
+    from embaudit.measures.sticky.thresholds import adaptive_threshold
     from embaudit.warehouse.stage import read_rows
 
     scored = sorted(read_rows(score_paths), key=lambda row: (-row["number"], row["token_id"]))

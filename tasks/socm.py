@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from prefect import task
 
-from embaudit.tables.socm import SocmPairRow, SocmTextRow
+from embaudit.measures.socm.tables import SocmPairRow, SocmTextRow
 from embaudit_tasks.corpora import staged_texts
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
 
 if TYPE_CHECKING:
-    from embaudit.socm import TokenCloud, Undefined
+    from embaudit.measures.socm.clouds import TokenCloud, Undefined
 
 MEASURE = "socm"
 # Positions of undefined texts that are kept by name; the others are counted.
@@ -28,7 +28,8 @@ def socm_texts(
     spec: CheckpointSpec, corpus: str, corpus_id: str, corpus_path: str, texts: int, key: str, staging: str
 ) -> Staged:
     """Length, ‖μ‖, tr Σ and mean cosine of every text (table ``socm_text``)."""
-    from embaudit.socm import nuclear_norms_on, plan_blocks
+    from embaudit.measures.socm.nuclear import nuclear_norms_on
+    from embaudit.measures.socm.pairs import plan_blocks
     from embaudit.warehouse.stage import staged_path, write_rows
 
     started = time.perf_counter()
@@ -56,7 +57,8 @@ def socm_pairs(
     spec: CheckpointSpec, corpus: str, corpus_path: str, texts: int, shard: int, shards: int, key: str, staging: str
 ) -> Staged:
     """d_μ, d_Σ and SOCM of every pair of one shard, streamed to its file (table ``socm_pair``)."""
-    from embaudit.socm import Accuracy, all_pairs, checked, count_pairs_of_shard, nuclear_norms_on
+    from embaudit.measures.socm.nuclear import nuclear_norms_on
+    from embaudit.measures.socm.pairs import Accuracy, all_pairs, checked, count_pairs_of_shard
     from embaudit.warehouse.stage import staged_path, write_columns
 
     started = time.perf_counter()
@@ -86,7 +88,7 @@ def text_rows(
     clouds: Sequence[TokenCloud], undefined: Sequence[Undefined], truncated: Mapping[int, bool]
 ) -> Iterable[dict[str, Any]]:
     """Rows of ``socm_text`` without their corpus, by position; ``truncated`` by position as well."""
-    from embaudit.socm import TRACE_BOUND
+    from embaudit.measures.socm.clouds import TRACE_BOUND
 
     rows: list[dict[str, Any]] = [
         {
@@ -141,7 +143,7 @@ def clouds_of_corpus(
 ) -> tuple[list[TokenCloud], list[Undefined]]:
     """Token clouds of the first texts of a corpus, and the texts that have none."""
     from embaudit.checkpoint import Encoder
-    from embaudit.socm import clouds_of
+    from embaudit.measures.socm.clouds import clouds_of
 
     contents = staged_texts(corpus_path, texts)
     encoder = Encoder(checkpoint_of(spec))

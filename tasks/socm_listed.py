@@ -9,7 +9,7 @@ from typing import Any
 
 from prefect import task
 
-from embaudit.tables.socm import SocmListedPairRow, SocmTextRow
+from embaudit.measures.socm.tables import SocmListedPairRow, SocmTextRow
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
 from embaudit_tasks.socm import MEASURE, are_truncated, repeated, text_rows, undefined_detail
@@ -37,7 +37,9 @@ def socm_listed(
     A pair with an undefined text has no row.
     """
     from embaudit.checkpoint import Encoder
-    from embaudit.socm import CHECKED_PAIRS, Accuracy, checked, clouds_of, given_pairs, nuclear_norms_on
+    from embaudit.measures.socm.clouds import clouds_of
+    from embaudit.measures.socm.nuclear import nuclear_norms_on
+    from embaudit.measures.socm.pairs import CHECKED_PAIRS, Accuracy, checked, given_pairs
     from embaudit.warehouse.stage import staged_path, write_columns, write_rows
 
     started = time.perf_counter()

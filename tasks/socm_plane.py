@@ -7,7 +7,7 @@ from typing import Any
 
 from prefect import task
 
-from embaudit.tables.socm import SocmPlaneRow
+from embaudit.measures.socm.tables import SocmPlaneRow
 from embaudit_tasks.corpora import staged_texts
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
 from embaudit_tasks.socm import MEASURE
@@ -22,8 +22,8 @@ def socm_plane(
 ) -> Staged:
     """Tokens and means of three pairs in their planes (table ``socm_plane``)."""
     from embaudit.checkpoint import Encoder
-    from embaudit.socm import token_cloud
-    from embaudit.socm.plane import shared_plane
+    from embaudit.measures.socm.clouds import token_cloud
+    from embaudit.measures.socm.plane import shared_plane
     from embaudit.warehouse.stage import staged_path, write_rows
 
     encoder = Encoder(checkpoint_of(spec))

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from prefect import task
 
-from embaudit.tables.socm import SocmSummaryRow, SocmSurfaceRow
+from embaudit.measures.socm.tables import SocmSummaryRow, SocmSurfaceRow
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
 from embaudit_tasks.socm import MEASURE
 
 if TYPE_CHECKING:
-    from embaudit.socm import PairBlock
+    from embaudit.measures.socm.pairs import PairBlock
 
 PAIR_COLUMNS = ("first", "second", "d_mu", "d_sigma", "socm")
 
@@ -39,7 +39,9 @@ def socm_summary(
     """
     import numpy as np
 
-    from embaudit.socm import COSINE_BOUND, TRACE_BOUND, PairBlock, Surface, summarise
+    from embaudit.measures.socm.clouds import COSINE_BOUND, TRACE_BOUND
+    from embaudit.measures.socm.pairs import PairBlock
+    from embaudit.measures.socm.summary import Surface, summarise
     from embaudit.warehouse.stage import read_batches, read_rows, staged_path, write_rows
 
     def blocks() -> Iterator[PairBlock]:

@@ -6,7 +6,7 @@ import time
 
 from prefect import task
 
-from embaudit.tables.socm import SocmTightnessRow
+from embaudit.measures.socm.tables import SocmTightnessRow
 from embaudit_tasks.corpora import staged_texts
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
 from embaudit_tasks.socm import MEASURE, clouds_of_corpus
@@ -21,7 +21,7 @@ def socm_tightness(
 ) -> Staged:
     """Exact transport and SIF weights on ``pairs`` random pairs (table ``socm_tightness``)."""
     from embaudit.checkpoint import Encoder
-    from embaudit.socm.tightness import pair_tightness, sample_pairs, sif_weights
+    from embaudit.measures.socm.tightness import pair_tightness, sample_pairs, sif_weights
     from embaudit.warehouse.stage import staged_path, write_rows
 
     started = time.perf_counter()

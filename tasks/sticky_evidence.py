@@ -7,7 +7,7 @@ import time
 from prefect import task
 
 from embaudit.measures.sticky.settings import StickySettings
-from embaudit.tables.sticky import StickyAttentionRow, StickyDoseRow, StickyEnrichmentRow, StickyShiftRow
+from embaudit.measures.sticky.tables import StickyAttentionRow, StickyDoseRow, StickyEnrichmentRow, StickyShiftRow
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
 from embaudit_tasks.sticky_files import MEASURE, read_pairs, read_similarity, stage
@@ -29,7 +29,7 @@ def dose(
     import numpy as np
 
     from embaudit.checkpoint import Encoder
-    from embaudit.sticky.evidence.dose import dose_rows, doses_that_fit
+    from embaudit.measures.sticky.evidence.dose import dose_rows, doses_that_fit
 
     started = time.perf_counter()
     encoder = Encoder(checkpoint_of(spec))
@@ -66,7 +66,7 @@ def shifts(
     import numpy as np
 
     from embaudit.checkpoint import Encoder
-    from embaudit.sticky.evidence.shift import similarity_shifts
+    from embaudit.measures.sticky.evidence.shift import similarity_shifts
     from embaudit.warehouse.stage import staged_path, write_columns
 
     started = time.perf_counter()
@@ -108,7 +108,7 @@ def attention(
     import numpy as np
 
     from embaudit.checkpoint import Encoder
-    from embaudit.sticky.evidence.attention import attention_received, compare_attention
+    from embaudit.measures.sticky.evidence.attention import attention_received, compare_attention
 
     started = time.perf_counter()
     encoder = Encoder(checkpoint_of(spec))
@@ -129,7 +129,7 @@ def enrichment(
     spec: CheckpointSpec, tokens_path: str, score_path: str, selections: dict[str, list[int]], key: str, staging: str
 ) -> Staged:
     """Origins, scripts and embeddings of sticky tokens against the scanned vocabulary (table ``sticky_enrichment``)."""
-    from embaudit.sticky.evidence.enrichment import enrichment_rows
+    from embaudit.measures.sticky.evidence.enrichment import enrichment_rows
     from embaudit.warehouse.stage import read_rows
 
     scanned = {row["token_id"] for row in read_rows([score_path])}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from embaudit.sticky.pairs import SentencePair
+    from embaudit.measures.sticky.pairs import SentencePair
 
 MEASURE = "sticky"
 
@@ -60,7 +60,7 @@ def pair_rows(purpose: str, pairs: Iterable[SentencePair]) -> list[dict[str, Any
 
 
 def read_pairs(path: str, purpose: str) -> list[SentencePair]:
-    from embaudit.sticky.pairs import SentencePair
+    from embaudit.measures.sticky.pairs import SentencePair
     from embaudit.warehouse.stage import read_rows
 
     return [

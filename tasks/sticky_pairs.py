@@ -8,7 +8,7 @@ from pathlib import Path
 from prefect import task
 
 from embaudit.measures.sticky.settings import StickySettings
-from embaudit.tables.sticky import StickyPairRow
+from embaudit.measures.sticky.tables import StickyPairRow
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
 from embaudit_tasks.sticky_files import pair_rows, read_pairs, stage
@@ -32,8 +32,8 @@ def choose_pairs(
     import numpy as np
 
     from embaudit.checkpoint import Encoder
-    from embaudit.sticky.pairs import distinct_sentences, named_pairs, sample_pairs, spread_pairs
-    from embaudit.sticky.scan import unit_rows
+    from embaudit.measures.sticky.pairs import distinct_sentences, named_pairs, sample_pairs, spread_pairs
+    from embaudit.measures.sticky.scan import unit_rows
     from embaudit.warehouse.stage import read_rows
 
     started = time.perf_counter()
@@ -80,8 +80,8 @@ def stage_given_pairs(spec: CheckpointSpec, source: str, content: str, purpose: 
     from embaudit.corpora.chosen_pairs import read_chosen_pairs
     from embaudit.errors import CorpusError
     from embaudit.keys import content_key
-    from embaudit.sticky.pairs import SentencePair
-    from embaudit.sticky.scan import unit_rows
+    from embaudit.measures.sticky.pairs import SentencePair
+    from embaudit.measures.sticky.scan import unit_rows
 
     found = read_chosen_pairs(Path(source))
     if found.content != content:

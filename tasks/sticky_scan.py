@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from prefect import task
 
 from embaudit.measures.sticky.settings import StickySettings
-from embaudit.tables.sticky import StickyScoreRow
+from embaudit.measures.sticky.tables import StickyScoreRow
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
 from embaudit_tasks.sticky_files import (
@@ -21,7 +21,7 @@ from embaudit_tasks.sticky_files import (
 )
 
 if TYPE_CHECKING:
-    from embaudit.sticky.scan import ScanInputs
+    from embaudit.measures.sticky.scan import ScanInputs
 
 # Of lowest retention: whose origins and scripts are compared with the vocabulary's.
 LOWEST_TOKENS = 100
@@ -46,7 +46,7 @@ def scan_shard(
     import numpy as np
 
     from embaudit.checkpoint import Encoder
-    from embaudit.sticky.scan import scan_tokens
+    from embaudit.measures.sticky.scan import scan_tokens
     from embaudit.warehouse.stage import staged_path, write_columns
 
     started = time.perf_counter()
@@ -88,7 +88,7 @@ def order_draws(
     staging: str,
 ) -> Staged:
     """The order in which the search spends the draws, from the pilot that got them all."""
-    from embaudit.sticky.search import order_draws as ordered
+    from embaudit.measures.sticky.search import order_draws as ordered
 
     _, _, after = read_scan(pilot_paths)
     order = ordered(_scan_inputs(spec, pairs_path, similarity_path, settings, seed), after)
@@ -113,8 +113,8 @@ def narrow(
     Args:
         rungs: the scan files of each rung so far; later rungs hold other draws of fewer tokens.
     """
-    from embaudit.sticky.scan import score_tokens
-    from embaudit.sticky.search import keep_worst
+    from embaudit.measures.sticky.scan import score_tokens
+    from embaudit.measures.sticky.search import keep_worst
 
     inputs = _scan_inputs(spec, pairs_path, similarity_path, settings, seed)
     ids, draws, after = join_rungs(rungs)
@@ -141,7 +141,7 @@ def compare_precisions(
     from scipy.stats import spearmanr
 
     from embaudit.checkpoint import Encoder
-    from embaudit.sticky.scan import scan_tokens, score_tokens
+    from embaudit.measures.sticky.scan import scan_tokens, score_tokens
 
     inputs = _scan_inputs(spec, pairs_path, similarity_path, settings, seed)
     ids = np.array(token_ids, dtype=np.int64)
@@ -179,10 +179,10 @@ def score(
     """
     import numpy as np
 
-    from embaudit.sticky.plan import choose_shortlists
-    from embaudit.sticky.scan import ScanScores, score_tokens, split_half_reliability
-    from embaudit.sticky.search import Cut, would_survive
-    from embaudit.sticky.tally import ScoreBoard, misses_of
+    from embaudit.measures.sticky.plan import choose_shortlists
+    from embaudit.measures.sticky.scan import ScanScores, score_tokens, split_half_reliability
+    from embaudit.measures.sticky.search import Cut, would_survive
+    from embaudit.measures.sticky.tally import ScoreBoard, misses_of
 
     inputs = _scan_inputs(spec, pairs_path, similarity_path, settings, seed)
     board = ScoreBoard()
@@ -223,7 +223,7 @@ def _scan_inputs(
 ) -> ScanInputs:
     """Always in the audit's own precision: only the scan's many encodes may be cheaper."""
     from embaudit.checkpoint import Encoder
-    from embaudit.sticky.scan import prepare_scan
+    from embaudit.measures.sticky.scan import prepare_scan
 
     pairs, u = read_pairs(pairs_path, "scoring"), read_similarity(similarity_path)["u"]
     return prepare_scan(Encoder(checkpoint_of(spec)), pairs, u, settings.copies, seed)

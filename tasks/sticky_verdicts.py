@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from prefect import task
 
+from embaudit.measures.sticky.scores import Protocol
 from embaudit.measures.sticky.settings import StickySettings
-from embaudit.sticky.scores import Protocol
-from embaudit.tables.sticky import StickySummaryRow, StickyValidationRow
+from embaudit.measures.sticky.tables import StickySummaryRow, StickyValidationRow
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
 from embaudit_tasks.sticky_files import MEASURE, read_pairs, read_similarity, read_validation, stage
@@ -17,7 +17,7 @@ from embaudit_tasks.sticky_files import MEASURE, read_pairs, read_similarity, re
 if TYPE_CHECKING:
     import numpy as np
 
-    from embaudit.sticky.validation import ValidationInputs
+    from embaudit.measures.sticky.validation import ValidationInputs
 
 # Every candidate gets the common points; the rest only those that could still be flagged, and the controls.
 Part = Literal["common", "rest"]
@@ -41,7 +41,7 @@ def validate_shard(
     import numpy as np
 
     from embaudit.checkpoint import Encoder
-    from embaudit.sticky.validation import validate_tokens
+    from embaudit.measures.sticky.validation import validate_tokens
     from embaudit.warehouse.stage import staged_path, write_columns
 
     started = time.perf_counter()
@@ -82,8 +82,8 @@ def stop_early(
 ) -> Staged:
     """The candidates that more pairs could still flag, or call moderate or strong; the others are done."""
     from embaudit.checkpoint import Encoder
-    from embaudit.sticky.effects import resample_clusters
-    from embaudit.sticky.search import undecided_tokens
+    from embaudit.measures.sticky.effects import resample_clusters
+    from embaudit.measures.sticky.search import undecided_tokens
 
     every = _inputs(Encoder(checkpoint_of(spec)), pairs_path, similarity_path, settings, seed)
     inputs = every.at(_points(every, settings, "common"))
@@ -115,8 +115,8 @@ def judge(
     import numpy as np
 
     from embaudit.checkpoint import Encoder
-    from embaudit.sticky.effects import measure_effects, near_u
-    from embaudit.sticky.verdicts import Judged, common_thresholds, summary_rows, validation_rows
+    from embaudit.measures.sticky.effects import measure_effects, near_u
+    from embaudit.measures.sticky.verdicts import Judged, common_thresholds, summary_rows, validation_rows
 
     similarity = read_similarity(similarity_path)
     inputs = _inputs(Encoder(checkpoint_of(spec)), pairs_path, similarity_path, settings, seed)
@@ -169,7 +169,7 @@ def judge(
 def _inputs(
     encoder: Any, pairs_path: str, similarity_path: str, settings: StickySettings, seed: int
 ) -> ValidationInputs:
-    from embaudit.sticky.validation import prepare_validation
+    from embaudit.measures.sticky.validation import prepare_validation
 
     return prepare_validation(
         encoder,
@@ -184,7 +184,7 @@ def _inputs(
 def _points(inputs: ValidationInputs, settings: StickySettings, part: Part) -> np.ndarray:
     import numpy as np
 
-    from embaudit.sticky.validation import common_points
+    from embaudit.measures.sticky.validation import common_points
 
     every = np.arange(len(inputs.points))
     if settings.search == "exhaustive":

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from prefect import task
 
-from embaudit.tables.tempscale import TempscaleChoiceRow, TempscaleRow
+from embaudit.measures.tempscale.tables import TempscaleChoiceRow, TempscaleRow
 from embaudit_tasks.corpora import stage_corpus
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, StagedCorpus, checkpoint_of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from embaudit.checkpoint import Checkpoint, Encoder
-    from embaudit.remedy import Task
+    from embaudit.measures.tempscale.task import Task
 
 MEASURE = "tempscale"
 # More tokens than any text has: content_ids cuts at a number.
@@ -143,7 +143,7 @@ def tempscale_scores(
         by_tau: τ -> side -> staged vectors.
         in_pieces: side -> staged vectors of averaged pieces.
     """
-    from embaudit.remedy import compare
+    from embaudit.measures.tempscale.compare import compare
     from embaudit.warehouse.stage import staged_path, write_rows
 
     started = time.perf_counter()
@@ -194,7 +194,7 @@ def _pick(
 ) -> tuple[dict[str, list[tuple[str, str | None]]], list[str]]:
     """Texts by side, each with its class, its relevant documents or its pair's score; and classes too small to take."""
     from embaudit.corpora.judged import DOCUMENTS, label_of, relevant_of
-    from embaudit.remedy import pick_graded, pick_judged, pick_labelled
+    from embaudit.measures.tempscale.material import pick_graded, pick_judged, pick_labelled
     from embaudit.warehouse.stage import read_rows
 
     staged = [read_rows([path]) for path in paths]
@@ -225,7 +225,10 @@ def _tasks(corpus: str, material: list[dict[str, Any]], settings: Mapping[str, A
     import numpy as np
 
     from embaudit.corpora.judged import relevant_of
-    from embaudit.remedy import Classification, Graded, Judgements, Labelled, Retrieval, Similarity
+    from embaudit.measures.tempscale.classification import Classification
+    from embaudit.measures.tempscale.material import Graded, Judgements, Labelled
+    from embaudit.measures.tempscale.retrieval import Retrieval
+    from embaudit.measures.tempscale.similarity import Similarity
 
     sides: dict[str, list[dict[str, Any]]] = {}
     for row in material:
@@ -251,7 +254,7 @@ def _averaged(encoder: Encoder, texts: Sequence[str], advance: Callable[[int], N
     """Text by text in pieces of the configured limit, each encoded alone, weighted by its tokens."""
     import numpy as np
 
-    from embaudit.remedy import average_pieces, pieces_of
+    from embaudit.measures.tempscale.baselines import average_pieces, pieces_of
 
     checkpoint = encoder.checkpoint
     pieces = [pieces_of(checkpoint.content_ids(text, WHOLE), checkpoint.content_limit) for text in texts]

@@ -29,7 +29,7 @@ def read_tokens(spec: CheckpointSpec, key: str, staging: str) -> Staged:
     import numpy as np
 
     from embaudit.checkpoint import Encoder
-    from embaudit.sticky.baseline import input_embeddings
+    from embaudit.measures.sticky.baseline import input_embeddings
     from embaudit.vocabulary.entries import read_vocabulary
     from embaudit.warehouse.stage import staged_path, write_rows
 
@@ -59,7 +59,7 @@ def read_tokens(spec: CheckpointSpec, key: str, staging: str) -> Staged:
 def measure_token_similarity(spec: CheckpointSpec, tokens_path: str, key: str, staging: str) -> Staged:
     """Stage u, the mean pairwise similarity of the vocabulary's token strings."""
     from embaudit.checkpoint import Encoder
-    from embaudit.sticky.baseline import token_similarity
+    from embaudit.measures.sticky.baseline import token_similarity
     from embaudit.warehouse.stage import read_rows, staged_path, write_rows
 
     started = time.perf_counter()

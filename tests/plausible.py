@@ -19,7 +19,7 @@ from plausible_socm import socm_rows
 from plausible_tempscale import tempscale_rows
 from plausible_watch import watch_rows
 
-from embaudit.sticky.scores import severity
+from embaudit.measures.sticky.scores import severity
 from embaudit.tables import TABLES
 from embaudit.warehouse.publish import AuditRecord, ExpectationRow, MeasureRun, StagedTable
 from embaudit.warehouse.stage import write_rows

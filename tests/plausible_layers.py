@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from embaudit.concentration.layers import LAMBDAS, RATIOS
+from embaudit.measures.layers.layers import LAMBDAS, RATIOS
 
 TEXTS = 3
 LAYERS = 2

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from embaudit.cli.query import print_result
-from embaudit.length.bound import SIGMAS, TOKENS
-from embaudit.length.bound import simulate as simulate_bound
+from embaudit.measures.length.bound import SIGMAS, TOKENS
+from embaudit.measures.length.bound import simulate as simulate_bound
 from embaudit.warehouse.query import QueryResult
 
 

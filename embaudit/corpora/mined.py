@@ -1,7 +1,7 @@
 """Hard negatives that are mined from a BEIR folder: the source ``mined:bm25:FOLDER`` or ``mined:checkpoint:FOLDER``.
 
-Which passages look relevant is the business of ``embaudit.socm.mining``, run by ``embaudit_tasks.mining``: here are the
-spelling of the source and the corpus that comes out.
+Which passages look relevant is the business of ``embaudit.measures.socm.mining``, run by ``embaudit_tasks.mining``:
+here are the spelling of the source and the corpus that comes out.
 """
 
 from __future__ import annotations

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import BaseModel, ConfigDict
 
 if TYPE_CHECKING:
+    from embaudit.figure import Summary
     from embaudit.page.model import Section
     from embaudit.request import AuditSettings
+    from embaudit.table import Row
 
 
 class MeasureSettings(BaseModel):
@@ -40,7 +42,9 @@ class Measure:
     Attributes:
         question: what it answers, in one line.
         settings: its part of a profile.
-        mathematics: the module that holds ``MEASURE_VERSION``, which rises when values change.
+        version: rises when values change, and with it every cache key of the measure.
+        rows: its published tables.
+        view_summaries: views over them that have figures, which gates and regressions know.
         is_default: whether an audit includes it unasked.
         is_sharded: whether its shards may be computed elsewhere (``EMBAUDIT_RUNNER``).
         shown_tables: those of its tables that are small enough to be read on a page of the Prefect UI.
@@ -49,15 +53,12 @@ class Measure:
     name: str
     question: str
     settings: type[MeasureSettings]
-    mathematics: str
+    version: int
+    rows: tuple[type[Row], ...]
+    view_summaries: tuple[Summary, ...] = ()
     is_default: bool = True
     is_sharded: bool = False
     shown_tables: tuple[str, ...] = ()
-
-    @property
-    def version(self) -> int:
-        # Imported when an audit needs it: the mathematics brings torch, and most commands only name the measure.
-        return int(import_module(self.mathematics).MEASURE_VERSION)
 
     def section(self, facts: dict[str, Any]) -> Section | None:
         """Its section of an audit's page, from what ``read_audit`` gives; None where the audit left it out."""

@@ -97,3 +97,13 @@ class TokenRow(Row, table="token", key=("checkpoint_id", "token_id"), scope="con
     script: str = column("Unicode script of its letters.")
     embedding_norm: float = column("Length of its input embedding.", ge=0)
     cosine_to_mean: float | None = column("Cosine of its input embedding to the mean of them all.", within=COSINE)
+
+
+ROWS: tuple[type[Row], ...] = (
+    CheckpointRow,
+    CorpusRow,
+    TextRow,
+    TextPairRow,
+    AuditCorpusRow,
+    TokenRow,
+)

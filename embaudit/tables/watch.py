@@ -131,3 +131,11 @@ class GateResultRow(
     def tripping_rows_have_failed(outcome: Series, trips: Series) -> Series:
         """What trips has failed, and what has failed trips, unless it is a missing figure that was let off."""
         return (trips == (outcome != "passed")) | (outcome == "missing")
+
+
+ROWS: tuple[type[Row], ...] = (
+    AuditBackboneRow,
+    WatchedRevisionRow,
+    RegressionRow,
+    GateResultRow,
+)

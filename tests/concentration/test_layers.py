@@ -12,9 +12,9 @@ from tiny_sentences import SENTENCES
 
 from embaudit.anatomy import LayerState, anatomy_of, watching
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.concentration import measure_layers, summarise_layer
-from embaudit.concentration.layers import LAMBDAS, RATIOS, SPREADS, batches_of_one_length
 from embaudit.errors import MeasureError
+from embaudit.measures.layers.layers import LAMBDAS, RATIOS, SPREADS, batches_of_one_length, measure_layers
+from embaudit.measures.layers.summary import summarise_layer
 
 GOLDEN_NAMES = {
     "lambda_head_mean": "lambda_head_mean",
@@ -169,7 +169,7 @@ def test_nan_in_weights_names_layer_and_text(tiny: Checkpoint) -> None:
 
 
 def test_huge_norms_do_not_overflow() -> None:
-    from embaudit.concentration.layers import spread_and_mean, within_text_cosine
+    from embaudit.measures.layers.layers import spread_and_mean, within_text_cosine
 
     X = torch.tensor([[[1e30, 0.0], [0.0, 2e30]]])
     spread, mean = spread_and_mean(X)
@@ -179,7 +179,7 @@ def test_huge_norms_do_not_overflow() -> None:
 
 
 def test_identical_tokens_have_no_spread_and_undefined_ratios(tiny: Checkpoint) -> None:
-    from embaudit.concentration.layers import constants, layer_batch
+    from embaudit.measures.layers.layers import constants, layer_batch
 
     state = states_of(tiny, "a small bird")[0]
     same = state.H[:, :1].expand_as(state.H).contiguous()

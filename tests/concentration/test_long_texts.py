@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from transformers import LlamaConfig, LlamaModel
 from embaudit.anatomy import anatomy_of, watching
-from embaudit.concentration.layers import constants, layer_batch
+from embaudit.measures.layers.layers import constants, layer_batch
 from embaudit.peak_memory import peak_memory
 
 torch.manual_seed(0)

@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.concentration import sigma
-from embaudit.concentration.sigma import exact, krylov, largest_singular_values
+from embaudit.measures.layers import sigma
+from embaudit.measures.layers.sigma import exact, krylov, largest_singular_values
 
 
 def attention(seed: int, batch: int, n: int, sharpness: float, sink: float = 0.0) -> torch.Tensor:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from embaudit.concentration import attention
-from embaudit.concentration.attention import centred_products
-from embaudit.concentration.weights import value_output
+from embaudit.measures.layers import attention
+from embaudit.measures.layers.attention import centred_products
+from embaudit.measures.layers.weights import value_output
 
 
 def test_norms_of_the_heads_maps_are_those_of_the_d_by_d_matrices() -> None:

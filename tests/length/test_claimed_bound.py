@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from embaudit.cli.main import cli
-from embaudit.length.bound import SIGMAS, TOKENS, claimed_bound, simulate
+from embaudit.measures.length.bound import SIGMAS, TOKENS, claimed_bound, simulate
 
 
 def test_the_formula_at_a_known_place() -> None:

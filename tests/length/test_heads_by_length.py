@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from embaudit.anatomy import LayerState, anatomy_of, watching
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.errors import NotMeasurable
-from embaudit.length.bound import claimed_bound
-from embaudit.length.heads import HeadLength, _Observer, deviations, frobenius, hc_energy, head_lengths
+from embaudit.measures.length.bound import claimed_bound
+from embaudit.measures.length.heads import HeadLength, _Observer, deviations, frobenius, hc_energy, head_lengths
 
 LENGTHS = (5, 30)
 SPANS = [np.random.default_rng(seed).integers(9, 250, size=40).tolist() for seed in range(3)]
@@ -131,7 +131,7 @@ def test_hc_energy_is_nothing_for_tokens_all_alike_and_all_for_tokens_around_zer
 
 
 def observed(model: Any) -> list[HeadLength]:
-    from embaudit.length.heads import _rows
+    from embaudit.measures.length.heads import _rows
 
     anatomy = anatomy_of(model)
     observer = _Observer(anatomy)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from embaudit.length.bias import neighbour_bias, unrelated_pairs
+from embaudit.measures.length.bias import neighbour_bias, unrelated_pairs
 
 N, K = 15, 3
 GENERATOR = np.random.default_rng(4)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.length.cosine import mean_cosine
-from embaudit.length.curve import (
+from embaudit.measures.length.cosine import mean_cosine
+from embaudit.measures.length.curve import (
     CONTROLS,
     MOST_CONTROL_BINS,
     BinValue,
@@ -15,7 +15,7 @@ from embaudit.length.curve import (
     limits_of,
     natural_curve,
 )
-from embaudit.length.spans import length_bins, span_start
+from embaudit.measures.length.spans import length_bins, span_start
 
 BINS = length_bins(126, 40)
 

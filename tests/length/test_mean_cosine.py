@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embaudit.errors import MeasureError
-from embaudit.length.cosine import mean_cosine
+from embaudit.measures.length.cosine import mean_cosine
 
 
 def cosine(one: np.ndarray, two: np.ndarray) -> float:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.length.curve import control_curves
-from embaudit.length.spans import LengthBin
+from embaudit.measures.length.curve import control_curves
+from embaudit.measures.length.spans import LengthBin
 
 TEXTS = 150
 # Mean pairwise cosine at 16, 128, 256 and 510 tokens.

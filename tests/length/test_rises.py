@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from embaudit.length.cosine import MeanCosine, mean_cosine
-from embaudit.length.curve import BinValue
-from embaudit.length.rises import Rise, rises
+from embaudit.measures.length.cosine import MeanCosine, mean_cosine
+from embaudit.measures.length.curve import BinValue
+from embaudit.measures.length.rises import Rise, rises
 
 
 def value(condition: str, low: int, mean: float | None) -> BinValue:

@@ -7,7 +7,15 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embaudit.length.spans import LengthBin, evenly, length_bins, longest_common, span_start, spans_of, windows_of
+from embaudit.measures.length.spans import (
+    LengthBin,
+    evenly,
+    length_bins,
+    longest_common,
+    span_start,
+    spans_of,
+    windows_of,
+)
 
 
 @given(limit=st.integers(1, 9_000), width=st.integers(1, 500))

@@ -7,8 +7,10 @@ import pytest
 from scipy.stats import binom
 from toy import documents, encode
 
-from embaudit.remedy import Choice, Classification, Judgements, Labelled, Retrieval, Row, compare
-from embaudit.remedy.compare import bins_of
+from embaudit.measures.tempscale.classification import Classification
+from embaudit.measures.tempscale.compare import Choice, Row, bins_of, compare
+from embaudit.measures.tempscale.material import Judgements, Labelled
+from embaudit.measures.tempscale.retrieval import Retrieval
 
 GRID = (1.0, 0.9, 0.7, 0.5)
 LABELS = ["abc"[i % 3] for i in range(240)]

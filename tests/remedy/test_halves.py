@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embaudit.remedy.classification import Classification
-from embaudit.remedy.material import Graded, Judgements, Labelled
-from embaudit.remedy.retrieval import Retrieval
-from embaudit.remedy.similarity import Similarity
-from embaudit.remedy.split import content_order, in_report, units_of
+from embaudit.measures.tempscale.classification import Classification
+from embaudit.measures.tempscale.material import Graded, Judgements, Labelled
+from embaudit.measures.tempscale.retrieval import Retrieval
+from embaudit.measures.tempscale.similarity import Similarity
+from embaudit.measures.tempscale.split import content_order, in_report, units_of
 
 TEXTS = [f"text {i}" for i in range(41)]
 

@@ -7,8 +7,8 @@ from math import log2
 import numpy as np
 import pytest
 
-from embaudit.remedy.material import Judgements
-from embaudit.remedy.retrieval import Retrieval
+from embaudit.measures.tempscale.material import Judgements
+from embaudit.measures.tempscale.retrieval import Retrieval
 
 
 def by_hand(cosines: np.ndarray, relevant: dict[int, float]) -> float:

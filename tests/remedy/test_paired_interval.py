@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap, spearmanr
 
-from embaudit.remedy.interval import FEWEST_UNITS, correlation_interval, mean_interval, spearman
+from embaudit.measures.tempscale.interval import FEWEST_UNITS, correlation_interval, mean_interval, spearman
 
 GENERATOR = np.random.default_rng(5)
 DIFFERENCES = GENERATOR.normal(0.2, 1.0, size=120)

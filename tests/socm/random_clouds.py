@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from embaudit.socm import NuclearNorms, TokenCloud, all_pairs, token_cloud
+from embaudit.measures.socm.clouds import TokenCloud, token_cloud
+from embaudit.measures.socm.nuclear import NuclearNorms
+from embaudit.measures.socm.pairs import all_pairs
 
 Values = tuple[float, float, float]
 

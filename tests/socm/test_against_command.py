@@ -12,7 +12,8 @@ from tiny import tiny_bert
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.cli.against import against
 from embaudit.errors import UsageError
-from embaudit.socm import clouds_of, given_pairs
+from embaudit.measures.socm.clouds import clouds_of
+from embaudit.measures.socm.pairs import given_pairs
 
 PASSAGES = ["the river town", "a small bird", "the law court of the state", "rain snow and ice", "iron and gold"]
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from random_clouds import clouds_from, random_texts, table_of
 
 from embaudit.errors import MeasureError, NotMeasurable
-from embaudit.socm import COSINE_BOUND, TRACE_BOUND, clouds_of, token_cloud
+from embaudit.measures.socm.clouds import COSINE_BOUND, TRACE_BOUND, clouds_of, token_cloud
 
 
 def test_a_cloud_is_scaled_and_centred() -> None:

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from random_clouds import by_definition, clouds_from, random_texts, table_of
 
 from embaudit.errors import MeasureError
-from embaudit.socm import Accuracy, Eigenvalues, Polar, TokenCloud, against_corpus, all_pairs, checked, given_pairs
+from embaudit.measures.socm.clouds import TokenCloud
+from embaudit.measures.socm.nuclear import Eigenvalues, Polar
+from embaudit.measures.socm.pairs import Accuracy, against_corpus, all_pairs, checked, given_pairs
 
 
 def by_position(clouds: list[TokenCloud]) -> dict[int, TokenCloud]:
@@ -43,7 +45,7 @@ def test_a_small_budget_and_another_device_change_nothing(monkeypatch: pytest.Mo
     clouds = by_position(clouds_from(random_texts(2, 30, 6, longest=50)))
     first, second = np.random.default_rng(0).integers(0, 30, size=(2, 60))
     whole = given_pairs(clouds, first, second)
-    monkeypatch.setattr("embaudit.socm.pairs.BYTES_PER_STEP", 10_000)
+    monkeypatch.setattr("embaudit.measures.socm.pairs.BYTES_PER_STEP", 10_000)
     assert given_pairs(clouds, first, second).d_sigma == pytest.approx(whole.d_sigma, abs=1e-7)
     assert given_pairs(clouds, first, second, norms=Polar("cpu")).d_sigma == pytest.approx(whole.d_sigma, abs=1e-7)
 

@@ -18,9 +18,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 from embaudit.peak_memory import peak_memory
-from embaudit.socm import Accuracy, Eigenvalues, all_pairs, checked, clouds_of
+from embaudit.measures.socm.clouds import clouds_of
+from embaudit.measures.socm.nuclear import Eigenvalues
+from embaudit.measures.socm.pairs import Accuracy, all_pairs, checked
 from embaudit.warehouse import stage
-from embaudit.tables.socm import SocmPairRow
+from embaudit.measures.socm.tables import SocmPairRow
 
 # Several groups of rows in the smaller file too: one group is what may wait in memory.
 stage.ROWS_PER_GROUP = 20_000

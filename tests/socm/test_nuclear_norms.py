@@ -8,8 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_clouds import clouds_from, random_texts, table_of
 
-from embaudit.socm import Eigenvalues, Polar, nuclear_norms_on
-from embaudit.socm.nuclear import newton_schulz_scales, singular_value_sums
+from embaudit.measures.socm.nuclear import (
+    Eigenvalues,
+    Polar,
+    newton_schulz_scales,
+    nuclear_norms_on,
+    singular_value_sums,
+)
 
 
 def matrices(seed: int, count: int, rows: int, d: int, rank: int | None = None) -> np.ndarray:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from embaudit.socm import token_cloud
-from embaudit.socm.plane import shared_plane
+from embaudit.measures.socm.clouds import token_cloud
+from embaudit.measures.socm.plane import shared_plane
 
 
 def texts(seed: int = 0, d: int = 6) -> tuple[np.ndarray, np.ndarray]:

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_clouds import clouds_from, random_texts, table_of
 
-from embaudit.socm import token_cloud
-from embaudit.socm.tightness import exact_w2_squared, pair_tightness, sample_pairs, sif_weights
+from embaudit.measures.socm.clouds import token_cloud
+from embaudit.measures.socm.tightness import exact_w2_squared, pair_tightness, sample_pairs, sif_weights
 
 pytest.importorskip("ot")
 

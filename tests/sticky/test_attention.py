@@ -17,8 +17,8 @@ from tiny import tiny_bert
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.eager import eager_attention
 from embaudit.errors import MeasureError
-from embaudit.sticky.evidence import attention
-from embaudit.sticky.evidence.attention import (
+from embaudit.measures.sticky.evidence import attention
+from embaudit.measures.sticky.evidence.attention import (
     AttentionShift,
     attention_received,
     compare_attention,

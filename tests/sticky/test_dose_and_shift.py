@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.errors import MeasureError, NotMeasurable
-from embaudit.sticky.evidence.dose import dose_rows, doses_that_fit
-from embaudit.sticky.evidence.shift import similarity_shifts
-from embaudit.sticky.pairs import SentencePair, spread_pairs
-from embaudit.sticky.validation import common_points, prepare_validation, validate_tokens
+from embaudit.measures.sticky.evidence.dose import dose_rows, doses_that_fit
+from embaudit.measures.sticky.evidence.shift import similarity_shifts
+from embaudit.measures.sticky.pairs import SentencePair, spread_pairs
+from embaudit.measures.sticky.validation import common_points, prepare_validation, validate_tokens
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

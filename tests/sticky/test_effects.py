@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.sticky.effects import (
+from embaudit.measures.sticky.effects import (
     Effect,
     false_discovery,
     measure_effects,
     near_u,
     resample_clusters,
 )
-from embaudit.sticky.pairs import SentencePair
-from embaudit.sticky.scores import PROTOCOLS
-from embaudit.sticky.thresholds import Threshold, adaptive_threshold, validation_value
-from embaudit.sticky.validation import OPERATORS, ValidationInputs, common_points
-from embaudit.sticky.verdicts import Judged, common_thresholds, summary_rows, validation_rows
+from embaudit.measures.sticky.pairs import SentencePair
+from embaudit.measures.sticky.scores import PROTOCOLS
+from embaudit.measures.sticky.thresholds import Threshold, adaptive_threshold, validation_value
+from embaudit.measures.sticky.validation import OPERATORS, ValidationInputs, common_points
+from embaudit.measures.sticky.verdicts import Judged, common_thresholds, summary_rows, validation_rows
 
 U = 0.3
 

@@ -13,7 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embaudit.errors import MeasureError
-from embaudit.sticky.evidence.enrichment import LABELS, NUMBERS, enrichment_rows, is_non_latin, is_non_latin_or_symbol
+from embaudit.measures.sticky.evidence.enrichment import (
+    LABELS,
+    NUMBERS,
+    enrichment_rows,
+    is_non_latin,
+    is_non_latin_or_symbol,
+)
 from embaudit.vocabulary.entries import TokenEntry
 
 Row = dict[str, Any]

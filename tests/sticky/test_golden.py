@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.sticky.baseline import mean_pairwise_cosine, token_similarity
+from embaudit.measures.sticky.baseline import mean_pairwise_cosine, token_similarity
 
 
 @pytest.mark.slow

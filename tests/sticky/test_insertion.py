@@ -9,7 +9,7 @@ import pytest
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.errors import MeasureError
-from embaudit.sticky.insertion import OPERATORS, Operator, make_draw
+from embaudit.measures.sticky.insertion import OPERATORS, Operator, make_draw
 
 SENTENCE = "the quick brown fox jumps over the lazy dog"
 TOKEN = 2323

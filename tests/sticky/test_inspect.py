@@ -14,14 +14,14 @@ from tiny import wordpiece_vocabulary
 
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.errors import MeasureError, UsageError
+from embaudit.measures.sticky.effects import Effect, measure_effects
+from embaudit.measures.sticky.insertion import OPERATORS
+from embaudit.measures.sticky.inspect import decoded, find_token, inspect_reference, inspect_tokens
+from embaudit.measures.sticky.pairs import SentencePair
+from embaudit.measures.sticky.plan import choose_controls
+from embaudit.measures.sticky.reference import distances, prepare_reference, sticky_scores, validation_values
 from embaudit.measures.sticky.settings import StickySettings
-from embaudit.sticky.effects import Effect, measure_effects
-from embaudit.sticky.insertion import OPERATORS
-from embaudit.sticky.inspect import decoded, find_token, inspect_reference, inspect_tokens
-from embaudit.sticky.pairs import SentencePair
-from embaudit.sticky.plan import choose_controls
-from embaudit.sticky.reference import distances, prepare_reference, sticky_scores, validation_values
-from embaudit.sticky.validation import prepare_validation, validate_tokens
+from embaudit.measures.sticky.validation import prepare_validation, validate_tokens
 from embaudit.vocabulary.entries import read_vocabulary
 
 pytestmark = pytest.mark.usefixtures("one_thread")

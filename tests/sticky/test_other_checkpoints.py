@@ -20,16 +20,16 @@ from tiny import tiny_bert
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.errors import MeasureError
+from embaudit.measures.sticky.baseline import token_similarity
+from embaudit.measures.sticky.effects import measure_effects
+from embaudit.measures.sticky.insertion import make_draw
+from embaudit.measures.sticky.pairs import PairSample, SentencePair, sample_pairs
+from embaudit.measures.sticky.plan import choose_controls, choose_shortlists, choose_tokens, eligible_tokens
+from embaudit.measures.sticky.scan import ScanInputs, prepare_scan, scan_tokens, score_tokens
+from embaudit.measures.sticky.scores import PROTOCOLS
 from embaudit.measures.sticky.settings import StickySettings
-from embaudit.sticky.baseline import token_similarity
-from embaudit.sticky.effects import measure_effects
-from embaudit.sticky.insertion import make_draw
-from embaudit.sticky.pairs import PairSample, SentencePair, sample_pairs
-from embaudit.sticky.plan import choose_controls, choose_shortlists, choose_tokens, eligible_tokens
-from embaudit.sticky.scan import ScanInputs, prepare_scan, scan_tokens, score_tokens
-from embaudit.sticky.scores import PROTOCOLS
-from embaudit.sticky.thresholds import Threshold, adaptive_threshold, validation_value
-from embaudit.sticky.validation import ValidationInputs, prepare_validation, validate_tokens
+from embaudit.measures.sticky.thresholds import Threshold, adaptive_threshold, validation_value
+from embaudit.measures.sticky.validation import ValidationInputs, prepare_validation, validate_tokens
 from embaudit.vocabulary.entries import read_vocabulary
 
 pytestmark = pytest.mark.usefixtures("one_thread")

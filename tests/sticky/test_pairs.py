@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embaudit.errors import CorpusError
-from embaudit.sticky.pairs import distinct_sentences, sample_pairs
+from embaudit.measures.sticky.pairs import distinct_sentences, sample_pairs
 
 
 def sentences_with_twins(count: int, seed: int) -> tuple[list[str], np.ndarray]:

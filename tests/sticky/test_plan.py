@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from embaudit.errors import MeasureError
+from embaudit.measures.sticky.plan import choose_controls, choose_tokens, points_per_token
 from embaudit.measures.sticky.settings import Rung, StickySettings
 from embaudit.profile import load_profile, profile_names
-from embaudit.sticky.plan import choose_controls, choose_tokens, points_per_token
 
 
 def vocabulary(count: int) -> list[dict[str, Any]]:

@@ -10,12 +10,12 @@ import pytest
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.corpora import load_corpus
-from embaudit.sticky.evidence.enrichment import enrichment_rows
-from embaudit.sticky.pairs import PairSample, distinct_sentences, sample_pairs
-from embaudit.sticky.plan import eligible_tokens
-from embaudit.sticky.scan import prepare_scan, scan_tokens, score_tokens
-from embaudit.sticky.scores import pull, retention
-from embaudit.sticky.validation import prepare_validation, validate_tokens
+from embaudit.measures.sticky.evidence.enrichment import enrichment_rows
+from embaudit.measures.sticky.pairs import PairSample, distinct_sentences, sample_pairs
+from embaudit.measures.sticky.plan import eligible_tokens
+from embaudit.measures.sticky.scan import prepare_scan, scan_tokens, score_tokens
+from embaudit.measures.sticky.scores import pull, retention
+from embaudit.measures.sticky.validation import prepare_validation, validate_tokens
 from embaudit.vocabulary.entries import read_vocabulary
 
 U = 0.19985

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.sticky.insertion import OPERATORS
-from embaudit.sticky.inspect import decoded, inspect_reference
-from embaudit.sticky.reference import (
+from embaudit.measures.sticky.insertion import OPERATORS
+from embaudit.measures.sticky.inspect import decoded, inspect_reference
+from embaudit.measures.sticky.reference import (
     ReferenceInputs,
     distances,
     insert_text,
@@ -141,7 +141,7 @@ def test_steps_of_tokens_do_not_show(
     tiny: Checkpoint, measured: tuple[ReferenceInputs, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inputs, after = measured
-    monkeypatch.setattr("embaudit.sticky.reference.TEXTS_PER_STEP", 100)
+    monkeypatch.setattr("embaudit.measures.sticky.reference.TEXTS_PER_STEP", 100)
     assert np.abs(distances(Encoder(tiny), inputs, TOKENS) - after).max() <= 1e-6
 
 

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.errors import MeasureError
+from embaudit.measures.sticky.effects import measure_effects
+from embaudit.measures.sticky.pairs import SentencePair
+from embaudit.measures.sticky.plan import choose_controls, choose_shortlists, choose_tokens, points_per_token, rank
+from embaudit.measures.sticky.scan import ScanScores, prepare_scan, scan_tokens, score_tokens, split_half_reliability
+from embaudit.measures.sticky.search import keep_worst
 from embaudit.measures.sticky.settings import Rung, StickySettings
+from embaudit.measures.sticky.validation import ValidationInputs, prepare_validation, validate_tokens
+from embaudit.measures.sticky.verdicts import common_thresholds
 from embaudit.profile import load_profile, profile_names
-from embaudit.sticky.effects import measure_effects
-from embaudit.sticky.pairs import SentencePair
-from embaudit.sticky.plan import choose_controls, choose_shortlists, choose_tokens, points_per_token, rank
-from embaudit.sticky.scan import ScanScores, prepare_scan, scan_tokens, score_tokens, split_half_reliability
-from embaudit.sticky.search import keep_worst
-from embaudit.sticky.validation import ValidationInputs, prepare_validation, validate_tokens
-from embaudit.sticky.verdicts import common_thresholds
 
 SENTENCES = [
     "a man is playing a guitar",

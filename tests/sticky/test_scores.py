@@ -8,7 +8,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.sticky.scores import pull, retention, rho, severity
+from embaudit.measures.sticky.scores import pull, retention, rho, severity
 
 similarities = st.floats(-1, 1, allow_nan=False, width=32)
 

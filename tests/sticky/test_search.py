@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.sticky.scan import ScanInputs, ScanScores
-from embaudit.sticky.search import (
+from embaudit.measures.sticky.scan import ScanInputs, ScanScores
+from embaudit.measures.sticky.search import (
     CHOSEN_DRAWS,
     FEWEST_FOR_ORDER,
     Cut,
@@ -23,7 +23,7 @@ from embaudit.sticky.search import (
     undecided_tokens,
     would_survive,
 )
-from embaudit.sticky.validation import ValidationInputs
+from embaudit.measures.sticky.validation import ValidationInputs
 
 U = 0.3
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.sticky.scan import ScanScores
-from embaudit.sticky.tally import ScoreBoard, misses_of
+from embaudit.measures.sticky.scan import ScanScores
+from embaudit.measures.sticky.tally import ScoreBoard, misses_of
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import duckdb
 import pytest
 
 from embaudit.figure import Worse
-from embaudit.length.curve import CONDITIONS
-from embaudit.remedy.compare import ArmName, Recommendation
-from embaudit.sticky.scores import PROTOCOLS, Severity
+from embaudit.measures.length.curve import CONDITIONS
+from embaudit.measures.sticky.scores import PROTOCOLS, Severity
+from embaudit.measures.tempscale.compare import ArmName, Recommendation
 from embaudit.table import COSINE, Interval, Row, Series, column, computed, rule
 from embaudit.tables import TABLES
 from embaudit.warehouse.connect import open_writer

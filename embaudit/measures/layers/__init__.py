@@ -1,14 +1,23 @@
-"""Where in the network are the tokens of a text pulled together?"""
+"""Concentration: layer by layer, how far attention and what follows it pull a text's tokens together.
+
+arXiv 2604.27398, §6: λ, r and C, the normalised spread, and Theorem 1's bound; σ_a of arXiv 2410.24200.
+``measure_layers`` is the way in.
+"""
 
 from __future__ import annotations
 
 from embaudit.measures.layers.settings import LayerSettings
+from embaudit.measures.layers.tables import ROWS
 from embaudit.measures.measure import Measure
+
+# Changing how a value is computed changes this number, and with it every cache key of the measure.
+MEASURE_VERSION = 2
 
 MEASURE = Measure(
     name="layers",
     question="Where in the network are the tokens of a text pulled together?",
     settings=LayerSettings,
-    mathematics="embaudit.concentration",
+    version=MEASURE_VERSION,
+    rows=ROWS,
     shown_tables=("layer_stat",),
 )

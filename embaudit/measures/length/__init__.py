@@ -1,14 +1,24 @@
-"""Do texts grow more alike the longer they are?"""
+"""Length collapse: how much more alike long texts are than short ones, and how much of that needs no attention.
+
+arXiv 2410.24200. ``curve`` measures similarity by length under four conditions, ``rises`` compares them, ``bias`` asks
+what length does to neighbours and to unrelated pairs, ``heads`` measures σ_a by layer, head and length, and ``bound``
+is the published bound on σ_a with the simulation that tells where it holds.
+"""
 
 from __future__ import annotations
 
 from embaudit.measures.length.settings import LengthSettings
+from embaudit.measures.length.tables import ROWS
 from embaudit.measures.measure import Measure
+
+# Changing how a value is computed changes this number, and with it every cache key of the measure.
+MEASURE_VERSION = 1
 
 MEASURE = Measure(
     name="length",
     question="Do texts grow more alike the longer they are?",
     settings=LengthSettings,
-    mathematics="embaudit.length",
+    version=MEASURE_VERSION,
+    rows=ROWS,
     shown_tables=("length_bin", "length_rise", "length_summary"),
 )

@@ -1,15 +1,24 @@
-"""How much of a text does mean pooling throw away?"""
+"""SOCM: how much of two texts' difference mean pooling throws away (arXiv 2604.27398). Needs no Prefect and no DuckDB.
+
+``clouds`` scales a text's tokens, ``pairs`` compares them (by ``nuclear`` norms), ``summary`` averages pairs as they
+stream by, ``tightness`` asks how far to trust the Gaussian view, ``mining`` finds hard negatives.
+"""
 
 from __future__ import annotations
 
 from embaudit.measures.measure import Measure
 from embaudit.measures.socm.settings import SocmSettings
+from embaudit.measures.socm.tables import ROWS
+
+# Changing how a value is computed changes this number, and with it every cache key of the measure.
+MEASURE_VERSION = 2
 
 MEASURE = Measure(
     name="socm",
     question="How much of a text does mean pooling throw away?",
     settings=SocmSettings,
-    mathematics="embaudit.socm",
+    version=MEASURE_VERSION,
+    rows=ROWS,
     is_sharded=True,
     shown_tables=("socm_summary",),
 )

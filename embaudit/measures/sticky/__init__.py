@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from embaudit.measures.measure import Measure
 from embaudit.measures.sticky.settings import StickySettings
+from embaudit.measures.sticky.tables import ROWS, STICKY_TOKEN
+
+# Changing how a value is computed changes this number, and with it every cache key of the measure.
+MEASURE_VERSION = 2
 
 MEASURE = Measure(
     name="sticky",
     question="Which tokens, inserted into a text, drag its similarities to one value?",
     settings=StickySettings,
-    mathematics="embaudit.sticky.validation",
+    version=MEASURE_VERSION,
+    rows=ROWS,
+    view_summaries=(STICKY_TOKEN,),
     is_sharded=True,
     shown_tables=("sticky_summary", "sticky_reference_summary", "sticky_attention"),
 )

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from embaudit.measures.sticky.thresholds import FEWEST_FOR_THRESHOLD
 from embaudit.page.model import Column, Estimate, Part, Section, Table, count
-from embaudit.sticky.thresholds import FEWEST_FOR_THRESHOLD
 
 SEVERITIES = ("strong", "moderate", "weak", "negligible")
 COLUMNS = (

@@ -1,0 +1,76 @@
+"""Gathers a corpus' layer values batch by batch into what the summaries need: numbers a text, never its tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from embaudit.anatomy import anatomy_of
+from embaudit.errors import NotMeasurable
+from embaudit.measures.layers.layers import LayerBatch, constants
+from embaudit.measures.layers.summary import HeadStat, LayerStat, summarise_heads, summarise_layer
+from embaudit.measures.layers.weights import ValueOutput
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+@dataclass(frozen=True)
+class Collected:
+    """A corpus' summaries, and what the checkpoint's layers are like."""
+
+    family: str
+    norm_placement: str
+    shares_weights: bool
+    texts: int
+    tokens_mean: float
+    layers: list[LayerStat]
+    heads: list[HeadStat]
+    weights: list[ValueOutput]
+
+
+class Collector:
+    """Takes ``LayerBatch`` after ``LayerBatch``; ``finish`` gives the summaries."""
+
+    def __init__(self) -> None:
+        self.batches: dict[int, list[LayerBatch]] = {}
+
+    def add(self, batch: LayerBatch) -> None:
+        self.batches.setdefault(batch.layer, []).append(batch)
+
+    def finish(self, model: PreTrainedModel) -> Collected:
+        """Every layer's and head's averages.
+
+        Raises:
+            NotMeasurable: if no text had two tokens.
+        """
+        if not self.batches:
+            raise NotMeasurable(
+                "No text of this corpus has two tokens, and one token has no spread.",
+                kept="Measures that need no layers are unaffected.",
+                next_step="Give a corpus of longer texts.",
+            )
+        anatomy = anatomy_of(model)
+        weights = constants(anatomy)
+        layers, heads = [], []
+        for layer in sorted(self.batches):
+            batches = self.batches[layer]
+            layers.append(summarise_layer(layer, _joined([batch.values for batch in batches])))
+            heads += summarise_heads(layer, _joined([batch.heads for batch in batches]), weights[layer])
+        lengths = np.concatenate([np.full(len(batch.positions), batch.tokens) for batch in self.batches[0]])
+        return Collected(
+            family=anatomy.family.name,
+            norm_placement=anatomy.family.norm_placement,
+            shares_weights=anatomy.shares_layers,
+            texts=len(lengths),
+            tokens_mean=float(lengths.mean()),
+            layers=layers,
+            heads=heads,
+            weights=weights,
+        )
+
+
+def _joined(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -1,0 +1,118 @@
+"""A layer's averages over a corpus: means of ratios with intervals, ratios of means, and how often Theorem 1 holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from embaudit.measures.layers.layers import LAMBDAS, RATIOS
+from embaudit.measures.layers.weights import ValueOutput
+
+# Theorem 1 is an equality where Z and H are parallel: rounding must not break it.
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class LayerStat:
+    """One layer over the texts of a corpus.
+
+    Attributes:
+        texts: texts of at least two tokens.
+        means: of each of RATIOS: (mean, low, high) over the texts where it is defined; None where there is none. The
+            interval is Student's, 95 %.
+        of_means: contraction, r, c and normalised_spread as ratios of means over texts: the definitions are ratios of
+            expectations.
+        holds: of each of LAMBDAS: share of texts with S(X)/‖μ(X)‖² ≤ C(1+√λ)²r.
+    """
+
+    layer: int
+    texts: int
+    means: dict[str, tuple[float | None, float | None, float | None]]
+    of_means: dict[str, float | None]
+    holds: dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class HeadStat:
+    """One head of one layer: means over texts, and constants of its weights (``weights.ValueOutput``)."""
+
+    layer: int
+    head: int
+    lambda_mean: float
+    attention_spread: float
+    sigma_a: float
+    sigma_a_max: float
+    value_output_norm: float
+    value_norm: float
+
+
+def summarise_layer(layer: int, values: Mapping[str, np.ndarray]) -> LayerStat:
+    """Averages of one layer.
+
+    Args:
+        values: by name, (N,) of all texts of at least two tokens; NaN where undefined.
+    """
+    return LayerStat(
+        layer=layer,
+        texts=len(values["r"]),
+        means={name: mean_with_interval(values[name]) for name in RATIOS},
+        of_means=_ratios_of_means(values),
+        holds={name: share_that_holds(values, name) for name in LAMBDAS},
+    )
+
+
+def summarise_heads(layer: int, heads: Mapping[str, np.ndarray], weights: ValueOutput) -> list[HeadStat]:
+    """Averages of each head of one layer; ``heads`` by name (N, H) of all texts."""
+    return [
+        HeadStat(
+            layer=layer,
+            head=head,
+            lambda_mean=float(heads["lambda"][:, head].mean()),
+            attention_spread=float(heads["attention_spread"][:, head].mean()),
+            sigma_a=float(heads["sigma_a"][:, head].mean()),
+            sigma_a_max=float(heads["sigma_a"][:, head].max()),
+            value_output_norm=float(weights.head_norm[head]),
+            value_norm=float(weights.value_norm[head]),
+        )
+        for head in range(heads["lambda"].shape[1])
+    ]
+
+
+def mean_with_interval(values: np.ndarray) -> tuple[float | None, float | None, float | None]:
+    """Mean and Student's 95 % interval over texts; no interval below two values, no mean without any."""
+    defined = values[np.isfinite(values)]
+    if not len(defined):
+        return None, None, None
+    mean = float(defined.mean())
+    if len(defined) < 2:
+        return mean, None, None
+    half = float(scipy.stats.t.ppf(0.975, len(defined) - 1) * defined.std(ddof=1) / np.sqrt(len(defined)))
+    return mean, mean - half, mean + half
+
+
+def share_that_holds(values: Mapping[str, np.ndarray], variant: str) -> float | None:
+    """Share of texts with S(X)/‖μ(X)‖² ≤ C(1+√λ)²r, among those where all four are defined."""
+    bound = values["c"] * (1 + np.sqrt(values[variant])) ** 2 * values["r"]
+    defined = np.isfinite(bound) & np.isfinite(values["normalised_spread"])
+    if not defined.any():
+        return None
+    return float((values["normalised_spread"] <= bound * (1 + TOLERANCE))[defined].mean())
+
+
+def _ratios_of_means(values: Mapping[str, np.ndarray]) -> dict[str, float | None]:
+    mean = {name: float(values[name].mean()) for name in ("spread_h", "spread_z", "spread_y", "spread_x")}
+    mean_Y, mean_X = (float(np.square(values[name]).mean()) for name in ("mean_norm_y", "mean_norm_x"))
+
+    def ratio(top: float, bottom: float) -> float | None:
+        return top / bottom if bottom > 0 else None
+
+    spread_X, spread_Y = ratio(mean["spread_x"], mean_X), ratio(mean["spread_y"], mean_Y)
+    return {
+        "contraction": ratio(mean["spread_z"], mean["spread_h"]),
+        "r": ratio(mean["spread_h"], mean_Y),
+        "c": None if spread_X is None or spread_Y is None else ratio(spread_X, spread_Y),
+        "normalised_spread": spread_X,
+    }

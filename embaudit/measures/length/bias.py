@@ -1,0 +1,187 @@
+"""What length does to neighbours, to ranks and to unrelated pairs of an index of texts.
+
+Similarities are cosines of whole texts, each read as far as the model has positions. A text's hubness is how many other
+texts have it among their k nearest. Texts with different labels are unrelated; without labels any two texts are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from embaudit.measures.length.cosine import unit_vectors
+
+FEWEST_TEXTS = 4
+LONG_SHARE = 1 / 3
+HIGH_QUANTILE = 0.95
+
+
+@dataclass(frozen=True)
+class NeighbourBias:
+    """Length against neighbourhood over N texts; None where it is undefined.
+
+    Attributes:
+        k: neighbours of a text.
+        hubness_spearman, hubness_p: ρ of length and hubness, and its p-value. Hubnesses share neighbour lists: p is a
+            guide.
+        neighbour_length_ratio: mean length of all neighbours / mean length of the texts.
+        short_neighbour_length_ratio: the same for the neighbours of the shortest third.
+        rank_spearman: ρ of length and mean rank (0 nearest) as an unrelated text of other texts' rankings: negative
+            where long texts rank too high.
+        accuracy: of the k neighbours' vote on the label; None without labels.
+        wrong_length_ratio: mean length of neighbours with another label / of neighbours with the same one.
+    """
+
+    k: int
+    hubness_spearman: float | None = None
+    hubness_p: float | None = None
+    neighbour_length_ratio: float | None = None
+    short_neighbour_length_ratio: float | None = None
+    rank_spearman: float | None = None
+    accuracy: float | None = None
+    wrong_length_ratio: float | None = None
+
+
+@dataclass(frozen=True)
+class LongPair:
+    """Two long texts that have nothing to do with each other; ``first`` < ``second`` are their places."""
+
+    first: int
+    second: int
+    cosine: float
+
+
+@dataclass(frozen=True)
+class UnrelatedPairs:
+    """Unrelated pairs of the longest third of the texts, beside those of the shortest third.
+
+    Attributes:
+        worst: the pairs of highest cosine.
+        share_long_above: share of the long pairs above the 95th percentile of the short pairs; .05 if length does
+            nothing.
+    """
+
+    pairs: int
+    worst: list[LongPair]
+    mean_long: float | None
+    mean_short: float | None
+    share_long_above: float | None
+
+
+def neighbour_bias(
+    vectors: np.ndarray, lengths: np.ndarray, labels: Sequence[str | None] | None, k: int
+) -> NeighbourBias:
+    """Neighbours, hubness and ranks against length.
+
+    Args:
+        vectors: (N, D).
+        lengths: (N,) in tokens, before truncation.
+        labels: of all texts, or None.
+    """
+    N = len(vectors)
+    k = min(k, N - 1)
+    if N < FEWEST_TEXTS:
+        return NeighbourBias(max(k, 0))
+    units = unit_vectors(vectors)
+    similarity = units @ units.T
+    np.fill_diagonal(similarity, -np.inf)
+    order = np.argsort(-similarity, axis=1, kind="stable")
+    nearest = order[:, :k]
+    hubness = np.bincount(nearest.ravel(), minlength=N)
+    rho, p = _spearman(lengths, hubness)
+    short = lengths <= np.quantile(lengths, LONG_SHARE)
+    codes = _codes(labels)
+    mean_rank = _mean_ranks_among_unrelated(order, codes)
+    ranked = np.isfinite(mean_rank)
+    accuracy, wrong = (None, None) if codes is None else _votes(nearest, codes, lengths)
+    return NeighbourBias(
+        k,
+        rho,
+        p,
+        float(lengths[nearest].mean() / lengths.mean()),
+        float(lengths[nearest[short]].mean() / lengths.mean()),
+        _spearman(lengths[ranked], mean_rank[ranked])[0],
+        accuracy,
+        wrong,
+    )
+
+
+def unrelated_pairs(
+    vectors: np.ndarray, lengths: np.ndarray, labels: Sequence[str | None] | None, most: int
+) -> UnrelatedPairs:
+    """The unrelated pairs among the longest third of the texts; the ``most`` highest of them."""
+    if len(vectors) < FEWEST_TEXTS:
+        return UnrelatedPairs(0, [], None, None, None)
+    units, codes = unit_vectors(vectors), _codes(labels)
+    long = np.flatnonzero(lengths >= np.quantile(lengths, 1 - LONG_SHARE))
+    short = np.flatnonzero(lengths <= np.quantile(lengths, LONG_SHARE))
+    (first, second, cosine), (*_, short_cosine) = (_pairs(units, codes, places) for places in (long, short))
+    highest = np.argsort(-cosine, kind="stable")[:most]
+    has_both = len(cosine) > 0 and len(short_cosine) > 0
+    return UnrelatedPairs(
+        len(cosine),
+        [LongPair(int(first[i]), int(second[i]), float(cosine[i])) for i in highest],
+        float(cosine.mean()) if len(cosine) else None,
+        float(short_cosine.mean()) if len(short_cosine) else None,
+        float((cosine > np.quantile(short_cosine, HIGH_QUANTILE)).mean()) if has_both else None,
+    )
+
+
+def _pairs(units: np.ndarray, codes: np.ndarray | None, places: np.ndarray) -> tuple[np.ndarray, ...]:
+    """(first, second, cosine) of all unrelated pairs of some texts."""
+    chosen = units[places]
+    one, two = np.triu_indices(len(places), 1)
+    cosine = (chosen @ chosen.T)[one, two]
+    first, second = places[one], places[two]
+    if codes is not None:
+        unrelated = codes[first] != codes[second]
+        first, second, cosine = first[unrelated], second[unrelated], cosine[unrelated]
+    return first, second, cosine
+
+
+def _codes(labels: Sequence[str | None] | None) -> np.ndarray | None:
+    """(N,) a number for each label; None where a text has none, or all have the same one."""
+    if labels is None or any(label is None for label in labels) or len(set(labels)) < 2:
+        return None
+    return np.unique(np.array(labels, dtype=object).astype(str), return_inverse=True)[1]
+
+
+def _mean_ranks_among_unrelated(order: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
+    """(N,) for each text its mean rank, from 0 (nearest) to 1, among the unrelated texts of every other text."""
+    N = len(order)
+    total, counted = np.zeros(N), np.zeros(N)
+    for query in range(N):
+        ranking = order[query, :-1]  # the last one is the query itself
+        if codes is not None:
+            ranking = ranking[codes[ranking] != codes[query]]
+        if len(ranking) > 1:
+            total[ranking] += np.arange(len(ranking)) / (len(ranking) - 1)
+            counted[ranking] += 1
+    with np.errstate(invalid="ignore"):
+        # Sums in another order differ in the last digit: equal ranks must stay equal.
+        return np.round(total / counted, 12)
+
+
+def _votes(nearest: np.ndarray, codes: np.ndarray, lengths: np.ndarray) -> tuple[float, float | None]:
+    """Accuracy of the neighbours' vote (ties to the nearer), and how much longer the wrong neighbours are."""
+    right = 0
+    for query, neighbours in enumerate(nearest):
+        votes = np.bincount(codes[neighbours])
+        leading = np.flatnonzero(votes == votes.max())
+        winner = next(code for code in codes[neighbours] if code in leading)
+        right += int(winner == codes[query])
+    same = codes[nearest] == codes[:, None]
+    ratio = (
+        float(lengths[nearest][~same].mean() / lengths[nearest][same].mean()) if same.any() and not same.all() else None
+    )
+    return right / len(nearest), ratio
+
+
+def _spearman(one: np.ndarray, two: np.ndarray) -> tuple[float | None, float | None]:
+    if len(one) < FEWEST_TEXTS or np.ptp(one) == 0 or np.ptp(two) == 0:
+        return None, None
+    found = scipy.stats.spearmanr(one, two)
+    return float(found.statistic), float(found.pvalue)

@@ -1,0 +1,169 @@
+"""Similarity by length under four conditions, so that a rise can be told apart from what causes none of it.
+
+For texts of one length bin the mean cosine over all pairs rises with length for several reasons. Natural long texts
+also differ in topic and in kind; mean pooling alone raises it (for i.i.d. tokens of mean m and covariance Σ,
+cos ≈ ‖m‖²/(‖m‖² + tr Σ/n)); only the rest can be attention's. So, beside the natural texts, for one span of each text:
+
+    truncation         the span's first L tokens, encoded
+    windows            the same tokens in pieces of w, each encoded alone, vectors averaged: no attention across pieces
+    input_embeddings   the same tokens' input embeddings, averaged: no attention at all
+
+at the lengths of the bins. (arXiv 2410.24200, §3; the controls are ours.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from embaudit.checkpoint import Encoder
+from embaudit.checkpoint.encoder import Progress, no_progress
+from embaudit.checkpoint.tokenizer import position_limit
+from embaudit.measures.length.cosine import MeanCosine, mean_cosine
+from embaudit.measures.length.spans import LengthBin, evenly, longest_common, spans_of, windows_of
+
+CONTROLS = ("truncation", "windows", "input_embeddings")
+CONDITIONS = ("natural", *CONTROLS)
+# A model of 8 192 positions has 82 bins: every span encoded at each of them would cost forty times its length.
+MOST_CONTROL_BINS = 8
+
+
+@dataclass(frozen=True)
+class BinValue:
+    """One condition in one bin.
+
+    Attributes:
+        low, high: of the bin, in a text's own tokens.
+        length: mean length of the texts in it (natural), or what they are cut to (controls).
+        beyond_limit: longer than the checkpoint is configured to read, though it has positions for it.
+    """
+
+    condition: str
+    low: int
+    high: int
+    length: float
+    beyond_limit: bool
+    cosine: MeanCosine
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many of its own tokens are read of a text.
+
+    Attributes:
+        configured: by the checkpoint as it is deployed.
+        positions: the model's position table without the special tokens; None where it has none.
+        read: by this measure.
+    """
+
+    configured: int
+    positions: int | None
+    read: int
+
+
+def limits_of(encoder: Encoder, longest: int) -> Limits:
+    """The limits of a checkpoint; ``longest`` stops where the position table does not, or goes on for long."""
+    checkpoint = encoder.checkpoint
+    special = len(checkpoint.prefix_ids) + len(checkpoint.suffix_ids)
+    table = position_limit(checkpoint.model)
+    positions = None if table is None else table - special
+    return Limits(checkpoint.content_limit, positions, min(longest, longest if positions is None else positions))
+
+
+def natural_curve(
+    encoder: Encoder,
+    contents: Sequence[Sequence[int]],
+    bins: Sequence[LengthBin],
+    progress: Progress = no_progress,
+) -> tuple[list[BinValue], np.ndarray]:
+    """Whole texts, each in the bin of its own length; what is longer than the last bin is left out of the curve.
+
+    Args:
+        contents: own token ids of each text, not cut, none empty.
+
+    Returns:
+        The bins' values, and all texts' vectors, (N, D); those of longer texts are of their beginning.
+    """
+    lengths = np.array([len(ids) for ids in contents], dtype=np.int64)
+    limit = bins[-1].high
+    sequences = [encoder.checkpoint.with_special_tokens(ids[:limit]) for ids in contents]
+    vectors = encoder.encode_ids(sequences, progress)
+    values = []
+    for one in bins:
+        inside = (lengths >= one.low) & (lengths < one.high + (one is bins[-1]))
+        length = float(lengths[inside].mean()) if inside.any() else float(one.length)
+        values.append(_value("natural", encoder, one, length, mean_cosine(vectors[inside])))
+    return values, vectors
+
+
+def control_curves(
+    encoder: Encoder,
+    contents: Sequence[Sequence[int]],
+    bins: Sequence[LengthBin],
+    *,
+    most_texts: int,
+    window: int,
+    seed: int,
+    progress: Progress = no_progress,
+) -> list[BinValue]:
+    """Truncations, windows and input embeddings of the same spans at the bins' lengths.
+
+    Every length is measured on the same texts: the first ``most_texts`` of those that are long enough for the last
+    length (``spans.longest_common``). Bins beyond it have no texts.
+    """
+    chosen = evenly(bins, MOST_CONTROL_BINS)
+    longest = longest_common([len(ids) for ids in contents], [one.length for one in chosen])
+    spans = [] if longest is None else spans_of(contents, longest, most_texts, seed)
+    reached = [one for one in chosen if longest is not None and one.length <= longest]
+    beyond = [one for one in chosen if one not in reached]
+    averaged = _averaged_windows(encoder, spans, [one.length for one in reached], window, progress)
+    values = []
+    for one, windows in zip(reached, averaged, strict=True):
+        cut = [span[: one.length] for span in spans]
+        encoded = encoder.encode_ids([encoder.checkpoint.with_special_tokens(ids) for ids in cut], progress)
+        for condition, vectors in (
+            ("truncation", encoded),
+            ("windows", windows),
+            ("input_embeddings", _input_embeddings(encoder, cut)),
+        ):
+            values.append(_value(condition, encoder, one, float(one.length), mean_cosine(vectors)))
+    nothing = mean_cosine(np.empty((0, 1)))
+    return [
+        *values,
+        *(_value(condition, encoder, one, float(one.length), nothing) for one in beyond for condition in CONTROLS),
+    ]
+
+
+def _averaged_windows(
+    encoder: Encoder, spans: Sequence[list[int]], lengths: Sequence[int], window: int, progress: Progress
+) -> list[np.ndarray]:
+    """For each length, (N, D): the windows' vectors averaged by their tokens. Whole windows are shared by lengths."""
+    pieces: dict[tuple[int, ...], int] = {}
+    for span in spans:
+        for length in lengths:
+            for piece in windows_of(span[:length], window):
+                pieces.setdefault(tuple(piece), len(pieces))
+    encoded = encoder.encode_ids([encoder.checkpoint.with_special_tokens(piece) for piece in pieces], progress)
+    averaged = []
+    for length in lengths:
+        rows = []
+        for span in spans:
+            parts = windows_of(span[:length], window)
+            weights = np.array([len(piece) for piece in parts], dtype=np.float64)
+            vectors = encoded[[pieces[tuple(piece)] for piece in parts]].astype(np.float64)
+            rows.append(weights @ vectors / weights.sum())
+        averaged.append(np.array(rows).reshape(len(spans), encoder.checkpoint.dimension))
+    return averaged
+
+
+def _input_embeddings(encoder: Encoder, spans: Sequence[list[int]]) -> np.ndarray:
+    """(N, d) float64: the mean input embedding of each span."""
+    table = encoder.checkpoint.model.get_input_embeddings().weight.detach()
+    return np.stack([table[span].double().mean(dim=0).cpu().numpy() for span in spans])
+
+
+def _value(condition: str, encoder: Encoder, one: LengthBin, length: float, cosine: MeanCosine) -> BinValue:
+    beyond = length > encoder.checkpoint.content_limit
+    return BinValue(condition, one.low, one.high, length, beyond, cosine)

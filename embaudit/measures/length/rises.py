@@ -1,0 +1,107 @@
+"""How much of a rise of similarity with length each control shows too.
+
+share explained = (rise of the control) / (rise of the curve), both between the same two bins. A share above 1 says that
+averaging alone would collapse more than the model does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from embaudit.measures.length.cosine import jackknife_half_width
+from embaudit.measures.length.curve import CONDITIONS, BinValue
+
+# A share of a rise that is no rise means nothing.
+SMALLEST_RISE = 0.01
+
+
+@dataclass(frozen=True)
+class Share:
+    """A rise relative to another one; the interval is a jackknife over the texts, where both have the same texts."""
+
+    share: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Rise:
+    """One condition between the first and the last bin where it has a mean.
+
+    Attributes:
+        of_natural: relative to the natural curve between the bins that both have.
+        of_truncation: the same relative to the truncations of the same texts.
+    """
+
+    condition: str
+    first_length: float | None
+    last_length: float | None
+    first_cosine: float | None
+    last_cosine: float | None
+    of_natural: Share
+    of_truncation: Share
+
+    @property
+    def rise(self) -> float | None:
+        """None where fewer than two bins have a mean."""
+        if self.first_cosine is None or self.last_cosine is None:
+            return None
+        return self.last_cosine - self.first_cosine
+
+
+def rises(values: Iterable[BinValue]) -> list[Rise]:
+    """The four conditions' rises, in the order of CONDITIONS."""
+    by_condition: dict[str, dict[int, BinValue]] = {name: {} for name in CONDITIONS}
+    for value in values:
+        if value.cosine.mean is not None:
+            by_condition[value.condition][value.low] = value
+    natural, truncation = by_condition["natural"], by_condition["truncation"]
+    found = []
+    for name, curve in by_condition.items():
+        ends = _ends(curve, curve)
+        first, last = (curve[low] for low in ends) if ends else (None, None)
+        found.append(
+            Rise(
+                name,
+                first.length if first else None,
+                last.length if last else None,
+                first.cosine.mean if first else None,
+                last.cosine.mean if last else None,
+                Share(None) if name == "natural" else _share(curve, natural),
+                Share(None) if name in ("natural", "truncation") else _share(curve, truncation),
+            )
+        )
+    return found
+
+
+def _ends(curve: dict[int, BinValue], other: dict[int, BinValue]) -> tuple[int, int] | None:
+    """The first and the last bin that both curves have; None where that is one bin or none."""
+    both = sorted(set(curve) & set(other))
+    return (both[0], both[-1]) if len(both) > 1 else None
+
+
+def _share(control: dict[int, BinValue], curve: dict[int, BinValue]) -> Share:
+    ends = _ends(control, curve)
+    if ends is None:
+        return Share(None)
+    part, whole = (_mean(values, ends[1]) - _mean(values, ends[0]) for values in (control, curve))
+    if whole < SMALLEST_RISE:
+        return Share(None)
+    share = part / whole
+    four = [values[low].cosine.without for values in (control, curve) for low in ends]
+    same_texts = "natural" not in {value.condition for value in curve.values()}
+    if not same_texts or min(map(len, four)) == 0:
+        return Share(share)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        without = (four[1] - four[0]) / (four[3] - four[2])
+    half = jackknife_half_width(without)
+    return Share(share, share - half, share + half) if np.isfinite(half) else Share(share)
+
+
+def _mean(values: dict[int, BinValue], low: int) -> float:
+    mean = values[low].cosine.mean
+    assert mean is not None  # only bins with a mean are kept
+    return mean

@@ -1,0 +1,188 @@
+"""Averages, intervals and quantiles of pairs that stream by: twelve million of them are never in memory.
+
+Read by ``embaudit_tasks.socm``; needs numpy only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from embaudit.errors import MeasureError
+from embaudit.measures.socm.clouds import TRACE_BOUND
+from embaudit.measures.socm.pairs import PairBlock
+
+LEVELS = (1, 5, 25, 50, 75, 95, 99)
+QUANTILES = tuple(f"socm_q{level:02}" for level in LEVELS)
+# Relative accuracy of the quantiles. Values below SMALLEST count as zero: rounding of d_Σ is of that size.
+QUANTILE_ACCURACY = 1e-4
+SMALLEST = 1e-9
+LARGEST = 1e12
+
+
+@dataclass(frozen=True)
+class SocmSummary:
+    """Averages over the pairs of a corpus, with a 95 % jackknife interval for the mean SOCM.
+
+    Attributes:
+        texts: texts that take part; ``undefined`` ones take part in no pair.
+        socm_q01 … socm_q99: quantiles of SOCM, to 1e-4 of their value.
+    """
+
+    texts: int
+    undefined: int
+    pairs: int
+    socm_mean: float
+    socm_low: float | None
+    socm_high: float | None
+    socm_min: float
+    socm_max: float
+    socm_q01: float
+    socm_q05: float
+    socm_q25: float
+    socm_q50: float
+    socm_q75: float
+    socm_q95: float
+    socm_q99: float
+    d_mu_mean: float
+    d_sigma_mean: float
+    trace_mean: float
+    trace_max: float
+    share_trace_above_bound: float
+
+
+def summarise(
+    traces: np.ndarray, blocks: Iterable[PairBlock], resample: Literal["texts", "firsts"] = "texts"
+) -> SocmSummary:
+    """Averages over pairs that arrive in any number of blocks, without holding them.
+
+    Args:
+        traces: (N,) tr Σ of the texts at positions 0 … N−1; NaN for a text that has no cloud.
+        resample: what the interval leaves out in turn. Pairs that share a text are not independent: for all pairs of a
+            corpus it is a text with all its pairs; for a list of queries with passages, the first text (the query)
+            with all its pairs. With sums R_i and counts n_i of the pairs of i, the mean without i is
+            (T − R_i) / (P − n_i).
+
+    Raises:
+        MeasureError: if there is no pair.
+    """
+    size = len(traces)
+    sums, counts = np.zeros(size), np.zeros(size, dtype=np.int64)
+    pairs, total, d_mu, d_sigma = 0, 0.0, 0.0, 0.0
+    low, high = np.inf, -np.inf
+    sketch = QuantileSketch()
+    for block in blocks:
+        for side in (block.first, block.second) if resample == "texts" else (block.first,):
+            sums += np.bincount(side, weights=block.socm, minlength=size)
+            counts += np.bincount(side, minlength=size)
+        pairs += len(block.socm)
+        total += float(block.socm.sum())
+        d_mu += float(block.d_mu.sum())
+        d_sigma += float(block.d_sigma.sum())
+        low, high = min(low, float(block.socm.min())), max(high, float(block.socm.max()))
+        sketch.add(block.socm)
+    if not pairs:
+        raise MeasureError("SOCM has no pair to average.", next_step="Give a corpus of at least two texts.")
+    mean = total / pairs
+    half_width = _jackknife_half_width(sums, counts, total, pairs)
+    known = traces[np.isfinite(traces)]
+    quantiles = np.clip([sketch.quantile(level / 100) for level in LEVELS], low, high)
+    return SocmSummary(
+        texts=len(known),
+        undefined=size - len(known),
+        pairs=pairs,
+        socm_mean=mean,
+        socm_low=None if half_width is None else mean - half_width,
+        socm_high=None if half_width is None else mean + half_width,
+        socm_min=low,
+        socm_max=high,
+        **dict(zip(QUANTILES, map(float, quantiles), strict=True)),
+        d_mu_mean=d_mu / pairs,
+        d_sigma_mean=d_sigma / pairs,
+        trace_mean=float(known.mean()),
+        trace_max=float(known.max()),
+        share_trace_above_bound=float((known > TRACE_BOUND).mean()),
+    )
+
+
+class QuantileSketch:
+    """Quantiles of a stream to a relative accuracy, in 2 MB: counts on a logarithmic grid.
+
+    Buckets (γ^{k−1}, γ^k] with γ = (1+a)/(1−a), each answered by 2γ^k/(γ+1): no value of a bucket is further
+    than a of it (DDSketch: Masson, Rim and Lee, PVLDB 12(12), 2019).
+    """
+
+    def __init__(self, accuracy: float = QUANTILE_ACCURACY) -> None:
+        self._gamma = (1 + accuracy) / (1 - accuracy)
+        self._width = float(np.log(self._gamma))
+        self._lowest = int(np.ceil(np.log(SMALLEST) / self._width))
+        # Bucket 0 is for what counts as zero.
+        self._counts = np.zeros(int(np.ceil(np.log(LARGEST) / self._width)) - self._lowest + 2, dtype=np.int64)
+
+    def add(self, values: np.ndarray) -> None:
+        """Count values; negative ones, which are rounding, as zero."""
+        keys = np.ceil(np.log(np.clip(values, SMALLEST, LARGEST)) / self._width).astype(np.int64) - self._lowest + 1
+        keys[values <= SMALLEST] = 0
+        if len(keys):
+            # Only the part of the grid that these values fall into.
+            first = int(keys.min())
+            counts = np.bincount(keys - first)
+            self._counts[first : first + len(counts)] += counts
+
+    def quantile(self, share: float) -> float:
+        """Linear between neighbouring values, as ``numpy.quantile``.
+
+        Raises:
+            ValueError: if nothing was counted.
+        """
+        cumulative = np.cumsum(self._counts)
+        if not cumulative[-1]:
+            raise ValueError("quantile of no values")
+        rank = share * (cumulative[-1] - 1)
+        places = np.searchsorted(cumulative, [np.floor(rank), np.ceil(rank)], side="right")
+        below, above = (self._value(int(place)) for place in places)
+        return below + (rank - int(rank)) * (above - below)
+
+    def _value(self, bucket: int) -> float:
+        return 0.0 if bucket == 0 else 2 * self._gamma ** (bucket - 1 + self._lowest) / (self._gamma + 1)
+
+
+class Surface:
+    """SOCM_{α,β} = mean of (1 − d_μ)^α · d_Σ^β on a grid of exponents (the paper's generalised SOCM), streamed."""
+
+    def __init__(self, exponents: Sequence[float]) -> None:
+        self._exponents = tuple(exponents)
+        self._sums = np.zeros((len(self._exponents), len(self._exponents)))
+        self._pairs = 0
+
+    def passing(self, blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:
+        """The same blocks, counted."""
+        for block in blocks:
+            # Rounding leaves −1e-17 where a distance is zero, and a root of that is no number.
+            alike, spread = (np.clip(values, 0, None) for values in (1 - block.d_mu, block.d_sigma))
+            powers = np.stack([alike**a for a in self._exponents]), np.stack([spread**b for b in self._exponents])
+            self._sums += powers[0] @ powers[1].T
+            self._pairs += len(block.socm)
+            yield block
+
+    def means(self) -> list[tuple[float, float, float]]:
+        """(α, β, mean) for every point of the grid."""
+        return [
+            (alpha, beta, float(self._sums[i, j] / self._pairs))
+            for i, alpha in enumerate(self._exponents)
+            for j, beta in enumerate(self._exponents)
+        ]
+
+
+def _jackknife_half_width(sums: np.ndarray, counts: np.ndarray, total: float, pairs: int) -> float | None:
+    """1.96 standard errors; None below four texts, or where one text is in every pair."""
+    taking_part = counts > 0
+    N = int(taking_part.sum())
+    if N < 4 or counts.max() == pairs:
+        return None
+    without = (total - sums[taking_part]) / (pairs - counts[taking_part])
+    variance = (N - 1) / N * np.square(without - without.mean()).sum()
+    return float(1.96 * np.sqrt(variance))

@@ -1,0 +1,258 @@
+"""Second-order collapse by mean pooling (arXiv 2604.27398): texts as clouds of tokens, and pairs of them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from embaudit.figure import Worse
+from embaudit.table import (
+    ROUNDED_SHARE,
+    SHARE,
+    TOLERANCE,
+    BigInt,
+    Frame,
+    Interval,
+    Lookup,
+    Range,
+    Row,
+    Series,
+    Warn,
+    column,
+    computed,
+    rule,
+)
+
+D_MU: Range = (-TOLERANCE, 1 + TOLERANCE)
+# A run whose d_Σ are further than this from float64 is worth a look.
+ACCURATE = 1e-4
+
+
+class SocmTextRow(Row, table="socm_text", key=("corpus", "position"), detail=True):
+    """A text as a cloud of its tokens; where they average to nothing it has no trace, and takes part in no pair."""
+
+    corpus: str = column("Name of the corpus in this audit.")
+    corpus_id: str = column("The corpus.")
+    position: BigInt = column("Place in the corpus; of a list of pairs, in the order in which texts appear.")
+    tokens: int = column("n, special tokens included.", ge=1)
+    mean_norm: float = column("‖μ‖, the length of the mean before scaling.", ge=0)
+    trace_sigma: float | None = column("tr Σ of the tokens, scaled so that their mean has length 1.", ge=0)
+    exceeds_trace_bound: bool | None = column("Whether tr Σ > 2, where SOCM may leave [0, 1].")
+    is_truncated: bool = column("Whether the text was cut to the checkpoint's limit.")
+    is_undefined: bool = column("Whether its tokens average to nothing.")
+    mean_cosine: float | None = column(
+        "Mean cosine of all token pairs, a token with itself included; null where a token has no direction.",
+        within=ROUNDED_SHARE,
+    )
+
+    @rule
+    def undefined_has_no_trace(is_undefined: Series, trace_sigma: Series) -> Series:
+        """A text has a trace unless its tokens average to nothing."""
+        return is_undefined.astype(bool) == trace_sigma.isna()
+
+    @rule
+    def flag_agrees_with_trace(trace_sigma: Series, exceeds_trace_bound: Series) -> Series:
+        """tr Σ > 2 is flagged and nothing else is; a text without a trace has no flag."""
+        from embaudit.measures.socm.clouds import TRACE_BOUND
+
+        agrees = (exceeds_trace_bound == (trace_sigma > TRACE_BOUND)).fillna(False)
+        return (exceeds_trace_bound.isna() & trace_sigma.isna()) | agrees
+
+
+def _traces_by_corpus(texts: Frame) -> dict[str, Series]:
+    """tr Σ of each text by position, for each corpus."""
+    usable = texts.dropna().drop_duplicates(["corpus", "position"])
+    return {str(corpus): rows.set_index("position")["trace_sigma"] for corpus, rows in usable.groupby("corpus")}
+
+
+TRACES = Lookup("traces", "socm_text", ("corpus", "position", "trace_sigma"), _traces_by_corpus)
+
+
+class _Distances(Row):
+    """Distances of two texts' clouds."""
+
+    d_mu: float = column("Distance of the means: all that mean pooling keeps.", within=D_MU)
+    d_sigma: float = column("Distance of the covariances: what mean pooling throws away.")
+    socm: float = column("(1 − d_μ) · d_Σ: alike after pooling, and not before.")
+
+
+class _BoundedDistances(_Distances):
+    """(√tr₁ − √tr₂)²/4 ≤ d_Σ ≤ (tr₁ + tr₂)/4, and SOCM ≤ d_Σ."""
+
+    corpus: str = column("Name of the corpus in this audit.")
+    first: int = column("Position of the first text in socm_text.", ge=0)
+    second: int = column("Position of the second text in socm_text.")
+    d_sigma: float = column(
+        "Distance of the covariances: what mean pooling throws away.", at_least="d_sigma_lower_bound"
+    )
+
+    @computed()
+    def first_trace(corpus: Series, first: Series, traces: dict[str, Series]) -> Series:
+        """tr Σ of the first text; null where it has none, which fails as the bound that is made of it."""
+        return _trace_of(corpus, first, traces)
+
+    @computed()
+    def second_trace(corpus: Series, second: Series, traces: dict[str, Series]) -> Series:
+        """tr Σ of the second text."""
+        return _trace_of(corpus, second, traces)
+
+    @computed()
+    def tolerance(first_trace: Series, second_trace: Series) -> Series:
+        """Rounding grows with the traces, which are in the thousands where a text's mean is near zero."""
+        return TOLERANCE * (first_trace + second_trace).clip(lower=1).fillna(1.0)
+
+    # A comparison with null passes: the bound itself must be there.
+    @computed(required=True)
+    def d_sigma_lower_bound(first_trace: Series, second_trace: Series, tolerance: Series) -> Series:
+        """The least distance that the traces allow."""
+        return (first_trace**0.5 - second_trace**0.5) ** 2 / 4 - tolerance
+
+    @computed(at_least="d_sigma")
+    def d_sigma_upper_bound(first_trace: Series, second_trace: Series, tolerance: Series) -> Series:
+        """The largest distance that the traces allow."""
+        return (first_trace + second_trace) / 4 + tolerance
+
+    @computed(at_least="socm")
+    def d_sigma_and_tolerance(d_sigma: Series, tolerance: Series) -> Series:
+        """d_Σ with what rounding may add."""
+        return d_sigma + tolerance
+
+    @rule
+    def socm_is_product(d_mu: Series, d_sigma: Series, socm: Series, tolerance: Series) -> Series:
+        """SOCM = (1 − d_μ) · d_Σ."""
+        return (socm - (1 - d_mu) * d_sigma).abs() <= tolerance
+
+
+class SocmPairRow(
+    _BoundedDistances, table="socm_pair", key=("corpus", "first", "second"), bulk=True, detail=True, lookup=TRACES
+):
+    """Every pair of the first texts of a corpus, first < second: up to twelve million rows per audit."""
+
+    second: int = column("Position of the second text in socm_text.", above="first")
+
+
+class SocmListedPairRow(
+    _BoundedDistances, table="socm_listed_pair", key=("corpus", "position"), detail=True, lookup=TRACES
+):
+    """A pair of a list, such as a query with its hard negative; texts are numbered as they appear."""
+
+    position: BigInt = column("Place in the list: position in text_pair.", ge=0)
+    second: int = column("Position of the second text in socm_text.", ge=0)
+
+
+class SocmSummaryRow(Row, table="socm_summary", key=("corpus",), item="{corpus}"):
+    """The pairs of a corpus together."""
+
+    corpus: str = column("Name of the corpus in this audit.")
+    corpus_id: str = column("The corpus.")
+    texts: int = column("Texts that take part.", ge=2)
+    pairs: BigInt = column("Pairs of them.", ge=1)
+    socm_mean: float = column(
+        "Mean SOCM over the pairs.",
+        at_least="socm_min",
+        figure=Worse("higher", absolute=0.02),
+        interval=Interval("jackknife over texts", "socm_low", "socm_high"),
+    )
+    socm_min: float = column("Smallest SOCM.", figure=True)
+    socm_max: float = column("Largest SOCM.", at_least=("socm_mean", "socm_q99"), figure=True)
+    d_mu_mean: float = column("Mean distance of the means.", figure=True)
+    d_sigma_mean: float = column("Mean distance of the covariances.", figure=True)
+    trace_mean: float = column("Mean tr Σ over the texts.", figure=True)
+    trace_max: float = column("Largest tr Σ.", figure=True)
+    # A corpus where this is the rule is worth a look.
+    share_trace_above_bound: float = column(
+        "Share of texts with tr Σ > 2, where SOCM may leave [0, 1].",
+        within=SHARE,
+        warn=Warn(above=0.95),
+        figure=True,
+    )
+    pooling_is_mean: bool = column(
+        "Whether the checkpoint pools by mean; if not, SOCM describes a pooling that is not deployed.",
+        warn=Warn(false=True),
+    )
+    pair_kind: Literal["all", "listed"] = column("All pairs of the texts, or those of a list.")
+    undefined: int = column("Texts left out: their tokens average to nothing.", ge=0)
+    one_token: int = column("Texts of one token, which have no spread.", ge=0)
+    truncated: int = column("Texts cut to the checkpoint's limit.", ge=0)
+    socm_q01: float = column("1 % quantile of SOCM, to 1e-4 of its value.", at_least="socm_min")
+    socm_q05: float = column("5 % quantile of SOCM.", at_least="socm_q01", figure=True)
+    socm_q25: float = column("25 % quantile of SOCM.", at_least="socm_q05")
+    socm_q50: float = column("Median of SOCM.", at_least="socm_q25", figure=True)
+    socm_q75: float = column("75 % quantile of SOCM.", at_least="socm_q50")
+    socm_q95: float = column("95 % quantile of SOCM.", at_least="socm_q75", figure=True)
+    socm_q99: float = column("99 % quantile of SOCM.", at_least="socm_q95")
+    share_cosine_above_bound: float | None = column(
+        "Share of texts whose tokens' mean cosine is at least 1/3 (Appendix J).", within=SHARE
+    )
+    share_bounds_agree: float | None = column(
+        "Share of texts for which mean cosine ≥ 1/3 says the same as tr Σ ≤ 2.", within=SHARE
+    )
+    method: Literal["eigenvalues", "polar"] = column("How nuclear norms were computed.")
+    accuracy: float = column(
+        "Largest |difference of d_Σ| to singular values in float64.", ge=0, warn=Warn(above=ACCURATE)
+    )
+    checked_pairs: int = column("Random pairs of this run that accuracy was measured on.", ge=0)
+
+
+class SocmSurfaceRow(Row, table="socm_surface", key=("corpus", "alpha", "beta")):
+    """The generalised SOCM of a corpus for one pair of exponents."""
+
+    corpus: str = column("Name of the corpus in this audit.")
+    alpha: float = column("Exponent α.", ge=0)
+    beta: float = column("Exponent β.", ge=0)
+    socm_mean: float = column("Mean of (1 − d_μ)^α · d_Σ^β over the pairs.", ge=0)
+
+
+class SocmTightnessRow(_Distances, table="socm_tightness", key=("corpus", "first", "second")):
+    """A random pair, looked at more closely."""
+
+    corpus: str = column("Name of the corpus in this audit.")
+    first: int = column("Position of the first text in socm_text.", ge=0)
+    second: int = column("Position of the second text in socm_text.", above="first")
+    w2_squared: float | None = column("Exact squared 2-Wasserstein distance of the token clouds.", ge=0)
+    gaussian_w2_squared: float = column("4 (d_μ + d_Σ), a lower bound of it.")
+    d_mu_sif: float | None = column("d_μ with SIF weights instead of 1/n.", within=D_MU)
+    d_sigma_sif: float | None = column("d_Σ with SIF weights.")
+    socm_sif: float | None = column("SOCM with SIF weights.")
+
+    @computed(at_least="gaussian_w2_squared")
+    def w2_squared_and_tolerance(w2_squared: Series) -> Series:
+        """Gelbrich's bound, up to rounding: no two clouds with these moments are nearer than the Gaussians."""
+        return w2_squared + TOLERANCE * w2_squared.clip(lower=1)
+
+
+class SocmPlaneRow(Row, table="socm_plane", key=("corpus", "pair", "position", "point")):
+    """Two texts' tokens in the plane of their first two directions (PCA without centring), for three pairs."""
+
+    corpus: str = column("Name of the corpus in this audit.")
+    pair: Literal["highest", "median", "lowest"] = column("Which SOCM the pair has among all.")
+    position: int = column("Place of the text in its corpus.", ge=0)
+    point: int = column("-1 is the text's mean; from 0 its tokens.", ge=-1)
+    token: str | None = column("The token; null for the mean.")
+    x: float = column("First coordinate; tokens are scaled so that the text's mean has length 1.")
+    y: float = column("Second coordinate.")
+    socm: float = column("SOCM of the pair.")
+    # The plane keeps a part of the tokens' squared length.
+    share: float = column("Share of the tokens' squared length that the plane keeps.", within=ROUNDED_SHARE)
+
+
+def _trace_of(corpus: Series, position: Series, traces: dict[str, Series]) -> Series:
+    """tr Σ of each row's text; null where there is none."""
+    import numpy as np
+    import pandas as pd
+
+    found = np.full(len(position), np.nan)
+    for name, trace in traces.items():
+        rows = (corpus == name).to_numpy()
+        found[rows] = trace.reindex(position.to_numpy()[rows]).to_numpy()
+    return pd.Series(found, index=position.index)
+
+
+ROWS: tuple[type[Row], ...] = (
+    SocmTextRow,
+    SocmPairRow,
+    SocmListedPairRow,
+    SocmSummaryRow,
+    SocmSurfaceRow,
+    SocmTightnessRow,
+    SocmPlaneRow,
+)

@@ -1,0 +1,133 @@
+"""How far to trust the Gaussian view of a text, and what other pooling weights would change (arXiv 2604.27398, App. J).
+
+4(d_μ + d_Σ) is the squared 2-Wasserstein distance of two Gaussians with the clouds' means and covariances. Among all
+distributions with these moments it is the smallest (Gelbrich 1990): the exact W₂² between the token clouds is never
+below it, and their ratio says how much of the clouds' difference second moments see.
+
+SIF pooling (Arora et al. 2017) weights a token by a/(a + p(token)); the same pairs are compared under it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from embaudit.errors import NotMeasurable
+from embaudit.measures.socm.clouds import TokenCloud, token_cloud
+from embaudit.measures.socm.pairs import given_pairs
+
+# Arora, Liang and Ma (2017), "A simple but tough-to-beat baseline for sentence embeddings".
+SIF_A = 1e-3
+# The network simplex takes thousands of pivots for 512 × 512 tokens; POT's default of 100 000 can fall short.
+MOST_PIVOTS = 5_000_000
+
+
+@dataclass(frozen=True)
+class PairTightness:
+    """One sampled pair; values that are undefined are None.
+
+    Attributes:
+        w2_squared: exact squared 2-Wasserstein distance between the two scaled token clouds.
+        gaussian_w2_squared: 4(d_μ + d_Σ), never above it.
+        d_mu_sif, d_sigma_sif, socm_sif: the same pair under SIF weights; None where a weighted mean vanishes.
+    """
+
+    first: int
+    second: int
+    d_mu: float
+    d_sigma: float
+    socm: float
+    w2_squared: float | None
+    gaussian_w2_squared: float
+    d_mu_sif: float | None
+    d_sigma_sif: float | None
+    socm_sif: float | None
+
+
+def sif_weights(token_ids: Sequence[Sequence[int]], a: float = SIF_A) -> list[np.ndarray]:
+    """a/(a + p(token)) of each token of each text, (n,) float64; p from the counts of these very texts."""
+    counts = Counter(token for ids in token_ids for token in ids)
+    total = sum(counts.values())
+    return [np.array([a / (a + counts[token] / total) for token in ids]) for ids in token_ids]
+
+
+def sample_pairs(positions: Sequence[int], count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """``count`` different pairs first < second of texts (all of them if there are no more), drawn by the seed."""
+    ordered = np.sort(np.asarray(positions, dtype=np.int64))
+    size = len(ordered)
+    numbers = np.sort(
+        np.random.default_rng(seed).choice(size * (size - 1) // 2, min(count, size * (size - 1) // 2), replace=False)
+    )
+    # Pair number k = j(j−1)/2 + i with i < j; the root is off by one at most, where it rounds.
+    j = ((1 + np.sqrt(1 + 8.0 * numbers)) / 2).astype(np.int64)
+    j -= j * (j - 1) // 2 > numbers
+    j += (j + 1) * j // 2 <= numbers
+    return ordered[numbers - j * (j - 1) // 2], ordered[j]
+
+
+def pair_tightness(
+    clouds: Mapping[int, TokenCloud],
+    weights: Mapping[int, np.ndarray],
+    first: Sequence[int] | np.ndarray,
+    second: Sequence[int] | np.ndarray,
+) -> list[PairTightness]:
+    """Exact transport and SIF pooling beside d_μ and d_Σ, for a list of pairs.
+
+    Args:
+        clouds: by position.
+        weights: (n,) SIF weights of each text, by position.
+    """
+    plain = given_pairs(clouds, first, second)
+    weighted = _weighted(clouds, weights, sorted({*map(int, first), *map(int, second)}))
+    listed = enumerate(zip(first, second, strict=True))
+    places = [k for k, (i, j) in listed if int(i) in weighted and int(j) in weighted]
+    sif = given_pairs(weighted, [int(first[k]) for k in places], [int(second[k]) for k in places]) if places else None
+    at = {k: place for place, k in enumerate(places)}
+    rows = []
+    for k, (i, j) in enumerate(zip(first, second, strict=True)):
+        under_sif: list[float | None] = [None, None, None]
+        if sif is not None and k in at:
+            under_sif = [float(values[at[k]]) for values in (sif.d_mu, sif.d_sigma, sif.socm)]
+        d_mu, d_sigma = float(plain.d_mu[k]), float(plain.d_sigma[k])
+        rows.append(
+            PairTightness(
+                first=int(i),
+                second=int(j),
+                d_mu=d_mu,
+                d_sigma=d_sigma,
+                socm=float(plain.socm[k]),
+                w2_squared=exact_w2_squared(clouds[int(i)], clouds[int(j)]),
+                gaussian_w2_squared=4 * (d_mu + d_sigma),
+                d_mu_sif=under_sif[0],
+                d_sigma_sif=under_sif[1],
+                socm_sif=under_sif[2],
+            )
+        )
+    return rows
+
+
+def exact_w2_squared(a: TokenCloud, b: TokenCloud) -> float | None:
+    """Squared 2-Wasserstein distance of two scaled clouds of equally weighted tokens; None if the solver gave up."""
+    import ot
+
+    X, Y = (cloud.centred + cloud.unit_mean for cloud in (a, b))
+    costs = np.square(X[:, None, :] - Y[None, :, :]).sum(axis=2)
+    value, log = ot.emd2(
+        np.full(a.n, 1 / a.n), np.full(b.n, 1 / b.n), costs, numItermax=MOST_PIVOTS, log=True, check_marginals=False
+    )
+    return None if log["warning"] else float(value)
+
+
+def _weighted(
+    clouds: Mapping[int, TokenCloud], weights: Mapping[int, np.ndarray], positions: Iterable[int]
+) -> dict[int, TokenCloud]:
+    found = {}
+    for position in positions:
+        try:
+            found[position] = token_cloud(position, clouds[position].tokens, weights[position])
+        except NotMeasurable:
+            continue
+    return found

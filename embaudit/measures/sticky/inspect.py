@@ -1,0 +1,165 @@
+"""Is this token sticky? A few tokens measured in full, without a scan; what ``embaudit token`` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from embaudit.checkpoint import Checkpoint, Encoder
+from embaudit.checkpoint.encoder import Progress, no_progress
+from embaudit.errors import UsageError
+from embaudit.measures.sticky.effects import measure_effects
+from embaudit.measures.sticky.insertion import OPERATORS
+from embaudit.measures.sticky.pairs import SentencePair
+from embaudit.measures.sticky.plan import choose_controls
+from embaudit.measures.sticky.reference import distances, prepare_reference, sticky_scores, validation_values
+from embaudit.measures.sticky.scores import rho
+from embaudit.measures.sticky.settings import StickySettings
+from embaudit.measures.sticky.validation import prepare_validation, validate_tokens
+
+DESCRIBED = ("token", "text", "category", "is_reachable", "origin", "script")
+TEXT_MARK = "text:"
+
+
+def find_token(checkpoint: Checkpoint, wanted: str) -> int:
+    """The id that a person means: a number, a string of the vocabulary (``##ing``), or a text that is one token.
+
+    ``text:7`` is the text 7, not the id.
+
+    Raises:
+        UsageError: if the checkpoint has no such token; the message says what the text is made of instead.
+    """
+    tokenizer = checkpoint.tokenizer
+    if wanted.isascii() and wanted.isdigit():
+        if int(wanted) >= checkpoint.vocabulary_size:
+            raise UsageError(
+                f"There is no token {wanted}: {checkpoint.resolved.ref} has ids from 0 to "
+                f"{checkpoint.vocabulary_size - 1}.",
+                next_step=f"For the text {wanted!r} write {TEXT_MARK}{wanted}.",
+            )
+        return int(wanted)
+    text = wanted.removeprefix(TEXT_MARK)
+    entry = tokenizer.get_vocab().get(text)
+    ids = checkpoint.content_ids(text) if entry is None else [entry]
+    # A text that the tokenizer does not know is not the unknown token.
+    if len(ids) != 1 or (entry is None and ids[0] == tokenizer.unk_token_id):
+        pieces = " ".join(tokenizer.convert_ids_to_tokens(ids))
+        raise UsageError(
+            f"{text!r} is no token of {checkpoint.resolved.ref}: it becomes {pieces or 'nothing'}.",
+            next_step="Give one of these, or an id." if pieces else "Give an id.",
+        )
+    if ids[0] >= checkpoint.vocabulary_size:
+        raise UsageError(f"The tokenizer knows {text!r} as id {ids[0]}, but the model has no embedding for it.")
+    return int(ids[0])
+
+
+def inspect_tokens(
+    encoder: Encoder,
+    pairs: Sequence[SentencePair],
+    token_ids: Sequence[int],
+    vocabulary: Sequence[Mapping[str, Any]],
+    u: float,
+    settings: StickySettings,
+    seed: int,
+    progress: Progress = no_progress,
+) -> list[dict[str, Any]]:
+    """``definition`` and ``retention`` of some tokens, in their order, one object each.
+
+    ``retention`` is the slope; ``rho_0`` and ``rho`` are over the pairs below u, by operator and over all three.
+    Loss, excess and p-values are against the profile's number of ordinary tokens.
+
+    Raises:
+        MeasureError: if no pair lies below u.
+    """
+    inputs = prepare_validation(encoder, pairs, u, settings.copies, seed, rotate_operators=False)
+    wanted = np.array(token_ids, dtype=np.int64)
+    controls = choose_controls(vocabulary, wanted, settings.controls, seed)
+    every = np.concatenate([np.unique(wanted), controls])
+    after = validate_tokens(encoder, inputs, every, settings.copies, seed, progress)
+    is_control = np.isin(every, controls)
+    effects = dict(
+        zip(every.tolist(), measure_effects(inputs, after, is_control, settings.resamples, seed), strict=True)
+    )
+    operator_of = np.array([operator for _, operator in inputs.points])
+    rows = dict(zip(every.tolist(), after, strict=True))
+    found = []
+    for token_id in token_ids:
+        effect = effects[token_id]
+        by_operator = {
+            f"rho_{operator}": float(rho(rows[token_id][held], inputs.before[held], u))
+            for operator in OPERATORS
+            for held in [operator_of == operator]
+        }
+        found.append(
+            {
+                **_described(vocabulary, token_id),
+                "u": u,
+                "pairs": len(inputs.pairs),
+                "pairs_below_u": len(
+                    {pair for (pair, _), x in zip(inputs.points, inputs.before, strict=True) if x < u}
+                ),
+                "controls": len(controls),
+                "rho_0": effect.rho_0,
+                "rho": effect.rho,
+                **by_operator,
+                "pull": effect.pull,
+                "pull_low": effect.pull_low,
+                "pull_high": effect.pull_high,
+                "excess_pull": effect.excess_pull,
+                "pull_p_value": effect.p_pull,
+                "retention": effect.slope,
+                "retention_low": effect.slope_low,
+                "retention_high": effect.slope_high,
+                "retention_p_value": effect.p_slope,
+                "loss": effect.loss,
+                "loss_low": effect.loss_low,
+                "loss_high": effect.loss_high,
+                "focal_point": effect.focal_point,
+                "focal_low": effect.focal_low,
+                "focal_high": effect.focal_high,
+                "sticks_to": effect.sticks_to,
+                "severity": effect.severity,
+                "shift": effect.shift,
+                "compression": effect.compression,
+                "near_u_05": effect.near_u_05,
+                "near_u_10": effect.near_u_10,
+            }
+        )
+    return found
+
+
+def inspect_reference(
+    encoder: Encoder,
+    validation: Sequence[tuple[str, str]],
+    scoring: Sequence[tuple[str, str]] | None,
+    token_ids: Sequence[int],
+    vocabulary: Sequence[Mapping[str, Any]],
+    copies: int,
+    seed: int,
+    progress: Progress = no_progress,
+) -> list[dict[str, Any]]:
+    """The ``reference`` protocol's ``value`` of some tokens, and its ``score`` where scoring pairs are given."""
+    texts = [decoded(encoder.checkpoint, token_id) for token_id in token_ids]
+    inputs = prepare_reference(encoder, validation, copies, seed)
+    values = validation_values(inputs, distances(encoder, inputs, texts, progress))
+    scores: list[float | None] = [None] * len(texts)
+    if scoring:
+        given = prepare_reference(encoder, scoring, copies, seed)
+        scores = sticky_scores(encoder, given, texts, distances(encoder, given, texts, progress)).tolist()
+    return [
+        {**_described(vocabulary, token_id), "inserted": text, "value": float(value), "score": score}
+        for token_id, text, value, score in zip(token_ids, texts, values, scores, strict=True)
+    ]
+
+
+def decoded(checkpoint: Checkpoint, token_id: int) -> str:
+    """The text that the ``reference`` protocol glues: the id decoded alone, as published."""
+    text: str = checkpoint.tokenizer.decode([token_id], clean_up_tokenization_spaces=False)
+    return text
+
+
+def _described(vocabulary: Sequence[Mapping[str, Any]], token_id: int) -> dict[str, Any]:
+    entry = next(row for row in vocabulary if row["token_id"] == token_id)
+    return {"id": token_id, **{name: entry[name] for name in DESCRIBED}}

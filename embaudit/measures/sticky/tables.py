@@ -1,0 +1,386 @@
+"""Sticky tokens (arXiv 2507.18171): search, verdicts, and what stands behind them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from embaudit.figure import Summary, SummaryFigure, Worse
+from embaudit.table import (
+    COSINE,
+    ROUNDED_SHARE,
+    SHARE,
+    TOLERANCE,
+    BigInt,
+    Json,
+    Range,
+    Row,
+    Series,
+    Warn,
+    column,
+    rule,
+)
+
+Role = Literal["candidate", "control"]
+Protocol = Literal["definition", "retention"]
+Basis = Literal["screened", "validated"]
+# A count of sticky tokens moves by one or two when the draws fall otherwise.
+MORE_STICKY = Worse("higher", absolute=2, relative=0.1)
+# ρ_t ≥ 0, so that pull ≤ 1.
+PULL: Range = (None, 1 + TOLERANCE)
+CHANGE_OF_COSINE: Range = (-2 - TOLERANCE, 2 + TOLERANCE)
+# Similarities after insertion are float32: where all similarities are alike, their spread keeps few digits.
+SPREAD_TOLERANCE = 1e-3
+
+
+class StickyPairRow(Row, table="sticky_pair", key=("purpose", "position")):
+    """A pair of sentences that tokens are inserted into."""
+
+    purpose: Literal["scoring", "validation", "shift", "reference_scoring", "reference_validation"] = column(
+        "Which step uses the pair."
+    )
+    position: int = column("Place among the pairs of its purpose, from 0.")
+    first: str = column("The sentence that stays as it is.")
+    second: str = column("The sentence that tokens are inserted into.")
+    similarity: float = column("Cosine before insertion.", within=COSINE)
+
+
+class StickyScoreRow(Row, table="sticky_score", key=("token_id",), detail=True):
+    """What the search found for every token that it scanned."""
+
+    token_id: int = column("Id of the token.")
+    draws: int = column("(Pair, operator) draws spent on it.", ge=1)
+    pull: float | None = column("1 − ρ_t/ρ_0; null where none of its draws has a pair below u.", within=PULL)
+    slope: float = column("Slope of similarity after insertion on similarity before: what is retained.")
+    pull_rank: int = column("1 is the token that pulls most; those with more draws rank first.", ge=1)
+    slope_rank: int = column("1 is the token that retains least; those with more draws rank first.", ge=1)
+    shortlisted_by: str | None = column("definition, retention or definition+retention; null: not validated.")
+    is_pilot: bool = column("Whether it is one of the random tokens that got all draws.")
+
+    @rule
+    def ranks_are_complete(pull_rank: Series, slope_rank: Series) -> Series:
+        """Each rank is one of 1 to the number of tokens, and no two tokens have the same."""
+        return _is_rank(pull_rank) & _is_rank(slope_rank)
+
+
+class StickyValidationRow(Row, table="sticky_validation", key=("token_id", "protocol")):
+    """A validated token under one protocol, with its verdict; ordinary tokens are the controls."""
+
+    token_id: int = column("Id of the token.")
+    protocol: Protocol = column("How it is judged: by the paper's definition, or by what is retained.")
+    role: Role = column("Shortlisted, or an ordinary token for comparison.")
+    points: int = column("(Pair, operator) points measured.", ge=1)
+    rho: float = column("ρ_t: mean |similarity − u| after insertion, over pairs below u.", within=(0, 2))
+    rho_0: float = column("ρ_0: the same before insertion.", within=(0, 2))
+    pull: float = column("1 − ρ_t/ρ_0: how far similarities moved towards u.", within=PULL)
+    pull_low: float | None = column("Lower end of the 95 % bootstrap interval of pull.")
+    pull_high: float | None = column("Upper end of the 95 % bootstrap interval of pull.", at_least="pull_low")
+    excess_pull: float = column("Pull beyond the controls' median.")
+    slope: float = column("Slope of similarity after insertion on similarity before.")
+    slope_low: float | None = column("Lower end of the 95 % bootstrap interval of slope.")
+    slope_high: float | None = column("Upper end of the 95 % bootstrap interval of slope.", at_least="slope_low")
+    loss: float = column("1 − slope / the controls' median slope.")
+    loss_low: float | None = column("Lower end of the 95 % bootstrap interval of loss.")
+    loss_high: float | None = column("Upper end of the 95 % bootstrap interval of loss.", at_least="loss_low")
+    focal_point: float | None = column("Where similarities are dragged to: intercept / (1 − slope).")
+    focal_low: float | None = column("Lower end of the 95 % bootstrap interval of focal_point.")
+    focal_high: float | None = column("Upper end of the 95 % bootstrap interval of focal_point.")
+    sticks_to: str | None = column("'u' where the interval of the focal point holds u, else the focal point.")
+    severity: Literal["strong", "moderate", "weak", "negligible"] = column("How bad the loss is in itself.")
+    value: float = column("What the threshold is compared with: pull, or slope.")
+    threshold: float | None = column("Beyond it a candidate stands out from its shortlist; null below 40 candidates.")
+    verdict: str | None = column(
+        "sticky, not_sticky, no_threshold, or not_shortlisted (the other protocol's candidate); null for controls."
+    )
+    basis: Basis = column("How thoroughly the profile validates.")
+    shift: float = column("Mean of similarity after − before.", within=CHANGE_OF_COSINE)
+    compression: float | None = column("Standard deviation of similarity after / before.", ge=0)
+    near_u_05: float = column("Share of points within 0.05 of u.", within=SHARE)
+    near_u_10: float = column("Share of points within 0.1 of u.", within=SHARE, at_least="near_u_05")
+    p_value: float = column("Of the hypothesis: no more extreme than the controls' 95th percentile.", within=SHARE)
+    q_value: float | None = column(
+        "Benjamini–Hochberg over the protocol's candidates; null for others.", within=SHARE, at_least="p_value"
+    )
+
+    @rule
+    def verdict_agrees_with_threshold(
+        protocol: Series, role: Series, value: Series, threshold: Series, verdict: Series, q_value: Series
+    ) -> Series:
+        """The definition flags what lies above the threshold (pull), retention what lies below it (slope)."""
+        import numpy as np
+
+        is_beyond = np.where(protocol == "definition", value > threshold, value < threshold)
+        expected = np.select(
+            # Every candidate of a protocol's own shortlist has a q-value.
+            [role == "control", threshold.isna(), q_value.isna(), is_beyond],
+            ["", "no_threshold", "not_shortlisted", "sticky"],
+            "not_sticky",
+        )
+        return verdict.fillna("") == expected
+
+    @rule
+    def severity_agrees_with_loss(severity: Series, loss: Series) -> Series:
+        """Strong from 0.5, moderate from 0.25, weak from 0.1."""
+        from embaudit.measures.sticky.scores import severity as graded
+
+        return severity == loss.map(graded)
+
+    @rule
+    def slope_within_compression(slope: Series, compression: Series) -> Series:
+        """The slope is a correlation times the compression: no larger than that, up to float32."""
+        most = compression.astype(float) * (1 + SPREAD_TOLERANCE) + TOLERANCE
+        return compression.isna() | (slope.abs() <= most)
+
+
+class StickySummaryRow(Row, table="sticky_summary", key=("protocol",), item="{protocol}"):
+    """The search and its verdicts under one protocol."""
+
+    protocol: Protocol = column("How tokens are judged.")
+    u: float = column(
+        "Mean pairwise cosine of the token strings, each encoded as text.", within=ROUNDED_SHARE, figure=True
+    )
+    u_ids: float = column("The same, each id encoded as it is.", within=ROUNDED_SHARE, figure=True)
+    u_input_embeddings: float = column("The same of the input embedding matrix.", within=ROUNDED_SHARE, figure=True)
+    vocabulary_size: int = column("Entries of the vocabulary.", at_least="eligible")
+    eligible: int = column("Reachable or special tokens.", at_least="scanned")
+    scanned: int = column("Tokens that were scanned.", at_least="pilot")
+    rungs: Json = column("How many tokens got at least how many draws.")
+    encodes: BigInt = column("Texts encoded by scan and validation.", ge=1)
+    reliability: float | None = column("Split-half correlation, of the tokens with all draws.", figure=True)
+    scoring_pairs: int = column("Pairs that the scan used.")
+    validation_pairs: int = column("Pairs that the validation used.", warn=Warn(below=30))
+    pairs_below_u: int = column("Validation pairs whose similarity lies below u.", ge=1)
+    candidates: int = column("Tokens on the protocol's own shortlist.")
+    controls: int = column("Ordinary tokens that were validated for comparison.", ge=1)
+    control_median: float = column("Median of value over the controls.", figure=True)
+    # It needs forty candidates; without one every verdict is no_threshold, and that should be seen.
+    threshold: float | None = column(
+        "Beyond it a candidate is sticky; null below 40 candidates.", warn=Warn(null=True), figure=True
+    )
+    sticky: int = column("Validated tokens beyond the threshold.", figure=MORE_STICKY)
+    basis: Basis = column("How thoroughly the profile validates.")
+    search: Literal["sequential", "exhaustive"] = column("Whether every token got all draws.")
+    pilot: int = column("Random tokens that got all draws.", ge=0, at_least="pilot_shortlisted")
+    exhaustive_encodes: BigInt = column("What the same tokens would take without any saving.")
+    scan_dtype: str = column("Precision of the scan.")
+    rank_correlation: float | None = column(
+        "Spearman's, of scores in the scan's precision with float32; null where they are the same.", within=COSINE
+    )
+    pilot_shortlisted: int | None = column("Of the pilot, on the shortlist by all draws.", at_least="pilot_missed")
+    pilot_missed: int | None = column("Of those, how many the search would have dropped.", ge=0)
+    miss_rate: float | None = column("pilot_missed / pilot_shortlisted.", within=SHARE, at_least="miss_low")
+    miss_low: float | None = column("Lower end of the 95 % Clopper–Pearson interval of miss_rate.", within=SHARE)
+    miss_high: float | None = column(
+        "Upper end of the 95 % Clopper–Pearson interval of miss_rate.", within=SHARE, at_least="miss_rate"
+    )
+    threshold_points: int = column("Common points that the threshold's quartiles rest on.")
+    validation_points: int = column("Points of a token that went all the way.", at_least="threshold_points")
+    near_u_05_before: float | None = column("Share of points within 0.05 of u without insertion.", within=SHARE)
+    near_u_10_before: float | None = column(
+        "Share of points within 0.1 of u without insertion.", within=SHARE, at_least="near_u_05_before"
+    )
+
+    @rule
+    def miss_rate_agrees_with_counts(
+        pilot_shortlisted: Series, pilot_missed: Series, miss_rate: Series, miss_low: Series, miss_high: Series
+    ) -> Series:
+        """Missed / shortlisted of the pilot, with its interval; all null where nothing was shortlisted."""
+        rate = pilot_missed.astype(float) / pilot_shortlisted.astype(float).replace(0, float("nan"))
+        is_undefined = rate.isna() & miss_rate.isna() & miss_low.isna() & miss_high.isna()
+        has_all = miss_rate.notna() & miss_low.notna() & miss_high.notna()
+        return is_undefined | (has_all & ((miss_rate.astype(float) - rate).abs() <= TOLERANCE))
+
+
+# Severities over the view sticky_token, whose order of tokens is that of the vocabulary: of several tokens with the
+# worst loss the interval is the first one's. A severity rests on 1 − slope ratio, measured to some hundredths.
+STICKY_TOKEN = Summary(
+    "sticky_token",
+    "retention",
+    (
+        SummaryFigure(
+            "worst_loss",
+            "max(loss)",
+            Worse("higher", absolute=0.05),
+            "first(loss_low ORDER BY loss DESC, token_id)",
+            "first(loss_high ORDER BY loss DESC, token_id)",
+            "The largest loss of a candidate.",
+        ),
+        SummaryFigure(
+            "strong_or_moderate",
+            "count(*) FILTER (severity IN ('strong', 'moderate'))",
+            MORE_STICKY,
+            meaning="Candidates of strong or moderate severity.",
+        ),
+    ),
+    is_aggregate=True,
+)
+
+
+class StickyDoseRow(Row, table="sticky_dose", key=("token_id", "copies")):
+    """The worst tokens and some controls, with n copies inserted."""
+
+    token_id: int = column("Id of the token.")
+    role: Role = column("Shortlisted, or an ordinary token for comparison.")
+    copies: int = column("n, the copies inserted.", ge=1)
+    points: int = column("(Pair, operator) points measured.", ge=1)
+    pull: float | None = column("1 − ρ_t/ρ_0 at n copies.", within=PULL)
+    slope: float = column("Slope of similarity after insertion on similarity before, at n copies.")
+    loss: float = column("1 − slope / the controls' median slope at the same n.")
+
+
+class StickyShiftRow(Row, table="sticky_shift", key=("token_id", "position"), detail=True):
+    """The paper's first experiment: one fixed set of pairs before and after n copies at the end."""
+
+    token_id: int = column("Id of the token.")
+    role: Literal["sticky", "ordinary"] = column("Which group the token stands for.")
+    position: int = column("Of the pair in sticky_pair, with the purpose 'shift'.", ge=0)
+    before: float = column("Similarity before insertion.", within=COSINE)
+    after: float = column("Similarity after insertion.", within=COSINE)
+
+    @rule
+    def pairs_are_the_same(token_id: Series, position: Series, before: Series) -> Series:
+        """Every pair is there for every token, with one similarity before."""
+        by_position = before.groupby(position)
+        is_one_value = by_position.transform("nunique") == 1
+        return is_one_value & (by_position.transform("size") == token_id.nunique())
+
+
+class _Quantiles(Row):
+    """Quantiles of the attention that each group of tokens receives."""
+
+    sticky_q05: float = column("5 % quantile over sticky tokens.", within=ROUNDED_SHARE)
+    sticky_q25: float = column("25 % quantile over sticky tokens.", within=ROUNDED_SHARE, at_least="sticky_q05")
+    sticky_q50: float = column("Median over sticky tokens.", within=ROUNDED_SHARE, at_least="sticky_q25")
+    sticky_q75: float = column("75 % quantile over sticky tokens.", within=ROUNDED_SHARE, at_least="sticky_q50")
+    sticky_q95: float = column("95 % quantile over sticky tokens.", within=ROUNDED_SHARE, at_least="sticky_q75")
+    ordinary_q05: float = column("5 % quantile over ordinary tokens.", within=ROUNDED_SHARE)
+    ordinary_q25: float = column("25 % quantile over ordinary tokens.", within=ROUNDED_SHARE, at_least="ordinary_q05")
+    ordinary_q50: float = column("Median over ordinary tokens.", within=ROUNDED_SHARE, at_least="ordinary_q25")
+    ordinary_q75: float = column("75 % quantile over ordinary tokens.", within=ROUNDED_SHARE, at_least="ordinary_q50")
+    ordinary_q95: float = column("95 % quantile over ordinary tokens.", within=ROUNDED_SHARE, at_least="ordinary_q75")
+
+
+class StickyAttentionRow(_Quantiles, table="sticky_attention", key=("layer", "includes_special")):
+    """One layer's attention to sticky tokens against that to ordinary ones."""
+
+    # Attention received is a mean of softmax weights.
+    layer: int = column("Layer; 0 is the first.", ge=0)
+    includes_special: bool = column("Whether special tokens, which attract attention anyway, are compared too.")
+    sticky_tokens: int = column("Sticky tokens compared.", ge=1)
+    ordinary_tokens: int = column("Ordinary tokens compared.", ge=1)
+    sentences: int = column("Sentences that the tokens were appended to.", ge=1)
+    wasserstein: float = column("First Wasserstein distance of the attention received.", within=ROUNDED_SHARE)
+    permuted_low: float = column("2.5 % quantile of the distance with tokens permuted.", within=ROUNDED_SHARE)
+    permuted_high: float = column(
+        "97.5 % quantile of the distance with tokens permuted.", within=ROUNDED_SHARE, at_least="permuted_low"
+    )
+    p_value: float = column("(1 + permuted distances at least as large) / (permutations + 1).", within=ROUNDED_SHARE)
+
+
+class StickyEnrichmentRow(Row, table="sticky_enrichment", key=("selection", "attribute", "value")):
+    """Origins, scripts and input embeddings of selected tokens against those of the scanned vocabulary."""
+
+    selection: str = column("lowest_100, sticky_definition, sticky_retention or strong_or_moderate.")
+    attribute: str = column("origin, script, a combination of them, embedding_norm or cosine_to_mean.")
+    value: str = column("Value of the attribute; '' for the two numbers.")
+    selected_with: int | None = column("Selected tokens that have the value.", ge=0)
+    selected: int = column("Selected tokens.", ge=1, at_least="selected_with")
+    scanned_with: int | None = column("Scanned tokens that have the value.", at_least="selected_with")
+    scanned: int = column("Scanned tokens.", ge=1, at_least=("scanned_with", "selected"))
+    share_selected: float | None = column("selected_with / selected.", within=SHARE)
+    share_scanned: float | None = column("scanned_with / scanned.", within=SHARE)
+    fold: float | None = column("share_selected / share_scanned.", ge=0)
+    odds_ratio: float | None = column("Of having the value; null where it is infinite.", ge=0)
+    p_value: float | None = column("Fisher's exact test; Mann–Whitney for the two numbers.", within=SHARE)
+    q_value: float | None = column(
+        "Benjamini–Hochberg within selection and attribute.", within=SHARE, at_least="p_value"
+    )
+    selected_median: float | None = column("Median of the number over selected tokens.")
+    scanned_median: float | None = column("Median of the number over scanned tokens.")
+    auc: float | None = column("Probability that a selected token's number is larger than another's.", within=SHARE)
+
+    @rule
+    def shares_agree_with_counts(
+        selected_with: Series,
+        selected: Series,
+        scanned_with: Series,
+        scanned: Series,
+        share_selected: Series,
+        share_scanned: Series,
+        fold: Series,
+    ) -> Series:
+        """Shares and fold are the ratios of the counts; rows about numbers have none of them."""
+        of_selected, of_scanned = selected_with / selected, scanned_with / scanned
+        is_ratio = (share_selected.astype(float) - of_selected).abs() <= TOLERANCE
+        is_ratio &= (share_scanned.astype(float) - of_scanned).abs() <= TOLERANCE
+        is_ratio &= (fold.astype(float) * of_scanned - of_selected).abs() <= TOLERANCE
+        return is_ratio | (share_selected.isna() & share_scanned.isna() & fold.isna())
+
+
+class StickyReferenceRow(Row, table="sticky_reference", key=("token_id",), detail=True):
+    """A token by the published code: decoded text glued to the sentence."""
+
+    token_id: int = column("Id of the token.")
+    inserted: str = column("The decoded text that was glued.")
+    score: float = column("The published score: falls of the distance against rises.", ge=0)
+    score_rank: int = column("1 is the highest score.", ge=1)
+    is_shortlisted: bool = column("Whether the score is at or above the 98th percentile.")
+    value: float | None = column(
+        "Share of pairs whose mean distance falls, operators weighted 4:4:3; null where not shortlisted.",
+        within=ROUNDED_SHARE,
+    )
+    threshold: float | None = column("Above it a token is sticky; null below 40 candidates.")
+    verdict: Literal["sticky", "not_sticky", "no_threshold"] | None = column("Null where not shortlisted.")
+
+    @rule
+    def ranks_are_complete(score_rank: Series) -> Series:
+        """Each rank is one of 1 to the number of tokens, and no two tokens have the same."""
+        return _is_rank(score_rank)
+
+    @rule
+    def shortlist_has_values(is_shortlisted: Series, value: Series) -> Series:
+        """The shortlisted tokens are those that were validated."""
+        return is_shortlisted == value.notna()
+
+    @rule
+    def verdict_agrees_with_threshold(value: Series, threshold: Series, verdict: Series) -> Series:
+        """Sticky above the threshold."""
+        import numpy as np
+
+        expected = np.select(
+            [value.isna(), threshold.isna(), value > threshold], ["", "no_threshold", "sticky"], "not_sticky"
+        )
+        return verdict.fillna("") == expected
+
+
+class StickyReferenceSummaryRow(Row, table="sticky_reference_summary", key=("protocol",), item="{protocol}"):
+    """What the published code finds."""
+
+    protocol: Literal["reference"] = column("How tokens are judged.")
+    u: float = column("Mean pairwise cosine of the token strings.", within=ROUNDED_SHARE, figure=True)
+    scanned: int = column("Tokens that pass the published filter, and special ones.", at_least="candidates")
+    scoring_pairs: int = column("Pairs that the scan used.", ge=1)
+    validation_pairs: int = column("Pairs that the validation used.", ge=1)
+    encodes: BigInt = column("Texts encoded by scan and validation.")
+    cutoff: float = column("Lowest score on the shortlist.", figure=True)
+    candidates: int = column("Tokens on the shortlist.", ge=1, at_least="sticky")
+    threshold: float | None = column("Above it a token is sticky; null below 40 candidates.", figure=True)
+    sticky: int = column("Tokens beyond the threshold.", ge=0, figure=MORE_STICKY)
+
+
+def _is_rank(ranks: Series) -> Series:
+    """True where a rank is one of 1..n and nobody else's; all true means that they are complete."""
+    return ranks.between(1, len(ranks)) & ~ranks.duplicated(keep=False)
+
+
+ROWS: tuple[type[Row], ...] = (
+    StickyPairRow,
+    StickyScoreRow,
+    StickyValidationRow,
+    StickySummaryRow,
+    StickyDoseRow,
+    StickyShiftRow,
+    StickyAttentionRow,
+    StickyEnrichmentRow,
+    StickyReferenceRow,
+    StickyReferenceSummaryRow,
+)

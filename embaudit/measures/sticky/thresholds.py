@@ -1,0 +1,53 @@
+"""The adaptive threshold: which candidates stand out from the other candidates (arXiv 2507.18171, §4.3).
+
+v > Q3 + 0.7·IQR for values where large is sticky (pull, the reference value), v < Q1 − 0.7·IQR for the slope; linear
+quantiles over a protocol's own shortlist. Severity says how large an effect is in itself: a token can be flagged and
+negligible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from embaudit.measures.sticky.effects import Effect
+from embaudit.measures.sticky.scores import Protocol
+
+IQR_FACTOR = 0.7
+# Quartiles of fewer candidates move with every single one.
+FEWEST_FOR_THRESHOLD = 40
+# not_shortlisted: a candidate of the other protocol; this one's threshold is not about it.
+Verdict = Literal["sticky", "not_sticky", "no_threshold", "not_shortlisted"]
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """The adaptive threshold of one protocol; ``value`` is None with too few candidates."""
+
+    protocol: Protocol
+    value: float | None
+    candidates: int
+
+    def verdict(self, effect: Effect) -> Verdict:
+        """Whether a candidate stands out from the other candidates."""
+        if self.value is None:
+            return "no_threshold"
+        v = validation_value(self.protocol, effect)
+        stands_out = v > self.value if self.protocol == "definition" else v < self.value
+        return "sticky" if stands_out else "not_sticky"
+
+
+def validation_value(protocol: Protocol, effect: Effect) -> float:
+    """v_t: pull under ``definition``, slope under ``retention``."""
+    return effect.pull if protocol == "definition" else effect.slope
+
+
+def adaptive_threshold(values: np.ndarray, *, above: bool) -> float | None:
+    """Q3 + 0.7·IQR (``above``) or Q1 − 0.7·IQR of the candidates' values; None below forty candidates."""
+    if len(values) < FEWEST_FOR_THRESHOLD:
+        return None
+    q1, q3 = np.quantile(values, [0.25, 0.75])
+    reach = IQR_FACTOR * (q3 - q1)
+    return float(q3 + reach if above else q1 - reach)

@@ -1,0 +1,106 @@
+"""Effects and thresholds put together: the rows of ``sticky_validation`` and ``sticky_summary``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from embaudit.measures.sticky.effects import Effect, false_discovery
+from embaudit.measures.sticky.scores import PROTOCOLS, Protocol
+from embaudit.measures.sticky.thresholds import Threshold, Verdict, adaptive_threshold, validation_value
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the validation found: shortlists and controls (ids), every token's effect, each protocol's threshold."""
+
+    shortlists: Mapping[Protocol, Sequence[int]]
+    controls: Collection[int]
+    effects: Mapping[int, Effect]
+    thresholds: Sequence[Threshold]
+
+    def verdict(self, threshold: Threshold, token: int) -> Verdict:
+        """Of a candidate; a threshold speaks of its own shortlist only."""
+        if threshold.value is not None and token not in self.shortlists[threshold.protocol]:
+            return "not_shortlisted"
+        return threshold.verdict(self.effects[token])
+
+
+def common_thresholds(shortlists: Mapping[Protocol, Sequence[int]], effects: Mapping[int, Effect]) -> list[Threshold]:
+    """Each protocol's threshold from the effects of its shortlist, all on the same points."""
+    thresholds = []
+    for protocol in PROTOCOLS:
+        values = np.array([validation_value(protocol, effects[token]) for token in shortlists[protocol]])
+        value = adaptive_threshold(values, above=protocol == "definition")
+        thresholds.append(Threshold(protocol, value, len(values)))
+    return thresholds
+
+
+def validation_rows(judged: Judged, basis: str) -> list[dict[str, Any]]:
+    """One row a token and protocol; controls have no verdict, and only a protocol's own candidates a q-value."""
+    rows = []
+    for threshold in judged.thresholds:
+        q_values = _q_values(judged, threshold.protocol)
+        for token in sorted(judged.effects):
+            effect, is_control = asdict(judged.effects[token]), token in judged.controls
+            p_pull, p_slope = effect.pop("p_pull"), effect.pop("p_slope")
+            rows.append(
+                {
+                    "token_id": token,
+                    "protocol": threshold.protocol,
+                    "role": "control" if is_control else "candidate",
+                    **effect,
+                    "p_value": p_pull if threshold.protocol == "definition" else p_slope,
+                    "q_value": q_values.get(token),
+                    "value": validation_value(threshold.protocol, judged.effects[token]),
+                    "threshold": threshold.value,
+                    "verdict": None if is_control else judged.verdict(threshold, token),
+                    "basis": basis,
+                }
+            )
+    return rows
+
+
+def summary_rows(judged: Judged, shared: Mapping[str, Any], scan: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One row a protocol.
+
+    Args:
+        shared: the columns that do not depend on the protocol.
+        scan: what the search found out by protocol: ``reliability``, ``misses``, ``rank_correlation``.
+    """
+    rows = []
+    for threshold in judged.thresholds:
+        protocol = threshold.protocol
+        own = {token: validation_value(protocol, effect) for token, effect in judged.effects.items()}
+        misses = scan["misses"][protocol] or dict.fromkeys(("belonging", "missed", "rate", "low", "high"))
+        rows.append(
+            {
+                **shared,
+                "protocol": protocol,
+                "rungs": json.dumps(shared["rungs"]),
+                "reliability": scan["reliability"][protocol],
+                "rank_correlation": shared["rank_correlation"][protocol],
+                "candidates": threshold.candidates,
+                "control_median": float(np.median([own[token] for token in judged.controls])),
+                "threshold": threshold.value,
+                "sticky": sum(judged.verdict(threshold, token) == "sticky" for token in judged.shortlists[protocol]),
+                "pilot_shortlisted": misses["belonging"],
+                "pilot_missed": misses["missed"],
+                "miss_rate": misses["rate"],
+                "miss_low": misses["low"],
+                "miss_high": misses["high"],
+            }
+        )
+    return rows
+
+
+def _q_values(judged: Judged, protocol: Protocol) -> dict[int, float]:
+    listed = sorted(judged.shortlists[protocol])
+    p_values = [
+        judged.effects[token].p_pull if protocol == "definition" else judged.effects[token].p_slope for token in listed
+    ]
+    return dict(zip(listed, false_discovery(np.array(p_values)).tolist(), strict=True))

@@ -1,0 +1,203 @@
+"""Every arm on every length, and the one question: does the τ chosen on one half do better on the other?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from embaudit.measures.tempscale.baselines import fitted_baselines
+from embaudit.measures.tempscale.interval import FEWEST_UNITS
+from embaudit.measures.tempscale.task import Task, Vectors
+
+# Where bins of token counts begin; the last is open. Up to 500 they are the paper's.
+BIN_STARTS = (0, 100, 200, 300, 400, 500, 1_000, 2_000, 4_000, 8_000, 16_000)
+ALL_LENGTHS = 0
+ArmName = Literal["none", "temperature", "chunk_average", "whitening", "centring"]
+Recommendation = Literal["yes", "no", "unsupported"]
+
+
+class Arm(NamedTuple):
+    """One way of getting vectors: ``none`` is the checkpoint as it is."""
+
+    name: ArmName
+    tau: float
+
+
+NONE = Arm("none", 1.0)
+
+
+@dataclass(frozen=True)
+class Bin:
+    """[low, high) tokens; number 0 has no bounds and holds every length."""
+
+    number: int
+    low: int | None
+    high: int | None
+    holds: np.ndarray
+
+
+@dataclass(frozen=True)
+class Row:
+    """One arm on one half of one bin; without two items there is no score.
+
+    ``units`` is what the interval is over; ``difference`` is to the arm ``none`` on the same items.
+    """
+
+    task: str
+    arm: str
+    tau: float
+    split: str
+    bin: int
+    bin_low: int | None
+    bin_high: int | None
+    items: int
+    units: int
+    score: float | None
+    difference: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The answer for one bin: τ that was best on the choose half, and what it changed on the report half."""
+
+    task: str
+    bin: int
+    bin_low: int | None
+    bin_high: int | None
+    tau: float | None
+    recommendation: Recommendation
+    items: int
+    units: int
+    score_before: float | None
+    score_after: float | None
+    difference: float | None
+    low: float | None
+    high: float | None
+    reason: str
+
+
+def compare(
+    task: Task,
+    by_tau: Mapping[float, Vectors],
+    chunk_average: Vectors | None,
+    *,
+    resamples: int,
+    seed: int,
+    unsupported: str | None = None,
+) -> tuple[list[Row], list[Choice]]:
+    """Score every arm, all lengths together and bin by bin, and choose τ for each.
+
+    Args:
+        by_tau: vectors at each temperature; τ = 1, the checkpoint as it is, among them.
+        chunk_average: vectors of documents read in pieces.
+        unsupported: why this checkpoint takes no temperature; the baselines are compared all the same.
+    """
+    arms: dict[Arm, np.ndarray] = {NONE: task.outcomes(by_tau[1.0])}
+    for tau in sorted((tau for tau in by_tau if tau != 1), reverse=True):
+        arms[Arm("temperature", tau)] = task.outcomes(by_tau[tau])
+    if chunk_average is not None:
+        arms[Arm("chunk_average", 1.0)] = task.outcomes(chunk_average)
+    for name, vectors in fitted_baselines(by_tau[1.0], task.fitted_on).items():
+        arms[Arm(name, 1.0)] = task.outcomes(vectors)  # type: ignore[arg-type]
+    rows: list[Row] = []
+    choices: list[Choice] = []
+    for one in bins_of(task.items.lengths):
+        found = {
+            (arm, split): _row(task, arm, outcomes, arms[NONE], one, split, resamples, seed)
+            for arm, outcomes in arms.items()
+            # A baseline that was fitted on the choose half has no score there.
+            for split in (("choose", "report") if arm.name in ("none", "temperature") else ("report",))
+        }
+        rows += found.values()
+        choices.append(_choice(found, unsupported))
+    return rows, choices
+
+
+def bins_of(lengths: np.ndarray) -> Iterator[Bin]:
+    """All lengths as bin 0, then every bin that an item falls into."""
+    yield Bin(ALL_LENGTHS, None, None, np.ones(len(lengths), dtype=bool))
+    places = np.searchsorted(BIN_STARTS, lengths, side="right")
+    for number, low in enumerate(BIN_STARTS, start=1):
+        high = BIN_STARTS[number] if number < len(BIN_STARTS) else None
+        if (places == number).any():
+            yield Bin(number, low, high, places == number)
+
+
+def _row(
+    task: Task, arm: Arm, after: np.ndarray, before: np.ndarray, one: Bin, split: str, resamples: int, seed: int
+) -> Row:
+    chosen = one.holds & (task.items.is_report == (split == "report"))
+    items = int(chosen.sum())
+    score = task.score(after, chosen) if items > 1 else None
+    untouched = task.score(before, chosen) if items > 1 else None
+    is_compared = arm != NONE and score is not None and untouched is not None
+    interval = (
+        task.interval(before, after, chosen, resamples, seed) if is_compared and split == "report" else None
+    ) or (None, None)
+    return Row(
+        task=task.name,
+        arm=arm.name,
+        tau=arm.tau,
+        split=split,
+        bin=one.number,
+        bin_low=one.low,
+        bin_high=one.high,
+        items=items,
+        units=len(np.unique(task.items.units[chosen])),
+        score=score,
+        difference=score - untouched if is_compared and score is not None and untouched is not None else None,
+        low=interval[0],
+        high=interval[1],
+    )
+
+
+def _choice(found: Mapping[tuple[Arm, str], Row], unsupported: str | None) -> Choice:
+    """τ is the best of the choose half, the one nearest to 1 among equals; then the report half is looked at."""
+    before = found[NONE, "report"]
+    if unsupported is not None:
+        return _answer(before, None, "unsupported", unsupported)
+    scores = {
+        arm: row.score
+        for (arm, split), row in found.items()
+        if split == "choose" and row.score is not None and arm.name in ("none", "temperature")
+    }
+    if not scores:
+        return _answer(before, None, "no", f"{found[NONE, 'choose'].items} items to choose on are too few for a score")
+    best = max(scores, key=lambda arm: (scores[arm], -abs(arm.tau - 1)))
+    if best == NONE:
+        return _answer(before, before, "no", "no other temperature did better where it was chosen")
+    after = found[best, "report"]
+    if after.difference is None:
+        return _answer(before, after, "no", f"{after.items} items to report on are too few for a score")
+    if after.low is None or after.high is None:
+        few = after.units < FEWEST_UNITS
+        why = f"an interval needs {FEWEST_UNITS} units, and there are {after.units}" if few else "it has no interval"
+        return _answer(before, after, "no", why)
+    if after.low > 0:
+        return _answer(before, after, "yes", "the interval of the difference lies above 0")
+    below = "lies below 0" if after.high < 0 else "does not lie above 0"
+    return _answer(before, after, "no", f"the interval of the difference {below}")
+
+
+def _answer(before: Row, after: Row | None, recommendation: Recommendation, reason: str) -> Choice:
+    return Choice(
+        task=before.task,
+        bin=before.bin,
+        bin_low=before.bin_low,
+        bin_high=before.bin_high,
+        tau=after.tau if after is not None else None,
+        recommendation=recommendation,
+        items=before.items,
+        units=before.units,
+        score_before=before.score,
+        score_after=after.score if after is not None else None,
+        difference=after.difference if after is not None else None,
+        low=after.low if after is not None else None,
+        high=after.high if after is not None else None,
+        reason=reason,
+    )

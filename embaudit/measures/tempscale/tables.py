@@ -1,0 +1,86 @@
+"""Does a lower attention temperature help, and what chunking, whitening and centring do instead."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from embaudit.table import COSINE, DIFFERENCE_OF_COSINES, TOLERANCE, BigInt, Row, Series, column, rule
+
+Task = Literal["classification_knn", "classification_logistic", "retrieval", "sts"]
+SMALLEST_TAU = 1e-12
+
+
+class _Bin(Row):
+    """What a score is measured on."""
+
+    task: Task = column("What the embeddings are used for.")
+    bin: int = column("Bin of lengths; 0 has all of them.", ge=0)
+    bin_low: BigInt | None = column("Shortest text of the bin before truncation.", unit="tokens")
+    bin_high: BigInt | None = column("End of the bin, itself not in it; null: open.", unit="tokens", at_least="bin_low")
+    items: BigInt = column("Documents, queries or pairs.", ge=0, at_least="units")
+    units: BigInt = column("Items that share a text are one unit: what the bootstrap draws.", ge=0)
+    difference: float | None = column("Score − that of the arm none on the same items.", within=DIFFERENCE_OF_COSINES)
+    low: float | None = column(
+        "Lower end of the 95 % interval of the difference: paired bootstrap over units, from ten of them.",
+        within=DIFFERENCE_OF_COSINES,
+    )
+    high: float | None = column(
+        "Upper end of the 95 % interval of the difference.", within=DIFFERENCE_OF_COSINES, at_least="low"
+    )
+    corpus: str = column("Name of the corpus in this audit.")
+    corpus_id: str = column("The corpus.")
+    reads: Literal["limit", "positions"] = column("How far texts are read: as served, or up to the position table.")
+    max_tokens: int = column("Longest document, special tokens included.", unit="tokens", ge=1)
+
+
+class TempscaleRow(_Bin, table="tempscale", key=("task", "arm", "tau", "split", "bin")):
+    """One arm on one half of one bin of lengths."""
+
+    arm: Literal["none", "temperature", "chunk_average", "whitening", "centring"] = column(
+        "What is done to the checkpoint."
+    )
+    tau: float = column("τ of the attention; 1 for every arm but temperature.", ge=SMALLEST_TAU)
+    split: Literal["choose", "report"] = column("Half: arms are fitted on the first, and scored on the second.")
+    # Accuracy and nDCG lie in [0, 1], Spearman's ρ in [-1, 1].
+    score: float | None = column(
+        "Accuracy (classification), nDCG@10 (retrieval) or Spearman's ρ (sts); null below two items.", within=COSINE
+    )
+
+    @rule
+    def only_other_arms_have_differences(
+        arm: Series, tau: Series, difference: Series, low: Series, high: Series
+    ) -> Series:
+        """The arm none is the checkpoint as it is: τ = 1, and no difference to itself."""
+        has_none = difference.isna() & low.isna() & high.isna()
+        return (arm != "none") | ((tau == 1) & has_none)
+
+
+class TempscaleChoiceRow(_Bin, table="tempscale_choice", key=("task", "bin")):
+    """The answer: τ chosen on one half, and its difference to τ = 1 on the other."""
+
+    tau: float | None = column("The chosen τ; null: nothing to choose on, or unsupported.", ge=SMALLEST_TAU)
+    recommendation: Literal["yes", "no", "unsupported"] = column(
+        "yes: low > 0; unsupported: the family takes no temperature."
+    )
+    score_before: float | None = column("Score at τ = 1 on the report half.", within=COSINE)
+    score_after: float | None = column("Score at the chosen τ on the report half.", within=COSINE)
+    reason: str = column("The recommendation in words.")
+
+    @rule
+    def recommendation_agrees_with_interval(recommendation: Series, low: Series, tau: Series) -> Series:
+        """Yes where the interval lies above 0, and nowhere else; no τ where there is no temperature to choose."""
+        chosen = tau.astype(float)
+        is_above = (low.astype(float) > 0) & chosen.notna() & (chosen != 1)
+        return ((recommendation == "yes") == is_above) & ((recommendation != "unsupported") | chosen.isna())
+
+    @rule
+    def difference_is_of_the_scores(difference: Series, score_before: Series, score_after: Series) -> Series:
+        """The difference is that of the two scores."""
+        expected = score_after.astype(float) - score_before.astype(float)
+        return difference.isna() | ((difference.astype(float) - expected).abs() <= TOLERANCE)
+
+
+ROWS: tuple[type[Row], ...] = (
+    TempscaleRow,
+    TempscaleChoiceRow,
+)
