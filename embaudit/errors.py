@@ -68,7 +68,7 @@ class MeasureError(EmbauditError):
 
 
 class NotMeasurable(MeasureError):
-    """Something beside the verdicts that this checkpoint or these texts do not allow; everything else stands."""
+    """An optional measurement that this checkpoint or these texts cannot support; everything else is published."""
 
 
 class WarehouseError(EmbauditError):

@@ -1,7 +1,7 @@
 """The main job: one checkpoint, from its name to published tables.
 
 Resolve the checkpoint to content, ingest the corpora, run the measures, check every table, publish all or
-nothing, and write the log whatever happens. Then the gate, the page, and whom to tell (``flows/ending.py``).
+nothing, and write the log whatever happens. Then the gate, the report and notifications (``flows/ending.py``).
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from embaudit.measures import MEASURES, Measure
 from embaudit.measures.socm.settings import SocmSettings
 from embaudit.request import AuditRequest
 from embaudit.settings import Settings
+from embaudit.tables.corpora import AuditCorpusRow
 from embaudit.warehouse.stage import read_rows, staged_path, write_rows
 from embaudit_flows.audit_log import AuditLog, describe_check
 from embaudit_flows.cached import pooled, run_cached
 from embaudit_flows.ending import pass_gate, put_report, show_and_end
 from embaudit_flows.gpu import gpu_slot
-from embaudit_flows.notify import Bell, told_of_failure
+from embaudit_flows.notify import Notifier, notify_on_failure
 from embaudit_flows.outcome import AuditOutcome
 from embaudit_flows.plan import AuditPlan, plan_audit
 from embaudit_tasks.corpora import ingest_corpus
@@ -42,20 +43,20 @@ JUDGED = "retrieval"
 @flow(name="audit", flow_run_name="audit {request.checkpoint}, {request.profile}", persist_result=False)
 def audit(request: AuditRequest) -> AuditOutcome:
     """Audit a text-embedding checkpoint."""
-    bell = Bell(request.notify)
-    with told_of_failure(bell, f"Audit of {request.checkpoint}"):
+    notifier = Notifier(request.notify)
+    with notify_on_failure(notifier, f"Audit of {request.checkpoint}"):
         if request.policy is not None:
             load_policy(request.policy)  # What is wrong with it is said now, and not after hours.
         plan = plan_audit(request)
         settings = Settings()
         outcome, staged = _measure_and_publish(plan, request.corpora, settings)
-        outcome.warnings += bell.warnings
+        outcome.warnings += notifier.warnings
         outcome.gate = pass_gate(plan, outcome.audit_id, request.policy, settings)
         if settings.snapshot is not None and (why := refresh_snapshot(plan.warehouse)):
             outcome.warnings.append(why)
         outcome.report = put_report(plan, outcome.audit_id, settings, outcome.warnings)
         link = settings.report_link(outcome.audit_id) if outcome.report else None
-        return show_and_end(outcome, request.gate, staged, link, bell)
+        return show_and_end(outcome, request.gate, staged, link, notifier)
 
 
 def _measure_and_publish(
@@ -140,7 +141,7 @@ def _shared_tables(plan: AuditPlan, ingested: dict[str, StagedCorpus], audit_id:
     """The checkpoint's row, the corpora's rows, and which corpora this audit read."""
     path = staged_path(plan.staging, "audit", audit_id, "audit_corpus")
     rows = [{"name": name, "corpus_id": corpus.corpus_id} for name, corpus in ingested.items()]
-    used = Staged(table="audit_corpus", path=str(path), rows=write_rows(path, rows))
+    used = Staged(table="audit_corpus", path=str(path), rows=write_rows(path, rows, AuditCorpusRow.table.schema))
     return [checkpoint_row(plan), used, *(file for corpus in ingested.values() for file in corpus.files)]
 
 

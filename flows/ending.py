@@ -15,7 +15,7 @@ from embaudit.gate.verdict import tripped_error
 from embaudit.page.audit import audit_page
 from embaudit.page.facts import read_audit
 from embaudit.settings import Settings
-from embaudit_flows.notify import Bell
+from embaudit_flows.notify import Notifier
 from embaudit_flows.outcome import AuditOutcome
 from embaudit_flows.summary import publish_artifacts
 from embaudit_tasks.gate import gate_audit
@@ -48,7 +48,7 @@ def put_report(plan: AuditPlan, audit_id: str, settings: Settings, warnings: lis
 
 
 def show_and_end(
-    outcome: AuditOutcome, on_trip: Literal["fail", "mark"], staged: list[Staged], link: str | None, bell: Bell
+    outcome: AuditOutcome, on_trip: Literal["fail", "mark"], staged: list[Staged], link: str | None, notifier: Notifier
 ) -> AuditOutcome:
     """Artifacts first; then the flow's result, or what a tripped gate makes of it.
 
@@ -63,8 +63,8 @@ def show_and_end(
     if on_trip == "fail":
         error.audit = outcome
         raise error
-    bell.ring(f"Audit of {outcome.source}: gate tripped", "\n".join((error.happened, PUBLISHED, error.next_step)))
-    outcome.warnings.extend(warning for warning in bell.warnings if warning not in outcome.warnings)
+    notifier.send(f"Audit of {outcome.source}: gate tripped", "\n".join((error.happened, PUBLISHED, error.next_step)))
+    outcome.warnings.extend(warning for warning in notifier.warnings if warning not in outcome.warnings)
     # Prefect takes a state as the run's end, and hands its data to the caller: the run shows that the gate tripped.
     return cast(AuditOutcome, Completed(name=TRIPPED_STATE, message=error.happened, data=outcome))
 

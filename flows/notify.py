@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 TALKATIVE = ("httpx", "httpcore", "apprise", "urllib3")
 
 
-class Bell:
-    """A notification block by its name, such as ``slack-webhook/ops``; rings nowhere without one."""
+class Notifier:
+    """A notification block by its name, such as ``slack-webhook/ops``; without a name nothing is sent."""
 
     def __init__(self, name: str | None) -> None:
         self.name = name
@@ -35,7 +35,7 @@ class Bell:
         # Now, and not when something has gone wrong: a mistyped name is said while somebody may be looking.
         self._block = self._load(name) if name else None
 
-    def ring(self, subject: str, body: str) -> None:
+    def send(self, subject: str, body: str) -> None:
         """Send a notification; what goes wrong is in ``warnings`` and in the run's log."""
         if self._block is None:
             return
@@ -76,18 +76,18 @@ class Bell:
 
 
 @contextmanager
-def told_of_failure(bell: Bell, what: str) -> Iterator[None]:
-    """Rings where the block ends in an error, and lets the error go on as it is."""
+def notify_on_failure(notifier: Notifier, what: str) -> Iterator[None]:
+    """Send a notification if the block ends in an error, which goes on as it is."""
     try:
         yield
     except Exception as error:
         if isinstance(error, EmbauditError):
-            bell.ring(
+            notifier.send(
                 f"{what}: {_kind(error)}", "\n".join(p for p in (error.happened, error.kept, error.next_step) if p)
             )
-            error.kept = " ".join([error.kept, *bell.warnings]).strip()
+            error.kept = " ".join([error.kept, *notifier.warnings]).strip()
         else:
-            bell.ring(f"{what}: failed", f"{type(error).__name__}; the run's log has the rest.")
+            notifier.send(f"{what}: failed", f"{type(error).__name__}; the run's log has the rest.")
         raise
 
 

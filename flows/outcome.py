@@ -8,7 +8,7 @@ from embaudit.gate import GateVerdict
 
 
 class AuditOutcome(BaseModel):
-    """The tables say the rest."""
+    """The result of an audit flow; its figures are in the tables."""
 
     audit_id: str
     checkpoint_id: str

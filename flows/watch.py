@@ -15,7 +15,7 @@ from embaudit.gate import load_policy
 from embaudit.settings import Settings
 from embaudit.watch.history import History
 from embaudit.watch.watch_list import read_watch_list
-from embaudit_flows.notify import Bell, told_of_failure
+from embaudit_flows.notify import Notifier, notify_on_failure
 from embaudit_flows.watch_audits import in_this_process, on_workers, require_deployment
 from embaudit_flows.watch_hub import RETRY_DELAYS, HubTasks
 from embaudit_flows.watch_record import WatchOutcome, WatchRecord
@@ -49,7 +49,7 @@ def watch(
         retry_delays: seconds between tries of a hub that gives no answer.
         notify: a Prefect notification block, told where the watch fails; audits have one of their own in the list.
     """
-    with told_of_failure(Bell(notify), f"Watch of {watch_list or 'watch.toml'}"):
+    with notify_on_failure(Notifier(notify), f"Watch of {watch_list or 'watch.toml'}"):
         return _watch(watch_list, warehouse, again, deployment, timeout_seconds, retry_delays)
 
 

@@ -84,7 +84,7 @@ def _update_artifact(artifact: UUID, percent: float) -> None:
 
 
 def _told(call: Callable[[], object]) -> UUID | None:
-    """Tell the server how far it is. That it is gone is no reason to lose a task's work: the run goes on without."""
+    """Tell the server how far the task is. An unreachable server must not fail the task."""
     import httpx
 
     global _silent_until

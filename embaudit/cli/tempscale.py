@@ -87,7 +87,7 @@ def _changes(sources: dict[str, str], grid: str | None, to_positions: bool, **si
             raise UsageError(f"--tau {grid} is no list of numbers.", next_step="Write --tau 1,0.9,0.8") from error
         if any(not 0 < tau < float("inf") for tau in changes["grid"]):
             raise UsageError(
-                f"--tau {grid} holds a temperature that makes no attention: τ divides the logits.",
+                f"--tau {grid}: a temperature divides the logits and must be a number greater than 0.",
                 next_step="Give numbers above 0, for example between 0.5 and 1.",
             )
     return changes

@@ -30,7 +30,7 @@ class Temperatures:
         for tau in self.values:
             if not isfinite(tau) or tau <= 0:
                 raise UsageError(
-                    f"A temperature of {tau:g} makes no attention: τ divides the logits, and must be a number above 0.",
+                    f"A temperature divides the logits and must be a number greater than 0; {tau:g} is not.",
                     next_step="Give one between 0.5 and 1: below 1 attention is sharper.",
                 )
 

@@ -1,4 +1,4 @@
-"""Local checkpoints: which folders are some, and whether one is whole."""
+"""Local checkpoints: find their folders, and see whether one is complete."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def checkpoint_folders(folder: Path, pattern: str) -> list[Path]:
     return [
         child
         for child in children
-        if not child.name.startswith(".") and fnmatchcase(child.name, pattern) and _holds_some(child)
+        if not child.name.startswith(".") and fnmatchcase(child.name, pattern) and _holds_checkpoint(child)
     ]
 
 
@@ -63,7 +63,7 @@ def fingerprint(folder: Path) -> dict[str, tuple[int, int]]:
     return {str(path.relative_to(folder)): (stat.st_size, stat.st_mtime_ns) for path, stat in stats.items()}
 
 
-def _holds_some(folder: Path) -> bool:
+def _holds_checkpoint(folder: Path) -> bool:
     try:
         return any(next(folder.glob(sign), None) is not None for sign in SIGNS)
     except OSError:

@@ -18,7 +18,7 @@ from embaudit.errors import EmbauditError, UsageError
 from embaudit.gate import GateTripped
 from embaudit.request import AuditRequest
 from embaudit_flows.audit import AuditOutcome, audit
-from embaudit_flows.notify import Bell, told_of_failure
+from embaudit_flows.notify import Notifier, notify_on_failure
 
 SECRET = "T0000-very-secret"
 POLICY = """
@@ -208,13 +208,13 @@ def test_a_notification_that_fails_hides_nothing_and_tells_no_secret(
     closed.shutdown()
     closed.server_close()
     for name, kind in ((block, "HTTPStatusError"), (gone, "ConnectError")):
-        bell = Bell(name)
+        notifier = Notifier(name)
         error = UsageError("The cause.", kept="All is kept.")
-        with pytest.raises(UsageError) as caught, told_of_failure(bell, "Audit of x"):
+        with pytest.raises(UsageError) as caught, notify_on_failure(notifier, "Audit of x"):
             raise error
         assert caught.value is error
-        assert bell.warnings == [f"The notification to {name} could not be sent ({kind})."]
-        assert error.kept == f"All is kept. {bell.warnings[0]}"
+        assert notifier.warnings == [f"The notification to {name} could not be sent ({kind})."]
+        assert error.kept == f"All is kept. {notifier.warnings[0]}"
     assert len(server.posts) == 1
     output = capfd.readouterr()
     said = caplog.text + output.out + output.err
@@ -230,17 +230,17 @@ def test_a_block_that_is_not_there_is_a_warning(name: str) -> None:
         from prefect.blocks.system import Secret
 
         Secret(value="x").save("one", overwrite=True)
-    bell = Bell(name)
-    assert len(bell.warnings) == 1
-    assert name in bell.warnings[0]
-    bell.ring("subject", "body")
-    assert len(bell.warnings) == 1
+    notifier = Notifier(name)
+    assert len(notifier.warnings) == 1
+    assert name in notifier.warnings[0]
+    notifier.send("subject", "body")
+    assert len(notifier.warnings) == 1
 
 
 @pytest.mark.usefixtures("prefect_api")
 def test_what_is_no_expected_failure_is_told_by_its_kind_alone(webhook: Any) -> None:
     server, block = webhook("ops")
-    with pytest.raises(RuntimeError), told_of_failure(Bell(block), "Audit of x"):
+    with pytest.raises(RuntimeError), notify_on_failure(Notifier(block), "Audit of x"):
         raise RuntimeError(f"password {SECRET}")
     ((_, told),) = server.posts
     assert told["title"] == "Audit of x: failed"
@@ -249,9 +249,9 @@ def test_what_is_no_expected_failure_is_told_by_its_kind_alone(webhook: Any) -> 
 
 
 @pytest.mark.usefixtures("prefect_api")
-def test_an_interrupt_rings_no_bell(webhook: Any) -> None:
+def test_an_interrupt_notifies_nobody(webhook: Any) -> None:
     server, block = webhook("ops")
-    with pytest.raises(KeyboardInterrupt), told_of_failure(Bell(block), "Audit of x"):
+    with pytest.raises(KeyboardInterrupt), notify_on_failure(Notifier(block), "Audit of x"):
         raise KeyboardInterrupt
     assert not server.posts
 

@@ -384,8 +384,8 @@ def test_the_command_says_what_it_did(source: Path, tmp_path: Path) -> None:
         (["--tau", "0.8", "--layer-tau", "0.8,0.8"], "one of them"),
         (["--layer-tau", "0.8,warm"], "no list of numbers"),
         (["--layer-tau", ""], "no list of numbers"),
-        (["--tau", "0"], "above 0"),
-        (["--tau", "nan"], "above 0"),
+        (["--tau", "0"], "greater than 0"),
+        (["--tau", "nan"], "greater than 0"),
         (["--layer-tau", "0.8"], "has 2"),
     ],
 )

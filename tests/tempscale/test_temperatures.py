@@ -40,7 +40,7 @@ def test_a_number_a_vector_or_a_table_has_a_value_for_every_layer_and_head(tau: 
     ],
 )
 def test_what_is_not_above_0_and_finite_is_refused(value: float, shape: Any) -> None:
-    with pytest.raises(UsageError, match="must be a number above 0"):
+    with pytest.raises(UsageError, match="must be a number greater than 0"):
         Temperatures.of(shape(value))
 
 

@@ -1,4 +1,5 @@
-"""Bookkeeping of a search: the last score of every token, its rank, and what the shortlists owe to the pilot."""
+"""Bookkeeping of a search: the last score of every token, its rank, and the shortlists' miss rate, estimated from
+the pilot."""
 
 from __future__ import annotations
 

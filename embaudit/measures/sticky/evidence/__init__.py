@@ -1,1 +1,1 @@
-"""What stands beside the verdicts: dose, similarity shifts, attention, and where sticky tokens come from."""
+"""Evidence for the verdicts, which changes none of them: dose, shifts, attention, and where sticky tokens come from."""
