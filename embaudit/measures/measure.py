@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict
 
 if TYPE_CHECKING:
     from embaudit.figure import Summary
-    from embaudit.page.model import Section
     from embaudit.request import AuditSettings
     from embaudit.table import Row
 
@@ -60,7 +59,10 @@ class Measure:
     is_sharded: bool = False
     shown_tables: tuple[str, ...] = ()
 
-    def section(self, facts: dict[str, Any]) -> Section | None:
-        """Its section of an audit's page, from what ``read_audit`` gives; None where the audit left it out."""
-        found: Section | None = import_module(f"embaudit.measures.{self.name}.page").section(facts)
-        return found
+    @property
+    def page(self) -> Any:
+        """The module of its part of an audit's page: ``FACTS``, what it reads, and ``section``, what it makes of them.
+
+        ``section(facts)`` is None where the audit left the measure out.
+        """
+        return import_module(f"embaudit.measures.{self.name}.page")

@@ -10,7 +10,7 @@ from embaudit.page.model import Page
 
 SECTIONS = (
     *(general.stored_gate_section, general.regression_section),
-    *(measure.section for measure in MEASURES.values()),
+    *(measure.page.section for measure in MEASURES.values()),
     *(general.published_section, general.backbone_section, general.check_section, general.settings_section),
 )
 

@@ -7,6 +7,11 @@ from typing import Any
 
 from embaudit.page.model import Chart, Column, Part, Section, Table
 
+# What the section is made of: rows by name, of one audit.
+FACTS = {
+    "layers": "SELECT * FROM layer_stat WHERE audit_id = ? ORDER BY corpus DESC, layer",
+}
+
 COLUMNS = {
     "layer": Column("layer", "d"),
     "lambda_head_mean": Column("λ (head mean)", ".3f"),

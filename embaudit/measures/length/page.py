@@ -7,6 +7,19 @@ from typing import Any
 
 from embaudit.page.model import Chart, Column, Estimate, Part, Section, Table
 
+# What the section is made of: rows by name, of one audit.
+FACTS = {
+    "length": "SELECT * FROM length_summary WHERE audit_id = ? ORDER BY corpus",
+    "length_bins": "SELECT * FROM length_bin WHERE audit_id = ? ORDER BY low, corpus, condition",
+    "length_rises": "SELECT * FROM length_rise WHERE audit_id = ? ORDER BY corpus, condition",
+    "length_sigma": (
+        "SELECT corpus, tokens, max(texts) AS texts, bool_or(is_causal) AS is_causal, "
+        "avg(COLUMNS(['sigma_a', 'frobenius', 'sigma_s', 'sigma_s_centred', 'bound', 'bound_centred', 'holds', "
+        "'holds_centred', 'sigma_a_value_norm', 'hc_energy'])) "
+        "FROM length_sigma WHERE audit_id = ? GROUP BY corpus, tokens ORDER BY tokens, corpus"
+    ),
+}
+
 CONDITIONS = {
     "natural": "natural",
     "truncation": "truncations",

@@ -7,6 +7,16 @@ from typing import Any
 
 from embaudit.page.model import Column, Estimate, Finding, Part, Section, Table
 
+# What the section is made of: rows by name, of one audit.
+FACTS = {
+    "socm": "SELECT * FROM socm_summary WHERE audit_id = ? ORDER BY corpus",
+    "tightness": (
+        "SELECT corpus, count(*) AS pairs, avg(gaussian_w2_squared / nullif(w2_squared, 0)) AS share, "
+        "avg(socm) FILTER (socm_sif IS NOT NULL) AS plain, avg(socm_sif) AS sif "
+        "FROM socm_tightness WHERE audit_id = ? GROUP BY corpus HAVING share IS NOT NULL ORDER BY corpus"
+    ),
+}
+
 COLUMNS = (
     Column("corpus"),
     *(Column("texts", ","), Column("pairs", ",")),

@@ -9,6 +9,22 @@ from typing import Any
 from embaudit.measures.sticky.thresholds import FEWEST_FOR_THRESHOLD
 from embaudit.page.model import Column, Estimate, Part, Section, Table, count
 
+# What the section is made of: rows by name, of one audit.
+FACTS = {
+    "sticky": "SELECT * FROM sticky_summary WHERE audit_id = ? ORDER BY protocol",
+    "tokens": "SELECT * FROM sticky_token WHERE audit_id = ? ORDER BY loss DESC, token_id LIMIT 15",
+    "severities": (
+        "SELECT severity, count(*) AS tokens, "
+        "count(*) FILTER (retention_verdict = 'sticky' OR definition_verdict = 'sticky') AS sticky "
+        "FROM sticky_token WHERE audit_id = ? GROUP BY ALL ORDER BY severity"
+    ),
+    "reference": "SELECT * FROM sticky_reference_summary WHERE audit_id = ?",
+    "enrichment": (
+        "SELECT * FROM sticky_enrichment WHERE audit_id = ? AND selection = 'lowest_100' "
+        "AND attribute = 'non_latin_or_symbol' ORDER BY value"
+    ),
+}
+
 SEVERITIES = ("strong", "moderate", "weak", "negligible")
 COLUMNS = (
     Column("token"),
@@ -29,7 +45,7 @@ def section(facts: dict[str, Any]) -> Section | None:
 
 def _parts(facts: dict[str, Any]) -> Iterator[Part]:
     first = facts["sticky"][0]
-    yield _scan(first, facts["validated"])
+    yield _scan(first, sum(row["tokens"] for row in facts["severities"]))
     yield Table(
         COLUMNS,
         [_token(row) for row in facts["tokens"]],

@@ -7,6 +7,15 @@ from typing import Any
 
 from embaudit.page.model import Column, Estimate, Part, Section, Table
 
+# What the section is made of: rows by name, of one audit.
+FACTS = {
+    "temperatures": "SELECT * FROM tempscale_choice WHERE audit_id = ? ORDER BY task, bin",
+    "temperature_arms": (
+        "SELECT * FROM tempscale WHERE audit_id = ? AND split = 'report' AND bin = 0 "
+        "ORDER BY task, arm <> 'none', arm <> 'temperature', tau DESC, arm"
+    ),
+}
+
 COLUMNS = (
     *(Column("task"), Column("length"), Column("score"), Column("answer", levels={"yes": "ok"})),
     *(Column("τ", "g"), Column("items", ","), Column("τ = 1", ".3f"), Column("at τ", ".3f")),
