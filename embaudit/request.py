@@ -17,6 +17,7 @@ from embaudit.toml import complaint
 if TYPE_CHECKING:
     from embaudit.checkpoint import LoadOptions
 
+OTHER_MEASURES = [name for name in MEASURES if name not in DEFAULT_MEASURES]
 # Where an audit runs, and what is made of its figures, is no part of what it asks.
 NOT_ASKED = {"device", "policy", "gate", "notify"}
 Purpose = Literal["scoring", "validation"]
@@ -31,7 +32,7 @@ class AuditSettings(BaseModel):
     measures: list[MeasureName] | None = Field(
         default=None,
         min_length=1,
-        description=f"{', '.join(DEFAULT_MEASURES)} (the default), {', '.join(set(MEASURES) - set(DEFAULT_MEASURES))}.",
+        description=f"{', '.join(DEFAULT_MEASURES)} (the default), {', '.join(OTHER_MEASURES)}.",
     )
     corpora: dict[str, str] = Field(
         default={},
