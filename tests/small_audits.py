@@ -70,6 +70,7 @@ def prefect_api() -> Iterator[str]:
     from prefect.logging.configuration import setup_logging
     from prefect.settings import (
         PREFECT_API_URL,
+        PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
         PREFECT_LOGGING_TO_API_ENABLED,
         PREFECT_SERVER_ANALYTICS_ENABLED,
         PREFECT_SERVER_SERVICES_EVENT_PERSISTER_ENABLED,
@@ -80,6 +81,8 @@ def prefect_api() -> Iterator[str]:
 
     # No test reads log lines or events from the server, and there are thousands; nobody is to be told that it started.
     idle = {
+        # A sub-flow that sends heartbeats ends a second later.
+        PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None,
         PREFECT_SERVER_ANALYTICS_ENABLED: False,
         PREFECT_LOGGING_TO_API_ENABLED: False,
         PREFECT_SERVER_SERVICES_EVENT_PERSISTER_ENABLED: False,

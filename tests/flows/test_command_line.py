@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 from commands import Embaudit
@@ -17,6 +18,8 @@ from small_audits import Audited
 
 from embaudit.cli.lazy import LazyCommand
 from embaudit.cli.main import cli, is_of_interrupt
+from embaudit.cli.prefect_setup import prepare_prefect
+from embaudit_flows.server import SILENCE
 
 
 def refuses(result: subprocess.CompletedProcess[str], *words: str, code: int = 2) -> str:
@@ -244,11 +247,29 @@ def test_token_answers_without_a_scan(embaudit_here: Embaudit, tiny_checkpoint: 
 def test_without_a_home_prefect_gets_a_place_beside_the_warehouse(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from embaudit.cli.prefect_setup import prepare_prefect
-
     monkeypatch.setattr(os, "environ", {"HOME": str(tmp_path / "none"), "EMBAUDIT_HOME": str(tmp_path / "here")})
-    prepare_prefect(show_logs=True)
+    with click.Context(cli):
+        prepare_prefect(show_logs=True)
     assert os.environ["PREFECT_HOME"] == str(tmp_path / "here/prefect")
+
+
+def test_heartbeats_go_to_a_lasting_server_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    from prefect.settings import (
+        PREFECT_API_URL,
+        PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
+        get_current_settings,
+        temporary_settings,
+    )
+
+    monkeypatch.setattr(os, "environ", {"HOME": os.environ["HOME"]})
+    for url, seconds in (("http://127.0.0.1:4200/api", 180), (None, None)):
+        with temporary_settings({PREFECT_API_URL: url, PREFECT_FLOWS_HEARTBEAT_FREQUENCY: 180}):
+            with click.Context(cli):
+                prepare_prefect(show_logs=False)
+                assert get_current_settings().flows.heartbeat_frequency == seconds
+            assert get_current_settings().flows.heartbeat_frequency == 180
+    # What a process reads that starts with this environment: three of them are within the automation's patience.
+    assert int(os.environ["PREFECT_FLOWS_HEARTBEAT_FREQUENCY"]) * 3 <= SILENCE.seconds
 
 
 def test_an_interrupt_is_one_whatever_error_the_cleaning_up_ends_in() -> None:
