@@ -74,6 +74,8 @@ def prefect_api() -> Iterator[str]:
         PREFECT_LOGGING_TO_API_ENABLED,
         PREFECT_SERVER_ANALYTICS_ENABLED,
         PREFECT_SERVER_SERVICES_EVENT_PERSISTER_ENABLED,
+        PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE,
+        PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL,
         PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED,
         temporary_settings,
     )
@@ -87,6 +89,9 @@ def prefect_api() -> Iterator[str]:
         PREFECT_LOGGING_TO_API_ENABLED: False,
         PREFECT_SERVER_SERVICES_EVENT_PERSISTER_ENABLED: False,
         PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED: False,
+        # As ``prepare_prefect`` sets them.
+        PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE: 100,
+        PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL: 1,
     }
     with temporary_settings(idle), prefect_test_harness(server_startup_timeout=300):
         # Log lines go to the stderr of this moment, and not to that of the first command that is run in this process.

@@ -26,6 +26,10 @@ def prepare_prefect(*, show_logs: bool) -> None:
         "PREFECT_CLIENT_RETRY_EXTRA_CODES": "500",
         # A server that was set up for embaudit takes 90 s of silence for a dead run; Prefect's default is 180.
         "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
+        # The temporary server writes tasks down once a second, and not one by one: its SQLite refused whoever wrote
+        # meanwhile, who tried again two seconds later.
+        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
+        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
         "PREFECT_LOCAL_STORAGE_PATH": str(settings.cache),
         "TOKENIZERS_PARALLELISM": "true",
         "HF_HUB_DISABLE_TELEMETRY": "1",
