@@ -7,15 +7,14 @@ most commands need no hub.
 from __future__ import annotations
 
 import errno
-import io
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 from embaudit.errors import CheckpointError, CorpusError, EmbauditError, HubOffline, HubUnreachable, one_line
 
@@ -27,6 +26,8 @@ LISTING_SECONDS = 40.0
 CANNOT_STORE = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
 # Answers of a hub that is ill or busy: the same question may be answered a little later.
 PASSING_STATUS = (408, 429)
+STREAM_TRIES = 2
+STREAM_RETRY_SECONDS = 1
 
 Answer = TypeVar("Answer")
 
@@ -73,16 +74,9 @@ class Repository:
                 )
             )
 
-    def stream(self, name: str) -> IO[bytes]:
-        """A file's bytes over the wire; what is not read is not sent."""
-        from huggingface_hub import HfFileSystem
-
-        prefix = {"model": "", "dataset": "datasets/"}[self.kind]
-        path = f"{prefix}{self.name}@{self.revision}/{name}"
-        with explained(self, name):
-            # block_size 0: one plain request that is dropped when enough is read.
-            opened = asked(lambda: HfFileSystem(skip_instance_cache=True).open(path, "rb", block_size=0))
-        return cast(IO[bytes], _Stream(opened, partial(explained, self, name)))
+    def address(self, name: str) -> str:
+        """A file of a data set as ``datasets`` streams it: at this commit, which is part of the address."""
+        return f"hf://datasets/{self.name}@{self.revision}/{name}"
 
     def snapshot(self, patterns: Sequence[str], accept: Callable[[Sequence[str]], None]) -> Path:
         """A folder with the files that match, from the hub where it answers and else from the cache.
@@ -110,14 +104,25 @@ class Repository:
 
     def cached_snapshot(self) -> Path | None:
         """The folder of files that were downloaded before, if there is one; it is named after their commit."""
-        from huggingface_hub import constants
-
-        folder = Path(constants.HF_HUB_CACHE) / f"{self.kind}s--{self.name.replace('/', '--')}"
-        revision = self.revision or "main"
+        folder, revision = self._cache, self.revision or "main"
         ref = folder / "refs" / revision
         commit = ref.read_text(encoding="utf-8").strip() if ref.is_file() else revision
         snapshot = folder / "snapshots" / commit
         return snapshot if snapshot.is_dir() else None
+
+    def remember(self, commit: str) -> None:
+        """Note in the cache, as ``huggingface_hub`` does, which commit the revision stands for: offline it is that."""
+        if self.revision and self.revision != commit:
+            with explained(self):
+                ref = self._cache / "refs" / self.revision
+                ref.parent.mkdir(parents=True, exist_ok=True)
+                ref.write_text(commit, encoding="utf-8")
+
+    @property
+    def _cache(self) -> Path:
+        from huggingface_hub import constants
+
+        return Path(constants.HF_HUB_CACHE) / f"{self.kind}s--{self.name.replace('/', '--')}"
 
     def _ask(self) -> RepositoryInfo:
         from huggingface_hub import HfApi
@@ -182,25 +187,28 @@ def is_transient(error: object) -> bool:
     return isinstance(error, HubUnreachable) and not isinstance(error, HubOffline)
 
 
-class _Stream(io.RawIOBase):
-    """Bytes over the wire; the transport library's errors, which are no OSErrors, become ours."""
+def datasets_library() -> Any:
+    """``datasets``, without progress bars and log lines, and with little patience: an ingest tries again itself.
 
-    def __init__(self, opened: IO[bytes], explain: Callable[[], AbstractContextManager[None]]) -> None:
-        self._opened = opened
-        self._explain = explain
+    What it is given are files at a commit. It is never given the name of a repository, since it would then take any
+    revision that some other program left in its cache where the hub does not answer.
+    """
+    import datasets
 
-    def readable(self) -> bool:
-        return True
+    datasets.disable_progress_bars()
+    datasets.logging.set_verbosity(datasets.logging.CRITICAL)
+    config = datasets.config
+    config.STREAMING_OPEN_MAX_RETRIES = config.STREAMING_READ_MAX_RETRIES = STREAM_TRIES
+    for name in ("OPEN", "READ", "READ_SERVER_UNAVAILABLE", "READ_RATE_LIMIT"):
+        setattr(config, f"STREAMING_{name}_RETRY_INTERVAL", STREAM_RETRY_SECONDS)
+    return datasets
 
-    def readinto(self, buffer: Any) -> int:
-        with self._explain():
-            data = self._opened.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
 
-    def close(self) -> None:
-        self._opened.close()
-        super().close()
+def stream_options() -> dict[str, Any]:
+    """Storage options with which ``datasets`` streams from the hub that everything else here asks."""
+    from huggingface_hub import constants
+
+    return {"hf": {"endpoint": constants.ENDPOINT}}
 
 
 @contextmanager

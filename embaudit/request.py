@@ -36,8 +36,8 @@ class AuditSettings(BaseModel):
     )
     corpora: dict[str, str] = Field(
         default={},
-        description="Where a corpus comes from: sample, hub, hub:owner/name@revision, or a file; hard negatives also "
-        "from mined:bm25:FOLDER or mined:checkpoint:FOLDER.",
+        description="Where a corpus comes from: sample, hub, hub:owner/name[config]/split@revision:column, a file or "
+        "a folder (docs/corpora.md); hard negatives also from mined:bm25:FOLDER or mined:checkpoint:FOLDER.",
     )
     pairs: dict[Purpose, str] = Field(
         default={},

@@ -19,7 +19,7 @@ def ingest(name: str, source: str = "sample", warehouse: str | None = None) -> S
 
     Args:
         name: wikipedia, msmarco, msmarco-queries, msmarco-hard-negatives, sts or longdocs.
-        source: sample, hub, hub:owner/name@revision, or a local file or folder.
+        source: sample, hub, hub:owner/name[config]/split@revision:column, or a local file or folder.
     """
     settings = Settings()
     corpus = ingest_corpus(name=name, source=source, staging=str(settings.staging))

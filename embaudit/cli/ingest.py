@@ -17,7 +17,7 @@ from embaudit.corpora.catalog import CORPORA
 @warehouse_option
 @click.option("--logs", is_flag=True, help="Show Prefect's log lines.")
 def ingest(corpus: str, source: str, warehouse: Warehouse | None, logs: bool) -> None:
-    """Ingest CORPUS from SOURCE: sample, hub, hub:owner/name@revision, or a local file or folder.
+    """Ingest CORPUS from SOURCE: sample, hub, hub:owner/name[config]/split@revision:column, a local file or folder.
 
     CORPUS is wikipedia, msmarco, msmarco-queries, msmarco-hard-negatives, sts or longdocs. The same rows again
     change nothing.

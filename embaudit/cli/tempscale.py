@@ -25,7 +25,7 @@ CORPORA = ("longdocs", "retrieval", "sts")
 @request_options(
     *("corpora", "profile", "warehouse", *CHECKPOINT_FIELDS),
     corpora="longdocs: labelled texts; retrieval: a BEIR or LongEmbed folder, the same on the hub "
-    "(hub:owner/name:FOLDER), or QMSum's file; sts: scored pairs.  [default: all three, embedded samples]",
+    "(hub:owner/name/FOLDER), or QMSum's file; sts: scored pairs.  [default: all three, embedded samples]",
     profile="Sizes where none are given.",
 )
 @click.option("--tau", "grid", metavar="T,T,…", help="The grid.  [default: 1,0.95,0.9,0.8,0.7,0.6,0.5]")

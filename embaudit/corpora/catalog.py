@@ -14,20 +14,24 @@ from embaudit.corpora.shapes import Kind
 
 @dataclass(frozen=True)
 class HubPart:
-    """One split of one hub repository.
+    """One split, or some files, of one hub repository.
 
     Attributes:
-        revision: the pinned commit; None where none is known: ``main`` is then resolved and recorded.
-        files: names or patterns in the repository, the first one that matches counts.
-        columns: the columns that are read.
-        streams_when_limited: too large to download for a few rows: a limited load reads its beginning only.
+        revision: a commit, branch or tag; None: ``main``, which is resolved to its commit.
+        files: names or patterns in the repository, the first one that matches counts; none: ``split`` counts.
+        config: the configuration; None: the default one of the repository.
+        split: None: test, or the only one.
+        first: read only that many rows.
+        columns: the text, or a pair's two sides (and its score); none: columns of known names.
     """
 
     repository: str
     revision: str | None
-    files: tuple[str, ...]
-    columns: tuple[str, ...]
-    streams_when_limited: bool = False
+    files: tuple[str, ...] = ()
+    config: str | None = None
+    split: str | None = None
+    first: int | None = None
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -52,11 +56,8 @@ class CorpusSpec:
     beir: Literal["corpus", "queries", "qrels"] | None = None
 
 
-PAIR_COLUMNS = ("sentence1", "sentence2", "score")
-
-
-def _sts(repository: str, revision: str, *files: str, columns: tuple[str, ...] = PAIR_COLUMNS) -> HubPart:
-    return HubPart(repository, revision, files or ("test.jsonl.gz",), columns)
+def _sts(repository: str, revision: str, *files: str) -> HubPart:
+    return HubPart(repository, revision, files or ("test.jsonl.gz",))
 
 
 # English test sets only. STS 2022 is the revision of mteb's STS22.v2: the pairs with an empty side are gone.
@@ -80,7 +81,6 @@ STS_PARTS = (
         "mteb/stsb_multi_mt",
         "29afa2569dcedaaa2fe6a3dcfebab33d28b82e8c",
         "test/en.parquet",
-        columns=("sentence1", "sentence2", "similarity_score"),
     ),
 )
 
@@ -91,7 +91,6 @@ TRIPLETS = HubPart(
     "sentence-transformers/msmarco-co-condenser-margin-mse-sym-mnrl-mean-v1",
     "efc1b6fbe06c131bd137997c97bb0f0c2d2268b9",
     ("triplet/train-*.parquet",),
-    ("query", "positive", "negative"),
 )
 
 _SPECS = (
@@ -105,7 +104,6 @@ _SPECS = (
                 "princeton-nlp/datasets-for-simcse",
                 "e145e8bb659b2aa2669f32ef79cb4cdef6c58fef",
                 ("wiki1m_for_simcse.txt",),
-                ("text",),
             ),
         ),
     ),
@@ -114,14 +112,7 @@ _SPECS = (
         kind="texts",
         about="MS MARCO passages",
         sample="passages.jsonl",
-        hub=(
-            HubPart(
-                *MSMARCO,
-                ("corpus.jsonl", "corpus.jsonl.gz", "corpus/corpus-*.parquet"),
-                ("_id", "title", "text"),
-                streams_when_limited=True,
-            ),
-        ),
+        hub=(HubPart(*MSMARCO, ("corpus.jsonl", "corpus.jsonl.gz", "corpus/corpus-*.parquet")),),
         joins_title=True,
         beir="corpus",
     ),
@@ -130,7 +121,7 @@ _SPECS = (
         kind="texts",
         about="MS MARCO queries",
         sample="queries.jsonl",
-        hub=(HubPart(*MSMARCO, ("queries.jsonl", "queries.jsonl.gz", "queries/queries-*.parquet"), ("_id", "text")),),
+        hub=(HubPart(*MSMARCO, ("queries.jsonl", "queries.jsonl.gz", "queries/queries-*.parquet")),),
         text_fields=("query", "text", "question"),
         beir="queries",
     ),
@@ -171,7 +162,6 @@ _SPECS = (
                 "mteb/imdb",
                 "3d86128a09e091d6018b6d26cad27f2739fc2db7",
                 ("test.jsonl",),
-                ("text", "label", "label_text"),
             ),
         ),
     ),

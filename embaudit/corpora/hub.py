@@ -1,98 +1,187 @@
-"""Files of hub data sets at a fixed commit: from the cache, else fetched, else an error at once.
+"""Hub data sets at a fixed commit: from the cache, else fetched or streamed, else an error at once.
 
-Read by ``load``; the files are then read by ``records`` like local ones. ``datasets.load_dataset`` is not
-used: without network it takes any cached revision, whatever was pinned, and it refuses repositories that
-still hold a loading script.
+Read by ``load`` and ``judged``. Which files are meant is told from the names at that commit (``splits``), and each file
+is asked for at that commit: ``datasets`` is never left to look for a repository by its name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from embaudit.corpora.catalog import HubPart
-from embaudit.corpora.hub_files import (
+from embaudit.corpora.catalog import CorpusSpec, HubPart
+from embaudit.corpora.columns import choose_columns
+from embaudit.corpora.hub_reference import (
     COMMIT,
     DEFAULT_REVISION,
-    HUB,
-    SHARD,
+    LISTED_FILES,
+    HubRef,
     choose_files,
-    config_patterns,
-    is_literal,
+    is_data_file,
+    is_told_by_cache,
     no_such_files,
-    only_data_file,
 )
-from embaudit.corpora.openers import ByteSource, local_file
-from embaudit.errors import HubUnreachable
-from embaudit.hub import Repository
-
-CARD = "README.md"
+from embaudit.corpora.openers import ByteSource
+from embaudit.corpora.splits import (
+    CARD,
+    builder_of_files,
+    builder_of_split,
+    default_patterns,
+    patterns_of,
+    stand_ins,
+)
+from embaudit.corpora.tables import Record
+from embaudit.corpora.tabular import DAMAGE, damaged, stream_records
+from embaudit.corpora.tally import Flaw
+from embaudit.errors import CorpusError, HubUnreachable
+from embaudit.hub import Repository, explained
 
 
 @dataclass(frozen=True)
 class HubFiles:
-    """Files of a data set at a commit."""
+    """Files of a data set at a commit.
+
+    Attributes:
+        ref: what to type for the same rows again.
+        builder: what reads the split; None: the files were named.
+    """
 
     repository: Repository
-    commit: str
+    ref: HubRef
     files: tuple[str, ...]
+    builder: Any = field(default=None, compare=False, repr=False)
 
-    def sources(self, *, stream: bool) -> Iterator[ByteSource]:
-        """Each file when it is reached, so that a limited load fetches no more shards than it needs."""
+    @property
+    def commit(self) -> str:
+        return str(self.repository.revision)
+
+    def downloads(self) -> Iterator[ByteSource]:
+        """Each file on this machine, when it is reached."""
         for name in self.files:
-            shown = f"{HUB}:{self.repository.name}@{self.commit[:12]}:{name}"
-            if stream and not _cached(self.repository, (name,)):
-                yield ByteSource(shown, name, partial(self.repository.stream, name))
-            else:
-                yield replace(local_file(self.repository.file(name)), shown=shown, name=name)
+            yield ByteSource(self._shown(name), self.repository.file(name), name)
+
+    def records(self, spec: CorpusSpec, *, stream: bool) -> Iterator[Record | Flaw]:
+        """Rows in the order of the files.
+
+        Args:
+            stream: take the bytes over the wire as they are read, and keep none; else each file is put into the hub's
+                cache when it is reached.
+
+        Raises:
+            CorpusError: on a column that is missing or no text, or a broken file.
+            HubUnreachable: if the hub gives no answer and the cache does not hold a file.
+        """
+        builder = self.builder or builder_of_files(self.files)
+        named = ("COLUMN",) if spec.kind == "texts" else ("FIRST", "SECOND")
+        snapshot = self.repository.cached_snapshot()
+        for name in self.files:
+            path = snapshot / name if stream and snapshot and (snapshot / name).is_file() else None
+            if path is None and not stream:
+                path = self.repository.file(name)
+            shown = self._shown(name)
+            choose = partial(
+                choose_columns,
+                shown=shown,
+                spec=spec,
+                named=self.ref.columns,
+                next_step=f"Name the columns to read: {replace(self.ref, columns=named)}",
+            )
+            with explained(self.repository, name):
+                try:
+                    yield from stream_records(builder, str(path or self.repository.address(name)), choose)
+                except DAMAGE as error:
+                    raise damaged(shown, error, self._read_locally(name, path, spec)) from error
+                except OSError as error:
+                    # pyarrow's word for damage; errors of the system have a number, and those of the hub a class.
+                    if type(error) is OSError and error.errno is None:
+                        raise damaged(shown, error, self._read_locally(name, path, spec)) from error
+                    raise
+
+    def _read_locally(self, name: str, path: Path | None, spec: CorpusSpec) -> str:
+        download = f"hf download {self.repository.name} {name} --repo-type dataset --revision {self.commit}"
+        first = "" if path else f"Fetch it ({download}), then read it as a local file, "
+        return (first or "Read it as a local file, ") + (
+            f"whose broken rows are dropped and counted: --corpus {spec.name}={path or 'FILE'}"
+        )
+
+    def _shown(self, name: str) -> str:
+        return f"hub:{self.repository.name}/{name}@{self.commit[:12]}"
 
 
 def locate(part: HubPart, corpus: str) -> HubFiles:
     """The commit and files that ``part`` means: from the cache if it is pinned and cached, else from the hub.
 
     Raises:
-        CorpusError: if the repository, revision or files do not exist.
+        CorpusError: if the repository, revision, configuration, split or files do not exist.
         HubUnreachable: if the hub cannot be reached and the cache does not hold them.
     """
     revision = part.revision or DEFAULT_REVISION
     repository = Repository("dataset", part.repository, revision, f"pass a local file: --corpus {corpus}=FILE")
-    cached = _cached(repository, part.files)
+    snapshot = repository.cached_snapshot()
+    cached = _cached(repository, part, snapshot) if snapshot else None
     if cached and COMMIT.fullmatch(revision):
         return cached
     try:
         info = repository.info()
-    except HubUnreachable:
+    except HubUnreachable as error:
         if cached:
             return cached
-        raise
-    shown = f"{HUB}:{part.repository}@{revision}"
+        raise _with_cached_names(error, repository, snapshot) from error
+    repository.remember(info.commit)
     pinned = replace(repository, revision=info.commit)
-    files = choose_files(info.files, part.files) or only_data_file(info.files, part.files)
-    if not files and CARD in info.files:
-        files = choose_files(info.files, config_patterns(_card(pinned.file(CARD)), part.files[0], shown))
-    if not files:
-        raise no_such_files(info.files, part.files, shown)
-    return HubFiles(pinned, info.commit, files)
+    return _chosen(pinned, part, info.files, pinned.file(CARD) if CARD in info.files and not part.files else None)
 
 
-def _cached(repository: Repository, patterns: tuple[str, ...]) -> HubFiles | None:
-    """Commit and files of a cached snapshot, if the cache alone can tell which files ``patterns`` mean.
+def _chosen(repository: Repository, part: HubPart, names: Sequence[str], card: Path | None) -> HubFiles:
+    ref = HubRef(part.repository, repository.revision, part.config, part.split, part.first, part.columns)
+    if part.files:
+        files = choose_files(names, part.files)
+        if not files:
+            raise no_such_files(names, part.files, ref)
+        matched = files[0] if len(files) == 1 else next(one for one in part.files if choose_files(names, (one,)))
+        return HubFiles(repository, replace(ref, path=matched), files)
+    builder, split, files = builder_of_split(names, card, ref)
+    return HubFiles(repository, replace(ref, path=split), files, builder)
 
-    It can for a literal name and for numbered shards; for other patterns it may hold only some of the files.
+
+def _cached(repository: Repository, part: HubPart, snapshot: Path) -> HubFiles | None:
+    """What a cached snapshot holds of ``part``, if the cache alone can tell that it is all of it.
+
+    It can for files that are named in full and for numbered shards. A split is what the card says: without a card, or
+    where another split that is not cached might be meant, the hub is asked.
     """
-    snapshot = repository.cached_snapshot()
-    if snapshot is None:
+    names = _cached_names(snapshot)
+    pinned = replace(repository, revision=snapshot.name)
+    if part.files:
+        files = choose_files(names, part.files)
+        return _chosen(pinned, part, names, None) if is_told_by_cache(files, part.files) else None
+    card = snapshot / CARD
+    if not card.is_file():
         return None
-    names = [str(path.relative_to(snapshot)) for path in snapshot.rglob("*") if path.is_file()]
-    files = choose_files(names, patterns)
-    told = files and all(SHARD.search(name) or any(name == p and is_literal(p) for p in patterns) for name in files)
-    return HubFiles(replace(repository, revision=snapshot.name), snapshot.name, files) if told else None
+    patterns = patterns_of(card)
+    try:
+        found = _chosen(pinned, part, [*names, *stand_ins(names, patterns)], card)
+    except CorpusError:
+        return None
+    split = str(found.ref.path)
+    is_told = set(found.files) <= set(names) and is_told_by_cache(found.files, (*patterns, *default_patterns(split)))
+    return found if is_told and split in (part.split, "test") else None
 
 
-def _card(path: Path) -> dict[str, Any]:
-    from huggingface_hub.repocard import metadata_load
+def _cached_names(snapshot: Path) -> list[str]:
+    return sorted(path.relative_to(snapshot).as_posix() for path in snapshot.rglob("*") if path.is_file())
 
-    return dict(metadata_load(path) or {})
+
+def _with_cached_names(error: HubUnreachable, repository: Repository, snapshot: Path | None) -> HubUnreachable:
+    names = list(filter(is_data_file, _cached_names(snapshot))) if snapshot else []
+    if snapshot is None or not names:
+        return error
+    listed = ", ".join(names[:LISTED_FILES]) + (", ..." if len(names) > LISTED_FILES else "")
+    return type(error)(
+        error.happened,
+        kept=f"The local hub cache holds {listed} of commit {snapshot.name}, and cannot tell whether that is all.",
+        next_step=f"Name what of it is meant: hub:{repository.name}/{names[0]}@{snapshot.name}. {error.next_step}",
+    )

@@ -8,14 +8,14 @@ other corpus.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from embaudit.corpora.catalog import CorpusSpec, HubPart
 from embaudit.corpora.fields import clean, text_of
 from embaudit.corpora.folders import BEIR_NAMES, beir_file, judgement_of
 from embaudit.corpora.hub import locate
-from embaudit.corpora.hub_files import HUB, HubRef
+from embaudit.corpora.hub_reference import HUB, HubRef
 from embaudit.corpora.openers import ByteSource, local_file, reading
 from embaudit.corpora.records import read_records
 from embaudit.corpora.shapes import Corpus, Text, content_id
@@ -139,7 +139,7 @@ def _find(source: str) -> _Collection:
     raise CorpusError(
         f"There is no file or folder {source!r} with documents, queries and judgements.",
         next_step="A source is 'sample', a folder in BEIR's layout, a file of QMSum's meetings, or "
-        "hub:owner/name@revision[:folder].",
+        "hub:owner/name/FOLDER@revision.",
     )
 
 
@@ -162,17 +162,23 @@ def _folder(folder: Path, shown: str) -> _Collection:
 def _on_hub(source: str) -> _Collection:
     """Three files of one hub repository: in its top folder, or in the one that is named (LongEmbed: qmsum)."""
     ref = HubRef.parse(source)
-    start = f"{ref.what.strip('/')}/" if ref.what else ""
-    opened = []
+    if ref.columns or ref.config or ref.first is not None:
+        raise CorpusError(
+            f"{source!r} names columns, a configuration or a number of rows, and a collection is read as a whole.",
+            next_step="Write hub:owner/name@revision, or hub:owner/name/FOLDER@revision.",
+        )
+    start = f"{ref.path.strip('/')}/" if ref.path else ""
+    revision, opened = ref.revision, []
     for names in (BEIR_NAMES["corpus"], BEIR_NAMES["queries"], QRELS):
         wanted = tuple(f"{start}{name}{packed}" for name in names for packed in ("", ".gz"))
-        opened.append(locate(HubPart(ref.repository, ref.revision, wanted, ()), DOCUMENTS))
+        opened.append(locate(HubPart(ref.repository, revision, wanted), DOCUMENTS))
+        revision = opened[0].commit  # all three are of the commit that the first was resolved to
     documents, queries, judgements = opened
     return _Collection(
-        (row for file in documents.sources(stream=False) for row in _texts(file, _DOCUMENT)),
-        (row for file in queries.sources(stream=False) for row in _texts(file, _QUERY)),
-        (row for file in judgements.sources(stream=False) for row in _judgements(file)),
-        f"{HUB}:{ref.repository}" + (f":{ref.what}" if ref.what else ""),
+        (row for file in documents.downloads() for row in _texts(file, _DOCUMENT)),
+        (row for file in queries.downloads() for row in _texts(file, _QUERY)),
+        (row for file in judgements.downloads() for row in _judgements(file)),
+        str(replace(ref, revision=documents.commit)),
         documents.commit,
     )
 

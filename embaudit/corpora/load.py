@@ -1,22 +1,27 @@
 """From a corpus name and a source to a corpus: the one function that flows and notebooks call.
 
-A source is ``sample``, ``hub``, ``hub:owner/name[@revision][:file-or-config]``, or a local file or folder.
+A source is ``sample``, ``hub``, ``hub:owner/name[config]/split@revision:column``, or a local file or folder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from embaudit.corpora.catalog import CORPORA, CorpusSpec, HubPart
+from embaudit.corpora.columns import choose_columns
 from embaudit.corpora.fields import pairs_of, text_of
 from embaudit.corpora.folders import beir_file, beir_pairs, sts_files
 from embaudit.corpora.hub import locate
-from embaudit.corpora.hub_files import HUB, REFERENCE, HubRef
+from embaudit.corpora.hub_reference import FORM, HUB, REFERENCE, HubRef
 from embaudit.corpora.openers import ByteSource, local_file, os_failure
-from embaudit.corpora.records import SUFFIXES, read_records
+from embaudit.corpora.records import RENAME, SUFFIXES, read_records
 from embaudit.corpora.shapes import Corpus, Text, TextPair, content_id
+from embaudit.corpora.tables import Record
+from embaudit.corpora.tabular import is_saved, saved_records
 from embaudit.corpora.tally import Flaw, keep_rows
 from embaudit.errors import CorpusError
 from embaudit.suggest import closest, did_you_mean
@@ -97,23 +102,27 @@ def _open(spec: CorpusSpec, source: str, limit: int | None) -> RowSource:
 
 def _open_hub(spec: CorpusSpec, parts: tuple[HubPart, ...], limit: int | None) -> RowSource:
     # All parts are located before the first row is read: a repository that is missing is known at once.
-    located = [(part, locate(part, spec.name)) for part in parts]
+    located = [locate(part, spec.name) for part in parts]
 
     def rows() -> Iterator[Row]:
-        for part, files in located:
-            for source in files.sources(stream=part.streams_when_limited and limit is not None):
-                yield from _rows(spec, source)
+        for part, files in zip(parts, located, strict=True):
+            records = files.records(spec, stream=limit is not None or part.first is not None)
+            yield from _typed(spec, islice(records, part.first))
 
+    names = "+".join(files.repository.name for files in located)
     return RowSource(
         rows(),
-        source=f"{HUB}:{'+'.join(files.repository.name for _, files in located)}",
-        revision="+".join(files.commit for _, files in located),
+        source=str(located[0].ref) if len(located) == 1 else f"{HUB}:{names}",
+        revision="+".join(files.commit for files in located),
     )
 
 
 def _path_rows(spec: CorpusSpec, path: Path) -> Iterator[Row]:
     if not path.is_dir():
         return _rows(spec, local_file(path))
+    if is_saved(path):
+        choose = partial(choose_columns, shown=str(path), spec=spec, next_step=RENAME)
+        return _typed(spec, saved_records(path, choose))
     if spec.beir == "qrels":
         return beir_pairs(path, spec)
     if spec.beir is not None:
@@ -128,7 +137,11 @@ def _path_rows(spec: CorpusSpec, path: Path) -> Iterator[Row]:
 
 
 def _rows(spec: CorpusSpec, source: ByteSource) -> Iterator[Row]:
-    for record in read_records(source, spec.kind):
+    return _typed(spec, read_records(source, spec.kind))
+
+
+def _typed(spec: CorpusSpec, records: Iterable[Record | Flaw]) -> Iterator[Row]:
+    for record in records:
         if isinstance(record, Flaw):
             yield record
         elif spec.kind == "texts":
@@ -146,7 +159,9 @@ def _unknown_source(spec: CorpusSpec, source: str) -> CorpusError:
     return CorpusError(
         f"There is no file or folder {source!r} for corpus {spec.name}.",
         next_step=(f"Did you mean {near!r}? " if near else "")
-        + "A source is 'sample', 'hub', hub:owner/name@revision, or a path.",
+        + "A source is 'sample', 'hub', "
+        + FORM
+        + ", or a path.",
     )
 
 

@@ -1,7 +1,7 @@
 """Bytes of a corpus file: opened, unpacked, freed of a byte-order mark, every failure said in one sentence.
 
-Read by ``records``. A source is a name (which decides the format) and a way to open it, so that a local file
-and a file streamed from the hub are read by the same code.
+Read by ``records``. A source is a path, and the names by which a person and its format know it: the same code reads a
+local file and one that was fetched from the hub.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +24,11 @@ WIDE_BOMS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 @dataclass(frozen=True)
 class ByteSource:
-    """A file to read: what a person calls it, the name that decides its format, and how to open it."""
+    """A file to read: what a person calls it, where it is, and the name that decides its format."""
 
     shown: str
+    path: Path
     name: str
-    open: Callable[[], IO[bytes]]
-    path: Path | None = None
 
     @property
     def suffix(self) -> str:
@@ -38,7 +37,7 @@ class ByteSource:
 
 
 def local_file(path: Path) -> ByteSource:
-    return ByteSource(shown=str(path), name=path.name, open=lambda: path.open("rb"), path=path)
+    return ByteSource(str(path), path, path.name)
 
 
 @contextmanager
@@ -49,9 +48,8 @@ def reading(source: ByteSource) -> Iterator[IO[bytes]]:
         CorpusError: if it cannot be opened or read to its end, or is UTF-16.
     """
     try:
-        with source.open() as raw:
-            buffered = raw if hasattr(raw, "peek") else io.BufferedReader(cast(io.RawIOBase, raw))
-            stream = _unpacked(cast(io.BufferedReader, buffered), source)
+        with source.path.open("rb") as raw:
+            stream = _unpacked(raw, source)
             yield _without_mark(stream, source)
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise CorpusError(
@@ -75,7 +73,7 @@ def _unpacked(raw: io.BufferedReader, source: ByteSource) -> io.BufferedReader:
 
 def _without_mark(stream: io.BufferedReader, source: ByteSource) -> io.BufferedReader:
     start = stream.peek(3)[:3]
-    if start[:2] in WIDE_BOMS and source.suffix != ".parquet":
+    if start[:2] in WIDE_BOMS:
         raise CorpusError(
             f"{source.shown} is {WIDE_BOMS[start[:2]]}; corpora are read as UTF-8.",
             next_step=f"Convert it: iconv -f utf-16 -t utf-8 {source.shown} > converted{source.suffix}",

@@ -9,17 +9,19 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import IO, Any
 
-from embaudit.corpora.fields import is_known_field
-from embaudit.corpora.openers import ByteSource, os_failure, reading
+from embaudit.corpora.columns import choose_columns
+from embaudit.corpora.openers import ByteSource, reading
 from embaudit.corpora.shapes import Kind
 from embaudit.corpora.tables import Record, named_rows, separated_rows
+from embaudit.corpora.tabular import file_records
 from embaudit.corpora.tally import UNDECODABLE, Flaw
 from embaudit.errors import CorpusError
 
-SUFFIXES = (".txt", ".csv", ".tsv", ".jsonl", ".json", ".parquet")
-PARQUET_BATCH = 4096
+SUFFIXES = (".txt", ".csv", ".tsv", ".jsonl", ".json", ".parquet", ".arrow")
+RENAME = "Rename the text column to 'text', or a pair's to 'sentence1' and 'sentence2'."
 
 
 def read_records(source: ByteSource, kind: Kind) -> Iterator[Record | Flaw]:
@@ -37,8 +39,10 @@ def read_records(source: ByteSource, kind: Kind) -> Iterator[Record | Flaw]:
             return _json_lines(source)
         case ".json":
             return _json(source)
-        case ".parquet":
-            return _parquet(source)
+        case ".parquet" | ".arrow":
+            return file_records(
+                source.path, source.shown, partial(choose_columns, shown=source.shown, next_step=RENAME)
+            )
     raise CorpusError(
         f"{source.shown} is of no format that corpora are read from.",
         next_step=f"Give a file that ends in {', '.join(SUFFIXES)} (text formats also with .gz).",
@@ -105,45 +109,3 @@ def _json(source: ByteSource) -> Iterator[Record | Flaw]:
         ) from error
     for value in values:
         yield _as_record(value)
-
-
-def _parquet(source: ByteSource) -> Iterator[Record | Flaw]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with source.open() as stream:
-            table = pq.ParquetFile(stream)
-            columns = [name for name in table.schema_arrow.names if is_known_field(name.lower())]
-            if not columns:
-                raise CorpusError(
-                    f"{source.shown} has no column known here: {', '.join(table.schema_arrow.names)}.",
-                    next_step="Rename the text column to 'text', or a pair's to 'sentence1' and 'sentence2'.",
-                )
-            for batch in table.iter_batches(batch_size=PARQUET_BATCH, columns=columns):
-                yield from _batch_records(batch)
-    except (pa.ArrowException, ValueError, OSError) as error:
-        # pyarrow reports damage as any of the three; only the operating system's errors carry a number.
-        if isinstance(error, OSError) and error.errno is not None:
-            raise os_failure(source.shown, error) from error
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise CorpusError(
-            f"{source.shown} is no readable Parquet file: {reason}.", next_step="Fetch it again."
-        ) from error
-
-
-def _batch_records(batch: Any) -> Iterator[Record | Flaw]:
-    """One record a row. Parquet promises UTF-8, but nothing checks that its writer kept the promise."""
-    try:
-        rows = batch.to_pylist()
-    except UnicodeDecodeError:
-        rows = None
-    if rows is not None:
-        yield from ({str(name).lower(): value for name, value in row.items()} for row in rows)
-        return
-    for index in range(batch.num_rows):
-        row = batch.slice(index, 1)
-        try:
-            yield {str(name).lower(): value for name, value in row.to_pylist()[0].items()}
-        except UnicodeDecodeError:
-            yield UNDECODABLE

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote, urlsplit
@@ -16,14 +17,23 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 @dataclass
 class FakeHub:
-    """Repositories (name -> file -> bytes), all at ``COMMIT``; ``requests`` lists what was asked for."""
+    """Repositories (name -> file -> bytes) at the commit ``head``; ``requests`` lists what was asked for.
+
+    ``older`` holds other commits of them, and what is ``gated`` can be listed and not be read.
+    """
 
     repositories: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    older: dict[tuple[str, str], dict[str, bytes]] = field(default_factory=dict)
+    head: str = COMMIT
+    gated: set[str] = field(default_factory=set)
+    sent: int = 0
     requests: list[str] = field(default_factory=list)
     endpoint: str = ""
     status: int = 200
     # How many requests get that status; None: all.
     ill_requests: int | None = None
+    # From the request whose path holds this on, all get status 500.
+    ill_after: str | None = None
 
 
 def _handler(hub: FakeHub) -> type[BaseHTTPRequestHandler]:
@@ -46,6 +56,8 @@ def _handler(hub: FakeHub) -> type[BaseHTTPRequestHandler]:
             if path.startswith("/api/") and not path.startswith("/api/datasets/"):
                 return self._send(404, b"{}")  # huggingface_hub asks for other things once per process
             hub.requests.append(f"{self.command} {path}")
+            if hub.ill_after is not None and hub.ill_after in path:
+                hub.status = 500
             if hub.status != 200 and hub.ill_requests != 0:
                 if hub.ill_requests is not None:
                     hub.ill_requests -= 1
@@ -57,20 +69,30 @@ def _handler(hub: FakeHub) -> type[BaseHTTPRequestHandler]:
             if files is None:
                 return self._send(404, b"{}", {"X-Error-Code": "RepoNotFound"})
             revision = parts[5] if is_api else parts[4]
-            if revision not in (COMMIT, "main"):
+            commit = hub.head if revision == "main" else revision
+            if commit != hub.head:
+                files = hub.older.get((repository, commit))
+            if files is None:
                 return self._send(404, b"{}", {"X-Error-Code": "RevisionNotFound"})
             if is_api:
                 if parts[4] == "tree":
                     tree = [{"type": "file", "path": n, "size": len(b), "oid": "0"} for n, b in files.items()]
                     return self._send(200, json.dumps(tree).encode(), {"Content-Type": "application/json"})
                 siblings = [{"rfilename": name} for name in files]
-                info = {"id": repository, "sha": COMMIT, "siblings": siblings, "private": False, "tags": []}
+                info = {"id": repository, "sha": commit, "siblings": siblings, "private": False, "tags": []}
                 return self._send(200, json.dumps(info).encode(), {"Content-Type": "application/json"})
             content = files.get("/".join(parts[5:]))
             if content is None:
                 return self._send(404, b"{}", {"X-Error-Code": "EntryNotFound"})
-            etag = hashlib.sha256(content).hexdigest()
-            return self._send(200, content, {"ETag": f'"{etag}"', "X-Repo-Commit": COMMIT})
+            if repository in hub.gated:
+                return self._send(403, b"{}", {"X-Error-Code": "GatedRepo"})
+            headers = {"ETag": f'"{hashlib.sha256(content).hexdigest()}"', "X-Repo-Commit": commit}
+            if wanted := re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", "")):
+                part = content[int(wanted[1]) : int(wanted[2]) + 1]
+                return self._send(
+                    206, part, {**headers, "Content-Range": f"bytes {wanted[1]}-{wanted[2]}/{len(content)}"}
+                )
+            return self._send(200, content, headers)
 
         def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
             self.send_response(status)
@@ -79,10 +101,9 @@ def _handler(hub: FakeHub) -> type[BaseHTTPRequestHandler]:
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             if self.command != "HEAD":
-                try:
+                hub.sent += len(body)
+                with suppress(BrokenPipeError, ConnectionResetError):  # the client has enough
                     self.wfile.write(body)
-                except (BrokenPipeError, ConnectionResetError):
-                    hub.requests.append(f"DROPPED {self.path}")
 
     return Handler
 

@@ -100,7 +100,7 @@ def test_longembed_from_the_hub_and_from_its_folder(hub: FakeHub, write: Write, 
     hub.repositories["dwzhu/LongEmbed"] = {
         name: content.encode() if isinstance(content, str) else content for name, content in files.items()
     }
-    online = load_judged("hub:dwzhu/LongEmbed:qmsum")
+    online = load_judged("hub:dwzhu/LongEmbed/qmsum")
     assert online.documents.revision == COMMIT
     assert [text.label for text in online.queries.texts] == ["1:1.0", "0:1.0"]
     for name, content in files.items():

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from embaudit.corpora import CORPORA, load_corpus
-from embaudit.corpora.fields import is_known_field
-from embaudit.corpora.hub_files import COMMIT, TEST_FILES, HubRef
+from embaudit.corpora.hub_reference import COMMIT, FORM, HubRef
 from embaudit.errors import CorpusError
 
 Write = Callable[[str, bytes | str], str]
@@ -23,8 +22,8 @@ Write = Callable[[str, bytes | str], str]
         ("zzz", "sample", "Known: wikipedia, msmarco"),
         ("sts", "sampel", "'sample'"),
         ("sts", "mteb/sts12-sts", "'hub:mteb/sts12-sts'"),
-        ("sts", "hub:sts", "hub:owner/name@revision"),
-        ("sts", "no/such/file\0.csv", "hub:owner/name@revision"),
+        ("sts", "hub:sts", FORM),
+        ("sts", "no/such/file\0.csv", FORM),
     ],
 )
 def test_mistyped_names_are_answered(name: str, source: str, answer: str) -> None:
@@ -52,21 +51,47 @@ def test_a_limit_below_one_is_an_error(limit: int) -> None:
         load_corpus("sts", limit=limit)
 
 
-def test_hub_references_are_taken_apart() -> None:
-    assert HubRef.parse("hub:a/b") == HubRef("a/b", None, None)
-    assert HubRef.parse("hub:a/b@refs/convert/parquet") == HubRef("a/b", "refs/convert/parquet", None)
-    assert HubRef.parse("hub:a/b@v1:en/test") == HubRef("a/b", "v1", "en/test")
-    assert HubRef.parse("hub:a/b:data/test-*.parquet") == HubRef("a/b", None, "data/test-*.parquet")
-    part = HubRef.parse("hub:mteb/sts17-crosslingual-sts").as_part(CORPORA["sts"])
-    assert part in CORPORA["sts"].hub
-    assert HubRef.parse("hub:a/b").as_part(CORPORA["sts"]).files == TEST_FILES
+def test_hub_references_are_taken_apart_and_put_together() -> None:
+    references = {
+        "hub:a/b": HubRef("a/b"),
+        "hub:a/b@refs/convert/parquet": HubRef("a/b", "refs/convert/parquet"),
+        "hub:a/b[en]/test@v1": HubRef("a/b", "v1", "en", "test"),
+        "hub:a/b[en]/test[:20]@v1:text": HubRef("a/b", "v1", "en", "test", 20, ("text",)),
+        "hub:a/b:q,p": HubRef("a/b", columns=("q", "p")),
+        "hub:a/b/data/test-*.parquet@v1": HubRef("a/b", "v1", path="data/test-*.parquet"),
+        "hub:a/b[:5]": HubRef("a/b", first=5),
+    }
+    for source, ref in references.items():
+        assert (HubRef.parse(source), str(ref)) == (ref, source)
 
 
-def test_the_catalogue_pins_every_part_to_a_commit_and_known_columns() -> None:
+def test_a_reference_is_a_split_or_files_or_what_the_catalogue_knows() -> None:
+    spec = CORPORA["sts"]
+    assert HubRef.parse("hub:mteb/sts17-crosslingual-sts").as_part(spec) in spec.hub
+    assert HubRef.parse("hub:a/b/test").as_part(spec).split == "test"
+    for path in ("test.jsonl", "data/test.csv.gz", "test-*", "data/test"):
+        part = HubRef.parse(f"hub:a/b/{path}").as_part(spec)
+        assert (part.files, part.split) == ((path,), None)
+
+
+@pytest.mark.parametrize(
+    ("source", "answer"),
+    [
+        ("hub:a/b@v1:data/test.csv", "hub:a/b/data/test.csv@v1"),
+        ("hub:a/b:test.jsonl.gz", "hub:a/b/test.jsonl.gz"),
+        ("hub:a/b[en]/test.csv", "hub:a/b/test.csv"),
+    ],
+)
+def test_a_file_in_the_wrong_place_is_answered_with_the_right_one(source: str, answer: str) -> None:
+    with pytest.raises(CorpusError) as caught:
+        HubRef.parse(source)
+    assert caught.value.next_step.endswith(f" {answer}")
+
+
+def test_the_catalogue_pins_every_part_to_a_commit() -> None:
     assert len(CORPORA["sts"].hub) == 11
     for spec in CORPORA.values():
         for part in spec.hub:
             assert part.revision is not None
             assert COMMIT.fullmatch(part.revision)
             assert part.files
-            assert all(map(is_known_field, part.columns))

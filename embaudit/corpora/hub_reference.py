@@ -1,0 +1,157 @@
+"""What a person types for a hub data set, and which of its files that means. No network here.
+
+Read by ``hub``. The form is ``hub:owner/name[config]/split@revision:column``, where all but the name can be left out.
+In place of the split a file or a pattern can be named (``/data/test-*.parquet``), and ``[:N]`` after either takes the
+first N rows only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from embaudit.corpora.catalog import CorpusSpec, HubPart
+from embaudit.errors import CorpusError
+
+HUB = "hub"
+FORM = "hub:owner/name[config]/split@revision:column"
+DEFAULT_REVISION = "main"
+COMMIT = re.compile(r"[0-9a-f]{40}")
+REFERENCE = re.compile(
+    r"(?P<repository>[\w.-]+/[\w.-]+)(\[(?P<config>[^\[\]:]+)\])?(/(?P<path>[^@:]+?))?(\[:(?P<first>\d+)\])?"
+    r"(@(?P<revision>[^:\[\]]+))?(:(?P<columns>.+))?"
+)
+SHARD = re.compile(r"-(\d{5})-of-(\d{5})(?=\.)")
+# What datasets reads as rows of a table; a repository's other files (pictures, weights, code) are passed over.
+FORMATS = ("parquet", "jsonl", "ndjson", "json", "csv", "tsv", "arrow", "txt")
+PACKINGS = ("gz", "bz2", "xz", "zst")
+LISTED_FILES = 8
+
+
+@dataclass(frozen=True)
+class HubRef:
+    """A reference taken apart; None or () for what was not typed.
+
+    Attributes:
+        path: a split, a file, a pattern of files, or (of a retrieval collection) a folder.
+        first: take only that many rows.
+        columns: the text; or a pair's two sides, and its score.
+    """
+
+    repository: str
+    revision: str | None = None
+    config: str | None = None
+    path: str | None = None
+    first: int | None = None
+    columns: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, source: str) -> HubRef:
+        """Take ``hub:owner/name[config]/split@revision:column`` apart.
+
+        Raises:
+            CorpusError: if it has another form.
+        """
+        match = REFERENCE.fullmatch(source.removeprefix(f"{HUB}:"))
+        # The cache keeps a file for each revision: git allows no ".." in one, and neither may a path.
+        if match is None or ".." in source or (match["revision"] or "").startswith("/"):
+            raise CorpusError(
+                f"{source!r} is no hub reference.",
+                next_step=f"Write {FORM}, or less of it; plain 'hub' is the pinned default.",
+            )
+        columns = tuple(name.strip() for name in (match["columns"] or "").split(",") if name.strip())
+        if any(is_data_file(name) for name in columns):
+            plain = source.removesuffix(f":{match['columns']}").split("@")
+            raise CorpusError(
+                f"{source!r} names a file where a column stands.",
+                next_step=f"Write {plain[0]}/{match['columns']}" + "".join(f"@{revision}" for revision in plain[1:]),
+            )
+        if match["config"] and names_files(match["path"] or ""):
+            raise CorpusError(
+                f"{source!r} names a configuration and files, and each of them says what is read.",
+                next_step=f"Leave one out: {source.replace('[' + match['config'] + ']', '')}",
+            )
+        first = int(match["first"]) if match["first"] else None
+        return cls(match["repository"], match["revision"], match["config"], match["path"], first, columns)
+
+    def __str__(self) -> str:
+        return (
+            f"{HUB}:{self.repository}"
+            + (f"[{self.config}]" if self.config else "")
+            + (f"/{self.path}" if self.path else "")
+            + ("" if self.first is None else f"[:{self.first}]")
+            + (f"@{self.revision}" if self.revision else "")
+            + (f":{','.join(self.columns)}" if self.columns else "")
+        )
+
+    def as_part(self, spec: CorpusSpec) -> HubPart:
+        """This reference as a part to load; files and pin of the catalogue count for its own repositories."""
+        known = next((part for part in spec.hub if part.repository == self.repository), None)
+        files: tuple[str, ...] = (self.path,) if self.path and names_files(self.path) else ()
+        if known and not (self.config or self.path):
+            files = known.files
+        return HubPart(
+            repository=self.repository,
+            revision=self.revision or (known.revision if known else None),
+            files=files,
+            config=self.config,
+            split=None if files else self.path,
+            first=self.first,
+            columns=self.columns,
+        )
+
+
+def names_files(path: str) -> bool:
+    """Whether a path means files, and not a split."""
+    return is_data_file(path) or any(char in path for char in "/*?")
+
+
+def is_data_file(name: str) -> bool:
+    """Whether a file holds rows, by its suffix (``.jsonl``, ``.csv.gz``)."""
+    return bool(suffixes(name)) and suffixes(name)[0] in FORMATS
+
+
+def suffixes(name: str) -> list[str]:
+    """What a file's name says of its format and of how it is packed: ``["jsonl", "gz"]``."""
+    found = name.rsplit("/", 1)[-1].lower().split(".")[1:]
+    return found[-2:] if found and found[-1] in PACKINGS else found[-1:]
+
+
+def choose_files(names: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...]:
+    """The files that the first matching pattern means, in order; empty if none matches."""
+    for pattern in patterns:
+        matching = sorted(name for name in names if name == pattern or fnmatchcase(name, pattern))
+        if matching:
+            return tuple(matching)
+    return ()
+
+
+def is_told_by_cache(files: Sequence[str], patterns: Sequence[str]) -> bool:
+    """Whether cached files are all that the patterns mean on the hub.
+
+    They are if each is named in full, or is one of a complete number of shards that a pattern spells up to the number.
+    """
+    for file in files:
+        shard = SHARD.search(file)
+        if file in patterns:
+            continue
+        if shard is None or not any(pattern.startswith(file[: shard.start()] + "-") for pattern in patterns):
+            return False
+        numbers = (f"-{number:05d}-of-{shard[2]}" for number in range(int(shard[2])))
+        if any(file[: shard.start()] + number + file[shard.end() :] not in files for number in numbers):
+            return False
+    return bool(files)
+
+
+def no_such_files(names: Sequence[str], patterns: Sequence[str], ref: HubRef) -> CorpusError:
+    files = [name for name in names if is_data_file(name)]
+    listed = ", ".join(files[:LISTED_FILES]) + (", ..." if len(files) > LISTED_FILES else "")
+    wanted = f"no file {' or '.join(patterns)}" if patterns else "no file of a format that is read here"
+    return CorpusError(
+        f"{ref} has {wanted}.",
+        next_step=f"Name a file (hub:{ref.repository}/FILE). It has {listed}."
+        if files
+        else f"Formats: {', '.join(FORMATS)}, also packed ({', '.join(PACKINGS)}).",
+    )

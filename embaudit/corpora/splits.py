@@ -1,0 +1,165 @@
+"""Which files a configuration and a split of a repository mean, as ``datasets`` tells from names and card alone.
+
+Read by ``hub``. ``datasets`` gets a folder of empty files with the repository's names: so it says the same with and
+without the network, and it meets no other revision than the one whose names these are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from shutil import copyfile
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from embaudit.corpora.hub_reference import HubRef, choose_files, is_data_file, no_such_files, suffixes
+from embaudit.errors import CorpusError, one_line
+from embaudit.hub import datasets_library, stream_options
+
+CARD = "README.md"
+READ_BY = ("parquet", "json", "csv", "arrow", "text")
+ELSEWHERE = re.compile(r"^[/~]|://|::|\.\.")
+
+
+def builder_of_files(files: Sequence[str]) -> Any:
+    """What reads these files, by the suffix of the first; its name is left out, as it may look like a pattern."""
+    stand_in = f"rows.{'.'.join(suffixes(files[0]))}"
+    return _builder([stand_in], None, data_files={"rows": [stand_in]})[0]
+
+
+def builder_of_split(names: Sequence[str], card: Path | None, ref: HubRef) -> tuple[Any, str, tuple[str, ...]]:
+    """What reads a split, its name, and its files in order.
+
+    Args:
+        names: of all files of the repository.
+        card: its README.md, if it has one.
+        ref: the configuration (None: the default one) and, as its path, the split (None: test, or the only one).
+
+    Raises:
+        CorpusError: if there is no such configuration or split, no file that is read here, or code that is needed.
+    """
+    script = f"{ref.repository.rsplit('/', 1)[-1]}.py"
+    if script in names:
+        raise CorpusError(
+            f"{ref} needs code of its own ({script}) to say what its splits are, and such code is not run.",
+            next_step=f"Name its files (hub:{ref.repository}/FILE), or the hub's own copy as Parquet: "
+            f"hub:{ref.repository}/{ref.config or 'CONFIG'}/{ref.path or 'SPLIT'}/*.parquet@refs/convert/parquet",
+        )
+    if named_elsewhere := next(filter(ELSEWHERE.search, patterns_of(card)), ""):
+        raise CorpusError(
+            f"The card of {ref} takes data from elsewhere ({named_elsewhere}), which no commit of it pins.",
+            next_step="Name the repository that holds them.",
+        )
+    if not any(map(is_data_file, names)):
+        raise no_such_files(names, (), ref)
+    try:
+        builder, splits = _builder(names, card, config=ref.config)
+    except ValueError as error:
+        raise _unreadable(names, card, ref, error) from error
+    if builder.__module__.rsplit(".", 1)[-1] not in READ_BY:
+        raise CorpusError(f"{ref} holds no tables or lines of text.", next_step="Name its files: hub:owner/name/FILE.")
+    split = ref.path or ("test" if "test" in splits else next(iter(splits)) if len(splits) == 1 else "")
+    if split not in splits:
+        asked = f"no split {split}" if split else "several splits, and none was named"
+        exists = replace(ref, path=next(iter(splits)))
+        raise CorpusError(f"{ref} has {asked}: it has {', '.join(splits)}.", next_step=f"Name one: {exists}")
+    return builder, split, splits[split]
+
+
+def patterns_of(card: Path | None) -> list[str]:
+    """Every file, pattern and folder that the card names."""
+    return [text for config in _configs(card) for text in _strings(config)]
+
+
+def default_patterns(split: str) -> tuple[str, ...]:
+    """Where ``datasets`` looks first if the card names no files."""
+    return (f"data/{split}-",)
+
+
+def stand_ins(names: Sequence[str], patterns: Sequence[str]) -> Iterator[str]:
+    """A made-up file for each pattern that no name matches: ``datasets`` wants files for every split of a card."""
+    suffix = next((PurePosixPath(name).suffix for name in names if is_data_file(name)), "")
+    for pattern in patterns:
+        if not choose_files(names, (pattern,)):
+            name = pattern.replace("*", "x")
+            yield name if is_data_file(name) else name + suffix
+
+
+def _metadata(card: Path | None) -> dict[str, Any]:
+    from huggingface_hub.repocard import metadata_load
+
+    try:
+        return (metadata_load(card) if card else None) or {}
+    except Exception as error:  # of YAML, of encodings
+        raise CorpusError(f"The card {CARD} of the data set cannot be read: {one_line(error)}") from error
+
+
+def _configs(card: Path | None) -> list[dict[str, Any]]:
+    configs = _metadata(card).get("configs")
+    return [config for config in configs if isinstance(config, dict)] if isinstance(configs, list) else []
+
+
+def _strings(config: Any) -> Iterator[str]:
+    """The strings in ``data_files`` and ``data_dir``, however a card nests them."""
+    nested = [config.get("data_files"), config.get("data_dir")]
+    while nested:
+        one = nested.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, dict):
+            nested += one.values()
+        elif isinstance(one, list):
+            nested += one
+
+
+def _builder(
+    names: Sequence[str],
+    card: Path | None,
+    config: str | None = None,
+    data_files: dict[str, list[str]] | None = None,
+) -> tuple[Any, dict[str, tuple[str, ...]]]:
+    load_dataset_builder = datasets_library().load_dataset_builder
+    with TemporaryDirectory(prefix="embaudit-") as temporary:
+        folder = Path(temporary).resolve() / "repository"
+        for name in filter(_is_tame, names):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).touch()
+        if card is not None and _metadata(card):
+            copyfile(card, folder / CARD)
+        try:
+            builder = load_dataset_builder(
+                str(folder),
+                name=config,
+                data_files=data_files,
+                cache_dir=f"{temporary}/cache",
+                storage_options=stream_options(),
+            )
+        except (ValueError, OSError) as error:
+            raise ValueError(str(error).replace(f"{folder}/", "").replace(str(folder), "it")) from error
+        found = builder.config.data_files or {}
+        return builder, {
+            str(split): tuple(str(Path(file).relative_to(folder)) for file in files) for split, files in found.items()
+        }
+
+
+def _is_tame(name: str) -> bool:
+    return is_data_file(name) and not ELSEWHERE.search(name)
+
+
+def _unreadable(names: Sequence[str], card: Path | None, ref: HubRef, error: Exception) -> CorpusError:
+    configs = [str(config.get("config_name")) for config in _configs(card)]
+    if configs and ref.config not in configs:
+        asked = f"no configuration {ref.config}" if ref.config else "several configurations, and none was named"
+        exists = replace(ref, config=configs[0])
+        return CorpusError(f"{ref} has {asked}: it has {', '.join(configs)}.", next_step=f"Name one: {exists}")
+    if ref.config and not configs:
+        return CorpusError(
+            f"{ref} has no configuration {ref.config}: its card names none.",
+            next_step=f"Leave it out: {replace(ref, config=None)}",
+        )
+    return CorpusError(
+        f"What {ref} holds cannot be told from its card and its files: {one_line(error)}",
+        next_step=f"Name a file: hub:{ref.repository}/{next(filter(is_data_file, names))}",
+    )
