@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -113,8 +113,8 @@ class Repository:
     def remember(self, commit: str) -> None:
         """Note in the cache, as ``huggingface_hub`` does, which commit the revision stands for: offline it is that."""
         if self.revision and self.revision != commit:
-            with explained(self):
-                ref = self._cache / "refs" / self.revision
+            ref = self._cache / "refs" / self.revision
+            with suppress(OSError):  # a cache that cannot be written to is said where something has to be stored
                 ref.parent.mkdir(parents=True, exist_ok=True)
                 ref.write_text(commit, encoding="utf-8")
 

@@ -17,11 +17,11 @@ from embaudit.corpora.columns import choose_columns
 from embaudit.corpora.hub_reference import (
     COMMIT,
     DEFAULT_REVISION,
-    LISTED_FILES,
     HubRef,
     choose_files,
     is_data_file,
     is_told_by_cache,
+    listed,
     no_such_files,
 )
 from embaudit.corpora.openers import ByteSource
@@ -34,7 +34,7 @@ from embaudit.corpora.splits import (
     stand_ins,
 )
 from embaudit.corpora.tables import Record
-from embaudit.corpora.tabular import DAMAGE, damaged, stream_records
+from embaudit.corpora.tabular import stream_records, undamaged
 from embaudit.corpora.tally import Flaw
 from embaudit.errors import CorpusError, HubUnreachable
 from embaudit.hub import Repository, explained
@@ -75,37 +75,24 @@ class HubFiles:
             HubUnreachable: if the hub gives no answer and the cache does not hold a file.
         """
         builder = self.builder or builder_of_files(self.files)
-        named = ("COLUMN",) if spec.kind == "texts" else ("FIRST", "SECOND")
-        snapshot = self.repository.cached_snapshot()
+        wanted = ("COLUMN",) if spec.kind == "texts" else ("FIRST", "SECOND")
+        hint = f"Name the columns to read: {replace(self.ref, columns=wanted)}"
         for name in self.files:
-            path = snapshot / name if stream and snapshot and (snapshot / name).is_file() else None
-            if path is None and not stream:
-                path = self.repository.file(name)
+            path = self._cached(name) if stream else self.repository.file(name)
             shown = self._shown(name)
-            choose = partial(
-                choose_columns,
-                shown=shown,
-                spec=spec,
-                named=self.ref.columns,
-                next_step=f"Name the columns to read: {replace(self.ref, columns=named)}",
-            )
-            with explained(self.repository, name):
-                try:
-                    yield from stream_records(builder, str(path or self.repository.address(name)), choose)
-                except DAMAGE as error:
-                    raise damaged(shown, error, self._read_locally(name, path, spec)) from error
-                except OSError as error:
-                    # pyarrow's word for damage; errors of the system have a number, and those of the hub a class.
-                    if type(error) is OSError and error.errno is None:
-                        raise damaged(shown, error, self._read_locally(name, path, spec)) from error
-                    raise
+            choose = partial(choose_columns, shown=shown, spec=spec, named=self.ref.columns, next_step=hint)
+            with explained(self.repository, name), undamaged(shown, self._read_locally(name, path, spec)):
+                yield from stream_records(builder, str(path or self.repository.address(name)), choose)
+
+    def _cached(self, name: str) -> Path | None:
+        snapshot = self.repository.cached_snapshot()
+        return snapshot / name if snapshot and (snapshot / name).is_file() else None
 
     def _read_locally(self, name: str, path: Path | None, spec: CorpusSpec) -> str:
-        download = f"hf download {self.repository.name} {name} --repo-type dataset --revision {self.commit}"
-        first = "" if path else f"Fetch it ({download}), then read it as a local file, "
-        return (first or "Read it as a local file, ") + (
-            f"whose broken rows are dropped and counted: --corpus {spec.name}={path or 'FILE'}"
-        )
+        fetch = f"hf download {self.repository.name} {name} --repo-type dataset --revision {self.commit}"
+        return (
+            "Read it" if path else f"Fetch it ({fetch}) and read it"
+        ) + f" as a local file, whose broken rows are dropped and counted: --corpus {spec.name}={path or 'FILE'}"
 
     def _shown(self, name: str) -> str:
         return f"hub:{self.repository.name}/{name}@{self.commit[:12]}"
@@ -120,16 +107,14 @@ def locate(part: HubPart, corpus: str) -> HubFiles:
     """
     revision = part.revision or DEFAULT_REVISION
     repository = Repository("dataset", part.repository, revision, f"pass a local file: --corpus {corpus}=FILE")
-    snapshot = repository.cached_snapshot()
-    cached = _cached(repository, part, snapshot) if snapshot else None
-    if cached and COMMIT.fullmatch(revision):
+    if COMMIT.fullmatch(revision) and (cached := _cached(repository, part)):
         return cached
     try:
         info = repository.info()
     except HubUnreachable as error:
-        if cached:
+        if cached := _cached(repository, part):
             return cached
-        raise _with_cached_names(error, repository, snapshot) from error
+        raise _with_cached_names(error, repository) from error
     repository.remember(info.commit)
     pinned = replace(repository, revision=info.commit)
     return _chosen(pinned, part, info.files, pinned.file(CARD) if CARD in info.files and not part.files else None)
@@ -147,12 +132,15 @@ def _chosen(repository: Repository, part: HubPart, names: Sequence[str], card: P
     return HubFiles(repository, replace(ref, path=split), files, builder)
 
 
-def _cached(repository: Repository, part: HubPart, snapshot: Path) -> HubFiles | None:
-    """What a cached snapshot holds of ``part``, if the cache alone can tell that it is all of it.
+def _cached(repository: Repository, part: HubPart) -> HubFiles | None:
+    """What the cache holds of ``part``, if it alone can tell that this is all of it.
 
     It can for files that are named in full and for numbered shards. A split is what the card says: without a card, or
     where another split that is not cached might be meant, the hub is asked.
     """
+    snapshot = repository.cached_snapshot()
+    if snapshot is None:
+        return None
     names = _cached_names(snapshot)
     pinned = replace(repository, revision=snapshot.name)
     if part.files:
@@ -161,8 +149,8 @@ def _cached(repository: Repository, part: HubPart, snapshot: Path) -> HubFiles |
     card = snapshot / CARD
     if not card.is_file():
         return None
-    patterns = patterns_of(card)
     try:
+        patterns = patterns_of(card)
         found = _chosen(pinned, part, [*names, *stand_ins(names, patterns)], card)
     except CorpusError:
         return None
@@ -175,13 +163,13 @@ def _cached_names(snapshot: Path) -> list[str]:
     return sorted(path.relative_to(snapshot).as_posix() for path in snapshot.rglob("*") if path.is_file())
 
 
-def _with_cached_names(error: HubUnreachable, repository: Repository, snapshot: Path | None) -> HubUnreachable:
+def _with_cached_names(error: HubUnreachable, repository: Repository) -> HubUnreachable:
+    snapshot = repository.cached_snapshot()
     names = list(filter(is_data_file, _cached_names(snapshot))) if snapshot else []
     if snapshot is None or not names:
         return error
-    listed = ", ".join(names[:LISTED_FILES]) + (", ..." if len(names) > LISTED_FILES else "")
     return type(error)(
         error.happened,
-        kept=f"The local hub cache holds {listed} of commit {snapshot.name}, and cannot tell whether that is all.",
+        kept=f"The local hub cache holds {listed(names)} of commit {snapshot.name}, and cannot tell if that is all.",
         next_step=f"Name what of it is meant: hub:{repository.name}/{names[0]}@{snapshot.name}. {error.next_step}",
     )

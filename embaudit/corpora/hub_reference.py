@@ -145,13 +145,17 @@ def is_told_by_cache(files: Sequence[str], patterns: Sequence[str]) -> bool:
     return bool(files)
 
 
+def listed(names: Sequence[str]) -> str:
+    """The first of them, for a sentence."""
+    return ", ".join(names[:LISTED_FILES]) + (", ..." if len(names) > LISTED_FILES else "")
+
+
 def no_such_files(names: Sequence[str], patterns: Sequence[str], ref: HubRef) -> CorpusError:
     files = [name for name in names if is_data_file(name)]
-    listed = ", ".join(files[:LISTED_FILES]) + (", ..." if len(files) > LISTED_FILES else "")
     wanted = f"no file {' or '.join(patterns)}" if patterns else "no file of a format that is read here"
     return CorpusError(
         f"{ref} has {wanted}.",
-        next_step=f"Name a file (hub:{ref.repository}/FILE). It has {listed}."
+        next_step=f"Name a file (hub:{ref.repository}/FILE). It has {listed(files)}."
         if files
         else f"Formats: {', '.join(FORMATS)}, also packed ({', '.join(PACKINGS)}).",
     )

@@ -33,7 +33,7 @@ def file_records(path: Path, shown: str, choose: Choose) -> Iterator[Record | Fl
     Raises:
         CorpusError: if it is damaged or cannot be read.
     """
-    with reading_table(shown, "Fetch it again."):
+    with _local(shown, "Fetch it again."):
         yield from stream_records(builder_of_files([path.name]), str(path), choose)
 
 
@@ -62,7 +62,7 @@ def saved_records(folder: Path, choose: Choose) -> Iterator[Record | Flaw]:
     Raises:
         CorpusError: if it is damaged, or none of its splits is meant.
     """
-    with reading_table(str(folder), "Save it again with save_to_disk."):
+    with _local(str(folder), "Save it again with save_to_disk."):
         saved = datasets_library().load_from_disk(str(folder))
         if isinstance(saved, dict):
             split = "test" if "test" in saved else next(iter(saved)) if len(saved) == 1 else None
@@ -75,23 +75,27 @@ def saved_records(folder: Path, choose: Choose) -> Iterator[Record | Flaw]:
 
 
 @contextmanager
-def reading_table(shown: str, next_step: str) -> Iterator[None]:
-    """Says of a local table what is wrong with it.
+def undamaged(shown: str, next_step: str) -> Iterator[None]:
+    """Says of a file that it is damaged, as pyarrow, pandas and ``datasets`` report that.
 
-    pyarrow reports damage as errors of values and of the operating system; only real ones of these carry a number.
+    One of pyarrow's words for damage is a plain error of the operating system, which has no number then.
     """
     try:
         yield
+    except (*DAMAGE, OSError) as error:
+        is_damage = isinstance(error, DAMAGE) or (type(error) is OSError and error.errno is None)
+        if not is_damage:
+            raise
+        raise CorpusError(f"{shown} cannot be read: {one_line(error)}", next_step=next_step) from error
+
+
+@contextmanager
+def _local(shown: str, next_step: str) -> Iterator[None]:
+    try:
+        with undamaged(shown, next_step):
+            yield
     except OSError as error:
-        if error.errno is not None:
-            raise os_failure(shown, error) from error
-        raise damaged(shown, error, next_step) from error
-    except DAMAGE as error:
-        raise damaged(shown, error, next_step) from error
-
-
-def damaged(shown: str, error: Exception, next_step: str) -> CorpusError:
-    return CorpusError(f"{shown} cannot be read: {one_line(error)}", next_step=next_step)
+        raise os_failure(shown, error) from error
 
 
 def _records(tables: Iterator[Any], choose: Choose) -> Iterator[Record | Flaw]:
