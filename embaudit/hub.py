@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from embaudit.errors import CheckpointError, CorpusError, EmbauditError, HubOffline, HubUnreachable, one_line
+from embaudit.masking import without_credentials
 
 ANSWER_SECONDS = 5.0
 # Name lookups and the library's own retries know no time-out.
@@ -156,6 +157,27 @@ def list_models(author: str, tags: Sequence[str], accept: Callable[[str], bool],
         return asked(ask, LISTING_SECONDS)
     except Exception as error:
         raise _unreachable(f"the models of {author}", error, "wait") from error
+
+
+def answering_address() -> str:
+    """Where the hub is, once it has answered.
+
+    Raises:
+        HubUnreachable: if it has not.
+    """
+    from huggingface_hub import constants, get_session
+
+    address = without_credentials(constants.ENDPOINT)
+    if constants.HF_HUB_OFFLINE:
+        raise HubOffline("HF_HUB_OFFLINE is set", next_step="unset HF_HUB_OFFLINE to fetch checkpoints and corpora")
+    try:
+        asked(lambda: get_session().head(constants.ENDPOINT, timeout=ANSWER_SECONDS, follow_redirects=True))
+    except Exception as error:
+        raise HubUnreachable(
+            f"{address} cannot be reached ({type(error).__name__})",
+            next_step="local folders, packaged: and --corpus NAME=FILE work without it; behind a proxy set HTTPS_PROXY",
+        ) from error
+    return address
 
 
 def asked(call: Callable[[], Answer], seconds: float | None = None) -> Answer:

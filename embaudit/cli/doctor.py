@@ -16,10 +16,20 @@ from rich.table import Table
 from embaudit.address import Lake, Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.shown import as_text
-from embaudit.errors import EXIT_DONE, EXIT_USAGE, EmbauditError
+from embaudit.errors import EXIT_DONE, EXIT_USAGE, EmbauditError, HubUnreachable
 from embaudit.masking import without_credentials
 
-LIBRARIES = ("torch", "transformers", "numpy", "scipy", "duckdb", "prefect", "great-expectations", "fastapi")
+LIBRARIES = (
+    "torch",
+    "transformers",
+    "datasets",
+    "numpy",
+    "scipy",
+    "duckdb",
+    "prefect",
+    "great-expectations",
+    "fastapi",
+)
 GIB = 1024**3
 MIN_FREE_BYTES = 2 * GIB
 
@@ -110,27 +120,12 @@ def _packaged_checkpoint() -> Finding:
 
 
 def _hub() -> Finding:
-    if os.environ.get("HF_HUB_OFFLINE", "0") not in ("0", ""):
-        return Finding(
-            "model hub",
-            "HF_HUB_OFFLINE is set",
-            False,
-            "unset HF_HUB_OFFLINE to fetch checkpoints and corpora",
-        )
-    import httpx
-    from huggingface_hub import constants
+    from embaudit.hub import answering_address
 
-    endpoint = without_credentials(constants.ENDPOINT)
     try:
-        httpx.head(constants.ENDPOINT, timeout=5.0, follow_redirects=True)
-    except httpx.HTTPError as error:
-        return Finding(
-            "model hub",
-            f"{endpoint} cannot be reached ({type(error).__name__})",
-            False,
-            "local folders, packaged: and --corpus NAME=FILE work without it; behind a proxy set HTTPS_PROXY",
-        )
-    return Finding("model hub", f"{endpoint} answers")
+        return Finding("model hub", f"{answering_address()} answers")
+    except HubUnreachable as error:
+        return Finding("model hub", error.happened, False, error.next_step)
 
 
 def _warehouse(place: Warehouse) -> Finding:

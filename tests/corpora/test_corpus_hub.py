@@ -16,7 +16,7 @@ from fake_hub import COMMIT, FakeHub, json_lines
 
 from embaudit import hub as hub_module
 from embaudit.corpora import CORPORA, load_corpus
-from embaudit.errors import CorpusError
+from embaudit.errors import CorpusError, HubOffline, HubUnreachable
 from embaudit_tasks.results import StagedCorpus
 
 Ingested = Callable[[str], StagedCorpus]
@@ -210,3 +210,14 @@ def ingested(tmp_path: Path) -> Ingested:
         return ingest_corpus.with_options(retry_delay_seconds=0)("sts", source, str(tmp_path / "staging"))
 
     return ingest
+
+
+def test_whether_the_hub_answers_is_asked_in_one_place(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert hub_module.answering_address() == hub.endpoint
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://someone:secret@127.0.0.1:9")
+    with pytest.raises(HubUnreachable, match=r"127\.0\.0\.1:9 cannot be reached \(ConnectError\)") as caught:
+        hub_module.answering_address()
+    assert "secret" not in str(caught.value)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(HubOffline):
+        hub_module.answering_address()
