@@ -111,13 +111,20 @@ class Repository:
         snapshot = folder / "snapshots" / commit
         return snapshot if snapshot.is_dir() else None
 
-    def remember(self, commit: str) -> None:
-        """Note in the cache, as ``huggingface_hub`` does, which commit the revision stands for: offline it is that."""
-        if self.revision and self.revision != commit:
-            ref = self._cache / "refs" / self.revision
+    def cached_commits(self) -> list[str]:
+        """The commits of which the cache holds files."""
+        return sorted(path.name for path in (self._cache / "snapshots").glob("*"))
+
+    def remember(self, revision: str) -> None:
+        """Note in the cache, as ``huggingface_hub`` does, that a branch or tag stands for this commit.
+
+        Offline it is this one then. What has no file in the cache has no note, which would make the cache look broken.
+        """
+        if revision != self.revision and self.cached_snapshot():
+            ref = self._cache / "refs" / revision
             with suppress(OSError):  # a cache that cannot be written to is said where something has to be stored
                 ref.parent.mkdir(parents=True, exist_ok=True)
-                ref.write_text(commit, encoding="utf-8")
+                ref.write_text(str(self.revision), encoding="utf-8")
 
     @property
     def _cache(self) -> Path:

@@ -23,6 +23,7 @@ from embaudit.corpora.hub_reference import (
     is_told_by_cache,
     listed,
     no_such_files,
+    suffixes,
 )
 from embaudit.corpora.openers import ByteSource
 from embaudit.corpora.splits import (
@@ -46,12 +47,14 @@ class HubFiles:
 
     Attributes:
         ref: what to type for the same rows again.
+        asked: the revision that was asked for: this commit, or what stands for it.
         builder: what reads the split; None: the files were named.
     """
 
     repository: Repository
     ref: HubRef
     files: tuple[str, ...]
+    asked: str
     builder: Any = field(default=None, compare=False, repr=False)
 
     @property
@@ -61,7 +64,7 @@ class HubFiles:
     def downloads(self) -> Iterator[ByteSource]:
         """Each file on this machine, when it is reached."""
         for name in self.files:
-            yield ByteSource(self._shown(name), self.repository.file(name), name)
+            yield ByteSource(self._shown(name), self._fetched(name), name)
 
     def records(self, spec: CorpusSpec, *, stream: bool) -> Iterator[Record | Flaw]:
         """Rows in the order of the files.
@@ -77,12 +80,19 @@ class HubFiles:
         builder = self.builder or builder_of_files(self.files)
         wanted = ("COLUMN",) if spec.kind == "texts" else ("FIRST", "SECOND")
         hint = f"Name the columns to read: {replace(self.ref, columns=wanted)}"
+        if suffixes(self.files[0])[:1] in (["csv"], ["tsv"]):
+            hint += " (a table without a header is understood as a local file)"
         for name in self.files:
-            path = self._cached(name) if stream else self.repository.file(name)
+            path = self._cached(name) if stream else self._fetched(name)
             shown = self._shown(name)
             choose = partial(choose_columns, shown=shown, spec=spec, named=self.ref.columns, next_step=hint)
             with explained(self.repository, name), undamaged(shown, self._read_locally(name, path, spec)):
                 yield from stream_records(builder, str(path or self.repository.address(name)), choose)
+
+    def _fetched(self, name: str) -> Path:
+        path = self.repository.file(name)
+        self.repository.remember(self.asked)
+        return path
 
     def _cached(self, name: str) -> Path | None:
         snapshot = self.repository.cached_snapshot()
@@ -114,22 +124,23 @@ def locate(part: HubPart, corpus: str) -> HubFiles:
     except HubUnreachable as error:
         if cached := _cached(repository, part):
             return cached
-        raise _with_cached_names(error, repository) from error
-    repository.remember(info.commit)
+        raise _with_cached(error, repository) from error
     pinned = replace(repository, revision=info.commit)
-    return _chosen(pinned, part, info.files, pinned.file(CARD) if CARD in info.files and not part.files else None)
+    card = pinned.file(CARD) if CARD in info.files and not part.files else None
+    return _chosen(pinned, part, info.files, card)
 
 
 def _chosen(repository: Repository, part: HubPart, names: Sequence[str], card: Path | None) -> HubFiles:
+    asked = part.revision or DEFAULT_REVISION
     ref = HubRef(part.repository, repository.revision, part.config, part.split, part.first, part.columns)
     if part.files:
         files = choose_files(names, part.files)
         if not files:
             raise no_such_files(names, part.files, ref)
         matched = files[0] if len(files) == 1 else next(one for one in part.files if choose_files(names, (one,)))
-        return HubFiles(repository, replace(ref, path=matched), files)
+        return HubFiles(repository, replace(ref, path=matched), files, asked)
     builder, split, files = builder_of_split(names, card, ref)
-    return HubFiles(repository, replace(ref, path=split), files, builder)
+    return HubFiles(repository, replace(ref, path=split), files, asked, builder)
 
 
 def _cached(repository: Repository, part: HubPart) -> HubFiles | None:
@@ -163,13 +174,17 @@ def _cached_names(snapshot: Path) -> list[str]:
     return sorted(path.relative_to(snapshot).as_posix() for path in snapshot.rglob("*") if path.is_file())
 
 
-def _with_cached_names(error: HubUnreachable, repository: Repository) -> HubUnreachable:
+def _with_cached(error: HubUnreachable, repository: Repository) -> HubUnreachable:
+    """The error, saying what the cache holds of the data set and how to ask for it."""
     snapshot = repository.cached_snapshot()
     names = list(filter(is_data_file, _cached_names(snapshot))) if snapshot else []
-    if snapshot is None or not names:
+    commits = repository.cached_commits()
+    if snapshot and names:
+        kept = f"The local hub cache holds {listed(names)} of commit {snapshot.name}, and cannot tell if that is all."
+        next_step = f"Name what of it is meant: hub:{repository.name}/{names[0]}@{snapshot.name}."
+    elif commits and not snapshot:
+        kept = f"The local hub cache holds other commits of it, which are not taken for it: {listed(commits)}."
+        next_step = f"If one of them will do, name it: hub:{repository.name}@{commits[0]}."
+    else:
         return error
-    return type(error)(
-        error.happened,
-        kept=f"The local hub cache holds {listed(names)} of commit {snapshot.name}, and cannot tell if that is all.",
-        next_step=f"Name what of it is meant: hub:{repository.name}/{names[0]}@{snapshot.name}. {error.next_step}",
-    )
+    return type(error)(error.happened, kept=kept, next_step=f"{next_step} {error.next_step}")

@@ -64,8 +64,10 @@ def test_offline_a_commit_comes_from_the_cache_or_not_at_all(way: str, moving: F
     move(moving)
     go_offline()
     assert letters(way.format(OLD)) == {"a"}
-    with pytest.raises(HubOffline, match="HF_HUB_OFFLINE"):
+    with pytest.raises(HubOffline, match="HF_HUB_OFFLINE") as caught:
         load_corpus("wikipedia", way.format(NEW))
+    assert OLD in caught.value.kept
+    assert f"hub:org/d@{OLD}" in caught.value.next_step
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -102,6 +104,18 @@ def test_a_branch_is_resolved_once_and_its_commit_is_recorded(moving: FakeHub, g
     go_offline()
     again = load_corpus("wikipedia", "hub:org/d")
     assert (again.revision, again.corpus_id) == (OLD, corpus.corpus_id)
+
+
+def test_the_cache_is_one_that_huggingface_hub_reads(moving: FakeHub) -> None:
+    from huggingface_hub import scan_cache_dir
+
+    load_corpus("wikipedia", "hub:org/d/test[:2]")
+    moving.repositories["org/e"] = {SHARDED: at(OLD)[SHARDED]}
+    load_corpus("wikipedia", "hub:org/e[:2]")
+    load_corpus("wikipedia", "hub:org/d")
+    scanned = scan_cache_dir(hub_cache())
+    assert [(repo.repo_id, sorted(repo.refs)) for repo in scanned.repos] == [("org/d", ["main"])]
+    assert scanned.warnings == []
 
 
 def test_the_three_parts_of_a_collection_are_of_one_commit(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
