@@ -8,11 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import Embaudit
+from plausible import audit_record, plausible_rows
+from ready_warehouses import put_audit
 from tiny import tiny_bert
 
 from embaudit.request import AuditRequest
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.query import run_query
+from embaudit_tasks.backbone import link_backbone
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +29,19 @@ def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_the_deltas_of_a_link_are_counted(empty_warehouse: Path, tmp_path: Path) -> None:
+    for audit_id, checkpoint, shift in (("own", "c1", 0.25), ("backbone", "c2", 0.0)):
+        found = plausible_rows(checkpoint, f"m/{checkpoint}")
+        found["socm_summary"] = [{**row, "socm_mean": row["socm_mean"] + shift} for row in found["socm_summary"]]
+        put_audit(empty_warehouse, audit_record(audit_id, checkpoint), found)
+    counted = link_backbone.fn("own", "backbone", str(empty_warehouse), 0, str(tmp_path / "staging"))
+    with open_reader(empty_warehouse) as connection:
+        deltas = connection.execute("SELECT summary, measure, round(delta, 9) FROM backbone_delta").fetchall()
+    assert counted == len(deltas)
+    assert {row for row in deltas if row[2]} == {("socm_summary", "socm_mean", 0.25)}
+
+
+@pytest.mark.slow
 def test_the_deltas_of_every_summary_are_stored(
     computed_home: Path, tiny_checkpoint: Path, backbone: Path, tiny_profile: Path
 ) -> None:

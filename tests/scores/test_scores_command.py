@@ -41,8 +41,8 @@ SCORE_RANKS = dict(zip(BY_SOCM, (12, 9, 10, 8, 11, 1, 2, 7, 6, 3, 5, 4), strict=
 
 
 @pytest.fixture
-def warehouse(tmp_path: Path) -> Path:
-    return tmp_path / "warehouse.duckdb"
+def warehouse(empty_warehouse: Path) -> Path:
+    return empty_warehouse
 
 
 def output(*arguments: str, warehouse: Path) -> str:
@@ -70,7 +70,8 @@ def stored(warehouse: Path) -> list[tuple[Any, ...]]:
 # ---- import ----
 
 
-def test_an_import_makes_the_warehouse_and_says_what_it_read(tmp_path: Path, warehouse: Path) -> None:
+def test_an_import_makes_the_warehouse_and_says_what_it_read(tmp_path: Path) -> None:
+    warehouse = tmp_path / "warehouse.duckdb"
     path = csv_file(tmp_path / "scores.csv", "m/a,T,0.5", "m/a,U,0.25", "m/b,T,0.75", "m/b,T,0.75")
     text = output("scores", "import", str(path), warehouse=warehouse)
     assert (
@@ -129,7 +130,8 @@ def test_mteb_folders_are_imported_and_listed(tmp_path: Path, warehouse: Path) -
     ]
 
 
-def test_a_wrong_row_writes_nothing(tmp_path: Path, warehouse: Path) -> None:
+def test_a_wrong_row_writes_nothing(tmp_path: Path) -> None:
+    warehouse = tmp_path / "warehouse.duckdb"
     good = csv_file(tmp_path / "good.csv", "m/a,T,0.5")
     bad = csv_file(tmp_path / "bad.csv", "m/a,U,0.5", "m/a,V,inf")
     with pytest.raises(UsageError, match=r"bad.csv, line 3: the score 'inf' is no finite number"):
@@ -265,7 +267,9 @@ def test_a_wrong_name_is_answered_with_the_nearest(published: Path, arguments: t
         output("scores", "correlate", *arguments, warehouse=published)
 
 
-def test_what_is_lacking_is_said(tmp_path: Path, warehouse: Path) -> None:
+def test_what_is_lacking_is_said(tmp_path: Path) -> None:
+    warehouse = tmp_path / "warehouse.duckdb"
+
     def fails() -> EmbauditError:
         with pytest.raises(EmbauditError) as caught:
             output("scores", "correlate", warehouse=warehouse)

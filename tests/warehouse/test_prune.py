@@ -61,7 +61,10 @@ def rows(place: Warehouse, sql: str) -> list[tuple]:
 
 def with_details(place: Warehouse) -> set[str]:
     """The audits that have their detail rows: all of them, in every table."""
-    found = [dict(rows(place, f"SELECT audit_id, count(*) FROM {name} GROUP BY 1")) for name in DETAIL]
+    with open_reader(place, 10) as connection:
+        found = [
+            dict(connection.execute(f"SELECT audit_id, count(*) FROM {name} GROUP BY 1").fetchall()) for name in DETAIL
+        ]
     for name, counts in zip(DETAIL, found, strict=True):
         assert set(counts.values()) <= {DETAIL[name]}, name
         assert counts.keys() == found[0].keys(), name
@@ -139,9 +142,10 @@ def test_a_missing_warehouse_is_not_made(no_warehouse: Path) -> None:
 # ---- room ----
 
 
-@pytest.fixture
-def large(warehouse: Path) -> Path:
+@pytest.fixture(scope="module")
+def large_once(empty_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two audits with 200 000 pairs each: megabytes that can come back."""
+    warehouse = Path(shutil.copy(empty_once, tmp_path_factory.mktemp("large")))
     for audit_id, minutes in (("old", 0), ("new", 10)):
         put_audit(warehouse, audit_record(audit_id, minutes=minutes), plausible_rows(), measure_runs(), [expectation()])
         with open_writer(warehouse, 0) as connection:
@@ -151,6 +155,11 @@ def large(warehouse: Path) -> Path:
                 [audit_id],
             )
     return warehouse
+
+
+@pytest.fixture
+def large(large_once: Path, warehouse: Path) -> Path:
+    return Path(shutil.copy(large_once, warehouse))
 
 
 def whole(path: Path) -> dict[str, list[tuple]]:
