@@ -164,7 +164,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Computed(Rule):
+class ComputedColumn(Rule):
     """A column that only the checks have, to be compared with others and to be read by later rules.
 
     Attributes:
@@ -182,12 +182,12 @@ def rule(function: Callable[..., Series]) -> Any:
 
 
 def computed(*, required: bool = False, at_least: str | tuple[str, ...] = ()) -> Callable[[Callable[..., Series]], Any]:
-    """Declare a column that the checks compute; see ``Computed``."""
+    """Declare a column that the checks compute; see ``ComputedColumn``."""
 
-    def declare(function: Callable[..., Series]) -> Computed:
+    def declare(function: Callable[..., Series]) -> ComputedColumn:
         named = (at_least,) if isinstance(at_least, str) else at_least
         meaning = inspect.getdoc(function) or ""
-        return Computed(function.__name__, meaning, _parameters(function), function, required, named)
+        return ComputedColumn(function.__name__, meaning, _parameters(function), function, required, named)
 
     return declare
 
@@ -249,14 +249,14 @@ class Table:
         return ("audit_id", *self.keys) if self.scope == "audit" else self.keys
 
     @property
-    def computed(self) -> list[Computed]:
+    def computed(self) -> list[ComputedColumn]:
         """The columns that only the checks have."""
-        return [one for one in self.rules if isinstance(one, Computed)]
+        return [one for one in self.rules if isinstance(one, ComputedColumn)]
 
     @property
     def statements(self) -> list[Rule]:
         """The rules that must be true in every row."""
-        return [one for one in self.rules if not isinstance(one, Computed)]
+        return [one for one in self.rules if not isinstance(one, ComputedColumn)]
 
     @property
     def required(self) -> list[str]:

@@ -22,7 +22,7 @@ from embaudit.warehouse.scores import ImportedScores, import_scores
 FORM = click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 SKIPPED_SHOWN = 5
 # A share is at most 1 and a percentage rarely below: a task with both was imported in two units.
-LARGEST_SHARE = 1.0
+MAX_SHARE = 1.0
 
 
 @click.group()
@@ -197,7 +197,7 @@ def _print_notes(warehouse: Warehouse, rows: list[Beside], has_average: bool) ->
                 click.echo(f"Published for {name.removeprefix('spearman_')}: ρ = {value:.3f} ({source}).")
     for task in sorted({row.task for row in rows}):
         of_task = [row.score for row in rows if row.task == task]
-        if min(of_task) <= LARGEST_SHARE < max(of_task):
+        if min(of_task) <= MAX_SHARE < max(of_task):
             click.echo(
                 f"Warning: scores of {task} lie between {min(of_task):g} and {max(of_task):g}: in percent and not?"
             )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
 from embaudit.gate.facts import AuditFacts, Cell
-from embaudit.gate.policy import SEVERITIES, Change, FigureRule, Limit, Policy, Required, Severity
+from embaudit.gate.policy import SEVERITIES, Change, FigureRule, Limit, Policy, Requirements, Severity
 from embaudit.gate.verdict import Finding
 
 # A change is a difference of two doubles: 0.52 - 0.5 is a little more than 0.02, and must be allowed where 0.02 is.
@@ -112,7 +112,7 @@ def _severity(rule: Severity, audit: AuditFacts) -> Finding:
     )
 
 
-def _required(required: Required, audit: AuditFacts) -> Iterator[Finding]:
+def _required(required: Requirements, audit: AuditFacts) -> Iterator[Finding]:
     for measure in dict.fromkeys(required.measures):
         if measure in audit.measures:
             yield _statement("required measures", "measure_run", measure, "done", True, "")

@@ -98,7 +98,7 @@ class Severity(Rule):
         return self.name or f"tokens of severity {self.at_least} or worse"
 
 
-class Required(_Part):
+class Requirements(_Part):
     """What the audit must be before its figures count."""
 
     measures: list[MeasureName] = []
@@ -111,7 +111,7 @@ class Required(_Part):
 
     @property
     def is_empty(self) -> bool:
-        return self == Required()
+        return self == Requirements()
 
 
 class Policy(_Part):
@@ -125,7 +125,7 @@ class Policy(_Part):
         description="what changes are measured against: previous (of the same source and question), or an audit's id",
     )
     no_baseline: Missing = Field(default="trip", description="what change rules do where there is no baseline")
-    require: Required = Required()
+    require: Requirements = Requirements()
     limit: list[Limit] = []
     change: list[Change] = []
     severity: list[Severity] = []

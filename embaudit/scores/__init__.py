@@ -5,14 +5,14 @@
 
 from embaudit.scores.correlation import Beside, Correlation, TaskCorrelation, average_over_tasks, correlate, spearman
 from embaudit.scores.read import ReadScores, read_scores
-from embaudit.scores.shapes import Score, Skipped
+from embaudit.scores.shapes import Score, SkippedSource
 
 __all__ = [
     "Beside",
     "Correlation",
     "ReadScores",
     "Score",
-    "Skipped",
+    "SkippedSource",
     "TaskCorrelation",
     "average_over_tasks",
     "correlate",

@@ -13,7 +13,7 @@ import scipy
 
 # Up to here all n! pairings are counted (362 880); above, Student's t is close, and is what papers report.
 EXACT_UP_TO = 9
-FEWEST = 3
+MIN_PAIRS = 3
 EXACT, STUDENT = "exact", "t"
 AVERAGE = "average"
 
@@ -85,7 +85,7 @@ def spearman(values: Sequence[float], scores: Sequence[float]) -> Correlation:
         scores: (n,) the downstream score in the same order.
     """
     n = len(values)
-    if n < FEWEST or len(set(values)) < 2 or len(set(scores)) < 2:
+    if n < MIN_PAIRS or len(set(values)) < 2 or len(set(scores)) < 2:
         return Correlation(n, None, None, None)
     found = scipy.stats.spearmanr(values, scores)
     if n > EXACT_UP_TO:

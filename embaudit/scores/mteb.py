@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from embaudit.errors import UsageError
-from embaudit.scores.shapes import DEFAULT_SUBSET, NOTHING_IMPORTED, Score, Skipped, finite_number
+from embaudit.scores.shapes import DEFAULT_SUBSET, NOTHING_IMPORTED, Score, SkippedSource, finite_number
 
 MODEL_META = "model_meta.json"
 # Results under other settings of the same checkpoint.
@@ -40,7 +40,7 @@ def is_mteb_result(value: Any) -> bool:
     return ("task_name" in value and isinstance(value.get("scores"), dict)) or "mteb_dataset_name" in value
 
 
-def mteb_scores(path: Path, result: dict[str, Any], checkpoint: str | None) -> Iterator[Score | Skipped]:
+def mteb_scores(path: Path, result: dict[str, Any], checkpoint: str | None) -> Iterator[Score | SkippedSource]:
     """One score for each split and subset; a main score that is null or not finite is skipped, and said.
 
     Raises:
@@ -61,11 +61,11 @@ def mteb_scores(path: Path, result: dict[str, Any], checkpoint: str | None) -> I
         score = finite_number(value)
         place = f"{split}, {subset}"
         if score is None:
-            yield Skipped(str(path), f"{place}: the main score is {json.dumps(value)}")
+            yield SkippedSource(str(path), f"{place}: the main score is {json.dumps(value)}")
         else:
             yield Score(name, revision, task, split, subset, score, metric, str(path), place)
     if not parts:
-        yield Skipped(str(path), "no split with scores")
+        yield SkippedSource(str(path), "no split with scores")
 
 
 def checkpoint_of(path: Path) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from typing import Any
 from embaudit.errors import UsageError
 from embaudit.scores.mteb import EXPERIMENTS, MODEL_META, is_mteb_result, mteb_scores
 from embaudit.scores.rows import SEPARATORS, json_line_scores, json_scores, separated_scores
-from embaudit.scores.shapes import NOTHING_IMPORTED, Score, Skipped
+from embaudit.scores.shapes import NOTHING_IMPORTED, Score, SkippedSource
 
 JSON_LINES = (".jsonl", ".ndjson")
 SUFFIXES = (*SEPARATORS, ".json", *JSON_LINES)
@@ -30,7 +30,7 @@ class ReadScores:
     scores: list[Score]
     files: int
     repeated: int
-    skipped: list[Skipped]
+    skipped: list[SkippedSource]
 
 
 def read_scores(paths: Sequence[Path], checkpoint: str | None = None) -> ReadScores:
@@ -44,11 +44,11 @@ def read_scores(paths: Sequence[Path], checkpoint: str | None = None) -> ReadSco
             other, or ``checkpoint`` is given for scores of several.
     """
     scores: list[Score] = []
-    skipped: list[Skipped] = []
+    skipped: list[SkippedSource] = []
     for path in paths:
         found = _folder(path, checkpoint) if path.is_dir() else _file(path, checkpoint)
         for one in found:
-            if isinstance(one, Skipped):
+            if isinstance(one, SkippedSource):
                 skipped.append(one)
             else:
                 scores.append(one)
@@ -65,7 +65,7 @@ def read_scores(paths: Sequence[Path], checkpoint: str | None = None) -> ReadSco
     return ReadScores(distinct, len({one.origin for one in scores}), len(scores) - len(distinct), skipped)
 
 
-def _folder(folder: Path, checkpoint: str | None) -> Iterator[Score | Skipped]:
+def _folder(folder: Path, checkpoint: str | None) -> Iterator[Score | SkippedSource]:
     """Every MTEB result below a folder, in the order of their names."""
     paths = sorted(path for path in folder.rglob("*.json") if path.is_file() and path.name != MODEL_META)
     if not paths:
@@ -76,16 +76,16 @@ def _folder(folder: Path, checkpoint: str | None) -> Iterator[Score | Skipped]:
         )
     for path in paths:
         if EXPERIMENTS in path.relative_to(folder).parts[:-1]:
-            yield Skipped(str(path), "an experiment: the checkpoint under other settings")
+            yield SkippedSource(str(path), "an experiment: the checkpoint under other settings")
             continue
         value = _parsed(path, _text(path))
         if is_mteb_result(value):
             yield from mteb_scores(path, value, checkpoint)
         else:
-            yield Skipped(str(path), "no MTEB result")
+            yield SkippedSource(str(path), "no MTEB result")
 
 
-def _file(path: Path, checkpoint: str | None) -> Iterable[Score | Skipped]:
+def _file(path: Path, checkpoint: str | None) -> Iterable[Score | SkippedSource]:
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise UsageError(

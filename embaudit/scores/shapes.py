@@ -45,7 +45,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Skipped:
+class SkippedSource:
     """A file, or a part of one, that was not taken, and why."""
 
     origin: str

@@ -48,7 +48,7 @@ VECTOR_TOLERANCE = {"float32": 1e-5, "bfloat16": 5e-2, "float16": 1e-2}
 
 
 @dataclass(frozen=True)
-class Applied:
+class ApplyResult:
     """What was written.
 
     Attributes:
@@ -75,7 +75,7 @@ def apply_temperature(
     divide_position_bias: bool = False,
     device: str = "auto",
     allow_pickle: bool = False,
-) -> Applied:
+) -> ApplyResult:
     """Write a checkpoint whose attention is softmax(QKᵀ/(τ√d)), ready for sentence-transformers.
 
     Args:
@@ -125,7 +125,7 @@ def apply_temperature(
         add_note(building / "README.md", note, resolved.ref.name if resolved.ref.kind == "hub" else None)
         written = load_checkpoint(str(building), LoadOptions(options.device, options.dtype, allow_pickle=allow_pickle))
         difference = _compare(source, written, tau, divide_position_bias)
-    return Applied(
+    return ApplyResult(
         folder=folder,
         support=support_of(anatomy),
         layers=len(anatomy.layers),

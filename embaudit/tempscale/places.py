@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from embaudit.errors import CheckpointError
 from embaudit.tempscale.plan import Scaling
-from embaudit.tempscale.tensors import Stored
+from embaudit.tempscale.tensors import StoredTensor
 
 if TYPE_CHECKING:
     import torch
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Place:
     """Rows of a stored tensor, from ``first`` on, that are one parameter of the model."""
 
-    stored: Stored
+    stored: StoredTensor
     first: int
     scaling: Scaling
 
@@ -34,7 +34,7 @@ class Place:
         self.stored.overwrite(self.first, scaled)
 
 
-def find_places(scalings: Sequence[Scaling], tensors: Mapping[str, Stored]) -> list[Place]:
+def find_places(scalings: Sequence[Scaling], tensors: Mapping[str, StoredTensor]) -> list[Place]:
     """The place of each parameter that a plan divides.
 
     Raises:
@@ -66,7 +66,7 @@ def _is_same(stored: str, name: str) -> bool:
     return stored == name or stored.endswith("." + name) or name.endswith("." + stored)
 
 
-def _of_content(scaling: Scaling, among: Iterable[Stored]) -> Iterator[Place]:
+def _of_content(scaling: Scaling, among: Iterable[StoredTensor]) -> Iterator[Place]:
     shape = tuple(scaling.parameter.shape)
     for stored in among:
         if stored.shape[1:] == shape[1:] and stored.shape and stored.shape[0] % shape[0] == 0:
@@ -75,7 +75,7 @@ def _of_content(scaling: Scaling, among: Iterable[Stored]) -> Iterator[Place]:
                     yield Place(stored, first, scaling)
 
 
-def _holds(stored: Stored, first: int, scaling: Scaling) -> bool:
+def _holds(stored: StoredTensor, first: int, scaling: Scaling) -> bool:
     parameter = scaling.parameter.detach().cpu()
     if stored.shape[1:] != tuple(parameter.shape[1:]) or stored.shape[0] < first + len(parameter):
         return False

@@ -23,7 +23,7 @@ LENGTH_BYTES = 8
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredTensor:
     """One tensor in a file: its dtype as safetensors writes it (F32); its data is the bytes from ``start`` on."""
 
     file: Path
@@ -48,13 +48,13 @@ class Stored:
             opened.write(data)
 
 
-def stored_tensors(files: Sequence[Path]) -> dict[str, Stored]:
+def stored_tensors(files: Sequence[Path]) -> dict[str, StoredTensor]:
     """Every tensor of one or several safetensors files, by name.
 
     Raises:
         CheckpointError: if a header cannot be read.
     """
-    found: dict[str, Stored] = {}
+    found: dict[str, StoredTensor] = {}
     for file in files:
         try:
             with file.open("rb") as opened:
@@ -63,7 +63,7 @@ def stored_tensors(files: Sequence[Path]) -> dict[str, Stored]:
             for name, entry in header.items():
                 if name != "__metadata__":
                     start = LENGTH_BYTES + length + int(entry["data_offsets"][0])
-                    found[name] = Stored(file, name, str(entry["dtype"]), tuple(entry["shape"]), start)
+                    found[name] = StoredTensor(file, name, str(entry["dtype"]), tuple(entry["shape"]), start)
         except (
             OSError,
             UnicodeDecodeError,

@@ -41,7 +41,7 @@ class Keep:
 
 
 @dataclass(frozen=True)
-class Pruned:
+class PrunedTable:
     """Rows of one audit in one table that went, or would go."""
 
     audit_id: str
@@ -51,7 +51,7 @@ class Pruned:
 
 def prune(
     warehouse: Warehouse | str, wait_seconds: float, keep: Keep, *, dry_run: bool = False, now: datetime | None = None
-) -> list[Pruned]:
+) -> list[PrunedTable]:
     """Delete the detail rows of audits that no rule keeps, in one transaction with its record in ``pruning``.
 
     An audit that failed or is still only checked has no published rows to delete. The same command of an audit
@@ -74,7 +74,7 @@ def prune(
     if dry_run or not (found or is_older):
         return found
 
-    def delete(connection: duckdb.DuckDBPyConnection) -> list[Pruned]:
+    def delete(connection: duckdb.DuckDBPyConnection) -> list[PrunedTable]:
         with transaction(connection):
             # Anew: another process may have published since.
             now_found = _to_prune(connection, keep, moment)
@@ -97,7 +97,7 @@ def prune(
     return written(place, wait_seconds, delete)
 
 
-def _to_prune(connection: duckdb.DuckDBPyConnection, keep: Keep, moment: datetime) -> list[Pruned]:
+def _to_prune(connection: duckdb.DuckDBPyConnection, keep: Keep, moment: datetime) -> list[PrunedTable]:
     rules = []
     parameters: list[object] = []
     if keep.days is not None:
@@ -114,7 +114,7 @@ def _to_prune(connection: duckdb.DuckDBPyConnection, keep: Keep, moment: datetim
     ).fetchall()
     audits = [audit_id for (audit_id,) in found]
     return [
-        Pruned(audit_id, table, rows)
+        PrunedTable(audit_id, table, rows)
         for table in DETAIL_TABLES
         for audit_id, rows in connection.execute(
             f"SELECT audit_id, count(*) FROM {table} WHERE list_contains(?, audit_id) GROUP BY 1 ORDER BY 1", [audits]

@@ -9,7 +9,7 @@ from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.measures.length.cosine import mean_cosine
 from embaudit.measures.length.curve import (
     CONTROLS,
-    MOST_CONTROL_BINS,
+    MAX_CONTROL_BINS,
     BinValue,
     control_curves,
     limits_of,
@@ -105,5 +105,5 @@ def test_lengths_that_too_few_texts_have_are_reported_and_not_averaged(
 def test_many_bins_are_controlled_at_a_few(tiny_encoder: Encoder, contents: list[list[int]]) -> None:
     bins = length_bins(120, 10)
     values = control_curves(tiny_encoder, contents, bins, most_texts=4, window=16, seed=0)
-    assert len(values) == MOST_CONTROL_BINS * len(CONTROLS)
+    assert len(values) == MAX_CONTROL_BINS * len(CONTROLS)
     assert {bins[0].low, bins[-1].low} <= {value.low for value in values}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap, spearmanr
 
-from embaudit.measures.tempscale.interval import FEWEST_UNITS, correlation_interval, mean_interval, spearman
+from embaudit.measures.tempscale.interval import MIN_UNITS, correlation_interval, mean_interval, spearman
 
 GENERATOR = np.random.default_rng(5)
 DIFFERENCES = GENERATOR.normal(0.2, 1.0, size=120)
@@ -38,8 +38,8 @@ def test_an_interval_covers_the_truth_as_often_as_it_says() -> None:
 
 
 def test_few_units_have_no_interval() -> None:
-    assert mean_interval(np.ones(50), np.arange(50) % (FEWEST_UNITS - 1), 200, 0) is None
-    assert mean_interval(np.ones(50), np.arange(50) % FEWEST_UNITS, 200, 0) == (1, 1)
+    assert mean_interval(np.ones(50), np.arange(50) % (MIN_UNITS - 1), 200, 0) is None
+    assert mean_interval(np.ones(50), np.arange(50) % MIN_UNITS, 200, 0) == (1, 1)
 
 
 def test_correlations_differ_by_what_they_do() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from embaudit.measures.sticky.scan import ScanInputs, ScanScores
 from embaudit.measures.sticky.search import (
     CHOSEN_DRAWS,
-    FEWEST_FOR_ORDER,
+    MIN_FOR_ORDER,
     Cut,
     grade_is_open,
     keep_worst,
@@ -143,7 +143,7 @@ def test_an_order_holds_every_draw_once(tokens: int, draws: int, seed: int) -> N
     inputs, _, after = synthetic(tokens, [0.2] * draws, seed)
     order = order_draws(inputs, after)
     assert sorted(order) == list(range(draws))
-    if tokens < FEWEST_FOR_ORDER:
+    if tokens < MIN_FOR_ORDER:
         assert order == list(range(draws))
 
 

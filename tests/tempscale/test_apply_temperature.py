@@ -20,7 +20,7 @@ from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoin
 from embaudit.cli.main import cli
 from embaudit.errors import CheckpointError, EmbauditError, MeasureError, NotMeasurable, StorageError, UsageError
 from embaudit.tempscale import Temperatures, temperature
-from embaudit.tempscale.apply import Applied
+from embaudit.tempscale.apply import ApplyResult
 from embaudit.tempscale.apply import apply_temperature as write
 from embaudit.tempscale.places import Place, find_places
 from embaudit.tempscale.tensors import stored_tensors
@@ -29,7 +29,7 @@ SUPPORTED = [name for name in TINY if name != "gemma2"]
 TEXTS = ["the river is long", "a town in the north", "stone"]
 
 
-def apply(source: Path, out: Path, tau: Any = 0.8, **options: Any) -> Applied:
+def apply(source: Path, out: Path, tau: Any = 0.8, **options: Any) -> ApplyResult:
     return write(str(source), Temperatures.of(tau), out, device="cpu", **options)
 
 

@@ -14,7 +14,7 @@ import scipy
 
 from embaudit.measures.length.cosine import unit_vectors
 
-FEWEST_TEXTS = 4
+MIN_TEXTS = 4
 LONG_SHARE = 1 / 3
 HIGH_QUANTILE = 0.95
 
@@ -83,7 +83,7 @@ def neighbour_bias(
     """
     N = len(vectors)
     k = min(k, N - 1)
-    if N < FEWEST_TEXTS:
+    if N < MIN_TEXTS:
         return NeighbourBias(max(k, 0))
     units = unit_vectors(vectors)
     similarity = units @ units.T
@@ -113,7 +113,7 @@ def unrelated_pairs(
     vectors: np.ndarray, lengths: np.ndarray, labels: Sequence[str | None] | None, most: int
 ) -> UnrelatedPairs:
     """The unrelated pairs among the longest third of the texts; the ``most`` highest of them."""
-    if len(vectors) < FEWEST_TEXTS:
+    if len(vectors) < MIN_TEXTS:
         return UnrelatedPairs(0, [], None, None, None)
     units, codes = unit_vectors(vectors), _codes(labels)
     long = np.flatnonzero(lengths >= np.quantile(lengths, 1 - LONG_SHARE))
@@ -181,7 +181,7 @@ def _votes(nearest: np.ndarray, codes: np.ndarray, lengths: np.ndarray) -> tuple
 
 
 def _spearman(one: np.ndarray, two: np.ndarray) -> tuple[float | None, float | None]:
-    if len(one) < FEWEST_TEXTS or np.ptp(one) == 0 or np.ptp(two) == 0:
+    if len(one) < MIN_TEXTS or np.ptp(one) == 0 or np.ptp(two) == 0:
         return None, None
     found = scipy.stats.spearmanr(one, two)
     return float(found.statistic), float(found.pvalue)

@@ -9,7 +9,7 @@ import numpy as np
 from embaudit.errors import MeasureError
 
 # Below four texts, leaving one out leaves fewer than three pairs.
-FEWEST_FOR_INTERVAL = 4
+MIN_FOR_INTERVAL = 4
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def mean_cosine(vectors: np.ndarray) -> MeanCosine:
     sums = units @ units.sum(axis=0) - 1
     total = sums.sum() / 2
     mean = float(total / (N * (N - 1) / 2))
-    if N < FEWEST_FOR_INTERVAL:
+    if N < MIN_FOR_INTERVAL:
         return MeanCosine(N, mean, None, None)
     without = (total - sums) / ((N - 1) * (N - 2) / 2)
     half = jackknife_half_width(without)

@@ -27,7 +27,7 @@ from embaudit.measures.length.spans import LengthBin, evenly, longest_common, sp
 CONTROLS = ("truncation", "windows", "input_embeddings")
 CONDITIONS = ("natural", *CONTROLS)
 # A model of 8 192 positions has 82 bins: every span encoded at each of them would cost forty times its length.
-MOST_CONTROL_BINS = 8
+MAX_CONTROL_BINS = 8
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def control_curves(
     Every length is measured on the same texts: the first ``most_texts`` of those that are long enough for the last
     length (``spans.longest_common``). Bins beyond it have no texts.
     """
-    chosen = evenly(bins, MOST_CONTROL_BINS)
+    chosen = evenly(bins, MAX_CONTROL_BINS)
     longest = longest_common([len(ids) for ids in contents], [one.length for one in chosen])
     spans = [] if longest is None else spans_of(contents, longest, most_texts, seed)
     reached = [one for one in chosen if longest is not None and one.length <= longest]

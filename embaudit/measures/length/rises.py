@@ -15,7 +15,7 @@ from embaudit.measures.length.cosine import jackknife_half_width
 from embaudit.measures.length.curve import CONDITIONS, BinValue
 
 # A share of a rise that is no rise means nothing.
-SMALLEST_RISE = 0.01
+MIN_RISE = 0.01
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _share(control: dict[int, BinValue], curve: dict[int, BinValue]) -> Share:
     if ends is None:
         return Share(None)
     part, whole = (_mean(values, ends[1]) - _mean(values, ends[0]) for values in (control, curve))
-    if whole < SMALLEST_RISE:
+    if whole < MIN_RISE:
         return Share(None)
     share = part / whole
     four = [values[low].cosine.without for values in (control, curve) for low in ends]

@@ -16,7 +16,7 @@ from embaudit.keys import content_key
 
 BIN_WIDTH = 100
 # A length is compared on so many texts at least, where there are so many.
-FEWEST_SPANS = 10
+MIN_SPANS = 10
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def longest_common(lengths: Sequence[int], asked: Sequence[int]) -> int | None:
     shortest = int((sizes >= min(asked)).sum()) if len(asked) else 0
     if shortest < 2:
         return None
-    fewest = min(FEWEST_SPANS, shortest)
+    fewest = min(MIN_SPANS, shortest)
     return max(length for length in asked if int((sizes >= length).sum()) >= fewest)
 
 

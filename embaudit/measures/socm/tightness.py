@@ -22,7 +22,7 @@ from embaudit.measures.socm.pairs import given_pairs
 # Arora, Liang and Ma (2017), "A simple but tough-to-beat baseline for sentence embeddings".
 SIF_A = 1e-3
 # The network simplex takes thousands of pivots for 512 × 512 tokens; POT's default of 100 000 can fall short.
-MOST_PIVOTS = 5_000_000
+MAX_PIVOTS = 5_000_000
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def exact_w2_squared(a: TokenCloud, b: TokenCloud) -> float | None:
     X, Y = (cloud.centred + cloud.unit_mean for cloud in (a, b))
     costs = np.square(X[:, None, :] - Y[None, :, :]).sum(axis=2)
     value, log = ot.emd2(
-        np.full(a.n, 1 / a.n), np.full(b.n, 1 / b.n), costs, numItermax=MOST_PIVOTS, log=True, check_marginals=False
+        np.full(a.n, 1 / a.n), np.full(b.n, 1 / b.n), costs, numItermax=MAX_PIVOTS, log=True, check_marginals=False
     )
     return None if log["warning"] else float(value)
 

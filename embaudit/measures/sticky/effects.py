@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from embaudit.measures.sticky.scores import SMALLEST_VARIANCE, Severity, pull, retention, rho, severity
+from embaudit.measures.sticky.scores import MIN_VARIANCE, Severity, pull, retention, rho, severity
 from embaudit.measures.sticky.validation import ValidationInputs
 
 INTERVAL = (2.5, 97.5)
@@ -81,7 +81,7 @@ def measure_effects(
     focal_interval = _interval(lines.focal_point)
     p_pull, p_slope = _p_values(pulls_b, is_control), _p_values(-lines.slope, is_control)
     # Rounding alone must not pass for a spread, as in ``retention``.
-    spread = np.std(before) if np.var(before) > SMALLEST_VARIANCE else 0.0
+    spread = np.std(before) if np.var(before) > MIN_VARIANCE else 0.0
     effects = []
     for t in range(len(after)):
         focal, focal_low, focal_high = _number(line.focal_point[t]), *focal_interval[t]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.measures.sticky.thresholds import FEWEST_FOR_THRESHOLD
+from embaudit.measures.sticky.thresholds import MIN_FOR_THRESHOLD
 from embaudit.page.model import Column, Estimate, Part, Section, Table, count
 
 # What the section is made of: rows by name, of one audit.
@@ -68,7 +68,7 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
             f"(p = {row['p_value']:.1g})."
         )
     for row in facts["reference"]:
-        beyond = f"no threshold (fewer than {FEWEST_FOR_THRESHOLD} candidates)"
+        beyond = f"no threshold (fewer than {MIN_FOR_THRESHOLD} candidates)"
         if row["threshold"] is not None:
             beyond = f"{row['sticky']} of them beyond the threshold {row['threshold']:.3f}"
         yield (

@@ -18,7 +18,7 @@ from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.errors import MeasureError
 from embaudit.measures.sticky.insertion import OPERATORS, Draw, make_draw
 from embaudit.measures.sticky.pairs import SentencePair
-from embaudit.measures.sticky.scores import SMALLEST_VARIANCE, pull, retention
+from embaudit.measures.sticky.scores import MIN_VARIANCE, pull, retention
 
 MEASURE_VERSION = 2
 TOKENS_PER_STEP = 1_024
@@ -60,7 +60,7 @@ def prepare_scan(encoder: Encoder, pairs: Sequence[SentencePair], u: float, copi
 
 def require_below_u(before: np.ndarray, u: float) -> None:
     """Raise unless some similarity lies below u, and the similarities differ: slopes need a spread."""
-    if np.var(before) <= SMALLEST_VARIANCE:
+    if np.var(before) <= MIN_VARIANCE:
         raise MeasureError(
             f"All sentence pairs have the same similarity ({before.flat[0]:.4f}): how much of it is kept "
             "cannot be told.",

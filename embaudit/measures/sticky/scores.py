@@ -25,7 +25,7 @@ SEVERITY_FROM_LOSS: tuple[tuple[float, Severity], ...] = ((0.5, "strong"), (0.25
 # A slope this near to 1 drags towards nothing: intercept / (1 − slope) would be noise over noise.
 SLOPE_WITHOUT_FOCAL_POINT = 1e-6
 # Of similarities before: below it their differences are rounding.
-SMALLEST_VARIANCE = 1e-12
+MIN_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def retention(before: np.ndarray, after: np.ndarray, weights: np.ndarray | None 
     x_mean, y_mean = W @ x[:, None] / total, W @ y.T / total
     covariance = W @ (x[:, None] * y.T) / total - x_mean * y_mean
     variance = W @ np.square(x)[:, None] / total - np.square(x_mean)
-    slope = np.divide(covariance, variance, out=np.full_like(covariance, np.nan), where=variance > SMALLEST_VARIANCE)
+    slope = np.divide(covariance, variance, out=np.full_like(covariance, np.nan), where=variance > MIN_VARIANCE)
     intercept = y_mean - slope * (x_mean + centre)
     if weights is None:
         return Retention(slope[0], intercept[0])

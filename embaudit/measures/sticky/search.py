@@ -19,7 +19,7 @@ from embaudit.measures.sticky.thresholds import adaptive_threshold
 from embaudit.measures.sticky.validation import ValidationInputs
 
 # Correlations over fewer tokens would order the draws by chance.
-FEWEST_FOR_ORDER = 30
+MIN_FOR_ORDER = 30
 # Draws that come first are chosen one by one; behind them the order matters little.
 CHOSEN_DRAWS = 6
 
@@ -36,7 +36,7 @@ def order_draws(inputs: ScanInputs, after: np.ndarray) -> list[int]:
         after: (T, K, S), all draws of the pilot.
     """
     every = list(range(len(inputs.draws)))
-    if len(after) < FEWEST_FOR_ORDER:
+    if len(after) < MIN_FOR_ORDER:
         return every
     full = score_tokens(inputs, every, after)
     order: list[int] = []

@@ -17,7 +17,7 @@ from embaudit.measures.sticky.scores import Protocol
 
 IQR_FACTOR = 0.7
 # Quartiles of fewer candidates move with every single one.
-FEWEST_FOR_THRESHOLD = 40
+MIN_FOR_THRESHOLD = 40
 # not_shortlisted: a candidate of the other protocol; this one's threshold is not about it.
 Verdict = Literal["sticky", "not_sticky", "no_threshold", "not_shortlisted"]
 
@@ -46,7 +46,7 @@ def validation_value(protocol: Protocol, effect: Effect) -> float:
 
 def adaptive_threshold(values: np.ndarray, *, above: bool) -> float | None:
     """Q3 + 0.7·IQR (``above``) or Q1 − 0.7·IQR of the candidates' values; None below forty candidates."""
-    if len(values) < FEWEST_FOR_THRESHOLD:
+    if len(values) < MIN_FOR_THRESHOLD:
         return None
     q1, q3 = np.quantile(values, [0.25, 0.75])
     reach = IQR_FACTOR * (q3 - q1)

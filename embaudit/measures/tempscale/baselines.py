@@ -10,7 +10,7 @@ from embaudit.errors import NotMeasurable
 from embaudit.measures.tempscale.task import Vectors
 
 # Directions with less than this share of the largest variance are rounding: whitening would blow them up.
-SMALLEST_VARIANCE = 1e-9
+MIN_VARIANCE = 1e-9
 
 
 def pieces_of(ids: Sequence[int], size: int) -> list[list[int]]:
@@ -55,7 +55,7 @@ class Whitening:
         if not np.ptp(rows, axis=0).any():
             raise NotMeasurable("all fitted vectors are alike: there is no covariance to whiten.")
         variances = PCA(svd_solver="full").fit(rows).explained_variance_
-        self.directions = int((variances > SMALLEST_VARIANCE * variances[0]).sum())
+        self.directions = int((variances > MIN_VARIANCE * variances[0]).sum())
         self._pca = PCA(self.directions, whiten=True, svd_solver="full").fit(rows)
 
     def __call__(self, vectors: np.ndarray) -> np.ndarray:

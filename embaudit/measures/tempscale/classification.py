@@ -13,7 +13,7 @@ from embaudit.measures.tempscale.split import in_report
 from embaudit.measures.tempscale.task import Items, Vectors, unit_rows
 
 Method = Literal["classification_knn", "classification_logistic"]
-MOST_STEPS = 1_000
+MAX_STEPS = 1_000
 
 
 class Classification:
@@ -68,4 +68,4 @@ class Classification:
 
         if self.name == "classification_knn":
             return KNeighborsClassifier(min(self.neighbours, learned_from), metric="cosine")
-        return LogisticRegression(max_iter=MOST_STEPS)
+        return LogisticRegression(max_iter=MAX_STEPS)

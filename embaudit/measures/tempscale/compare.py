@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from embaudit.measures.tempscale.baselines import fitted_baselines
-from embaudit.measures.tempscale.interval import FEWEST_UNITS
+from embaudit.measures.tempscale.interval import MIN_UNITS
 from embaudit.measures.tempscale.task import Task, Vectors
 
 # Where bins of token counts begin; the last is open. Up to 500 they are the paper's.
@@ -175,8 +175,8 @@ def _choice(found: Mapping[tuple[Arm, str], Row], unsupported: str | None) -> Ch
     if after.difference is None:
         return _answer(before, after, "no", f"{after.items} items to report on are too few for a score")
     if after.low is None or after.high is None:
-        few = after.units < FEWEST_UNITS
-        why = f"an interval needs {FEWEST_UNITS} units, and there are {after.units}" if few else "it has no interval"
+        few = after.units < MIN_UNITS
+        why = f"an interval needs {MIN_UNITS} units, and there are {after.units}" if few else "it has no interval"
         return _answer(before, after, "no", why)
     if after.low > 0:
         return _answer(before, after, "yes", "the interval of the difference lies above 0")

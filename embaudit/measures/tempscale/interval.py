@@ -10,13 +10,13 @@ import numpy as np
 import scipy
 
 # Below this the resamples repeat themselves, and their interval is far too narrow.
-FEWEST_UNITS = 10
+MIN_UNITS = 10
 CONFIDENCE = 0.95
 Interval = tuple[float, float]
 
 
 def mean_interval(differences: np.ndarray, units: np.ndarray, resamples: int, seed: int) -> Interval | None:
-    """Of the mean of (n,) differences; None for fewer than ``FEWEST_UNITS`` units."""
+    """Of the mean of (n,) differences; None for fewer than ``MIN_UNITS`` units."""
     _, places = np.unique(units, return_inverse=True)
     sums = np.bincount(places, weights=differences)
     counts = np.bincount(places).astype(np.float64)
@@ -52,7 +52,7 @@ def spearman(values: np.ndarray, wanted: np.ndarray) -> float | None:
 def _bootstrap(
     data: tuple[np.ndarray, ...], statistic: Callable[..., Any], resamples: int, seed: int, *, vectorized: bool
 ) -> Interval | None:
-    if len(data[0]) < FEWEST_UNITS:
+    if len(data[0]) < MIN_UNITS:
         return None
     with warnings.catch_warnings():
         # Resamples without a value are told by what comes out.

@@ -10,7 +10,7 @@ from embaudit.errors import NotMeasurable
 from embaudit.measures.tempscale.split import content_order
 
 # Each half needs something to choose on, or to report.
-FEWEST_ITEMS = 4
+MIN_ITEMS = 4
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def pick_judged(
     order = content_order(documents, seed)
     others = {*[place for place in order if place not in needed][: max(most_documents - len(needed), 0)]}
     places = [place for place in order if place in needed or place in others]
-    if len(picked) < FEWEST_ITEMS or len(places) < 2:
+    if len(picked) < MIN_ITEMS or len(places) < 2:
         raise NotMeasurable(f"{len(picked)} judged queries and {len(places)} documents are too few to rank and halve.")
     new = {place: index for index, place in enumerate(places)}
     return Judgements(
@@ -99,7 +99,7 @@ def pick_graded(pairs: Sequence[tuple[str, str, float | None]], most: int, seed:
     scored = [(first, second, score) for first, second, score in pairs if score is not None]
     order = content_order([f"{first}\n{second}" for first, second, _ in scored], seed)[:most]
     picked = [scored[place] for place in order]
-    if len(picked) < FEWEST_ITEMS or len({score for _, _, score in picked}) < 2:
+    if len(picked) < MIN_ITEMS or len({score for _, _, score in picked}) < 2:
         raise NotMeasurable(f"{len(picked)} scored pairs are too few, or all alike: there is nothing to rank.")
     firsts, seconds, scores = zip(*picked, strict=True)
     return Graded(tuple(firsts), tuple(seconds), tuple(scores))

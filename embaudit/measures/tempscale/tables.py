@@ -7,7 +7,7 @@ from typing import Literal
 from embaudit.table import COSINE, DIFFERENCE_OF_COSINES, TOLERANCE, BigInt, Row, Series, column, rule
 
 Task = Literal["classification_knn", "classification_logistic", "retrieval", "sts"]
-SMALLEST_TAU = 1e-12
+MIN_TAU = 1e-12
 
 
 class _Bin(Row):
@@ -39,7 +39,7 @@ class TempscaleRow(_Bin, table="tempscale", key=("task", "arm", "tau", "split", 
     arm: Literal["none", "temperature", "chunk_average", "whitening", "centring"] = column(
         "What is done to the checkpoint."
     )
-    tau: float = column("τ of the attention; 1 for every arm but temperature.", ge=SMALLEST_TAU)
+    tau: float = column("τ of the attention; 1 for every arm but temperature.", ge=MIN_TAU)
     split: Literal["choose", "report"] = column("Half: arms are fitted on the first, and scored on the second.")
     # Accuracy and nDCG lie in [0, 1], Spearman's ρ in [-1, 1].
     score: float | None = column(
@@ -58,7 +58,7 @@ class TempscaleRow(_Bin, table="tempscale", key=("task", "arm", "tau", "split", 
 class TempscaleChoiceRow(_Bin, table="tempscale_choice", key=("task", "bin")):
     """The answer: τ chosen on one half, and its difference to τ = 1 on the other."""
 
-    tau: float | None = column("The chosen τ; null: nothing to choose on, or unsupported.", ge=SMALLEST_TAU)
+    tau: float | None = column("The chosen τ; null: nothing to choose on, or unsupported.", ge=MIN_TAU)
     recommendation: Literal["yes", "no", "unsupported"] = column(
         "yes: low > 0; unsupported: the family takes no temperature."
     )
