@@ -296,7 +296,7 @@ def test_a_full_disk_leaves_nothing(at: str, source: Path, tmp_path: Path, monke
 
     places = {
         "copy": "shutil.copyfile",
-        "overwrite": "embaudit.tempscale.tensors.Stored.overwrite",
+        "overwrite": "embaudit.tempscale.tensors.StoredTensor.overwrite",
         "card": "embaudit.tempscale.apply.add_note",
         "mkdir": "pathlib.Path.mkdir",
     }
