@@ -23,7 +23,8 @@ from embaudit.hub import datasets_library
 # The schema of a table -> the columns to read, and the fields that they are read as.
 Choose = Callable[[Any], dict[str, str]]
 BATCH_ROWS = 1000
-DAMAGE = (ValueError, TypeError, EOFError, ImportError, NotImplementedError, zlib.error, gzip.BadGzipFile)
+# A damaged length makes Arrow ask for more memory than there is.
+DAMAGE = (ValueError, TypeError, EOFError, MemoryError, ImportError, NotImplementedError, zlib.error, gzip.BadGzipFile)
 SAVED = (("state.json", "dataset_info.json"), ("dataset_dict.json",))
 
 
@@ -44,7 +45,10 @@ def stream_records(builder: Any, address: str, choose: Choose) -> Iterator[Recor
     for name, value in {"parse_agent_traces": False, "keep_default_na": False}.items():
         if hasattr(config, name):  # of JSON; of CSV, where "NA" and "null" are texts like any other
             setattr(config, name, value)
-    rows = builder.as_streaming_dataset(split="rows")
+    try:
+        rows = builder.as_streaming_dataset(split="rows")
+    except StopIteration:  # an empty JSON file has no first row to tell the columns from
+        return
     if rows.features is not None and hasattr(config, "columns"):
         config.columns = list(choose(rows.features.arrow_schema))  # no other column of a Parquet file is fetched
         rows = builder.as_streaming_dataset(split="rows")

@@ -30,6 +30,9 @@ def encodings(texts: list[str]) -> dict[str, bytes]:
     writer.writerows([["id", "Text"], *([number, text] for number, text in enumerate(texts))])
     parquet = io.BytesIO()
     pq.write_table(pa.table({"text": texts, "vector": [[0.5]] * len(texts)}), parquet)
+    arrow = io.BytesIO()
+    with pa.ipc.new_stream(arrow, pa.schema([("text", pa.string())])) as stream:
+        stream.write_table(pa.table({"text": pa.array(texts, pa.string())}))
     lines = "".join(json.dumps({"sentence": text}) + "\n" for text in texts).encode()
     plain = "".join(f"{text}\n" for text in texts).encode()
     return {
@@ -45,6 +48,7 @@ def encodings(texts: list[str]) -> dict[str, bytes]:
         "a.json": json.dumps(texts).encode(),
         "objects.json": json.dumps([{"contents": text} for text in texts]).encode(),
         "a.parquet": parquet.getvalue(),
+        "a.arrow": arrow.getvalue(),
     }
 
 
@@ -91,7 +95,7 @@ def assert_counts_add_up(corpus: Corpus) -> None:
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.binary(max_size=200),
-    st.sampled_from([".txt", ".csv", ".tsv", ".jsonl", ".json", ".parquet", ".txt.gz"]),
+    st.sampled_from([".txt", ".csv", ".tsv", ".jsonl", ".json", ".parquet", ".arrow", ".txt.gz"]),
 )
 def test_any_bytes_give_a_corpus_or_a_corpus_error(tmp_path: Path, content: bytes, suffix: str) -> None:
     path = tmp_path / f"any{suffix}"

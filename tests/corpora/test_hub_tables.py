@@ -149,6 +149,13 @@ def test_a_broken_file_is_an_error_that_says_how_to_count_its_rows(
         assert Path(answer.rsplit("=", 1)[1]).read_bytes() == content
 
 
+@pytest.mark.parametrize("name", ["test.jsonl", "test.json", "test.txt", "test.jsonl.gz"])
+def test_an_empty_file_has_no_rows(name: str, hub: FakeHub) -> None:
+    hub.repositories["org/d"] = {name: gzip.compress(b"") if name.endswith(".gz") else b""}
+    with pytest.raises(CorpusError, match=r"is empty: .* gave 0 rows read"):
+        load_corpus("wikipedia", "hub:org/d")
+
+
 def test_a_script_is_refused_with_the_ways_around_it(hub: FakeHub) -> None:
     hub.repositories["org/d"] = {"d.py": b"raise SystemExit", "data.csv": b"text\na\n"}
     with pytest.raises(CorpusError, match=r"needs code of its own \(d\.py\)") as caught:
