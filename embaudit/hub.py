@@ -137,7 +137,8 @@ class Repository:
 
         ask = partial(HfApi().repo_info, repo_type=self.kind, revision=self.revision, timeout=ANSWER_SECONDS)
         info: Any = asked(lambda: ask(self.name))
-        return RepositoryInfo(str(info.sha or ""), tuple(one.rfilename for one in info.siblings or ()))
+        names = (one.rfilename for one in info.siblings or ())
+        return RepositoryInfo(str(info.sha or ""), tuple(name for name in names if _is_inside(name)))
 
     def __str__(self) -> str:
         what = {"model": "checkpoint", "dataset": "data set"}[self.kind]
@@ -238,6 +239,11 @@ def stream_options() -> dict[str, Any]:
     from huggingface_hub import constants
 
     return {"hf": {"endpoint": constants.ENDPOINT}}
+
+
+def _is_inside(name: str) -> bool:
+    """Whether a file's name leads nowhere but into its repository's folder; a hub of one's own may say anything."""
+    return not {"", ".", ".."} & set(name.split("/"))
 
 
 @contextmanager

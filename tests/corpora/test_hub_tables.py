@@ -164,6 +164,12 @@ def test_a_script_is_refused_with_the_ways_around_it(hub: FakeHub) -> None:
     assert load_corpus("wikipedia", "hub:org/d/data.csv").counts.kept == 1
 
 
+def test_names_that_lead_out_of_the_repository_are_passed_over(hub: FakeHub) -> None:
+    hub.repositories["org/d"] = {"a.csv": b"text\na\n", "../../../b.csv": b"text\nb\n", "/c.csv": b"text\nc\n"}
+    for what in ("", "/*.csv"):
+        assert [text.text for text in load_corpus("wikipedia", f"hub:org/d{what}").texts] == ["a"]
+
+
 @pytest.mark.parametrize("first", ["", "[:9]"], ids=["fetched", "streamed"])
 def test_a_gated_data_set_says_how_to_be_let_in(first: str, hub: FakeHub) -> None:
     hub.repositories["org/d"] = {"test.csv": b"text\na\n"}
