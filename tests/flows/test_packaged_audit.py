@@ -1,9 +1,10 @@
-"""A real checkpoint from the command to its tables, in a process as a person starts one."""
+"""A real checkpoint from the command to its tables."""
 
 from __future__ import annotations
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -73,7 +74,7 @@ def first_tokens(minilm: Checkpoint, tmp_path: Path) -> Path:
 def audited(embaudit: Embaudit, checkpoint: str, folder: Path) -> str:
     """What the command prints; the tables are looked at by ``rows``."""
     (folder / "small.toml").write_text(PROFILE)
-    done = embaudit("audit", checkpoint, "--profile", "small.toml", "--limit-tokens", "120", timeout=900)
+    done = embaudit("audit", checkpoint, "--profile", "small.toml", "--limit-tokens", "120")
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert "INFO" not in done.stderr
@@ -98,11 +99,10 @@ def check_tables(home: Path, source: str, tokens: int) -> None:
     assert rows(home, "SELECT count(*) FROM expectation_result WHERE NOT success AND severity = 'critical'") == [(0,)]
 
 
-@pytest.mark.slow
 def test_real_weights_are_audited_with_everything(
-    embaudit: Embaudit, home: Path, tmp_path: Path, first_tokens: Path
+    embaudit_here: Embaudit, home: Path, tmp_path: Path, first_tokens: Path
 ) -> None:
-    said = audited(embaudit, str(first_tokens), tmp_path)
+    said = audited(embaudit_here, str(first_tokens), tmp_path)
     assert str(home / "warehouse.duckdb") in said
     check_tables(home, str(first_tokens), VOCABULARY)
     ((u,),) = rows(home, "SELECT DISTINCT u FROM sticky_summary")
@@ -114,6 +114,7 @@ def test_real_weights_are_audited_with_everything(
 @pytest.mark.slow
 @pytest.mark.usefixtures("minilm")
 def test_the_packaged_checkpoint_is_audited_with_its_own_u(embaudit: Embaudit, home: Path, tmp_path: Path) -> None:
-    assert "u = 0.1998" in audited(embaudit, PACKAGED, tmp_path)
+    # In a process of its own, as a person starts one.
+    assert "u = 0.1998" in audited(partial(embaudit, timeout=900), PACKAGED, tmp_path)
     check_tables(home, PACKAGED, 30_522)
     assert rows(home, "SELECT DISTINCT u FROM sticky_summary") == [(pytest.approx(0.19985, abs=1e-5),)]
