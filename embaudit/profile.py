@@ -1,6 +1,6 @@
 """What an audit computes: profiles (``quick``, ``standard``, ``paper``) as one typed, versioned object.
 
-Where things are (warehouse, staging, caches) is the other layer of settings: ``embaudit.settings``.
+Where things are (warehouse, staging) is the other layer of settings: ``embaudit.settings``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Profile(BaseModel):
         return cast(S, settings)
 
     def settings_of(self, measure: str) -> dict[str, object]:
-        """One measure's settings in JSON form, for cache keys and the audit log."""
+        """One measure's settings in JSON form, for the audit log."""
         settings: MeasureSettings = getattr(self, measure)
         return settings.model_dump(mode="json")
 

@@ -58,7 +58,7 @@ class Settings(BaseSettings):
             name = "EMBAUDIT_" + "_".join(str(part) for part in first["loc"]).upper()
             raise UsageError(f"{name} does not fit: {first['msg']}.", next_step=f"Change or unset {name}.") from error
 
-    home: Path = Field(default=Path(".embaudit"), description="warehouse, staged results and caches")
+    home: Path = Field(default=Path(".embaudit"), description="warehouse, staged results, reports")
     warehouse: str | Path | None = Field(
         default=None, description="DuckDB file, or a DuckLake's address; default HOME/warehouse.duckdb"
     )
@@ -110,8 +110,3 @@ class Settings(BaseSettings):
     @property
     def watch_list_path(self) -> Path:
         return (self.watch_list or self.home / "watch.toml").expanduser().absolute()
-
-    @property
-    def cache(self) -> Path:
-        """Prefect's records of finished tasks; deleting it recomputes, and loses nothing that is published."""
-        return (self.home / "cache").expanduser().absolute()

@@ -11,27 +11,27 @@ from importlib import import_module
 
 from prefect import flow
 
-from embaudit.errors import EmbauditError
+from embaudit.corpora import MinedSource
+from embaudit.errors import EmbauditError, UsageError
 from embaudit.gate import load_policy
 from embaudit.measures import MEASURES, Measure
 from embaudit.measures.socm.settings import SocmSettings
 from embaudit.request import AuditRequest
 from embaudit.settings import Settings
 from embaudit.tables.corpora import AuditCorpusRow
-from embaudit.warehouse.stage import read_rows, staged_path, write_rows
+from embaudit.warehouse.stage import read_rows
 from embaudit_flows.audit_log import AuditLog, describe_check
-from embaudit_flows.cached import pooled, run_cached
 from embaudit_flows.ending import pass_gate, put_report, show_and_end
 from embaudit_flows.gpu import gpu_slot
 from embaudit_flows.notify import Notifier, notify_on_failure
 from embaudit_flows.outcome import AuditOutcome
 from embaudit_flows.plan import AuditPlan, plan_audit
-from embaudit_tasks.corpora import ingest_corpus
+from embaudit_flows.runners import pooled
+from embaudit_tasks.corpora import ingest_corpus, ingest_judged
 from embaudit_tasks.mining import mine_corpus
 from embaudit_tasks.publish import check_staged
-from embaudit_tasks.results import Staged, StagedCorpus
+from embaudit_tasks.results import Staged, StagedCorpus, stage_rows
 from embaudit_tasks.snapshot import refresh_snapshot
-from embaudit_tasks.tempscale import ingest_judged
 from embaudit_tasks.vocabulary import describe_checkpoint
 
 __all__ = ["AuditOutcome", "audit"]
@@ -103,8 +103,6 @@ def _run(measure: Measure, plan: AuditPlan, ingested: dict[str, StagedCorpus]) -
 
 
 def _ingest(plan: AuditPlan, sources: dict[str, str]) -> dict[str, StagedCorpus]:
-    from embaudit.errors import UsageError
-
     unused = [name for name in sources if name not in plan.corpus_names]
     if unused:
         raise UsageError(
@@ -122,8 +120,6 @@ def _ingest(plan: AuditPlan, sources: dict[str, str]) -> dict[str, StagedCorpus]
 
 
 def _ingest_one(plan: AuditPlan, name: str, source: str) -> StagedCorpus:
-    from embaudit.corpora import MinedSource
-
     mined = MinedSource.parse(name, source)
     if mined is None:
         return ingest_corpus(name=name, source=source, staging=plan.staging)
@@ -139,16 +135,14 @@ def _ingest_one(plan: AuditPlan, name: str, source: str) -> StagedCorpus:
 
 def _shared_tables(plan: AuditPlan, ingested: dict[str, StagedCorpus], audit_id: str) -> list[Staged]:
     """The checkpoint's row, the corpora's rows, and which corpora this audit read."""
-    path = staged_path(plan.staging, "audit", audit_id, "audit_corpus")
     rows = [{"name": name, "corpus_id": corpus.corpus_id} for name, corpus in ingested.items()]
-    used = Staged(table="audit_corpus", path=str(path), rows=write_rows(path, rows, AuditCorpusRow.table.schema))
+    used = stage_rows(plan.staging, "audit", audit_id, AuditCorpusRow, rows)
     return [checkpoint_row(plan), used, *(file for corpus in ingested.values() for file in corpus.files)]
 
 
 def checkpoint_row(plan: AuditPlan) -> Staged:
     """The checkpoint's row. It names the revision too, so that another commit of the same content is another row."""
-    key = plan.key("checkpoint", 2, source=plan.source, reference=plan.spec.reference)
-    staged: Staged = run_cached(describe_checkpoint, plan.spec, source=plan.source, key=key, staging=plan.staging)
+    (staged,) = describe_checkpoint(plan.staging, plan.spec, plan.source, plan.spec.reference)
     return staged
 
 

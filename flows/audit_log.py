@@ -10,6 +10,7 @@ from typing import Any
 
 from embaudit import __version__
 from embaudit.errors import CheckFailed, EmbauditError
+from embaudit.keys import content_key
 from embaudit.measures import Measure
 from embaudit_flows.plan import AuditPlan, library_versions
 from embaudit_tasks.publish import publish_audit
@@ -51,8 +52,12 @@ class AuditLog:
         self.runs.append(
             {
                 "measure": measure.name,
-                "measure_key": self.plan.key(
-                    measure.name, measure.version, files=[part.path.rsplit("/", 2)[-2] for part in staged]
+                "measure_key": content_key(
+                    measure=measure.name,
+                    version=measure.version,
+                    seed=self.plan.seed,
+                    files=[part.key for part in staged],
+                    **self.plan.spec.key_parts,
                 ),
                 "version": measure.version,
                 "settings": self.plan.profile.settings_of(measure.name),

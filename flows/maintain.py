@@ -55,7 +55,7 @@ def maintain(
     pruned = prune_rows(place, wait, keep_days, keep_audits) if has_rule else []
     staged = {"files": 0, "bytes": 0}
     if staged_days is not None:
-        staged = delete_staged(str(settings.staging), str(settings.cache), place, staged_days)
+        staged = delete_staged(str(settings.staging), place, staged_days)
     vacuumed: dict[str, Any] = (
         vacuum_warehouse(place, wait) if vacuum else {"before": 0, "after": 0, "done": "not asked for"}
     )
@@ -83,8 +83,7 @@ def _show(outcome: MaintenanceOutcome, pruned: list[dict[str, Any]]) -> None:
                 plain(outcome.warehouse),
                 "",
                 f"- {outcome.rows:,} rows of {outcome.audits:,} audits deleted; the table `pruning` lists them",
-                f"- {outcome.staged_files:,} staged files and records deleted, "
-                f"{outcome.freed_staged / MEBIBYTE:,.1f} MiB",
+                f"- {outcome.staged_files:,} staged files deleted, {outcome.freed_staged / MEBIBYTE:,.1f} MiB",
                 f"- {outcome.freed_warehouse / MEBIBYTE:,.1f} MiB of the warehouse given back ({outcome.vacuum})",
                 *(f"- {plain(warning)}" for warning in outcome.warnings),
             )

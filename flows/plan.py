@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -46,22 +45,10 @@ class AuditPlan(BaseModel):
     # Pairs of the user's own by purpose (scoring, validation): the file, and a hash of what it holds.
     pair_sources: dict[str, str] = {}
     pair_contents: dict[str, str] = {}
-    pair_paths: dict[str, str] = {}
     is_dtype_given: bool = False
-    # Content keys of the steps that every later step's values hang on.
-    upstream: dict[str, str] = {}
     staging: str
     warehouse: str
     started: datetime
-
-    def key(self, measure: str, measure_version: int, **inputs: Any) -> str:
-        """A cache key of one step: the checkpoint, its inputs, the seed and the version of the code."""
-        parts = {"measure": measure, "version": measure_version, "seed": self.seed, **self.spec.key_parts}
-        return content_key(**parts, **inputs, **({"upstream": self.upstream} if self.upstream else {}))
-
-    def unseeded_key(self, step: str, measure_version: int, **inputs: Any) -> str:
-        """The same for a step that draws nothing at random: the seed is no part of its key."""
-        return self.model_copy(update={"seed": 0}).key(step, measure_version, **inputs)
 
     def audit_id(self, corpora: dict[str, StagedCorpus]) -> str:
         """The same question has the same id: a rerun finishes or confirms an audit, and never doubles it."""

@@ -6,18 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from prefect import Task
 
 from embaudit.errors import NotMeasurable
-from embaudit.measures.sticky.evidence import attention, dose, enrichment, shift
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.warehouse.stage import read_rows
-from embaudit_flows.cached import pooled, run_cached
-from embaudit_flows.keys import name_of
 from embaudit_flows.plan import AuditPlan
 from embaudit_flows.reference import reference
-from embaudit_tasks import sticky_evidence as tasks
+from embaudit_flows.runners import pooled
 from embaudit_tasks.results import Staged, StagedCorpus, note
+from embaudit_tasks.steps import Step
+from embaudit_tasks.sticky_evidence import attention, dose, enrichment, shifts
 
 
 @dataclass(frozen=True)
@@ -31,62 +29,48 @@ class Found:
     verdicts: Staged
     corpus: StagedCorpus
     controls: np.ndarray
+    given: dict[str, Staged]
 
 
 def evidence(plan: AuditPlan, found: Found) -> list[Staged]:
     """Every table beside the verdicts; none of them changes a verdict."""
     settings = plan.profile.of(StickySettings)
     worst = _worst_first(found.verdicts)
-    seeded = {"settings": settings, "seed": plan.seed, "staging": plan.staging}
-    paths = {"pairs_path": found.pairs.path}
 
-    def chosen(count: int) -> dict[str, Any]:
+    def measured(step: Step[...], count: int, **arguments: Any) -> list[Staged]:
+        if not count:
+            return []
         # Drawn, not the first: in many vocabularies low ids are the most frequent words.
         drawn = np.random.default_rng([plan.seed, 4]).permutation(found.controls)[:count]
-        return {"tokens": worst[:count], "controls": np.sort(drawn).tolist()}
-
-    def key(step: str, version: int, **inputs: Any) -> str:
-        return plan.key(step, version, pairs=name_of(found.pairs), **inputs)
-
-    staged = []
-    if settings.dose_tokens:
-        given = chosen(settings.dose_tokens)
-        inputs = {**given, "doses": settings.doses, "most": settings.dose_pairs}
-        dose_key = key("dose", dose.MEASURE_VERSION, **inputs)
-        staged += _or_note(
-            plan, tasks.dose, similarity_path=found.similarity.path, key=dose_key, **given, **paths, **seeded
+        chosen = {"tokens": worst[:count], "controls": np.sort(drawn).tolist()}
+        return _or_note(
+            plan, step, spec=plan.spec, pairs=found.pairs, settings=settings, seed=plan.seed, **chosen, **arguments
         )
-    if settings.shift_tokens:
-        given = chosen(settings.shift_tokens)
-        shift_key = key("shift", shift.MEASURE_VERSION, copies=settings.copies, **given)
-        staged += _or_note(plan, tasks.shifts, key=shift_key, **given, **paths, **seeded)
-    if settings.attention_tokens:
-        staged += _attention(plan, found, chosen(settings.attention_tokens), key, {**paths, **seeded})
-    staged.append(_enrichment(plan, found))
+
+    specials = [row["token_id"] for row in read_rows([found.tokens.path]) if row["category"] == "special"]
+    staged = [
+        *measured(dose, settings.dose_tokens, similarity=found.similarity),
+        *measured(shifts, settings.shift_tokens),
+        *measured(attention, settings.attention_tokens, specials=specials),
+        *enrichment(plan.staging, found.tokens, found.scored, _selections(found)),
+    ]
     if settings.reference:
-        staged += pooled(reference)(plan, found.corpus, found.tokens, found.similarity)
+        staged += pooled(reference)(plan, found.corpus, found.tokens, found.similarity, found.given)
     return staged
 
 
-def _attention(plan: AuditPlan, found: Found, given: dict[str, Any], key: Any, shared: dict[str, Any]) -> list[Staged]:
-    settings = plan.profile.of(StickySettings)
-    specials = [row["token_id"] for row in read_rows([found.tokens.path]) if row["category"] == "special"]
-    inputs = {**given, "sentences": settings.attention_sentences, "permutations": settings.permutations}
-    attention_key = key("attention", attention.MEASURE_VERSION, **inputs)
-    return _or_note(plan, tasks.attention, specials=specials, key=attention_key, **given, **shared)
-
-
-def _or_note(plan: AuditPlan, task: Task[..., Any], **parameters: Any) -> list[Staged]:
-    """A task's file; where it cannot be measured here (no attention weights, no room for a dose), a line to say so."""
+def _or_note(plan: AuditPlan, step: Step[...], **arguments: Any) -> list[Staged]:
+    """A step's file; where it cannot be measured here (no attention weights, no room for a dose), a line to say so."""
     try:
-        return [run_cached(task, plan.spec, **parameters)]
+        return step(plan.staging, **arguments)
     except NotMeasurable as error:
-        return [note(f"Left out, {task.name}: {error.happened}", plan.staging)]
+        return [note(f"Left out, {step.name}: {error.happened}", plan.staging)]
 
 
-def _enrichment(plan: AuditPlan, found: Found) -> Staged:
+def _selections(found: Found) -> dict[str, list[int]]:
+    """Token ids by the name of what was selected, to be compared with the scanned vocabulary."""
     candidates = [row for row in read_rows([found.verdicts.path]) if row["role"] == "candidate"]
-    selections = {
+    return {
         "lowest_100": sorted(found.scored.detail["lowest"]),
         **{
             f"sticky_{protocol}": [
@@ -100,18 +84,6 @@ def _enrichment(plan: AuditPlan, found: Found) -> Staged:
             if row["protocol"] == "retention" and row["severity"] in ("strong", "moderate")
         ],
     }
-    staged: Staged = run_cached(
-        tasks.enrichment,
-        plan.spec,
-        tokens_path=found.tokens.path,
-        score_path=found.scored.path,
-        selections=selections,
-        key=plan.key(
-            "enrichment", enrichment.MEASURE_VERSION, score=name_of(found.scored), verdicts=name_of(found.verdicts)
-        ),
-        staging=plan.staging,
-    )
-    return staged
 
 
 def _worst_first(verdicts: Staged) -> list[int]:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from prefect import flow
 
 from embaudit.corpora.judged import DOCUMENTS, QUERIES
 from embaudit.errors import NotMeasurable
-from embaudit.measures.tempscale import MEASURE_VERSION
 from embaudit.measures.tempscale.settings import TempscaleSettings
-from embaudit_flows.cached import run_cached
 from embaudit_flows.plan import AuditPlan
-from embaudit_tasks import tempscale as tasks
 from embaudit_tasks.results import Staged, StagedCorpus, note
-
-LIMITS = ("texts", "documents", "queries", "pairs", "folds")
+from embaudit_tasks.tempscale import tempscale_material, tempscale_scores, tempscale_vectors
 
 
 @flow(name="attention temperature", flow_run_name="temperatures of {plan.source}", persist_result=False)
@@ -33,60 +27,22 @@ def tempscale(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged
 
 
 def _one_corpus(plan: AuditPlan, corpora: list[StagedCorpus]) -> list[Staged]:
-    settings = plan.profile.of(TempscaleSettings)
-    name, corpus_id = corpora[0].name, corpora[0].corpus_id
-    contents = [corpus.corpus_id for corpus in corpora]
-    limits = {limit: getattr(settings, limit) for limit in LIMITS}
-
-    def key(step: str, **inputs: Any) -> str:
-        return plan.key(f"tempscale-{step}", MEASURE_VERSION, corpora=contents, name=name, limits=limits, **inputs)
-
-    material = run_cached(
-        tasks.tempscale_material,
-        plan.spec,
-        corpus=name,
-        paths=[corpus.content_path for corpus in corpora],
-        limits=limits,
-        seed=plan.seed,
-        key=key("material"),
-        staging=plan.staging,
-    )
+    settings, corpus = plan.profile.of(TempscaleSettings), corpora[0]
+    (material,) = tempscale_material(plan.staging, plan.spec, corpora, settings, plan.seed)
     encoded: list[Staged] = []
 
-    def encode(side: str, tau: float, in_pieces: bool) -> str:
-        how = {"side": side, "tau": tau, "in_pieces": in_pieces, "reads": settings.reads}
-        vectors = run_cached(
-            tasks.tempscale_vectors,
-            plan.spec,
-            corpus=name,
-            material_path=material.path,
-            key=key("vectors", **how),
-            staging=plan.staging,
-            **how,
+    def encode(side: str, tau: float, in_pieces: bool) -> Staged:
+        encoded.extend(
+            tempscale_vectors(plan.staging, plan.spec, corpus.name, material, side, tau, in_pieces, settings)
         )
-        encoded.append(vectors)
-        return str(vectors.path)
+        return encoded[-1]
 
-    sides, unsupported = material.detail["sides"], material.detail["unsupported"]
-    grid = [1.0] if unsupported else settings.grid
+    sides = material.detail["sides"]
+    grid = [1.0] if material.detail["unsupported"] else settings.grid
     by_tau = {repr(tau): {side: encode(side, tau, False) for side in sides} for tau in grid}
     in_pieces = {side: encode(side, 1.0, True) for side in sides}
-    scored: list[Staged] = run_cached(
-        tasks.tempscale_scores,
-        plan.spec,
-        corpus=name,
-        corpus_id=corpus_id,
-        material_path=material.path,
-        by_tau=by_tau,
-        in_pieces=in_pieces,
-        unsupported=unsupported,
-        reads=settings.reads,
-        settings=settings.model_dump(mode="json"),
-        seed=plan.seed,
-        key=key("scores", settings=settings.model_dump(mode="json")),
-        staging=plan.staging,
-    )
-    return [material, *encoded, *scored, *_left_out(plan, name, material.detail["left_out"])]
+    scored = tempscale_scores(plan.staging, plan.spec, corpus, material, by_tau, in_pieces, settings, plan.seed)
+    return [material, *encoded, *scored, *_left_out(plan, corpus.name, material.detail["left_out"])]
 
 
 def _left_out(plan: AuditPlan, corpus: str, classes: list[str]) -> list[Staged]:

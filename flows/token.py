@@ -7,11 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embaudit.measures.sticky.settings import StickySettings
-from embaudit.vocabulary import entries as vocabulary
-from embaudit.warehouse.files import is_file
-from embaudit.warehouse.stage import read_rows, staged_path
+from embaudit.warehouse.stage import read_rows
 from embaudit_flows.plan import AuditPlan
-from embaudit_flows.sticky import similarity_key
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import Staged, checkpoint_of
 from embaudit_tasks.vocabulary import measure_token_similarity, read_tokens
@@ -41,18 +38,18 @@ def look_at_tokens(
     settings = plan.profile.of(StickySettings)
     if controls is not None:
         settings = settings.model_copy(update={"controls": controls})
-    tokens_path = _tokens(plan)
-    entries = read_rows([tokens_path])
+    (tokens,) = read_tokens.compute(plan.staging, plan.spec)
+    entries = read_rows([tokens.path])
     pairs = _pairs(plan, encoder, corpus)
     found: list[dict[str, Any]] = [{"id": token_id} for token_id in token_ids]
     if "definition" in protocols or "retention" in protocols:
-        u = _token_similarity(plan, tokens_path)["u"]
+        u = _token_similarity(plan, tokens)["u"]
         work = (len(set(token_ids)) + settings.controls) * len(pairs) * 3
         with tracked("insert tokens and controls", work) as advance:
             rows = inspect_tokens(encoder, pairs, token_ids, entries, u, settings, plan.seed, advance)
         found = [one | row for one, row in zip(found, rows, strict=True)]
     if "reference" in protocols:
-        scoring, validation = _reference_pairs(plan, encoder, tokens_path, corpus)
+        scoring, validation = _reference_pairs(plan, encoder, tokens, corpus)
         distinct = len({second for _, second in validation}) + len({second for _, second in scoring})
         with tracked("reference protocol", len(token_ids) * distinct * 3 * settings.copies) as advance:
             rows = inspect_reference(
@@ -62,20 +59,9 @@ def look_at_tokens(
     return found
 
 
-def _tokens(plan: AuditPlan) -> str:
-    key = plan.key("vocabulary", vocabulary.MEASURE_VERSION)
-    path = staged_path(plan.staging, "vocabulary", key, "token")
-    if not is_file(path):
-        read_tokens.fn(plan.spec, key=key, staging=plan.staging)
-    return str(path)
-
-
-def _token_similarity(plan: AuditPlan, tokens_path: str) -> dict[str, float]:
-    key = similarity_key(plan, Staged(table="token", path=tokens_path, rows=0))
-    path = staged_path(plan.staging, "token-similarity", key, "token_similarity")
-    if not is_file(path):
-        measure_token_similarity.fn(plan.spec, tokens_path=tokens_path, key=key, staging=plan.staging)
-    return read_rows([path])[0]
+def _token_similarity(plan: AuditPlan, tokens: Staged) -> dict[str, float]:
+    (similarity,) = measure_token_similarity.compute(plan.staging, plan.spec, tokens)
+    return read_rows([similarity.path])[0]
 
 
 def _given(plan: AuditPlan, purpose: str) -> list[tuple[str, str]] | None:
@@ -86,7 +72,7 @@ def _given(plan: AuditPlan, purpose: str) -> list[tuple[str, str]] | None:
 
 
 def _reference_pairs(
-    plan: AuditPlan, encoder: Encoder, tokens_path: str, corpus: str
+    plan: AuditPlan, encoder: Encoder, tokens: Staged, corpus: str
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Scoring and validation pairs: the plan's, or pairs below u as the published code chooses them."""
     from embaudit.corpora import load_corpus
@@ -99,7 +85,7 @@ def _reference_pairs(
         chosen = choose_reference_pairs(
             encoder,
             texts,
-            _token_similarity(plan, tokens_path)["u"],
+            _token_similarity(plan, tokens)["u"],
             {"scoring": settings.reference_pairs, "validation": settings.validation_pairs},
             settings.sentences,
             plan.seed,

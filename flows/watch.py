@@ -43,7 +43,7 @@ def watch(
         watch_list: TOML file; ``EMBAUDIT_WATCH_LIST``, or ``watch.toml`` in ``EMBAUDIT_HOME``, where none is given.
         warehouse: as of the flow ``audit``.
         again: audit every source's current revision, seen or not: what a new version of embaudit computes differently
-            is computed anew, everything else comes from the cache.
+            is computed anew, everything else is found as it was staged.
         deployment: run audits as runs of this deployment (``audit/on-demand``) on workers instead of in this process.
         timeout_seconds: how long to wait for such runs.
         retry_delays: seconds between tries of a hub that gives no answer.

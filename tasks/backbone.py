@@ -5,22 +5,17 @@ from __future__ import annotations
 from prefect import task
 
 from embaudit.tables.watch import AuditBackboneRow
-from embaudit_tasks.results import Staged
+from embaudit.warehouse.connect import open_reader
+from embaudit_tasks.publish import publish_checked
+from embaudit_tasks.results import stage_rows
 
 
 @task(name="link backbone", persist_result=False)
 def link_backbone(audit_id: str, backbone_audit_id: str, warehouse: str, wait_seconds: float, staging: str) -> int:
     """Check and publish the link; returns how many summary figures the two audits share."""
-    from embaudit.warehouse.connect import open_reader
-    from embaudit.warehouse.stage import staged_path, write_rows
-    from embaudit_tasks.publish import publish_checked
-
-    path = staged_path(staging, "audit", audit_id, "audit_backbone")
     row = {"audit_id": audit_id, "backbone_audit_id": backbone_audit_id}
-    staged = [
-        Staged(table="audit_backbone", path=str(path), rows=write_rows(path, [row], AuditBackboneRow.table.schema))
-    ]
-    publish_checked(staged, warehouse, wait_seconds, kept="Both audits are published.")
+    staged = stage_rows(staging, "audit", audit_id, AuditBackboneRow, [row])
+    publish_checked([staged], warehouse, wait_seconds, kept="Both audits are published.")
     with open_reader(warehouse) as connection:
         counted = connection.execute(
             "SELECT count(*) FROM backbone_delta WHERE audit_id = ? AND backbone_audit_id = ?",

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow.parquet as pq
 from prefect import task
 
+from embaudit.corpora import Corpus, load_corpus
+from embaudit.corpora.judged import load_judged
 from embaudit.hub import is_transient
 from embaudit.tables.corpora import CorpusRow, TextPairRow, TextRow
-from embaudit_tasks.results import Staged, StagedCorpus
-
-if TYPE_CHECKING:
-    from embaudit.corpora import Corpus
+from embaudit.warehouse.files import is_file
+from embaudit.warehouse.stage import opened, staged_path
+from embaudit_tasks.results import Staged, StagedCorpus, stage_rows
 
 
 def may_pass(task: Any, run: Any, state: Any) -> bool:
@@ -32,42 +34,36 @@ def may_pass(task: Any, run: Any, state: Any) -> bool:
 )
 def ingest_corpus(name: str, source: str, staging: str) -> StagedCorpus:
     """Read a corpus and stage its rows under its content id; a source is always read, since it may have changed."""
-    from embaudit.corpora import load_corpus
-
     return stage_corpus(load_corpus(name, source), staging)
+
+
+@task(name="ingest retrieval", task_run_name="ingest retrieval from {source}", persist_result=False)
+def ingest_judged(source: str, staging: str) -> dict[str, StagedCorpus]:
+    """Stage a retrieval collection as its two corpora, by name; a source is always read, since it may have changed."""
+    judged = load_judged(source)
+    return {corpus.name: stage_corpus(corpus, staging) for corpus in (judged.documents, judged.queries)}
 
 
 def stage_corpus(corpus: Corpus, staging: str) -> StagedCorpus:
     """Stage a corpus that was read: its rows by content, and the record of where they came from."""
-    from embaudit.warehouse.files import is_file
-    from embaudit.warehouse.stage import staged_path, write_rows
-
-    table, rows, schema = (
-        ("text", corpus.texts, TextRow.table.schema)
-        if corpus.kind == "texts"
-        else ("text_pair", corpus.pairs, TextPairRow.table.schema)
-    )
-    content = staged_path(staging, "corpus", corpus.corpus_id, table)
-    if not is_file(content):
+    kind, rows = (TextRow, corpus.texts) if corpus.kind == "texts" else (TextPairRow, corpus.pairs)
+    table = kind.table.name
+    path = staged_path(staging, "corpus", corpus.corpus_id, table)
+    content = Staged(table=table, path=path, rows=len(rows))
+    if not is_file(path):
         numbered = ({"corpus_id": corpus.corpus_id, "position": i, **vars(row)} for i, row in enumerate(rows))
-        write_rows(content, numbered, schema)
+        content = stage_rows(staging, "corpus", corpus.corpus_id, kind, numbered)
+    record = {
+        "corpus_id": corpus.corpus_id,
+        "name": corpus.name,
+        "kind": corpus.kind,
+        "source": corpus.source,
+        "revision": corpus.revision,
+        **asdict(corpus.counts),
+        "ingested": datetime.now(UTC),
+    }
     # One content can come under two names or from two files: the record of where from is kept a name.
-    record = staged_path(staging, "corpus", corpus.corpus_id, f"corpus-{corpus.name}")
-    write_rows(
-        record,
-        [
-            {
-                "corpus_id": corpus.corpus_id,
-                "name": corpus.name,
-                "kind": corpus.kind,
-                "source": corpus.source,
-                "revision": corpus.revision,
-                **asdict(corpus.counts),
-                "ingested": datetime.now(UTC),
-            }
-        ],
-        CorpusRow.table.schema,
-    )
+    file_name = f"corpus-{corpus.name}"
     return StagedCorpus(
         name=corpus.name,
         corpus_id=corpus.corpus_id,
@@ -75,19 +71,12 @@ def stage_corpus(corpus: Corpus, staging: str) -> StagedCorpus:
         source=corpus.source,
         rows=len(rows),
         report=str(corpus.counts),
-        files=(
-            Staged(table="corpus", path=str(record), rows=1),
-            Staged(table=table, path=str(content), rows=len(rows)),
-        ),
+        files=(stage_rows(staging, "corpus", corpus.corpus_id, CorpusRow, [record], file_name=file_name), content),
     )
 
 
 def staged_texts(corpus_path: str, texts: int) -> list[str]:
     """The first texts of a staged corpus."""
-    import pyarrow.parquet as pq
-
-    from embaudit.warehouse.stage import opened
-
     with opened(corpus_path) as source:
         rows = pq.read_table(source, columns=["text"]).slice(0, texts)
     return [str(text) for text in rows.column("text").to_pylist()]

@@ -1,70 +1,59 @@
-"""Concentration layer by layer as a task: one forward pass a text gives the rows of three tables."""
+"""Concentration layer by layer as a step: one forward pass per text gives the rows of three tables."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from prefect import task
+import pyarrow as pa
 
+from embaudit.measures.layers import MEASURE_VERSION
 from embaudit.measures.layers.tables import LayerHeadStatRow, LayerStatRow, LayerTextRow
 from embaudit_tasks.corpora import staged_texts
 from embaudit_tasks.progress import tracked
-from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
+from embaudit_tasks.results import CheckpointSpec, StagedCorpus, encoder_of
+from embaudit_tasks.steps import Outputs, step
 
 if TYPE_CHECKING:
     from embaudit.measures.layers.collect import Collected
     from embaudit.measures.layers.layers import LayerBatch
 
-MEASURE = "layers"
 
-
-@task(name="layers", task_run_name="layers over {corpus}", **CACHED)
-def layer_statistics(
-    spec: CheckpointSpec, corpus: str, corpus_id: str, corpus_path: str, texts: int, key: str, staging: str
-) -> list[Staged]:
-    """Tables ``layer_text`` (streamed), ``layer_stat`` and ``layer_head_stat`` of one corpus."""
-    from embaudit.checkpoint import Encoder
+@step(
+    "layers",
+    version=MEASURE_VERSION,
+    tables=(LayerTextRow, LayerStatRow, LayerHeadStatRow),
+    name="layers",
+    run_name="layers over {corpus.name}",
+)
+def layer_statistics(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, texts: int) -> None:
+    """Tables ``layer_text`` (streamed), ``layer_stat`` and ``layer_head_stat`` of the first texts of a corpus."""
     from embaudit.measures.layers.collect import Collector
     from embaudit.measures.layers.layers import measure_layers
-    from embaudit.warehouse.stage import staged_path, write_columns, write_rows
 
-    started = time.perf_counter()
-    checkpoint = checkpoint_of(spec)
-    encoder = Encoder(checkpoint)
-    contents = staged_texts(corpus_path, texts)
+    encoder = encoder_of(spec)
+    contents = staged_texts(corpus.content_path, texts)
     collector = Collector()
-    paths = {
-        table: staged_path(staging, MEASURE, key, table) for table in ("layer_text", "layer_stat", "layer_head_stat")
-    }
-    with tracked(f"layers, {corpus}", len(contents)) as advance:
+    with tracked(f"layers, {corpus.name}", len(contents)) as advance:
 
         def columns() -> Iterator[dict[str, Any]]:
             for batch in measure_layers(encoder, contents, advance):
                 collector.add(batch)
-                yield _text_columns(corpus, batch)
+                yield _text_columns(corpus.name, batch)
 
-        rows = write_columns(paths["layer_text"], columns(), LayerTextRow.table.schema)
-    collected = collector.finish(checkpoint.model)
+        out.columns(LayerTextRow, columns())
+    collected = collector.finish(encoder.checkpoint.model)
     counts = {
         "undefined": len(contents) - collected.texts,
         "truncated": encoder.count_truncated(contents),
         "tokens_mean": collected.tokens_mean,
     }
-    stats = write_rows(paths["layer_stat"], _stat_rows(corpus, corpus_id, collected, counts), LayerStatRow.table.schema)
-    heads = write_rows(paths["layer_head_stat"], _head_rows(corpus, collected), LayerHeadStatRow.table.schema)
-    seconds = time.perf_counter() - started
-    return [
-        Staged(table="layer_text", path=str(paths["layer_text"]), rows=rows, seconds=seconds, encodes=encoder.texts),
-        Staged(table="layer_stat", path=str(paths["layer_stat"]), rows=stats, detail={"layers": stats}),
-        Staged(table="layer_head_stat", path=str(paths["layer_head_stat"]), rows=heads),
-    ]
+    out.rows(LayerStatRow, _stat_rows(corpus, collected, counts), encodes=encoder.texts)
+    out.rows(LayerHeadStatRow, [{"corpus": corpus.name, **asdict(head)} for head in collected.heads])
 
 
 def _text_columns(corpus: str, batch: LayerBatch) -> dict[str, Any]:
-    import pyarrow as pa
-
     size = len(batch.positions)
     return {
         "corpus": [corpus] * size,
@@ -75,11 +64,11 @@ def _text_columns(corpus: str, batch: LayerBatch) -> dict[str, Any]:
     }
 
 
-def _stat_rows(corpus: str, corpus_id: str, collected: Collected, counts: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _stat_rows(corpus: StagedCorpus, collected: Collected, counts: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for stat, weights in zip(collected.layers, collected.weights, strict=True):
         yield {
-            "corpus": corpus,
-            "corpus_id": corpus_id,
+            "corpus": corpus.name,
+            "corpus_id": corpus.corpus_id,
             "layer": stat.layer,
             "family": collected.family,
             "norm_placement": collected.norm_placement,
@@ -95,9 +84,3 @@ def _stat_rows(corpus: str, corpus_id: str, collected: Collected, counts: dict[s
             **{f"{name}_of_means": value for name, value in stat.of_means.items()},
             **{f"holds_{name.removeprefix('lambda_')}": value for name, value in stat.holds.items()},
         }
-
-
-def _head_rows(corpus: str, collected: Collected) -> list[dict[str, Any]]:
-    from dataclasses import asdict
-
-    return [{"corpus": corpus, **asdict(head)} for head in collected.heads]

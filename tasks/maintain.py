@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from prefect import task
+
+from embaudit.address import warehouse_at
+from embaudit.warehouse.leftovers import delete_leftovers, find_leftovers
+from embaudit.warehouse.prune import Keep, prune
+from embaudit.warehouse.vacuum import vacuum
 
 
 @task(name="prune rows", persist_result=False)
@@ -13,21 +19,14 @@ def prune_rows(
     warehouse: str, wait_seconds: float, keep_days: int | None, keep_audits: int | None
 ) -> list[dict[str, Any]]:
     """Delete the detail rows of audits that no rule keeps; one row an audit and table."""
-    from dataclasses import asdict
-
-    from embaudit.warehouse.prune import Keep, prune
-
     return [asdict(one) for one in prune(warehouse, wait_seconds, Keep(keep_days, keep_audits))]
 
 
 @task(name="delete staged files", persist_result=False)
-def delete_staged(staging: str, cache: str, warehouse: str, days: int) -> dict[str, int]:
+def delete_staged(staging: str, warehouse: str, days: int) -> dict[str, int]:
     """Delete staged files that nothing made or published for so many days; how many, and their bytes."""
-    from embaudit.address import warehouse_at
-    from embaudit.warehouse.leftovers import delete_leftovers, find_leftovers
-
     place = warehouse_at(warehouse)
-    left = find_leftovers(staging, Path(cache), place if isinstance(place, Path) else None, days)
+    left = find_leftovers(staging, place if isinstance(place, Path) else None, days)
     delete_leftovers(left)
     return {"files": left.files, "bytes": left.bytes}
 
@@ -35,8 +34,4 @@ def delete_staged(staging: str, cache: str, warehouse: str, days: int) -> dict[s
 @task(name="vacuum", persist_result=False)
 def vacuum_warehouse(warehouse: str, wait_seconds: float) -> dict[str, Any]:
     """Give the room of deleted rows back."""
-    from dataclasses import asdict
-
-    from embaudit.warehouse.vacuum import vacuum
-
     return asdict(vacuum(warehouse, wait_seconds))

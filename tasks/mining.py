@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+import numpy as np
 from prefect import task
 
+from embaudit.corpora import MinedSource, mined_corpus, read_retrieval
+from embaudit.measures.socm import mining
+from embaudit.warehouse.stage import read_rows
 from embaudit_tasks.corpora import stage_corpus
 from embaudit_tasks.progress import tracked
-from embaudit_tasks.results import CheckpointSpec, StagedCorpus, checkpoint_of
-
-if TYPE_CHECKING:
-    from embaudit.corpora import Retrieval
+from embaudit_tasks.results import CheckpointSpec, StagedCorpus, encoder_of
+from embaudit_tasks.steps import Outputs, step
 
 MINED_SCHEMA = {"query": "string", "passage": "string"}
 # Changing how negatives are found changes this number, and what was mined before is mined again.
@@ -27,46 +28,48 @@ def mine_corpus(
 
     The folder is always read, since it may have changed; what was mined from the same content is not mined again.
     """
-    from embaudit.corpora import MinedSource, mined_corpus, read_retrieval
-    from embaudit.keys import content_key
-    from embaudit.warehouse.files import is_file
-    from embaudit.warehouse.stage import read_rows, staged_path, write_rows
-
     source = MinedSource.parse(name, f"mined:{method}:{folder}")
     assert source is not None
     retrieval = read_retrieval(source.folder)
-    key = content_key(
-        version=MINING_VERSION,
-        method=method,
-        negatives=negatives,
-        queries=list(retrieval.queries),
-        passages=list(retrieval.passages),
-        relevant=[sorted(places) for places in retrieval.relevant],
-        **(spec.key_parts if method == "checkpoint" else {}),
+    (mined,) = mined_pairs.compute(
+        staging,
+        spec if method == "checkpoint" else None,
+        retrieval.queries,
+        retrieval.passages,
+        [sorted(places) for places in retrieval.relevant],
+        negatives,
     )
-    path = staged_path(staging, "mined", key, "mined_pair")
-    if not is_file(path):
-        found = _mined(spec, method, retrieval, negatives)
-        rows = [
-            {"query": query, "passage": retrieval.passages[place]}
-            for query, places in zip(retrieval.queries, found, strict=True)
-            for place in places
-        ]
-        write_rows(path, rows, MINED_SCHEMA)
-    pairs = [(row["query"], row["passage"]) for row in read_rows([path])]
+    pairs = [(row["query"], row["passage"]) for row in read_rows([mined.path])]
     return stage_corpus(mined_corpus(name, source, pairs), staging)
 
 
-def _mined(spec: CheckpointSpec, method: str, retrieval: Retrieval, negatives: int) -> Sequence[Sequence[int]]:
-    import numpy as np
+@step("mined", version=MINING_VERSION, tables=("mined_pair",), name="mine pairs")
+def mined_pairs(
+    out: Outputs,
+    spec: CheckpointSpec | None,
+    queries: Sequence[str],
+    passages: Sequence[str],
+    relevant: Sequence[Sequence[int]],
+    negatives: int,
+) -> None:
+    """Each query with its hard negatives.
 
-    from embaudit.checkpoint import Encoder
-    from embaudit.measures.socm import mining
-
-    if method == "bm25":
-        return mining.by_bm25(retrieval.queries, retrieval.passages, retrieval.relevant, negatives)
-    encoder = Encoder(checkpoint_of(spec))
-    with tracked("mining hard negatives, texts", len(retrieval.queries) + len(retrieval.passages)) as advance:
-        vectors = [encoder.encode_texts(side, advance) for side in (retrieval.queries, retrieval.passages)]
-    queries, passages = (side / np.linalg.norm(side, axis=1, keepdims=True).clip(min=1e-30) for side in vectors)
-    return mining.by_cosine(queries, passages, retrieval.relevant, negatives)
+    Args:
+        spec: whose cosine ranks the passages; None: BM25.
+        relevant: places of the passages that each query's judgements call relevant.
+    """
+    judged = [frozenset(places) for places in relevant]
+    if spec is None:
+        found = mining.by_bm25(queries, passages, judged, negatives)
+    else:
+        encoder = encoder_of(spec)
+        with tracked("mining hard negatives, texts", len(queries) + len(passages)) as advance:
+            vectors = [encoder.encode_texts(side, advance) for side in (queries, passages)]
+        first, second = (side / np.linalg.norm(side, axis=1, keepdims=True).clip(min=1e-30) for side in vectors)
+        found = mining.by_cosine(first, second, judged, negatives)
+    rows = [
+        {"query": query, "passage": passages[place]}
+        for query, places in zip(queries, found, strict=True)
+        for place in places
+    ]
+    out.rows("mined_pair", rows, MINED_SCHEMA)

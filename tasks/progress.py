@@ -8,6 +8,10 @@ from contextlib import contextmanager
 from typing import Protocol
 from uuid import UUID
 
+import httpx
+from prefect.artifacts import create_progress_artifact, update_progress_artifact
+from prefect.context import TaskRunContext
+
 SECONDS_BETWEEN_UPDATES = 5.0
 # A server that does not answer is asked again after so long: each call waits for a minute of Prefect's own retries.
 SECONDS_OF_SILENCE = 600.0
@@ -69,24 +73,17 @@ def tracked(label: str, total: int, of_all: int | None = None) -> Iterator[Calla
 
 
 def _start_artifact(label: str) -> UUID | None:
-    from prefect.artifacts import create_progress_artifact
-    from prefect.context import TaskRunContext
-
     if TaskRunContext.get() is None:
         return None
     return _told(lambda: create_progress_artifact(progress=0.0, description=label))
 
 
 def _update_artifact(artifact: UUID, percent: float) -> None:
-    from prefect.artifacts import update_progress_artifact
-
     _told(lambda: update_progress_artifact(artifact_id=artifact, progress=min(percent, 100.0)))
 
 
 def _told(call: Callable[[], object]) -> UUID | None:
     """Tell the server how far the task is. An unreachable server must not fail the task."""
-    import httpx
-
     global _silent_until
     if time.monotonic() < _silent_until:
         return None

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from prefect import task
 
+from embaudit.errors import CheckFailed
+from embaudit.expectations.check import check_tables
+from embaudit.tables import TABLES
+from embaudit.warehouse.publish import (
+    AuditRecord,
+    ExpectationRow,
+    MeasureRun,
+    StagedTable,
+    publish,
+    publish_content,
+)
 from embaudit_tasks.results import Staged
 
 
 @task(name="check tables", persist_result=False)
 def check_staged(staged: list[Staged], planned_rows: dict[str, int]) -> list[dict[str, Any]]:
     """Run the Great Expectations suites on the staged files; what passed them once is not checked again."""
-    from dataclasses import asdict
-
-    from embaudit.expectations.check import check_tables
-
     # STAGING/<measure>/<key>/<file>: what passed is remembered beside what was measured.
     staging = staged[0].path.rsplit("/", 3)[0]
     return [asdict(row) for row in check_tables(group_by_table(staged), planned_rows, staging)]
@@ -31,8 +39,6 @@ def publish_audit(
     staged: list[Staged],
 ) -> dict[str, int]:
     """Write the audit log; publish the tables if ``audit["status"]`` says so."""
-    from embaudit.warehouse.publish import AuditRecord, ExpectationRow, MeasureRun, publish
-
     return publish(
         warehouse,
         wait_seconds,
@@ -46,8 +52,6 @@ def publish_audit(
 @task(name="publish corpus", persist_result=False)
 def publish_corpus(warehouse: str, wait_seconds: float, staged: list[Staged]) -> dict[str, int]:
     """Publish an ingested corpus, which belongs to no audit."""
-    from embaudit.warehouse.publish import publish_content
-
     return publish_content(warehouse, wait_seconds, group_by_table(staged))
 
 
@@ -60,9 +64,6 @@ def publish_checked(staged: list[Staged], warehouse: str, wait_seconds: float, *
     Raises:
         CheckFailed: naming the first expectation that fails.
     """
-    from embaudit.errors import CheckFailed
-    from embaudit.warehouse.publish import publish_content
-
     planned: dict[str, int] = {}
     for part in staged:
         planned[part.table] = planned.get(part.table, 0) + part.rows
@@ -77,11 +78,8 @@ def publish_checked(staged: list[Staged], warehouse: str, wait_seconds: float, *
     return publish_content(warehouse, wait_seconds, group_by_table(staged))
 
 
-def group_by_table(staged: list[Staged]) -> list[Any]:
+def group_by_table(staged: list[Staged]) -> list[StagedTable]:
     """Staged files by published table, shards in order; files between the steps are left out."""
-    from embaudit.tables import TABLES
-    from embaudit.warehouse.publish import StagedTable
-
     return [
         StagedTable(name, paths)
         for name in TABLES

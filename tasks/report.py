@@ -6,10 +6,10 @@ from pathlib import Path
 
 from prefect import task
 
+from embaudit.page.write import write_page
+
 
 @task(name="write report", persist_result=False)
 def write_report(audit_id: str, warehouse: str, wait_seconds: float, folder: str) -> str:
     """Write ``FOLDER/<audit_id>.html``, in place of an earlier one; returns its path."""
-    from embaudit.page.write import write_page
-
     return str(write_page(warehouse, audit_id, Path(folder), wait_seconds=wait_seconds))

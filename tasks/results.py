@@ -1,16 +1,23 @@
-"""What goes into a task and what comes out: small JSON values, so that Prefect can cache and show them."""
+"""What goes into a task and what comes out: small JSON values, so that Prefect can show them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-if TYPE_CHECKING:
-    from prefect.context import TaskRunContext
+from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
+from embaudit.errors import CheckpointError
+from embaudit.keys import content_key
+from embaudit.table import Row
+from embaudit.warehouse.stage import staged_path, write_rows
+from embaudit_tasks.workers import settle
 
-    from embaudit.checkpoint import Checkpoint
+Schema = Mapping[str, str]
+# A row class, or the name of a table that stays between the steps.
+TableOf = type[Row] | str
 
 
 class CheckpointSpec(BaseModel):
@@ -29,7 +36,7 @@ class CheckpointSpec(BaseModel):
 
     @property
     def key_parts(self) -> dict[str, str]:
-        """What a cache key holds of it. ``cuda:0`` and ``cuda:1`` compute the same."""
+        """What a key holds of it. ``cuda:0`` and ``cuda:1`` compute the same."""
         return {"checkpoint": self.checkpoint_id, "device": self.device.split(":")[0], "dtype": self.dtype}
 
 
@@ -46,15 +53,10 @@ class Staged(BaseModel):
     # Small figures that later steps plan with (blocks of a corpus, pairs found).
     detail: dict[str, Any] = {}
 
-
-def note(text: str, staging: str) -> Staged:
-    """Something that an audit must say at its end, as a staged file that is not published."""
-
-    from embaudit.keys import content_key
-    from embaudit.warehouse.stage import staged_path, write_rows
-
-    path = staged_path(staging, "audit", content_key(note=text), "note")
-    return Staged(table="note", path=str(path), rows=write_rows(path, [{"text": text}]), detail={"text": text})
+    @property
+    def key(self) -> str:
+        """The content key of what it holds: the folder that it lies in."""
+        return self.path.rsplit("/", 2)[-2]
 
 
 class StagedCorpus(BaseModel):
@@ -76,13 +78,42 @@ class StagedCorpus(BaseModel):
         return next(file.path for file in self.files if file.table in ("text", "text_pair"))
 
 
-def by_key(context: TaskRunContext, parameters: dict[str, Any]) -> str:
-    """Prefect's cache key: the task's name and the content key that the flow computed for it."""
-    return f"embaudit-{context.task.name}-{parameters['key']}"
+def stage_rows(
+    staging: str,
+    folder: str,
+    key: str,
+    table: TableOf,
+    rows: Iterable[Any],
+    schema: Schema | None = None,
+    *,
+    file_name: str | None = None,
+) -> Staged:
+    """Stage rows that belong to no step, under a key of the caller's; a file that is there is replaced.
+
+    Args:
+        table: a row class, or the name of a table that is not published.
+        file_name: instead of the table's name.
+
+    Raises:
+        MeasureError, StorageError: as ``write_rows``.
+    """
+    path = staged_path(staging, folder, key, file_name or table_name(table))
+    return Staged(table=table_name(table), path=path, rows=write_rows(path, rows, schema_of(table, schema)))
 
 
-# Options of every task whose result is remembered by content, across runs and servers.
-CACHED: dict[str, Any] = {"cache_key_fn": by_key, "persist_result": True, "result_serializer": "json"}
+def note(text: str, staging: str) -> Staged:
+    """Something that an audit must say at its end, as a staged file that is not published."""
+    staged = stage_rows(staging, "audit", content_key(note=text), "note", [{"text": text}])
+    return staged.model_copy(update={"detail": {"text": text}})
+
+
+def table_name(table: TableOf) -> str:
+    return table if isinstance(table, str) else table.table.name
+
+
+def schema_of(table: TableOf, schema: Schema | None = None) -> Schema | None:
+    """The columns of a row class; those that were given, for the name of a table that is not published."""
+    return schema if isinstance(table, str) else table.table.schema
 
 
 @lru_cache(maxsize=2)
@@ -92,10 +123,6 @@ def checkpoint_of(spec: CheckpointSpec) -> Checkpoint:
     Raises:
         CheckpointError: if its files changed since.
     """
-    from embaudit.checkpoint import LoadOptions, load_checkpoint
-    from embaudit.errors import CheckpointError
-    from embaudit_tasks.workers import settle
-
     settle(spec.device)
     options = LoadOptions(
         device=spec.device,
@@ -113,3 +140,8 @@ def checkpoint_of(spec: CheckpointSpec) -> Checkpoint:
             next_step="Run the command again: it audits the checkpoint as it is now.",
         )
     return checkpoint
+
+
+def encoder_of(spec: CheckpointSpec) -> Encoder:
+    """An encoder of the checkpoint, which counts the texts that it is given from now on."""
+    return Encoder(checkpoint_of(spec))

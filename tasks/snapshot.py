@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from prefect import task
+from prefect.logging import get_run_logger
+
+from embaudit.errors import EmbauditError
+from embaudit.settings import Settings
+from embaudit.warehouse.export import export
 
 
 @task(name="refresh snapshot", persist_result=False)
@@ -12,12 +17,6 @@ def refresh_snapshot(warehouse: str) -> str | None:
     Returns:
         Why it could not be done, for the audit's warnings; None if it was, or nobody asked.
     """
-    from prefect.logging import get_run_logger
-
-    from embaudit.errors import EmbauditError
-    from embaudit.settings import Settings
-    from embaudit.warehouse.export import export
-
     settings = Settings()
     if settings.snapshot is None:
         return None

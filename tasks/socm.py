@@ -1,95 +1,76 @@
-"""SOCM as tasks: token clouds of the texts, all pairs in shards. Lists: ``socm_listed``; averages: ``socm_summary``."""
+"""SOCM as steps: token clouds of the texts, all pairs in shards. Lists: ``socm_listed``; averages: ``socm_summary``."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from prefect import task
+import pyarrow as pa
 
+from embaudit.measures.socm import MEASURE_VERSION
+from embaudit.measures.socm.clouds import TRACE_BOUND, TokenCloud, Undefined, clouds_of
+from embaudit.measures.socm.nuclear import nuclear_norms_on
+from embaudit.measures.socm.pairs import Accuracy, all_pairs, checked, count_pairs_of_shard, plan_blocks
 from embaudit.measures.socm.tables import SocmPairRow, SocmTextRow
 from embaudit_tasks.corpora import staged_texts
 from embaudit_tasks.progress import tracked
-from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
+from embaudit_tasks.results import CheckpointSpec, StagedCorpus, encoder_of
+from embaudit_tasks.steps import Outputs, step
 
-if TYPE_CHECKING:
-    from embaudit.measures.socm.clouds import TokenCloud, Undefined
-
-MEASURE = "socm"
 # Positions of undefined texts that are kept by name; the others are counted.
 NAMED = 20
 
 
-@task(name="SOCM texts", task_run_name="SOCM texts of {corpus}", **CACHED)
-def socm_texts(
-    spec: CheckpointSpec, corpus: str, corpus_id: str, corpus_path: str, texts: int, key: str, staging: str
-) -> Staged:
+@step(
+    "socm",
+    version=MEASURE_VERSION,
+    tables=(SocmTextRow,),
+    name="SOCM texts",
+    run_name="SOCM texts of {corpus.name}",
+)
+def socm_texts(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, texts: int) -> None:
     """Length, ‖μ‖, tr Σ and mean cosine of every text (table ``socm_text``)."""
-    from embaudit.measures.socm.nuclear import nuclear_norms_on
-    from embaudit.measures.socm.pairs import plan_blocks
-    from embaudit.warehouse.stage import staged_path, write_rows
-
-    started = time.perf_counter()
-    clouds, undefined = clouds_of_corpus(spec, corpus, corpus_path, texts)
-    truncated = dict(enumerate(are_truncated(spec, staged_texts(corpus_path, texts))))
-    rows = [{"corpus": corpus, "corpus_id": corpus_id, **row} for row in text_rows(clouds, undefined, truncated)]
-    path = staged_path(staging, MEASURE, key, "socm_text")
+    clouds, undefined = clouds_of_corpus(spec, corpus.name, corpus.content_path, texts)
+    truncated = dict(enumerate(are_truncated(spec, staged_texts(corpus.content_path, texts))))
     blocks = plan_blocks([cloud.n for cloud in clouds], nuclear_norms_on(spec.device).tokens_per_block)
-    return Staged(
-        table="socm_text",
-        path=str(path),
-        rows=write_rows(path, rows, SocmTextRow.table.schema),
-        seconds=time.perf_counter() - started,
-        encodes=len(rows),
-        detail={
-            "blocks": len(blocks),
-            "all_pairs": len(clouds) * (len(clouds) - 1) // 2,
-            **undefined_detail(undefined),
-        },
-    )
+    detail = {
+        "blocks": len(blocks),
+        "all_pairs": len(clouds) * (len(clouds) - 1) // 2,
+        **undefined_detail(undefined),
+    }
+    rows = text_rows(corpus, clouds, undefined, truncated)
+    out.rows(SocmTextRow, rows, encodes=len(rows), detail=detail)
 
 
-@task(name="SOCM pairs", task_run_name="SOCM pairs of {corpus}, shard {shard}", **CACHED)
-def socm_pairs(
-    spec: CheckpointSpec, corpus: str, corpus_path: str, texts: int, shard: int, shards: int, key: str, staging: str
-) -> Staged:
+@step(
+    "socm",
+    version=MEASURE_VERSION,
+    tables=(SocmPairRow,),
+    name="SOCM pairs",
+    run_name="SOCM pairs of {corpus.name}, shard {shard}",
+)
+def socm_pairs(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, texts: int, shard: int, shards: int) -> None:
     """d_μ, d_Σ and SOCM of every pair of one shard, streamed to its file (table ``socm_pair``)."""
-    from embaudit.measures.socm.nuclear import nuclear_norms_on
-    from embaudit.measures.socm.pairs import Accuracy, all_pairs, checked, count_pairs_of_shard
-    from embaudit.warehouse.stage import staged_path, write_columns
-
-    started = time.perf_counter()
-    clouds, _ = clouds_of_corpus(spec, corpus, corpus_path, texts)
+    clouds, _ = clouds_of_corpus(spec, corpus.name, corpus.content_path, texts)
     norms, accuracy = nuclear_norms_on(spec.device), Accuracy()
     planned = count_pairs_of_shard(clouds, shard, shards, norms.tokens_per_block)
-    path = staged_path(staging, MEASURE, key, "socm_pair", shard)
-    with tracked(f"SOCM, pairs of {corpus}", planned, of_all=len(clouds) * (len(clouds) - 1) // 2) as advance:
+    with tracked(f"SOCM, pairs of {corpus.name}", planned, of_all=len(clouds) * (len(clouds) - 1) // 2) as advance:
 
         def columns() -> Iterator[dict[str, object]]:
             blocks = all_pairs(clouds, shard=shard, shards=shards, norms=norms)
             for block in checked(blocks, {cloud.position: cloud for cloud in clouds}, planned, accuracy):
                 advance(len(block.socm))
-                yield {"corpus": repeated(corpus, len(block.socm)), **asdict(block)}
+                yield {"corpus": repeated(corpus.name, len(block.socm)), **asdict(block)}
 
-        rows = write_columns(path, columns(), SocmPairRow.table.schema)
-    return Staged(
-        table="socm_pair",
-        path=str(path),
-        rows=rows,
-        seconds=time.perf_counter() - started,
-        detail={"method": norms.name, "accuracy": accuracy.largest, "checked_pairs": accuracy.pairs},
-    )
+        out.columns(SocmPairRow, columns(), detail=lambda: accuracy_detail(norms.name, accuracy))
 
 
 def text_rows(
-    clouds: Sequence[TokenCloud], undefined: Sequence[Undefined], truncated: Mapping[int, bool]
-) -> Iterable[dict[str, Any]]:
-    """Rows of ``socm_text`` without their corpus, by position; ``truncated`` by position as well."""
-    from embaudit.measures.socm.clouds import TRACE_BOUND
-
+    corpus: StagedCorpus, clouds: Sequence[TokenCloud], undefined: Sequence[Undefined], truncated: Mapping[int, bool]
+) -> list[dict[str, Any]]:
+    """Rows of ``socm_text`` by position; ``truncated`` by position as well."""
     rows: list[dict[str, Any]] = [
         {
             "position": cloud.position,
@@ -112,7 +93,8 @@ def text_rows(
         }
         for text in undefined
     ]
-    return sorted(rows, key=lambda row: int(row["position"]))
+    scope = {"corpus": corpus.name, "corpus_id": corpus.corpus_id}
+    return [{**scope, **row} for row in sorted(rows, key=lambda row: int(row["position"]))]
 
 
 def undefined_detail(undefined: Sequence[Undefined]) -> dict[str, Any]:
@@ -120,19 +102,19 @@ def undefined_detail(undefined: Sequence[Undefined]) -> dict[str, Any]:
     return {"undefined": len(undefined), "undefined_positions": [text.position for text in undefined[:NAMED]]}
 
 
+def accuracy_detail(method: str, accuracy: Accuracy) -> dict[str, Any]:
+    """How nuclear norms were computed, and how far they were from exact ones where both were."""
+    return {"method": method, "accuracy": accuracy.largest, "checked_pairs": accuracy.pairs}
+
+
 def are_truncated(spec: CheckpointSpec, contents: Sequence[str]) -> list[bool]:
     """Which texts are longer than the checkpoint reads."""
-    from embaudit.checkpoint import Encoder
-
-    checkpoint = checkpoint_of(spec)
-    whole = Encoder(checkpoint).own_ids(contents)
-    return [len(ids) > checkpoint.content_limit for ids in whole]
+    encoder = encoder_of(spec)
+    return [len(ids) > encoder.checkpoint.content_limit for ids in encoder.own_ids(contents)]
 
 
 def repeated(value: str, count: int) -> Any:
     """One string many times, without as many Python strings."""
-    import pyarrow as pa
-
     return pa.repeat(value, count)
 
 
@@ -142,11 +124,8 @@ def clouds_of_corpus(
     spec: CheckpointSpec, corpus: str, corpus_path: str, texts: int
 ) -> tuple[list[TokenCloud], list[Undefined]]:
     """Token clouds of the first texts of a corpus, and the texts that have none."""
-    from embaudit.checkpoint import Encoder
-    from embaudit.measures.socm.clouds import clouds_of
-
     contents = staged_texts(corpus_path, texts)
-    encoder = Encoder(checkpoint_of(spec))
+    encoder = encoder_of(spec)
     with tracked(f"SOCM, token embeddings of {corpus}", len(contents)) as advance:
 
         def embedded() -> Iterator[tuple[int, Any]]:

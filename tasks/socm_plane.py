@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from prefect import task
+import numpy as np
 
+from embaudit.measures.socm import MEASURE_VERSION
+from embaudit.measures.socm.clouds import token_cloud
+from embaudit.measures.socm.plane import shared_plane
 from embaudit.measures.socm.tables import SocmPlaneRow
+from embaudit.warehouse.stage import read_batches
 from embaudit_tasks.corpora import staged_texts
-from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
-from embaudit_tasks.socm import MEASURE
+from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
+from embaudit_tasks.steps import Outputs, step
 
 # The row of a text's mean stands before its tokens.
 MEAN_POINT = -1
 
 
-@task(name="SOCM planes", task_run_name="SOCM planes of {corpus}", **CACHED)
-def socm_plane(
-    spec: CheckpointSpec, corpus: str, corpus_path: str, pair_paths: list[str], key: str, staging: str
-) -> Staged:
+@step(
+    "socm",
+    version=MEASURE_VERSION,
+    tables=(SocmPlaneRow,),
+    name="SOCM planes",
+    run_name="SOCM planes of {corpus.name}",
+)
+def socm_plane(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, pairs: list[Staged]) -> None:
     """Tokens and means of three pairs in their planes (table ``socm_plane``)."""
-    from embaudit.checkpoint import Encoder
-    from embaudit.measures.socm.clouds import token_cloud
-    from embaudit.measures.socm.plane import shared_plane
-    from embaudit.warehouse.stage import staged_path, write_rows
-
-    encoder = Encoder(checkpoint_of(spec))
-    chosen = chosen_pairs(pair_paths)
-    contents = staged_texts(corpus_path, 1 + max(max(first, second) for first, second, _ in chosen.values()))
+    encoder = encoder_of(spec)
+    chosen = chosen_pairs([part.path for part in pairs])
+    contents = staged_texts(corpus.content_path, 1 + max(max(first, second) for first, second, _ in chosen.values()))
     rows: list[dict[str, Any]] = []
     for name, (first, second, socm) in chosen.items():
         texts = [contents[first], contents[second]]
@@ -43,7 +46,7 @@ def socm_plane(
             for point, (token, (x, y)) in enumerate(zip([None, *tokens], [mean, *points], strict=True), MEAN_POINT):
                 rows.append(
                     {
-                        "corpus": corpus,
+                        "corpus": corpus.name,
                         "pair": name,
                         "position": position,
                         "point": point,
@@ -54,20 +57,11 @@ def socm_plane(
                         "share": plane.share,
                     }
                 )
-    path = staged_path(staging, MEASURE, key, "socm_plane")
-    return Staged(
-        table="socm_plane",
-        path=str(path),
-        rows=write_rows(path, rows, SocmPlaneRow.table.schema),
-        encodes=encoder.texts,
-    )
+    out.rows(SocmPlaneRow, rows, encodes=encoder.texts)
 
 
-def chosen_pairs(paths: list[str]) -> dict[str, tuple[int, int, float]]:
+def chosen_pairs(paths: Sequence[str]) -> dict[str, tuple[int, int, float]]:
     """(first, second, SOCM) of the pair of highest, of lowest, and of the SOCM nearest to the median."""
-    import numpy as np
-
-    from embaudit.warehouse.stage import read_batches
 
     def batches() -> Iterator[dict[str, np.ndarray]]:
         for path in paths:

@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict
 
-from prefect import task
+import numpy as np
 
+from embaudit.checkpoint.describe import describe_row
+from embaudit.measures.sticky import baseline
 from embaudit.tables.corpora import CheckpointRow, TokenRow
+from embaudit.vocabulary import entries
+from embaudit.warehouse.stage import read_rows
 from embaudit_tasks.progress import tracked
-from embaudit_tasks.results import CACHED, CheckpointSpec, Staged, checkpoint_of
+from embaudit_tasks.results import CheckpointSpec, Staged, checkpoint_of, encoder_of
+from embaudit_tasks.steps import Outputs, step
 
 
-@task(name="describe checkpoint", **CACHED)
-def describe_checkpoint(spec: CheckpointSpec, source: str, key: str, staging: str) -> Staged:
-    """Stage the checkpoint's own row."""
-    from embaudit.checkpoint.describe import describe_row
-    from embaudit.warehouse.stage import staged_path, write_rows
+@step("checkpoint", version=2, tables=(CheckpointRow,), name="describe checkpoint")
+def describe_checkpoint(out: Outputs, spec: CheckpointSpec, source: str, reference: str) -> None:
+    """The checkpoint's own row.
 
-    path = staged_path(staging, "checkpoint", key, "checkpoint")
-    row = {**describe_row(checkpoint_of(spec)), "source": source}
-    return Staged(table="checkpoint", path=str(path), rows=write_rows(path, [row], CheckpointRow.table.schema))
+    Args:
+        source: what the user calls it.
+        reference: the same, pinned: another commit of the same content is another row.
+    """
+    out.rows(CheckpointRow, [{**describe_row(checkpoint_of(spec)), "source": source}])
 
 
-@task(name="read vocabulary", **CACHED)
-def read_tokens(spec: CheckpointSpec, key: str, staging: str) -> Staged:
-    """Stage the vocabulary: category, reachability, origin, script and two hints of under-training."""
-    import numpy as np
-
-    from embaudit.checkpoint import Encoder
-    from embaudit.measures.sticky.baseline import input_embeddings
-    from embaudit.vocabulary.entries import read_vocabulary
-    from embaudit.warehouse.stage import staged_path, write_rows
-
-    started = time.perf_counter()
-    checkpoint = checkpoint_of(spec)
-    embeddings = input_embeddings(Encoder(checkpoint))
+@step("vocabulary", version=entries.MEASURE_VERSION, tables=(TokenRow,), name="read vocabulary")
+def read_tokens(out: Outputs, spec: CheckpointSpec) -> None:
+    """The vocabulary: category, reachability, origin, script and two hints of under-training."""
+    encoder = encoder_of(spec)
+    checkpoint = encoder.checkpoint
+    embeddings = baseline.input_embeddings(encoder)
     norms = np.linalg.norm(embeddings, axis=1)
     mean = embeddings.mean(axis=0)
     scale = norms * np.linalg.norm(mean)
@@ -48,33 +45,19 @@ def read_tokens(spec: CheckpointSpec, key: str, staging: str) -> Staged:
             # A zero row (padding) has no direction: null.
             "cosine_to_mean": None if np.isnan(cosines[entry.token_id]) else float(cosines[entry.token_id]),
         }
-        for entry in read_vocabulary(checkpoint.tokenizer, checkpoint.vocabulary_size)
+        for entry in entries.read_vocabulary(checkpoint.tokenizer, checkpoint.vocabulary_size)
     ]
-    path = staged_path(staging, "vocabulary", key, "token")
-    count = write_rows(path, rows, TokenRow.table.schema)
-    return Staged(table="token", path=str(path), rows=count, seconds=time.perf_counter() - started)
+    out.rows(TokenRow, rows)
 
 
-@task(name="token similarity", **CACHED)
-def measure_token_similarity(spec: CheckpointSpec, tokens_path: str, key: str, staging: str) -> Staged:
-    """Stage u, the mean pairwise similarity of the vocabulary's token strings."""
-    from embaudit.checkpoint import Encoder
-    from embaudit.measures.sticky.baseline import token_similarity
-    from embaudit.warehouse.stage import read_rows, staged_path, write_rows
-
-    started = time.perf_counter()
-    encoder = Encoder(checkpoint_of(spec))
+@step("token-similarity", version=baseline.MEASURE_VERSION, tables=("token_similarity",), name="token similarity")
+def measure_token_similarity(out: Outputs, spec: CheckpointSpec, tokens: Staged) -> None:
+    """u, the mean pairwise similarity of the vocabulary's token strings."""
+    encoder = encoder_of(spec)
     # An id without a string (a padding row of the embedding matrix) is no vocabulary entry.
-    entries = [row for row in read_rows([tokens_path]) if row["token"]]
-    with tracked("u, mean similarity of the vocabulary", 2 * len(entries)) as advance:
-        similarity = token_similarity(
-            encoder, [row["token_id"] for row in entries], [row["token"] for row in entries], advance
+    named = [row for row in read_rows([tokens.path]) if row["token"]]
+    with tracked("u, mean similarity of the vocabulary", 2 * len(named)) as advance:
+        similarity = baseline.token_similarity(
+            encoder, [row["token_id"] for row in named], [row["token"] for row in named], advance
         )
-    path = staged_path(staging, "token-similarity", key, "token_similarity")
-    return Staged(
-        table="token_similarity",
-        path=str(path),
-        rows=write_rows(path, [similarity]),
-        seconds=time.perf_counter() - started,
-        encodes=encoder.texts,
-    )
+    out.rows("token_similarity", [similarity], encodes=encoder.texts)

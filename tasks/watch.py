@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from prefect import task
 
 from embaudit.hub import is_transient
+from embaudit.keys import content_key
 from embaudit.tables.watch import RegressionRow, WatchedRevisionRow
+from embaudit.warehouse.watched import find_predecessor, read_figures
 from embaudit.watch.history import WatchedRevision
-from embaudit.watch.look import Source
+from embaudit.watch.hub import current_commit, list_organisation
+from embaudit.watch.look import Source, read_content
+from embaudit.watch.regression import compare
 from embaudit.watch.watch_list import OrganisationEntry
 from embaudit_tasks.publish import publish_checked
-from embaudit_tasks.results import Staged
+from embaudit_tasks.results import stage_rows
 
 AUDITS_STAND = "Audits are published as they were."
 
@@ -27,8 +32,6 @@ def is_unreachable(task: Any, run: Any, state: Any) -> bool:
 )
 def ask_for_commit(name: str, branch: str | None) -> str:
     """The commit that a repository's branch stands for."""
-    from embaudit.watch.hub import current_commit
-
     return current_commit(name, branch)
 
 
@@ -40,8 +43,6 @@ def ask_for_commit(name: str, branch: str | None) -> str:
 )
 def ask_for_models(entry: OrganisationEntry) -> list[str]:
     """The models of an organisation that a watch list asks for."""
-    from embaudit.watch.hub import list_organisation
-
     return list_organisation(entry)
 
 
@@ -53,24 +54,17 @@ def ask_for_models(entry: OrganisationEntry) -> list[str]:
 )
 def ask_for_content(source: Source, reference: str) -> str:
     """The checkpoint id of a reference; a commit is fetched for it."""
-    from embaudit.watch.look import read_content
-
     return read_content(source, reference)
 
 
 @task(name="record what was seen", persist_result=False)
 def record_watched(rows: list[WatchedRevision], warehouse: str, wait_seconds: float, staging: str) -> int:
     """Check and publish rows of ``watched_revision``; returns how many."""
-    import json
-
-    from embaudit.keys import content_key
-    from embaudit.warehouse.stage import staged_path, write_rows
-
     if not rows:
         return 0
     dumped = [row.model_dump() | {"parameters": json.dumps(row.parameters, sort_keys=True)} for row in rows]
-    path = staged_path(staging, "watch", content_key(rows=[str(row) for row in dumped]), "watched_revision")
-    staged = Staged(table="watched_revision", path=path, rows=write_rows(path, dumped, WatchedRevisionRow.table.schema))
+    key = content_key(rows=[str(row) for row in dumped])
+    staged = stage_rows(staging, "watch", key, WatchedRevisionRow, dumped)
     publish_checked([staged], warehouse, wait_seconds, kept=AUDITS_STAND)
     return len(rows)
 
@@ -80,17 +74,14 @@ def compare_with_predecessor(
     audit_id: str, previous_audit_id: str | None, warehouse: str, wait_seconds: float, staging: str
 ) -> dict[str, Any] | None:
     """Compare, check and publish; returns the predecessor and the rows of what is worse, None without a predecessor."""
-    from embaudit.warehouse.stage import staged_path, write_rows
-    from embaudit.warehouse.watched import find_predecessor, read_figures
-    from embaudit.watch.regression import compare
-
     predecessor = find_predecessor(warehouse, audit_id, previous_audit_id)
     if predecessor is None:
         return None
     pair = {"audit_id": audit_id, "predecessor_audit_id": predecessor}
     figures = compare(read_figures(warehouse, audit_id), read_figures(warehouse, predecessor))
     if figures:
-        path = staged_path(staging, "audit", audit_id, f"regression-{predecessor}")
-        rows = write_rows(path, [{**pair, **row} for row in figures], RegressionRow.table.schema)
-        publish_checked([Staged(table="regression", path=path, rows=rows)], warehouse, wait_seconds, kept=AUDITS_STAND)
+        rows = [{**pair, **row} for row in figures]
+        name = f"regression-{predecessor}"
+        staged = stage_rows(staging, "audit", audit_id, RegressionRow, rows, file_name=name)
+        publish_checked([staged], warehouse, wait_seconds, kept=AUDITS_STAND)
     return {**pair, "figures": len(figures), "worse": [row for row in figures if row["is_worse"]]}

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import time
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from prefect import task
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import FlowRun
+from prefect.deployments import run_deployment
+from prefect.exceptions import ObjectNotFound
+from prefect.runtime import flow_run as this_run
 from pydantic import BaseModel
 
 from embaudit.errors import ServerError
 from embaudit.keys import content_key
+from embaudit.profile import load_profile
 from embaudit.request import AuditRequest
-
-if TYPE_CHECKING:
-    from prefect.client.schemas.objects import FlowRun
+from embaudit.warehouse.watched import find_audit
 
 POLL_SECONDS = 2.0
 # Clocks of two machines.
@@ -40,9 +44,6 @@ class AuditEnd(BaseModel):
 def require_deployment(name: str) -> None:
     """Raises:
     ServerError: if the server has no deployment of that name."""
-    from prefect.client.orchestration import get_client
-    from prefect.exceptions import ObjectNotFound
-
     with get_client(sync_client=True) as client:
         try:
             client.read_deployment_by_name(name)
@@ -69,8 +70,6 @@ def audit_on_worker(
 
     The run's idempotency key is what it asks, so that a watch that was killed, or one beside it, starts no second run.
     """
-    from prefect.runtime import flow_run as this_run
-
     key = content_key(source=source, checkpoint=checkpoint_id, settings=parameters_key)
     if again:
         key = f"{key}-{this_run.get_id()}"
@@ -92,8 +91,6 @@ def audit_on_worker(
 
 
 def _start(deployment: str, request: AuditRequest, key: str) -> FlowRun:
-    from prefect.deployments import run_deployment
-
     # The server gives back the run that it has under this key, if there is one. It returns at once: timeout 0.
     run: Any = run_deployment(
         deployment,
@@ -107,17 +104,12 @@ def _start(deployment: str, request: AuditRequest, key: str) -> FlowRun:
 
 
 def _read(run: FlowRun) -> FlowRun:
-    from prefect.client.orchestration import get_client
-
     with get_client(sync_client=True) as client:
         return client.read_flow_run(run.id)
 
 
 def _end_of(run: FlowRun, checkpoint_id: str, request: AuditRequest, warehouse: str) -> AuditEnd | None:
     """How a run ended; None while it goes on."""
-    from embaudit.profile import load_profile
-    from embaudit.warehouse.watched import find_audit
-
     if run.state is None or not run.state.is_final():
         return None
     started: datetime = run.start_time or run.state.timestamp

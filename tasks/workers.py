@@ -6,6 +6,8 @@ import multiprocessing
 import os
 from collections.abc import Sequence
 
+from embaudit.settings import Settings
+
 
 def settle(device: str) -> None:
     """Called before a worker process loads its first checkpoint; does nothing in the process that a user started.
@@ -17,8 +19,6 @@ def settle(device: str) -> None:
     if multiprocessing.parent_process() is None:
         return
     import torch
-
-    from embaudit.settings import Settings
 
     workers = Settings().workers
     if workers > 1:

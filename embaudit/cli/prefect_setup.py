@@ -1,4 +1,4 @@
-"""Prefect as the command line wants it: quiet, private, its caches beside the warehouse.
+"""Prefect as the command line wants it: quiet and private.
 
 Set before Prefect is imported; whatever the user has set in the environment stays as it is.
 """
@@ -30,7 +30,6 @@ def prepare_prefect(*, show_logs: bool) -> None:
         # meanwhile, who tried again two seconds later.
         "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
         "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
-        "PREFECT_LOCAL_STORAGE_PATH": str(settings.cache),
         "TOKENIZERS_PARALLELISM": "true",
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",

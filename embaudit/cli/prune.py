@@ -61,10 +61,10 @@ def prune(
     click.echo(f"{sum(one.rows for one in pruned):,} rows of {len({one.audit_id for one in pruned}):,} audits {verb}.")
     if staged_days is not None:
         file = place if isinstance(place, Path) else None
-        left = find_leftovers(str(settings.staging), settings.cache, file, staged_days)
+        left = find_leftovers(str(settings.staging), file, staged_days)
         if not dry_run:
             delete_leftovers(left)
-        click.echo(f"{left.files:,} staged files and records, {left.bytes / MEBIBYTE:,.1f} MiB, {verb}.")
+        click.echo(f"{left.files:,} staged files, {left.bytes / MEBIBYTE:,.1f} MiB, {verb}.")
     if not (dry_run or no_vacuum):
         done = vacuum(place, settings.lock_wait_seconds)
         click.echo(

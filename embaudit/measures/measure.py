@@ -41,7 +41,7 @@ class Measure:
     Attributes:
         question: what it answers, in one line.
         settings: its part of a profile.
-        version: rises when values change, and with it every cache key of the measure.
+        version: rises when values change, and with it every key of its steps.
         rows: its published tables.
         view_summaries: views over them that have figures, which gates and regressions know.
         is_default: whether an audit includes it unasked.

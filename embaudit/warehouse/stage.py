@@ -3,13 +3,15 @@
 ``STAGING/<measure>/<key>/<table>-<shard>.parquet``, where the key is the content key of the rows. A file is
 written next to its place and renamed (``embaudit.files``), so that a kill or a full disk never leaves half of one under
 its name; for a store that is not on disk (``embaudit.warehouse.files``) it is written locally and uploaded as a whole.
+A file may hold a record of how it was made, beside its rows: ``read_record``.
 """
 
 from __future__ import annotations
 
 import errno
+import json
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
@@ -25,6 +27,10 @@ from embaudit.masking import without_credentials
 from embaudit.warehouse.files import is_remote, name_within, readable, upload, within
 
 ROWS_PER_GROUP = 262_144
+# Parquet's name for the record.
+RECORD = "embaudit"
+# What a file's record says, asked for when all of its rows are written.
+Record = Callable[[], Mapping[str, Any]]
 
 
 def staged_path(staging: str | Path, measure: str, key: str, table: str, shard: int = 0) -> str:
@@ -32,12 +38,15 @@ def staged_path(staging: str | Path, measure: str, key: str, table: str, shard: 
     return within(staging, measure, key, f"{table}-{shard:05d}.parquet")
 
 
-def write_rows(path: str | Path, rows: Iterable[Any], schema: Mapping[str, str] | None = None) -> int:
+def write_rows(
+    path: str | Path, rows: Iterable[Any], schema: Mapping[str, str] | None = None, record: Record | None = None
+) -> int:
     """Stage dataclass instances or mappings, one a row; returns how many.
 
     Args:
         schema: column -> pyarrow type name (or ``instant``), needed where a column may be all null or the rows
             may be none.
+        record: what ``read_record`` is to give back, as JSON values.
 
     Raises:
         MeasureError: if a number is NaN or infinite; undefined values are None.
@@ -53,20 +62,25 @@ def write_rows(path: str | Path, rows: Iterable[Any], schema: Mapping[str, str] 
     if stray:
         raise ValueError(f"{name_within(path)}: columns that the rows and the schema do not share: {sorted(stray)}")
     table = pa.Table.from_pylist(dicts, schema=_arrow_schema(schema) if schema else None)
-    with _writing(path, table.schema) as writer:
+    with _writing(path, table.schema, record) as writer:
         _write(writer, table, path)
     return int(table.num_rows)
 
 
-def write_columns(path: str | Path, blocks: Iterable[Mapping[str, Any]], schema: Mapping[str, str]) -> int:
+def write_columns(
+    path: str | Path, blocks: Iterable[Mapping[str, Any]], schema: Mapping[str, str], record: Record | None = None
+) -> int:
     """Stage arrays block by block, none of them kept: for tables larger than memory. Returns the row count.
+
+    Args:
+        schema, record: as for ``write_rows``.
 
     Raises:
         MeasureError, StorageError: as ``write_rows``.
     """
     arrow_schema = _arrow_schema(schema)
     rows = 0
-    with _writing(path, arrow_schema) as writer:
+    with _writing(path, arrow_schema, record) as writer:
         waiting: list[pa.RecordBatch] = []
         for block in blocks:
             # The schema's types, not guessed ones: a block whose column is all null would have a type of its own.
@@ -103,6 +117,23 @@ def read_batches(path: str | Path, columns: Sequence[str]) -> Iterator[pa.Record
     """
     with opened(path) as source, pq.ParquetFile(source, page_checksum_verification=True) as file:
         yield from file.iter_batches(batch_size=ROWS_PER_GROUP, columns=list(columns))
+
+
+def read_record(path: str | Path) -> tuple[int, dict[str, Any]]:
+    """A staged file's number of rows, and the record that it was written with.
+
+    Raises:
+        StorageError: if the file is missing or broken, or has no record.
+    """
+    with opened(path) as source:
+        metadata = pq.read_metadata(source)
+        stored = (metadata.metadata or {}).get(RECORD.encode())
+        if stored is None:
+            raise pa.ArrowInvalid("it does not say how it was made")
+        try:
+            return metadata.num_rows, json.loads(stored)
+        except ValueError as error:
+            raise pa.ArrowInvalid(f"how it was made is unreadable: {error}") from error
 
 
 @contextmanager
@@ -146,11 +177,13 @@ def _arrow_schema(schema: Mapping[str, str]) -> pa.Schema:
 
 
 @contextmanager
-def _writing(path: str | Path, schema: pa.Schema) -> Iterator[Any]:
+def _writing(path: str | Path, schema: pa.Schema, record: Record | None) -> Iterator[Any]:
     """A Parquet writer whose file appears under its name only when it is complete and stored."""
     place = _uploaded(path) if is_remote(path) else _on_disk(path)
     with place as partial, pq.ParquetWriter(partial, schema, compression="zstd", write_page_checksum=True) as writer:
         yield writer
+        if record is not None:
+            writer.add_key_value_metadata({RECORD: json.dumps(record())})
 
 
 @contextmanager

@@ -62,7 +62,7 @@ class Stroke:
     Args:
         number: to the command and whatever it has started, as a terminal does.
         staging: when the first file of this table is whole, and does not have its name yet.
-        named: when it has just got its name, and Prefect has not recorded the task.
+        named: when it has just got its name, and Prefect does not know that the task is done.
         publishing: when the rows of this table are about to be written into the warehouse, after those of others.
     """
 

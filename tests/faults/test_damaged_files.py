@@ -76,11 +76,12 @@ def test_another_file_under_its_name(finished: Finished, record_fault: Record) -
 def test_bad_rows_in_a_sound_file(finished: Finished, record_fault: Record) -> None:
     """Impossible distances, in a file whose checksums are right."""
     victim = finished.file("socm_pair", "wikipedia")
-    table = pq.read_table(victim, partitioning=None)
+    table, record = pq.read_table(victim, partitioning=None), pq.read_metadata(victim).metadata[b"embaudit"]
     values = table.column("d_mu").to_pylist()
     values[3] = 2.0
     place = table.schema.get_field_index("d_mu")
-    pq.write_table(table.set_column(place, table.schema.field("d_mu"), [pa.array(values)]), victim)
+    changed = table.set_column(place, table.schema.field("d_mu"), [pa.array(values)])
+    pq.write_table(changed.replace_schema_metadata({"embaudit": record}), victim)
     result = refused(finished, code=1)
     assert "socm_pair.d_mu" in result.stderr
     record_fault(

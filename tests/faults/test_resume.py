@@ -19,12 +19,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("faults")]
 
 # Every step that looks at vectors after the scan, and what the scan itself writes.
 SCAN = {"scan"}
-VERDICTS = {"undecided", "sticky_score", "sticky_validation", "sticky_summary", "sticky_enrichment", "validation"}
+VERDICTS = {"undecided", "sticky_validation", "sticky_summary", "sticky_enrichment", "validation"}
 SOCM = {"socm_text", "socm_pair", "socm_surface", "socm_summary", "socm_tightness", "socm_plane"}
 LAYERS = {"layer_text", "layer_stat", "layer_head_stat"}
 CURVES = {"length_bin", "length_rise", "length_summary", "length_pair"}
-# Where a step may find that the change did not touch its input (who goes on to more pairs), it need not run.
-MAY = {"validation"}
+# Where a step may find that the change did not touch its input (who goes on to more pairs, who is sticky), it need not
+# run.
+MAY = {"validation", "sticky_enrichment"}
 # Tasks that keep no result.
 ALWAYS = ("ingest ", "check tables", "publish", "write report", "create-artifact")
 
@@ -68,10 +69,8 @@ class Audited:
 def audited(
     prefect_api: str, tiny_checkpoint: Path, tiny_profile: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Audited]:
-    from prefect.settings import PREFECT_LOCAL_STORAGE_PATH, temporary_settings
-
     folder = tmp_path_factory.mktemp("audited")
-    with pytest.MonkeyPatch.context() as patch, temporary_settings({PREFECT_LOCAL_STORAGE_PATH: folder / "cache"}):
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EMBAUDIT_HOME", str(folder / "home"))
         patch.chdir(folder)
         first = run(tiny_checkpoint, tiny_profile)
@@ -116,7 +115,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, str], set[str]]] = {
         {"texts = 30": "texts = 24", "texts = 12": "texts = 10"},
         SOCM | CURVES | {"length_sigma"},
     ),
-    "limit of tokens": ({"limit_tokens": 60}, {}, SCAN | VERDICTS | {"draw_order", "survivor"}),
+    "limit of tokens": ({"limit_tokens": 60}, {}, SCAN | VERDICTS | {"draw_order", "survivor", "sticky_score"}),
 }
 
 

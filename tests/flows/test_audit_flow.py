@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from commands import Embaudit
@@ -213,9 +214,11 @@ def test_a_blocking_check_publishes_nothing_names_the_rows_and_leaves_what_was_p
     published = rows(warehouse, pairs)
     # What a bit flip or a bug would do: a staged pair whose distance is impossible.
     victim = next(computed_home.rglob("socm_pair-*.parquet"))
-    table = pq.read_table(victim).to_pandas()
+    table, record = pq.read_table(victim).to_pandas(), pq.read_metadata(victim).metadata[b"embaudit"]
     table.loc[3, "d_mu"] = 2.0
-    table.to_parquet(victim, index=False)
+    pq.write_table(
+        pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata({"embaudit": record}), victim
+    )
     with pytest.raises(CheckFailed):
         run(tiny_checkpoint, tiny_profile, measures=["socm"])
     assert rows(warehouse, pairs) == published

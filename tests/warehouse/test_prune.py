@@ -286,35 +286,23 @@ def aged(path: Path, days: float, content: str = "x") -> Path:
     return path
 
 
-def record_of(path: Path) -> str:
-    """A record as Prefect keeps one: the result is JSON within JSON."""
-    import json
-
-    return json.dumps({"metadata": {}, "result": json.dumps({"data": {"table": "token", "path": str(path)}})})
-
-
-def test_old_staged_files_go_with_the_records_that_lead_to_them(tmp_path: Path) -> None:
-    staging, cache, warehouse = tmp_path / "staging", tmp_path / "cache", tmp_path / "warehouse.duckdb"
+def test_old_staged_files_and_those_of_killed_processes_go(tmp_path: Path) -> None:
+    staging, warehouse = tmp_path / "staging", tmp_path / "warehouse.duckdb"
     old = aged(staging / "socm" / "k1" / "socm_pair-00000.parquet", 40)
     young = aged(staging / "socm" / "k2" / "socm_pair-00000.parquet", 20)
     killed = aged(staging / "socm" / "k2" / ".socm_pair-00001.parquet.17.abcd", 2)
     writing = aged(staging / "socm" / "k2" / ".socm_pair-00002.parquet.17.abcd", 0.1)
-    to_old = aged(cache / "embaudit-old", 40, record_of(old))
-    # A record is as old as its file was first made; what counts is whether the file is there.
-    to_young = aged(cache / "embaudit-young", 40, record_of(young))
-    to_gone = aged(cache / "embaudit-gone", 5, record_of(staging / "gone.parquet"))
     laid = aged(tmp_path / ".warehouse.duckdb.abcd" / "warehouse.duckdb", 2)
     os.utime(laid.parent, (time.time() - 2 * 86_400,) * 2)
     mine = aged(tmp_path / "mine.parquet", 400)
-    left = find_leftovers(str(staging), cache, warehouse, 30)
+    left = find_leftovers(str(staging), warehouse, 30)
     assert set(left.staged) == {old}
-    assert set(left.cached) == {to_old, to_gone}
     assert set(left.partial) == {killed, laid}
-    assert left.bytes == sum(path.stat().st_size for path in (old, to_old, to_gone, killed, laid))
+    assert left.bytes == sum(path.stat().st_size for path in (old, killed, laid))
     delete_leftovers(left)
-    assert all(path.exists() for path in (young, writing, to_young, mine))
-    assert not any(path.exists() for path in (old, old.parent, killed, to_old, to_gone, laid, laid.parent))
-    assert find_leftovers(str(staging), cache, warehouse, 30).files == 0
+    assert all(path.exists() for path in (young, writing, mine))
+    assert not any(path.exists() for path in (old, old.parent, killed, laid, laid.parent))
+    assert find_leftovers(str(staging), warehouse, 30).files == 0
 
 
 def test_publishing_makes_staged_files_young(warehouse: Path, staged: list[StagedTable]) -> None:
@@ -326,10 +314,8 @@ def test_publishing_makes_staged_files_young(warehouse: Path, staged: list[Stage
 
 def test_files_of_a_running_audit_are_safe(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="for a day at least"):
-        find_leftovers(str(tmp_path), tmp_path, None, 0.5)
+        find_leftovers(str(tmp_path), None, 0.5)
 
 
-def test_an_object_store_is_left_alone(tmp_path: Path) -> None:
-    cache = tmp_path / "cache"
-    aged(cache / "embaudit-remote", 400, record_of(Path("x")).replace('\\"x\\"', '\\"memory://bucket/a.parquet\\"'))
-    assert find_leftovers("memory://bucket", cache, None, 30).files == 0
+def test_an_object_store_is_left_alone() -> None:
+    assert find_leftovers("memory://bucket", None, 30).files == 0

@@ -11,7 +11,7 @@ from embaudit.measures.length.settings import LengthSettings
 from embaudit.measures.length.tables import ROWS
 from embaudit.measures.measure import Measure
 
-# Changing how a value is computed changes this number, and with it every cache key of the measure.
+# Changing how a value is computed changes this number, and with it every key of the measure's steps.
 MEASURE_VERSION = 1
 
 MEASURE = Measure(

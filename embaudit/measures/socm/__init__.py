@@ -10,7 +10,7 @@ from embaudit.measures.measure import Measure
 from embaudit.measures.socm.settings import SocmSettings
 from embaudit.measures.socm.tables import ROWS
 
-# Changing how a value is computed changes this number, and with it every cache key of the measure.
+# Changing how a value is computed changes this number, and with it every key of the measure's steps.
 MEASURE_VERSION = 2
 
 MEASURE = Measure(

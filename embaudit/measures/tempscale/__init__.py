@@ -11,7 +11,7 @@ from embaudit.measures.measure import Measure
 from embaudit.measures.tempscale.settings import TempscaleSettings
 from embaudit.measures.tempscale.tables import ROWS
 
-# Changing how a value is computed changes this number, and with it every cache key of the measure.
+# Changing how a value is computed changes this number, and with it every key of the measure's steps.
 MEASURE_VERSION = 1
 
 MEASURE = Measure(

@@ -1,0 +1,42 @@
+"""Shards of a step, in their order: one after the other, or several at a time where the settings say so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from embaudit_flows.runners import computing_elsewhere, interrupts_held, is_elsewhere
+from embaudit_tasks.progress import shard_done
+from embaudit_tasks.results import Staged
+from embaudit_tasks.steps import Step
+
+
+def run_shards(step: Step[...], staging: str, shards: Sequence[dict[str, Any]], **shared: Any) -> list[Staged]:
+    """The files of one call of a step for each shard.
+
+    Where ``EMBAUDIT_RUNNER`` says so, the flow's task runner takes the calls (``pooled``). A value depends on no shard
+    but its own, so that results are the same either way.
+
+    Args:
+        shards: the arguments of each call that the others do not share.
+    """
+    if not is_elsewhere() or len(shards) < 2:
+        return [part for shard in shards for part in step(staging, **shared, **shard)]
+    staged: list[Staged] = []
+    with computing_elsewhere(step.name):
+        with interrupts_held():
+            futures = [step.submit(staging, **shared, **shard) for shard in shards]
+        for future in futures:
+            staged += future.result()
+            shard_done(f"{step.name}, shards", len(shards))
+    return staged
+
+
+def token_shards(token_ids: np.ndarray, size: int) -> list[dict[str, Any]]:
+    """Shards of so many tokens each."""
+    return [
+        {"token_ids": token_ids[start : start + size].tolist(), "shard": index}
+        for index, start in enumerate(range(0, len(token_ids), size))
+    ]

@@ -1,0 +1,283 @@
+"""Steps of an audit: functions whose staged files are the cache.
+
+    @step("layers", version=MEASURE_VERSION, tables=(LayerTextRow, LayerStatRow), name="layers")
+    def layer_statistics(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, texts: int) -> None:
+        ...
+        out.columns(LayerTextRow, blocks)
+        out.rows(LayerStatRow, rows, encodes=encoder.texts)
+
+    text, stat = layer_statistics(plan.staging, plan.spec, corpus, texts=20)
+
+A step's content key is made from its version and its arguments, once, and names the folder of its files. Where all of
+them are there they are the answer, on whatever machine they were made, and Prefect's state is Cached. What people and
+later steps want to know of a file (seconds, encodes, figures) lies in the file itself.
+
+Every declared table is staged, empty if need be: so a step is complete when its files are.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial, update_wrapper
+from importlib import import_module
+from typing import Any, Concatenate, Generic, ParamSpec
+
+from prefect import State, Task, task
+from prefect.cache_policies import NO_CACHE
+from prefect.futures import PrefectFuture
+from prefect.states import Completed
+from pydantic import BaseModel
+
+from embaudit.keys import content_key
+from embaudit.warehouse.files import is_file
+from embaudit.warehouse.leftovers import mark_used
+from embaudit.warehouse.stage import read_record, staged_path, write_columns, write_rows
+from embaudit_tasks.results import CheckpointSpec, Schema, Staged, StagedCorpus, TableOf, schema_of, table_name
+
+P = ParamSpec("P")
+Detail = Mapping[str, Any]
+
+# On a GPU a task has this tag, to be found by in the UI; what keeps audits off each other is ``gpu_slot``.
+GPU_TAG = "embaudit-gpu"
+# The argument of which a step may read a part.
+SETTINGS = "settings"
+
+
+class Outputs:
+    """Where a step puts the tables that it declares; each is a file of its own under the step's key."""
+
+    def __init__(self, staging: str, folder: str, key: str) -> None:
+        self._staging, self._folder, self._key = staging, folder, key
+        self._since = time.perf_counter()
+        self.files: dict[str, Staged] = {}
+
+    def rows(
+        self,
+        table: TableOf,
+        rows: Iterable[Any],
+        schema: Schema | None = None,
+        *,
+        encodes: int = 0,
+        detail: Detail | None = None,
+    ) -> None:
+        """Stage rows of a row class, or of a table between steps, which comes with its schema.
+
+        Args:
+            encodes: texts that the checkpoint was given for them.
+            detail: small figures that later steps plan with, as JSON values.
+
+        Raises:
+            MeasureError, StorageError: as ``write_rows``.
+        """
+        self._stage(
+            table, partial(write_rows, rows=rows, schema=schema_of(table, schema)), encodes, lambda: detail or {}
+        )
+
+    def columns(
+        self,
+        table: TableOf,
+        blocks: Iterable[Mapping[str, Any]],
+        schema: Schema | None = None,
+        *,
+        encodes: int = 0,
+        detail: Callable[[], Detail] | None = None,
+    ) -> None:
+        """Stage arrays block by block, for tables larger than memory.
+
+        Args:
+            detail: asked for when the last block is written.
+
+        Raises:
+            MeasureError, StorageError: as ``write_columns``.
+        """
+        declared = schema_of(table, schema)
+        assert declared is not None
+        self._stage(table, partial(write_columns, blocks=blocks, schema=declared), encodes, detail or dict)
+
+    def _stage(self, table: TableOf, write: Callable[..., int], encodes: int, detail: Callable[[], Detail]) -> None:
+        name = table_name(table)
+        path = staged_path(self._staging, self._folder, self._key, name)
+        kept: dict[str, Any] = {}
+
+        def record() -> Detail:
+            kept.update(seconds=time.perf_counter() - self._since, encodes=encodes, detail=detail())
+            return kept
+
+        rows = write(path, record=record)
+        # As it will be read from the file.
+        self.files[name] = Staged(table=name, path=path, rows=rows, **json.loads(json.dumps(kept)))
+        self._since = time.perf_counter()
+
+
+class Step(Generic[P]):
+    """A function of a checkpoint, corpora, staged files and settings, whose results are staged under a content key.
+
+    Called with the staging and the function's own arguments, as a Prefect task; returns the staged files in the order
+    of ``tables``.
+
+    Attributes:
+        folder: where below the staging its files lie.
+        version: rises when values change.
+        not_in_key: arguments that no value depends on: a bar's total, a shard's number.
+        reads: the fields of the argument ``settings`` that count; the function sees no others. None: all of them.
+    """
+
+    def __init__(
+        self,
+        function: Callable[Concatenate[Outputs, P], None],
+        folder: str,
+        version: int,
+        tables: tuple[str, ...],
+        not_in_key: Collection[str],
+        reads: Collection[str] | None,
+        name: str,
+        run_name: str | None,
+    ) -> None:
+        update_wrapper(self, function)
+        self.function, self.folder, self.version, self.tables = function, folder, version, tables
+        self.not_in_key, self.reads, self.name = frozenset(not_in_key), reads, name
+        parameters = list(inspect.signature(function).parameters.values())[1:]
+        unknown = self.not_in_key - {one.name for one in parameters}
+        if unknown:
+            raise TypeError(f"{function.__name__} has no argument {sorted(unknown)[0]!r} to leave out of its key")
+        staging = inspect.Parameter("staging", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self._signature = inspect.Signature(parameters)
+        self._task = _task_of(self, inspect.Signature([staging, *parameters]), run_name)
+
+    def __call__(self, staging: str, *args: P.args, **kwargs: P.kwargs) -> list[Staged]:
+        """Run as a Prefect task, or find what was run before."""
+        found: Any = self._task_on(args, kwargs)(staging, *args, **kwargs)
+        # Prefect gives back the state that a task made itself.
+        return list(found.result() if isinstance(found, State) else found)
+
+    def submit(self, staging: str, *args: P.args, **kwargs: P.kwargs) -> PrefectFuture[list[Staged]]:
+        """The same, on the task runner of the flow."""
+        return self._task_on(args, kwargs).submit(staging, *args, **kwargs)
+
+    def compute(self, staging: str, *args: P.args, **kwargs: P.kwargs) -> list[Staged]:
+        """The same, without Prefect."""
+        files, _ = self._found_or_made(staging, *args, **kwargs)
+        return files
+
+    def key(self, *args: P.args, **kwargs: P.kwargs) -> str:
+        """16 hex digits that are the same for the same question on any machine."""
+        counted = {name: value for name, value in self._bound(args, kwargs).items() if name not in self.not_in_key}
+        if self.reads is not None:
+            counted[SETTINGS] = counted[SETTINGS].model_dump(mode="json", include=set(self.reads))
+        return content_key(step=self.function.__name__, version=self.version, arguments=key_part(counted))
+
+    def _found_or_made(self, staging: str, *args: P.args, **kwargs: P.kwargs) -> tuple[list[Staged], bool]:
+        """The step's files, and whether they were there.
+
+        Raises:
+            StorageError: if one of them is broken.
+        """
+        key = self.key(*args, **kwargs)
+        paths = {table: staged_path(staging, self.folder, key, table) for table in self.tables}
+        if all(map(is_file, paths.values())):
+            mark_used(tuple(paths.values()))
+            return [_read(table, path) for table, path in paths.items()], True
+        out = Outputs(staging, self.folder, key)
+        arguments = self._bound(args, kwargs)
+        if self.reads is not None:
+            arguments[SETTINGS] = part_of(arguments[SETTINGS], self.reads)
+        call: Callable[..., None] = self.function
+        call(out, **arguments)
+        if out.files.keys() != paths.keys():
+            raise RuntimeError(f"{self.name} declares {sorted(paths)} and staged {sorted(out.files)}")
+        return [out.files[table] for table in self.tables], False
+
+    def _bound(self, args: Any, kwargs: Any) -> dict[str, Any]:
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return bound.arguments
+
+    def _task_on(self, args: Any, kwargs: Any) -> Task[..., Any]:
+        is_on_gpu = any(
+            isinstance(value, CheckpointSpec) and value.device.startswith("cuda")
+            for value in self._bound(args, kwargs).values()
+        )
+        return self._task.with_options(tags={*self._task.tags, GPU_TAG}) if is_on_gpu else self._task
+
+    def __reduce__(self) -> Any:
+        # Worker processes import it.
+        return _imported, (self.function.__module__, self.function.__qualname__)
+
+
+def step(
+    folder: str,
+    *,
+    version: int,
+    tables: tuple[TableOf, ...],
+    name: str,
+    run_name: str | None = None,
+    not_in_key: Collection[str] = (),
+    reads: Collection[str] | None = None,
+) -> Callable[[Callable[Concatenate[Outputs, P], None]], Step[P]]:
+    """Make a function a ``Step``; see there.
+
+    Args:
+        tables: row classes of the tables that it stages, and names of those that stay between the steps.
+        name, run_name: of the Prefect task and of its runs; the latter is a format of the arguments.
+    """
+
+    def made(function: Callable[Concatenate[Outputs, P], None]) -> Step[P]:
+        names = tuple(map(table_name, tables))
+        return Step(function, folder, version, names, not_in_key, reads, name, run_name)
+
+    return made
+
+
+def key_part(value: Any) -> Any:
+    """What a key holds of an argument: content, and neither places nor times.
+
+    Raises:
+        TypeError: for a value that says nothing of what it holds.
+    """
+    match value:
+        case CheckpointSpec():
+            return value.key_parts
+        case Staged():
+            return f"{value.table}/{value.key}"
+        case StagedCorpus():
+            return {"name": value.name, "corpus_id": value.corpus_id}
+        case BaseModel():
+            return value.model_dump(mode="json")
+        case Mapping():
+            return {str(name): key_part(one) for name, one in value.items()}
+        case list() | tuple():
+            return [key_part(one) for one in value]
+        case None | bool() | int() | float() | str():
+            return value
+    raise TypeError(f"a {type(value).__name__} cannot be part of a key")
+
+
+def part_of(settings: BaseModel, fields: Collection[str]) -> BaseModel:
+    """Settings in which the other fields do not exist: what a key does not hold cannot be read by accident."""
+    part = settings.model_copy()
+    for name in type(settings).model_fields.keys() - set(fields):
+        del part.__dict__[name]
+    return part
+
+
+def _read(table: str, path: str) -> Staged:
+    rows, record = read_record(path)
+    return Staged(table=table, path=path, rows=rows, **record)
+
+
+def _task_of(one: Step[Any], signature: inspect.Signature, run_name: str | None) -> Task[..., Any]:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        files, were_there = one._found_or_made(*args, **kwargs)
+        return Completed(name="Cached", data=files) if were_there else files
+
+    # Prefect binds, shows and formats the arguments by this.
+    run.__signature__ = signature  # type: ignore[attr-defined]
+    run.__name__, run.__qualname__, run.__doc__ = one.function.__name__, one.function.__qualname__, one.function.__doc__
+    return task(name=one.name, task_run_name=run_name, persist_result=False, cache_policy=NO_CACHE)(run)
+
+
+def _imported(module: str, name: str) -> Any:
+    return getattr(import_module(module), name)
