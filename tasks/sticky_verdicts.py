@@ -7,8 +7,9 @@ from typing import Any, Literal
 import numpy as np
 
 from embaudit.checkpoint import Encoder
+from embaudit.intervals import resample_clusters
 from embaudit.measures.sticky import MEASURE_VERSION
-from embaudit.measures.sticky.effects import measure_effects, near_u, resample_clusters
+from embaudit.measures.sticky.effects import measure_effects, near_u
 from embaudit.measures.sticky.scores import Protocol
 from embaudit.measures.sticky.search import undecided_tokens
 from embaudit.measures.sticky.settings import StickySettings

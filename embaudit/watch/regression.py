@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import hypot
 from typing import Any
 
 from embaudit.figure import Worse
+from embaudit.intervals import difference_half_width
 from embaudit.tables import SUMMARIES
 
 
@@ -43,9 +43,8 @@ RULES: dict[tuple[str, str], Worse] = {
 def compare(own: Iterable[Figure], before: Iterable[Figure]) -> list[dict[str, Any]]:
     """Rows of the table ``regression``, without the two audits' ids: every figure that both have.
 
-    Where both values have an interval the tolerance is that of their difference, the square root of the sum of the
-    squared half-widths on the sides that face each other (Zou and Donner 2008, MOVER). Both audits read the same
-    texts, so that it is wider than it need be: a change beyond it is one, a smaller one may be.
+    Where both values have an interval the tolerance is that of their difference (``difference_half_width``). Both
+    audits read the same texts, so that it is wider than it need be: a change beyond it is one, a smaller one may be.
     """
     earlier = {figure.name: figure for figure in before}
     shared = [figure for figure in own if figure.name in earlier]
@@ -82,7 +81,7 @@ def _row(own: Figure, before: Figure, rule: Worse | None) -> dict[str, Any]:
 def _tolerance(own: Figure, before: Figure, rule: Worse) -> float:
     upper, lower = (own, before) if own.value >= before.value else (before, own)
     if upper.low is not None and lower.high is not None:
-        return hypot(upper.value - upper.low, lower.high - lower.value)
+        return difference_half_width(upper.value - upper.low, lower.high - lower.value)
     return max(rule.absolute, rule.relative * abs(before.value))
 
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from embaudit.intervals import resample_clusters
 from embaudit.measures.sticky.effects import (
     Effect,
     false_discovery,
     measure_effects,
     near_u,
-    resample_clusters,
 )
 from embaudit.measures.sticky.pairs import SentencePair
 from embaudit.measures.sticky.scores import PROTOCOLS

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 
+from embaudit.intervals import mean_with_interval
 from embaudit.measures.layers.layers import LAMBDAS, RATIOS
 from embaudit.measures.layers.weights import ValueOutput
 
@@ -79,18 +79,6 @@ def summarise_heads(layer: int, heads: Mapping[str, np.ndarray], weights: ValueO
         )
         for head in range(heads["lambda"].shape[1])
     ]
-
-
-def mean_with_interval(values: np.ndarray) -> tuple[float | None, float | None, float | None]:
-    """Mean and Student's 95 % interval over texts; no interval below two values, no mean without any."""
-    defined = values[np.isfinite(values)]
-    if not len(defined):
-        return None, None, None
-    mean = float(defined.mean())
-    if len(defined) < 2:
-        return mean, None, None
-    half = float(scipy.stats.t.ppf(0.975, len(defined) - 1) * defined.std(ddof=1) / np.sqrt(len(defined)))
-    return mean, mean - half, mean + half
 
 
 def share_that_holds(values: Mapping[str, np.ndarray], variant: str) -> float | None:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 
+from embaudit.intervals import student_half_width
 from embaudit.measures.layers.sigma import largest_singular_values
 
 # 64 cells, from logits that hardly differ to those of a sharp head.
@@ -71,12 +71,6 @@ def _cell(sigma_s: float, n: int, matrices: int, seed: int) -> Cell:
         logits = torch.from_numpy(sigma_s * generator.standard_normal((n, n)))
         values.append(float(largest_singular_values(torch.softmax(logits, dim=1))))
     mean, bound = float(np.mean(values)), float(claimed_bound(n, np.array(sigma_s)))
-    half = _half_width(np.array(values))
+    half = student_half_width(np.array(values))
     low, high = (None, None) if half is None else (mean - half, mean + half)
     return Cell(sigma_s, n, matrices, mean, low, high, bound, mean <= bound)
-
-
-def _half_width(values: np.ndarray) -> float | None:
-    if len(values) < 2:
-        return None
-    return float(scipy.stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))

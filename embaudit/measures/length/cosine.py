@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from embaudit.errors import MeasureError
+from embaudit.intervals import jackknife_half_width
 
 # Below four texts, leaving one out leaves fewer than three pairs.
 MIN_FOR_INTERVAL = 4
@@ -72,9 +73,3 @@ def mean_cosine(vectors: np.ndarray) -> MeanCosine:
     without = (total - sums) / ((N - 1) * (N - 2) / 2)
     half = jackknife_half_width(without)
     return MeanCosine(N, mean, mean - half, mean + half, without)
-
-
-def jackknife_half_width(without: np.ndarray) -> float:
-    """Half of a 95 % interval from (N,) values without one text each."""
-    N = len(without)
-    return float(1.96 * np.sqrt((N - 1) / N * np.square(without - without.mean()).sum()))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.measures.length.cosine import jackknife_half_width
+from embaudit.intervals import jackknife_half_width
 from embaudit.measures.length.curve import CONDITIONS, BinValue
 
 # A share of a rise that is no rise means nothing.

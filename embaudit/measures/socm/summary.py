@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from embaudit.errors import MeasureError
+from embaudit.intervals import jackknife_half_width
 from embaudit.measures.socm.clouds import TRACE_BOUND
 from embaudit.measures.socm.pairs import PairBlock
 
@@ -178,11 +179,9 @@ class Surface:
 
 
 def _jackknife_half_width(sums: np.ndarray, counts: np.ndarray, total: float, pairs: int) -> float | None:
-    """1.96 standard errors; None below four texts, or where one text is in every pair."""
+    """Over texts; None below four of them, or where one text is in every pair."""
     taking_part = counts > 0
     N = int(taking_part.sum())
     if N < 4 or counts.max() == pairs:
         return None
-    without = (total - sums[taking_part]) / (pairs - counts[taking_part])
-    variance = (N - 1) / N * np.square(without - without.mean()).sum()
-    return float(1.96 * np.sqrt(variance))
+    return jackknife_half_width((total - sums[taking_part]) / (pairs - counts[taking_part]))

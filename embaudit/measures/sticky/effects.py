@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
+from embaudit.intervals import percentile_intervals, resample_clusters
 from embaudit.measures.sticky.scores import MIN_VARIANCE, Severity, pull, retention, rho, severity
 from embaudit.measures.sticky.validation import ValidationInputs
 
-INTERVAL = (2.5, 97.5)
 # H0: no more extreme than this share of ordinary tokens.
 CONTROL_PERCENTILE = 95.0
 NEAR_U = (0.05, 0.1)
@@ -76,9 +76,9 @@ def measure_effects(
 
     weights = resample_clusters(inputs.clusters, resamples, seed)
     lines, pulls_b = retention(before, after, weights), pull(before, after, u, weights)
-    pull_interval, slope_interval = _interval(pulls_b), _interval(lines.slope)
-    loss_interval = _interval(1 - lines.slope / np.median(lines.slope[:, is_control], axis=1, keepdims=True))
-    focal_interval = _interval(lines.focal_point)
+    pull_interval, slope_interval = percentile_intervals(pulls_b), percentile_intervals(lines.slope)
+    loss_interval = percentile_intervals(1 - lines.slope / np.median(lines.slope[:, is_control], axis=1, keepdims=True))
+    focal_interval = percentile_intervals(lines.focal_point)
     p_pull, p_slope = _p_values(pulls_b, is_control), _p_values(-lines.slope, is_control)
     # Rounding alone must not pass for a spread, as in ``retention``.
     spread = np.std(before) if np.var(before) > MIN_VARIANCE else 0.0
@@ -130,14 +130,6 @@ def false_discovery(p_values: np.ndarray) -> np.ndarray:
     return q
 
 
-def resample_clusters(clusters: np.ndarray, resamples: int, seed: int) -> np.ndarray:
-    """(B, P): how often each point is in each resample of whole clusters."""
-    count = int(clusters.max()) + 1
-    generator = np.random.default_rng([seed, count])
-    draws = generator.multinomial(count, np.full(count, 1 / count), size=resamples)
-    return draws[:, clusters]
-
-
 def _p_values(resampled: np.ndarray, is_control: np.ndarray) -> np.ndarray:
     """(B, T) values, larger being more extreme -> (T,). An undefined resample counts for H0."""
     controls = resampled[:, is_control]
@@ -145,15 +137,6 @@ def _p_values(resampled: np.ndarray, is_control: np.ndarray) -> np.ndarray:
     bound = np.percentile(np.where(defined, controls, 0.0), CONTROL_PERCENTILE, axis=1, keepdims=True)
     beyond = (np.nan_to_num(resampled, nan=-np.inf) > bound) & defined
     return (1 + (~beyond).sum(axis=0)) / (len(resampled) + 1)
-
-
-def _interval(values: np.ndarray) -> list[tuple[float | None, float | None]]:
-    """Percentile interval of each column of (B, T); (None, None) where no resample is defined, or all are one."""
-    # Pairs that all share a sentence are one cluster: resampling it says nothing, and must not look certain.
-    defined = np.isfinite(values).any(axis=0) & (np.ptp(np.nan_to_num(values), axis=0) > 0)
-    safe = np.where(defined, values, 0.0)
-    low, high = np.nanpercentile(safe, INTERVAL, axis=0)
-    return [(float(a), float(b)) if ok else (None, None) for a, b, ok in zip(low, high, defined, strict=True)]
 
 
 def _number(value: float) -> float | None:

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 
+from embaudit.intervals import exact_share
 from embaudit.measures.sticky.scan import ScanInputs, ScanScores, score_tokens
 from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS, Protocol, pull, retention
 from embaudit.measures.sticky.thresholds import adaptive_threshold
@@ -126,8 +126,7 @@ def miss_rate(belongs: np.ndarray, survives: np.ndarray) -> MissRate:
     belonging, missed = int(belongs.sum()), int((belongs & ~survives).sum())
     if belonging == 0:
         return MissRate(0, 0, None, None)
-    interval = scipy.stats.binomtest(missed, belonging).proportion_ci(0.95, method="exact")
-    return MissRate(belonging, missed, float(interval.low), float(interval.high))
+    return MissRate(belonging, missed, *exact_share(missed, belonging))
 
 
 def would_survive(

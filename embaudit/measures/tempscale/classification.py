@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from embaudit.measures.tempscale.interval import Interval, mean_interval
+from embaudit.intervals import Interval, mean_interval
 from embaudit.measures.tempscale.material import Labelled
 from embaudit.measures.tempscale.split import in_report
 from embaudit.measures.tempscale.task import Items, Vectors, unit_rows

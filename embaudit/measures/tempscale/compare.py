@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from embaudit.intervals import MIN_UNITS
 from embaudit.measures.tempscale.baselines import fitted_baselines
-from embaudit.measures.tempscale.interval import MIN_UNITS
 from embaudit.measures.tempscale.task import Task, Vectors
 
 # Where bins of token counts begin; the last is open. Up to 500 they are the paper's.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from embaudit.measures.tempscale.interval import Interval, correlation_interval, spearman
+from embaudit.intervals import Interval, correlation_interval, spearman
 from embaudit.measures.tempscale.material import Graded
 from embaudit.measures.tempscale.split import in_report, units_of
 from embaudit.measures.tempscale.task import Items, Vectors, unit_rows

@@ -1,4 +1,4 @@
-"""The paired bootstrap: against scipy's on a toy, over units, and what has no interval."""
+"""Intervals against scipy's and by hand: bootstrap over units, jackknife, Student's, exact shares, MOVER."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap, spearmanr
 
-from embaudit.measures.tempscale.interval import MIN_UNITS, correlation_interval, mean_interval, spearman
+from embaudit.intervals import (
+    MIN_UNITS,
+    correlation_interval,
+    difference_half_width,
+    exact_share,
+    jackknife_half_width,
+    mean_interval,
+    percentile_intervals,
+    spearman,
+    student_half_width,
+)
 
 GENERATOR = np.random.default_rng(5)
 DIFFERENCES = GENERATOR.normal(0.2, 1.0, size=120)
@@ -58,3 +68,30 @@ def test_correlations_differ_by_what_they_do() -> None:
 def test_where_nothing_varies_there_is_no_correlation() -> None:
     assert spearman(np.ones(20), np.arange(20.0)) is None
     assert correlation_interval(np.ones(20), np.ones(20), np.arange(20.0), np.arange(20), 200, 0) is None
+
+
+def test_the_jackknife_of_a_mean_is_its_standard_error() -> None:
+    without = (DIFFERENCES.sum() - DIFFERENCES) / (len(DIFFERENCES) - 1)
+    error = DIFFERENCES.std(ddof=1) / np.sqrt(len(DIFFERENCES))
+    assert jackknife_half_width(without) == pytest.approx(1.96 * error)
+
+
+def test_students_interval_covers_the_mean_of_five_as_often_as_it_says() -> None:
+    samples = np.random.default_rng(1).normal(3, 2, size=(2_000, 5))
+    covered = sum(abs(sample.mean() - 3) <= (student_half_width(sample) or 0) for sample in samples)
+    assert 0.94 <= covered / 2_000 <= 0.96
+    assert student_half_width(np.ones(1)) is None
+
+
+def test_a_share_of_none_and_of_all_is_not_certain() -> None:
+    assert exact_share(0, 10) == pytest.approx((0, 1 - 0.025 ** (1 / 10)))
+    assert exact_share(10, 10) == pytest.approx((0.025 ** (1 / 10), 1))
+
+
+def test_a_difference_has_both_widths() -> None:
+    assert difference_half_width(0.3, 0.4) == pytest.approx(0.5)
+
+
+def test_a_column_that_does_not_vary_or_is_never_defined_has_no_interval() -> None:
+    resampled = np.column_stack([np.arange(101.0), np.ones(101), np.full(101, np.nan)])
+    assert percentile_intervals(resampled) == [(2.5, 97.5), (None, None), (None, None)]

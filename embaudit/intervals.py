@@ -1,0 +1,137 @@
+"""95 % intervals: Student's over texts, jackknife, bootstrap over units and clusters, exact for shares, MOVER.
+
+An interval that the values cannot support is None, never one of no width: a reader takes that for certainty.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from math import hypot
+from typing import Any
+
+import numpy as np
+import scipy
+
+CONFIDENCE = 0.95
+# Standard errors in half of a normal interval of that confidence, to the two digits that tables of it have.
+NORMAL = 1.96
+# Below this a bootstrap's resamples repeat themselves, and their interval is far too narrow.
+MIN_UNITS = 10
+PERCENTILES = (2.5, 97.5)
+Interval = tuple[float, float]
+
+
+def student_half_width(values: np.ndarray) -> float | None:
+    """t_{n−1} · s/√n, half of Student's interval of the mean of (n,) values; None below two."""
+    n = len(values)
+    if n < 2:
+        return None
+    t = scipy.stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)
+    return float(t * values.std(ddof=1) / np.sqrt(n))
+
+
+def mean_with_interval(values: np.ndarray) -> tuple[float | None, float | None, float | None]:
+    """Mean and Student's interval of the finite ones; no interval below two values, no mean without any."""
+    defined = values[np.isfinite(values)]
+    if not len(defined):
+        return None, None, None
+    mean, half = float(defined.mean()), student_half_width(defined)
+    return (mean, None, None) if half is None else (mean, mean - half, mean + half)
+
+
+def jackknife_half_width(without: np.ndarray) -> float:
+    """1.96 · √((N−1)/N · Σ_i (θ_i − θ̄)²) from (N,) values θ_i without one text each (Efron and Stein 1981)."""
+    N = len(without)
+    return float(NORMAL * np.sqrt((N - 1) / N * np.square(without - without.mean()).sum()))
+
+
+def exact_share(hits: int, trials: int) -> Interval:
+    """Clopper and Pearson's (1934) interval of a share; ``trials`` is not 0."""
+    interval = scipy.stats.binomtest(hits, trials).proportion_ci(CONFIDENCE, method="exact")
+    return float(interval.low), float(interval.high)
+
+
+def difference_half_width(above: float, below: float) -> float:
+    """√(a² + b²) from the half-widths of two independent values on the sides that face each other.
+
+    Zou and Donner 2008 (MOVER): the difference is more than noise where it is larger.
+    """
+    return hypot(above, below)
+
+
+def resample_clusters(clusters: np.ndarray, resamples: int, seed: int) -> np.ndarray:
+    """(B, P): how often each of P points is in each resample of whole clusters."""
+    count = int(clusters.max()) + 1
+    generator = np.random.default_rng([seed, count])
+    draws = generator.multinomial(count, np.full(count, 1 / count), size=resamples)
+    return draws[:, clusters]
+
+
+def percentile_intervals(resampled: np.ndarray) -> list[tuple[float | None, float | None]]:
+    """Of each column of (B, T) resampled values; (None, None) where no resample is defined, or all are one."""
+    # Pairs that all share a sentence are one cluster: resampling it says nothing, and must not look certain.
+    defined = np.isfinite(resampled).any(axis=0) & (np.ptp(np.nan_to_num(resampled), axis=0) > 0)
+    safe = np.where(defined, resampled, 0.0)
+    low, high = np.nanpercentile(safe, PERCENTILES, axis=0)
+    return [(float(a), float(b)) if ok else (None, None) for a, b, ok in zip(low, high, defined, strict=True)]
+
+
+def mean_interval(differences: np.ndarray, units: np.ndarray, resamples: int, seed: int) -> Interval | None:
+    """Paired bootstrap over units of the mean of (n,) differences; None for fewer than ``MIN_UNITS`` units."""
+    _, places = np.unique(units, return_inverse=True)
+    sums = np.bincount(places, weights=differences)
+    counts = np.bincount(places).astype(np.float64)
+
+    def mean(sums: np.ndarray, counts: np.ndarray, axis: int) -> np.ndarray:
+        return sums.sum(axis=axis) / counts.sum(axis=axis)
+
+    return _bootstrap((sums, counts), mean, resamples, seed, vectorized=True)
+
+
+def correlation_interval(
+    before: np.ndarray, after: np.ndarray, wanted: np.ndarray, units: np.ndarray, resamples: int, seed: int
+) -> Interval | None:
+    """Paired bootstrap over units of the difference of Spearman's ρ with ``wanted``.
+
+    None for too few units, or where a resample has no ρ.
+    """
+    _, places = np.unique(units, return_inverse=True)
+    members = np.split(np.argsort(places, kind="stable"), np.cumsum(np.bincount(places))[:-1])
+
+    def difference(drawn: np.ndarray) -> float:
+        rows = np.concatenate([members[int(unit)] for unit in drawn])
+        two = [spearman(values[rows], wanted[rows]) for values in (after, before)]
+        return float("nan") if two[0] is None or two[1] is None else two[0] - two[1]
+
+    return _bootstrap((np.arange(len(members)),), difference, resamples, seed, vectorized=False)
+
+
+def spearman(values: np.ndarray, wanted: np.ndarray) -> float | None:
+    """Spearman's ρ; None where one side does not vary."""
+    ranks = [scipy.stats.rankdata(side) - (len(side) + 1) / 2 for side in (values, wanted)]
+    norms = [float(np.linalg.norm(side)) for side in ranks]
+    return None if 0 in norms else float(ranks[0] @ ranks[1] / (norms[0] * norms[1]))
+
+
+def _bootstrap(
+    data: tuple[np.ndarray, ...], statistic: Callable[..., Any], resamples: int, seed: int, *, vectorized: bool
+) -> Interval | None:
+    if len(data[0]) < MIN_UNITS:
+        return None
+    with warnings.catch_warnings():
+        # Resamples without a value are told by what comes out.
+        warnings.simplefilter("ignore", scipy.stats.DegenerateDataWarning)
+        found = scipy.stats.bootstrap(
+            data,
+            statistic,
+            paired=True,
+            vectorized=vectorized,
+            n_resamples=resamples,
+            confidence_level=CONFIDENCE,
+            # BCa divides by zero where nearly all differences are 0, as accuracies' are.
+            method="percentile",
+            rng=np.random.default_rng(seed),
+        ).confidence_interval
+    low, high = float(found.low), float(found.high)
+    return (low, high) if np.isfinite([low, high]).all() else None
