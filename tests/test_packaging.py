@@ -15,7 +15,13 @@ INSTALLED_AS = {"embaudit": "embaudit", "flows": "embaudit_flows", "tasks": "emb
 
 
 def test_every_package_of_the_checkout_is_declared() -> None:
-    declared = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    declared = subprocess.run(
+        [sys.executable, "-c", "import setup; print(*setup.packages())"],
+        cwd=REPOSITORY,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split()
     found = set()
     for folder, name in INSTALLED_AS.items():
         for path in (REPOSITORY / folder).rglob("*"):
@@ -23,6 +29,7 @@ def test_every_package_of_the_checkout_is_declared() -> None:
             if is_package and "__pycache__" not in path.parts:
                 found.add(".".join((name, *path.parent.relative_to(REPOSITORY / folder).parts)))
     assert found == set(declared)
+    assert len(found) == len(declared)
 
 
 def test_the_lock_satisfies_what_the_project_declares() -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated
 
 from pydantic import AfterValidator
 
-from embaudit.measures import layers, length, socm, sticky, tempscale
 from embaudit.measures.measure import Measure, MeasureSettings
 
 __all__ = ["DEFAULT_MEASURES", "MEASURES", "Measure", "MeasureName", "MeasureSettings"]
 
-MEASURES: dict[str, Measure] = {
-    module.MEASURE.name: module.MEASURE for module in (sticky, socm, layers, length, tempscale)
-}
+# The folder of each; nothing else names all of them.
+NAMES = ("sticky", "socm", "layers", "length", "tempscale")
+MEASURES: dict[str, Measure] = {name: import_module(f"{__name__}.{name}").MEASURE for name in NAMES}
 DEFAULT_MEASURES = tuple(name for name, measure in MEASURES.items() if measure.is_default)
 
 
