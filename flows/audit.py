@@ -27,7 +27,7 @@ from embaudit_flows.notify import Notifier, notify_on_failure
 from embaudit_flows.outcome import AuditOutcome
 from embaudit_flows.plan import AuditPlan, plan_audit
 from embaudit_flows.runners import pooled
-from embaudit_tasks.corpora import ingest_corpus, ingest_judged
+from embaudit_tasks.corpora import ingest_corpus
 from embaudit_tasks.mining import mine_corpus
 from embaudit_tasks.publish import check_staged
 from embaudit_tasks.results import Staged, StagedCorpus, stage_rows
@@ -35,9 +35,6 @@ from embaudit_tasks.snapshot import refresh_snapshot
 from embaudit_tasks.vocabulary import describe_checkpoint
 
 __all__ = ["AuditOutcome", "audit"]
-
-# A collection of documents, which brings its queries as a corpus of their own.
-JUDGED = "retrieval"
 
 
 @flow(name="audit", flow_run_name="audit {request.checkpoint}, {request.profile}", persist_result=False)
@@ -112,25 +109,14 @@ def _ingest(plan: AuditPlan, sources: dict[str, str]) -> dict[str, StagedCorpus]
     ingested: dict[str, StagedCorpus] = {}
     for name in plan.corpus_names:
         source = sources.get(name, "sample")
-        if name == JUDGED:
-            ingested |= ingest_judged(source=source, staging=plan.staging)
+        mined = MinedSource.parse(name, source)
+        if mined:
+            negatives = plan.profile.of(SocmSettings).negatives
+            corpora = [mine_corpus(plan.spec, name, mined.method, str(mined.folder), negatives, plan.staging)]
         else:
-            ingested[name] = _ingest_one(plan, name, source)
+            corpora = ingest_corpus(name=name, source=source, staging=plan.staging)
+        ingested |= {corpus.name: corpus for corpus in corpora}
     return ingested
-
-
-def _ingest_one(plan: AuditPlan, name: str, source: str) -> StagedCorpus:
-    mined = MinedSource.parse(name, source)
-    if mined is None:
-        return ingest_corpus(name=name, source=source, staging=plan.staging)
-    return mine_corpus(
-        spec=plan.spec,
-        name=name,
-        method=mined.method,
-        folder=str(mined.folder),
-        negatives=plan.profile.of(SocmSettings).negatives,
-        staging=plan.staging,
-    )
 
 
 def _shared_tables(plan: AuditPlan, ingested: dict[str, StagedCorpus], audit_id: str) -> list[Staged]:

@@ -22,7 +22,7 @@ def ingest(name: str, source: str = "sample", warehouse: str | None = None) -> S
         source: sample, hub, hub:owner/name[config]/split@revision:column, or a local file or folder.
     """
     settings = Settings()
-    corpus = ingest_corpus(name=name, source=source, staging=str(settings.staging))
+    (corpus,) = ingest_corpus(name=name, source=source, staging=str(settings.staging))
     files = list(corpus.files)
     failed = [row for row in check_staged(files, {file.table: file.rows for file in files}) if not row["success"]]
     if failed:

@@ -12,7 +12,7 @@ from embaudit.settings import Settings
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.plan import AuditPlan
 from embaudit_flows.shards import run_shards, token_shards
-from embaudit_flows.sticky_evidence import Found, evidence
+from embaudit_flows.sticky_evidence import StickyFiles, evidence
 from embaudit_flows.sticky_search import Material, search
 from embaudit_tasks.results import Staged, StagedCorpus
 from embaudit_tasks.sticky_pairs import choose_pairs, given_pairs
@@ -59,7 +59,7 @@ def sticky(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]:
         "exhaustive_encodes": _exhaustive_encodes(settings, pairs, chosen, candidates, controls),
     }
     verdicts = judge(staging, scored=scored, common=common, rest=rest, plan=known, **material.shared)
-    judged = Found(tokens, similarity, pairs, scored, verdicts[0], corpus, controls, given)
+    judged = StickyFiles(tokens, similarity, pairs, scored, verdicts[0], corpus, controls, given)
     return [tokens, similarity, pairs, *parts, scored, *verdicts, *evidence(plan, judged)]
 
 

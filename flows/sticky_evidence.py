@@ -19,7 +19,7 @@ from embaudit_tasks.sticky_evidence import attention, dose, enrichment, shifts
 
 
 @dataclass(frozen=True)
-class Found:
+class StickyFiles:
     """What the steps before found; ``verdicts`` is the file of ``sticky_validation``."""
 
     tokens: Staged
@@ -32,7 +32,7 @@ class Found:
     given: dict[str, Staged]
 
 
-def evidence(plan: AuditPlan, found: Found) -> list[Staged]:
+def evidence(plan: AuditPlan, found: StickyFiles) -> list[Staged]:
     """Every table beside the verdicts; none of them changes a verdict."""
     settings = plan.profile.of(StickySettings)
     worst = _worst_first(found.verdicts)
@@ -67,7 +67,7 @@ def _or_note(plan: AuditPlan, step: Step[...], **arguments: Any) -> list[Staged]
         return [note(f"Left out, {step.name}: {error.happened}", plan.staging)]
 
 
-def _selections(found: Found) -> dict[str, list[int]]:
+def _selections(found: StickyFiles) -> dict[str, list[int]]:
     """Token ids by the name of what was selected, to be compared with the scanned vocabulary."""
     candidates = [row for row in read_rows([found.verdicts.path]) if row["role"] == "candidate"]
     return {

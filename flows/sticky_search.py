@@ -45,7 +45,7 @@ class Material:
 
 
 @dataclass(frozen=True)
-class Searched:
+class SearchResult:
     """The scores, the files that they come from, and how the scan's precision kept the ranks."""
 
     scored: Staged
@@ -54,7 +54,7 @@ class Searched:
     rank_correlation: dict[str, float | None]
 
 
-def search(material: Material, chosen: ScannedTokens) -> Searched:
+def search(material: Material, chosen: ScannedTokens) -> SearchResult:
     """Bring the worst tokens to all draws, and the others as far as the profile's rungs do."""
     settings, staging, shared = material.settings, material.plan.staging, material.shared
     every = list(range(material.pairs.detail["scoring"]))
@@ -87,7 +87,7 @@ def search(material: Material, chosen: ScannedTokens) -> Searched:
         rungs, pilot = [pilot], []
     (scored,) = score(staging, rungs=rungs, pilot=pilot, order=order, cuts=cuts, **shared)
     files = (*pilot, *(part for rung in rungs for part in rung))
-    return Searched(scored, files, dtype, _rank_correlation(material, chosen, dtype))
+    return SearchResult(scored, files, dtype, _rank_correlation(material, chosen, dtype))
 
 
 def _scan_dtype(plan: AuditPlan) -> str:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from prefect import task
 
 from embaudit.corpora import Corpus, load_corpus
-from embaudit.corpora.judged import load_judged
+from embaudit.corpora.judged import DOCUMENTS, load_judged
 from embaudit.hub import is_transient
 from embaudit.tables.corpora import CorpusRow, TextPairRow, TextRow
 from embaudit.warehouse.files import is_file
@@ -32,16 +32,16 @@ def may_pass(task: Any, run: Any, state: Any) -> bool:
     retry_condition_fn=may_pass,
     persist_result=False,
 )
-def ingest_corpus(name: str, source: str, staging: str) -> StagedCorpus:
-    """Read a corpus and stage its rows under its content id; a source is always read, since it may have changed."""
-    return stage_corpus(load_corpus(name, source), staging)
+def ingest_corpus(name: str, source: str, staging: str) -> list[StagedCorpus]:
+    """Read a corpus and stage its rows under its content id; a source is always read, since it may have changed.
 
-
-@task(name="ingest retrieval", task_run_name="ingest retrieval from {source}", persist_result=False)
-def ingest_judged(source: str, staging: str) -> dict[str, StagedCorpus]:
-    """Stage a retrieval collection as its two corpora, by name; a source is always read, since it may have changed."""
-    judged = load_judged(source)
-    return {corpus.name: stage_corpus(corpus, staging) for corpus in (judged.documents, judged.queries)}
+    Returns:
+        The corpus. A collection of documents to be found brings its queries as a second one.
+    """
+    if name == DOCUMENTS:
+        judged = load_judged(source)
+        return [stage_corpus(corpus, staging) for corpus in (judged.documents, judged.queries)]
+    return [stage_corpus(load_corpus(name, source), staging)]
 
 
 def stage_corpus(corpus: Corpus, staging: str) -> StagedCorpus:

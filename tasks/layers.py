@@ -16,7 +16,7 @@ from embaudit_tasks.results import CheckpointSpec, StagedCorpus, encoder_of
 from embaudit_tasks.steps import Outputs, step
 
 if TYPE_CHECKING:
-    from embaudit.measures.layers.collect import Collected
+    from embaudit.measures.layers.collect import LayerSummaries
     from embaudit.measures.layers.layers import LayerBatch
 
 
@@ -64,7 +64,7 @@ def _text_columns(corpus: str, batch: LayerBatch) -> dict[str, Any]:
     }
 
 
-def _stat_rows(corpus: StagedCorpus, collected: Collected, counts: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _stat_rows(corpus: StagedCorpus, collected: LayerSummaries, counts: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for stat, weights in zip(collected.layers, collected.weights, strict=True):
         yield {
             "corpus": corpus.name,

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from embaudit.measures.socm import MEASURE_VERSION
-from embaudit.measures.socm.clouds import TRACE_BOUND, TokenCloud, Undefined, clouds_of
+from embaudit.measures.socm.clouds import TRACE_BOUND, TokenCloud, UndefinedText, clouds_of
 from embaudit.measures.socm.nuclear import nuclear_norms_on
 from embaudit.measures.socm.pairs import Accuracy, all_pairs, checked, count_pairs_of_shard, plan_blocks
 from embaudit.measures.socm.tables import SocmPairRow, SocmTextRow
@@ -68,7 +68,10 @@ def socm_pairs(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, texts: 
 
 
 def text_rows(
-    corpus: StagedCorpus, clouds: Sequence[TokenCloud], undefined: Sequence[Undefined], truncated: Mapping[int, bool]
+    corpus: StagedCorpus,
+    clouds: Sequence[TokenCloud],
+    undefined: Sequence[UndefinedText],
+    truncated: Mapping[int, bool],
 ) -> list[dict[str, Any]]:
     """Rows of ``socm_text`` by position; ``truncated`` by position as well."""
     rows: list[dict[str, Any]] = [
@@ -97,7 +100,7 @@ def text_rows(
     return [{**scope, **row} for row in sorted(rows, key=lambda row: int(row["position"]))]
 
 
-def undefined_detail(undefined: Sequence[Undefined]) -> dict[str, Any]:
+def undefined_detail(undefined: Sequence[UndefinedText]) -> dict[str, Any]:
     """How many texts are undefined and which, for the audit's last lines."""
     return {"undefined": len(undefined), "undefined_positions": [text.position for text in undefined[:NAMED]]}
 
@@ -122,7 +125,7 @@ def repeated(value: str, count: int) -> Any:
 @lru_cache(maxsize=1)
 def clouds_of_corpus(
     spec: CheckpointSpec, corpus: str, corpus_path: str, texts: int
-) -> tuple[list[TokenCloud], list[Undefined]]:
+) -> tuple[list[TokenCloud], list[UndefinedText]]:
     """Token clouds of the first texts of a corpus, and the texts that have none."""
     contents = staged_texts(corpus_path, texts)
     encoder = encoder_of(spec)

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from embaudit.measures.socm import MEASURE_VERSION
-from embaudit.measures.socm.clouds import Undefined, clouds_of
+from embaudit.measures.socm.clouds import UndefinedText, clouds_of
 from embaudit.measures.socm.nuclear import nuclear_norms_on
 from embaudit.measures.socm.pairs import CHECKED_PAIRS, Accuracy, checked, given_pairs
 from embaudit.measures.socm.tables import SocmListedPairRow, SocmTextRow
@@ -41,7 +41,7 @@ def socm_listed(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, pairs:
     seen = {numbers[text] for pair in listed[:start] for text in pair}
     encoder, norms, accuracy = encoder_of(spec), nuclear_norms_on(spec.device), Accuracy()
     texts: list[dict[str, Any]] = []
-    left_out: list[Undefined] = []
+    left_out: list[UndefinedText] = []
 
     def chunks() -> Iterator[dict[str, Any]]:
         for begin in range(start, stop, PAIRS_PER_CHUNK):

@@ -15,7 +15,7 @@ from embaudit.measures.sticky.search import undecided_tokens
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.tables import StickySummaryRow, StickyValidationRow
 from embaudit.measures.sticky.validation import ValidationInputs, common_points, prepare_validation, validate_tokens
-from embaudit.measures.sticky.verdicts import Judged, common_thresholds, summary_rows, validation_rows
+from embaudit.measures.sticky.verdicts import TokenEffects, common_thresholds, summary_rows, validation_rows
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CheckpointSpec, Staged, encoder_of
 from embaudit_tasks.steps import Outputs, step
@@ -127,7 +127,7 @@ def judge(
         effects = {**on_common_points, **effects_of(further, whole, np.arange(len(inputs.points)))}
     shortlists = scored.detail["shortlists"]
     thresholds = common_thresholds(shortlists, on_common_points)
-    judged = Judged(shortlists, frozenset(controls), effects, thresholds)
+    judged = TokenEffects(shortlists, frozenset(controls), effects, thresholds)
     before = near_u(inputs.before, inputs.u)
     summary = summary_rows(
         judged,

@@ -23,9 +23,9 @@ from embaudit.measures.tempscale.baselines import average_pieces, pieces_of
 from embaudit.measures.tempscale.classification import Classification
 from embaudit.measures.tempscale.compare import compare
 from embaudit.measures.tempscale.material import (
-    Graded,
+    GradedPairs,
     Judgements,
-    Labelled,
+    LabelledTexts,
     pick_graded,
     pick_judged,
     pick_labelled,
@@ -208,9 +208,9 @@ def _tasks(material: list[dict[str, Any]], settings: TempscaleSettings, seed: in
         relevant = tuple(relevant_of(label) for label in labels["query"])
         return [Retrieval(Judgements(texts["document"], texts["query"], relevant), lengths["document"], seed=seed)]
     if "first" in sides:
-        graded = Graded(texts["first"], texts["second"], tuple(float(label) for label in labels["first"]))
+        graded = GradedPairs(texts["first"], texts["second"], tuple(float(label) for label in labels["first"]))
         return [Similarity(graded, np.stack([lengths["first"], lengths["second"]]), seed=seed)]
-    labelled = Labelled(texts["text"], tuple(labels["text"]))
+    labelled = LabelledTexts(texts["text"], tuple(labels["text"]))
     options = {"folds": settings.folds, "neighbours": settings.neighbours, "seed": seed}
     return [
         Classification("classification_knn", labelled, lengths["text"], **options),

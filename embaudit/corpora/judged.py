@@ -39,7 +39,7 @@ Judgement = tuple[str, str, float]
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedCollection:
     """Documents, and queries whose ``label`` says which of them are relevant."""
 
     documents: Corpus
@@ -57,7 +57,7 @@ class _Collection:
     revision: str | None = None
 
 
-def load_judged(source: str = SAMPLE) -> Judged:
+def load_judged(source: str = SAMPLE) -> JudgedCollection:
     """Read a retrieval collection; documents and queries that say the same are one.
 
     Raises:
@@ -84,7 +84,7 @@ def load_judged(source: str = SAMPLE) -> Judged:
             f"{found.source} judges no document relevant to a query: {len(texts)} documents, no judged query.{reason}",
             next_step="Give a folder with corpus.jsonl, queries.jsonl, and qrels/test.tsv with scores above 0.",
         )
-    return Judged(
+    return JudgedCollection(
         Corpus(content_id("texts", texts), DOCUMENTS, "texts", found.source, found.revision, kept.counts, texts, ()),
         Corpus(content_id("texts", queries), QUERIES, "texts", found.source, found.revision, asked.counts, queries, ()),
     )

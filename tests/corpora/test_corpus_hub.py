@@ -207,7 +207,8 @@ def ingested(tmp_path: Path) -> Ingested:
 
     @flow
     def ingest(source: str) -> StagedCorpus:
-        return ingest_corpus.with_options(retry_delay_seconds=0)("sts", source, str(tmp_path / "staging"))
+        (corpus,) = ingest_corpus.with_options(retry_delay_seconds=0)("sts", source, str(tmp_path / "staging"))
+        return corpus
 
     return ingest
 

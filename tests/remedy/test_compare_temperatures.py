@@ -9,7 +9,7 @@ from toy import documents, encode
 
 from embaudit.measures.tempscale.classification import Classification
 from embaudit.measures.tempscale.compare import Choice, Row, bins_of, compare
-from embaudit.measures.tempscale.material import Judgements, Labelled
+from embaudit.measures.tempscale.material import Judgements, LabelledTexts
 from embaudit.measures.tempscale.retrieval import Retrieval
 
 GRID = (1.0, 0.9, 0.7, 0.5)
@@ -21,7 +21,7 @@ def ask(flip: bool = False, lengths: np.ndarray | None = None, **options: object
     """The toy's classification; ``flip``: attention prefers what says nothing."""
     tokens, logits = documents(LABELS, noise=1.4)
     logits = -logits if flip else logits
-    labelled = Labelled(tuple(f"document {i}" for i in range(240)), tuple(LABELS))
+    labelled = LabelledTexts(tuple(f"document {i}" for i in range(240)), tuple(LABELS))
     lengths = np.full(240, 50) if lengths is None else lengths
     task = Classification("classification_knn", labelled, lengths, folds=5, neighbours=5, seed=0)
     by_tau = {tau: {"text": encode(tokens, logits, tau)} for tau in GRID}
@@ -56,7 +56,7 @@ def test_a_temperature_that_harms_is_not() -> None:
 
 def test_a_temperature_that_does_nothing_is_not() -> None:
     tokens, logits = documents(LABELS, noise=1.4)
-    labelled = Labelled(tuple(f"document {i}" for i in range(240)), tuple(LABELS))
+    labelled = LabelledTexts(tuple(f"document {i}" for i in range(240)), tuple(LABELS))
     task = Classification("classification_logistic", labelled, np.full(240, 50), folds=5, neighbours=5, seed=0)
     same = {"text": encode(tokens, logits, 1.0)}
     rows, (choice, _) = compare(task, dict.fromkeys(GRID, same), None, resamples=300, seed=0)
@@ -155,7 +155,7 @@ def test_edges_belong_to_the_bin_above() -> None:
 
 def test_an_unsupported_family_keeps_its_baselines() -> None:
     tokens, logits = documents(LABELS, noise=1.4)
-    labelled = Labelled(tuple(f"document {i}" for i in range(240)), tuple(LABELS))
+    labelled = LabelledTexts(tuple(f"document {i}" for i in range(240)), tuple(LABELS))
     task = Classification("classification_knn", labelled, np.full(240, 50), folds=5, neighbours=5, seed=0)
     plain = {"text": encode(tokens, logits, 1.0)}
     rows, choices = compare(task, {1.0: plain}, plain, resamples=200, seed=0, unsupported="it squashes its logits")

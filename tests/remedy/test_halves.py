@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embaudit.measures.tempscale.classification import Classification
-from embaudit.measures.tempscale.material import Graded, Judgements, Labelled
+from embaudit.measures.tempscale.material import GradedPairs, Judgements, LabelledTexts
 from embaudit.measures.tempscale.retrieval import Retrieval
 from embaudit.measures.tempscale.similarity import Similarity
 from embaudit.measures.tempscale.split import content_order, in_report, units_of
@@ -67,7 +67,7 @@ def test_what_queries_share_is_on_one_side_and_fits_on_that_side_only() -> None:
 
 
 def test_pairs_with_a_common_sentence_are_one_unit() -> None:
-    graded = Graded(("a", "b", "c", "d"), ("x", "y", "a", "e"), (1.0, 2.0, 3.0, 4.0))
+    graded = GradedPairs(("a", "b", "c", "d"), ("x", "y", "a", "e"), (1.0, 2.0, 3.0, 4.0))
     items = Similarity(graded, np.array([[1, 2, 3, 4], [4, 3, 2, 1]]), seed=0).items
     assert items.units[0] == items.units[2]
     assert len(np.unique(items.units)) == 3
@@ -77,7 +77,7 @@ def test_pairs_with_a_common_sentence_are_one_unit() -> None:
 @pytest.mark.parametrize("method", ["classification_knn", "classification_logistic"])
 def test_classes_of_separated_clusters_are_found_and_random_ones_are_not(method: str) -> None:
     labels = tuple("ab"[i % 2] for i in range(80))
-    labelled = Labelled(tuple(f"text {i}" for i in range(80)), labels)
+    labelled = LabelledTexts(tuple(f"text {i}" for i in range(80)), labels)
     task = Classification(method, labelled, np.arange(80), folds=4, neighbours=3, seed=0)  # type: ignore[arg-type]
     noise = np.random.default_rng(0).normal(size=(80, 6))
     told = noise * 0.05 + np.array([[1.0, 0, 0, 0, 0, 0] if label == "a" else [0, 1.0, 0, 0, 0, 0] for label in labels])
@@ -87,7 +87,7 @@ def test_classes_of_separated_clusters_are_found_and_random_ones_are_not(method:
 
 def test_no_document_of_one_half_is_learned_from_for_the_other() -> None:
     """In the report half the labels are swapped: learned across the halves they would all be wrong."""
-    labelled = Labelled(tuple(f"text {i}" for i in range(80)), tuple("ab"[i % 2] for i in range(80)))
+    labelled = LabelledTexts(tuple(f"text {i}" for i in range(80)), tuple("ab"[i % 2] for i in range(80)))
     task = Classification("classification_knn", labelled, np.arange(80), folds=4, neighbours=5, seed=0)
     is_first = (task.labels == "a") ^ task.items.is_report
     spread = np.random.default_rng(0).normal(size=(80, 4)) * 0.01

@@ -21,7 +21,7 @@ from embaudit.measures.sticky.pairs import SentencePair
 from embaudit.measures.sticky.scores import PROTOCOLS
 from embaudit.measures.sticky.thresholds import Threshold, adaptive_threshold, validation_value
 from embaudit.measures.sticky.validation import OPERATORS, ValidationInputs, common_points
-from embaudit.measures.sticky.verdicts import Judged, common_thresholds, summary_rows, validation_rows
+from embaudit.measures.sticky.verdicts import TokenEffects, common_thresholds, summary_rows, validation_rows
 
 U = 0.3
 
@@ -269,7 +269,7 @@ def make_effect() -> Callable[..., Effect]:
 
 
 @pytest.fixture
-def judged(make_effect: Callable[..., Effect]) -> Judged:
+def judged(make_effect: Callable[..., Effect]) -> TokenEffects:
     """Forty tokens listed by pull (0–39), forty by slope (30–69), five controls (100–104)."""
     effects = {
         token: make_effect(
@@ -285,10 +285,10 @@ def judged(make_effect: Callable[..., Effect]) -> Judged:
     effects |= {token: make_effect(pull=0.95 + (token - 100) / 100, slope=0.1) for token in range(100, 105)}
     shortlists = {"definition": list(range(40)), "retention": list(range(69, 29, -1))}
     controls = range(100, 105)
-    return Judged(shortlists, controls, effects, common_thresholds(shortlists, effects))
+    return TokenEffects(shortlists, controls, effects, common_thresholds(shortlists, effects))
 
 
-def test_thresholds_come_from_a_protocols_own_shortlist(judged: Judged) -> None:
+def test_thresholds_come_from_a_protocols_own_shortlist(judged: TokenEffects) -> None:
     pulls = [judged.effects[token].pull for token in range(40)]
     slopes = [judged.effects[token].slope for token in range(30, 70)]
     q1, q3 = slow_percentile(pulls, 25), slow_percentile(pulls, 75)
@@ -300,7 +300,7 @@ def test_thresholds_come_from_a_protocols_own_shortlist(judged: Judged) -> None:
     assert (definition.candidates, retention.candidates) == (40, 40)
 
 
-def test_thirty_nine_candidates_have_no_threshold_and_forty_have(judged: Judged) -> None:
+def test_thirty_nine_candidates_have_no_threshold_and_forty_have(judged: TokenEffects) -> None:
     shortlists = {"definition": list(range(39)), "retention": list(range(40))}
     definition, retention = common_thresholds(shortlists, judged.effects)
     assert (definition.value, definition.candidates) == (None, 39)
@@ -318,7 +318,7 @@ def test_a_verdict_is_beyond_the_threshold_and_not_on_it(make_effect: Callable[.
     assert validation_value("retention", make_effect(pull=0.3, slope=0.4)) == 0.4
 
 
-def test_one_row_a_token_and_protocol(judged: Judged) -> None:
+def test_one_row_a_token_and_protocol(judged: TokenEffects) -> None:
     rows = validation_rows(judged, "validated")
     assert [(row["protocol"], row["token_id"]) for row in rows] == [
         (protocol, token) for protocol in PROTOCOLS for token in sorted(judged.effects)
@@ -337,14 +337,14 @@ def test_one_row_a_token_and_protocol(judged: Judged) -> None:
 
 
 @pytest.mark.parametrize(("protocol", "listed"), [("definition", range(40)), ("retention", range(30, 70))])
-def test_q_values_are_of_the_protocols_own_shortlist(judged: Judged, protocol: str, listed: range) -> None:
+def test_q_values_are_of_the_protocols_own_shortlist(judged: TokenEffects, protocol: str, listed: range) -> None:
     rows = {row["token_id"]: row for row in validation_rows(judged, "screened") if row["protocol"] == protocol}
     assert {token for token, row in rows.items() if row["q_value"] is not None} == set(listed)
     expected = slow_benjamini_hochberg([rows[token]["p_value"] for token in listed])
     assert [rows[token]["q_value"] for token in listed] == pytest.approx(expected)
 
 
-def test_a_token_can_be_flagged_and_negligible(judged: Judged) -> None:
+def test_a_token_can_be_flagged_and_negligible(judged: TokenEffects) -> None:
     flagged = [row for row in validation_rows(judged, "validated") if row["verdict"] == "sticky"]
     assert {(row["protocol"], row["token_id"], row["severity"]) for row in flagged} == {
         ("definition", 3, "weak"),
@@ -356,7 +356,7 @@ def test_a_token_can_be_flagged_and_negligible(judged: Judged) -> None:
     assert all(row["q_value"] is None for row in other)
 
 
-def test_the_summary_counts_and_hands_on_what_the_search_found(judged: Judged) -> None:
+def test_the_summary_counts_and_hands_on_what_the_search_found(judged: TokenEffects) -> None:
     misses = {"belonging": 9, "missed": 1, "rate": 1 / 9, "low": 0.003, "high": 0.48}
     shared = {"rungs": [{"draws": 1, "tokens": 70}], "rank_correlation": {"definition": 0.9, "retention": None}, "u": U}
     scan = {"reliability": {"definition": 0.5, "retention": 0.8}, "misses": {"definition": misses, "retention": None}}

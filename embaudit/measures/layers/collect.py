@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Collected:
+class LayerSummaries:
     """A corpus' summaries, and what the checkpoint's layers are like."""
 
     family: str
@@ -40,7 +40,7 @@ class Collector:
     def add(self, batch: LayerBatch) -> None:
         self.batches.setdefault(batch.layer, []).append(batch)
 
-    def finish(self, model: PreTrainedModel) -> Collected:
+    def finish(self, model: PreTrainedModel) -> LayerSummaries:
         """Every layer's and head's averages.
 
         Raises:
@@ -60,7 +60,7 @@ class Collector:
             layers.append(summarise_layer(layer, _joined([batch.values for batch in batches])))
             heads += summarise_heads(layer, _joined([batch.heads for batch in batches]), weights[layer])
         lengths = np.concatenate([np.full(len(batch.positions), batch.tokens) for batch in self.batches[0]])
-        return Collected(
+        return LayerSummaries(
             family=anatomy.family.name,
             norm_placement=anatomy.family.norm_placement,
             shares_weights=anatomy.shares_layers,

@@ -124,7 +124,7 @@ def token_cloud(position: int, token_embeddings: np.ndarray, weights: np.ndarray
 
 
 @dataclass(frozen=True)
-class Undefined:
+class UndefinedText:
     """A text without a cloud: its tokens average to nothing."""
 
     position: int
@@ -132,18 +132,18 @@ class Undefined:
     mean_norm: float
 
 
-def clouds_of(texts: Iterable[tuple[int, np.ndarray]]) -> tuple[list[TokenCloud], list[Undefined]]:
+def clouds_of(texts: Iterable[tuple[int, np.ndarray]]) -> tuple[list[TokenCloud], list[UndefinedText]]:
     """Clouds of (position, X) in any order, sorted by position; the texts without one beside them.
 
     Raises:
         MeasureError: if a text has no tokens, or NaN or infinity among them.
     """
     clouds: list[TokenCloud] = []
-    undefined: list[Undefined] = []
+    undefined: list[UndefinedText] = []
     for position, X in texts:
         try:
             clouds.append(token_cloud(position, X))
         except NotMeasurable:
             # Divided first: the mean of huge float32 numbers would overflow.
-            undefined.append(Undefined(position, len(X), float(np.linalg.norm(X.astype(np.float64).mean(axis=0)))))
+            undefined.append(UndefinedText(position, len(X), float(np.linalg.norm(X.astype(np.float64).mean(axis=0)))))
     return sorted(clouds, key=lambda cloud: cloud.position), sorted(undefined, key=lambda text: text.position)

@@ -15,7 +15,7 @@ from embaudit.measures.sticky.thresholds import Threshold, Verdict, adaptive_thr
 
 
 @dataclass(frozen=True)
-class Judged:
+class TokenEffects:
     """What the validation found: shortlists and controls (ids), every token's effect, each protocol's threshold."""
 
     shortlists: Mapping[Protocol, Sequence[int]]
@@ -40,7 +40,7 @@ def common_thresholds(shortlists: Mapping[Protocol, Sequence[int]], effects: Map
     return thresholds
 
 
-def validation_rows(judged: Judged, basis: str) -> list[dict[str, Any]]:
+def validation_rows(judged: TokenEffects, basis: str) -> list[dict[str, Any]]:
     """One row a token and protocol; controls have no verdict, and only a protocol's own candidates a q-value."""
     rows = []
     for threshold in judged.thresholds:
@@ -65,7 +65,7 @@ def validation_rows(judged: Judged, basis: str) -> list[dict[str, Any]]:
     return rows
 
 
-def summary_rows(judged: Judged, shared: Mapping[str, Any], scan: Mapping[str, Any]) -> list[dict[str, Any]]:
+def summary_rows(judged: TokenEffects, shared: Mapping[str, Any], scan: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One row a protocol.
 
     Args:
@@ -98,7 +98,7 @@ def summary_rows(judged: Judged, shared: Mapping[str, Any], scan: Mapping[str, A
     return rows
 
 
-def _q_values(judged: Judged, protocol: Protocol) -> dict[int, float]:
+def _q_values(judged: TokenEffects, protocol: Protocol) -> dict[int, float]:
     listed = sorted(judged.shortlists[protocol])
     p_values = [
         judged.effects[token].p_pull if protocol == "definition" else judged.effects[token].p_slope for token in listed

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from embaudit.intervals import Interval, mean_interval
-from embaudit.measures.tempscale.material import Labelled
+from embaudit.measures.tempscale.material import LabelledTexts
 from embaudit.measures.tempscale.split import in_report
 from embaudit.measures.tempscale.task import Items, Vectors, unit_rows
 
@@ -28,7 +28,7 @@ class Classification:
     """
 
     def __init__(
-        self, method: Method, labelled: Labelled, lengths: np.ndarray, *, folds: int, neighbours: int, seed: int
+        self, method: Method, labelled: LabelledTexts, lengths: np.ndarray, *, folds: int, neighbours: int, seed: int
     ) -> None:
         self.name = method
         self.labels = np.array(labelled.labels)

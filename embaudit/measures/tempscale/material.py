@@ -14,7 +14,7 @@ MIN_ITEMS = 4
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledTexts:
     """Texts with a class each; ``left_out`` classes had too few of them."""
 
     texts: tuple[str, ...]
@@ -32,7 +32,7 @@ class Judgements:
 
 
 @dataclass(frozen=True)
-class Graded:
+class GradedPairs:
     """Pairs of sentences with a similarity that people gave."""
 
     firsts: tuple[str, ...]
@@ -40,7 +40,7 @@ class Graded:
     scores: tuple[float, ...]
 
 
-def pick_labelled(texts: Sequence[tuple[str, str | None]], most: int, folds: int, seed: int) -> Labelled:
+def pick_labelled(texts: Sequence[tuple[str, str | None]], most: int, folds: int, seed: int) -> LabelledTexts:
     """At most ``most`` labelled texts; a class needs ``folds`` members in each half.
 
     Raises:
@@ -58,7 +58,7 @@ def pick_labelled(texts: Sequence[tuple[str, str | None]], most: int, folds: int
             f"them with {2 * folds} and more: cross-validation in two halves needs two such classes."
         )
     chosen = [(text, label) for text, label in picked if label in kept]
-    return Labelled(
+    return LabelledTexts(
         tuple(text for text, _ in chosen), tuple(label for _, label in chosen), tuple(sorted(set(sizes) - kept))
     )
 
@@ -90,7 +90,7 @@ def pick_judged(
     )
 
 
-def pick_graded(pairs: Sequence[tuple[str, str, float | None]], most: int, seed: int) -> Graded:
+def pick_graded(pairs: Sequence[tuple[str, str, float | None]], most: int, seed: int) -> GradedPairs:
     """At most ``most`` pairs that somebody scored.
 
     Raises:
@@ -102,4 +102,4 @@ def pick_graded(pairs: Sequence[tuple[str, str, float | None]], most: int, seed:
     if len(picked) < MIN_ITEMS or len({score for _, _, score in picked}) < 2:
         raise NotMeasurable(f"{len(picked)} scored pairs are too few, or all alike: there is nothing to rank.")
     firsts, seconds, scores = zip(*picked, strict=True)
-    return Graded(tuple(firsts), tuple(seconds), tuple(scores))
+    return GradedPairs(tuple(firsts), tuple(seconds), tuple(scores))

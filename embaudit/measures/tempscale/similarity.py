@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from embaudit.intervals import Interval, correlation_interval, spearman
-from embaudit.measures.tempscale.material import Graded
+from embaudit.measures.tempscale.material import GradedPairs
 from embaudit.measures.tempscale.split import in_report, units_of
 from embaudit.measures.tempscale.task import Items, Vectors, unit_rows
 
@@ -21,7 +21,7 @@ class Similarity:
 
     name = "sts"
 
-    def __init__(self, graded: Graded, lengths: np.ndarray, *, seed: int) -> None:
+    def __init__(self, graded: GradedPairs, lengths: np.ndarray, *, seed: int) -> None:
         self.wanted = np.array(graded.scores, dtype=np.float64)
         pairs = len(self.wanted)
         sentences: dict[str, int] = {}
