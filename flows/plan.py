@@ -45,7 +45,6 @@ class AuditPlan(BaseModel):
     # Pairs of the user's own by purpose (scoring, validation): the file, and a hash of what it holds.
     pair_sources: dict[str, str] = {}
     pair_contents: dict[str, str] = {}
-    is_dtype_given: bool = False
     staging: str
     warehouse: str
     started: datetime
@@ -60,15 +59,7 @@ class AuditPlan(BaseModel):
             limit_tokens=self.limit_tokens,
             seed=self.seed,
             pairs=self.pair_contents,
-            # The key parts hold the scan's precision: the rest may have another, as the request says.
-            measured_in=self.in_float32().spec.dtype,
         )
-
-    def in_float32(self) -> AuditPlan:
-        """Half precision is for the scan alone, unless the user asks for it everywhere."""
-        if self.is_dtype_given:
-            return self
-        return self.model_copy(update={"spec": self.spec.model_copy(update={"dtype": "float32"})})
 
     @property
     def corpus_names(self) -> tuple[str, ...]:
@@ -96,7 +87,7 @@ def plan_audit(request: AuditRequest) -> AuditPlan:
     resolved = resolve(
         request.checkpoint, allow_pickle=request.allow_pickle, trust_remote_code=request.trust_remote_code
     )
-    recipe, identity = describe(resolved, request.load_options)
+    _, identity = describe(resolved, request.load_options)
     device = choose_device(request.device)
     # A hub revision is pinned to the commit that it stood for now, so that tasks elsewhere load the same.
     pinned = f"{resolved.ref.name}@{resolved.revision}" if resolved.revision else str(resolved.ref)
@@ -106,7 +97,7 @@ def plan_audit(request: AuditRequest) -> AuditPlan:
             reference=pinned,
             checkpoint_id=identity.checkpoint_id,
             device=device,
-            dtype=choose_dtype(resolved.folder / recipe.transformer_path / "config.json", device, request.dtype),
+            dtype=choose_dtype(request.dtype),
             pooling=request.pooling,
             max_length=request.max_length,
             allow_pickle=request.allow_pickle,
@@ -116,7 +107,6 @@ def plan_audit(request: AuditRequest) -> AuditPlan:
         measures=request.chosen_measures,
         limit_tokens=request.limit_tokens,
         seed=request.seed,
-        is_dtype_given=request.dtype != "auto",
         pair_sources=sources,
         pair_contents=contents,
         staging=str(settings.staging),

@@ -23,7 +23,6 @@ from embaudit_tasks.vocabulary import measure_token_similarity, read_tokens
 @flow(name="sticky tokens", flow_run_name="sticky tokens of {plan.source}", persist_result=False)
 def sticky(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]:
     """Find the tokens that drag similarities to one value; returns every staged file of the measure."""
-    plan = plan.in_float32()
     settings, staging, spec = plan.profile.of(StickySettings), plan.staging, plan.spec
     (corpus,) = (ingested[name] for name in settings.corpora)
     tokens_per_shard = Settings().tokens_per_shard

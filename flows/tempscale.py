@@ -15,7 +15,6 @@ from embaudit_tasks.tempscale import tempscale_material, tempscale_scores, temps
 @flow(name="attention temperature", flow_run_name="temperatures of {plan.source}", persist_result=False)
 def tempscale(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]:
     """Every arm of every task; a corpus that allows no task is a note."""
-    plan = plan.in_float32()
     staged: list[Staged] = []
     for name in plan.profile.of(TempscaleSettings).corpora:
         corpora = [ingested[name]] + ([ingested[QUERIES]] if name == DOCUMENTS else [])

@@ -31,7 +31,6 @@ def look_at_tokens(
     from embaudit.checkpoint import Encoder
     from embaudit.measures.sticky.inspect import find_token, inspect_reference, inspect_tokens
 
-    plan = plan.in_float32()
     checkpoint = checkpoint_of(plan.spec)
     token_ids = [find_token(checkpoint, one) for one in wanted]
     encoder = Encoder(checkpoint)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from embaudit.checkpoint.files import is_pickle, read_object, weight_files
+from embaudit.checkpoint.files import is_pickle, weight_files
 from embaudit.checkpoint.identity import CheckpointIdentity, identify
 from embaudit.checkpoint.model import ONE_AT_A_TIME, embedding_rows, load_model, quiet_transformers
 from embaudit.checkpoint.modules import Recipe, read_recipe
@@ -151,15 +150,14 @@ def choose_device(device: str) -> str:
     return device
 
 
-def choose_dtype(config_file: Path, device: str, dtype: str) -> str:
-    """``auto``: float32 on a CPU, where half precision is slow; else what the weights were saved in."""
+def choose_dtype(dtype: str) -> str:
+    """``auto`` is float32, whatever the weights were saved in: bounds that hold can seem broken on rounded states.
+
+    A scan, which only ranks, chooses for itself.
+    """
     if dtype not in ("auto", *DTYPES):
         raise UsageError(f"No dtype is called {dtype!r}.", next_step=f"Choose one of: auto, {', '.join(DTYPES)}.")
-    if dtype != "auto":
-        return dtype
-    config = read_object(config_file)
-    saved = str(config.get("dtype") or config.get("torch_dtype") or "float32").removeprefix("torch.")
-    return "float32" if device == "cpu" or saved not in DTYPES else saved
+    return "float32" if dtype == "auto" else dtype
 
 
 def _load(
@@ -167,7 +165,7 @@ def _load(
 ) -> Checkpoint:
     device = choose_device(options.device)
     transformer = resolved.folder / recipe.transformer_path
-    dtype = choose_dtype(transformer / "config.json", device, options.dtype)
+    dtype = choose_dtype(options.dtype)
     with ONE_AT_A_TIME:
         model = load_model(
             transformer,

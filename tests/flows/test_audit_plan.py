@@ -11,27 +11,15 @@ from embaudit.errors import UsageError
 from embaudit.request import AuditRequest
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.audit import checkpoint_row
-from embaudit_flows.plan import AuditPlan, plan_audit
+from embaudit_flows.plan import plan_audit
 
 
-@pytest.fixture
-def plan(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> AuditPlan:
-    return plan_audit(AuditRequest(checkpoint=str(tiny_checkpoint), profile=str(tiny_profile), device="cpu"))
-
-
-def in_bfloat16(plan: AuditPlan, *, is_given: bool) -> AuditPlan:
-    """A scan in bfloat16: because a GPU computes so, or because the user asked for it everywhere."""
-    spec = plan.spec.model_copy(update={"dtype": "bfloat16"})
-    return plan.model_copy(update={"spec": spec, "is_dtype_given": is_given})
-
-
-def test_a_precision_that_was_asked_for_is_another_audit(plan: AuditPlan) -> None:
-    by_itself, given = in_bfloat16(plan, is_given=False), in_bfloat16(plan, is_given=True)
-    assert by_itself.in_float32().spec.dtype == "float32"
-    assert given.in_float32().spec.dtype == "bfloat16"
-    assert by_itself.audit_id({}) != given.audit_id({})
-    # On a CPU both are float32 throughout: one question, one audit.
-    assert plan.audit_id({}) == plan.model_copy(update={"is_dtype_given": True}).audit_id({})
+def test_a_precision_that_was_asked_for_is_another_audit(home: Path, tiny_checkpoint: Path) -> None:
+    by_itself, float32, bfloat16 = (
+        plan_audit(AuditRequest(checkpoint=str(tiny_checkpoint), device="cpu", dtype=dtype)).audit_id({})
+        for dtype in ("auto", "float32", "bfloat16")
+    )
+    assert by_itself == float32 != bfloat16
 
 
 def test_another_commit_of_the_same_content_is_another_row(hub: ModelHub, tiny_checkpoint: Path, home: Path) -> None:
