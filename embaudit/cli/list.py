@@ -1,4 +1,4 @@
-"""``embaudit list``: checkpoints and audits in the warehouse."""
+"""``embaudit list``: the measures that there are; checkpoints and audits in the warehouse."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ import click
 from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.query import print_result
-from embaudit.warehouse.query import run_query
+from embaudit.measures import MEASURES
+from embaudit.warehouse.query import QueryResult, run_query
 
 
 @click.command("list")
-@click.argument("what", type=click.Choice(["checkpoints", "audits"]))
+@click.argument("what", type=click.Choice(["checkpoints", "audits", "measures"]))
 @warehouse_option
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 def list_(what: str, warehouse: Warehouse | None, form: str) -> None:
-    """List the checkpoints or the audits in the warehouse, newest first."""
-    print_result(run_query(warehouse_path(warehouse), what), form)
+    """List the checkpoints or the audits in the warehouse, newest first; or what can be measured, and why."""
+    if what == "measures":
+        rows = [(one.name, one.question, "" if one.is_default else "--measures") for one in MEASURES.values()]
+        print_result(QueryResult(["measure", "question", "only with"], rows), form)
+    else:
+        print_result(run_query(warehouse_path(warehouse), what), form)

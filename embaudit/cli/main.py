@@ -30,7 +30,7 @@ COMMANDS = {
     "export": ("export:export", "Copy the warehouse to a file or folder for dashboards."),
     "gate": ("gate:gate", "Check an audit against a policy."),
     "ingest": ("ingest:ingest", "Bring a corpus into the warehouse."),
-    "list": ("list:list_", "List the checkpoints or the audits in the warehouse."),
+    "list": ("list:list_", "List the measures, or the checkpoints or audits in the warehouse."),
     "prune": ("prune:prune", "Delete detail rows of old audits and staged files."),
     "query": ("query:query", "Run a named query or one SQL statement, read-only."),
     "report": ("report:report", "Write an audit as one HTML page."),

@@ -19,6 +19,7 @@ from small_audits import Audited
 from embaudit.cli.lazy import LazyCommand
 from embaudit.cli.main import cli, is_of_interrupt
 from embaudit.cli.prefect_setup import prepare_prefect
+from embaudit.measures import DEFAULT_MEASURES, MEASURES
 from embaudit_flows.server import SILENCE
 
 
@@ -94,6 +95,14 @@ def test_a_warehouse_answers_what_is_asked_of_it(audited: Audited, embaudit_here
     assert {row["corpus"] for row in rows} == {"wikipedia", "msmarco", "msmarco-hard-negatives"}
     refuses(embaudit_here("query", "worst-token"), "Did you mean worst-tokens")
     refuses(embaudit_here("query", "DELETE FROM audit"), "read-only")
+
+
+def test_every_measure_is_listed_with_its_question() -> None:
+    shown = CliRunner().invoke(cli, ["list", "measures", "--format", "json"], catch_exceptions=False)
+    listed = {row["measure"]: row for row in json.loads(shown.stdout)}
+    assert listed.keys() == MEASURES.keys()
+    assert all(row["question"].endswith("?") for row in listed.values())
+    assert {name for name, row in listed.items() if not row["only with"]} == set(DEFAULT_MEASURES)
 
 
 def test_ingest_reports_what_it_dropped_and_is_idempotent(embaudit_here: Embaudit, tmp_path: Path) -> None:
