@@ -1,6 +1,6 @@
 """Two processes against one for the scan of sticky tokens, every process with one thread: what a worker is worth.
 
-The work is the same shards through the same task, ``scan_shard``, called as the flow calls it (``run_shards``): each
+The work is the same shards through the same step, ``scan_shard``, called as the flow calls it (``run_shards``): each
 token is one encode of 33 tokens or so a draw, 22 MFLOP a token of text for all-MiniLM-L6-v2. The time is the whole
 sub-flow's: starting the processes, importing torch and loading the checkpoint in each are in it.
 ``python -m benchmarks.runners [TOKENS]`` runs it alone with another size.
@@ -74,10 +74,11 @@ def _scan(tokens: int) -> float:
     from embaudit.measures.sticky.pairs import SentencePair
     from embaudit.measures.sticky.settings import StickySettings
     from embaudit.request import AuditRequest
-    from embaudit_flows.cached import pooled, run_shards
-    from embaudit_flows.keys import shards_of
     from embaudit_flows.plan import plan_audit
-    from embaudit_tasks.sticky_files import pair_rows, stage
+    from embaudit_flows.runners import pooled
+    from embaudit_flows.shards import run_shards, token_shards
+    from embaudit_tasks.results import stage_rows
+    from embaudit_tasks.sticky_files import pair_rows
     from embaudit_tasks.sticky_scan import scan_shard
 
     torch.set_num_threads(1)
@@ -86,23 +87,20 @@ def _scan(tokens: int) -> float:
     def scanned(plan: Any, given: dict[str, Any]) -> None:
         import numpy as np
 
-        first = np.arange(2_000, 2_000 + tokens)
-        shards = [
-            {"token_ids": shard.tolist(), "shard": index, "key": f"benchmark{index}"}
-            for index, shard in enumerate(shards_of(first, -(-tokens // SHARDS)))
-        ]
-        run_shards(scan_shard, plan.spec, shards, scan_dtype="float32", draws=DRAWS, total=tokens * len(DRAWS), **given)
+        shards = token_shards(np.arange(2_000, 2_000 + tokens), -(-tokens // SHARDS))
+        total = tokens * len(DRAWS)
+        run_shards(scan_shard, plan.staging, shards, scan_dtype="float32", draws=DRAWS, total=total, **given)
 
     @flow(name="benchmarks", persist_result=False)
     def outer() -> float:
         plan = plan_audit(AuditRequest(checkpoint=CHECKPOINT, measures=["sticky"], device="cpu", dtype="float32"))
         pairs = [SentencePair(pair.first, pair.second, 0.1) for pair in load_corpus("sts").pairs[: 2 * len(DRAWS)]]
         given = {
-            "pairs_path": stage("sticky_pair", pair_rows("scoring", pairs), None, "pairs", plan.staging).path,
-            "similarity_path": stage("token_similarity", [{"u": 0.2}], None, "u", plan.staging).path,
+            "spec": plan.spec,
+            "pairs": stage_rows(plan.staging, "sticky", "pairs", "pair", pair_rows("scoring", pairs)),
+            "similarity": stage_rows(plan.staging, "sticky", "u", "token_similarity", [{"u": 0.2}]),
             "settings": plan.profile.of(StickySettings),
             "seed": 0,
-            "staging": plan.staging,
         }
         started = time.perf_counter()
         pooled(scanned)(plan, given)

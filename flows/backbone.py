@@ -5,6 +5,8 @@ from __future__ import annotations
 from prefect import flow
 from pydantic import BaseModel
 
+from embaudit.checkpoint import resolve
+from embaudit.checkpoint.backbone import named_backbone
 from embaudit.errors import EmbauditError
 from embaudit.gate import GateTripped
 from embaudit.request import AuditRequest
@@ -64,9 +66,6 @@ def audit_with_backbone(request: AuditRequest, backbone: str) -> BackboneOutcome
 def _source_of_backbone(request: AuditRequest, backbone: str) -> str:
     if backbone != NAMED_BY_CHECKPOINT:
         return backbone
-    from embaudit.checkpoint import resolve
-    from embaudit.checkpoint.backbone import named_backbone
-
     resolved = resolve(
         request.checkpoint, allow_pickle=request.allow_pickle, trust_remote_code=request.trust_remote_code
     )

@@ -9,6 +9,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from embaudit.address import warehouse_at
+from embaudit.checkpoint import resolve
+from embaudit.checkpoint.load import choose_device, choose_dtype, describe
 from embaudit.corpora.chosen_pairs import read_chosen_pairs
 from embaudit.keys import content_key
 from embaudit.measures import MEASURES
@@ -76,9 +78,6 @@ def plan_audit(request: AuditRequest) -> AuditPlan:
         UsageError: if a profile, device or file does not exist or fit.
         CheckpointError: if the checkpoint cannot be found or trusted.
     """
-    from embaudit.checkpoint import resolve
-    from embaudit.checkpoint.load import choose_device, choose_dtype, describe
-
     require_lasting_home()
     settings = Settings()
     sources = {purpose: str(Path(source).expanduser().absolute()) for purpose, source in request.pairs.items()}

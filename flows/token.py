@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from embaudit.checkpoint import Encoder
+from embaudit.corpora import load_corpus
+from embaudit.corpora.chosen_pairs import read_chosen_pairs
+from embaudit.measures.sticky.inspect import find_token, inspect_reference, inspect_tokens
+from embaudit.measures.sticky.pairs import SentencePair, distinct_sentences, sample_pairs
+from embaudit.measures.sticky.reference import choose_reference_pairs
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.plan import AuditPlan
 from embaudit_tasks.progress import tracked
-from embaudit_tasks.results import Staged, checkpoint_of
+from embaudit_tasks.results import Staged, encoder_of
 from embaudit_tasks.vocabulary import measure_token_similarity, read_tokens
-
-if TYPE_CHECKING:
-    from embaudit.checkpoint import Encoder
-    from embaudit.measures.sticky.pairs import SentencePair
 
 
 def look_at_tokens(
@@ -28,12 +30,8 @@ def look_at_tokens(
         corpus: source of the sentences that pairs are drawn from, where the plan names no validation pairs.
         controls: how many ordinary tokens to compare with; the profile's number if None.
     """
-    from embaudit.checkpoint import Encoder
-    from embaudit.measures.sticky.inspect import find_token, inspect_reference, inspect_tokens
-
-    checkpoint = checkpoint_of(plan.spec)
-    token_ids = [find_token(checkpoint, one) for one in wanted]
-    encoder = Encoder(checkpoint)
+    encoder = encoder_of(plan.spec)
+    token_ids = [find_token(encoder.checkpoint, one) for one in wanted]
     settings = plan.profile.of(StickySettings)
     if controls is not None:
         settings = settings.model_copy(update={"controls": controls})
@@ -64,8 +62,6 @@ def _token_similarity(plan: AuditPlan, tokens: Staged) -> dict[str, float]:
 
 
 def _given(plan: AuditPlan, purpose: str) -> list[tuple[str, str]] | None:
-    from embaudit.corpora.chosen_pairs import read_chosen_pairs
-
     source = plan.pair_sources.get(purpose)
     return None if source is None else list(read_chosen_pairs(Path(source)).pairs)
 
@@ -74,9 +70,6 @@ def _reference_pairs(
     plan: AuditPlan, encoder: Encoder, tokens: Staged, corpus: str
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Scoring and validation pairs: the plan's, or pairs below u as the published code chooses them."""
-    from embaudit.corpora import load_corpus
-    from embaudit.measures.sticky.reference import choose_reference_pairs
-
     given = {purpose: found for purpose in ("scoring", "validation") if (found := _given(plan, purpose))}
     if len(given) < 2:
         settings = plan.profile.of(StickySettings)
@@ -95,9 +88,6 @@ def _reference_pairs(
 
 def _pairs(plan: AuditPlan, encoder: Encoder, corpus: str) -> list[SentencePair]:
     """The pairs of the plan, or the profile's balanced sample of a corpus."""
-    from embaudit.corpora import load_corpus
-    from embaudit.measures.sticky.pairs import SentencePair, distinct_sentences, sample_pairs
-
     given = _given(plan, "validation")
     if given is not None:
         return [SentencePair(first, second, float("nan")) for first, second in given]

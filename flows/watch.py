@@ -13,6 +13,7 @@ from prefect import flow
 from embaudit.address import warehouse_at
 from embaudit.gate import load_policy
 from embaudit.settings import Settings
+from embaudit.warehouse.watched import read_watched
 from embaudit.watch.history import History
 from embaudit.watch.watch_list import read_watch_list
 from embaudit_flows.notify import Notifier, notify_on_failure
@@ -82,6 +83,4 @@ def _watch(
 
 def read_history(warehouse: str) -> History:
     """What earlier watches saw."""
-    from embaudit.warehouse.watched import read_watched
-
     return History(read_watched(warehouse))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embaudit.warehouse.watched import read_watched
 from embaudit.watch.history import History
 from embaudit.watch.hub import list_organisation
 from embaudit.watch.look import Finding, every_source, look
@@ -10,8 +11,6 @@ from embaudit.watch.watch_list import WatchList
 
 def preview(entries: WatchList, warehouse: str, *, again: bool) -> list[Finding]:
     """The findings of a look at everything on the list, against what the warehouse knows."""
-    from embaudit.warehouse.watched import read_watched
-
     history = History(read_watched(warehouse))
     sources, findings = every_source(entries, list_organisation)
     return findings + [look(source, history, again=again) for source in sources]

@@ -166,7 +166,8 @@ class Step(Generic[P]):
         """16 hex digits that are the same for the same question on any machine."""
         counted = {name: value for name, value in self._bound(args, kwargs).items() if name not in self.not_in_key}
         if self.reads is not None:
-            counted[SETTINGS] = counted[SETTINGS].model_dump(mode="json", include=set(self.reads))
+            settings = counted[SETTINGS].model_dump(mode="json")
+            counted[SETTINGS] = {field: settings[field] for field in self.reads}
         return content_key(step=self.function.__name__, version=self.version, arguments=key_part(counted))
 
     def _found_or_made(self, staging: str, *args: P.args, **kwargs: P.kwargs) -> tuple[list[Staged], bool]:

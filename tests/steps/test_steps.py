@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,11 +14,12 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from embaudit.errors import StorageError
+from embaudit.measures import MEASURES
 from embaudit.measures.length.tables import LengthRiseRow
 from embaudit.warehouse.stage import read_rows
 from embaudit_tasks.layers import layer_statistics
 from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus
-from embaudit_tasks.steps import Outputs, Step, key_part, part_of, step
+from embaudit_tasks.steps import GPU_TAG, Outputs, Step, key_part, part_of, step
 
 NUMBERS = {"number": "int64"}
 SPEC = CheckpointSpec(reference="team/model", checkpoint_id="c0ffee", device="cuda:0", dtype="float32")
@@ -227,6 +230,21 @@ def test_a_table_without_rows_has_its_columns(tmp_path: Path) -> None:
     assert empty.table == "length_rise"
     assert empty.rows == 0
     assert pq.read_schema(empty.path).names == list(LengthRiseRow.table.schema)
+
+
+def test_a_task_on_a_gpu_is_found_by_its_tag() -> None:
+    on_cpu = {**GIVEN, "spec": SPEC.model_copy(update={"device": "cpu"})}
+    assert GPU_TAG in tiny_step()._task_on((), GIVEN).tags
+    assert GPU_TAG not in tiny_step()._task_on((), on_cpu).tags
+
+
+def test_flows_and_steps_import_nothing_heavy() -> None:
+    """What is heavy is imported where it is used."""
+    modules = [f"embaudit_flows.{name}" for name in ("audit", "watch", "maintain", "token", *MEASURES)]
+    code = f"import sys, {', '.join(modules)}; print(*sorted({{m.split('.')[0] for m in sys.modules}}))"
+    imported = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert "prefect" in imported.split()
+    assert not {"torch", "transformers", "sklearn", "great_expectations", "ot", "bm25s"} & set(imported.split())
 
 
 def test_a_worker_process_gets_a_step_by_its_name() -> None:
