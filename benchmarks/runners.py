@@ -18,6 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import click
+
 from benchmarks.measured import Measured
 
 CHECKPOINT = "packaged:all-MiniLM-L6-v2"
@@ -111,7 +113,9 @@ def _scan(tokens: int) -> float:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--scan"]:
-        print(_scan(int(sys.argv[2])))
+        # Settings of Prefect that a command makes end with it.
+        with click.Context(click.Command("scan")):
+            print(_scan(int(sys.argv[2])))
     else:
         for line in run(*map(int, sys.argv[1:])):
             print(f"{line.what}: {line.found} (target {line.target})")
