@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from plausible_gate import gate_result_rows
+from plausible_geometry import geometry_rows
 from plausible_layers import layer_rows, plane_rows
 from plausible_length import length_rows
 from plausible_socm import socm_rows
@@ -154,6 +155,7 @@ def plausible_rows(checkpoint: str = "c1", source: str = "packaged:tiny", shift:
         "audit_backbone": [{"audit_id": "a2", "backbone_audit_id": "a3"}],
         "gate_result": gate_result_rows(NOON),
         **layer_rows(),
+        **geometry_rows(),
         **length_rows(),
         **tempscale_rows(),
         **watch_rows(),

@@ -84,6 +84,20 @@ NUMBERS: dict[str, list[Broken]] = {
         broken(2, "greater sigma_a_max, sigma_a", sigma_a_max=0.1),
         broken(2, "between lambda_mean", lambda_mean=-0.1),
     ],
+    "geometry": [
+        accepted(1, mean_cosine=None, texts=1, truncated=0, effective_rank=None, rankme=None),
+        broken(0, "in_set pairs_have_a_mean", mean_cosine=None),
+        broken(0, "in_set variance_shares_ascend", variance_3=0.9, variance_3_high=0.9),
+        broken(0, "in_set ranks_fit_texts_and_dimension", effective_rank=33.0, effective_rank_high=34.0),
+        broken(1, "in_set ranks_fit_texts_and_dimension", rankme=16.0, rankme_high=17.0),
+        broken(0, "greater texts, truncated", truncated=41),
+        broken(0, "greater isoscore, isoscore_low", isoscore_low=0.3),
+        broken(0, "between uniformity", uniformity=-9.0, uniformity_low=-9.5),
+    ],
+    "geometry_dimension": [
+        broken(1, "between rank", rank=11),
+        broken(1, "between mean", mean=1.1),
+    ],
     "tempscale": [
         broken(2, "in_set only_other_arms_have_differences", difference=0.1),
         broken(2, "in_set only_other_arms_have_differences", tau=0.9),

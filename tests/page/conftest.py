@@ -22,5 +22,7 @@ def full_facts(empty_once: Path, tmp_path_factory: pytest.TempPathFactory) -> di
             row["audit_id"] = "a1"
     put_audit(warehouse, audit_record(), rows, measure_runs(), [expectation()])
     facts = read_audit(warehouse, "a1")
-    assert all(facts[name] for name in ("tokens", "socm", "layers", "length", "temperatures", "gate", "compared"))
+    assert all(
+        facts[name] for name in ("tokens", "socm", "layers", "geometry", "length", "temperatures", "gate", "compared")
+    )
     return facts

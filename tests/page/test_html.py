@@ -62,7 +62,15 @@ def filled(folder: Path, attack: str = "x", source: str = "owner/model") -> Path
     for row in rows["token"]:
         row["token"] += attack
     rows["corpus"][0]["source"] = attack
-    for table in ("socm_summary", "layer_stat", "length_summary", "length_rise", "length_bin"):
+    for table in (
+        "socm_summary",
+        "layer_stat",
+        "geometry",
+        "geometry_dimension",
+        "length_summary",
+        "length_rise",
+        "length_bin",
+    ):
         for row in rows[table]:
             row["corpus"] += attack
     for row in rows["gate_result"]:
@@ -94,6 +102,7 @@ def test_the_page_has_every_section_and_its_figures(facts: dict[str, Any]) -> No
     for words in (
         *("owner/model", "Gate tripped", "worst_loss", "0.62", "0.4 to 0.5", "Sticky tokens", "strong"),
         *("Second-order collapse", "Layers", "Within-text cosine by layer", "Length", "windows averaged"),
+        *("Geometry", "IsoScore*", "1 dimension of 32 makes half of the mean cosine."),
         *(
             "Attention temperature",
             "Checks",
@@ -108,7 +117,7 @@ def test_the_page_has_every_section_and_its_figures(facts: dict[str, Any]) -> No
     ids = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
     links = [attributes["href"] for tag, attributes in page.tags if tag == "a"]
     assert links == [f"#{one}" for one in ids]
-    assert len(set(ids)) == len(ids) == 8
+    assert len(set(ids)) == len(ids) == 9
 
 
 def test_the_page_loads_nothing_and_runs_nothing(facts: dict[str, Any]) -> None:

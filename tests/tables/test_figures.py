@@ -48,4 +48,5 @@ def test_views_gather_cells_figures_and_intervals() -> None:
 def test_every_summary_is_a_view_or_a_table_with_its_own_name() -> None:
     assert set(SUMMARIES) == {
         *("sticky_summary", "sticky_token", "sticky_reference_summary", "socm_summary", "layer_stat", "length_rise"),
+        "geometry",
     }

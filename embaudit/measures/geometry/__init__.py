@@ -1,0 +1,24 @@
+"""Geometry: how the served vectors of a corpus fill their space: anisotropy, rank, dominating dimensions and hubs.
+
+``measure_geometry`` is the way in; sources and equations stand in ``geometry``.
+"""
+
+from __future__ import annotations
+
+from embaudit.measures.geometry.settings import GeometrySettings
+from embaudit.measures.geometry.tables import ROWS
+from embaudit.measures.measure import Measure
+
+# Changing how a value is computed changes this number, and with it every key of the measure's steps.
+MEASURE_VERSION = 1
+
+MEASURE = Measure(
+    name="geometry",
+    question="How do the vectors of a corpus fill their space?",
+    settings=GeometrySettings,
+    version=MEASURE_VERSION,
+    rows=ROWS,
+    # It encodes every text once more: seconds that a first look is spared.
+    is_default=False,
+    shown_tables=("geometry", "geometry_dimension"),
+)

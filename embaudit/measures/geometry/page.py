@@ -1,0 +1,88 @@
+"""Geometry on a page: one line per corpus, and the dimensions that dominate the cosine where a few do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from embaudit.page.model import Column, Estimate, Finding, Part, Section, Table, count
+
+# What the section is made of: rows by name, of one audit.
+FACTS = {
+    "geometry": "SELECT * FROM geometry WHERE audit_id = ? ORDER BY corpus",
+    "geometry_dimensions": "SELECT * FROM geometry_dimension WHERE audit_id = ? ORDER BY corpus, rank",
+}
+
+SPREAD = {
+    "mean_cosine": Column("mean cosine [95 %]", ".3f", ".3f"),
+    "isoscore": Column("IsoScore*", ".3f"),
+    "effective_rank": Column("effective rank", ".1f", ".1f"),
+    "rankme": Column("RankMe", ".1f", ".1f"),
+    "uniformity": Column("uniformity", ".2f"),
+}
+DIRECTIONS = {
+    "variance_1": Column("variance in 1", ".1%", ".1%", is_bar=True),
+    "variance_3": Column("in 3", ".0%"),
+    "variance_10": Column("in 10", ".0%"),
+    "dimensions_for_half": Column("dimensions for half the cosine", ","),
+    "hubness_skewness": Column("hubness skewness", ".2f"),
+    "anti_hubs": Column("anti-hubs", ".1%"),
+}
+# Without a bound a reader of few columns has too many.
+WITHOUT_BOUNDS = ("variance_3", "variance_10", "anti_hubs")
+DIMENSIONS = {
+    "dimension": Column("dimension", "d"),
+    "share": Column("of the mean cosine", ".1%"),
+    "contribution": Column("contribution", ".4f"),
+    "mean": Column("mean", "+.3f"),
+    "deviation": Column("deviation", ".3f"),
+}
+DIMENSIONS_SHOWN = 3
+# So few dimensions that make half of a mean cosine that matters are a finding.
+FEW = 3
+MATTERS = 0.1
+
+
+def section(facts: dict[str, Any]) -> Section | None:
+    """None without the measure."""
+    return Section("Geometry", list(_parts(facts))) if facts["geometry"] else None
+
+
+def _parts(facts: dict[str, Any]) -> Iterator[Part]:
+    rows = facts["geometry"]
+    yield from (finding for row in rows if (finding := _dominated(row)))
+    dimension = ", ".join(sorted({f"{row['dimension']:,}" for row in rows}))
+    for title, columns in ((f"Spread of the vectors over {dimension} dimensions", SPREAD), ("Directions", DIRECTIONS)):
+        yield Table(
+            [Column("corpus"), Column("texts", ","), *columns.values()],
+            [[row["corpus"], row["texts"], *(_cell(row, name) for name in columns)] for row in rows],
+            title,
+            more="embaudit query geometry",
+        )
+    for row in rows:
+        own = [one for one in facts["geometry_dimensions"] if one["corpus"] == row["corpus"]]
+        if own:
+            yield Table(
+                list(DIMENSIONS.values()),
+                [[one[name] for name in DIMENSIONS] for one in own],
+                f"Dimensions that contribute most to the mean cosine, {row['corpus']}",
+                brief=DIMENSIONS_SHOWN,
+            )
+
+
+def _cell(row: dict[str, Any], name: str) -> Estimate | int | None:
+    if name in WITHOUT_BOUNDS or f"{name}_low" not in row:
+        return row[name]
+    return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])
+
+
+def _dominated(row: dict[str, Any]) -> Finding | None:
+    few = row["dimensions_for_half"]
+    if few is None or few > FEW or row["mean_cosine"] < MATTERS:
+        return None
+    makes = "makes" if few == 1 else "make"
+    return Finding(
+        "look",
+        f"{row['corpus']}: {count(few, 'dimension')} of {row['dimension']:,} {makes} half of the mean cosine.",
+        "Cosines read little else: compare them after subtracting the mean of a corpus.",
+    )

@@ -1,0 +1,132 @@
+"""Geometry of the served vectors; sources and equations stand in ``embaudit.measures.geometry.geometry``."""
+
+from __future__ import annotations
+
+from embaudit.figure import Worse
+from embaudit.table import (
+    COSINE,
+    ROUNDED_SHARE,
+    SHARE,
+    TOLERANCE,
+    Interval,
+    Row,
+    Series,
+    column,
+    rule,
+)
+
+OVER_TEXTS = Interval("jackknife over groups of texts, null below ten")
+
+
+class GeometryRow(Row, table="geometry", key=("corpus",), item="{corpus}"):
+    """How the served vectors of a corpus fill their space; what is undefined on these texts is null."""
+
+    corpus: str = column("Name of the corpus in this audit.")
+    corpus_id: str = column("The corpus.")
+    texts: int = column("N, its first texts.", ge=0, at_least="truncated")
+    truncated: int = column("Texts cut to the checkpoint's limit.", ge=0)
+    dimension: int = column("d, the length of a vector.", ge=1)
+    mean_cosine: float | None = column(
+        "Mean cosine over all pairs; null below two texts.",
+        within=COSINE,
+        figure=Worse("higher", absolute=0.02),
+        interval=OVER_TEXTS,
+    )
+    isoscore: float | None = column(
+        "IsoScore* with Ledoit and Wolf's shrinkage: 1 isotropic, 0 in one direction.",
+        within=ROUNDED_SHARE,
+        figure=Worse("lower", relative=0.1),
+        interval=OVER_TEXTS,
+    )
+    shrinkage: float | None = column("ζ of IsoScore*, the weight of the isotropic covariance.", within=SHARE)
+    effective_rank: float | None = column(
+        "exp(entropy) of the covariance's eigenvalues as shares of their sum.",
+        ge=1,
+        figure=Worse("lower", relative=0.1),
+        interval=OVER_TEXTS,
+    )
+    rankme: float | None = column(
+        "exp(entropy) of the singular values of the vectors, not centred, as shares of their sum.",
+        ge=1,
+        figure=Worse("lower", relative=0.1),
+        interval=OVER_TEXTS,
+    )
+    uniformity: float | None = column(
+        "log of the mean over pairs of exp(−2‖û − v̂‖²); 0 where all texts have one direction.",
+        within=(-8 - TOLERANCE, TOLERANCE),
+        figure=Worse("higher", absolute=0.1),
+        interval=OVER_TEXTS,
+    )
+    variance_1: float | None = column(
+        "Share of the variance in the first principal component.",
+        within=ROUNDED_SHARE,
+        figure=Worse("higher", absolute=0.05),
+        interval=OVER_TEXTS,
+    )
+    variance_3: float | None = column(
+        "Share of the variance in the first three principal components.",
+        within=ROUNDED_SHARE,
+        figure=True,
+        interval=OVER_TEXTS,
+    )
+    variance_10: float | None = column(
+        "Share of the variance in the first ten principal components.",
+        within=ROUNDED_SHARE,
+        figure=True,
+        interval=OVER_TEXTS,
+    )
+    top_dimension_share: float | None = column(
+        "Share of the mean cosine that one dimension contributes, the largest; null where the mean is not positive.",
+        figure=Worse("higher", absolute=0.05),
+        interval=OVER_TEXTS,
+    )
+    dimensions_for_half: int | None = column(
+        "The fewest dimensions that contribute half of the mean cosine; null where that is not positive.",
+        ge=1,
+        figure=True,
+    )
+    neighbours: int = column("k of hubness.", ge=1)
+    hubness_skewness: float | None = column(
+        "Skewness of the number of texts that have a text among their k nearest; null up to 2k texts.",
+        figure=Worse("higher", relative=0.2),
+        interval=OVER_TEXTS,
+    )
+    anti_hubs: float | None = column(
+        "Share of texts that no other has among its k nearest.",
+        within=SHARE,
+        figure=Worse("higher", absolute=0.02),
+        interval=OVER_TEXTS,
+    )
+
+    @rule
+    def pairs_have_a_mean(texts: Series, mean_cosine: Series) -> Series:
+        """There is a mean cosine where there are two texts, and nowhere else."""
+        return mean_cosine.notna() == (texts > 1)
+
+    @rule
+    def variance_shares_ascend(variance_1: Series, variance_3: Series, variance_10: Series) -> Series:
+        """More components hold no less of the variance."""
+        return ~((variance_1 > variance_3 + TOLERANCE) | (variance_3 > variance_10 + TOLERANCE))
+
+    @rule
+    def ranks_fit_texts_and_dimension(
+        texts: Series, dimension: Series, effective_rank: Series, rankme: Series
+    ) -> Series:
+        """No rank exceeds the number of texts or of dimensions."""
+        most = dimension.where(dimension < texts, texts) * (1 + TOLERANCE)
+        return ~((effective_rank > most) | (rankme > most))
+
+
+class GeometryDimensionRow(Row, table="geometry_dimension", key=("corpus", "rank")):
+    """One of the ten dimensions that contribute most to the mean cosine of a corpus."""
+
+    corpus: str = column("Name of the corpus in this audit.")
+    rank: int = column("1 is the largest contribution.", within=(1, 10))
+    dimension: int = column("Place in the vector; 0 is the first.", ge=0)
+    contribution: float = column("Mean over pairs of û_i v̂_i; over all dimensions they add up to the mean cosine.")
+    share: float | None = column("contribution / mean cosine; null where that is not positive.")
+    mean: float = column("Mean of û_i over the texts.", within=COSINE)
+    deviation: float = column("Standard deviation of û_i over the texts.", within=ROUNDED_SHARE)
+
+
+ROWS: tuple[type[Row], ...] = (GeometryRow, GeometryDimensionRow)

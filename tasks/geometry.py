@@ -1,0 +1,50 @@
+"""Geometry as a step: the vectors of a corpus give one row, and the dimensions that dominate their cosine."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from embaudit.measures.geometry import MEASURE_VERSION
+from embaudit.measures.geometry.geometry import Geometry, measure_geometry
+from embaudit.measures.geometry.tables import GeometryDimensionRow, GeometryRow
+from embaudit_tasks.corpora import staged_texts
+from embaudit_tasks.progress import tracked
+from embaudit_tasks.results import CheckpointSpec, StagedCorpus, encoder_of
+from embaudit_tasks.steps import Outputs, step
+
+
+@step(
+    "geometry",
+    version=MEASURE_VERSION,
+    tables=(GeometryRow, GeometryDimensionRow),
+    name="geometry",
+    run_name="geometry of {corpus.name}",
+)
+def corpus_geometry(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, texts: int, neighbours: int) -> None:
+    """Tables ``geometry`` and ``geometry_dimension`` of the first texts of a corpus."""
+    encoder = encoder_of(spec)
+    contents = staged_texts(corpus.content_path, texts)
+    with tracked(f"geometry, {corpus.name}", len(contents)) as advance:
+        geometry = measure_geometry(encoder.encode_texts(contents, advance), neighbours)
+    row = {
+        "corpus": corpus.name,
+        "corpus_id": corpus.corpus_id,
+        "texts": geometry.texts,
+        "truncated": encoder.count_truncated(contents),
+        "dimension": geometry.dimension,
+        "shrinkage": geometry.shrinkage,
+        "dimensions_for_half": geometry.dimensions_for_half,
+        "neighbours": neighbours,
+        **_figure_columns(geometry),
+    }
+    out.rows(GeometryRow, [row], encodes=encoder.texts, detail={"undefined": geometry.undefined})
+    ranked = enumerate(geometry.top, start=1)
+    out.rows(GeometryDimensionRow, [{"corpus": corpus.name, "rank": rank, **asdict(one)} for rank, one in ranked])
+
+
+def _figure_columns(geometry: Geometry) -> dict[str, float | None]:
+    return {
+        f"{name}{end}": value
+        for name, figure in geometry.figures.items()
+        for end, value in (("", figure.value), ("_low", figure.low), ("_high", figure.high))
+    }
