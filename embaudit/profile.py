@@ -5,6 +5,7 @@ Where things are (warehouse, staging) is the other layer of settings: ``embaudit
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar, cast
@@ -40,6 +41,16 @@ class _Profile(BaseModel):
         """One measure's settings in JSON form, for the audit log."""
         settings: MeasureSettings = getattr(self, measure)
         return settings.model_dump(mode="json")
+
+    def asked_of(self, measures: Collection[str]) -> dict[str, object]:
+        """What it says of these measures, in JSON form and without its description.
+
+        Settings of a measure that is left out change no result: a measure that embaudit gets later must not make
+        another question of an old one.
+        """
+        return self.model_dump(
+            mode="json", exclude={"description", *(name for name in MEASURES if name not in measures)}
+        )
 
     def requested(self, request: AuditSettings) -> Self:
         """The profile with what one request changes of it.

@@ -96,7 +96,7 @@ class AuditSettings(BaseModel):
             UsageError: if the profile does not exist or fit.
         """
         asked = self.model_dump(mode="json", exclude=NOT_ASKED)
-        asked["profile"] = load_profile(self.profile).model_dump(mode="json", exclude={"description"})
+        asked["profile"] = load_profile(self.profile).asked_of(self.chosen_measures)
         asked["measures"] = sorted(self.chosen_measures)
         return content_key(**asked)
 

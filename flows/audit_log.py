@@ -108,7 +108,8 @@ class AuditLog:
             "checkpoint_id": plan.spec.checkpoint_id,
             "profile": plan.profile.name,
             "settings": {
-                **plan.profile.model_dump(mode="json"),
+                **plan.profile.asked_of(plan.measures),
+                "description": plan.profile.description,
                 "source": plan.source,
                 "measures": list(plan.measures),
                 "limit_tokens": plan.limit_tokens,

@@ -55,7 +55,7 @@ class AuditPlan(BaseModel):
         """The same question has the same id: a rerun finishes or confirms an audit, and never doubles it."""
         return content_key(
             **self.spec.key_parts,
-            profile=self.profile.model_dump(mode="json", exclude={"description"}),
+            profile=self.profile.asked_of(self.measures),
             measures=sorted(self.measures),
             corpora={name: corpus.corpus_id for name, corpus in corpora.items()},
             limit_tokens=self.limit_tokens,

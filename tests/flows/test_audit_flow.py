@@ -37,10 +37,11 @@ def test_an_audit_fills_every_table(audited: Audited) -> None:
     one = rows(outcome.warehouse, "SELECT audit_id, status, profile, reason FROM audit")
     assert one == [(outcome.audit_id, "published", "whole", None)]
     counts = dict(rows(outcome.warehouse, "SELECT table_name, estimated_size FROM duckdb_tables()"))
-    # A link to a backbone, scores of tasks, what a watch saw and what was pruned come by other commands; temperatures
-    # and a gate only when asked for.
+    # A link to a backbone, scores of tasks, what a watch saw and what was pruned come by other commands; temperatures,
+    # geometry and a gate only when asked for.
     by_request = {
         *("audit_backbone", "downstream_score", "gate_result", "tempscale", "tempscale_choice"),
+        *("geometry", "geometry_dimension"),
         *("watched_revision", "regression", "pruning"),
     }
     assert {table for table in counts if not counts[table]} == by_request, counts

@@ -8,6 +8,7 @@ import pytest
 from model_hub import COMMIT, ModelHub
 
 from embaudit.errors import UsageError
+from embaudit.profile import load_profile
 from embaudit.request import AuditRequest
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.audit import checkpoint_row
@@ -20,6 +21,23 @@ def test_a_precision_that_was_asked_for_is_another_audit(home: Path, tiny_checkp
         for dtype in ("auto", "float32", "bfloat16")
     )
     assert by_itself == float32 != bfloat16
+
+
+@pytest.mark.parametrize(("changed", "is_same"), [("geometry", True), ("socm", False)])
+def test_settings_of_a_measure_that_is_left_out_ask_nothing(
+    home: Path, tiny_checkpoint: Path, tmp_path: Path, changed: str, is_same: bool
+) -> None:
+    """Such as those of a measure that came with a later embaudit."""
+    ids, keys = set(), set()
+    for texts in (20, 30):
+        profile = tmp_path / f"{texts}.toml"
+        profile.write_text(f'name = "own"\nversion = 1\ndescription = "{texts}"\n[{changed}]\ntexts = {texts}\n')
+        request = AuditRequest(checkpoint=str(tiny_checkpoint), profile=str(profile), measures=["socm"], device="cpu")
+        ids.add(plan_audit(request).audit_id({}))
+        settings = load_profile(str(profile)).asked_of(request.chosen_measures)
+        keys.add(request.key)
+        assert set(settings) == {"name", "version", "socm"}
+    assert (len(ids) == 1) is (len(keys) == 1) is is_same
 
 
 def test_another_commit_of_the_same_content_is_another_row(hub: ModelHub, tiny_checkpoint: Path, home: Path) -> None:
