@@ -285,3 +285,15 @@ def test_intervals_are_as_wide_as_samples_differ() -> None:
         spread = np.std([figure.value for figure in figures])
         half = np.mean([figure.high - (figure.value or 0.0) for figure in figures if figure.high is not None])
         assert 0.7 < half / 1.96 / spread < 1.5, name
+
+
+@pytest.mark.slow
+def test_intervals_hold_the_mean_of_all_samples_as_often_as_they_say() -> None:
+    samples = [measure_geometry(skewed(200, 16, seed), K) for seed in range(120)]
+    for name in FIGURES:
+        figures = [one.figures[name] for one in samples]
+        mean = np.mean([figure.value for figure in figures])
+        known = [(figure.low, figure.high) for figure in figures if figure.low is not None and figure.high is not None]
+        assert len(known) >= 60, name
+        # Too wide is safe: a share of counts, which varies in steps, is held always.
+        assert np.mean([low <= mean <= high for low, high in known]) >= 0.9, name
