@@ -11,8 +11,8 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 NO_PYTHON := embaudit needs Python 3.11 to 3.14: none found. Install one, or name it: make PYTHON=/path/to/python3.12
 BIN := .venv/bin
 # One worker per core, with one thread each. A file stays with one worker, and so does everything that needs the Prefect
-# server (tests/conftest.py), so that what is expensive is made once.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder --durations 10
+# server (tests/conftest.py), so that what is expensive is made once. Many tests start a process: compile modules once.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder --durations 10
 CHECKPOINT ?= packaged:all-MiniLM-L6-v2
 PROFILE ?= quick
 

@@ -234,6 +234,7 @@ def test_a_blocking_check_publishes_nothing_names_the_rows_and_leaves_what_was_p
     assert ("socm_pair", "d_mu") in failed
 
 
+@pytest.mark.slow
 def test_limit_tokens_scans_only_so_many(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
     outcome = run(tiny_checkpoint, tiny_profile, measures=["sticky"], limit_tokens=25)
     assert rows(outcome.warehouse, "SELECT count(*) FROM sticky_score") == [(25,)]
@@ -294,6 +295,7 @@ def test_the_ui_gets_a_summary_the_tables_and_progress(audited: Audited) -> None
     assert all(artifact.data == 100 for artifact in progress)
 
 
+@pytest.mark.slow
 def test_one_file_under_two_names_is_one_content(
     home: Path, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path
 ) -> None:

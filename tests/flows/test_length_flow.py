@@ -89,6 +89,7 @@ def test_every_table_is_published(outcome: AuditOutcome) -> None:
     assert rows(outcome, "SELECT count(DISTINCT condition) FROM length_curve") == [(4,)]
 
 
+@pytest.mark.slow
 def test_short_texts_have_a_curve_and_a_note(home: Path, tiny_checkpoint: Path, profile: Path, tmp_path: Path) -> None:
     outcome = run(tiny_checkpoint, profile, write_texts(tmp_path / "short.jsonl", [5]))
     assert outcome.warnings == ["Left out, sigma_a by length over longdocs: fewer than two texts have 8 tokens."]
@@ -97,6 +98,7 @@ def test_short_texts_have_a_curve_and_a_note(home: Path, tiny_checkpoint: Path, 
     assert "length_pair" not in outcome.rows or outcome.rows["length_pair"] == 0
 
 
+@pytest.mark.slow
 def test_an_unknown_architecture_has_a_curve_and_a_note(
     home: Path, tiny_checkpoint: Path, profile: Path, long_texts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -143,6 +143,7 @@ def beir(folder: Path, words: list[str]) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_family_that_takes_no_temperature_keeps_its_baselines(home: Path, tmp_path: Path) -> None:
     tests = Path(__file__).resolve().parents[1]
     sys.path += [str(tests / "anatomy"), str(tests / "tempscale")]
@@ -181,6 +182,7 @@ def test_documents_can_be_read_up_to_the_position_table(home: Path, tiny_checkpo
     assert served.audit_id != whole.audit_id
 
 
+@pytest.mark.slow
 def test_what_allows_no_task_is_a_line_and_the_others_run(home: Path, tiny_checkpoint: Path, tmp_path: Path) -> None:
     alike = tmp_path / "alike.jsonl"
     alike.write_text("\n".join(json.dumps({"text": f"river {i}", "label": "a"}) for i in range(30)))
