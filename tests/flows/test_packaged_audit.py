@@ -52,7 +52,7 @@ VOCABULARY = 2_200
 
 @pytest.fixture
 def first_tokens(minilm: Checkpoint, tmp_path: Path) -> Path:
-    """The packaged checkpoint with the first tokens of its vocabulary: real weights, and u in a fourteenth of the time."""
+    """The packaged checkpoint with the first tokens of its vocabulary: real weights, u in little time."""
     from safetensors.torch import load_file, save_file
 
     folder = tmp_path / "first-tokens"
