@@ -22,6 +22,7 @@ from embaudit.tables.corpora import AuditCorpusRow
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.audit_log import AuditLog, describe_check
 from embaudit_flows.ending import pass_gate, put_report, show_and_end
+from embaudit_flows.findings import stage_findings
 from embaudit_flows.gpu import gpu_slot
 from embaudit_flows.notify import Notifier, notify_on_failure
 from embaudit_flows.outcome import AuditOutcome
@@ -69,6 +70,7 @@ def _measure_and_publish(
             with gpu_slot(plan.spec.device):
                 log.add(measure, _run(measure, plan, ingested))
         staged += log.staged
+        staged += stage_findings(plan, ingested, audit_id, staged)
         checks = check_staged(staged, planned_rows(staged))
         rows = log.publish(checks, staged)
     except EmbauditError as error:
@@ -87,6 +89,7 @@ def _measure_and_publish(
             *(part.detail["text"] for part in staged if part.table == "note"),
         ],
         seconds=(datetime.now(UTC) - plan.started).total_seconds(),
+        findings=read_rows([part.path for part in staged if part.table == "finding"]),
     )
     return outcome, staged
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import BaseModel
 
 from embaudit.gate import GateVerdict
@@ -19,6 +21,8 @@ class AuditOutcome(BaseModel):
     corpora: dict[str, str]
     warnings: list[str]
     seconds: float
+    # Rows of the table finding: what the figures come to, in words.
+    findings: list[dict[str, Any]] = []
     # Where the flow was given a policy; and where the page lies, if it could be written.
     gate: GateVerdict | None = None
     report: str | None = None

@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from plausible_findings import finding_rows
 from plausible_gate import gate_result_rows
 from plausible_geometry import geometry_rows
 from plausible_layers import layer_rows, plane_rows
@@ -156,6 +157,7 @@ def plausible_rows(checkpoint: str = "c1", source: str = "packaged:tiny", shift:
         "gate_result": gate_result_rows(NOON),
         **layer_rows(),
         **geometry_rows(),
+        "finding": finding_rows(),
         **length_rows(),
         **tempscale_rows(),
         **watch_rows(),

@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     metavar="CHECKPOINT",
     help="Audit its backbone too and store the differences; 'card': the one that the model card or config names.",
 )
+@click.option("--full", "is_full", is_flag=True, help="Print every section, not only findings and the worst tokens.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option("--logs", is_flag=True, help="Show Prefect's log lines.")
-def audit(request: AuditRequest, backbone: str | None, as_json: bool, logs: bool) -> None:
+def audit(request: AuditRequest, backbone: str | None, is_full: bool, as_json: bool, logs: bool) -> None:
     """Audit CHECKPOINT: packaged:NAME, a local folder, or owner/name@revision on the hub.
 
     The same command again continues where the last one stopped, and recomputes nothing that is done.
@@ -58,18 +59,18 @@ def audit(request: AuditRequest, backbone: str | None, as_json: bool, logs: bool
     if as_json:
         click.echo((both or outcome).model_dump_json(indent=1))
     else:
-        print_outcome(outcome, request.warehouse)
+        print_outcome(outcome, request.warehouse, is_full=is_full)
     if tripped is not None:
         raise tripped
 
 
-def print_outcome(outcome: AuditOutcome, warehouse: str | None) -> None:
+def print_outcome(outcome: AuditOutcome, warehouse: str | None, *, is_full: bool) -> None:
     """The audit's page, what it read and what it cost."""
     from embaudit.page.audit import audit_page
     from embaudit.page.facts import read_audit
     from embaudit.page.terminal import print_page
 
-    print_page(audit_page(read_audit(outcome.warehouse, outcome.audit_id)))
+    print_page(audit_page(read_audit(outcome.warehouse, outcome.audit_id)), is_full=is_full)
     for name, origin in outcome.corpora.items():
         click.echo(visible(f"Corpus {name}, {origin}"))
     for warning in outcome.warnings:

@@ -16,11 +16,12 @@ from embaudit.page.terminal import print_page
 @click.command()
 @click.argument("audit", required=False)
 @warehouse_option
+@click.option("--full", "is_full", is_flag=True, help="Every section, not only findings and the worst tokens.")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
-def show(audit: str | None, warehouse: Warehouse | None, as_json: bool) -> None:
+def show(audit: str | None, warehouse: Warehouse | None, is_full: bool, as_json: bool) -> None:
     """Show AUDIT (an id or its first digits), or the newest one."""
     facts = read_audit(warehouse_path(warehouse), audit)
     if as_json:
         click.echo(json.dumps(facts, indent=1, default=str, ensure_ascii=False))
     else:
-        print_page(audit_page(facts))
+        print_page(audit_page(facts), is_full=is_full)

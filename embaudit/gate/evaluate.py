@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
+from embaudit.finding import LEVELS
 from embaudit.gate.facts import AuditFacts, Cell
 from embaudit.gate.policy import SEVERITIES, Change, FigureRule, Limit, Policy, Requirements, Severity
 from embaudit.gate.verdict import Finding
@@ -150,6 +151,20 @@ def _required(required: Requirements, audit: AuditFacts) -> Iterator[Finding]:
             observed=", ".join(failed[:TOKENS_NAMED]),
             outcome="passed" if is_within else "tripped",
             trips=not is_within,
+        )
+    if required.no_finding is not None:
+        forbidden = LEVELS[: LEVELS.index(required.no_finding) + 1]
+        named = [name for name, level in audit.findings if level in forbidden]
+        yield Finding(
+            rule=f"no finding of level {' or '.join(forbidden)}",
+            kind="require",
+            **Cell("finding", required.no_finding, "count", None).names,
+            value=float(len(named)) if audit.findings else None,
+            highest=0.0,
+            # Audits of an earlier embaudit have none, good or bad.
+            observed=", ".join(named) if audit.findings else "this audit has no findings: run it again",
+            outcome="tripped" if named else "passed" if audit.findings else "missing",
+            trips=bool(named) or not audit.findings,
         )
 
 

@@ -43,6 +43,8 @@ class AuditFacts:
     bases: frozenset[str]
     failed_warnings: tuple[str, ...]
     sample_corpora: tuple[str, ...]
+    # (measure and name, level), in the order of the page.
+    findings: tuple[tuple[str, str], ...]
 
 
 def find_audit(connection: duckdb.DuckDBPyConnection, given: str) -> str:
@@ -137,5 +139,8 @@ def read_facts(connection: duckdb.DuckDBPyConnection, audit_id: str) -> AuditFac
                 "SELECT audit_corpus.name FROM audit_corpus JOIN corpus USING (corpus_id) "
                 "WHERE audit_id = ? AND corpus.source = 'sample' ORDER BY 1"
             )
+        ),
+        findings=tuple(
+            rows("SELECT concat_ws('.', measure, name), level FROM finding WHERE audit_id = ? ORDER BY place")
         ),
     )

@@ -108,6 +108,9 @@ class Requirements(_Part):
     )
     real_corpora: bool = Field(default=False, description="no corpus may be the embedded sample")
     most_failed_warnings: int | None = Field(default=None, ge=0, description="checks that failed without blocking")
+    no_finding: Literal["problem", "look"] | None = Field(
+        default=None, description="no finding may have this level; look forbids problem too"
+    )
 
     @property
     def is_empty(self) -> bool:

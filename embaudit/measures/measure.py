@@ -6,6 +6,7 @@ list. Its sub-flow is ``embaudit_flows.NAME:NAME``, called with the plan and the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 if TYPE_CHECKING:
     from embaudit.figure import Summary
+    from embaudit.finding import Finding, Rows
     from embaudit.request import AuditSettings
     from embaudit.table import Row
 
@@ -66,3 +68,8 @@ class Measure:
         ``section(facts)`` is None where the audit left the measure out.
         """
         return import_module(f"embaudit.measures.{self.name}.page")
+
+    def find(self, rows: Rows, settings: MeasureSettings) -> Iterator[Finding]:
+        """What its figures come to, in an audit that ran it: ``findings`` of its module of that name."""
+        found: Iterator[Finding] = import_module(f"embaudit.measures.{self.name}.findings").findings(rows, settings)
+        return found

@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from embaudit.finding import LEVELS, Finding
 from embaudit.gate import GateVerdict
-from embaudit.page.model import Column, Estimate, Finding, Part, Section, Table, count
+from embaudit.page.model import Column, Estimate, Part, Section, Table, count
 
 PASSED_SHOWN = 40
 GATE_COLUMNS = (
@@ -58,7 +59,7 @@ def identity(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def page_findings(facts: dict[str, Any]) -> Iterator[Finding]:
-    """What a reader must know first."""
+    """What a reader must know first, the worst before the rest."""
     if facts["status"] != "published":
         yield Finding(
             "problem",
@@ -67,13 +68,8 @@ def page_findings(facts: dict[str, Any]) -> Iterator[Finding]:
         return
     if verdict := stored_verdict(facts):
         yield headline(verdict)
-    samples = ", ".join(row["name"] for row in facts["corpora"] if row["source"] == "sample")
-    if samples:
-        yield Finding(
-            "look",
-            f"On the embedded sample ({samples}): enough to see that it works; conclusions need real corpora.",
-            "embaudit audit CHECKPOINT --corpus sts=FILE",
-        )
+    for row in sorted(facts["findings"], key=lambda row: LEVELS.index(row["level"])):
+        yield Finding(row["level"], row["sentence"], row["meaning"] or "", row["advice"] or "")
 
 
 def stored_verdict(facts: dict[str, Any]) -> GateVerdict | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from embaudit.page.model import Chart, Finding, Page, Part, Table
+from embaudit.finding import Finding
+from embaudit.page.model import Chart, Page, Part, Table
 from embaudit.shown import visible
 
 # Every sign that begins something in Markdown or HTML; a backslash before it makes it a sign again. The at sign, the
@@ -38,7 +39,10 @@ def _part(part: Part) -> str:
     if isinstance(part, Table):
         return _table(part)
     if isinstance(part, Finding):
-        return f"**{part.level}** {plain(part.sentence)}" + (f" → {plain(part.advice)}" if part.advice else "")
+        meaning, advice = (
+            f"{sign}{plain(text)}" if text else "" for sign, text in ((" ", part.meaning), (" → ", part.advice))
+        )
+        return f"**{part.level}** {plain(part.sentence)}{meaning}{advice}"
     return "" if isinstance(part, Chart) else plain(part).strip()
 
 

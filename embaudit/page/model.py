@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
-Level = Literal["ok", "look", "problem", "not measured"]
+from embaudit.finding import Finding, Level
+
 MAX_ROWS = 200
 
 
@@ -78,6 +79,7 @@ class Table:
     Attributes:
         key: a name that stays the same, where the table is also kept on its own (as an artifact in Prefect).
         brief: this many rows are enough where there is little room; None for all.
+        headline: so many rows stand on the short page of a terminal, which has no other tables.
         is_even: fewer rows are taken at even steps instead of from the top.
         more: the command that lists all of them.
     """
@@ -88,6 +90,7 @@ class Table:
     title: str = ""
     key: str = ""
     brief: int | None = None
+    headline: int = 0
     is_even: bool = False
     more: str = ""
 
@@ -120,16 +123,6 @@ class Chart:
     title: str
     lines: Mapping[str, Sequence[tuple[float, float]]]
     x_label: str
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What the figures come to, in a sentence; what to do about it, where there is something to do."""
-
-    kind: ClassVar[str] = "finding"
-    level: Level
-    sentence: str
-    advice: str = ""
 
 
 Part = str | Table | Chart | Finding

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from rich import box, table
 from rich.console import Console
 from rich.text import Text
 
-from embaudit.page.model import Chart, Column, Finding, Page, Part, Section, Table, Value
+from embaudit.finding import Finding
+from embaudit.page.model import Chart, Column, Page, Part, Section, Table, Value
 from embaudit.shown import visible
 
 # Where the output is no terminal, and so has no width of its own.
@@ -19,17 +23,40 @@ def console() -> Console:
     return Console(width=None if Console().is_terminal else WIDTH)
 
 
-def print_page(page: Page) -> None:
-    """Print an audit's page; folded sections are for HTML alone."""
+def print_page(page: Page, *, is_full: bool = True) -> None:
+    """Print an audit's page; folded sections are for HTML alone.
+
+    Args:
+        is_full: whether all sections follow the findings, or no more than fits a screen.
+    """
     out = console()
     out.print()
     out.rule(Text.assemble("Audit of ", (visible(page.title), "bold")))
     out.print(Text(" · ".join(visible(f"{name} {value}") for name, value in page.identity), "dim"))
-    for part in page.findings:
-        print_part(part, out)
-    for section in page.sections:
-        if not section.is_folded:
+    print_findings(page.findings, out)
+    if is_full:
+        for section in (section for section in page.sections if not section.is_folded):
             print_section(section, out)
+        return
+    for part in (part for section in page.sections for part in section.parts):
+        if isinstance(part, Table) and part.headline:
+            out.print()
+            print_table(replace(part, brief=part.headline), out)
+    if page.sections:
+        out.print(Text(visible(f"Every figure: embaudit show {dict(page.identity)['audit']} --full"), "dim"))
+
+
+def print_findings(findings: Sequence[Finding], out: Console) -> None:
+    """Print findings with their levels in front, each as a paragraph."""
+    laid = table.Table.grid(padding=(0, 2, 0, 0))
+    laid.add_column(no_wrap=True)
+    laid.add_column()
+    for found in findings:
+        words = [(visible(found.sentence), ""), (visible(f" {found.meaning}") if found.meaning else "", "dim")]
+        if found.advice:
+            words.append((f" → {visible(found.advice)}", "cyan"))
+        laid.add_row(Text(found.level, STYLES[found.level]), Text.assemble(*words))
+    out.print(laid)
 
 
 def print_section(section: Section, out: Console) -> None:
@@ -44,8 +71,7 @@ def print_part(part: Part, out: Console) -> None:
     if isinstance(part, Table):
         print_table(part, out)
     elif isinstance(part, Finding):
-        advice = f" → {visible(part.advice)}" if part.advice else ""
-        out.print(Text.assemble((part.level, STYLES[part.level]), f"  {visible(part.sentence)}{advice}"))
+        print_findings([part], out)
     elif not isinstance(part, Chart):
         out.print(Text(visible(part)))
 

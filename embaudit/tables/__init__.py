@@ -9,11 +9,12 @@ from __future__ import annotations
 from embaudit.figure import Summary
 from embaudit.measures import MEASURES
 from embaudit.table import Row, Table
-from embaudit.tables import corpora, watch
+from embaudit.tables import corpora, findings, watch
 
 ROWS: tuple[type[Row], ...] = (
     *corpora.ROWS,
     *(row for measure in MEASURES.values() for row in measure.rows),
+    *findings.ROWS,
     *watch.ROWS,
 )
 TABLES: dict[str, Table] = {row.table.name: row.table for row in ROWS}

@@ -28,6 +28,11 @@ RECORDS: dict[str, list[Broken]] = {
         broken(0, "in_set kind", kind="wish"),
         broken(0, "greater highest, lowest", highest=0.3),
     ],
+    "finding": [
+        broken(0, "in_set values_lie_in_intervals", value=0.7),
+        broken(0, "in_set values_lie_in_intervals", value=None),
+        broken(0, "in_set values_lie_in_intervals", high=None),
+    ],
     "token": [
         broken(5, "in_set category", category="strange"),
         broken(5, "between embedding_norm", embedding_norm=-1.0),

@@ -32,7 +32,7 @@ FRESH = {
     **dict.fromkeys(("sticky_shift", "sticky_reference"), "token_id"),
     **dict.fromkeys(("sticky_summary", "sticky_reference_summary"), "protocol"),
     **dict.fromkeys(("tempscale", "tempscale_choice"), "bin"),
-    "audit_corpus": "name",
+    **dict.fromkeys(("audit_corpus", "finding"), "name"),
     "sticky_attention": "layer",
     "sticky_enrichment": "value",
     "audit_backbone": "audit_id",

@@ -46,6 +46,11 @@ def test_an_audit_fills_every_table(audited: Audited) -> None:
     }
     assert {table for table in counts if not counts[table]} == by_request, counts
     check_layers(outcome)
+    # What the flow says it found, and publishes, is of every measure that it ran, and of no other.
+    assert {finding["measure"] for finding in outcome.findings} - {"audit"} == {"sticky", "socm", "layers", "length"}
+    assert rows(outcome.warehouse, "SELECT sentence FROM finding ORDER BY place") == [
+        (finding["sentence"],) for finding in outcome.findings
+    ]
     assert rows(
         outcome.warehouse, "SELECT corpus, texts, pairs FROM socm_summary WHERE pair_kind = 'all' ORDER BY corpus"
     ) == [("msmarco", 30, 435), ("wikipedia", 30, 435)]
@@ -131,7 +136,7 @@ def test_rerunning_recomputes_nothing_doubles_nothing_and_shows_the_same(
 ) -> None:
     written, warehouse = inodes(audited_home), audited_home / "warehouse.duckdb"
     counts = dict(rows(warehouse, "SELECT table_name, estimated_size FROM duckdb_tables()"))
-    again = embaudit_here(*audited.command)
+    again = embaudit_here(*audited.command, "--full")
     assert again.returncode == 0, again.stderr
     assert "Traceback" not in again.stderr
     assert rows(warehouse, "SELECT audit_id, status FROM audit") == [(audited.outcome.audit_id, "published")]

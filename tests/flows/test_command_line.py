@@ -79,7 +79,7 @@ def test_the_page_of_commands_is_what_make_docs_writes() -> None:
 
 @pytest.mark.usefixtures("audited_home")
 def test_a_warehouse_answers_what_is_asked_of_it(audited: Audited, embaudit_here: Embaudit) -> None:
-    shown = embaudit_here("show")
+    shown = embaudit_here("show", "--full")
     assert shown.returncode == 0
     assert "Sticky tokens" in shown.stdout
     facts = json.loads(embaudit_here("show", "--json").stdout)

@@ -77,7 +77,7 @@ def test_a_corpus_has_a_row_with_intervals_and_what_is_undefined_is_said(outcome
 
 
 def test_the_page_the_report_and_the_query(embaudit_here: Embaudit, outcome: AuditOutcome) -> None:
-    done = embaudit_here("show", outcome.audit_id, "--warehouse", outcome.warehouse)
+    done = embaudit_here("show", outcome.audit_id, "--full", "--warehouse", outcome.warehouse)
     assert done.returncode == 0, done.stderr
     assert outcome.report is not None
     report = Path(outcome.report).read_text(encoding="utf-8")

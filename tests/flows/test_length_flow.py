@@ -110,7 +110,7 @@ def test_an_unknown_architecture_has_a_curve_and_a_note(
 
 
 def test_the_page_and_the_queries_of_an_audit(embaudit_here: Embaudit, outcome: AuditOutcome) -> None:
-    done = embaudit_here("show", outcome.audit_id, "--warehouse", outcome.warehouse)
+    done = embaudit_here("show", outcome.audit_id, "--full", "--warehouse", outcome.warehouse)
     assert done.returncode == 0, done.stderr
     for expected in (
         "Mean cosine by length, longdocs: 30 texts",

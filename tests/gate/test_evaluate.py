@@ -31,6 +31,7 @@ def facts(audit_id: str = "a1", **changes: Any) -> AuditFacts:
         "bases": frozenset({"screened"}),
         "failed_warnings": (),
         "sample_corpora": (),
+        "findings": (("sticky.worst_token", "look"), ("socm.cut_texts", "ok")),
     }
     return AuditFacts(**{**given, **changes})
 
@@ -196,6 +197,12 @@ def test_no_candidate_at_all_is_no_bad_token_where_the_measure_ran() -> None:
         ({"real_corpora": True}, {}, 0),
         ({"real_corpora": True}, {"sample_corpora": ("sts",)}, 1),
         ({"most_failed_warnings": 0}, {}, 0),
+        ({"no_finding": "problem"}, {}, 0),
+        ({"no_finding": "problem"}, {"findings": (("length.long_pairs", "problem"),)}, 1),
+        ({"no_finding": "look"}, {}, 1),
+        ({"no_finding": "look"}, {"findings": (("length.long_pairs", "problem"),)}, 1),
+        ({"no_finding": "look"}, {"findings": (("a.b", "ok"), ("c.d", "not measured"))}, 0),
+        ({"no_finding": "problem"}, {"findings": ()}, 1),
         ({"most_failed_warnings": 1}, {"failed_warnings": ("a.b", "c")}, 1),
         ({"most_failed_warnings": 2}, {"failed_warnings": ("a.b", "c")}, 0),
     ],

@@ -102,7 +102,7 @@ def test_the_page_has_every_section_and_its_figures(facts: dict[str, Any]) -> No
     for words in (
         *("owner/model", "Gate tripped", "worst_loss", "0.62", "0.4 to 0.5", "Sticky tokens", "strong"),
         *("Second-order collapse", "Layers", "Within-text cosine by layer", "Length", "windows averaged"),
-        *("Geometry", "IsoScore*", "1 dimension of 32 makes half of the mean cosine."),
+        *("Geometry", "IsoScore*", "effective rank"),
         *(
             "Attention temperature",
             "Checks",
@@ -110,7 +110,8 @@ def test_the_page_has_every_section_and_its_figures(facts: dict[str, Any]) -> No
             "1 failed",
             "Settings",
             "sticky.copies",
-            "On the embedded",
+            "80% of the pairs of long texts score higher.",
+            "Such texts look alike.",
         ),
     ):
         assert words in page.words, words

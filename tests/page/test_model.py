@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from embaudit.finding import Finding
 from embaudit.page.audit import audit_page
 from embaudit.page.general import gate_section, stored_verdict
-from embaudit.page.model import Column, Estimate, Finding, Page, Section, Table, Value
+from embaudit.page.model import Column, Estimate, Page, Section, Table, Value
 from embaudit.page.terminal import print_page, print_part, print_section, print_table
 
 

@@ -111,6 +111,7 @@ def obeys_nothing(received: str) -> None:
 
 SHOW_ALL = [
     ("show", "a1"),
+    ("show", "a1", "--full"),
     ("show", "f1"),
     ("list", "checkpoints"),
     ("list", "audits"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.page.model import Column, Estimate, Finding, Part, Section, Table, count
+from embaudit.page.model import Column, Estimate, Part, Section, Table
 
 # What the section is made of: rows by name, of one audit.
 FACTS = {
@@ -38,9 +38,6 @@ DIMENSIONS = {
     "deviation": Column("deviation", ".3f"),
 }
 DIMENSIONS_SHOWN = 3
-# So few dimensions that make half of a mean cosine that matters are a finding.
-FEW = 3
-MATTERS = 0.1
 
 
 def section(facts: dict[str, Any]) -> Section | None:
@@ -50,7 +47,6 @@ def section(facts: dict[str, Any]) -> Section | None:
 
 def _parts(facts: dict[str, Any]) -> Iterator[Part]:
     rows = facts["geometry"]
-    yield from (finding for row in rows if (finding := _dominated(row)))
     dimension = ", ".join(sorted({f"{row['dimension']:,}" for row in rows}))
     for title, columns in ((f"Spread of the vectors over {dimension} dimensions", SPREAD), ("Directions", DIRECTIONS)):
         yield Table(
@@ -74,15 +70,3 @@ def _cell(row: dict[str, Any], name: str) -> Estimate | int | None:
     if name in WITHOUT_BOUNDS or f"{name}_low" not in row:
         return row[name]
     return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])
-
-
-def _dominated(row: dict[str, Any]) -> Finding | None:
-    few = row["dimensions_for_half"]
-    if few is None or few > FEW or row["mean_cosine"] < MATTERS:
-        return None
-    makes = "makes" if few == 1 else "make"
-    return Finding(
-        "look",
-        f"{row['corpus']}: {count(few, 'dimension')} of {row['dimension']:,} {makes} half of the mean cosine.",
-        "Cosines read little else: compare them after subtracting the mean of a corpus.",
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.page.model import Column, Estimate, Finding, Part, Section, Table
+from embaudit.page.model import Column, Estimate, Part, Section, Table
 
 # What the section is made of: rows by name, of one audit.
 FACTS = {
@@ -48,10 +48,6 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
         yield (
             f"{row['corpus']}, {row['pairs']} sampled pairs: the Gaussian view is {row['share']:.0%} of the exact "
             f"transport distance{sif}."
-        )
-    if not all(row["pooling_is_mean"] for row in facts["socm"]):
-        yield Finding(
-            "look", f"This checkpoint pools by {facts['pooling']}: SOCM describes a pooling that is not deployed."
         )
 
 

@@ -25,6 +25,7 @@ FACTS = {
     ),
 }
 
+TOKENS_IN_SHORT = 5
 SEVERITIES = ("strong", "moderate", "weak", "negligible")
 COLUMNS = (
     Column("token"),
@@ -34,7 +35,7 @@ COLUMNS = (
     Column("pull [95 %]", ".3f"),
     Column("focal point", is_right=True),
     Column("severity", levels={"strong": "problem", "moderate": "look"}),
-    Column("verdict", is_prose=True),
+    Column("outlier among candidates", is_prose=True),
 )
 
 
@@ -51,6 +52,7 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
         [_token(row) for row in facts["tokens"]],
         f"Tokens that leave least of a pair's similarity ({first['basis']})",
         key="sticky-tokens",
+        headline=TOKENS_IN_SHORT,
         more="embaudit query worst-tokens",
     )
     by_name = {row["severity"]: row for row in facts["severities"]}
@@ -58,7 +60,7 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
     yield f"Severity of the candidates: {', '.join(f'{amount:,} {name}' for name, amount in tokens.items())}."
     harmless = by_name.get("negligible", {}).get("sticky", 0)
     if harmless:
-        yield f"{harmless} flagged relative to their peers, but negligible in themselves."
+        yield f"{count(harmless, 'outlier')} among them {'is' if harmless == 1 else 'are'} negligible all the same."
     for row in facts["sticky"]:
         yield _protocol(row)
     for row in facts["enrichment"]:
@@ -96,17 +98,16 @@ def _token(row: dict[str, Any]) -> tuple[Any, ...]:
         *(row["token"], row["token_id"], row["script"]),
         Estimate(row["loss"], row["loss_low"], row["loss_high"]),
         Estimate(row["pull"], row["pull_low"], row["pull_high"]),
-        *(focal, row["severity"], _verdict(row)),
+        *(focal, row["severity"], _outlier(row)),
     )
 
 
-def _verdict(row: dict[str, Any]) -> str:
+def _outlier(row: dict[str, Any]) -> str:
+    """Beyond which protocols' thresholds it is, which compare candidates with each other: severity says how bad."""
     names = [name for name in ("retention", "definition") if row[f"{name}_verdict"] == "sticky"]
-    if names and row["severity"] == "negligible":
-        return "flagged relative to its peers, but negligible"
     if names:
-        return f"sticky ({' and '.join(names)})"
-    return "no threshold" if row["retention_verdict"] == "no_threshold" else "not sticky"
+        return f"by {' and '.join(names)}"
+    return "too few candidates" if row["retention_verdict"] == "no_threshold" else "no"
 
 
 def _protocol(row: dict[str, Any]) -> str:

@@ -1,0 +1,40 @@
+"""What the layers come to: how alike the tokens are that pooling averages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from embaudit.finding import Finding, Rows, interval, level_from
+from embaudit.measures.layers.settings import LayerSettings
+
+# Mean cosine of a text's tokens behind the last layer, itself included. Of unit vectors it is the squared length of
+# their mean: beyond it the mean says little that one token does not.
+ALIKE = 0.95
+
+
+def findings(rows: Rows, settings: LayerSettings) -> Iterator[Finding]:
+    """One, from the audit's tables; none where no text has two tokens."""
+    known = [row for row in rows("layer_stat") if row["within_text_cosine"] is not None]
+    if not known:
+        return
+    last = max(row["layer"] for row in known)
+    worst = max(
+        (row for row in known if row["layer"] == last), key=lambda row: (row["within_text_cosine"], row["corpus"])
+    )
+    value = worst["within_text_cosine"]
+    low, high = worst["within_text_cosine_low"], worst["within_text_cosine_high"]
+    first = next(row for row in known if row["corpus"] == worst["corpus"])
+    level = level_from(value, look=ALIKE)
+    yield Finding(
+        level,
+        f"Behind the last layer the tokens of a text have a mean cosine of {value:.2f}{interval(low, high)} "
+        f"({worst['corpus']}; {first['within_text_cosine']:.2f} behind the first).",
+        "All tokens of a text say nearly the same: its vector tells little of what stands where."
+        if level == "look"
+        else "The tokens that pooling averages still differ.",
+        "embaudit query layers" if level == "look" else "",
+        name="tokens_alike",
+        value=value,
+        low=low,
+        high=high,
+    )

@@ -1,0 +1,67 @@
+"""What length comes to: whether long texts look alike, and how much of that is averaging alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from embaudit.finding import Finding, Rows, level_from
+from embaudit.measures.length.settings import LengthSettings
+
+# Of pairs of long texts, above the 95th percentile of short ones; 0.05 if length did nothing. Five times that is seen
+# in rankings; where it is most pairs, length decides before content does.
+ABOVE_LOOK, ABOVE_PROBLEM = 0.25, 0.75
+# Of the mean cosine, between the shortest and the longest cut of the same texts.
+RISE = 0.1
+
+
+def findings(rows: Rows, settings: LengthSettings) -> Iterator[Finding]:
+    """At most two, from the audit's tables."""
+    summaries = rows("length_summary")
+    if not summaries:
+        return
+    known = [row for row in summaries if row["share_long_above"] is not None]
+    if known:
+        yield _long_pairs(max(known, key=lambda row: (row["share_long_above"], row["corpus"])))
+    else:
+        yield Finding("not measured", "Whether long texts look alike: too few long and short texts.", name="long_pairs")
+    rises = [row for row in rows("length_rise") if row["rise"] is not None]
+    cut = [row for row in rises if row["condition"] == "truncation"]
+    if cut:
+        yield _rise(max(cut, key=lambda row: (row["rise"], row["corpus"])), rises)
+
+
+def _long_pairs(row: dict[str, Any]) -> Finding:
+    share = row["share_long_above"]
+    level = level_from(share, ABOVE_LOOK, ABOVE_PROBLEM)
+    return Finding(
+        level,
+        f"{share:.0%} of {row['long_pairs']:,} pairs of long, unrelated texts of {row['corpus']} score higher than "
+        "95% of such pairs of short ones (5% if length did nothing).",
+        "" if level == "ok" else "Long texts outrank short ones that answer better, and look alike among themselves.",
+        "" if level == "ok" else "embaudit query length-pairs; split long texts, or: embaudit tempscale CHECKPOINT",
+        name="long_pairs",
+        value=share,
+    )
+
+
+def _rise(row: dict[str, Any], rises: list[dict[str, Any]]) -> Finding:
+    windows = [
+        other["share_of_truncation"]
+        for other in rises
+        if other["condition"] == "windows" and other["corpus"] == row["corpus"]
+    ]
+    averaging = ""
+    if windows and windows[0] is not None:
+        averaging = f" Averaging windows that are encoded alone does {windows[0]:.0%} of that."
+    level = level_from(row["rise"], look=RISE)
+    return Finding(
+        level,
+        f"The same texts of {row['corpus']} cut at {row['last_length']:.0f} tokens have a mean cosine of "
+        f"{row['last_cosine']:.2f}, at {row['first_length']:.0f} of {row['first_cosine']:.2f} ({row['rise']:+.2f})."
+        f"{averaging}",
+        "Similarities of long and of short texts are on two scales." if level == "look" else "",
+        "Set thresholds for each length apart." if level == "look" else "",
+        name="length_rise",
+        value=row["rise"],
+    )

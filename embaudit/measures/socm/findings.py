@@ -1,0 +1,65 @@
+"""What second-order collapse comes to: how much of the texts was read, and what mean pooling throws away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from embaudit.finding import Finding, Rows, interval, level_from
+from embaudit.measures.socm.settings import SocmSettings
+
+# Of a corpus: what is cut off is not in the vector. Beyond one text in twenty somebody will search for it; where most
+# are cut, the checkpoint reads other texts than those that it is asked about.
+CUT_LOOK, CUT_PROBLEM = 0.05, 0.5
+
+
+def findings(rows: Rows, settings: SocmSettings) -> Iterator[Finding]:
+    """At most two, from the audit's tables."""
+    corpora = rows("socm_summary")
+    if not corpora:
+        return
+    yield _cut(corpora)
+    if all(row["pooling_is_mean"] for row in corpora):
+        yield _thrown_away(corpora)
+    else:
+        yield Finding(
+            "not measured",
+            "What this checkpoint's own pooling throws away: SOCM is about mean pooling, which it does not use.",
+            name="thrown_away",
+        )
+
+
+def _cut(corpora: list[dict[str, Any]]) -> Finding:
+    worst = max(corpora, key=lambda row: (row["truncated"] / row["texts"], row["corpus"]))
+    share = worst["truncated"] / worst["texts"]
+    level = level_from(share, CUT_LOOK, CUT_PROBLEM)
+    return Finding(
+        level,
+        f"{worst['truncated']:,} of {worst['texts']:,} texts of {worst['corpus']} are cut to what the checkpoint reads."
+        if share
+        else "No text is cut: the checkpoint reads all of them whole.",
+        "" if level == "ok" else "What is behind the cut is in no vector: no search finds it.",
+        "" if level == "ok" else "Split long texts before they are encoded.",
+        name="cut_texts",
+        value=share,
+    )
+
+
+def _thrown_away(corpora: list[dict[str, Any]]) -> Finding:
+    worst = max(corpora, key=lambda row: (row["socm_mean"], row["corpus"]))
+    each = ", ".join(
+        f"{row['socm_mean']:.3f}{interval(row['socm_low'], row['socm_high'])} on {row['corpus']}" for row in corpora
+    )
+    outside = [row["corpus"] for row in corpora if row["share_trace_above_bound"] > 0.5]
+    beyond = f" For most texts of {' and '.join(outside)} tr Σ > 2, where SOCM may exceed 1." if outside else ""
+    return Finding(
+        # No value is good or bad in itself: it grows with the length of texts.
+        "ok",
+        f"Second-order collapse (SOCM) is {each}.",
+        f"To be compared between checkpoints on the same texts: it mostly orders corpora by length.{beyond}",
+        "embaudit audit CHECKPOINT --backbone card",
+        name="thrown_away",
+        value=worst["socm_mean"],
+        low=worst["socm_low"],
+        high=worst["socm_high"],
+    )

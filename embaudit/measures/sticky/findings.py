@@ -1,0 +1,92 @@
+"""What sticky tokens come to: how bad the worst are, what one copy does, and what the search may have missed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from embaudit.finding import Finding, Level, Rows, interval, level_from
+from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS
+from embaudit.measures.sticky.settings import StickySettings
+
+STRONG, MODERATE, WEAK = (least for least, _ in SEVERITY_FROM_LOSS)
+# The share of the tokens that belong on the shortlist which a search may miss.
+MISSED = 0.2
+SCRIPTS_NAMED = 3
+
+
+def findings(rows: Rows, settings: StickySettings) -> Iterator[Finding]:
+    """At most three, from the audit's tables."""
+    tokens = {row["token_id"]: row for row in rows("token")}
+    # Effects are the same under both protocols.
+    effects = {row["token_id"]: row for row in rows("sticky_validation") if row["role"] == "candidate"}
+    candidates = sorted(effects.values(), key=lambda row: (-row["loss"], row["token_id"]))
+    if candidates:
+        yield _worst(candidates, tokens, settings.copies)
+    doses = [row for row in rows("sticky_dose") if row["role"] == "candidate"]
+    if any(row["copies"] == 1 for row in doses):
+        yield _dose(doses, tokens)
+    for row in rows("sticky_summary"):
+        if row["protocol"] == "retention" and row["pilot_shortlisted"]:
+            yield _missed(row)
+
+
+def _worst(candidates: list[dict[str, Any]], tokens: dict[int, dict[str, Any]], copies: int) -> Finding:
+    worst = candidates[0]
+    severe = [row for row in candidates if row["loss"] >= MODERATE]
+    scripts = Counter(tokens[row["token_id"]]["script"] for row in severe).most_common(SCRIPTS_NAMED)
+    named = ", ".join(f"{amount} {script}" for script, amount in scripts)
+    return Finding(
+        # Most vocabularies have strong tokens, and it takes many copies: a reason to look, and none to stop.
+        level_from(worst["loss"], look=MODERATE),
+        f"{copies} copies of {tokens[worst['token_id']]['token']!r} in a text take away {worst['loss']:.0%}"
+        f"{interval(worst['loss_low'], worst['loss_high'], '.0%')} of what its similarities say; "
+        + (f"{len(severe)} such tokens take a quarter or more ({named})." if severe else "no candidate takes more."),
+        "Texts that hold them in numbers (broken extraction, poisoning, scripts that the model hardly knows) look "
+        "alike, whatever they say."
+        if severe
+        else "",
+        "embaudit query worst-tokens" if severe else "",
+        name="worst_token",
+        value=worst["loss"],
+        low=worst["loss_low"],
+        high=worst["loss_high"],
+    )
+
+
+def _dose(doses: list[dict[str, Any]], tokens: dict[int, dict[str, Any]]) -> Finding:
+    """What one copy does, of the tokens whose dose was measured: ordinary texts hold one."""
+    worst = max((row for row in doses if row["copies"] == 1), key=lambda row: (row["loss"], -row["token_id"]))
+    curve = sorted((row for row in doses if row["token_id"] == worst["token_id"]), key=lambda row: row["copies"])
+    more = ", ".join(f"{row['copies']} take {row['loss']:.0%}" for row in curve if row["copies"] > 1)
+    measured = len({row["token_id"] for row in doses})
+    return Finding(
+        level_from(worst["loss"], look=WEAK, problem=MODERATE),
+        f"One copy takes away {max(worst['loss'], 0):.0%} at most, of the {measured} worst tokens"
+        f" ({tokens[worst['token_id']]['token']!r}{': ' if more else ''}{more}).",
+        "Ordinary texts hold one copy: this is what a search meets every day."
+        if worst["loss"] >= WEAK
+        else "Ordinary texts, which hold one copy, are hardly moved.",
+        name="one_copy",
+        value=worst["loss"],
+    )
+
+
+def _missed(summary: dict[str, Any]) -> Finding:
+    """How much a search that did not look at everything may have missed."""
+    belong, missed, low, high = (
+        summary[name] for name in ("pilot_shortlisted", "pilot_missed", "miss_low", "miss_high")
+    )
+    level: Level = "ok" if high <= MISSED else "look" if low >= MISSED else "not measured"
+    return Finding(
+        level,
+        f"The search missed {missed} of {belong} random tokens that belong on its list "
+        f"({summary['miss_rate']:.0%}{interval(low, high, '.0%')}).",
+        "" if level == "ok" else "There may be bad tokens that are not on it.",
+        "" if level == "ok" else "embaudit audit CHECKPOINT --profile standard (or --exhaustive)",
+        name="search",
+        value=summary["miss_rate"],
+        low=low,
+        high=high,
+    )

@@ -1,0 +1,15 @@
+-- What does each checkpoint's newest audit come to, in words, the worst first?
+SELECT
+    latest_audit.source,
+    finding.level,
+    finding.measure,
+    finding.sentence,
+    finding.advice,
+    finding.audit_id
+FROM finding
+JOIN latest_audit USING (audit_id)
+ORDER BY
+    latest_audit.source,
+    finding.audit_id,
+    list_position(['problem', 'look', 'not measured', 'ok'], finding.level),
+    finding.place;

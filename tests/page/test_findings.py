@@ -1,0 +1,142 @@
+"""Findings: the limits of each rule, what is said where evidence is thin, and where findings are shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plausible import plausible_rows
+
+from embaudit.finding import MAX_FINDINGS, Finding
+from embaudit.measures import MEASURES
+from embaudit.measures.findings import find_all
+from embaudit.page.audit import audit_page
+from embaudit.page.terminal import print_page
+from embaudit.profile import load_profile
+
+DOCUMENTED = Path(__file__).resolve().parents[2] / "docs" / "findings.md"
+QUICK = load_profile("quick")
+SCREEN = 45
+
+
+def found(measure: str, **changes: dict[str, Any] | None) -> dict[str, Finding]:
+    """A measure's findings by name, on plausible rows with columns of some tables changed; None empties a table."""
+    tables = plausible_rows()
+
+    def rows(table: str) -> list[dict[str, Any]]:
+        if table in changes and changes[table] is None:
+            return []
+        return [{**row, **(changes.get(table) or {})} for row in tables[table]]
+
+    made = list(MEASURES[measure].find(rows, getattr(QUICK, measure)))
+    assert len(made) <= MAX_FINDINGS
+    assert len({one.name for one in made}) == len(made)
+    return {one.name: one for one in made}
+
+
+NO_PILOT = {"pilot_shortlisted": 0, "pilot_missed": 0, "miss_rate": None, "miss_low": None, "miss_high": None}
+
+
+@pytest.mark.parametrize(
+    ("measure", "name", "table", "column", "levels"),
+    [
+        ("sticky", "worst_token", "sticky_validation", "loss", {0.24: "ok", 0.25: "look", 0.9: "look"}),
+        ("sticky", "one_copy", "sticky_dose", "loss", {-0.1: "ok", 0.09: "ok", 0.1: "look", 0.25: "problem"}),
+        ("socm", "thrown_away", "socm_summary", "socm_mean", {0.0: "ok", 0.9: "ok"}),
+        ("layers", "tokens_alike", "layer_stat", "within_text_cosine", {0.94: "ok", 0.95: "look"}),
+        ("geometry", "isotropy", "geometry", "mean_cosine", {0.49: "ok", 0.5: "look", 1.0: "look"}),
+        ("length", "long_pairs", "length_summary", "share_long_above", {0.24: "ok", 0.25: "look", 0.75: "problem"}),
+        ("length", "length_rise", "length_rise", "rise", {-0.2: "ok", 0.09: "ok", 0.1: "look"}),
+    ],
+)
+def test_levels_change_at_the_documented_limits(
+    measure: str, name: str, table: str, column: str, levels: dict[float, str]
+) -> None:
+    assert {value: found(measure, **{table: {column: value}})[name].level for value in levels} == levels
+    assert {value: found(measure, **{table: {column: value}})[name].value for value in levels} == {v: v for v in levels}
+
+
+@pytest.mark.parametrize(("truncated", "level"), [(0, "ok"), (4, "ok"), (5, "look"), (49, "look"), (50, "problem")])
+def test_texts_that_are_cut(truncated: int, level: str) -> None:
+    one = found("socm", socm_summary={"texts": 100, "truncated": truncated})["cut_texts"]
+    assert one.level == level
+    assert one.sentence.startswith(f"{truncated} of 100 texts" if truncated else "No text is cut")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "level"),
+    [(0.0, 0.2, "ok"), (0.0, 0.21, "not measured"), (0.19, 0.7, "not measured"), (0.2, 0.7, "look")],
+)
+def test_a_search_is_judged_by_its_interval(low: float, high: float, level: str) -> None:
+    changed = {"pilot_shortlisted": 5, "pilot_missed": 1, "miss_rate": 0.2, "miss_low": low, "miss_high": high}
+    assert found("sticky", sticky_summary=changed)["search"].level == level
+
+
+def test_the_worst_of_several_is_named() -> None:
+    tokens = found("sticky")
+    assert "'龸'" in tokens["worst_token"].sentence
+    assert tokens["worst_token"].low is not None
+    assert "'龸'" in tokens["one_copy"].sentence
+    assert found("geometry")["dominating_dimensions"].sentence.startswith("1 dimension makes half")
+
+
+def test_what_was_not_measured_is_not_judged() -> None:
+    assert "search" not in found("sticky", sticky_summary=NO_PILOT)
+    assert set(found("sticky", sticky_dose=None, sticky_summary=None)) == {"worst_token"}
+    assert "one_copy" not in found("sticky", sticky_dose={"copies": 2})
+    assert found("socm", socm_summary={"pooling_is_mean": False})["thrown_away"].level == "not measured"
+    assert found("length", length_summary={"share_long_above": None})["long_pairs"].level == "not measured"
+    assert "length_rise" not in found("length", length_rise={"rise": None})
+    assert not found("layers", layer_stat={"within_text_cosine": None})
+    assert not found("geometry", geometry={"mean_cosine": None})
+    for measure, table in (("socm", "socm_summary"), ("length", "length_summary"), ("tempscale", "tempscale_choice")):
+        assert not found(measure, **{table: None})
+
+
+@pytest.mark.parametrize(
+    ("recommendation", "name", "level"),
+    [("yes", "temperature_sts", "look"), ("no", "temperature", "ok"), ("unsupported", "temperature", "not measured")],
+)
+def test_temperatures_are_gains_and_no_problems(recommendation: str, name: str, level: str) -> None:
+    changed = {"bin": 0, "task": "sts", "recommendation": recommendation, "tau": 0.9, "score_after": 0.7}
+    rows = {"tempscale_choice": [{**plausible_rows()["tempscale_choice"][0], **changed, "difference": 0.05}]}
+    (one,) = MEASURES["tempscale"].find(lambda table: rows.get(table, []), QUICK.tempscale)
+    assert (one.name, one.level) == (name, level)
+
+
+def test_every_rule_is_documented_and_its_words_are_whole() -> None:
+    tables, documented = plausible_rows(), DOCUMENTED.read_text()
+    settings = {name: getattr(QUICK, name) for name in MEASURES}
+    made = list(find_all(settings, lambda table: tables[table], ["sts"]))
+    assert {measure for measure, _ in made} == {"audit", *MEASURES}
+    for measure, finding in made:
+        assert f"`{measure}.{finding.name.partition('_')[0] if measure == 'tempscale' else finding.name}" in documented
+        assert finding.sentence.endswith(".")
+        assert finding.meaning.endswith(".") or not finding.meaning
+        if finding.low is not None and finding.high is not None and finding.value is not None:
+            assert finding.low <= finding.value <= finding.high
+
+
+def test_the_sample_is_no_evidence() -> None:
+    assert not list(find_all({}, lambda table: [], []))
+    ((measure, finding),) = find_all({}, lambda table: [], ["sts", "wikipedia"])
+    assert (measure, finding.level) == ("audit", "not measured")
+    assert "sts, wikipedia" in finding.sentence
+
+
+def test_a_short_page_fits_a_screen_and_begins_with_the_worst(
+    full_facts: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = audit_page(full_facts)
+    levels = [one.level for one in page.findings[1:]]
+    assert levels == ["problem", "look", "not measured"]
+    print_page(page, is_full=False)
+    printed = capsys.readouterr().out
+    assert len(printed.splitlines()) <= SCREEN
+    words = " ".join(printed.split())
+    for one in page.findings:
+        for text in (one.sentence, one.meaning, one.advice):
+            assert " ".join(text.split()) in words
+    assert "Second-order collapse" not in words
+    assert words.endswith(f"embaudit show {full_facts['audit_id']} --full")
