@@ -46,7 +46,6 @@ NO_PILOT = {"pilot_shortlisted": 0, "pilot_missed": 0, "miss_rate": None, "miss_
         ("socm", "thrown_away", "socm_summary", "socm_mean", {0.0: "ok", 0.9: "ok"}),
         ("layers", "tokens_alike", "layer_stat", "within_text_cosine", {0.94: "ok", 0.95: "look"}),
         ("geometry", "isotropy", "geometry", "mean_cosine", {0.49: "ok", 0.5: "look", 1.0: "look"}),
-        ("length", "long_pairs", "length_summary", "share_long_above", {0.24: "ok", 0.25: "look", 0.75: "problem"}),
         ("length", "length_rise", "length_rise", "rise", {-0.2: "ok", 0.09: "ok", 0.1: "look"}),
     ],
 )
@@ -62,6 +61,21 @@ def test_texts_that_are_cut(truncated: int, level: str) -> None:
     one = found("socm", socm_summary={"texts": 100, "truncated": truncated})["cut_texts"]
     assert one.level == level
     assert one.sentence.startswith(f"{truncated} of 100 texts" if truncated else "No text is cut")
+
+
+@pytest.mark.parametrize(
+    ("pairs", "share", "level"),
+    [(99, 0.9, "not measured"), (100, 0.24, "ok"), (100, 0.25, "look"), (100, 0.75, "problem")],
+)
+def test_long_pairs_need_to_be_many(pairs: int, share: float, level: str) -> None:
+    changed = {"long_pairs": pairs, "share_long_above": share}
+    assert found("length", length_summary=changed)["long_pairs"].level == level
+
+
+@pytest.mark.parametrize(("listed", "words"), [(3, "say; at least 3 such tokens"), (4, "say; 3 such tokens")])
+def test_a_count_that_the_shortlist_ends_says_so(listed: int, words: str) -> None:
+    one = found("sticky", sticky_validation={"loss": 0.6}, sticky_summary={"candidates": listed})["worst_token"]
+    assert words in one.sentence
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from embaudit.measures.length.settings import LengthSettings
 # Of pairs of long texts, above the 95th percentile of short ones; 0.05 if length did nothing. Five times that is seen
 # in rankings; where it is most pairs, length decides before content does.
 ABOVE_LOOK, ABOVE_PROBLEM = 0.25, 0.75
+# Fewer pairs are those of fifteen texts: a few alike make a quarter of them.
+MIN_PAIRS = 100
 # Of the mean cosine, between the shortest and the longest cut of the same texts.
 RISE = 0.1
 
@@ -20,11 +22,13 @@ def findings(rows: Rows, settings: LengthSettings) -> Iterator[Finding]:
     summaries = rows("length_summary")
     if not summaries:
         return
-    known = [row for row in summaries if row["share_long_above"] is not None]
+    known = [row for row in summaries if row["share_long_above"] is not None and row["long_pairs"] >= MIN_PAIRS]
     if known:
         yield _long_pairs(max(known, key=lambda row: (row["share_long_above"], row["corpus"])))
     else:
-        yield Finding("not measured", "Whether long texts look alike: too few long and short texts.", name="long_pairs")
+        yield Finding(
+            "not measured", "Whether long texts look alike: the corpora have too few of them.", name="long_pairs"
+        )
     rises = [row for row in rows("length_rise") if row["rise"] is not None]
     cut = [row for row in rises if row["condition"] == "truncation"]
     if cut:

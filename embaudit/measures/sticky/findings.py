@@ -22,8 +22,9 @@ def findings(rows: Rows, settings: StickySettings) -> Iterator[Finding]:
     # Effects are the same under both protocols.
     effects = {row["token_id"]: row for row in rows("sticky_validation") if row["role"] == "candidate"}
     candidates = sorted(effects.values(), key=lambda row: (-row["loss"], row["token_id"]))
+    listed = sum(row["candidates"] for row in rows("sticky_summary") if row["protocol"] == "retention")
     if candidates:
-        yield _worst(candidates, tokens, settings.copies)
+        yield _worst(candidates, tokens, settings.copies, listed)
     doses = [row for row in rows("sticky_dose") if row["role"] == "candidate"]
     if any(row["copies"] == 1 for row in doses):
         yield _dose(doses, tokens)
@@ -32,17 +33,23 @@ def findings(rows: Rows, settings: StickySettings) -> Iterator[Finding]:
             yield _missed(row)
 
 
-def _worst(candidates: list[dict[str, Any]], tokens: dict[int, dict[str, Any]], copies: int) -> Finding:
+def _worst(candidates: list[dict[str, Any]], tokens: dict[int, dict[str, Any]], copies: int, listed: int) -> Finding:
+    """The worst token and how many are severe: more than were listed for it cannot be found."""
     worst = candidates[0]
     severe = [row for row in candidates if row["loss"] >= MODERATE]
     scripts = Counter(tokens[row["token_id"]]["script"] for row in severe).most_common(SCRIPTS_NAMED)
     named = ", ".join(f"{amount} {script}" for script, amount in scripts)
+    least = "at least " if len(severe) >= listed else ""
     return Finding(
         # Most vocabularies have strong tokens, and it takes many copies: a reason to look, and none to stop.
         level_from(worst["loss"], look=MODERATE),
         f"{copies} copies of {tokens[worst['token_id']]['token']!r} in a text take away {worst['loss']:.0%}"
         f"{interval(worst['loss_low'], worst['loss_high'], '.0%')} of what its similarities say; "
-        + (f"{len(severe)} such tokens take a quarter or more ({named})." if severe else "no candidate takes more."),
+        + (
+            f"{least}{len(severe)} such tokens take a quarter or more ({named})."
+            if severe
+            else "no candidate takes more."
+        ),
         "Texts that hold them in numbers (broken extraction, poisoning, scripts that the model hardly knows) look "
         "alike, whatever they say."
         if severe
