@@ -26,6 +26,7 @@ COMMANDS = {
         "Write a checkpoint with another attention temperature.",
     ),
     "audit": ("audit:audit", "Audit a checkpoint; the same command again continues."),
+    "compare": ("compare:compare", "Say what a checkpoint gained and lost against another."),
     "doctor": ("doctor:doctor", "Check versions, device, hub, warehouse and disk."),
     "export": ("export:export", "Copy the warehouse to a file or folder for dashboards."),
     "gate": ("gate:gate", "Check an audit against a policy."),

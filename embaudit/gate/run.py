@@ -5,13 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from embaudit.address import Warehouse, warehouse_at
-from embaudit.errors import WarehouseError
 from embaudit.gate.evaluate import evaluate
 from embaudit.gate.facts import find_audit, find_baseline, read_facts
 from embaudit.gate.policy import Policy
 from embaudit.gate.verdict import GateVerdict
 from embaudit.warehouse.connect import open_reader
-from embaudit.warehouse.migrate import upgrade_step
+from embaudit.warehouse.migrate import require_newest
 
 
 def run_gate(
@@ -30,8 +29,7 @@ def run_gate(
     """
     warehouse = warehouse_at(warehouse)
     with open_reader(warehouse, wait_seconds) as connection:
-        if step := upgrade_step(connection, warehouse):
-            raise WarehouseError(f"The warehouse {warehouse} was written by an older embaudit.", next_step=step)
+        require_newest(connection, warehouse)
         audit_id = find_audit(connection, audit)
         # A policy without change rules needs no baseline, and must not fail for want of one.
         asked = baseline or (policy.baseline if policy.change else None)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from embaudit.address import Warehouse, warehouse_at
-from embaudit.errors import UsageError, WarehouseError
+from embaudit.errors import UsageError
 from embaudit.measures import MEASURES
 from embaudit.warehouse.connect import open_reader
-from embaudit.warehouse.migrate import upgrade_step
+from embaudit.warehouse.migrate import require_newest
 
 # Rows by name, of one audit; each measure has its own (``FACTS`` in its page).
 GENERAL = {
@@ -69,8 +69,7 @@ def read_audit(warehouse: Warehouse | str, audit_id: str | None, wait_seconds: f
     """
     warehouse = warehouse_at(warehouse)
     with open_reader(warehouse, wait_seconds) as connection:
-        if step := upgrade_step(connection, warehouse):
-            raise WarehouseError(f"The warehouse {warehouse} was written by an older embaudit.", next_step=step)
+        require_newest(connection, warehouse)
 
         def rows(sql: str, *parameters: Any) -> list[dict[str, Any]]:
             cursor = connection.execute(sql, list(parameters))

@@ -25,7 +25,7 @@ def plain(text: object) -> str:
 def render(page: Page) -> str:
     """The page; folded sections are for HTML alone."""
     link = f" [Report](<{page.link}>)" if page.link else ""
-    blocks = [f"# Audit of {plain(page.title)}"]
+    blocks = [f"# {page.kind} {plain(page.title)}"]
     blocks += [" · ".join(plain(f"{name} {value}") for name, value in page.identity).strip() + link]
     blocks += [_part(finding) for finding in page.findings]
     for section in page.sections:

@@ -6,6 +6,7 @@ escapes what its medium would obey.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -142,14 +143,15 @@ class Section:
 
     @property
     def anchor(self) -> str:
-        return "-".join(word for word in self.title.lower().split() if word.isalnum())
+        return "-".join(re.findall(r"\w+", self.title.lower()))
 
 
 @dataclass(frozen=True)
 class Page:
-    """One audit.
+    """One audit, or several compared.
 
     Attributes:
+        kind: what stands before the title.
         title: what was audited.
         identity: names and values of what it was, when, and on what.
         findings: what a reader must know before anything else.
@@ -161,6 +163,7 @@ class Page:
     findings: Sequence[Finding]
     sections: Sequence[Section]
     link: str = ""
+    kind: str = "Audit of"
 
 
 def count(amount: int, what: str) -> str:

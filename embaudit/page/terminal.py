@@ -31,7 +31,7 @@ def print_page(page: Page, *, is_full: bool = True) -> None:
     """
     out = console()
     out.print()
-    out.rule(Text.assemble("Audit of ", (visible(page.title), "bold")))
+    out.rule(Text.assemble(f"{page.kind} ", (visible(page.title), "bold")))
     out.print(Text(" · ".join(visible(f"{name} {value}") for name, value in page.identity), "dim"))
     print_findings(page.findings, out)
     if is_full:

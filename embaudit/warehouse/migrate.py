@@ -115,6 +115,13 @@ def upgrade_step(connection: duckdb.DuckDBPyConnection, place: Warehouse) -> str
     return f"The warehouse has schema {version}, this embaudit reads {newest}; every row is kept by: embaudit upgrade"
 
 
+def require_newest(connection: duckdb.DuckDBPyConnection, place: Warehouse) -> None:
+    """Raises:
+    WarehouseError: if a warehouse is older than this program, whose pages read tables that it has not."""
+    if step := upgrade_step(connection, place):
+        raise WarehouseError(f"The warehouse {place} was written by an older embaudit.", next_step=step)
+
+
 def require_known_version(connection: duckdb.DuckDBPyConnection, place: Warehouse) -> int:
     """The schema version of a warehouse, 0 for an empty one.
 

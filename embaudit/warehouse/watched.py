@@ -7,6 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
 from embaudit.address import warehouse_at
 from embaudit.warehouse.connect import open_reader
 from embaudit.watch.history import WatchedRevision
@@ -58,11 +60,16 @@ def find_predecessor(warehouse: str, audit_id: str, previous: str | None) -> str
 def read_figures(warehouse: str, audit_id: str) -> list[Figure]:
     """The summary figures of an audit, with the intervals that they have."""
     with open_reader(warehouse_at(warehouse)) as connection:
-        rows = connection.execute(
-            "SELECT summary, item, measure, value, low, high FROM summary_figure "
-            "LEFT JOIN summary_interval USING (audit_id, summary, item, measure) WHERE audit_id = ? ORDER BY ALL",
-            [audit_id],
-        ).fetchall()
+        return figures_of(connection, audit_id)
+
+
+def figures_of(connection: duckdb.DuckDBPyConnection, audit_id: str) -> list[Figure]:
+    """The same on a connection that is open."""
+    rows = connection.execute(
+        "SELECT summary, item, measure, value, low, high FROM summary_figure "
+        "LEFT JOIN summary_interval USING (audit_id, summary, item, measure) WHERE audit_id = ? ORDER BY ALL",
+        [audit_id],
+    ).fetchall()
     return [Figure(*row) for row in rows]
 
 

@@ -1,0 +1,136 @@
+"""Audits side by side: what is subtracted and what is not, which tokens came and went, and what the command says."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from plausible import audit_record, measure_runs, plausible_rows
+from ready_warehouses import put_audit
+
+from embaudit.cli.main import cli
+from embaudit.errors import UsageError
+from embaudit.page.compare import AuditSide, compare_sides, comparison_page, read_sides
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def changed(table: str, change: Callable[[dict[str, Any]], dict[str, Any]], rows: Rows | None = None) -> Rows:
+    rows = rows or plausible_rows("c2", "owner/other")
+    return {**rows, table: [{**row, **change(row)} for row in rows[table]]}
+
+
+@pytest.fixture(scope="module")
+def warehouse(empty_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """a1; a2, the same but for its figures and tokens; a3 of other texts; a4 with other settings; a5 of old code."""
+    place = Path(shutil.copy(empty_once, tmp_path_factory.mktemp("compared") / "warehouse.duckdb"))
+    put_audit(place, audit_record("a1", "c1"), plausible_rows("c1", "owner/one"), measure_runs())
+    rows = changed(
+        "socm_summary", lambda row: {name: row[name] + 0.2 for name in ("socm_mean", "socm_low", "socm_high")}
+    )
+    rows = changed("sticky_validation", lambda row: {"severity": "weak"} if row["token_id"] == 5 else {}, rows)
+    rows = changed("finding", lambda row: {"level": "problem"} if row["name"] == "worst_token" else {}, rows)
+    put_audit(place, audit_record("a2", "c2", minutes=1), rows, measure_runs())
+    rows = changed("audit_corpus", lambda row: {"corpus_id": "w2"} if row["name"] == "wikipedia" else {})
+    put_audit(place, audit_record("a3", "c2", minutes=2), rows, measure_runs())
+    other = replace(audit_record("a4", "c2", minutes=3), settings={"sticky": {"copies": 4}})
+    put_audit(place, other, plausible_rows("c2", "owner/other"), measure_runs())
+    runs = [replace(run, version=0) if run.measure == "socm" else run for run in measure_runs()]
+    put_audit(place, audit_record("a5", "c2", minutes=4), plausible_rows("c2", "owner/other"), runs)
+    return place
+
+
+@pytest.fixture(scope="module")
+def sides(warehouse: Path) -> dict[str, AuditSide]:
+    return {side.audit_id: side for side in read_sides(warehouse, ["a1", "a2", "a3", "a4", "a5"])}
+
+
+def test_a_change_beyond_both_intervals_is_worse_and_has_one_itself(sides: dict[str, AuditSide]) -> None:
+    comparison = compare_sides(sides["a1"], sides["a2"])
+    assert not comparison.not_compared
+    socm = [row for row in comparison.figures if row["measure"] == "socm_mean"]
+    assert socm
+    assert {row["change"] for row in socm} == {"worse"}
+    for row in socm:
+        assert row["delta"] == pytest.approx(0.2)
+        assert 0 < row["low"] < row["delta"] < row["high"]
+    assert comparison.figures[: len(socm)] == socm
+    back = compare_sides(sides["a2"], sides["a1"])
+    assert {row["change"] for row in back.figures if row["measure"] == "socm_mean"} == {"better"}
+    same = compare_sides(sides["a1"], replace(sides["a1"], audit_id="a0"))
+    assert {(row["delta"], row["change"]) for row in same.figures} == {(0.0, "")}
+
+
+@pytest.mark.parametrize(
+    ("other", "why", "about"),
+    [
+        ("a3", "other texts under the name wikipedia", "wikipedia"),
+        ("a4", "other settings of sticky: copies", "sticky"),
+        ("a5", "socm was measured by another version", "socm"),
+    ],
+)
+def test_another_figure_is_named_and_not_subtracted(
+    sides: dict[str, AuditSide], other: str, why: str, about: str
+) -> None:
+    comparison = compare_sides(sides["a1"], sides[other])
+    assert list(comparison.not_compared) == [why]
+    assert all(about in name for name in comparison.not_compared[why])
+    assert comparison.figures
+    shared = {figure.name for figure in sides["a1"].figures} & {figure.name for figure in sides[other].figures}
+    assert len(comparison.figures) + len(comparison.not_compared[why]) == len(shared)
+    assert any(why in finding.sentence for finding in comparison_page([sides["a1"], sides[other]]).findings)
+
+
+def test_tokens_come_and_go(sides: dict[str, AuditSide]) -> None:
+    lost = compare_sides(sides["a1"], sides["a2"]).tokens
+    assert lost is not None
+    assert [(row["token"], row["change"]) for row in lost] == [("ন", "lost")]
+    assert lost[0]["low"] <= lost[0]["loss"] <= lost[0]["high"]
+    gained = compare_sides(sides["a2"], sides["a1"]).tokens
+    assert gained is not None
+    assert [(row["token"], row["change"]) for row in gained] == [("ন", "gained")]
+    assert compare_sides(sides["a1"], sides["a4"]).tokens is None
+    without = compare_sides(sides["a1"], replace(sides["a2"], severe=None))
+    assert (without.tokens, without.tokens_why) == (None, "one of the two did not look for sticky tokens")
+
+
+def test_findings_that_got_worse_are_named(sides: dict[str, AuditSide]) -> None:
+    said = [finding.sentence for finding in comparison_page([sides["a1"], sides["a2"]]).findings]
+    assert any(one.endswith("1 finding got worse: sticky.worst_token.") for one in said)
+    said = [finding.sentence for finding in comparison_page([sides["a2"], sides["a1"]]).findings]
+    assert not any("got worse:" in one for one in said)
+
+
+def test_audits_are_named_by_id_or_by_checkpoint(warehouse: Path) -> None:
+    assert [side.audit_id for side in read_sides(warehouse, ["owner/one", "owner/other"])] == ["a1", "a5"]
+    assert [side.audit_id for side in read_sides(warehouse, ["a2", "latest"])] == ["a2", "a5"]
+    with pytest.raises(UsageError, match="named twice"):
+        read_sides(warehouse, ["a1", "owner/one"])
+    with pytest.raises(UsageError, match="has no audit"):
+        read_sides(warehouse, ["a1", "zz"])
+
+
+def test_the_command_prints_a_page_json_and_a_file(warehouse: Path, tmp_path: Path) -> None:
+    page = tmp_path / "compared.html"
+    words = ["compare", "a1", "a2", "a3", "--warehouse", str(warehouse)]
+    printed = CliRunner().invoke(cli, [*words, "--out", str(page)], catch_exceptions=False)
+    assert printed.exit_code == 0
+    for expected in (
+        "Compared with owner/one (a1)",
+        "socm_summary.socm_mean",
+        "worse",
+        "1 lost",
+        "not compared: other",
+    ):
+        assert expected in " ".join(printed.output.split())
+    html = page.read_text(encoding="utf-8")
+    assert all(f'id="owner-other-{audit}"' in html and f'href="#owner-other-{audit}"' in html for audit in ("a2", "a3"))
+    told = json.loads(CliRunner().invoke(cli, [*words, "--json"], catch_exceptions=False).output)
+    assert [one["audit_id"] for one in told["audits"]] == ["a1", "a2", "a3"]
+    assert [one["audit_id"] for one in told["against_first"]] == ["a2", "a3"]
