@@ -167,7 +167,7 @@ def test_a_page_of_one_measure_leaves_the_others_out(tmp_path: Path) -> None:
     publish(path, 0, audit_record(), [], [], stage_all(tmp_path / "staged", rows))
     page = Page(html_of(read_audit(path, "a1")))
     ids = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
-    assert ids == ["collapse", "checks", "settings"]
+    assert ids == ["second-order-collapse", "checks", "settings"]
     assert "Gate" not in page.words
 
 
