@@ -11,6 +11,8 @@ from embaudit.gate import GateVerdict
 from embaudit.page.model import Column, Estimate, Part, Section, Table, count
 
 PASSED_SHOWN = 40
+# Rows of what is worth a place on the short page of a terminal.
+IN_SHORT = 8
 GATE_COLUMNS = (
     *(Column("rule", is_prose=True), Column("figure", is_prose=True), Column("value", is_prose=True)),
     *(Column("allowed", is_prose=True), Column("baseline", is_right=True)),
@@ -110,7 +112,7 @@ def gate_section(verdict: GateVerdict, more: str) -> Section:
     parts: list[Part] = [
         f"Policy {verdict.policy} ({verdict.policy_hash}) on audit {verdict.audit_id} of {verdict.source}{against}; "
         f"evaluated {verdict.evaluated:%Y-%m-%d %H:%M %Z}.",
-        Table(GATE_COLUMNS, rows, brief=len(first) + PASSED_SHOWN, more=more),
+        Table(GATE_COLUMNS, rows, brief=len(first) + PASSED_SHOWN, headline=len(first), more=more),
     ]
     return Section(f"Gate {verdict.outcome}", parts)
 
@@ -133,7 +135,14 @@ def regression_section(facts: dict[str, Any]) -> Section | None:
     ]
     numbers = (Column("before", ".4g"), Column("now", ".4g"), Column("change", "+.4g"), Column("noise", ".4g"))
     when = Column("worse when", levels={"higher": "problem", "lower": "problem"})
-    parts.append(Table([Column("figure"), Column("item"), *numbers, when], worse, more="embaudit query regressions"))
+    parts.append(
+        Table(
+            [Column("figure"), Column("item"), *numbers, when],
+            worse,
+            headline=IN_SHORT,
+            more="embaudit query regressions",
+        )
+    )
     changes = ("token", "change", "predecessor_loss", "loss", "severity")
     columns = (
         *(Column("token"), Column("change", levels={"newly sticky": "problem", "no longer sticky": "ok"})),
@@ -197,7 +206,8 @@ def _backbone(link: dict[str, Any], facts: dict[str, Any]) -> Iterator[Part]:
         Column("difference", "+.4g"),
     )
     names = ("item", "measure", "backbone_value", "value", "delta")
-    yield Table(columns, [[row[name] for name in names] for row in shown], f"{link['backbone']}, audit {key}")
+    rows = [[row[name] for name in names] for row in shown]
+    yield Table(columns, rows, f"Against the backbone {link['backbone']}, audit {key}", headline=IN_SHORT)
     for row in facts["backbone_changes"]:
         if row["backbone_audit_id"] == key:
             interval = ""

@@ -111,6 +111,8 @@ def test_the_page_shows_what_fine_tuning_changed(
         *("--backbone", str(backbone)),
     )
     assert done.returncode == 0, done.stderr
-    assert "Against its backbone" in done.stdout
+    assert "Against the backbone" in done.stdout
     assert "socm_mean" in done.stdout
-    assert "Change of the average SOCM on wikipedia" in done.stdout
+    shown = embaudit_here("show", "--full").stdout
+    assert "Against its backbone" in shown
+    assert "Change of the average SOCM on wikipedia" in shown
