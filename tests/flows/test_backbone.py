@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -113,6 +114,7 @@ def test_the_page_shows_what_fine_tuning_changed(
     assert done.returncode == 0, done.stderr
     assert "Against the backbone" in done.stdout
     assert "socm_mean" in done.stdout
-    shown = embaudit_here("show", "--full").stdout
+    (audit_id,) = re.findall(r"Every figure: embaudit show (\w+) --full", done.stdout)
+    shown = embaudit_here("show", audit_id, "--full").stdout
     assert "Against its backbone" in shown
     assert "Change of the average SOCM on wikipedia" in shown
