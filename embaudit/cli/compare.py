@@ -10,8 +10,9 @@ import click
 from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.shown import visible
-from embaudit.page.compare import as_json, comparison_page, read_sides
+from embaudit.page.compare import as_json, comparison_page
 from embaudit.page.html import render
+from embaudit.page.sides import read_sides
 from embaudit.page.terminal import print_page
 from embaudit.page.write import put
 

@@ -16,7 +16,8 @@ from ready_warehouses import put_audit
 
 from embaudit.cli.main import cli
 from embaudit.errors import UsageError
-from embaudit.page.compare import AuditSide, compare_sides, comparison_page, read_sides
+from embaudit.page.compare import comparison_page
+from embaudit.page.sides import AuditSide, compare_sides, read_sides
 
 Rows = dict[str, list[dict[str, Any]]]
 
