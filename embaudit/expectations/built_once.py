@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # An expectation has no hash, so that its identity is the key; who holds it keeps that identity from being given again.
 _Built = dict[int, tuple[Expectation, "ExpectationConfiguration"]]
 _built: ContextVar[_Built | None] = ContextVar("built", default=None)
-_build = vars(Expectation)["configuration"].fget
+_read = vars(Expectation).get("configuration")
 
 
 @contextmanager
@@ -35,10 +35,12 @@ def configurations_built_once() -> Iterator[None]:
 def _configuration(expectation: Expectation) -> ExpectationConfiguration:
     built = _built.get()
     if built is None:
-        return _build(expectation)
+        return _read.fget(expectation)
     if id(expectation) not in built:
-        built[id(expectation)] = expectation, _build(expectation)
+        built[id(expectation)] = expectation, _read.fget(expectation)
     return built[id(expectation)][1]
 
 
-Expectation.configuration = property(_configuration)
+# A later version may do without the property; it is only slower where it does not.
+if isinstance(_read, property):
+    Expectation.configuration = property(_configuration)
