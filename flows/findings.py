@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from embaudit.finding import Finding
 from embaudit.measures.findings import find_all
 from embaudit.tables.findings import FindingRow
 from embaudit.warehouse.stage import read_rows
@@ -28,8 +29,15 @@ def stage_findings(
         {
             **{"measure": measure, "name": finding.name, "place": place, "level": finding.level},
             **{"sentence": finding.sentence, "meaning": finding.meaning or None, "advice": finding.advice or None},
-            **{"value": finding.value, "low": finding.low, "high": finding.high},
+            **{"value": finding.value, **_ends(finding)},
         }
         for place, (measure, finding) in enumerate(find_all(settings, rows, samples))
     ]
     return [stage_rows(plan.staging, "audit", audit_id, FindingRow, found)] if found else []
+
+
+def _ends(finding: Finding) -> dict[str, float | None]:
+    """The interval, if it holds the value: a bootstrap's percentiles need not, and words must not stop an audit."""
+    value, low, high = finding.value, finding.low, finding.high
+    holds = value is not None and low is not None and high is not None and low <= value <= high
+    return {"low": low, "high": high} if holds else {"low": None, "high": None}

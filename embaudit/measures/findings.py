@@ -21,7 +21,7 @@ def find_all(
         rows: the audit's tables.
         sample_corpora: names of the corpora that are the embedded sample.
     """
-    names = ", ".join(sample_corpora)
+    names = list(sample_corpora)
     if names:
         yield AUDIT, _of_the_sample(names)
     for name, measure in MEASURES.items():
@@ -29,11 +29,11 @@ def find_all(
             yield from ((name, finding) for finding in measure.find(rows, settings[name]))
 
 
-def _of_the_sample(names: str) -> Finding:
+def _of_the_sample(names: list[str]) -> Finding:
     return Finding(
         "not measured",
-        f"How it does on your texts: {names} came from the embedded sample.",
+        f"It is not known how the checkpoint does on your texts: {', '.join(names)} came from the embedded sample.",
         "Enough to see that it works, and what it does to these texts; conclusions need real corpora.",
-        "embaudit audit CHECKPOINT --corpus sts=FILE --corpus wikipedia=FILE",
+        " ".join(("embaudit audit CHECKPOINT", *(f"--corpus {name}=FILE" for name in names))),
         name="real_corpora",
     )

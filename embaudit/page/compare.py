@@ -9,10 +9,10 @@ from typing import Any
 
 from embaudit.finding import LEVELS, Finding, Level
 from embaudit.page.model import Column, Estimate, Page, Part, Section, Table, count
-from embaudit.page.sides import AuditSide, Comparison, compare_sides
+from embaudit.page.sides import AuditSide, Comparison, compare_sides, other_question
 
 FIGURES_SHOWN, TOKENS_SHOWN = 15, 10
-CHANGES: dict[str, Level] = {"worse": "problem", "gained": "problem", "better": "ok", "lost": "ok"}
+CHANGES: dict[str, Level] = {"worse": "problem", "better": "ok"}
 
 
 def comparison_page(sides: Sequence[AuditSide]) -> Page:
@@ -41,7 +41,7 @@ def _findings(first: AuditSide, side: AuditSide, comparison: Comparison) -> Iter
     compared = len(comparison.figures)
     yield Finding(
         "look" if changes["worse"] else "ok" if compared else "not measured",
-        f"{side.name}: of {count(compared, 'figure')} that both have, {changes['worse']} got worse beyond noise, "
+        f"{side.name}: of {count(compared, 'figure')} compared, {changes['worse']} got worse beyond noise, "
         f"{changes['better']} better."
         if compared
         else f"{side.name}: there is no figure to compare.",
@@ -51,11 +51,15 @@ def _findings(first: AuditSide, side: AuditSide, comparison: Comparison) -> Iter
         ".".join(key)
         for key, row in side.findings.items()
         if row["level"] in ("problem", "look")
-        and key in first.findings
+        # From thin evidence to some is no change for the worse.
+        and first.findings.get(key, {"level": "not measured"})["level"] != "not measured"
         and rank(row["level"]) < rank(first.findings[key]["level"])
+        and not other_question(first, side, key[0])
     ]
     if worse:
         yield Finding("look", f"{side.name}: {count(len(worse), 'finding')} got worse: {', '.join(worse)}.")
+    if comparison.run_otherwise:
+        yield Finding("look", f"{side.name}: it was run with another {', another '.join(comparison.run_otherwise)}.")
     for why, names in comparison.not_compared.items():
         yield Finding("not measured", f"{side.name}: {count(len(names), 'figure')} not compared: {why}.")
 
@@ -85,26 +89,29 @@ def _parts(side: AuditSide, comparison: Comparison) -> Iterator[Part]:
         )
         for row in comparison.figures
     ]
-    yield Table(columns, rows, "Figures, the worse first", brief=FIGURES_SHOWN, more="--out FILE, or --json")
+    yield Table(columns, rows, "Figures, the worse first", brief=FIGURES_SHOWN, more="--json")
     if comparison.tokens is None:
         yield f"Severe tokens are not compared: {comparison.tokens_why}."
         return
-    changes = Counter(row["change"] for row in comparison.tokens)
-    yield f"Severe tokens: {changes['gained']} gained, {changes['lost']} lost."
+    alone = Counter(row["severe"] for row in comparison.tokens)
+    yield (
+        f"Severe tokens (moderate or strong): {alone['in this one']} in this audit alone, {alone['in the first']} in "
+        "the first alone. A search lists only so many, and its last places change by chance."
+    )
     yield Table(
         (
-            *(Column("token"), Column("", levels=CHANGES), Column("script")),
+            *(Column("token"), Column("severe only"), Column("script")),
             *(Column("loss [95 %]", ".3f"), Column("severity", levels={"strong": "problem", "moderate": "look"})),
         ),
         [
             (
-                *(row["token"], row["change"], row["script"]),
+                *(row["token"], row["severe"], row["script"]),
                 *(Estimate(row["loss"], row["low"], row["high"]), row["severity"]),
             )
             for row in comparison.tokens
         ],
         brief=TOKENS_SHOWN,
-        more="--out FILE, or --json",
+        more="--json",
     )
 
 

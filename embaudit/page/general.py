@@ -112,7 +112,7 @@ def gate_section(verdict: GateVerdict, more: str) -> Section:
     parts: list[Part] = [
         f"Policy {verdict.policy} ({verdict.policy_hash}) on audit {verdict.audit_id} of {verdict.source}{against}; "
         f"evaluated {verdict.evaluated:%Y-%m-%d %H:%M %Z}.",
-        Table(GATE_COLUMNS, rows, brief=len(first) + PASSED_SHOWN, headline=len(first), more=more),
+        Table(GATE_COLUMNS, rows, "Rules of the gate", brief=len(first) + PASSED_SHOWN, headline=len(first), more=more),
     ]
     return Section(f"Gate {verdict.outcome}", parts)
 
@@ -139,6 +139,7 @@ def regression_section(facts: dict[str, Any]) -> Section | None:
         Table(
             [Column("figure"), Column("item"), *numbers, when],
             worse,
+            "Figures that are worse than in the audit before",
             headline=IN_SHORT,
             more="embaudit query regressions",
         )

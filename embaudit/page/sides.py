@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -23,7 +24,7 @@ from embaudit.tables import SUMMARIES
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import require_newest
 from embaudit.warehouse.watched import figures_of
-from embaudit.watch.regression import Figure, compare
+from embaudit.watch.regression import Figure, compare, last_items
 
 MEASURE_OF = {
     summary.name: measure.name
@@ -40,6 +41,7 @@ class AuditSide:
     """What is compared of one audit.
 
     Attributes:
+        run: seed, precision, pooling and longest input that it was run with.
         corpora: the content of each corpus that it read, by name.
         versions: of the measures that it ran, by name.
         severe: moderate and strong tokens by their strings, with loss, interval and script; None without the measure.
@@ -49,6 +51,7 @@ class AuditSide:
     source: str
     finished: str
     settings: Mapping[str, Any]
+    run: Mapping[str, Any]
     corpora: Mapping[str, str]
     versions: Mapping[str, int]
     figures: Sequence[Figure]
@@ -68,6 +71,7 @@ class Comparison:
         figures: rows as ``embaudit.watch.regression.compare`` makes them, with the interval of ``delta``.
         not_compared: figures that both have, by the reason why they are not subtracted.
         tokens: severe in one of the two alone; None where that cannot be told, for the reason ``tokens_why``.
+        run_otherwise: what else differs, and is no reason not to compare.
     """
 
     audit_id: str
@@ -75,6 +79,7 @@ class Comparison:
     not_compared: dict[str, list[str]]
     tokens: list[dict[str, Any]] | None
     tokens_why: str
+    run_otherwise: list[str]
 
 
 def read_sides(warehouse: Warehouse | str, names: Sequence[str], wait_seconds: float = 5.0) -> list[AuditSide]:
@@ -99,8 +104,13 @@ def read_sides(warehouse: Warehouse | str, names: Sequence[str], wait_seconds: f
 
 
 def _find(connection: duckdb.DuckDBPyConnection, name: str) -> str:
+    # A folder is recorded by its whole path; a revision where it was named.
+    folder = str(Path(name).expanduser().resolve())
     newest = connection.execute(
-        "SELECT audit_id FROM audit_question WHERE source = ? ORDER BY finished DESC, audit_id LIMIT 1", [name]
+        "SELECT audit_id FROM audit_question AS question JOIN audit USING (audit_id) "
+        "WHERE question.source IN ($name, $folder) OR (audit.settings ->> '$.source') = $name "
+        "ORDER BY question.finished DESC, audit_id LIMIT 1",
+        {"name": name, "folder": folder},
     ).fetchone()
     return str(newest[0]) if newest else find_audit(connection, name)
 
@@ -109,8 +119,8 @@ def _read(connection: duckdb.DuckDBPyConnection, audit_id: str) -> AuditSide:
     def rows(sql: str) -> list[tuple[Any, ...]]:
         return connection.execute(sql, [audit_id]).fetchall()
 
-    ((source, finished, settings),) = rows(
-        "SELECT question.source, audit.finished, audit.settings "
+    ((source, finished, settings, seed, dtype),) = rows(
+        "SELECT question.source, audit.finished, audit.settings, audit.seed, audit.dtype "
         "FROM audit JOIN audit_question AS question USING (audit_id) WHERE audit_id = ?"
     )
     versions = dict(rows("SELECT measure, version FROM measure_run WHERE audit_id = ? ORDER BY ALL"))
@@ -121,11 +131,13 @@ def _read(connection: duckdb.DuckDBPyConnection, audit_id: str) -> AuditSide:
     looked = rows("SELECT 1 FROM sticky_summary WHERE audit_id = ? LIMIT 1")
     tokens = ("loss", "low", "high", "severity", "script")
     found = rows("SELECT measure, name, level, sentence FROM finding WHERE audit_id = ? ORDER BY place")
+    asked = json.loads(settings)
     return AuditSide(
         audit_id=audit_id,
         source=source,
         finished=f"{finished:%Y-%m-%d %H:%M %Z}",
-        settings=json.loads(settings),
+        settings=asked,
+        run={"seed": seed, "dtype": dtype, **{name: asked.get(name) for name in ("pooling", "max_length")}},
         corpora=dict(rows("SELECT name, corpus_id FROM audit_corpus WHERE audit_id = ? ORDER BY ALL")),
         versions=versions,
         figures=figures_of(connection, audit_id),
@@ -147,30 +159,49 @@ def compare_sides(first: AuditSide, other: AuditSide) -> Comparison:
             else:
                 own.append(figure)
     after = {figure.name: figure for figure in own}
+    last = [last_items(figures) for figures in (first.figures, other.figures)]
     rows = []
     for row in compare(own, first.figures):
         name = (row["summary"], row["item"], row["measure"])
         low, high = _interval(before[name], after[name])
-        rows.append({**row, "low": low, "high": high, "change": _change(row)})
+        # The last layer of one model is no layer of another to be better or worse than.
+        is_alike = (name in last[0]) == (name in last[1])
+        rows.append({**row, "low": low, "high": high, "change": _change(row) if is_alike else ""})
     tokens, why = _token_changes(first, other)
-    return Comparison(other.audit_id, sorted(rows, key=_importance), not_compared, tokens, why)
+    otherwise = [what for what in first.run if first.run[what] != other.run[what]]
+    return Comparison(other.audit_id, sorted(rows, key=_importance), not_compared, tokens, why, otherwise)
+
+
+def other_question(first: AuditSide, other: AuditSide, measure: str) -> str:
+    """Why findings of a measure are not of the same question; empty if they are."""
+    return _of_measure(first, other, measure) or _of_texts(first, other, measure, None)
 
 
 def _incomparable(first: AuditSide, other: AuditSide, summary: str, item: str) -> str:
     """Why a figure of both is not the same figure; empty if it is."""
     measure = MEASURE_OF.get(summary, "")
+    corpus = SUMMARIES[summary].parts_of(item).get("corpus")
+    return _of_measure(first, other, measure) or _of_texts(first, other, measure, corpus)
+
+
+def _of_measure(first: AuditSide, other: AuditSide, measure: str) -> str:
     if first.versions.get(measure) != other.versions.get(measure):
         return f"{measure} was measured by another version"
     ours, theirs = (side.settings.get(measure, {}) for side in (first, other))
     changed = sorted(name for name in {*ours, *theirs} if name != "corpora" and ours.get(name) != theirs.get(name))
     if changed:
         return f"other settings of {measure}: {', '.join(changed)}"
-    corpus = SUMMARIES[summary].parts_of(item).get("corpus")
+    return ""
+
+
+def _of_texts(first: AuditSide, other: AuditSide, measure: str, corpus: str | None) -> str:
+    """Args:
+    corpus: the one that a figure is of; None for all that the measure reads."""
     if corpus is None:
         asked = [name for name in ASKED if first.settings.get(name) != other.settings.get(name)]
         if asked:
             return f"other {' and '.join(asked)}"
-    read = [corpus] if corpus is not None else ours.get("corpora", [])
+    read = [corpus] if corpus is not None else first.settings.get(measure, {}).get("corpora", [])
     different = [name for name in read if first.corpora.get(name) != other.corpora.get(name)]
     return f"other texts under the name {', '.join(different)}" if different else ""
 
@@ -207,5 +238,5 @@ def _token_changes(first: AuditSide, other: AuditSide) -> tuple[list[dict[str, A
         before, now = first.severe.get(token), other.severe.get(token)
         if (before is None) != (now is None):
             known = now or before or {}
-            rows.append({"token": token, "change": "lost" if now is None else "gained", **known})
-    return sorted(rows, key=lambda row: (row["change"], -row["loss"], row["token"])), ""
+            rows.append({"token": token, "severe": "in the first" if now is None else "in this one", **known})
+    return sorted(rows, key=lambda row: (row["severe"], -row["loss"], row["token"])), ""

@@ -6,7 +6,7 @@ explains.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,6 +87,17 @@ def _tolerance(own: Figure, before: Figure, rule: Worse) -> float:
 
 def _passed_over(figures: list[Figure]) -> set[tuple[str, str, str]]:
     """The names of figures by layer that are not of the last one: the served vector is made of that."""
+    places = _places(figures)
+    return set(places) - _last_of(places)
+
+
+def last_items(figures: Iterable[Figure]) -> set[tuple[str, str, str]]:
+    """The names of figures by layer that are of an audit's last one."""
+    return _last_of(_places(figures))
+
+
+def _places(figures: Iterable[Figure]) -> dict[tuple[str, str, str], tuple[tuple[str, ...], int]]:
+    """What a figure by layer belongs to, and its layer, by its name."""
     ordered_by = {summary: rule.only_last for (summary, _), rule in RULES.items() if rule.only_last}
     places: dict[tuple[str, str, str], tuple[tuple[str, ...], int]] = {}
     for figure in figures:
@@ -94,7 +105,11 @@ def _passed_over(figures: list[Figure]) -> set[tuple[str, str, str]]:
             parts = SUMMARIES[figure.summary].parts_of(figure.item)
             place = int(parts.pop(ordered_by[figure.summary]))
             places[figure.name] = (figure.summary, *parts.values()), place
+    return places
+
+
+def _last_of(places: Mapping[tuple[str, str, str], tuple[tuple[str, ...], int]]) -> set[tuple[str, str, str]]:
     last: dict[tuple[str, ...], int] = {}
     for group, place in places.values():
         last[group] = max(last.get(group, place), place)
-    return {name for name, (group, place) in places.items() if place < last[group]}
+    return {name for name, (group, place) in places.items() if place == last[group]}

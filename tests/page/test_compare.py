@@ -91,11 +91,11 @@ def test_another_figure_is_named_and_not_subtracted(
 def test_tokens_come_and_go(sides: dict[str, AuditSide]) -> None:
     lost = compare_sides(sides["a1"], sides["a2"]).tokens
     assert lost is not None
-    assert [(row["token"], row["change"]) for row in lost] == [("ন", "lost")]
+    assert [(row["token"], row["severe"]) for row in lost] == [("ন", "in the first")]
     assert lost[0]["low"] <= lost[0]["loss"] <= lost[0]["high"]
     gained = compare_sides(sides["a2"], sides["a1"]).tokens
     assert gained is not None
-    assert [(row["token"], row["change"]) for row in gained] == [("ন", "gained")]
+    assert [(row["token"], row["severe"]) for row in gained] == [("ন", "in this one")]
     assert compare_sides(sides["a1"], sides["a4"]).tokens is None
     without = compare_sides(sides["a1"], replace(sides["a2"], severe=None))
     assert (without.tokens, without.tokens_why) == (None, "one of the two did not look for sticky tokens")
@@ -106,6 +106,25 @@ def test_findings_that_got_worse_are_named(sides: dict[str, AuditSide]) -> None:
     assert any(one.endswith("1 finding got worse: sticky.worst_token.") for one in said)
     said = [finding.sentence for finding in comparison_page([sides["a2"], sides["a1"]]).findings]
     assert not any("got worse:" in one for one in said)
+
+
+def test_findings_of_another_question_are_no_change(sides: dict[str, AuditSide]) -> None:
+    worse = replace(sides["a4"], findings=sides["a2"].findings)
+    assert not any("got worse:" in one.sentence for one in comparison_page([sides["a1"], worse]).findings)
+
+
+def test_another_seed_and_another_depth_are_said_and_not_judged(sides: dict[str, AuditSide]) -> None:
+    reseeded = replace(sides["a1"], audit_id="a0", run={**sides["a1"].run, "seed": 7})
+    assert compare_sides(sides["a1"], reseeded).run_otherwise == ["seed"]
+    own = sides["a1"].figures
+    last = max(figure.item for figure in own if figure.summary == "layer_stat")
+    higher = [replace(figure, value=figure.value + 9, low=None, high=None) for figure in own]
+    deeper = [*higher, *(replace(figure, item=last[:-1] + "9") for figure in own if figure.item == last)]
+    judged = []
+    for figures in (higher, deeper):
+        rows = compare_sides(sides["a1"], replace(sides["a1"], audit_id="a0", figures=figures)).figures
+        judged.append({row["change"] for row in rows if row["item"] == last})
+    assert judged == [{"worse", "better", ""}, {""}]
 
 
 def test_audits_are_named_by_id_or_by_checkpoint(warehouse: Path) -> None:
@@ -126,7 +145,7 @@ def test_the_command_prints_a_page_json_and_a_file(warehouse: Path, tmp_path: Pa
         "Compared with owner/one (a1)",
         "socm_summary.socm_mean",
         "worse",
-        "1 lost",
+        "1 in the first alone",
         "not compared: other",
     ):
         assert expected in " ".join(printed.output.split())

@@ -42,7 +42,7 @@ NO_PILOT = {"pilot_shortlisted": 0, "pilot_missed": 0, "miss_rate": None, "miss_
     ("measure", "name", "table", "column", "levels"),
     [
         ("sticky", "worst_token", "sticky_validation", "loss", {0.24: "ok", 0.25: "look", 0.9: "look"}),
-        ("sticky", "one_copy", "sticky_dose", "loss", {-0.1: "ok", 0.09: "ok", 0.1: "look", 0.25: "problem"}),
+        ("sticky", "one_copy", "sticky_dose", "loss", {-0.1: "ok", 0.09: "ok", 0.1: "look", 0.9: "look"}),
         ("socm", "thrown_away", "socm_summary", "socm_mean", {0.0: "ok", 0.9: "ok"}),
         ("layers", "tokens_alike", "layer_stat", "within_text_cosine", {0.94: "ok", 0.95: "look"}),
         ("geometry", "isotropy", "geometry", "mean_cosine", {0.49: "ok", 0.5: "look", 1.0: "look"}),
@@ -58,9 +58,9 @@ def test_levels_change_at_the_documented_limits(
 
 @pytest.mark.parametrize(("truncated", "level"), [(0, "ok"), (4, "ok"), (5, "look"), (49, "look"), (50, "problem")])
 def test_texts_that_are_cut(truncated: int, level: str) -> None:
-    one = found("socm", socm_summary={"texts": 100, "truncated": truncated})["cut_texts"]
+    one = found("socm", socm_summary={"texts": 96, "undefined": 4, "truncated": truncated})["cut_texts"]
     assert one.level == level
-    assert one.sentence.startswith(f"{truncated} of 100 texts" if truncated else "No text is cut")
+    assert one.sentence.startswith(f"{truncated} of 100 texts" if truncated else "No text of wikipedia")
 
 
 @pytest.mark.parametrize(
@@ -72,10 +72,17 @@ def test_long_pairs_need_to_be_many(pairs: int, share: float, level: str) -> Non
     assert found("length", length_summary=changed)["long_pairs"].level == level
 
 
-@pytest.mark.parametrize(("listed", "words"), [(3, "say; at least 3 such tokens"), (4, "say; 3 such tokens")])
-def test_a_count_that_the_shortlist_ends_says_so(listed: int, words: str) -> None:
-    one = found("sticky", sticky_validation={"loss": 0.6}, sticky_summary={"candidates": listed})["worst_token"]
-    assert words in one.sentence
+def test_dimensions_dominate_where_there_is_something_to_dominate() -> None:
+    cases = {(3, 0.1): "look", (4, 0.1): "ok", (1, 0.09): "ok"}
+    for (few, cosine), level in cases.items():
+        made = found("geometry", geometry={"dimensions_for_half": few, "mean_cosine": cosine})
+        assert made["dominating_dimensions"].level == level
+    assert "dominating_dimensions" not in found("geometry", geometry={"dimensions_for_half": None})
+
+
+def test_a_loss_that_is_noise_reads_as_a_share() -> None:
+    assert "take away 0%" in found("sticky", sticky_validation={"loss": -0.03})["worst_token"].sentence
+    assert "takes away 100%" in found("sticky", sticky_dose={"loss": 1.2})["one_copy"].sentence
 
 
 @pytest.mark.parametrize(
@@ -92,11 +99,12 @@ def test_the_worst_of_several_is_named() -> None:
     assert "'龸'" in tokens["worst_token"].sentence
     assert tokens["worst_token"].low is not None
     assert "'龸'" in tokens["one_copy"].sentence
-    assert found("geometry")["dominating_dimensions"].sentence.startswith("1 dimension makes half")
+    assert found("geometry")["dominating_dimensions"].sentence.startswith("1 of 32 dimensions make up half")
 
 
 def test_what_was_not_measured_is_not_judged() -> None:
-    assert "search" not in found("sticky", sticky_summary=NO_PILOT)
+    assert found("sticky", sticky_summary=NO_PILOT)["search"].level == "not measured"
+    assert "search" not in found("sticky", sticky_summary={"search": "exhaustive"})
     assert set(found("sticky", sticky_dose=None, sticky_summary=None)) == {"worst_token"}
     assert "one_copy" not in found("sticky", sticky_dose={"copies": 2})
     assert found("socm", socm_summary={"pooling_is_mean": False})["thrown_away"].level == "not measured"
@@ -110,10 +118,17 @@ def test_what_was_not_measured_is_not_judged() -> None:
 
 @pytest.mark.parametrize(
     ("recommendation", "name", "level"),
-    [("yes", "temperature_sts", "look"), ("no", "temperature", "ok"), ("unsupported", "temperature", "not measured")],
+    [
+        ("yes", "temperature_sts", "look"),
+        ("no", "temperature", "ok"),
+        ("too few", "temperature", "not measured"),
+        ("unsupported", "temperature", "not measured"),
+    ],
 )
 def test_temperatures_are_gains_and_no_problems(recommendation: str, name: str, level: str) -> None:
     changed = {"bin": 0, "task": "sts", "recommendation": recommendation, "tau": 0.9, "score_after": 0.7}
+    if recommendation == "too few":
+        changed |= {"recommendation": "no", "low": None, "high": None}
     rows = {"tempscale_choice": [{**plausible_rows()["tempscale_choice"][0], **changed, "difference": 0.05}]}
     (one,) = MEASURES["tempscale"].find(lambda table: rows.get(table, []), QUICK.tempscale)
     assert (one.name, one.level) == (name, level)

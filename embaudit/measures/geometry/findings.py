@@ -21,11 +21,12 @@ def findings(rows: Rows, settings: GeometrySettings) -> Iterator[Finding]:
     if not known:
         return
     yield _isotropy(max(known, key=lambda row: (row["mean_cosine"], row["corpus"])))
-    dominated = [
-        row for row in known if (row["dimensions_for_half"] or FEW + 1) <= FEW and row["mean_cosine"] >= MATTERS
-    ]
-    if dominated:
-        yield _dominated(min(dominated, key=lambda row: (row["dimensions_for_half"], row["corpus"])))
+    positive = [row for row in known if row["dimensions_for_half"] is not None]
+    if positive:
+        # Where there is little to dominate it matters last.
+        yield _dominated(
+            min(positive, key=lambda row: (row["mean_cosine"] < MATTERS, row["dimensions_for_half"], row["corpus"]))
+        )
 
 
 def _isotropy(row: dict[str, Any]) -> Finding:
@@ -36,7 +37,7 @@ def _isotropy(row: dict[str, Any]) -> Finding:
         f"Two texts of {row['corpus']} have a cosine of {row['mean_cosine']:.2f}{interval(low, high)} on average.",
         "Unrelated texts look related: a threshold on the cosine that another checkpoint had does not fit."
         if level == "look"
-        else "Unrelated texts look unrelated.",
+        else "",
         "Subtract the mean of a corpus before comparing." if level == "look" else "",
         name="isotropy",
         value=row["mean_cosine"],
@@ -47,12 +48,12 @@ def _isotropy(row: dict[str, Any]) -> Finding:
 
 def _dominated(row: dict[str, Any]) -> Finding:
     few = row["dimensions_for_half"]
-    makes = "1 dimension makes" if few == 1 else f"{few} dimensions make"
+    is_dominated = few <= FEW and row["mean_cosine"] >= MATTERS
     return Finding(
-        "look",
-        f"{makes} half of the mean cosine of {row['corpus']}, of {row['dimension']:,}.",
-        "Cosines read little else.",
-        "Subtract the mean of a corpus before comparing.",
+        "look" if is_dominated else "ok",
+        f"{few} of {row['dimension']:,} dimensions make up half of the mean cosine of {row['corpus']}.",
+        "These few weigh as much in a cosine as all others together." if is_dominated else "",
+        "Subtract the mean of a corpus before comparing." if is_dominated else "",
         name="dominating_dimensions",
         value=float(few),
     )

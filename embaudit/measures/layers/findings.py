@@ -14,24 +14,23 @@ ALIKE = 0.95
 
 def findings(rows: Rows, settings: LayerSettings) -> Iterator[Finding]:
     """One, from the audit's tables; none where no text has two tokens."""
-    known = [row for row in rows("layer_stat") if row["within_text_cosine"] is not None]
-    if not known:
+    layers = rows("layer_stat")
+    known = [row for row in layers if row["within_text_cosine"] is not None]
+    last = [row for row in known if row["layer"] == max(one["layer"] for one in layers)]
+    if not last:
         return
-    last = max(row["layer"] for row in known)
-    worst = max(
-        (row for row in known if row["layer"] == last), key=lambda row: (row["within_text_cosine"], row["corpus"])
-    )
+    worst = max(last, key=lambda row: (row["within_text_cosine"], row["corpus"]))
     value = worst["within_text_cosine"]
     low, high = worst["within_text_cosine_low"], worst["within_text_cosine_high"]
     first = next(row for row in known if row["corpus"] == worst["corpus"])
     level = level_from(value, look=ALIKE)
     yield Finding(
         level,
-        f"Behind the last layer the tokens of a text have a mean cosine of {value:.2f}{interval(low, high)} "
-        f"({worst['corpus']}; {first['within_text_cosine']:.2f} behind the first).",
+        f"After the last layer the tokens of a text have a mean cosine of {value:.2f}{interval(low, high)} "
+        f"({worst['corpus']}; {first['within_text_cosine']:.2f} after the first).",
         "All tokens of a text say nearly the same: its vector tells little of what stands where."
         if level == "look"
-        else "The tokens that pooling averages still differ.",
+        else "",
         "embaudit query layers" if level == "look" else "",
         name="tokens_alike",
         value=value,

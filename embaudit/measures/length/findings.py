@@ -27,7 +27,9 @@ def findings(rows: Rows, settings: LengthSettings) -> Iterator[Finding]:
         yield _long_pairs(max(known, key=lambda row: (row["share_long_above"], row["corpus"])))
     else:
         yield Finding(
-            "not measured", "Whether long texts look alike: the corpora have too few of them.", name="long_pairs"
+            "not measured",
+            "It is not known whether long texts look alike: the corpora have too few of them.",
+            name="long_pairs",
         )
     rises = [row for row in rows("length_rise") if row["rise"] is not None]
     cut = [row for row in rises if row["condition"] == "truncation"]
@@ -36,14 +38,14 @@ def findings(rows: Rows, settings: LengthSettings) -> Iterator[Finding]:
 
 
 def _long_pairs(row: dict[str, Any]) -> Finding:
-    share = row["share_long_above"]
+    share, kind = row["share_long_above"], "differently labelled" if row["is_labelled"] else "different"
     level = level_from(share, ABOVE_LOOK, ABOVE_PROBLEM)
     return Finding(
         level,
-        f"{share:.0%} of {row['long_pairs']:,} pairs of long, unrelated texts of {row['corpus']} score higher than "
+        f"{share:.0%} of {row['long_pairs']:,} pairs of {kind} long texts of {row['corpus']} score higher than "
         "95% of such pairs of short ones (5% if length did nothing).",
         "" if level == "ok" else "Long texts outrank short ones that answer better, and look alike among themselves.",
-        "" if level == "ok" else "embaudit query length-pairs; split long texts, or: embaudit tempscale CHECKPOINT",
+        "" if level == "ok" else "embaudit query length-pairs",
         name="long_pairs",
         value=share,
     )
@@ -61,11 +63,12 @@ def _rise(row: dict[str, Any], rises: list[dict[str, Any]]) -> Finding:
     level = level_from(row["rise"], look=RISE)
     return Finding(
         level,
-        f"The same texts of {row['corpus']} cut at {row['last_length']:.0f} tokens have a mean cosine of "
-        f"{row['last_cosine']:.2f}, at {row['first_length']:.0f} of {row['first_cosine']:.2f} ({row['rise']:+.2f})."
+        f"The mean cosine of the same texts of {row['corpus']} is {row['first_cosine']:.2f} when they are cut at "
+        f"{row['first_length']:.0f} tokens, and {row['last_cosine']:.2f} at {row['last_length']:.0f} "
+        f"({row['rise']:+.2f})."
         f"{averaging}",
         "Similarities of long and of short texts are on two scales." if level == "look" else "",
-        "Set thresholds for each length apart." if level == "look" else "",
+        "Set thresholds separately for short and long texts." if level == "look" else "",
         name="length_rise",
         value=row["rise"],
     )

@@ -24,24 +24,30 @@ def findings(rows: Rows, settings: SocmSettings) -> Iterator[Finding]:
     else:
         yield Finding(
             "not measured",
-            "What this checkpoint's own pooling throws away: SOCM is about mean pooling, which it does not use.",
+            "It is not known what this checkpoint's own pooling throws away: SOCM is about mean pooling, which it does "
+            "not use.",
             name="thrown_away",
         )
 
 
 def _cut(corpora: list[dict[str, Any]]) -> Finding:
-    worst = max(corpora, key=lambda row: (row["truncated"] / row["texts"], row["corpus"]))
-    share = worst["truncated"] / worst["texts"]
-    level = level_from(share, CUT_LOOK, CUT_PROBLEM)
+    def share(row: dict[str, Any]) -> float:
+        # What has no mean was read, too.
+        return float(row["truncated"] / (row["texts"] + row["undefined"]))
+
+    worst = max(corpora, key=lambda row: (share(row), row["corpus"]))
+    level = level_from(share(worst), CUT_LOOK, CUT_PROBLEM)
+    names = " and ".join(row["corpus"] for row in corpora)
     return Finding(
         level,
-        f"{worst['truncated']:,} of {worst['texts']:,} texts of {worst['corpus']} are cut to what the checkpoint reads."
-        if share
-        else "No text is cut: the checkpoint reads all of them whole.",
-        "" if level == "ok" else "What is behind the cut is in no vector: no search finds it.",
+        f"{worst['truncated']:,} of {worst['texts'] + worst['undefined']:,} texts of {worst['corpus']} are cut to what "
+        "the checkpoint reads."
+        if share(worst)
+        else f"No text of {names} is cut: the checkpoint reads them whole.",
+        "" if level == "ok" else "What is beyond the cut is in no vector: no search finds it.",
         "" if level == "ok" else "Split long texts before they are encoded.",
         name="cut_texts",
-        value=share,
+        value=share(worst),
     )
 
 
@@ -57,7 +63,6 @@ def _thrown_away(corpora: list[dict[str, Any]]) -> Finding:
         "ok",
         f"Second-order collapse (SOCM) is {each}.",
         f"To be compared between checkpoints on the same texts: it mostly orders corpora by length.{beyond}",
-        "embaudit audit CHECKPOINT --backbone card",
         name="thrown_away",
         value=worst["socm_mean"],
         low=worst["socm_low"],

@@ -18,40 +18,33 @@ SCRIPTS_NAMED = 3
 
 def findings(rows: Rows, settings: StickySettings) -> Iterator[Finding]:
     """At most three, from the audit's tables."""
-    tokens = {row["token_id"]: row for row in rows("token")}
     # Effects are the same under both protocols.
     effects = {row["token_id"]: row for row in rows("sticky_validation") if row["role"] == "candidate"}
+    tokens = {row["token_id"]: row for row in rows("token") if row["token_id"] in effects}
     candidates = sorted(effects.values(), key=lambda row: (-row["loss"], row["token_id"]))
-    listed = sum(row["candidates"] for row in rows("sticky_summary") if row["protocol"] == "retention")
     if candidates:
-        yield _worst(candidates, tokens, settings.copies, listed)
+        yield _worst(candidates, tokens, settings.copies)
     doses = [row for row in rows("sticky_dose") if row["role"] == "candidate"]
     if any(row["copies"] == 1 for row in doses):
         yield _dose(doses, tokens)
     for row in rows("sticky_summary"):
-        if row["protocol"] == "retention" and row["pilot_shortlisted"]:
+        if row["protocol"] == "retention" and row["search"] == "sequential":
             yield _missed(row)
 
 
-def _worst(candidates: list[dict[str, Any]], tokens: dict[int, dict[str, Any]], copies: int, listed: int) -> Finding:
-    """The worst token and how many are severe: more than were listed for it cannot be found."""
+def _worst(candidates: list[dict[str, Any]], tokens: dict[int, dict[str, Any]], copies: int) -> Finding:
     worst = candidates[0]
     severe = [row for row in candidates if row["loss"] >= MODERATE]
     scripts = Counter(tokens[row["token_id"]]["script"] for row in severe).most_common(SCRIPTS_NAMED)
     named = ", ".join(f"{amount} {script}" for script, amount in scripts)
-    least = "at least " if len(severe) >= listed else ""
     return Finding(
         # Most vocabularies have strong tokens, and it takes many copies: a reason to look, and none to stop.
         level_from(worst["loss"], look=MODERATE),
-        f"{copies} copies of {tokens[worst['token_id']]['token']!r} in a text take away {worst['loss']:.0%}"
-        f"{interval(worst['loss_low'], worst['loss_high'], '.0%')} of what its similarities say; "
-        + (
-            f"{least}{len(severe)} such tokens take a quarter or more ({named})."
-            if severe
-            else "no candidate takes more."
-        ),
-        "Texts that hold them in numbers (broken extraction, poisoning, scripts that the model hardly knows) look "
-        "alike, whatever they say."
+        f"{copies} copies of {tokens[worst['token_id']]['token']!r} in a text take away {_share(worst['loss'])}"
+        f"{interval(worst['loss_low'], worst['loss_high'], '.0%')} of what its similarities say; {len(severe)} of the "
+        f"{len(candidates)} validated candidates take a quarter or more{f' (most: {named})' if named else ''}.",
+        "Texts that hold many of them (broken extraction, poisoning, scripts that the model hardly knows) look alike, "
+        "whatever they say."
         if severe
         else "",
         "embaudit query worst-tokens" if severe else "",
@@ -66,18 +59,22 @@ def _dose(doses: list[dict[str, Any]], tokens: dict[int, dict[str, Any]]) -> Fin
     """What one copy does, of the tokens whose dose was measured: ordinary texts hold one."""
     worst = max((row for row in doses if row["copies"] == 1), key=lambda row: (row["loss"], -row["token_id"]))
     curve = sorted((row for row in doses if row["token_id"] == worst["token_id"]), key=lambda row: row["copies"])
-    more = ", ".join(f"{row['copies']} take {row['loss']:.0%}" for row in curve if row["copies"] > 1)
-    measured = len({row["token_id"] for row in doses})
+    more = ", ".join(f"{row['copies']} copies take {_share(row['loss'])}" for row in curve if row["copies"] > 1)
+    level = level_from(worst["loss"], look=WEAK)
     return Finding(
-        level_from(worst["loss"], look=WEAK, problem=MODERATE),
-        f"One copy takes away {max(worst['loss'], 0):.0%} at most, of the {measured} worst tokens"
-        f" ({tokens[worst['token_id']]['token']!r}{': ' if more else ''}{more}).",
-        "Ordinary texts hold one copy: this is what a search meets every day."
-        if worst["loss"] >= WEAK
-        else "Ordinary texts, which hold one copy, are hardly moved.",
+        # On few pairs and without an interval: no reason to stop.
+        level,
+        f"One copy of {tokens[worst['token_id']]['token']!r} takes away {_share(worst['loss'])}, the most of the "
+        f"tokens whose dose was measured{f' ({more})' if more else ''}.",
+        "A single copy already moves a text." if level == "look" else "A single copy hardly moves a text.",
         name="one_copy",
         value=worst["loss"],
     )
+
+
+def _share(loss: float) -> str:
+    """A loss in words: below nothing and above everything are noise."""
+    return f"{min(max(loss, 0.0), 1.0):.0%}"
 
 
 def _missed(summary: dict[str, Any]) -> Finding:
@@ -85,15 +82,21 @@ def _missed(summary: dict[str, Any]) -> Finding:
     belong, missed, low, high = (
         summary[name] for name in ("pilot_shortlisted", "pilot_missed", "miss_low", "miss_high")
     )
-    level: Level = "ok" if high <= MISSED else "look" if low >= MISSED else "not measured"
+    level: Level = "not measured"
+    found = "It is not known how much the search missed: no random token belongs on its list."
+    if belong:
+        level = "ok" if high <= MISSED else "look" if low >= MISSED else "not measured"
+        found = (
+            f"The search missed {missed} of {belong} random tokens that belong on its list "
+            f"({summary['miss_rate']:.0%}{interval(low, high, '.0%')})."
+        )
     return Finding(
         level,
-        f"The search missed {missed} of {belong} random tokens that belong on its list "
-        f"({summary['miss_rate']:.0%}{interval(low, high, '.0%')}).",
+        found,
         "" if level == "ok" else "There may be bad tokens that are not on it.",
         "" if level == "ok" else "embaudit audit CHECKPOINT --profile standard (or --exhaustive)",
         name="search",
-        value=summary["miss_rate"],
-        low=low,
-        high=high,
+        value=summary["miss_rate"] if belong else None,
+        low=low if belong else None,
+        high=high if belong else None,
     )

@@ -18,12 +18,13 @@ def findings(rows: Rows, settings: TempscaleSettings) -> Iterator[Finding]:
     yield from (_gain(row) for row in gains[:MAX_FINDINGS])
     if choices and not gains:
         asked = ", ".join(row["task"].replace("_", " ") for row in choices)
-        is_known = any(row["recommendation"] == "no" for row in choices)
+        # An answer needs an interval, or a choice that fell on 1; too few items have neither.
+        is_known = any(row["recommendation"] == "no" and (row["low"] is not None or row["tau"] == 1) for row in choices)
         yield Finding(
             "ok" if is_known else "not measured",
-            f"No attention temperature below 1 helps ({asked})."
+            f"No attention temperature below 1 was shown to help ({asked})."
             if is_known
-            else f"Whether an attention temperature helps: {choices[0]['reason']}.",
+            else f"It is not known whether an attention temperature helps: {choices[0]['reason'].rstrip('.')}.",
             name="temperature",
         )
 
@@ -34,7 +35,7 @@ def _gain(row: dict[str, Any]) -> Finding:
         "look",
         f"At an attention temperature of {row['tau']:g}, {task} scores {row['score_after']:.3f} instead of "
         f"{row['score_before']:.3f} ({row['difference']:+.3f}{interval(row['low'], row['high'], '+.3f')}, held out).",
-        "Long texts gain without training.",
+        "The task gains without training.",
         f"embaudit apply-temperature CHECKPOINT --tau {row['tau']:g} --out DIR",
         name=f"temperature_{row['task']}",
         value=row["difference"],
