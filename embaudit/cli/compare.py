@@ -31,12 +31,12 @@ def compare(first: str, others: tuple[str, ...], out: Path | None, is_json: bool
     Figures of other texts, settings or versions are named, and not subtracted.
     """
     sides = read_sides(warehouse_path(warehouse), (first, *others))
-    page = comparison_page(sides)
     if out is not None:
-        put(render(page), out)
+        put(render(comparison_page(sides)), out)
     if is_json:
-        click.echo(json.dumps(as_json(sides), indent=1, ensure_ascii=False))
+        # Everything but ASCII as escapes: a name may hold signs that turn a terminal's text around.
+        click.echo(json.dumps(as_json(sides), indent=1))
         return
-    print_page(page)
+    print_page(comparison_page(sides))
     if out is not None:
         click.echo(visible(f"Written: {out}"))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from embaudit.finding import Finding, Rows, interval, level_from
 from embaudit.measures.layers.settings import LayerSettings
 
-# Mean cosine of a text's tokens behind the last layer, itself included. Of unit vectors it is the squared length of
+# Mean cosine of a text's tokens after the last layer, itself included. Of unit vectors it is the squared length of
 # their mean: beyond it the mean says little that one token does not.
 ALIKE = 0.95
 

@@ -10,7 +10,7 @@ from embaudit.finding import Finding, Level, Rows, interval, level_from
 from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS
 from embaudit.measures.sticky.settings import StickySettings
 
-STRONG, MODERATE, WEAK = (least for least, _ in SEVERITY_FROM_LOSS)
+_, MODERATE, WEAK = (least for least, _ in SEVERITY_FROM_LOSS)
 # The share of the tokens that belong on the shortlist which a search may miss.
 MISSED = 0.2
 SCRIPTS_NAMED = 3
