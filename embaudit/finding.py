@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, TypedDict, get_args
 
 # ``problem``: do not serve it before somebody has looked. ``look``: true of many checkpoints that are in use, and worth
 # knowing before texts of that kind come. ``not measured``: the evidence is too thin to say.
@@ -37,6 +37,16 @@ class Finding:
     value: float | None = None
     low: float | None = None
     high: float | None = None
+
+
+class Words(TypedDict, total=False):
+    meaning: str
+    advice: str
+
+
+def unless_ok(level: Level, meaning: str, advice: str = "") -> Words:
+    """Meaning and advice of a finding that is worth acting on; what is ok needs neither."""
+    return {} if level == "ok" else {"meaning": meaning, "advice": advice}
 
 
 def level_from(value: float, look: float, problem: float = float("inf")) -> Level:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.finding import Finding, Rows, interval, level_from
+from embaudit.finding import Finding, Level, Rows, interval, level_from, unless_ok
 from embaudit.measures.geometry.settings import GeometrySettings
 
 # Half of the range of the cosine is taken by what all texts have in common.
@@ -13,6 +13,7 @@ ANISOTROPIC = 0.5
 # So few dimensions that make half of a mean cosine that matters are worth knowing.
 FEW = 3
 MATTERS = 0.1
+WITHOUT_MEAN = "Subtract the mean of a corpus before comparing."
 
 
 def findings(rows: Rows, settings: GeometrySettings) -> Iterator[Finding]:
@@ -35,25 +36,25 @@ def _isotropy(row: dict[str, Any]) -> Finding:
     return Finding(
         level,
         f"Two texts of {row['corpus']} have a cosine of {row['mean_cosine']:.2f}{interval(low, high)} on average.",
-        "Unrelated texts look related: a threshold on the cosine that another checkpoint had does not fit."
-        if level == "look"
-        else "",
-        "Subtract the mean of a corpus before comparing." if level == "look" else "",
         name="isotropy",
         value=row["mean_cosine"],
         low=low,
         high=high,
+        **unless_ok(
+            level,
+            "Unrelated texts look related: a threshold on the cosine that another checkpoint had does not fit.",
+            WITHOUT_MEAN,
+        ),
     )
 
 
 def _dominated(row: dict[str, Any]) -> Finding:
     few = row["dimensions_for_half"]
-    is_dominated = few <= FEW and row["mean_cosine"] >= MATTERS
+    level: Level = "look" if few <= FEW and row["mean_cosine"] >= MATTERS else "ok"
     return Finding(
-        "look" if is_dominated else "ok",
+        level,
         f"{few} of {row['dimension']:,} dimensions make up half of the mean cosine of {row['corpus']}.",
-        "These few weigh as much in a cosine as all others together." if is_dominated else "",
-        "Subtract the mean of a corpus before comparing." if is_dominated else "",
         name="dominating_dimensions",
         value=float(few),
+        **unless_ok(level, "These few weigh as much in a cosine as all others together.", WITHOUT_MEAN),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from embaudit.finding import Finding, Rows, interval, level_from
+from embaudit.finding import Finding, Rows, interval, level_from, unless_ok
 from embaudit.measures.layers.settings import LayerSettings
 
 # Mean cosine of a text's tokens after the last layer, itself included. Of unit vectors it is the squared length of
@@ -28,12 +28,13 @@ def findings(rows: Rows, settings: LayerSettings) -> Iterator[Finding]:
         level,
         f"After the last layer the tokens of a text have a mean cosine of {value:.2f}{interval(low, high)} "
         f"({worst['corpus']}; {first['within_text_cosine']:.2f} after the first).",
-        "All tokens of a text say nearly the same: its vector tells little of what stands where."
-        if level == "look"
-        else "",
-        "embaudit query layers" if level == "look" else "",
         name="tokens_alike",
         value=value,
         low=low,
         high=high,
+        **unless_ok(
+            level,
+            "All tokens of a text say nearly the same: its vector tells little of what stands where.",
+            "embaudit query layers",
+        ),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.finding import Finding, Rows, level_from
+from embaudit.finding import Finding, Rows, level_from, unless_ok
 from embaudit.measures.length.settings import LengthSettings
 
 # Of pairs of long texts, above the 95th percentile of short ones; 0.05 if length did nothing. Five times that is seen
@@ -44,10 +44,13 @@ def _long_pairs(row: dict[str, Any]) -> Finding:
         level,
         f"{share:.0%} of {row['long_pairs']:,} pairs of {kind} long texts of {row['corpus']} score higher than "
         "95% of such pairs of short ones (5% if length did nothing).",
-        "" if level == "ok" else "Long texts outrank short ones that answer better, and look alike among themselves.",
-        "" if level == "ok" else "embaudit query length-pairs",
         name="long_pairs",
         value=share,
+        **unless_ok(
+            level,
+            "Long texts outrank short ones that answer better, and look alike among themselves.",
+            "embaudit query length-pairs",
+        ),
     )
 
 
@@ -67,8 +70,11 @@ def _rise(row: dict[str, Any], rises: list[dict[str, Any]]) -> Finding:
         f"{row['first_length']:.0f} tokens, and {row['last_cosine']:.2f} at {row['last_length']:.0f} "
         f"({row['rise']:+.2f})."
         f"{averaging}",
-        "Similarities of long and of short texts are on two scales." if level == "look" else "",
-        "Set thresholds separately for short and long texts." if level == "look" else "",
         name="length_rise",
         value=row["rise"],
+        **unless_ok(
+            level,
+            "Similarities of long and of short texts are on two scales.",
+            "Set thresholds separately for short and long texts.",
+        ),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.finding import Finding, Rows, interval, level_from
+from embaudit.finding import Finding, Rows, interval, level_from, unless_ok
 from embaudit.measures.socm.settings import SocmSettings
 
 # Of a corpus: what is cut off is not in the vector. Beyond one text in twenty somebody will search for it; where most
@@ -44,10 +44,13 @@ def _cut(corpora: list[dict[str, Any]]) -> Finding:
         "the checkpoint reads."
         if share(worst)
         else f"No text of {names} is cut: the checkpoint reads them whole.",
-        "" if level == "ok" else "What is beyond the cut is in no vector: no search finds it.",
-        "" if level == "ok" else "Split long texts before they are encoded.",
         name="cut_texts",
         value=share(worst),
+        **unless_ok(
+            level,
+            "What is beyond the cut is in no vector: no search finds it.",
+            "Split long texts before they are encoded.",
+        ),
     )
 
 

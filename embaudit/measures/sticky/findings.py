@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.finding import Finding, Level, Rows, interval, level_from
+from embaudit.finding import Finding, Level, Rows, interval, level_from, unless_ok
 from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS
 from embaudit.measures.sticky.settings import StickySettings
 
@@ -37,21 +37,23 @@ def _worst(candidates: list[dict[str, Any]], tokens: dict[int, dict[str, Any]], 
     severe = [row for row in candidates if row["loss"] >= MODERATE]
     scripts = Counter(tokens[row["token_id"]]["script"] for row in severe).most_common(SCRIPTS_NAMED)
     named = ", ".join(f"{amount} {script}" for script, amount in scripts)
+    # Most vocabularies have strong tokens, and it takes many copies: a reason to look, and none to stop.
+    level = level_from(worst["loss"], look=MODERATE)
     return Finding(
-        # Most vocabularies have strong tokens, and it takes many copies: a reason to look, and none to stop.
-        level_from(worst["loss"], look=MODERATE),
+        level,
         f"{copies} copies of {tokens[worst['token_id']]['token']!r} in a text take away {_share(worst['loss'])}"
         f"{interval(worst['loss_low'], worst['loss_high'], '.0%')} of what its similarities say; {len(severe)} of the "
         f"{len(candidates)} validated candidates take a quarter or more{f' (most: {named})' if named else ''}.",
-        "Texts that hold many of them (broken extraction, poisoning, scripts that the model hardly knows) look alike, "
-        "whatever they say."
-        if severe
-        else "",
-        "embaudit query worst-tokens" if severe else "",
         name="worst_token",
         value=worst["loss"],
         low=worst["loss_low"],
         high=worst["loss_high"],
+        **unless_ok(
+            level,
+            "Texts that hold many of them (broken extraction, poisoning, scripts that the model hardly knows) look "
+            "alike, whatever they say.",
+            "embaudit query worst-tokens",
+        ),
     )
 
 
@@ -93,10 +95,13 @@ def _missed(summary: dict[str, Any]) -> Finding:
     return Finding(
         level,
         found,
-        "" if level == "ok" else "There may be bad tokens that are not on it.",
-        "" if level == "ok" else "embaudit audit CHECKPOINT --profile standard (or --exhaustive)",
         name="search",
         value=summary["miss_rate"] if belong else None,
         low=low if belong else None,
         high=high if belong else None,
+        **unless_ok(
+            level,
+            "There may be bad tokens that are not on it.",
+            "embaudit audit CHECKPOINT --profile standard (or --exhaustive)",
+        ),
     )
