@@ -7,17 +7,33 @@ import platform
 import sys
 from collections.abc import Callable, Iterator
 
-from benchmarks import audit, encoding, help_page, layers, length, narrowing, runners, sequential, socm
+from benchmarks import (
+    anchors,
+    audit,
+    encoding,
+    help_page,
+    impact,
+    layers,
+    length,
+    precision,
+    runners,
+    screening,
+    search,
+    socm,
+)
 from benchmarks.measured import Measured
 
 BENCHMARKS: dict[str, Callable[[], Iterator[Measured]]] = {
     "help": help_page.run,
-    "sequential": sequential.run,
+    "anchors": anchors.run,
+    "search": search.run,
     "encoding": encoding.run,
+    "precision": precision.run,
     "socm": socm.run,
     "layers": layers.run,
-    "narrowing": narrowing.run,
     "length": length.run,
+    "screening": screening.run,
+    "impact": impact.run,
     "runners": runners.run,
     "audit": audit.run,
 }

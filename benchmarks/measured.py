@@ -6,7 +6,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-REAL_SENTENCES = Path(__file__).resolve().parents[2] / "shared/data/wikipedia/wiki1m_sample.txt"
+REAL_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+REAL_SENTENCES = REAL_DATA / "wikipedia" / "wiki1m_sample.txt"
+SCIFACT = REAL_DATA / "retrieval" / "scifact"
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,40 @@
 """Audit text-embedding checkpoints: sticky tokens, second-order collapse, length collapse."""
 
+from typing import TYPE_CHECKING, Any
 
-def __getattr__(name: str) -> str:
-    """``__version__``, when it is asked for: importing ``importlib.metadata`` takes longer than ``embaudit --help``."""
-    if name != "__version__":
+if TYPE_CHECKING:
+    from embaudit.api.audit import audit as audit
+    from embaudit.api.callback import AuditCallback as AuditCallback
+    from embaudit.api.reading import Audit as Audit
+    from embaudit.api.reading import WarehouseReader as WarehouseReader
+    from embaudit.api.reading import open_warehouse as open  # noqa: F401  (not in __all__)
+
+    __version__: str
+
+# Imported when they are asked for: every command imports this package, and ``embaudit --help`` answers in 0.1 s.
+_PLACES = {
+    "Audit": ("reading", "Audit"),
+    "AuditCallback": ("callback", "AuditCallback"),
+    "WarehouseReader": ("reading", "WarehouseReader"),
+    "audit": ("audit", "audit"),
+    "open": ("reading", "open_warehouse"),
+}
+# Without ``open``: ``from embaudit import *`` must not take Python's own away.
+__all__ = ["Audit", "AuditCallback", "WarehouseReader", "__version__", "audit"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("embaudit")
+    if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib.metadata import version
+    from importlib import import_module
 
-    return version("embaudit")
+    module, attribute = _PLACES[name]
+    return getattr(import_module(f"embaudit.api.{module}"), attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_PLACES})

@@ -21,13 +21,11 @@ class Worse:
 
     Attributes:
         absolute, relative: the larger of the absolute change and the share of the predecessor's value.
-        only_last: a part of the item; only the item with its largest value counts.
     """
 
     when: Direction
     absolute: float = 0.0
     relative: float = 0.0
-    only_last: str = ""
 
 
 @dataclass(frozen=True)

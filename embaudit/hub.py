@@ -9,12 +9,12 @@ from __future__ import annotations
 import errno
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import IO, Any, Literal, TypeVar
 
 from embaudit.errors import CheckpointError, CorpusError, EmbauditError, HubOffline, HubUnreachable, one_line
 from embaudit.masking import without_credentials
@@ -78,6 +78,25 @@ class Repository:
     def address(self, name: str) -> str:
         """A file of a data set as ``datasets`` streams it: at this commit, which is part of the address."""
         return f"hf://datasets/{self.name}@{self.revision}/{name}"
+
+    def size(self, name: str) -> int:
+        """Bytes of a file."""
+        from huggingface_hub import get_hf_file_metadata, hf_hub_url
+
+        with explained(self, name):
+            url = hf_hub_url(self.name, name, repo_type=self.kind, revision=self.revision)
+            return int(get_hf_file_metadata(url, timeout=ANSWER_SECONDS).size or 0)
+
+    def opened(self, name: str) -> AbstractContextManager[IO[bytes]]:
+        """A file of a data set for reads at any place: over the wire, and nothing of it is kept.
+
+        Unlike the others it leaves failures to the caller's ``explained``, since what is read may be damaged.
+        """
+        from huggingface_hub import HfFileSystem, constants
+
+        files = HfFileSystem(endpoint=constants.ENDPOINT)
+        file: AbstractContextManager[IO[bytes]] = files.open(self.address(name), "rb", cache_type="none")
+        return file
 
     def snapshot(self, patterns: Sequence[str], accept: Callable[[Sequence[str]], None]) -> Path:
         """A folder with the files that match, from the hub where it answers and else from the cache.

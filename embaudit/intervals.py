@@ -114,6 +114,14 @@ def spearman(values: np.ndarray, wanted: np.ndarray) -> float | None:
     return None if 0 in norms else float(ranks[0] @ ranks[1] / (norms[0] * norms[1]))
 
 
+def spearman_interval(rho: float, units: int) -> Interval | None:
+    """tanh(artanh ρ ± 1.96 · √((1 + ρ²/2)/(n − 3))) (Bonett and Wright 2000); None below four units, or for |ρ| = 1."""
+    if units < 4 or abs(rho) >= 1:
+        return None
+    half = NORMAL * np.sqrt((1 + rho**2 / 2) / (units - 3))
+    return float(np.tanh(np.arctanh(rho) - half)), float(np.tanh(np.arctanh(rho) + half))
+
+
 def _bootstrap(
     data: tuple[np.ndarray, ...], statistic: Callable[..., Any], resamples: int, seed: int, *, vectorized: bool
 ) -> Interval | None:

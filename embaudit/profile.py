@@ -10,12 +10,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from embaudit.errors import UsageError
 from embaudit.measures import MEASURES, MeasureSettings
 from embaudit.suggest import did_you_mean
-from embaudit.toml import read_toml
+from embaudit.toml import complaint, read_toml
 
 if TYPE_CHECKING:
     from embaudit.request import AuditSettings
@@ -58,7 +58,18 @@ class _Profile(BaseModel):
         Raises:
             UsageError: if a change does not fit.
         """
-        return self.model_copy(update={name: getattr(self, name).requested(request) for name in MEASURES})
+        changed = {name: _changed(name, getattr(self, name), request) for name in MEASURES}
+        return self.model_copy(update=changed)
+
+
+def _changed(measure: str, settings: MeasureSettings, request: AuditSettings) -> MeasureSettings:
+    changes = request.measure_settings.get(measure, {})
+    try:
+        changed = type(settings).model_validate({**settings.model_dump(), **changes}) if changes else settings
+    except ValidationError as error:
+        first = complaint(dict(error.errors()[0]), type(settings))
+        raise UsageError(f"The settings of {measure} do not fit: {first}.") from error
+    return changed.requested(request)
 
 
 if TYPE_CHECKING:

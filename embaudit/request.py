@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from embaudit.draw import How
 from embaudit.errors import UsageError
 from embaudit.keys import content_key
 from embaudit.masking import has_credentials
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from embaudit.checkpoint import LoadOptions
 
 OTHER_MEASURES = [name for name in MEASURES if name not in DEFAULT_MEASURES]
+PROMPTS = ("prompt", "query_prompt", "document_prompt")
 # Where an audit runs, and what is made of its figures, is no part of what it asks.
 NOT_ASKED = {"device", "policy", "gate", "notify"}
 Purpose = Literal["scoring", "validation"]
@@ -44,13 +46,20 @@ class AuditSettings(BaseModel):
         description="Sentence pairs of your own, kept as they are: csv, tsv, json, jsonl or Parquet with sentence1 and "
         "sentence2.",
     )
-    exhaustive: bool = Field(default=False, description="Every token all draws, every candidate all points: no saving.")
+    exhaustive: bool = Field(
+        default=False, description="Every token gets all draws, and shortlists have no longest length: no saving."
+    )
     reference: bool = Field(
         default=False, description="The published code's protocol too: 120 encodes per scanned token."
     )
+    draw: How | None = Field(
+        default=None,
+        description="Which texts of a larger corpus are read: random, drawn by the seed, or its first. "
+        "[default: the profile's: random]",
+    )
     limit_tokens: int | None = Field(default=None, ge=1, description="Scan only N tokens, drawn by the seed.")
-    temperatures: dict[str, Any] | None = Field(
-        default=None, description="Settings of the profile's tempscale to change."
+    measure_settings: dict[MeasureName, dict[str, Any]] = Field(
+        default={}, description="Settings of the profile to change, by measure."
     )
     policy: str | None = Field(default=None, description="A gate's policy (TOML), applied once the audit is published.")
     gate: Literal["fail", "mark"] = Field(
@@ -62,12 +71,28 @@ class AuditSettings(BaseModel):
     )
     device: str = Field(default="auto", description="auto, cpu, cuda, cuda:1, mps.")
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
-        default="auto", description="Precision; auto: float32, and half precision for the scan on a GPU."
+        default="auto", description="Precision; auto: float32."
+    )
+    scan_dtype: Literal["auto", "float32", "bfloat16", "float16"] | None = Field(
+        default=None,
+        description="Precision of the scan for sticky tokens, which only ranks; auto: half precision where a "
+        "measurement shows it to be clearly faster. [default: the profile's: auto]",
     )
     pooling: str | None = Field(
         default=None, description="Override the declared pooling: mean, cls, lasttoken, max, weightedmean."
     )
     max_length: int | None = Field(default=None, ge=1, description="Override the length limit, in tokens.")
+    prompt: str | None = Field(
+        default=None,
+        description="What stands before every text, queries and documents too: the name of a declared prompt, or a "
+        "text as it stands ('query: '); '' for nothing.  [default: what the checkpoint declares]",
+    )
+    query_prompt: str | None = Field(
+        default=None, description="What stands before queries instead, where a measure has queries and documents."
+    )
+    document_prompt: str | None = Field(
+        default=None, description="What stands before documents instead, where a measure has queries and documents."
+    )
     seed: int = Field(default=0, ge=0, description="Of every draw.")
     allow_pickle: bool = Field(default=False, description="Read pickled weights, which can run any code.")
     trust_remote_code: bool = Field(default=False, description="Run model code that comes with the checkpoint.")
@@ -95,15 +120,21 @@ class AuditSettings(BaseModel):
         Raises:
             UsageError: if the profile does not exist or fit.
         """
-        asked = self.model_dump(mode="json", exclude=NOT_ASKED)
+        asked = self.model_dump(mode="json", exclude=NOT_ASKED | set(PROMPTS)) | self.asked_prompts
         asked["profile"] = load_profile(self.profile).asked_of(self.chosen_measures)
         asked["measures"] = sorted(self.chosen_measures)
         return content_key(**asked)
 
     @property
+    def asked_prompts(self) -> dict[str, str]:
+        """The prompts that were given: where none was, keys are what they were before there were any."""
+        return {name: given for name in PROMPTS if (given := getattr(self, name)) is not None}
+
+    @property
     def load_options(self) -> LoadOptions:
         """How the checkpoint is loaded."""
-        from embaudit.checkpoint import LoadOptions  # brings numpy, and most commands only print their help
+        # It brings numpy, and most commands only print their help.
+        from embaudit.checkpoint import AskedPrompts, LoadOptions
 
         return LoadOptions(
             device=self.device,
@@ -112,6 +143,7 @@ class AuditSettings(BaseModel):
             max_length=self.max_length,
             allow_pickle=self.allow_pickle,
             trust_remote_code=self.trust_remote_code,
+            prompts=AskedPrompts(self.prompt, self.query_prompt, self.document_prompt),
         )
 
     def relative_to(self, folder: Path) -> Self:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from importlib import import_module
+from typing import Any
 
 from prefect import flow
 
@@ -16,7 +17,7 @@ from embaudit.errors import EmbauditError, UsageError
 from embaudit.gate import load_policy
 from embaudit.measures import MEASURES, Measure
 from embaudit.measures.socm.settings import SocmSettings
-from embaudit.request import AuditRequest
+from embaudit.request import PROMPTS, AuditRequest
 from embaudit.settings import Settings
 from embaudit.tables.corpora import AuditCorpusRow
 from embaudit.warehouse.stage import read_rows
@@ -28,7 +29,7 @@ from embaudit_flows.notify import Notifier, notify_on_failure
 from embaudit_flows.outcome import AuditOutcome
 from embaudit_flows.plan import AuditPlan, plan_audit
 from embaudit_flows.runners import pooled
-from embaudit_tasks.corpora import ingest_corpus
+from embaudit_tasks.corpora import ingest_corpus, rows_read
 from embaudit_tasks.mining import mine_corpus
 from embaudit_tasks.publish import check_staged
 from embaudit_tasks.results import Staged, StagedCorpus, stage_rows
@@ -68,7 +69,7 @@ def _measure_and_publish(
         staged = _shared_tables(plan, ingested, audit_id)
         for measure in (MEASURES[name] for name in MEASURES if name in plan.measures):
             with gpu_slot(plan.spec.device):
-                log.add(measure, _run(measure, plan, ingested))
+                log.add(measure, _run(measure, plan, ingested, log.staged))
         staged += log.staged
         staged += stage_findings(plan, ingested, audit_id, staged)
         checks = check_staged(staged, planned_rows(staged))
@@ -76,12 +77,14 @@ def _measure_and_publish(
     except EmbauditError as error:
         log.record_failure(error)
         raise
+    read_as = _checkpoint_as_read(staged)
     outcome = AuditOutcome(
         audit_id=audit_id,
         checkpoint_id=plan.spec.checkpoint_id,
         source=plan.source,
         warehouse=plan.warehouse,
-        max_length=_max_length(staged),
+        max_length=read_as["max_length"],
+        prompts={name: read_as[name] or "" for name in PROMPTS},
         rows=rows,
         corpora={name: f"{corpus.source}: {corpus.report}" for name, corpus in ingested.items()},
         warnings=[
@@ -94,11 +97,13 @@ def _measure_and_publish(
     return outcome, staged
 
 
-def _run(measure: Measure, plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]:
-    """One measure's sub-flow on the corpora that it reads."""
+def _run(measure: Measure, plan: AuditPlan, ingested: dict[str, StagedCorpus], earlier: list[Staged]) -> list[Staged]:
+    """One measure's sub-flow on the corpora that it reads, and on what earlier measures staged if it builds on any."""
     flow_of_measure = getattr(import_module(f"embaudit_flows.{measure.name}"), measure.name)
     run = pooled(flow_of_measure) if measure.is_sharded else flow_of_measure
-    staged: list[Staged] = run(plan, ingested)
+    staged: list[Staged] = (
+        run(plan, ingested, earlier) if plan.profile.of(measure.settings).builds_on else run(plan, ingested)
+    )
     return staged
 
 
@@ -117,16 +122,21 @@ def _ingest(plan: AuditPlan, sources: dict[str, str]) -> dict[str, StagedCorpus]
             negatives = plan.profile.of(SocmSettings).negatives
             corpora = [mine_corpus(plan.spec, name, mined.method, str(mined.folder), negatives, plan.staging)]
         else:
-            corpora = ingest_corpus(name=name, source=source, staging=plan.staging)
+            corpora = ingest_corpus(name=name, source=source, staging=plan.staging, draw=plan.kept_of(name))
         ingested |= {corpus.name: corpus for corpus in corpora}
     return ingested
 
 
 def _shared_tables(plan: AuditPlan, ingested: dict[str, StagedCorpus], audit_id: str) -> list[Staged]:
-    """The checkpoint's row, the corpora's rows, and which corpora this audit read."""
+    """The checkpoint's row, which corpora this audit read, and what it read of them."""
     rows = [{"name": name, "corpus_id": corpus.corpus_id} for name, corpus in ingested.items()]
     used = stage_rows(plan.staging, "audit", audit_id, AuditCorpusRow, rows)
-    return [checkpoint_row(plan), used, *(file for corpus in ingested.values() for file in corpus.files)]
+    read = (
+        part
+        for corpus in ingested.values()
+        for part in rows_read(corpus, plan.draws_of(corpus.name, corpus.rows), plan.staging)
+    )
+    return [checkpoint_row(plan), used, *read]
 
 
 def checkpoint_row(plan: AuditPlan) -> Staged:
@@ -135,10 +145,10 @@ def checkpoint_row(plan: AuditPlan) -> Staged:
     return staged
 
 
-def _max_length(staged: list[Staged]) -> int:
-    """Tokens that the checkpoint reads of a text, special tokens included."""
+def _checkpoint_as_read(staged: list[Staged]) -> dict[str, Any]:
+    """The checkpoint's row: how much it reads of a text, and behind which prompts."""
     (path,) = {part.path for part in staged if part.table == "checkpoint"}
-    return int(read_rows([path])[0]["max_length"])
+    return read_rows([path])[0]
 
 
 def planned_rows(staged: list[Staged]) -> dict[str, int]:

@@ -12,6 +12,7 @@ from embaudit import __version__
 from embaudit.errors import CheckFailed, EmbauditError
 from embaudit.keys import content_key
 from embaudit.measures import Measure
+from embaudit.request import PROMPTS
 from embaudit_flows.plan import AuditPlan, library_versions
 from embaudit_tasks.publish import publish_audit
 from embaudit_tasks.results import Staged
@@ -103,6 +104,8 @@ class AuditLog:
 
     def _record(self, status: str, reason: str | None = None) -> dict[str, Any]:
         plan, finished = self.plan, datetime.now(UTC)
+        # Only those that were asked for: audits of before there were any asked the same.
+        asked_prompts = plan.spec.model_dump(include=set(PROMPTS), exclude_none=True)
         return {
             "audit_id": self.audit_id,
             "checkpoint_id": plan.spec.checkpoint_id,
@@ -115,6 +118,7 @@ class AuditLog:
                 "limit_tokens": plan.limit_tokens,
                 "pooling": plan.spec.pooling,
                 "max_length": plan.spec.max_length,
+                **asked_prompts,
                 "pairs": plan.pair_sources,
             },
             "seed": plan.seed,

@@ -32,7 +32,7 @@ class BackboneOutcome(BaseModel):
 def audit_with_backbone(request: AuditRequest, backbone: str) -> BackboneOutcome:
     """Audit a checkpoint and its backbone with the same profile, corpora and seed.
 
-    The backbone reads as many tokens as the checkpoint does, so that both see the same texts.
+    The backbone reads as many tokens as the checkpoint does, behind the same prompts, so that both see the same texts.
 
     Args:
         backbone: a checkpoint, or ``card``: the one that the model card or config of the checkpoint names.
@@ -45,9 +45,9 @@ def audit_with_backbone(request: AuditRequest, backbone: str) -> BackboneOutcome
         # The audit is published: it is compared with its backbone all the same, and then ends as its gate says.
         tripped, own = error, error.audit
     # A policy is about the checkpoint; nobody is to be stopped by its backbone.
-    length = request.max_length or own.max_length
+    same = {"max_length": request.max_length or own.max_length, **own.prompts}
     try:
-        other = audit(request.changed(checkpoint=source, policy=None, gate="fail", max_length=length))
+        other = audit(request.changed(checkpoint=source, policy=None, gate="fail", **same))
     except EmbauditError as error:
         error.happened = f"The backbone {source} could not be audited: {error.happened}"
         error.kept = f"The audit {own.audit_id} of {request.checkpoint} is published. {error.kept}".strip()

@@ -16,11 +16,11 @@ def geometry(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]
     staged: list[Staged] = []
     settings = plan.profile.of(GeometrySettings)
     for corpus in (ingested[name] for name in settings.corpora):
-        texts = min(settings.texts, corpus.rows)
-        row, dimensions = corpus_geometry(plan.staging, plan.spec, corpus, texts, settings.neighbours)
+        draw = settings.draw_from(corpus.name, corpus.rows, plan.seed)
+        row, dimensions = corpus_geometry(plan.staging, plan.spec, corpus, draw, settings.neighbours)
         # A single text has no cosine that a dimension could contribute to.
         staged += [part for part in (row, dimensions) if part.rows]
         if row.detail["undefined"]:
             names = ", ".join(row.detail["undefined"])
-            staged.append(note(f"Undefined, geometry of {texts} texts of {corpus.name}: {names}.", plan.staging))
+            staged.append(note(f"Undefined, geometry of {draw.rows} texts of {corpus.name}: {names}.", plan.staging))
     return staged

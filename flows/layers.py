@@ -17,8 +17,9 @@ def layers(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]:
     staged: list[Staged] = []
     settings = plan.profile.of(LayerSettings)
     for corpus in (ingested[name] for name in settings.corpora):
+        draw = settings.draw_from(corpus.name, corpus.rows, plan.seed)
         try:
-            staged += layer_statistics(plan.staging, plan.spec, corpus, texts=min(settings.texts, corpus.rows))
+            staged += layer_statistics(plan.staging, plan.spec, corpus, draw)
         except NotMeasurable as error:
             staged.append(note(f"Left out, layers over {corpus.name}: {error.happened}", plan.staging))
     return staged

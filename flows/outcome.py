@@ -17,6 +17,8 @@ class AuditOutcome(BaseModel):
     source: str
     warehouse: str
     max_length: int
+    # What stands before texts, queries and documents; empty for nothing.
+    prompts: dict[str, str] = {}
     rows: dict[str, int]
     corpora: dict[str, str]
     warnings: list[str]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -11,7 +12,10 @@ from pydantic import BaseModel, ConfigDict
 from embaudit.address import warehouse_at
 from embaudit.checkpoint import resolve
 from embaudit.checkpoint.load import choose_device, choose_dtype, describe
+from embaudit.checkpoint.precision import widths_of
 from embaudit.corpora.chosen_pairs import read_chosen_pairs
+from embaudit.draw import Draw
+from embaudit.errors import UsageError
 from embaudit.keys import content_key
 from embaudit.measures import MEASURES
 from embaudit.profile import Profile, load_profile
@@ -32,6 +36,11 @@ LIBRARIES = (
     "great-expectations",
 )
 
+# More than a profile's measures read of a corpus: so a source's corpus, and all that was computed on it, stays the same
+# when a measure reads more texts.
+KEPT_ROWS = 20_000
+ANY_SIZE = sys.maxsize
+
 
 class AuditPlan(BaseModel):
     """Everything the sub-flows need; JSON, so that it shows in the Prefect UI."""
@@ -40,6 +49,8 @@ class AuditPlan(BaseModel):
 
     source: str
     spec: CheckpointSpec
+    # Hidden and intermediate: what a product of the model is like.
+    widths: tuple[int, int]
     profile: Profile
     measures: tuple[str, ...]
     limit_tokens: int | None
@@ -63,6 +74,22 @@ class AuditPlan(BaseModel):
             pairs=self.pair_contents,
         )
 
+    def draws_of(self, corpus: str, rows: int) -> list[Draw]:
+        """What the chosen measures read of a corpus of so many rows, one draw each."""
+        chosen = [getattr(self.profile, measure) for measure in MEASURES if measure in self.measures]
+        return [settings.draw_from(corpus, rows, self.seed) for settings in chosen if corpus in settings.corpora]
+
+    def kept_of(self, corpus: str) -> Draw | None:
+        """What is kept of a source, whose size nobody knows yet, so that every measure finds the rows that it draws.
+
+        None, all of it, where a measure may look at all rows, or one draws them and another reads the first.
+        """
+        draws = self.draws_of(corpus, ANY_SIZE)
+        seeds = {draw.seed for draw in draws}
+        if len(seeds) != 1 or any(draw.rows == ANY_SIZE for draw in draws):
+            return None
+        return Draw(rows=max(KEPT_ROWS, *(draw.rows for draw in draws)), seed=seeds.pop())
+
     @property
     def corpus_names(self) -> tuple[str, ...]:
         """The corpora that the chosen measures read."""
@@ -83,10 +110,11 @@ def plan_audit(request: AuditRequest) -> AuditPlan:
     sources = {purpose: str(Path(source).expanduser().absolute()) for purpose, source in request.pairs.items()}
     contents = {purpose: read_chosen_pairs(Path(source)).content for purpose, source in sources.items()}
     profile = load_profile(request.profile).requested(request)
+    _require_foundations(profile, request.chosen_measures)
     resolved = resolve(
         request.checkpoint, allow_pickle=request.allow_pickle, trust_remote_code=request.trust_remote_code
     )
-    _, identity = describe(resolved, request.load_options)
+    recipe, identity = describe(resolved, request.load_options)
     device = choose_device(request.device)
     # A hub revision is pinned to the commit that it stood for now, so that tasks elsewhere load the same.
     pinned = f"{resolved.ref.name}@{resolved.revision}" if resolved.revision else str(resolved.ref)
@@ -101,7 +129,9 @@ def plan_audit(request: AuditRequest) -> AuditPlan:
             max_length=request.max_length,
             allow_pickle=request.allow_pickle,
             trust_remote_code=request.trust_remote_code,
+            **request.asked_prompts,
         ),
+        widths=widths_of(resolved.folder / recipe.transformer_path),
         profile=profile,
         measures=request.chosen_measures,
         limit_tokens=request.limit_tokens,
@@ -112,6 +142,17 @@ def plan_audit(request: AuditRequest) -> AuditPlan:
         warehouse=str(warehouse_at(request.warehouse) if request.warehouse else settings.warehouse_path),
         started=datetime.now(UTC),
     )
+
+
+def _require_foundations(profile: Profile, measures: tuple[str, ...]) -> None:
+    for name in measures:
+        missing = [one for one in getattr(profile, name).builds_on if one not in measures]
+        if missing:
+            raise UsageError(
+                f"The measure {name} builds on {' and '.join(missing)}, which this audit leaves out.",
+                next_step=f"Add it: --measures {','.join((*missing, *measures))}. What an earlier audit computed is "
+                "not computed again.",
+            )
 
 
 def library_versions() -> dict[str, str]:

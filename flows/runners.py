@@ -9,7 +9,7 @@ import logging
 import multiprocessing
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from multiprocessing import resource_tracker
 from typing import Any, TypeVar, cast
 
@@ -18,6 +18,7 @@ from prefect import Flow
 from embaudit.errors import MeasureError, UsageError
 from embaudit.masking import without_credentials
 from embaudit.settings import Settings
+from embaudit_tasks.workers import end_with_command
 
 AnyFlow = TypeVar("AnyFlow", bound=Flow[..., Any])
 SECONDS_TO_ANSWER = 10
@@ -70,6 +71,20 @@ def computing_elsewhere(what: str) -> Iterator[None]:
         ) from error
 
 
+def on_one_server() -> AbstractContextManager[object]:
+    """Around handing out shards: where no server is named, workers report to the temporary one of their command.
+
+    Each would start its own, with 220 MB, and leave it running when it is killed. The workers of a cluster that runs
+    already do: they may be on machines that this one's temporary server cannot be reached from.
+    """
+    from prefect.client.orchestration import get_client
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
+    if PREFECT_API_URL.value() or Settings().runner_address:
+        return nullcontext()
+    return temporary_settings({PREFECT_API_URL: str(get_client(sync_client=True).api_url)})
+
+
 @contextmanager
 def interrupts_held() -> Iterator[None]:
     """Around handing out shards: processes that start meanwhile never get Ctrl-C; this one gets it afterwards.
@@ -89,7 +104,7 @@ def interrupts_held() -> Iterator[None]:
 def _processes(workers: int) -> Any:
     from prefect.task_runners import ProcessPoolTaskRunner
 
-    return ProcessPoolTaskRunner(max_workers=workers)
+    return ProcessPoolTaskRunner(max_workers=workers, initializer=end_with_command)
 
 
 def _dask(settings: Settings) -> Any:

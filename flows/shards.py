@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from embaudit_flows.runners import computing_elsewhere, interrupts_held, is_elsewhere
+from embaudit_flows.runners import computing_elsewhere, interrupts_held, is_elsewhere, on_one_server
 from embaudit_tasks.progress import shard_done
 from embaudit_tasks.results import Staged
 from embaudit_tasks.steps import Step
@@ -26,7 +26,7 @@ def run_shards(step: Step[...], staging: str, shards: Sequence[dict[str, Any]], 
         return [part for shard in shards for part in step(staging, **shared, **shard)]
     staged: list[Staged] = []
     with computing_elsewhere(step.name):
-        with interrupts_held():
+        with on_one_server(), interrupts_held():
             futures = [step.submit(staging, **shared, **shard) for shard in shards]
         for future in futures:
             staged += future.result()

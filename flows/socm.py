@@ -6,12 +6,15 @@ from math import ceil
 
 from prefect import flow
 
+from embaudit.draw import Draw
 from embaudit.measures.socm.settings import SocmSettings
 from embaudit.settings import Settings
 from embaudit_flows.plan import AuditPlan
 from embaudit_flows.shards import run_shards
 from embaudit_tasks.results import Staged, StagedCorpus, note
 from embaudit_tasks.socm import socm_pairs, socm_texts
+from embaudit_tasks.socm_contrast import socm_contrast
+from embaudit_tasks.socm_cut import socm_cut
 from embaudit_tasks.socm_listed import socm_listed
 from embaudit_tasks.socm_plane import socm_plane
 from embaudit_tasks.socm_summary import socm_summary
@@ -33,12 +36,12 @@ def socm(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]:
 
 def _all_pairs(plan: AuditPlan, corpus: StagedCorpus, pairs_per_shard: int) -> list[Staged]:
     settings, staging, spec = plan.profile.of(SocmSettings), plan.staging, plan.spec
-    texts = min(settings.texts, corpus.rows)
-    described = socm_texts(staging, spec, corpus, texts)
+    draw = settings.draw_from(corpus.name, corpus.rows, plan.seed)
+    described = socm_texts(staging, spec, corpus, draw)
     (found,) = described
     shards = max(1, min(ceil(found.detail["all_pairs"] / pairs_per_shard), found.detail["blocks"]))
     numbers = [{"shard": shard, "shards": shards} for shard in range(shards)]
-    pairs = run_shards(socm_pairs, staging, numbers, spec=spec, corpus=corpus, texts=texts)
+    pairs = run_shards(socm_pairs, staging, numbers, spec=spec, corpus=corpus, draw=draw)
     staged = [
         *described,
         *pairs,
@@ -46,22 +49,32 @@ def _all_pairs(plan: AuditPlan, corpus: StagedCorpus, pairs_per_shard: int) -> l
     ]
     if found.detail["all_pairs"]:
         staged += socm_plane(staging, spec, corpus, pairs)
+    if settings.cut_tokens:
+        # Pairs cost most, and grow with the square; 300 texts know a mean to about .015.
+        few = Draw.of(min(settings.cut_texts, draw.rows), corpus.rows, settings.draw, plan.seed)
+        # Texts may all be shorter.
+        staged += [part for part in socm_cut(staging, spec, corpus, few, list(settings.cut_tokens)) if part.rows]
     if settings.tightness_pairs:
-        staged += socm_tightness(staging, spec, corpus, texts, settings.tightness_pairs)
+        staged += socm_tightness(staging, spec, corpus, draw, settings.tightness_pairs)
     return [*staged, *_undefined(plan, corpus, described)]
 
 
 def _listed(plan: AuditPlan, corpus: StagedCorpus, pairs_per_shard: int) -> list[Staged]:
     settings = plan.profile.of(SocmSettings)
-    count = min(settings.listed_pairs, corpus.rows)
+    draw = settings.draw_from(corpus.name, corpus.rows, plan.seed)
     size = max(1, pairs_per_shard // PAIRS_PER_LISTED_PAIR)
-    bounds = [{"start": start, "stop": min(start + size, count)} for start in range(0, count, size)]
-    listed = run_shards(socm_listed, plan.staging, bounds, spec=plan.spec, corpus=corpus, pairs=count)
+    bounds = [{"start": start, "stop": min(start + size, draw.rows)} for start in range(0, draw.rows, size)]
+    listed = run_shards(socm_listed, plan.staging, bounds, spec=plan.spec, corpus=corpus, draw=draw)
     # A shard may bring no text that is new, or no pair that is defined.
     texts = [part for part in listed if part.table == "socm_text" and part.rows]
     pairs = [part for part in listed if part.table == "socm_listed_pair" and part.rows]
     summary = socm_summary(plan.staging, plan.spec, corpus, "listed", texts, pairs, list(settings.exponents))
-    return [*texts, *pairs, *summary, *_undefined(plan, corpus, texts)]
+    staged = [*texts, *pairs, *summary]
+    if settings.contrast_pairs:
+        found = socm_contrast(plan.staging, plan.spec, corpus, draw, settings.contrast_pairs)
+        # A list of a single query has no strangers.
+        staged += [part for part in found if part.rows]
+    return [*staged, *_undefined(plan, corpus, texts)]
 
 
 def _undefined(plan: AuditPlan, corpus: StagedCorpus, texts: list[Staged]) -> list[Staged]:

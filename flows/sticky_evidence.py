@@ -1,4 +1,4 @@
-"""What stands behind the verdicts: dose, similarity shifts, attention and enrichment of the worst tokens."""
+"""Behind the verdicts: dose, shifts, attention and enrichment of the worst tokens, and the shape of similarities."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from embaudit_flows.reference import reference
 from embaudit_flows.runners import pooled
 from embaudit_tasks.results import Staged, StagedCorpus, note
 from embaudit_tasks.steps import Step
-from embaudit_tasks.sticky_evidence import attention, dose, enrichment, shifts
+from embaudit_tasks.sticky_evidence import attention, dose, enrichment, shifts, sticky_shape
+from embaudit_tasks.sticky_files import Sample
 
 
 @dataclass(frozen=True)
@@ -23,11 +24,11 @@ class StickyFiles:
     """What the steps before found; ``verdicts`` is the file of ``sticky_validation``."""
 
     tokens: Staged
-    similarity: Staged
-    pairs: Staged
+    sample: Sample
     scored: Staged
     verdicts: Staged
     corpus: StagedCorpus
+    searched: np.ndarray
     controls: np.ndarray
     given: dict[str, Staged]
 
@@ -44,18 +45,19 @@ def evidence(plan: AuditPlan, found: StickyFiles) -> list[Staged]:
         drawn = np.random.default_rng([plan.seed, 4]).permutation(found.controls)[:count]
         chosen = {"tokens": worst[:count], "controls": np.sort(drawn).tolist()}
         return _or_note(
-            plan, step, spec=plan.spec, pairs=found.pairs, settings=settings, seed=plan.seed, **chosen, **arguments
+            plan, step, spec=plan.spec, sample=found.sample, settings=settings, seed=plan.seed, **chosen, **arguments
         )
 
     specials = [row["token_id"] for row in read_rows([found.tokens.path]) if row["category"] == "special"]
     staged = [
-        *measured(dose, settings.dose_tokens, similarity=found.similarity),
+        *measured(dose, settings.dose_tokens),
         *measured(shifts, settings.shift_tokens),
         *measured(attention, settings.attention_tokens, specials=specials),
-        *enrichment(plan.staging, found.tokens, found.scored, _selections(found)),
+        *sticky_shape(plan.staging, plan.spec, found.tokens),
+        *enrichment(plan.staging, found.tokens, found.searched.tolist(), _selections(found)),
     ]
     if settings.reference:
-        staged += pooled(reference)(plan, found.corpus, found.tokens, found.similarity, found.given)
+        staged += pooled(reference)(plan, found.corpus, found.tokens, found.sample.similarity, found.given)
     return staged
 
 
@@ -74,7 +76,7 @@ def _selections(found: StickyFiles) -> dict[str, list[int]]:
         "lowest_100": sorted(found.scored.detail["lowest"]),
         **{
             f"sticky_{protocol}": [
-                row["token_id"] for row in candidates if row["protocol"] == protocol and row["verdict"] == "sticky"
+                row["token_id"] for row in candidates if row["protocol"] == protocol and row["outlier"] == "yes"
             ]
             for protocol in ("definition", "retention")
         },

@@ -1,4 +1,4 @@
-"""The search for candidates: a pilot with all draws, successive halving for the rest, scores and shortlists."""
+"""The search for candidates: a pilot with all draws, a prediction, narrowing stages, scores and shortlists."""
 
 from __future__ import annotations
 
@@ -7,25 +7,29 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.measures.sticky.plan import ScannedTokens, rungs_of, tokens_kept
+from embaudit.measures.sticky.plan import SearchedTokens
+from embaudit.measures.sticky.scores import PROTOCOLS
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.plan import AuditPlan
+from embaudit_flows.precision import ScanPrecision, scan_precision
 from embaudit_flows.shards import run_shards, token_shards
 from embaudit_tasks.results import Staged
-from embaudit_tasks.sticky_scan import compare_precisions, narrow, order_draws, scan_shard, score
+from embaudit_tasks.sticky_files import Purpose, Sample, read_pairs
+from embaudit_tasks.sticky_scan import compare_precisions, insert_shard, narrow, predict, score
 
 # Ranks of so many tokens tell two precisions apart.
 COMPARED_TOKENS = 512
+# Shards are measured in tokens of a scan; a token with more draws counts for more of them.
+DRAWS_PER_SHARD = 16
 
 
 @dataclass(frozen=True)
 class Material:
-    """What search and validation work with: the pairs that tokens are inserted into, and u."""
+    """What search and validation work with."""
 
     plan: AuditPlan
-    pairs: Staged
-    similarity: Staged
+    sample: Sample
     tokens_per_shard: int
 
     @property
@@ -35,13 +39,27 @@ class Material:
     @property
     def shared(self) -> dict[str, Any]:
         """Arguments of every step."""
-        return {
-            "spec": self.plan.spec,
-            "pairs": self.pairs,
-            "similarity": self.similarity,
-            "settings": self.settings,
-            "seed": self.plan.seed,
-        }
+        return {"spec": self.plan.spec, "sample": self.sample, "settings": self.settings, "seed": self.plan.seed}
+
+    def draws(self, purpose: Purpose) -> int:
+        """How many draws there are; a given pair of the validation is one an operator."""
+        operators = 3 if purpose == "validation" and read_pairs(self.sample.pairs, purpose) else 1
+        return operators * len(self.sample.sentence_set(purpose).draws)
+
+    def inserted(self, purpose: Purpose, token_ids: np.ndarray, draws: list[int], dtype: str) -> list[Staged]:
+        """The tokens inserted into the draws, in shards of about the same work."""
+        per_shard = max(1, self.tokens_per_shard * DRAWS_PER_SHARD // max(DRAWS_PER_SHARD, len(draws)))
+        return run_shards(
+            insert_shard,
+            self.plan.staging,
+            token_shards(token_ids, per_shard),
+            dtype=dtype,
+            purpose=purpose,
+            draws=draws,
+            draws_said="one draw" if len(draws) == 1 else f"{len(draws)} draws",
+            total=len(token_ids) * len(draws),
+            **self.shared,
+        )
 
 
 @dataclass(frozen=True)
@@ -49,66 +67,44 @@ class SearchResult:
     """The scores, the files that they come from, and how the scan's precision kept the ranks."""
 
     scored: Staged
+    pilot: tuple[Staged, ...]
     files: tuple[Staged, ...]
-    dtype: str
+    precision: ScanPrecision
     rank_correlation: dict[str, float | None]
 
 
-def search(material: Material, chosen: ScannedTokens) -> SearchResult:
-    """Bring the worst tokens to all draws, and the others as far as the profile's rungs do."""
-    settings, staging, shared = material.settings, material.plan.staging, material.shared
-    every = list(range(material.pairs.detail["scoring"]))
-    dtype = _scan_dtype(material.plan)
+def search(material: Material, chosen: SearchedTokens) -> SearchResult:
+    """Bring a random pilot and the worst of the others to all draws, the others as far as the stages do."""
+    staging, shared = material.plan.staging, material.shared
+    precision = scan_precision(material.plan)
+    dtype = precision.dtype
+    every = list(range(material.draws("scoring")))
+    pilot = material.inserted("scoring", chosen.pilot, every, dtype)
+    (predicted,) = predict(staging, token_ids=chosen.token_ids.tolist(), pilot=pilot, **shared)
 
-    def scanned(token_ids: np.ndarray, draws: list[int]) -> list[Staged]:
-        shards, total = token_shards(token_ids, material.tokens_per_shard), len(token_ids) * len(draws)
-        return run_shards(scan_shard, staging, shards, scan_dtype=dtype, draws=draws, total=total, **shared)
-
-    pilot: list[Staged] = []
-    order, cuts = every, []
-    rungs: list[list[Staged]] = []
-    if settings.search == "sequential":
-        pilot = scanned(chosen.pilot, every)
-        (ordered,) = order_draws(staging, pilot=pilot, **shared)
-        order = list(ordered.detail["order"])
     rest = np.setdiff1d(chosen.token_ids, chosen.pilot)
+    stages: list[list[Staged]] = []
+    cuts = []
     done = 0
-    for until, keep in rungs_of(settings, len(every)):
-        if len(rest) == 0:
-            break
-        rungs.append(scanned(rest, sorted(order[done:until])))
-        done = until
-        keep_count = len(rest) if keep is None else tokens_kept(settings, keep, len(chosen.token_ids))
-        if keep_count < len(rest):
-            (kept,) = narrow(staging, rungs=rungs, keep=keep_count, **shared)
+    for until, count in chosen.stages:
+        if count < len(rest):
+            (kept,) = narrow(staging, predicted=predicted, pilot=pilot, stages=stages, keep=count, **shared)
             cuts.append(kept.detail)
             rest = np.array([row["token_id"] for row in read_rows([kept.path])], dtype=np.int64)
-    if not rungs:  # so few tokens that the pilot is all of them
-        rungs, pilot = [pilot], []
-    (scored,) = score(staging, rungs=rungs, pilot=pilot, order=order, cuts=cuts, **shared)
-    files = (*pilot, *(part for rung in rungs for part in rung))
-    return SearchResult(scored, files, dtype, _rank_correlation(material, chosen, dtype))
+        if len(rest) == 0:
+            break
+        stages.append(material.inserted("scoring", rest, every[done:until], dtype))
+        done = until
+    (scored,) = score(staging, predicted=predicted, pilot=pilot, stages=stages, cuts=cuts, **shared)
+    files = (*pilot, *(part for stage in stages for part in stage))
+    return SearchResult(scored, tuple(pilot), files, precision, _rank_correlation(material, chosen, dtype))
 
 
-def _scan_dtype(plan: AuditPlan) -> str:
-    """The cheapest precision that keeps ranks: bfloat16 or float16 on a GPU; on CPUs both are slower than float32."""
-    wanted = plan.profile.of(StickySettings).scan_dtype
-    if wanted != "auto":
-        return wanted
-    if not plan.spec.device.startswith("cuda"):
-        return plan.spec.dtype
-    import torch
-
-    return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
-
-
-def _rank_correlation(material: Material, chosen: ScannedTokens, dtype: str) -> dict[str, float | None]:
+def _rank_correlation(material: Material, chosen: SearchedTokens, dtype: str) -> dict[str, float | None]:
     """By protocol; None where the scan ran in float32 already."""
     if dtype == "float32":
-        return {"definition": None, "retention": None}
+        return dict.fromkeys(PROTOCOLS)
     pool = chosen.token_ids
-    sample = pool[np.linspace(0, len(pool) - 1, min(COMPARED_TOKENS, len(pool))).astype(int)]
-    (compared,) = compare_precisions(
-        material.plan.staging, scan_dtype=dtype, token_ids=sample.tolist(), **material.shared
-    )
-    return dict(compared.detail)
+    compared = pool[np.linspace(0, len(pool) - 1, min(COMPARED_TOKENS, len(pool))).astype(int)]
+    (found,) = compare_precisions(material.plan.staging, dtype=dtype, token_ids=compared.tolist(), **material.shared)
+    return dict(found.detail)

@@ -8,8 +8,9 @@ from embaudit.corpora.judged import DOCUMENTS, QUERIES
 from embaudit.errors import NotMeasurable
 from embaudit.measures.tempscale.settings import TempscaleSettings
 from embaudit_flows.plan import AuditPlan
+from embaudit_tasks.downstream import task_material
 from embaudit_tasks.results import Staged, StagedCorpus, note
-from embaudit_tasks.tempscale import tempscale_material, tempscale_scores, tempscale_vectors
+from embaudit_tasks.tempscale import tempscale_scores, tempscale_support, tempscale_vectors
 
 
 @flow(name="attention temperature", flow_run_name="temperatures of {plan.source}", persist_result=False)
@@ -27,7 +28,8 @@ def tempscale(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged
 
 def _one_corpus(plan: AuditPlan, corpora: list[StagedCorpus]) -> list[Staged]:
     settings, corpus = plan.profile.of(TempscaleSettings), corpora[0]
-    (material,) = tempscale_material(plan.staging, plan.spec, corpora, settings, plan.seed)
+    (material,) = task_material(plan.staging, plan.spec, corpora, settings, plan.seed)
+    (support,) = tempscale_support(plan.staging, plan.spec)
     encoded: list[Staged] = []
 
     def encode(side: str, tau: float, in_pieces: bool) -> Staged:
@@ -37,10 +39,13 @@ def _one_corpus(plan: AuditPlan, corpora: list[StagedCorpus]) -> list[Staged]:
         return encoded[-1]
 
     sides = material.detail["sides"]
-    grid = [1.0] if material.detail["unsupported"] else settings.grid
+    unsupported = support.detail["unsupported"]
+    grid = [1.0] if unsupported else settings.grid
     by_tau = {repr(tau): {side: encode(side, tau, False) for side in sides} for tau in grid}
     in_pieces = {side: encode(side, 1.0, True) for side in sides}
-    scored = tempscale_scores(plan.staging, plan.spec, corpus, material, by_tau, in_pieces, settings, plan.seed)
+    scored = tempscale_scores(
+        plan.staging, plan.spec, corpus, material, by_tau, in_pieces, unsupported, settings, plan.seed
+    )
     return [material, *encoded, *scored, *_left_out(plan, corpus.name, material.detail["left_out"])]
 
 

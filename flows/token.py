@@ -10,7 +10,8 @@ from embaudit.checkpoint import Encoder
 from embaudit.corpora import load_corpus
 from embaudit.corpora.chosen_pairs import read_chosen_pairs
 from embaudit.measures.sticky.inspect import find_token, inspect_reference, inspect_tokens
-from embaudit.measures.sticky.pairs import SentencePair, distinct_sentences, sample_pairs
+from embaudit.measures.sticky.pairs import SentencePair, distinct_sentences, split_sentences
+from embaudit.measures.sticky.points import VALIDATION_GROUPS, Points, every_against_every, given_pairs
 from embaudit.measures.sticky.reference import choose_reference_pairs
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.warehouse.stage import read_rows
@@ -27,7 +28,7 @@ def look_at_tokens(
 
     Args:
         wanted: ids, strings of the vocabulary, or texts (``embaudit.measures.sticky.inspect.find_token``).
-        corpus: source of the sentences that pairs are drawn from, where the plan names no validation pairs.
+        corpus: source of the sentences that are drawn, where the plan names no validation pairs.
         controls: how many ordinary tokens to compare with; the profile's number if None.
     """
     encoder = encoder_of(plan.spec)
@@ -37,13 +38,12 @@ def look_at_tokens(
         settings = settings.model_copy(update={"controls": controls})
     (tokens,) = read_tokens.compute(plan.staging, plan.spec)
     entries = read_rows([tokens.path])
-    pairs = _pairs(plan, encoder, corpus)
     found: list[dict[str, Any]] = [{"id": token_id} for token_id in token_ids]
     if "definition" in protocols or "retention" in protocols:
-        u = _token_similarity(plan, tokens)["u"]
-        work = (len(set(token_ids)) + settings.controls) * len(pairs) * 3
+        points = _points(plan, encoder, corpus, _token_similarity(plan, tokens)["u"])
+        work = (len(set(token_ids)) + settings.controls) * len(points.draws)
         with tracked("insert tokens and controls", work) as advance:
-            rows = inspect_tokens(encoder, pairs, token_ids, entries, u, settings, plan.seed, advance)
+            rows = inspect_tokens(encoder, points, token_ids, entries, settings, plan.seed, advance)
         found = [one | row for one, row in zip(found, rows, strict=True)]
     if "reference" in protocols:
         scoring, validation = _reference_pairs(plan, encoder, tokens, corpus)
@@ -78,7 +78,7 @@ def _reference_pairs(
             encoder,
             texts,
             _token_similarity(plan, tokens)["u"],
-            {"scoring": settings.reference_pairs, "validation": settings.validation_pairs},
+            {"scoring": settings.reference_pairs, "validation": settings.reference_validation_pairs},
             settings.sentences,
             plan.seed,
         )
@@ -86,14 +86,14 @@ def _reference_pairs(
     return given["scoring"], given["validation"]
 
 
-def _pairs(plan: AuditPlan, encoder: Encoder, corpus: str) -> list[SentencePair]:
-    """The pairs of the plan, or the profile's balanced sample of a corpus."""
+def _points(plan: AuditPlan, encoder: Encoder, corpus: str, u: float) -> Points:
+    """The pairs of the plan, or the profile's validation draws and anchors from a corpus."""
+    settings = plan.profile.of(StickySettings)
     given = _given(plan, "validation")
     if given is not None:
-        return [SentencePair(first, second, float("nan")) for first, second in given]
-    settings = plan.profile.of(StickySettings)
+        pairs = [SentencePair(first, second, float("nan")) for first, second in given]
+        return given_pairs(encoder, pairs, u, settings.copies, plan.seed)
     texts = [side for pair in load_corpus(settings.corpora[0], corpus).pairs for side in (pair.first, pair.second)]
     sentences = distinct_sentences(texts, settings.sentences, plan.seed)
-    vectors = encoder.encode_texts(sentences)
-    sample = sample_pairs(sentences, vectors, settings.scoring_pairs, settings.validation_pairs, plan.seed)
-    return list(sample.validation)
+    _, chosen = split_sentences(sentences, settings.draws, settings.validation_draws, plan.seed)
+    return every_against_every(encoder, chosen.draws, chosen.anchors, u, settings.copies, plan.seed, VALIDATION_GROUPS)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import contextlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,10 +13,13 @@ from prefect import task
 
 from embaudit.corpora import Corpus, load_corpus
 from embaudit.corpora.judged import DOCUMENTS, load_judged
+from embaudit.draw import Draw, pair_text
+from embaudit.errors import StorageError
 from embaudit.hub import is_transient
+from embaudit.keys import content_key
 from embaudit.tables.corpora import CorpusRow, TextPairRow, TextRow
 from embaudit.warehouse.files import is_file
-from embaudit.warehouse.stage import opened, staged_path
+from embaudit.warehouse.stage import opened, read_rows, staged_path
 from embaudit_tasks.results import Staged, StagedCorpus, stage_rows
 
 
@@ -32,8 +37,11 @@ def may_pass(task: Any, run: Any, state: Any) -> bool:
     retry_condition_fn=may_pass,
     persist_result=False,
 )
-def ingest_corpus(name: str, source: str, staging: str) -> list[StagedCorpus]:
+def ingest_corpus(name: str, source: str, staging: str, draw: Draw | None = None) -> list[StagedCorpus]:
     """Read a corpus and stage its rows under its content id; a source is always read, since it may have changed.
+
+    Args:
+        draw: what is kept of a larger source; None: all of it. A collection of documents to be found is kept whole.
 
     Returns:
         The corpus. A collection of documents to be found brings its queries as a second one.
@@ -41,7 +49,7 @@ def ingest_corpus(name: str, source: str, staging: str) -> list[StagedCorpus]:
     if name == DOCUMENTS:
         judged = load_judged(source)
         return [stage_corpus(corpus, staging) for corpus in (judged.documents, judged.queries)]
-    return [stage_corpus(load_corpus(name, source), staging)]
+    return [stage_corpus(load_corpus(name, source, draw=draw), staging)]
 
 
 def stage_corpus(corpus: Corpus, staging: str) -> StagedCorpus:
@@ -60,10 +68,7 @@ def stage_corpus(corpus: Corpus, staging: str) -> StagedCorpus:
         "source": corpus.source,
         "revision": corpus.revision,
         **asdict(corpus.counts),
-        "ingested": datetime.now(UTC),
     }
-    # One content can come under two names or from two files: the record of where from is kept a name.
-    file_name = f"corpus-{corpus.name}"
     return StagedCorpus(
         name=corpus.name,
         corpus_id=corpus.corpus_id,
@@ -71,12 +76,79 @@ def stage_corpus(corpus: Corpus, staging: str) -> StagedCorpus:
         source=corpus.source,
         rows=len(rows),
         report=str(corpus.counts),
-        files=(stage_rows(staging, "corpus", corpus.corpus_id, CorpusRow, [record], file_name=file_name), content),
+        files=(_stage_record(staging, record), content),
     )
 
 
-def staged_texts(corpus_path: str, texts: int) -> list[str]:
-    """The first texts of a staged corpus."""
+def _stage_record(staging: str, record: dict[str, Any]) -> Staged:
+    """Where a corpus came from and what was dropped; when it was found so first."""
+    # One content can come under two names or from two files.
+    name = f"corpus-{record['name']}"
+    path = staged_path(staging, "corpus", record["corpus_id"], name)
+    if is_file(path):
+        with contextlib.suppress(StorageError):
+            (known,) = read_rows([path])
+            if known == {**record, "ingested": known["ingested"]}:
+                return Staged(table=CorpusRow.table.name, path=path, rows=1)
+    row = {**record, "ingested": datetime.now(UTC)}
+    return stage_rows(staging, "corpus", record["corpus_id"], CorpusRow, [row], file_name=name)
+
+
+def rows_read(corpus: StagedCorpus, draws: Sequence[Draw], staging: str) -> list[Staged]:
+    """A corpus as an audit publishes it: its record, and the texts or pairs that some measure of the audit drew.
+
+    Args:
+        draws: of the measures; none: all rows.
+    """
+    record, content = corpus.files
+    if not draws or any(draw.rows >= corpus.rows for draw in draws):
+        return [record, content]
+    drawn = drawn_texts if corpus.kind == "texts" else drawn_pairs
+    places = sorted({place for draw in draws for place in drawn(corpus.content_path, draw).places})
+    kind = TextRow if corpus.kind == "texts" else TextPairRow
+    key = content_key(corpus=corpus.corpus_id, places=places)
+    path = staged_path(staging, "corpus", key, content.table)
+    if is_file(path):
+        return [record, Staged(table=content.table, path=path, rows=len(places))]
+    with opened(corpus.content_path) as source:
+        rows = pq.read_table(source).take(places).to_pylist()
+    return [record, stage_rows(staging, "corpus", key, kind, rows)]
+
+
+@dataclass(frozen=True)
+class DrawnTexts:
+    """The texts that a draw takes of a corpus, in its order.
+
+    Attributes:
+        places: of the texts in the corpus: ``position`` in its tables.
+    """
+
+    places: list[int]
+    texts: list[str]
+    labels: list[str | None]
+
+
+def drawn_texts(corpus_path: str, draw: Draw) -> DrawnTexts:
+    """The texts of a staged corpus that a draw takes."""
     with opened(corpus_path) as source:
-        rows = pq.read_table(source, columns=["text"]).slice(0, texts)
-    return [str(text) for text in rows.column("text").to_pylist()]
+        rows = pq.read_table(source, columns=["text", "label"])
+    texts, labels = rows.column("text").to_pylist(), rows.column("label").to_pylist()
+    places = draw.places(texts)
+    return DrawnTexts(places, [texts[place] for place in places], [labels[place] for place in places])
+
+
+@dataclass(frozen=True)
+class DrawnPairs:
+    """The same of the pairs of a list."""
+
+    places: list[int]
+    pairs: list[tuple[str, str]]
+
+
+def drawn_pairs(corpus_path: str, draw: Draw) -> DrawnPairs:
+    """The pairs of a staged list that a draw takes."""
+    with opened(corpus_path) as source:
+        rows = pq.read_table(source, columns=["first", "second"])
+    pairs = list(zip(rows.column("first").to_pylist(), rows.column("second").to_pylist(), strict=True))
+    places = draw.places([pair_text(*pair) for pair in pairs])
+    return DrawnPairs(places, [pairs[place] for place in places])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from embaudit.draw import Draw
 from embaudit.measures.geometry import MEASURE_VERSION
 from embaudit.measures.geometry.geometry import Geometry, measure_geometry
 from embaudit.measures.geometry.tables import GeometryDimensionRow, GeometryRow
-from embaudit_tasks.corpora import staged_texts
+from embaudit_tasks.corpora import drawn_texts
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CheckpointSpec, StagedCorpus, encoder_of
 from embaudit_tasks.steps import Outputs, step
@@ -20,10 +21,10 @@ from embaudit_tasks.steps import Outputs, step
     name="geometry",
     run_name="geometry of {corpus.name}",
 )
-def corpus_geometry(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, texts: int, neighbours: int) -> None:
-    """Tables ``geometry`` and ``geometry_dimension`` of the first texts of a corpus."""
+def corpus_geometry(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, draw: Draw, neighbours: int) -> None:
+    """Tables ``geometry`` and ``geometry_dimension`` of the drawn texts of a corpus."""
     encoder = encoder_of(spec)
-    contents = staged_texts(corpus.content_path, texts)
+    contents = drawn_texts(corpus.content_path, draw).texts
     with tracked(f"geometry, {corpus.name}", len(contents)) as advance:
         geometry = measure_geometry(encoder.encode_texts(contents, advance), neighbours)
     row = {

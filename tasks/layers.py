@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from embaudit.draw import Draw
 from embaudit.measures.layers import MEASURE_VERSION
-from embaudit.measures.layers.tables import LayerHeadStatRow, LayerStatRow, LayerTextRow
-from embaudit_tasks.corpora import staged_texts
+from embaudit.measures.layers.tables import LayerHeadStatRow, LayerStatRow, LayerTextRow, PooledStatRow
+from embaudit_tasks.corpora import drawn_texts
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CheckpointSpec, StagedCorpus, encoder_of
 from embaudit_tasks.steps import Outputs, step
@@ -18,29 +19,32 @@ from embaudit_tasks.steps import Outputs, step
 if TYPE_CHECKING:
     from embaudit.measures.layers.collect import LayerSummaries
     from embaudit.measures.layers.layers import LayerBatch
+    from embaudit.measures.layers.summary import PooledStat
 
 
 @step(
     "layers",
     version=MEASURE_VERSION,
-    tables=(LayerTextRow, LayerStatRow, LayerHeadStatRow),
+    tables=(LayerTextRow, LayerStatRow, LayerHeadStatRow, PooledStatRow),
     name="layers",
     run_name="layers over {corpus.name}",
 )
-def layer_statistics(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, texts: int) -> None:
-    """Tables ``layer_text`` (streamed), ``layer_stat`` and ``layer_head_stat`` of the first texts of a corpus."""
+def layer_statistics(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, draw: Draw) -> None:
+    """Tables ``layer_text`` (streamed), ``layer_stat``, ``layer_head_stat`` and ``pooled_stat`` of the drawn texts."""
     from embaudit.measures.layers.collect import Collector
-    from embaudit.measures.layers.layers import measure_layers
+    from embaudit.measures.layers.layers import LayerBatch, measure_layers
 
     encoder = encoder_of(spec)
-    contents = staged_texts(corpus.content_path, texts)
+    drawn = drawn_texts(corpus.content_path, draw)
+    contents = drawn.texts
     collector = Collector()
     with tracked(f"layers, {corpus.name}", len(contents)) as advance:
 
         def columns() -> Iterator[dict[str, Any]]:
-            for batch in measure_layers(encoder, contents, advance):
+            for batch in measure_layers(encoder, contents, advance, drawn.places):
                 collector.add(batch)
-                yield _text_columns(corpus.name, batch)
+                if isinstance(batch, LayerBatch):
+                    yield _text_columns(corpus.name, batch)
 
         out.columns(LayerTextRow, columns())
     collected = collector.finish(encoder.checkpoint.model)
@@ -51,6 +55,7 @@ def layer_statistics(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, t
     }
     out.rows(LayerStatRow, _stat_rows(corpus, collected, counts), encodes=encoder.texts)
     out.rows(LayerHeadStatRow, [{"corpus": corpus.name, **asdict(head)} for head in collected.heads])
+    out.rows(PooledStatRow, [_pooled_row(corpus, collected.pooled)])
 
 
 def _text_columns(corpus: str, batch: LayerBatch) -> dict[str, Any]:
@@ -76,11 +81,27 @@ def _stat_rows(corpus: StagedCorpus, collected: LayerSummaries, counts: dict[str
             "texts": stat.texts,
             **counts,
             "value_output_norm": weights.norm,
-            **{
-                f"{name}{end}": value
-                for name, three in stat.means.items()
-                for end, value in zip(("", "_low", "_high"), three, strict=True)
-            },
+            **_with_ends(stat.means),
             **{f"{name}_of_means": value for name, value in stat.of_means.items()},
             **{f"holds_{name.removeprefix('lambda_')}": value for name, value in stat.holds.items()},
         }
+
+
+def _pooled_row(corpus: StagedCorpus, pooled: PooledStat) -> dict[str, Any]:
+    return {
+        "corpus": corpus.name,
+        "corpus_id": corpus.corpus_id,
+        "texts": pooled.texts,
+        "has_final_norm": pooled.has_final_norm,
+        **_with_ends(pooled.means),
+        "normalised_spread_of_means": pooled.normalised_spread_of_means,
+    }
+
+
+def _with_ends(means: dict[str, tuple[float | None, float | None, float | None]]) -> dict[str, float | None]:
+    """Each mean and the ends of its interval, as columns."""
+    return {
+        f"{name}{end}": value
+        for name, three in means.items()
+        for end, value in zip(("", "_low", "_high"), three, strict=True)
+    }

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from embaudit.measures.length import MEASURE_VERSION
 from embaudit.measures.length.bias import NeighbourBias, UnrelatedPairs, neighbour_bias, unrelated_pairs
@@ -16,7 +15,7 @@ from embaudit.measures.length.rises import Rise, rises
 from embaudit.measures.length.settings import LengthSettings
 from embaudit.measures.length.spans import length_bins, longest_common, spans_of
 from embaudit.measures.length.tables import LengthBinRow, LengthPairRow, LengthRiseRow, LengthSigmaRow, LengthSummaryRow
-from embaudit.warehouse.stage import opened
+from embaudit_tasks.corpora import DrawnTexts, drawn_texts
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CheckpointSpec, StagedCorpus, encoder_of
 from embaudit_tasks.steps import Outputs, step
@@ -30,15 +29,15 @@ PAIRS_KEPT = 100
     tables=(LengthBinRow, LengthRiseRow, LengthSummaryRow, LengthPairRow),
     name="length curve",
     run_name="length curve over {corpus.name}",
-    reads=("texts", "longest", "bin_width", "control_texts", "window", "neighbours"),
+    reads=("texts", "draw", "longest", "bin_width", "control_texts", "window", "neighbours"),
 )
 def length_curve(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, settings: LengthSettings, seed: int) -> None:
     """Tables ``length_bin``, ``length_rise``, ``length_summary`` and ``length_pair`` of one corpus."""
     encoder = encoder_of(spec)
-    texts, labels = _texts_and_labels(corpus, settings.texts)
-    contents = encoder.own_ids(texts)
+    drawn = _drawn(corpus, settings, seed)
+    contents = encoder.own_ids(drawn.texts)
     kept = [place for place, ids in enumerate(contents) if ids]
-    own, own_labels = [contents[place] for place in kept], [labels[place] for place in kept]
+    own, own_labels = [contents[place] for place in kept], [drawn.labels[place] for place in kept]
     lengths = np.array([len(ids) for ids in own], dtype=np.int64)
     limits = limits_of(encoder, settings.longest)
     bins, window = length_bins(limits.read, settings.bin_width), min(settings.window, limits.read)
@@ -62,7 +61,9 @@ def length_curve(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, setti
     out.rows(LengthBinRow, [_bin_row(corpus.name, value) for value in curves], encodes=encoder.texts)
     out.rows(LengthRiseRow, [_rise_row(corpus.name, rise) for rise in rises(curves)])
     out.rows(LengthSummaryRow, [summary])
-    out.rows(LengthPairRow, _pair_rows(corpus.name, pairs, kept, lengths, own_labels))
+    out.rows(
+        LengthPairRow, _pair_rows(corpus.name, pairs, [drawn.places[place] for place in kept], lengths, own_labels)
+    )
 
 
 @step(
@@ -71,14 +72,14 @@ def length_curve(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, setti
     tables=(LengthSigmaRow,),
     name="length sigma",
     run_name="sigma_a by length over {corpus.name}",
-    reads=("texts", "longest", "sigma_texts", "sigma_lengths"),
+    reads=("texts", "draw", "longest", "sigma_texts", "sigma_lengths"),
 )
 def length_sigma(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, settings: LengthSettings, seed: int) -> None:
     """Table ``length_sigma`` of one corpus; without rows where no two texts have even the shortest length."""
     from embaudit.measures.length.heads import head_lengths
 
     encoder = encoder_of(spec)
-    contents = encoder.own_ids(_texts_and_labels(corpus, settings.texts)[0])
+    contents = encoder.own_ids(_drawn(corpus, settings, seed).texts)
     read = limits_of(encoder, settings.longest).read
     asked = sorted({min(length, read) for length in settings.sigma_lengths})
     longest = longest_common([len(ids) for ids in contents], asked)
@@ -92,10 +93,8 @@ def length_sigma(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, setti
     out.rows(LengthSigmaRow, [{"corpus": corpus.name, **asdict(row)} for row in found], encodes=encoder.texts)
 
 
-def _texts_and_labels(corpus: StagedCorpus, texts: int) -> tuple[list[str], list[str | None]]:
-    with opened(corpus.content_path) as source:
-        rows = pq.read_table(source, columns=["text", "label"]).slice(0, texts)
-    return rows.column("text").to_pylist(), rows.column("label").to_pylist()
+def _drawn(corpus: StagedCorpus, settings: LengthSettings, seed: int) -> DrawnTexts:
+    return drawn_texts(corpus.content_path, settings.draw_from(corpus.name, corpus.rows, seed))
 
 
 def _bin_row(corpus: str, value: BinValue) -> dict[str, Any]:
@@ -162,14 +161,14 @@ def _bias_columns(bias: NeighbourBias, pairs: UnrelatedPairs) -> dict[str, Any]:
 
 
 def _pair_rows(
-    corpus: str, pairs: UnrelatedPairs, kept: Sequence[int], lengths: np.ndarray, labels: Sequence[str | None]
+    corpus: str, pairs: UnrelatedPairs, places: Sequence[int], lengths: np.ndarray, labels: Sequence[str | None]
 ) -> Iterator[dict[str, Any]]:
     for rank, pair in enumerate(pairs.worst, start=1):
         yield {
             "corpus": corpus,
             "rank": rank,
-            "first": kept[pair.first],
-            "second": kept[pair.second],
+            "first": places[pair.first],
+            "second": places[pair.second],
             "first_tokens": int(lengths[pair.first]),
             "second_tokens": int(lengths[pair.second]),
             "first_label": labels[pair.first],

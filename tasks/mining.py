@@ -62,9 +62,11 @@ def mined_pairs(
     if spec is None:
         found = mining.by_bm25(queries, passages, judged, negatives)
     else:
-        encoder = encoder_of(spec)
         with tracked("mining hard negatives, texts", len(queries) + len(passages)) as advance:
-            vectors = [encoder.encode_texts(side, advance) for side in (queries, passages)]
+            vectors = [
+                encoder_of(spec, "query").encode_texts(queries, advance),
+                encoder_of(spec, "document").encode_texts(passages, advance),
+            ]
         first, second = (side / np.linalg.norm(side, axis=1, keepdims=True).clip(min=1e-30) for side in vectors)
         found = mining.by_cosine(first, second, judged, negatives)
     rows = [

@@ -15,7 +15,7 @@ from embaudit.warehouse.stage import read_rows
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
 from embaudit_tasks.steps import Outputs, step
-from embaudit_tasks.sticky_files import pair_rows, read_pairs, read_similarity
+from embaudit_tasks.sticky_files import pair_rows, read_pairs, read_u
 
 Purpose = Literal["reference_scoring", "reference_validation"]
 # What a shard holds for each token: its score, or its validation value.
@@ -27,7 +27,7 @@ SHARD_SCHEMA = {"token_id": "int32", "inserted": "string", "number": "float64"}
     version=reference.MEASURE_VERSION,
     tables=(StickyPairRow,),
     name="choose reference pairs",
-    reads=("sentences", "reference_pairs", "validation_pairs"),
+    reads=("sentences", "reference_pairs", "reference_validation_pairs"),
 )
 def choose_reference_pairs(
     out: Outputs,
@@ -43,11 +43,11 @@ def choose_reference_pairs(
     Args:
         given: pairs of the user's own by purpose (``scoring``, ``validation``).
     """
-    counts = {"scoring": settings.reference_pairs, "validation": settings.validation_pairs}
+    counts = {"scoring": settings.reference_pairs, "validation": settings.reference_validation_pairs}
     chosen = {purpose: read_pairs(pairs, purpose) for purpose, pairs in given.items()}
     if len(chosen) < len(counts):
         texts = [row[side] for row in read_rows([corpus.content_path]) for side in ("first", "second")]
-        u = read_similarity(similarity)["u"]
+        u = read_u(similarity)
         found = reference.choose_reference_pairs(encoder_of(spec), texts, u, counts, settings.sentences, seed)
         chosen = {purpose: list(pairs) for purpose, pairs in found.items()} | chosen
     rows = [row for purpose in counts for row in pair_rows(f"reference_{purpose}", chosen[purpose])]

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint import AskedPrompts, Checkpoint, Encoder, LoadOptions, TextKind, load_checkpoint
 from embaudit.errors import CheckpointError
 from embaudit.keys import content_key
 from embaudit.table import Row
@@ -33,6 +33,9 @@ class CheckpointSpec(BaseModel):
     max_length: int | None = None
     allow_pickle: bool = False
     trust_remote_code: bool = False
+    prompt: str | None = None
+    query_prompt: str | None = None
+    document_prompt: str | None = None
 
     @property
     def key_parts(self) -> dict[str, str]:
@@ -131,6 +134,7 @@ def checkpoint_of(spec: CheckpointSpec) -> Checkpoint:
         max_length=spec.max_length,
         allow_pickle=spec.allow_pickle,
         trust_remote_code=spec.trust_remote_code,
+        prompts=AskedPrompts(spec.prompt, spec.query_prompt, spec.document_prompt),
     )
     checkpoint = load_checkpoint(spec.reference, options)
     if checkpoint.checkpoint_id != spec.checkpoint_id:
@@ -142,6 +146,6 @@ def checkpoint_of(spec: CheckpointSpec) -> Checkpoint:
     return checkpoint
 
 
-def encoder_of(spec: CheckpointSpec) -> Encoder:
-    """An encoder of the checkpoint, which counts the texts that it is given from now on."""
-    return Encoder(checkpoint_of(spec))
+def encoder_of(spec: CheckpointSpec, kind: TextKind = "text") -> Encoder:
+    """An encoder of one kind of texts, behind their prompt; it counts those that it is given from now on."""
+    return Encoder(checkpoint_of(spec).reading(kind))

@@ -9,12 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from embaudit.checkpoint import TextKind
+from embaudit.draw import Draw
 from embaudit.measures.socm import MEASURE_VERSION
 from embaudit.measures.socm.clouds import TRACE_BOUND, TokenCloud, UndefinedText, clouds_of
 from embaudit.measures.socm.nuclear import nuclear_norms_on
 from embaudit.measures.socm.pairs import Accuracy, all_pairs, checked, count_pairs_of_shard, plan_blocks
 from embaudit.measures.socm.tables import SocmPairRow, SocmTextRow
-from embaudit_tasks.corpora import staged_texts
+from embaudit_tasks.corpora import drawn_texts
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CheckpointSpec, StagedCorpus, encoder_of
 from embaudit_tasks.steps import Outputs, step
@@ -30,10 +32,11 @@ NAMED = 20
     name="SOCM texts",
     run_name="SOCM texts of {corpus.name}",
 )
-def socm_texts(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, texts: int) -> None:
+def socm_texts(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, draw: Draw) -> None:
     """Length, ‖μ‖, tr Σ and mean cosine of every text (table ``socm_text``)."""
-    clouds, undefined = clouds_of_corpus(spec, corpus.name, corpus.content_path, texts)
-    truncated = dict(enumerate(are_truncated(spec, staged_texts(corpus.content_path, texts))))
+    clouds, undefined = clouds_of_corpus(spec, corpus.name, corpus.content_path, draw)
+    drawn = drawn_texts(corpus.content_path, draw)
+    truncated = dict(zip(drawn.places, are_truncated(spec, drawn.texts), strict=True))
     blocks = plan_blocks([cloud.n for cloud in clouds], nuclear_norms_on(spec.device).tokens_per_block)
     detail = {
         "blocks": len(blocks),
@@ -51,9 +54,9 @@ def socm_texts(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, texts: 
     name="SOCM pairs",
     run_name="SOCM pairs of {corpus.name}, shard {shard}",
 )
-def socm_pairs(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, texts: int, shard: int, shards: int) -> None:
+def socm_pairs(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, draw: Draw, shard: int, shards: int) -> None:
     """d_μ, d_Σ and SOCM of every pair of one shard, streamed to its file (table ``socm_pair``)."""
-    clouds, _ = clouds_of_corpus(spec, corpus.name, corpus.content_path, texts)
+    clouds, _ = clouds_of_corpus(spec, corpus.name, corpus.content_path, draw)
     norms, accuracy = nuclear_norms_on(spec.device), Accuracy()
     planned = count_pairs_of_shard(clouds, shard, shards, norms.tokens_per_block)
     with tracked(f"SOCM, pairs of {corpus.name}", planned, of_all=len(clouds) * (len(clouds) - 1) // 2) as advance:
@@ -110,9 +113,9 @@ def accuracy_detail(method: str, accuracy: Accuracy) -> dict[str, Any]:
     return {"method": method, "accuracy": accuracy.largest, "checked_pairs": accuracy.pairs}
 
 
-def are_truncated(spec: CheckpointSpec, contents: Sequence[str]) -> list[bool]:
+def are_truncated(spec: CheckpointSpec, contents: Sequence[str], kind: TextKind = "text") -> list[bool]:
     """Which texts are longer than the checkpoint reads."""
-    encoder = encoder_of(spec)
+    encoder = encoder_of(spec, kind)
     return [len(ids) > encoder.checkpoint.content_limit for ids in encoder.own_ids(contents)]
 
 
@@ -124,17 +127,17 @@ def repeated(value: str, count: int) -> Any:
 # The shards of one corpus run one after another in a process: their clouds are computed once.
 @lru_cache(maxsize=1)
 def clouds_of_corpus(
-    spec: CheckpointSpec, corpus: str, corpus_path: str, texts: int
+    spec: CheckpointSpec, corpus: str, corpus_path: str, draw: Draw
 ) -> tuple[list[TokenCloud], list[UndefinedText]]:
-    """Token clouds of the first texts of a corpus, and the texts that have none."""
-    contents = staged_texts(corpus_path, texts)
+    """Token clouds of the drawn texts of a corpus, and the texts that have none."""
+    drawn = drawn_texts(corpus_path, draw)
     encoder = encoder_of(spec)
-    with tracked(f"SOCM, token embeddings of {corpus}", len(contents)) as advance:
+    with tracked(f"SOCM, token embeddings of {corpus}", len(drawn.texts)) as advance:
 
         def embedded() -> Iterator[tuple[int, Any]]:
-            for index, embeddings in encoder.token_embeddings(contents):
+            for index, embeddings in encoder.token_embeddings(drawn.texts):
                 # A copy: what the encoder gives is part of a padded batch, which would stay in memory as a whole.
-                yield index, embeddings.copy()
+                yield drawn.places[index], embeddings.copy()
                 advance(1)
 
         return clouds_of(embedded())

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import ceil
-from typing import Any
+from typing import Any, TypeAlias
 
-import pyarrow.parquet as pq
+import numpy as np
 
+from embaudit.checkpoint import TextKind
+from embaudit.corpora import CORPORA
+from embaudit.draw import Draw
 from embaudit.measures.socm import MEASURE_VERSION
 from embaudit.measures.socm.clouds import UndefinedText, clouds_of
 from embaudit.measures.socm.nuclear import nuclear_norms_on
 from embaudit.measures.socm.pairs import CHECKED_PAIRS, Accuracy, checked, given_pairs
 from embaudit.measures.socm.tables import SocmListedPairRow, SocmTextRow
-from embaudit.warehouse.stage import opened
+from embaudit_tasks.corpora import drawn_pairs
 from embaudit_tasks.progress import tracked
-from embaudit_tasks.results import CheckpointSpec, StagedCorpus, encoder_of
+from embaudit_tasks.results import CheckpointSpec, StagedCorpus, checkpoint_of, encoder_of
 from embaudit_tasks.socm import accuracy_detail, are_truncated, repeated, text_rows, undefined_detail
 from embaudit_tasks.steps import Outputs, step
 
 # Pairs whose texts are embedded together: at 2 · 80 tokens and d = 384 their token embeddings are 120 MB.
 PAIRS_PER_CHUNK = 500
+Prompted: TypeAlias = tuple[TextKind, str]
 
 
 @step(
@@ -30,26 +34,43 @@ PAIRS_PER_CHUNK = 500
     name="SOCM of listed pairs",
     run_name="SOCM of {corpus.name}, pairs {start} to {stop}",
 )
-def socm_listed(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, pairs: int, start: int, stop: int) -> None:
-    """d_μ, d_Σ and SOCM of the pairs start … stop−1 of the first ``pairs``, and the texts that appear first among them.
+def socm_listed(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, draw: Draw, start: int, stop: int) -> None:
+    """d_μ, d_Σ and SOCM of the drawn pairs start … stop−1, and the texts that appear first among them.
 
-    Tables ``socm_text`` and ``socm_listed_pair``. Texts are numbered in the order in which the whole list names them.
-    A pair with an undefined text has no row.
+    Tables ``socm_text`` and ``socm_listed_pair``. Texts are numbered in the order in which the drawn pairs name them.
+    A pair with an undefined text has no row. Queries and passages stand behind their own prompts.
     """
-    listed, numbers = numbered_texts(corpus.content_path, pairs)
+    drawn = drawn_pairs(corpus.content_path, draw)
+    kinds = kinds_of(spec, corpus.name)
+    places = drawn.places
+    listed = [((kinds[0], first), (kinds[1], second)) for first, second in drawn.pairs]
+    numbers = numbered_texts(listed)
     contents = list(numbers)
     seen = {numbers[text] for pair in listed[:start] for text in pair}
-    encoder, norms, accuracy = encoder_of(spec), nuclear_norms_on(spec.device), Accuracy()
+    encoders = {kind: encoder_of(spec, kind) for kind in dict.fromkeys(kinds)}
+    norms, accuracy = nuclear_norms_on(spec.device), Accuracy()
     texts: list[dict[str, Any]] = []
     left_out: list[UndefinedText] = []
+
+    def embedded(needed: list[int]) -> Iterator[tuple[int, np.ndarray]]:
+        for kind, encoder in encoders.items():
+            own = [number for number in needed if contents[number][0] == kind]
+            for index, X in encoder.token_embeddings([contents[number][1] for number in own]):
+                yield own[index], X.copy()
+
+    def truncated_of(needed: list[int]) -> dict[int, bool]:
+        found: dict[int, bool] = {}
+        for kind in encoders:
+            own = [number for number in needed if contents[number][0] == kind]
+            found |= zip(own, are_truncated(spec, [contents[number][1] for number in own], kind), strict=True)
+        return found
 
     def chunks() -> Iterator[dict[str, Any]]:
         for begin in range(start, stop, PAIRS_PER_CHUNK):
             chunk = range(begin, min(begin + PAIRS_PER_CHUNK, stop))
             needed = sorted({numbers[text] for position in chunk for text in listed[position]})
-            embedded = encoder.token_embeddings([contents[number] for number in needed])
-            clouds, undefined = clouds_of((needed[index], X.copy()) for index, X in embedded)
-            truncated = dict(zip(needed, are_truncated(spec, [contents[number] for number in needed]), strict=True))
+            clouds, undefined = clouds_of(embedded(needed))
+            truncated = truncated_of(needed)
             new = set(needed) - seen
             seen.update(new)
             texts.extend(row for row in text_rows(corpus, clouds, undefined, truncated) if row["position"] in new)
@@ -61,21 +82,31 @@ def socm_listed(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, pairs:
             # Every chunk is checked on its share of the sample.
             share = ceil(CHECKED_PAIRS * len(chunk) / (stop - start))
             for same in checked([block], by_number, len(kept), accuracy, sample=share):
-                yield {"corpus": repeated(corpus.name, len(kept)), "position": kept, **vars(same)}
+                yield {
+                    "corpus": repeated(corpus.name, len(kept)),
+                    "position": [places[pair] for pair in kept],
+                    **vars(same),
+                }
             advance(len(chunk))
 
     with tracked(f"SOCM, listed pairs of {corpus.name}", stop - start, of_all=len(listed)) as advance:
         out.columns(SocmListedPairRow, chunks(), detail=lambda: accuracy_detail(norms.name, accuracy))
-    out.rows(SocmTextRow, texts, encodes=encoder.texts, detail=undefined_detail(left_out))
+    encodes = sum(encoder.texts for encoder in encoders.values())
+    out.rows(SocmTextRow, texts, encodes=encodes, detail=undefined_detail(left_out))
 
 
-def numbered_texts(corpus_path: str, pairs: int) -> tuple[list[tuple[str, str]], dict[str, int]]:
-    """The first pairs of a staged list, and each distinct text's number, in the order of first appearance."""
-    with opened(corpus_path) as source:
-        rows = pq.read_table(source, columns=["first", "second"]).slice(0, pairs)
-    listed = list(zip(rows.column("first").to_pylist(), rows.column("second").to_pylist(), strict=True))
-    numbers: dict[str, int] = {}
+def kinds_of(spec: CheckpointSpec, corpus: str) -> tuple[TextKind, TextKind]:
+    """What the two sides of a list's pairs are encoded as: one kind where their prompts agree."""
+    if CORPORA[corpus].relation == "sts":
+        return "text", "text"
+    prompts = checkpoint_of(spec).prompts
+    return ("query", "query") if prompts["query"] == prompts["document"] else ("query", "document")
+
+
+def numbered_texts(listed: Sequence[tuple[Prompted, Prompted]]) -> dict[Prompted, int]:
+    """The number of each distinct text behind its prompt, in the order of first appearance."""
+    numbers: dict[Prompted, int] = {}
     for pair in listed:
         for text in pair:
             numbers.setdefault(text, len(numbers))
-    return listed, numbers
+    return numbers

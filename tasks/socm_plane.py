@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from embaudit.draw import Draw
 from embaudit.measures.socm import MEASURE_VERSION
 from embaudit.measures.socm.clouds import token_cloud
 from embaudit.measures.socm.plane import shared_plane
 from embaudit.measures.socm.tables import SocmPlaneRow
 from embaudit.warehouse.stage import read_batches
-from embaudit_tasks.corpora import staged_texts
+from embaudit_tasks.corpora import drawn_texts
 from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
 from embaudit_tasks.steps import Outputs, step
 
@@ -31,13 +32,14 @@ def socm_plane(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, pairs: 
     """Tokens and means of three pairs in their planes (table ``socm_plane``)."""
     encoder = encoder_of(spec)
     chosen = chosen_pairs([part.path for part in pairs])
-    contents = staged_texts(corpus.content_path, 1 + max(max(first, second) for first, second, _ in chosen.values()))
+    last = max(max(first, second) for first, second, _ in chosen.values())
+    contents = drawn_texts(corpus.content_path, Draw(rows=1 + last)).texts
     rows: list[dict[str, Any]] = []
     for name, (first, second, socm) in chosen.items():
         texts = [contents[first], contents[second]]
         clouds = {index: token_cloud(index, X) for index, X in encoder.token_embeddings(texts)}
         plane = shared_plane(clouds[0], clouds[1])
-        ids = encoder.tokenize(texts)
+        ids = encoder.pooled_ids(texts)
         for position, mean, points, token_ids in (
             (first, plane.first_mean, plane.first, ids[0]),
             (second, plane.second_mean, plane.second, ids[1]),

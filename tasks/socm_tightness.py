@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from embaudit.draw import Draw
 from embaudit.measures.socm import MEASURE_VERSION
 from embaudit.measures.socm.tables import SocmTightnessRow
 from embaudit.measures.socm.tightness import pair_tightness, sample_pairs, sif_weights
-from embaudit_tasks.corpora import staged_texts
+from embaudit_tasks.corpora import drawn_texts
 from embaudit_tasks.results import CheckpointSpec, StagedCorpus, encoder_of
 from embaudit_tasks.socm import clouds_of_corpus
 from embaudit_tasks.steps import Outputs, step
@@ -21,11 +22,11 @@ SAMPLE_SEED = 0
     name="SOCM tightness",
     run_name="SOCM tightness of {corpus.name}",
 )
-def socm_tightness(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, texts: int, pairs: int) -> None:
+def socm_tightness(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, draw: Draw, pairs: int) -> None:
     """Exact transport and SIF weights on ``pairs`` random pairs (table ``socm_tightness``)."""
-    clouds, _ = clouds_of_corpus(spec, corpus.name, corpus.content_path, texts)
-    token_ids = encoder_of(spec).tokenize(staged_texts(corpus.content_path, texts))
-    weights = dict(enumerate(sif_weights(token_ids)))
+    clouds, _ = clouds_of_corpus(spec, corpus.name, corpus.content_path, draw)
+    drawn = drawn_texts(corpus.content_path, draw)
+    weights = dict(zip(drawn.places, sif_weights(encoder_of(spec).pooled_ids(drawn.texts)), strict=True))
     by_position = {cloud.position: cloud for cloud in clouds}
     first, second = sample_pairs(list(by_position), pairs, SAMPLE_SEED)
     rows = [{"corpus": corpus.name, **vars(row)} for row in pair_tightness(by_position, weights, first, second)]

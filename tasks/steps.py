@@ -246,7 +246,7 @@ def key_part(value: Any) -> Any:
         case StagedCorpus():
             return {"name": value.name, "corpus_id": value.corpus_id}
         case BaseModel():
-            return value.model_dump(mode="json")
+            return {name: key_part(one) for name, one in value}
         case Mapping():
             return {str(name): key_part(one) for name, one in value.items()}
         case list() | tuple():

@@ -1,20 +1,28 @@
-"""What stands behind the verdicts, as steps: dose, similarity shifts, attention, enrichment."""
+"""Behind the verdicts, as steps: dose, similarity shifts, attention, enrichment, shape of token similarities."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from embaudit.measures.sticky.baseline import input_embeddings
 from embaudit.measures.sticky.evidence import attention as received
 from embaudit.measures.sticky.evidence import dose as doses
 from embaudit.measures.sticky.evidence import enrichment as origins
+from embaudit.measures.sticky.evidence import shape as shapes
 from embaudit.measures.sticky.evidence import shift
 from embaudit.measures.sticky.settings import StickySettings
-from embaudit.measures.sticky.tables import StickyAttentionRow, StickyDoseRow, StickyEnrichmentRow, StickyShiftRow
+from embaudit.measures.sticky.tables import (
+    StickyAttentionRow,
+    StickyDoseRow,
+    StickyEnrichmentRow,
+    StickyShapeRow,
+    StickyShiftRow,
+)
 from embaudit.warehouse.stage import read_rows
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CheckpointSpec, Staged, encoder_of
 from embaudit_tasks.steps import Outputs, step
-from embaudit_tasks.sticky_files import read_pairs, read_similarity
+from embaudit_tasks.sticky_files import Sample, read_pairs
 
 
 @step(
@@ -22,13 +30,12 @@ from embaudit_tasks.sticky_files import read_pairs, read_similarity
     version=doses.MEASURE_VERSION,
     tables=(StickyDoseRow,),
     name="dose of the worst tokens",
-    reads=("doses", "dose_pairs"),
+    reads=("doses", "dose_draws"),
 )
 def dose(
     out: Outputs,
     spec: CheckpointSpec,
-    pairs: Staged,
-    similarity: Staged,
+    sample: Sample,
     tokens: list[int],
     controls: list[int],
     settings: StickySettings,
@@ -36,19 +43,16 @@ def dose(
 ) -> None:
     """Pull and retention at each number of copies (table ``sticky_dose``)."""
     encoder = encoder_of(spec)
-    validation = read_pairs(pairs, "validation")
     fitting = doses.doses_that_fit(encoder.checkpoint, settings.doses)
-    work = (len(tokens) + len(controls)) * len(fitting) * min(settings.dose_pairs, len(validation))
+    draws = min(settings.dose_draws, len(sample.sentence_set("validation").draws))
+    work = (len(tokens) + len(controls)) * len(fitting) * draws
     with tracked("dose of the worst tokens", work) as advance:
         rows = doses.dose_rows(
             encoder,
-            validation,
+            lambda copies: sample.points(encoder, "validation", copies, seed, draws),
             np.array(tokens, dtype=np.int64),
             np.array(controls, dtype=np.int64),
-            read_similarity(similarity)["u"],
             settings.doses,
-            settings.dose_pairs,
-            seed,
             advance,
         )
     out.rows(StickyDoseRow, rows, encodes=encoder.texts)
@@ -58,7 +62,7 @@ def dose(
 def shifts(
     out: Outputs,
     spec: CheckpointSpec,
-    pairs: Staged,
+    sample: Sample,
     tokens: list[int],
     controls: list[int],
     settings: StickySettings,
@@ -66,7 +70,7 @@ def shifts(
 ) -> None:
     """The paper's first experiment, one row per token and pair (table ``sticky_shift``)."""
     encoder = encoder_of(spec)
-    chosen = read_pairs(pairs, "shift")
+    chosen = read_pairs(sample.pairs, "shift")
     ids = np.array([*tokens, *controls], dtype=np.int64)
     with tracked("similarity shifts", len(ids) * len({pair.second for pair in chosen})) as advance:
         before, after = shift.similarity_shifts(encoder, chosen, ids, settings.copies, seed, advance)
@@ -93,7 +97,7 @@ def shifts(
 def attention(
     out: Outputs,
     spec: CheckpointSpec,
-    pairs: Staged,
+    sample: Sample,
     tokens: list[int],
     specials: list[int],
     controls: list[int],
@@ -102,7 +106,7 @@ def attention(
 ) -> None:
     """Attention that sticky and ordinary tokens receive, layer by layer (table ``sticky_attention``)."""
     encoder = encoder_of(spec)
-    sentences = [pair.second for pair in read_pairs(pairs, "validation")][: settings.attention_sentences]
+    sentences = sample.sentence_set("validation").draws[: settings.attention_sentences]
     ids = np.array([*tokens, *controls], dtype=np.int64)
     with tracked("attention received", len(ids) * len(sentences)) as advance:
         shares = received.attention_received(encoder, sentences, ids, seed, advance)
@@ -117,7 +121,22 @@ def attention(
     tables=(StickyEnrichmentRow,),
     name="where sticky tokens come from",
 )
-def enrichment(out: Outputs, tokens: Staged, scored: Staged, selections: dict[str, list[int]]) -> None:
-    """Origins, scripts and embeddings of sticky tokens against the scanned vocabulary (table ``sticky_enrichment``)."""
-    scanned = {row["token_id"] for row in read_rows([scored.path])}
-    out.rows(StickyEnrichmentRow, origins.enrichment_rows(read_rows([tokens.path]), scanned, selections))
+def enrichment(out: Outputs, tokens: Staged, searched: list[int], selections: dict[str, list[int]]) -> None:
+    """Origins, scripts and embeddings of sticky tokens against all searched ones (table ``sticky_enrichment``)."""
+    out.rows(StickyEnrichmentRow, origins.enrichment_rows(read_rows([tokens.path]), set(searched), selections))
+
+
+@step("sticky", version=shapes.MEASURE_VERSION, tables=(StickyShapeRow,), name="shape of token similarities")
+def sticky_shape(out: Outputs, spec: CheckpointSpec, tokens: Staged) -> None:
+    """How the similarities of a sample of the vocabulary are distributed (table ``sticky_shape``)."""
+    encoder = encoder_of(spec)
+    # As for u: an id without a string is no vocabulary entry.
+    named = [row for row in read_rows([tokens.path]) if row["token"]]
+    sampled = [named[place] for place in shapes.sample_tokens(len(named))]
+    with tracked("shape of token similarities", len(sampled)) as advance:
+        vectors = {
+            "text": encoder.encode_ids(encoder.tokenize([row["token"] for row in sampled]), advance),
+            "input_embeddings": input_embeddings(encoder)[[row["token_id"] for row in sampled]],
+        }
+    found = {space: shapes.similarity_shape(rows) for space, rows in vectors.items()}
+    out.rows(StickyShapeRow, [{"space": space, **row} for space, row in found.items() if row], encodes=encoder.texts)

@@ -1,20 +1,99 @@
 """What the steps of the sticky-token measure hand to each other: staged files and their columns.
 
-Files with similarities (``scan``, ``validation``) stay between the steps; ``sticky_*`` are published.
+Sums over similarities (``moments``) stay between the steps; ``sticky_*`` are published.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict
 
-from embaudit.measures.sticky.pairs import SentencePair
+from embaudit.checkpoint import Encoder
+from embaudit.measures.sticky.moments import Moments
+from embaudit.measures.sticky.pairs import SentencePair, SentenceSet
+from embaudit.measures.sticky.points import (
+    SCORING_GROUPS,
+    VALIDATION_GROUPS,
+    Points,
+    every_against_every,
+    given_pairs,
+)
 from embaudit.warehouse.stage import opened, read_rows
-from embaudit_tasks.results import Staged
+from embaudit_tasks.results import CheckpointSpec, Staged, encoder_of
+
+Purpose = Literal["scoring", "validation"]
+
+
+class Sample(BaseModel):
+    """What tokens are inserted into, and u: an argument of every step that measures."""
+
+    model_config = ConfigDict(frozen=True)
+
+    sentences: Staged
+    pairs: Staged
+    similarity: Staged
+
+    @property
+    def u(self) -> float:
+        return read_u(self.similarity)
+
+    def points(self, encoder: Encoder, purpose: Purpose, copies: int, seed: int, draws: int | None = None) -> Points:
+        """Draws and anchors of a purpose.
+
+        Args:
+            draws: so many of them; None: all.
+
+        Raises:
+            MeasureError: if no point lies below u, or the similarities do not differ.
+        """
+        groups = {"scoring": SCORING_GROUPS, "validation": VALIDATION_GROUPS}[purpose]
+        given = read_pairs(self.pairs, purpose)
+        if given and purpose == "validation":
+            if draws is None:
+                return given_pairs(encoder, given, self.u, copies, seed)
+            spread = np.linspace(0, len(given) - 1, min(draws, len(given))).round().astype(int)
+            return given_pairs(encoder, [given[place] for place in spread], self.u, copies, seed, rotate_operators=True)
+        chosen = self.sentence_set(purpose)
+        return every_against_every(encoder, chosen.draws[:draws], chosen.anchors, self.u, copies, seed, groups)
+
+    def sentence_set(self, purpose: Purpose) -> SentenceSet:
+        """The sentences of a purpose; of given pairs the second ones are draws, and the first ones anchors."""
+        given = read_pairs(self.pairs, purpose)
+        if given:
+            return SentenceSet(tuple(pair.second for pair in given), tuple(pair.first for pair in given))
+        rows = [row for row in read_rows([self.sentences.path]) if row["purpose"] == purpose]
+        draws, anchors = ([row["sentence"] for row in rows if row["role"] == role] for role in ("draw", "anchor"))
+        return SentenceSet(tuple(draws), tuple(anchors))
+
+
+def points_of(spec: CheckpointSpec, sample: Sample, purpose: Purpose, copies: int, seed: int) -> Points:
+    """``Sample.points`` in the audit's precision; the anchors are encoded once for all steps of a process."""
+    return _points(spec, sample.model_dump_json(), purpose, copies, seed)
+
+
+@lru_cache(maxsize=2)
+def _points(spec: CheckpointSpec, sample: str, purpose: Purpose, copies: int, seed: int) -> Points:
+    return Sample.model_validate_json(sample).points(encoder_of(spec), purpose, copies, seed)
+
+
+def read_u(similarity: Staged) -> float:
+    """u of the vocabulary's token strings."""
+    return float(read_rows([similarity.path])[0]["u"])
+
+
+def sentence_rows(purpose: Purpose, chosen: SentenceSet) -> list[dict[str, Any]]:
+    """Rows of ``sticky_sentence``."""
+    return [
+        {"purpose": purpose, "role": role, "position": position, "sentence": sentence}
+        for role, sentences in (("draw", chosen.draws), ("anchor", chosen.anchors))
+        for position, sentence in enumerate(sentences)
+    ]
 
 
 def pair_rows(purpose: str, pairs: Iterable[SentencePair]) -> list[dict[str, Any]]:
@@ -39,45 +118,48 @@ def read_pairs(pairs: Staged, purpose: str) -> list[SentencePair]:
     ]
 
 
-def read_similarity(similarity: Staged) -> dict[str, float]:
-    """u of the vocabulary in each of its readings."""
-    return read_rows([similarity.path])[0]
-
-
-def read_scan(rung: Sequence[Staged]) -> tuple[np.ndarray, list[int], np.ndarray]:
-    """(token ids ascending, draws, similarities (T, draws, anchors)) of one rung's files."""
-    frames = [_read_frame(part) for part in rung]
-    draws = sorted(int(draw) for draw in frames[0]["draw"].unique())
-    anchors = [name for name in frames[0].columns if name.startswith("anchor_")]
-    ids, parts = [], []
-    for frame in frames:
-        by_draw = frame.sort_values(["token_id", "draw"], kind="stable")
-        ids.append(by_draw["token_id"].to_numpy()[:: len(draws)])
-        parts.append(by_draw[anchors].to_numpy().reshape(-1, len(draws), len(anchors)))
-    token_ids = np.concatenate(ids).astype(np.int64)
-    order = np.argsort(token_ids, kind="stable")
-    return token_ids[order], draws, np.concatenate(parts)[order]
-
-
-def join_rungs(rungs: Sequence[Sequence[Staged]]) -> tuple[np.ndarray, list[int], np.ndarray]:
-    """As ``read_scan``, of the tokens in the last rung, with their draws of all rungs."""
-    ids, draws, after = read_scan(rungs[0])
-    for rung in rungs[1:]:
-        later_ids, later_draws, later = read_scan(rung)
-        held = np.searchsorted(ids, later_ids)
-        ids, draws, after = later_ids, draws + later_draws, np.concatenate([after[held], later], axis=1)
-    return ids, draws, after
-
-
-def read_validation(parts: Sequence[Staged]) -> tuple[np.ndarray, np.ndarray]:
-    """(token ids ascending, similarities (T, P))."""
-    frames = [_read_frame(part) for part in parts]
-    ids = np.concatenate([frame["token_id"].to_numpy() for frame in frames]).astype(np.int64)
-    after = np.concatenate([frame.drop(columns="token_id").to_numpy() for frame in frames])
-    order = np.argsort(ids, kind="stable")
-    return ids[order], after[order]
-
-
-def _read_frame(part: Staged) -> pd.DataFrame:
+def read_frame(part: Staged) -> pd.DataFrame:
     with opened(part.path) as source:
         return pq.read_table(source, partitioning=None).to_pandas()
+
+
+def moment_columns(
+    token_ids: np.ndarray, draws: Sequence[int], moments: Moments
+) -> tuple[list[dict[str, np.ndarray]], dict[str, str]]:
+    """A block of rows a draw, and their schema."""
+    names = Moments.names(moments.groups)
+    blocks = [
+        {
+            "token_id": token_ids,
+            "draw": np.full(len(token_ids), draw),
+            **{name: moments.values[:, place, index] for index, name in enumerate(names)},
+        }
+        for place, draw in enumerate(draws)
+    ]
+    return blocks, {"token_id": "int32", "draw": "int32", **dict.fromkeys(names, "float64")}
+
+
+def read_moments(parts: Sequence[Staged]) -> tuple[np.ndarray, list[int], Moments]:
+    """(token ids ascending, draws, sums) of files that hold the same draws of different tokens."""
+    ids, found = [], []
+    draws: list[int] = []
+    for part in parts:
+        frame = read_frame(part)
+        draws = sorted(int(draw) for draw in frame["draw"].unique())
+        # Blocks of draws, each with all tokens in one order.
+        values = frame.drop(columns=["token_id", "draw"]).to_numpy().reshape(len(draws), -1, frame.shape[1] - 2)
+        ids.append(frame["token_id"].to_numpy()[: values.shape[1]])
+        found.append(values.transpose(1, 0, 2))
+    token_ids = np.concatenate(ids).astype(np.int64)
+    order = np.argsort(token_ids, kind="stable")
+    return token_ids[order], draws, Moments(np.concatenate(found)[order])
+
+
+def join_stages(stages: Sequence[Sequence[Staged]]) -> tuple[np.ndarray, list[int], Moments]:
+    """As ``read_moments``, of the tokens in the last stage, with their draws of all stages."""
+    ids, draws, moments = read_moments(stages[0])
+    for stage in stages[1:]:
+        later_ids, later_draws, later = read_moments(stage)
+        held = moments.values[np.searchsorted(ids, later_ids)]
+        ids, draws, moments = later_ids, draws + later_draws, Moments(np.concatenate([held, later.values], axis=1))
+    return ids, draws, moments

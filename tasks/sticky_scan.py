@@ -1,139 +1,163 @@
-"""The search for sticky tokens as steps: the scan in shards, the order of draws, narrowing, the shortlists."""
+"""The search for sticky tokens as steps: insertion in shards, prediction, narrowing, the shortlists."""
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.stats import spearmanr
+from dataclasses import asdict
+from typing import Any
 
+import numpy as np
+
+from embaudit.measures.sticky import MEASURE_VERSION
+from embaudit.measures.sticky.baseline import input_embeddings
+from embaudit.measures.sticky.moments import insert_tokens
 from embaudit.measures.sticky.plan import choose_shortlists
-from embaudit.measures.sticky.scan import (
-    MEASURE_VERSION,
-    ScanInputs,
-    ScanScores,
-    prepare_scan,
-    scan_tokens,
-    score_tokens,
-    split_half_reliability,
+from embaudit.measures.sticky.points import Points
+from embaudit.measures.sticky.scores import PROTOCOLS, Scores
+from embaudit.measures.sticky.scores import score as score_tokens
+from embaudit.measures.sticky.search import (
+    Cut,
+    Stage,
+    agreement,
+    halves,
+    keep_worst,
+    reliability,
 )
-from embaudit.measures.sticky.search import Cut, keep_worst, would_survive
-from embaudit.measures.sticky.search import order_draws as best_order
+from embaudit.measures.sticky.search import predict as predict_scores
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.tables import StickyScoreRow
 from embaudit.measures.sticky.tally import ScoreBoard, misses_of
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CheckpointSpec, Staged, encoder_of
 from embaudit_tasks.steps import Outputs, step
-from embaudit_tasks.sticky_files import join_rungs, read_pairs, read_scan, read_similarity
+from embaudit_tasks.sticky_files import (
+    Purpose,
+    Sample,
+    join_stages,
+    moment_columns,
+    points_of,
+    read_frame,
+    read_moments,
+)
 
-# Of lowest retention: whose origins and scripts are compared with the vocabulary's.
+# Of the tokens that retain least, for the comparison with the vocabulary.
 LOWEST_TOKENS = 100
+SCORES = ("pull", "slope")
+LABELS: dict[Purpose, str] = {"scoring": "scan", "validation": "validate candidates and controls"}
 
 
 @step(
     "sticky",
     version=MEASURE_VERSION,
-    tables=("scan",),
-    name="scan tokens",
-    run_name="scan, draws {draws}, shard {shard}",
-    not_in_key=("shard", "total"),
+    tables=("moments",),
+    name="insert tokens",
+    run_name="{purpose}, {draws_said}, shard {shard}",
+    not_in_key=("shard", "total", "draws_said"),
     reads=("copies",),
 )
-def scan_shard(
+def insert_shard(
     out: Outputs,
     spec: CheckpointSpec,
-    scan_dtype: str,
-    pairs: Staged,
-    similarity: Staged,
+    dtype: str,
+    sample: Sample,
+    purpose: Purpose,
     token_ids: list[int],
     draws: list[int],
     settings: StickySettings,
     seed: int,
     shard: int,
     total: int,
+    draws_said: str,
 ) -> None:
-    """Similarities of some tokens after some draws, in the precision of the scan."""
-    inputs = _scan_inputs(spec, pairs, similarity, settings, seed)
-    encoder = encoder_of(spec.model_copy(update={"dtype": scan_dtype}))
+    """Insert some tokens into some draws, and sum their similarities to the anchors.
+
+    Args:
+        dtype: precision of the many encodes; anchors and what comes before insertion are in the audit's own.
+    """
+    points = _points(spec, sample, purpose, settings, seed)
+    encoder = encoder_of(spec.model_copy(update={"dtype": dtype}))
     ids = np.array(token_ids, dtype=np.int64)
-    with tracked(f"scan, {_counted(draws)}", len(ids) * len(draws), of_all=total) as advance:
-        after = scan_tokens(encoder, inputs, ids, draws, advance)
-    anchors = [f"anchor_{index}" for index in range(after.shape[2])]
-    blocks = (
-        {
-            "token_id": ids,
-            "draw": np.full(len(ids), draw),
-            **{name: after[:, place, anchor] for anchor, name in enumerate(anchors)},
-        }
-        for place, draw in enumerate(draws)
-    )
-    schema = {"token_id": "int32", "draw": "int32", **dict.fromkeys(anchors, "float32")}
-    out.columns("scan", blocks, schema, encodes=encoder.texts)
+    with tracked(f"{LABELS[purpose]}, {draws_said}", len(ids) * len(draws), of_all=total) as advance:
+        moments = insert_tokens(encoder, points, ids, draws, advance)
+    blocks, schema = moment_columns(ids, draws, moments)
+    out.columns("moments", blocks, schema, encodes=encoder.texts)
 
 
-@step("sticky", version=MEASURE_VERSION, tables=("draw_order",), name="order draws", reads=("copies",))
-def order_draws(
+@step("sticky", version=MEASURE_VERSION, tables=("prediction",), name="predict from embeddings", reads=("copies",))
+def predict(
     out: Outputs,
     spec: CheckpointSpec,
-    pairs: Staged,
-    similarity: Staged,
+    sample: Sample,
+    token_ids: list[int],
     pilot: list[Staged],
     settings: StickySettings,
     seed: int,
 ) -> None:
-    """The order in which the search spends the draws, from the pilot that got them all."""
-    _, _, after = read_scan(pilot)
-    order = best_order(_scan_inputs(spec, pairs, similarity, settings, seed), after)
-    rows = [{"position": position, "draw": draw} for position, draw in enumerate(order)]
-    out.rows("draw_order", rows, detail={"order": order})
+    """What the pilot's scores and the input embeddings predict for every token that is searched."""
+    known_ids, draws, moments = read_moments(pilot)
+    scores = score_tokens(_points(spec, sample, "scoring", settings, seed).at(draws), moments)
+    ids = np.array(token_ids, dtype=np.int64)
+    of_all = predict_scores(input_embeddings(encoder_of(spec)), known_ids, scores, seed)
+    predicted = of_all.at(ids)
+    found = {name: agreement(of_all.of(name)[known_ids], scores.of(name)) for name in PROTOCOLS}
+    # A pilot too small to learn from predicts nothing: null, since what is no number is not staged.
+    columns = {name: [None if np.isnan(value) else value for value in getattr(predicted, name)] for name in SCORES}
+    out.columns(
+        "prediction",
+        [{"token_id": ids, **columns}],
+        {"token_id": "int32", "pull": "float64", "slope": "float64"},
+        detail=lambda: {name: asdict(one) for name, one in found.items()},
+    )
 
 
 @step("sticky", version=MEASURE_VERSION, tables=("survivor",), name="narrow tokens", reads=("copies",))
 def narrow(
     out: Outputs,
     spec: CheckpointSpec,
-    pairs: Staged,
-    similarity: Staged,
-    rungs: list[list[Staged]],
+    sample: Sample,
+    predicted: Staged,
+    pilot: list[Staged],
+    stages: list[list[Staged]],
     keep: int,
     settings: StickySettings,
     seed: int,
 ) -> None:
-    """The tokens that the next rung looks at: the worst by both protocols, by turns.
+    """The tokens that the next stage looks at: the worst expected by both protocols, by turns.
 
     Args:
-        rungs: the scan files of each rung so far; later rungs hold other draws of fewer tokens.
+        stages: the files of each stage so far; later ones hold other draws of fewer tokens.
     """
-    inputs = _scan_inputs(spec, pairs, similarity, settings, seed)
-    ids, draws, after = join_rungs(rungs)
-    kept, cut = keep_worst(score_tokens(inputs, draws, after), keep)
+    points = _points(spec, sample, "scoring", settings, seed)
+    prediction = _Prediction(predicted)
+    if stages:
+        ids, draws, moments = join_stages(stages)
+        drawn = score_tokens(points.at(draws), moments)
+        expected = prediction.stage(points, pilot, draws).judge(prediction.of(ids), drawn)
+    else:
+        ids, draws = np.setdiff1d(prediction.token_ids, read_moments(pilot)[0]), []
+        expected = prediction.of(ids)
+    kept, cut = keep_worst(expected, keep)
     rows = [{"token_id": int(token_id)} for token_id in ids[kept]]
-    passed = {"draws": len(draws), "pull": cut.pull, "slope": cut.slope}
-    out.rows("survivor", rows, {"token_id": "int32"}, detail=passed)
+    out.rows("survivor", rows, {"token_id": "int32"}, detail={"draws": draws, **asdict(cut)})
 
 
 @step("sticky", version=MEASURE_VERSION, tables=("precision",), name="compare precisions", reads=("copies",))
 def compare_precisions(
     out: Outputs,
     spec: CheckpointSpec,
-    scan_dtype: str,
-    pairs: Staged,
-    similarity: Staged,
+    dtype: str,
+    sample: Sample,
     token_ids: list[int],
     settings: StickySettings,
     seed: int,
 ) -> None:
     """Spearman's rank correlation of the scores in the scan's precision and in float32, one draw a token."""
-    inputs = _scan_inputs(spec, pairs, similarity, settings, seed)
+    points = _points(spec, sample, "scoring", settings, seed)
     ids = np.array(token_ids, dtype=np.int64)
-    encoders = [encoder_of(spec.model_copy(update={"dtype": dtype})) for dtype in (scan_dtype, "float32")]
-    cheap, exact = (score_tokens(inputs, [0], scan_tokens(encoder, inputs, ids, [0])) for encoder in encoders)
-    found = {
-        "definition": float(spearmanr(cheap.pull, exact.pull).statistic),
-        "retention": float(spearmanr(cheap.slope, exact.slope).statistic),
-    }
+    encoders = [encoder_of(spec.model_copy(update={"dtype": one})) for one in (dtype, "float32")]
+    cheap, exact = (score_tokens(points.at([0]), insert_tokens(one, points, ids, [0])) for one in encoders)
     # Undefined for a single token, and for pull where the draw has no point below u.
-    agreement = {protocol: value if np.isfinite(value) else None for protocol, value in found.items()}
-    out.rows("precision", [agreement], dict.fromkeys(agreement, "float64"), detail=agreement)
+    found: dict[str, float | None] = {name: agreement(cheap.of(name), exact.of(name)).rho for name in PROTOCOLS}
+    out.rows("precision", [found], dict.fromkeys(found, "float64"), detail=found)
 
 
 @step(
@@ -141,68 +165,78 @@ def compare_precisions(
     version=MEASURE_VERSION,
     tables=(StickyScoreRow,),
     name="score tokens",
-    reads=("copies", "shortlist_share", "longest_shortlist"),
+    reads=("copies", "shortlist_share", "max_shortlist"),
 )
 def score(
     out: Outputs,
     spec: CheckpointSpec,
-    pairs: Staged,
-    similarity: Staged,
-    rungs: list[list[Staged]],
+    sample: Sample,
+    predicted: Staged,
     pilot: list[Staged],
-    order: list[int],
-    cuts: list[dict[str, float | None]],
+    stages: list[list[Staged]],
+    cuts: list[dict[str, Any]],
     settings: StickySettings,
     seed: int,
 ) -> None:
     """Score every scanned token from all its draws, rank them, and choose the candidates (table ``sticky_score``).
 
     Args:
-        rungs: the scan files of each rung; later rungs hold other draws of fewer tokens.
-        pilot: the files of the random tokens that got all draws; none in an exhaustive search.
-        cuts: what each narrowing kept, to tell what it would have done to the pilot.
+        pilot: the files of the random tokens that got all draws.
+        stages: the files of each stage; later ones hold other draws of fewer tokens.
+        cuts: what each narrowing kept, to tell what it would have done to the pilot; none in an exhaustive search.
     """
-    inputs = _scan_inputs(spec, pairs, similarity, settings, seed)
+    points = _points(spec, sample, "scoring", settings, seed)
+    prediction = _Prediction(predicted)
     board = ScoreBoard()
-    for spent in range(1, len(rungs) + 1):
-        ids, draws, after = join_rungs(rungs[:spent])
-        scores = score_tokens(inputs, draws, after)
-        board.add(ids, len(draws), scores)
-    pilot_ids, survives = ids[:0], None
-    if pilot:
-        pilot_ids, pilot_draws, pilot_after = read_scan(pilot)
-        pilot_scores = score_tokens(inputs, pilot_draws, pilot_after)
-        board.add(pilot_ids, len(pilot_draws), pilot_scores, is_pilot=True)
-        passed = [(int(cut["draws"] or 0), Cut(cut["pull"], cut["slope"])) for cut in cuts]
-        survives = would_survive(inputs, pilot_after, order, passed)
-        ids, after = np.concatenate([ids, pilot_ids]), np.concatenate([after, pilot_after])
-        scores = ScanScores(
-            np.concatenate([scores.pull, pilot_scores.pull]), np.concatenate([scores.slope, pilot_scores.slope])
-        )
-    shortlists = choose_shortlists(ids, scores, board.tokens, settings)
-    # The split needs tokens that were not selected for their scores: the pilot, where there is one.
-    unselected = pilot_after if pilot else after
-    reliability = split_half_reliability(inputs, sorted(order), unselected)
+    pilot_ids, every, pilot_moments = read_moments(pilot)
+    scores = score_tokens(points.at(every), pilot_moments)
+    board.add(pilot_ids, len(every), scores, is_pilot=True)
+    ids, has_all = pilot_ids, scores
+    for count in range(1, len(stages) + 1):
+        found, draws, moments = join_stages(stages[:count])
+        seen = score_tokens(points.at(draws), moments)
+        board.add(found, len(draws), seen)
+        if draws == every:
+            ids = np.concatenate([pilot_ids, found])
+            has_all = Scores(np.concatenate([scores.pull, seen.pull]), np.concatenate([scores.slope, seen.slope]))
+    survives = None
+    if cuts:
+        survives = np.ones(len(pilot_ids), dtype=bool)
+        for cut in cuts:
+            expected = prediction.stage(points, pilot, cut["draws"]).of_pilot()
+            survives &= Cut(cut["pull"], cut["slope"]).survivors(expected)
+    shortlists = choose_shortlists(ids, has_all, len(prediction.token_ids), settings)
+    # Halves need tokens that were not selected for their scores: the pilot.
+    split = halves(points.at(every), pilot_moments, seed)
     detail = {
         "rungs": board.rungs(),
         "shortlists": shortlists,
         "lowest": board.lowest_slopes(LOWEST_TOKENS),
-        "reliability": {
-            protocol: None if np.isnan(value) else value
-            for protocol, value in zip(("definition", "retention"), reliability, strict=True)
-        },
+        "reliability": {name: asdict(one) for name, one in reliability(split).items()},
+        "prediction": predicted.detail,
         "misses": misses_of(shortlists, pilot_ids, survives),
     }
     out.rows(StickyScoreRow, board.rows(shortlists), detail=detail)
 
 
-def _scan_inputs(
-    spec: CheckpointSpec, pairs: Staged, similarity: Staged, settings: StickySettings, seed: int
-) -> ScanInputs:
+class _Prediction:
+    """What the embeddings predict, by token."""
+
+    def __init__(self, predicted: Staged) -> None:
+        frame = read_frame(predicted)
+        self.token_ids = frame["token_id"].to_numpy(np.int64)
+        self._scores = Scores(*(frame[name].to_numpy(np.float64, na_value=np.nan) for name in SCORES))
+
+    def of(self, token_ids: np.ndarray) -> Scores:
+        return self._scores.at(np.searchsorted(self.token_ids, token_ids))
+
+    def stage(self, points: Points, pilot: list[Staged], draws: list[int]) -> Stage:
+        """The pilot as it stands after some draws."""
+        ids, every, moments = read_moments(pilot)
+        drawn = score_tokens(points.at(draws), moments.at(slice(None), draws)) if draws else None
+        return Stage(self.of(ids), drawn, score_tokens(points.at(every), moments))
+
+
+def _points(spec: CheckpointSpec, sample: Sample, purpose: Purpose, settings: StickySettings, seed: int) -> Points:
     """Always in the audit's own precision: only the scan's many encodes may be cheaper."""
-    scoring, u = read_pairs(pairs, "scoring"), read_similarity(similarity)["u"]
-    return prepare_scan(encoder_of(spec), scoring, u, settings.copies, seed)
-
-
-def _counted(draws: list[int]) -> str:
-    return "one draw" if len(draws) == 1 else f"{len(draws)} draws"
+    return points_of(spec, sample, purpose, settings.copies, seed)

@@ -1,87 +1,33 @@
-"""Sticky tokens as steps, second half: validation in shards, early stopping, effects, thresholds, verdicts."""
+"""Sticky tokens as steps, second half: effects, thresholds and verdicts of validated tokens, and how many there are."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from embaudit.checkpoint import Encoder
-from embaudit.intervals import resample_clusters
 from embaudit.measures.sticky import MEASURE_VERSION
-from embaudit.measures.sticky.effects import measure_effects, near_u
-from embaudit.measures.sticky.scores import Protocol
-from embaudit.measures.sticky.search import undecided_tokens
+from embaudit.measures.sticky.effects import measure_effects, near_u_before
+from embaudit.measures.sticky.plan import is_ordinary
+from embaudit.measures.sticky.prevalence import losses, noise, prevalence
+from embaudit.measures.sticky.scores import score
+from embaudit.measures.sticky.search import halves
 from embaudit.measures.sticky.settings import StickySettings
-from embaudit.measures.sticky.tables import StickySummaryRow, StickyValidationRow
-from embaudit.measures.sticky.validation import ValidationInputs, common_points, prepare_validation, validate_tokens
-from embaudit.measures.sticky.verdicts import TokenEffects, common_thresholds, summary_rows, validation_rows
-from embaudit_tasks.progress import tracked
-from embaudit_tasks.results import CheckpointSpec, Staged, encoder_of
-from embaudit_tasks.steps import Outputs, step
-from embaudit_tasks.sticky_files import read_pairs, read_similarity, read_validation
-
-# Every candidate gets the common points; the rest only those that could still be flagged, and the controls.
-Part = Literal["common", "rest"]
-# Which points there are, and which of them are common.
-POINTS = ("copies", "rotate_operators", "search", "common_pairs")
-
-
-@step(
-    "sticky",
-    version=MEASURE_VERSION,
-    tables=("validation",),
-    name="validate tokens",
-    run_name="validate, {part} points, shard {shard}",
-    not_in_key=("shard", "total"),
-    reads=POINTS,
+from embaudit.measures.sticky.tables import StickySeverityRow, StickySummaryRow, StickyValidationRow
+from embaudit.measures.sticky.verdicts import (
+    TokenEffects,
+    common_thresholds,
+    severity_rows,
+    summary_rows,
+    validation_rows,
 )
-def validate_shard(
-    out: Outputs,
-    spec: CheckpointSpec,
-    pairs: Staged,
-    similarity: Staged,
-    token_ids: list[int],
-    part: Part,
-    settings: StickySettings,
-    seed: int,
-    shard: int,
-    total: int,
-) -> None:
-    """Similarities of candidates and controls on one part of the validation points."""
-    encoder = encoder_of(spec)
-    inputs = _inputs(encoder, pairs, similarity, settings, seed)
-    points = _points(inputs, settings, part)
-    shared = encoder.texts
-    ids = np.array(token_ids, dtype=np.int64)
-    label = "validate candidates and controls" if part == "common" else "validate those that may be flagged"
-    with tracked(label, len(ids) * len(points), of_all=total) as advance:
-        after = validate_tokens(encoder, inputs.at(points), ids, settings.copies, seed, advance)
-    names = [f"point_{point}" for point in points]
-    block = {"token_id": ids, **{name: after[:, index] for index, name in enumerate(names)}}
-    schema = {"token_id": "int32", **dict.fromkeys(names, "float32")}
-    out.columns("validation", [block], schema, encodes=encoder.texts - shared)
+from embaudit.warehouse.stage import read_rows
+from embaudit_tasks.results import CheckpointSpec, Staged
+from embaudit_tasks.steps import Outputs, step
+from embaudit_tasks.sticky_files import Sample, points_of, read_moments
 
-
-@step("sticky", version=MEASURE_VERSION, tables=("undecided",), name="stop early", reads=(*POINTS, "resamples"))
-def stop_early(
-    out: Outputs,
-    spec: CheckpointSpec,
-    pairs: Staged,
-    similarity: Staged,
-    shortlists: dict[Protocol, list[int]],
-    controls: list[int],
-    common: list[Staged],
-    settings: StickySettings,
-    seed: int,
-) -> None:
-    """The candidates that more pairs could still flag, or call moderate or strong; the others are done."""
-    every = _inputs(encoder_of(spec), pairs, similarity, settings, seed)
-    inputs = every.at(_points(every, settings, "common"))
-    ids, after = read_validation(common)
-    weights = resample_clusters(inputs.clusters, settings.resamples, seed)
-    undecided = undecided_tokens(inputs, ids, after, shortlists, controls, weights)
-    out.rows("undecided", [{"token_id": token} for token in undecided], {"token_id": "int32"})
+# Of the vocabulary's severities: their intervals are wide, and more resamples would not make them finer.
+SEVERITY_RESAMPLES = 200
 
 
 @step(
@@ -89,17 +35,17 @@ def stop_early(
     version=MEASURE_VERSION,
     tables=(StickyValidationRow, StickySummaryRow),
     name="judge tokens",
-    reads=(*POINTS, "resamples", "basis"),
+    not_in_key=("scan_speedup",),
+    reads=("copies", "resamples", "basis"),
 )
 def judge(
     out: Outputs,
     spec: CheckpointSpec,
-    pairs: Staged,
-    similarity: Staged,
+    sample: Sample,
     scored: Staged,
-    common: list[Staged],
-    rest: list[Staged],
+    validated: list[Staged],
     plan: dict[str, Any],
+    scan_speedup: float | None,
     settings: StickySettings,
     seed: int,
 ) -> None:
@@ -107,44 +53,32 @@ def judge(
 
     Args:
         plan: ``controls`` (ids) and the columns of the summary that earlier steps know.
+        scan_speedup: a column of the summary that no value depends on.
     """
-    baseline = read_similarity(similarity)
-    inputs = _inputs(encoder_of(spec), pairs, similarity, settings, seed)
-    common_at, rest_at = (_points(inputs, settings, part) for part in ("common", "rest"))
-    ids, on_common = read_validation(common)
+    points = points_of(spec, sample, "validation", settings.copies, seed)
+    ids, _, moments = read_moments(validated)
     controls, known = plan["controls"], {name: value for name, value in plan.items() if name != "controls"}
-
-    def effects_of(tokens: np.ndarray, after: np.ndarray, points: np.ndarray) -> dict[int, Any]:
-        found = measure_effects(inputs.at(points), after, np.isin(tokens, controls), settings.resamples, seed)
-        return dict(zip(tokens.tolist(), found, strict=True))
-
-    on_common_points = effects_of(ids, on_common, common_at)
-    effects = on_common_points
-    if rest:
-        further, on_rest = read_validation(rest)
-        order = np.argsort(np.concatenate([common_at, rest_at]), kind="stable")
-        whole = np.concatenate([on_common[np.searchsorted(ids, further)], on_rest], axis=1)[:, order]
-        effects = {**on_common_points, **effects_of(further, whole, np.arange(len(inputs.points)))}
+    found = measure_effects(points, moments, np.isin(ids, controls), settings.resamples, seed)
+    effects = dict(zip(ids.tolist(), found, strict=True))
     shortlists = scored.detail["shortlists"]
-    thresholds = common_thresholds(shortlists, on_common_points)
-    judged = TokenEffects(shortlists, frozenset(controls), effects, thresholds)
-    before = near_u(inputs.before, inputs.u)
+    judged = TokenEffects(shortlists, frozenset(controls), effects, common_thresholds(shortlists, effects))
+    near_05, near_10 = near_u_before(points)
+    (baseline,) = read_rows([sample.similarity.path])
     summary = summary_rows(
         judged,
         shared={
             **{name: baseline[name] for name in ("u", "u_ids", "u_input_embeddings")},
             **known,
+            "scan_speedup": scan_speedup,
             "scanned": scored.rows,
             "rungs": scored.detail["rungs"],
-            "validation_pairs": len(inputs.pairs),
-            "pairs_below_u": len(
-                {pair for (pair, _), x in zip(inputs.points, inputs.before, strict=True) if x < inputs.u}
-            ),
+            "validation_draws": len(points.draws),
+            "validation_anchors": len(points.anchors),
+            "validation_points": points.count,
+            "points_below_u": int(points.below_u.sum()),
             "controls": len(controls),
-            "near_u_05_before": float(before[0]),
-            "near_u_10_before": float(before[1]),
-            "threshold_points": len(common_at),
-            "validation_points": len(inputs.points),
+            "near_u_05_before": near_05,
+            "near_u_10_before": near_10,
             "basis": settings.basis,
         },
         scan=scored.detail,
@@ -153,22 +87,43 @@ def judge(
     out.rows(StickySummaryRow, summary)
 
 
-def _inputs(
-    encoder: Encoder, pairs: Staged, similarity: Staged, settings: StickySettings, seed: int
-) -> ValidationInputs:
-    return prepare_validation(
-        encoder,
-        read_pairs(pairs, "validation"),
-        read_similarity(similarity)["u"],
-        settings.copies,
-        seed,
-        rotate_operators=settings.rotate_operators,
-    )
+@step(
+    "sticky",
+    version=MEASURE_VERSION,
+    tables=(StickySeverityRow,),
+    name="count severities",
+    reads=("copies",),
+)
+def count_severities(
+    out: Outputs,
+    spec: CheckpointSpec,
+    sample: Sample,
+    tokens: Staged,
+    pilot: list[Staged],
+    verdicts: Staged,
+    searched: int,
+    settings: StickySettings,
+    seed: int,
+) -> None:
+    """How many tokens are how bad: of the validated ones, and in all (table ``sticky_severity``).
 
-
-def _points(inputs: ValidationInputs, settings: StickySettings, part: Part) -> np.ndarray:
-    every = np.arange(len(inputs.points))
-    if settings.search == "exhaustive":
-        return every if part == "common" else every[:0]
-    common = common_points(inputs, settings.common_pairs)
-    return common if part == "common" else np.setdiff1d(every, common)
+    Args:
+        pilot: the files of a random sample of the ``searched`` tokens.
+        verdicts: the file of ``sticky_validation``.
+    """
+    points = points_of(spec, sample, "scoring", settings.copies, seed)
+    ids, draws, moments = read_moments(pilot)
+    entries = {row["token_id"]: row for row in read_rows([tokens.path])}
+    ordinary = np.array([is_ordinary(entries[token]) for token in ids.tolist()])
+    split = halves(points.at(draws), moments, seed)
+    measured, error = np.empty(0), float("nan")
+    if split and ordinary.any():
+        measured = losses(score(points.at(draws), moments).slope, ordinary)
+        error = noise(split, ordinary)
+    candidates = [
+        (row["loss"], row["loss_low"])
+        for row in read_rows([verdicts.path])
+        if row["role"] == "candidate" and row["protocol"] == "retention"
+    ]
+    found = prevalence(measured, error, searched, candidates, SEVERITY_RESAMPLES, seed)
+    out.rows(StickySeverityRow, severity_rows(found), detail={"noise": error if split else None})

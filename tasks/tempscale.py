@@ -1,4 +1,4 @@
-"""Does a lower temperature help, as steps: pick the texts, encode them at each τ, score every arm.
+"""Does a lower temperature help, as steps: encode a task's texts at each τ, score every arm.
 
 Vectors are staged per side and temperature, so that an interrupted grid continues where it stopped; they are not
 published.
@@ -6,7 +6,7 @@ published.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Any
@@ -16,65 +16,32 @@ import numpy as np
 from embaudit.anatomy import anatomy_of
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.tokenizer import position_limit
-from embaudit.corpora.judged import DOCUMENTS, label_of, relevant_of
+from embaudit.downstream.classification import Classification
+from embaudit.downstream.material import GradedPairs, Judgements
+from embaudit.downstream.retrieval import Retrieval
+from embaudit.downstream.similarity import Similarity
+from embaudit.downstream.task import Task
 from embaudit.errors import NotMeasurable
 from embaudit.measures.tempscale import MEASURE_VERSION
 from embaudit.measures.tempscale.baselines import average_pieces, pieces_of
-from embaudit.measures.tempscale.classification import Classification
 from embaudit.measures.tempscale.compare import compare
-from embaudit.measures.tempscale.material import (
-    GradedPairs,
-    Judgements,
-    LabelledTexts,
-    pick_graded,
-    pick_judged,
-    pick_labelled,
-)
-from embaudit.measures.tempscale.retrieval import Retrieval
 from embaudit.measures.tempscale.settings import TempscaleSettings
-from embaudit.measures.tempscale.similarity import Similarity
 from embaudit.measures.tempscale.tables import TempscaleChoiceRow, TempscaleRow
-from embaudit.measures.tempscale.task import Task
 from embaudit.tempscale import support_of, temperature
-from embaudit.warehouse.stage import read_rows
+from embaudit_tasks.downstream import VECTOR_SCHEMA, kind_of, read_material, read_vectors, texts_of, vector_rows
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus, checkpoint_of, encoder_of
 from embaudit_tasks.steps import Outputs, step
 
 # More tokens than any text has: content_ids cuts at a number.
 WHOLE = 2**31
-MATERIAL_SCHEMA = {"side": "string", "place": "int64", "text": "string", "label": "string", "tokens": "int64"}
-VECTOR_SCHEMA = {"place": "int64", "vector": "binary"}
 
 
-@step(
-    "tempscale",
-    version=MEASURE_VERSION,
-    tables=("tempscale_material",),
-    name="temperature material",
-    run_name="texts of {corpora[0].name} for the temperatures",
-    reads=("texts", "documents", "queries", "pairs", "folds"),
-)
-def tempscale_material(
-    out: Outputs, spec: CheckpointSpec, corpora: list[StagedCorpus], settings: TempscaleSettings, seed: int
-) -> None:
-    """The texts that a corpus' tasks take, side by side, with their lengths; and whether τ can be set at all.
-
-    Args:
-        corpora: the corpus; for a collection of documents its queries too.
-
-    Raises:
-        NotMeasurable: if the corpus allows no such task.
-    """
-    checkpoint = checkpoint_of(spec)
-    sides, left_out = _pick(corpora, settings, seed)
-    rows = [
-        {"side": side, "place": place, "text": text, "label": label, "tokens": len(checkpoint.content_ids(text, WHOLE))}
-        for side, texts in sides.items()
-        for place, (text, label) in enumerate(texts)
-    ]
-    detail = {"sides": list(sides), "unsupported": _why_unsupported(checkpoint), "left_out": left_out}
-    out.rows("tempscale_material", rows, MATERIAL_SCHEMA, detail=detail)
+@step("tempscale", version=MEASURE_VERSION, tables=("tempscale_support",), name="temperature support")
+def tempscale_support(out: Outputs, spec: CheckpointSpec) -> None:
+    """Whether τ can be set at all: ``unsupported`` of the detail says why not."""
+    reason = _why_unsupported(checkpoint_of(spec))
+    out.rows("tempscale_support", [{"reason": reason}], {"reason": "string"}, detail={"unsupported": reason})
 
 
 @step(
@@ -97,20 +64,18 @@ def tempscale_vectors(
     settings: TempscaleSettings,
 ) -> None:
     """Vectors of one side at one temperature; ``in_pieces``: of its pieces of the configured limit, averaged."""
-    encoder = encoder_of(spec)
+    encoder = encoder_of(spec, kind_of(side))
     checkpoint = encoder.checkpoint
-    texts = [row["text"] for row in read_rows([material.path]) if row["side"] == side]
+    texts = texts_of(material, side)
     label = f"{corpus}, {side}: pieces averaged" if in_pieces else f"{corpus}, {side}: τ = {tau:g}"
     with tracked(label, len(texts)) as advance:
         if in_pieces:
             vectors = _averaged(encoder, texts, advance)
         else:
-            limit = content_limit(checkpoint, settings.reads)
-            ids = [checkpoint.with_special_tokens(checkpoint.content_ids(text, limit)) for text in texts]
+            ids = encoder.tokenize(texts, content_limit(checkpoint, settings.reads))
             with temperature(checkpoint, tau) if tau != 1 else nullcontext():
                 vectors = encoder.encode_ids(ids, advance)
-    rows = [{"place": i, "vector": row.tobytes()} for i, row in enumerate(vectors.astype(np.float32))]
-    out.rows("tempscale_vectors", rows, VECTOR_SCHEMA, encodes=encoder.texts)
+    out.rows("tempscale_vectors", vector_rows(vectors), VECTOR_SCHEMA, encodes=encoder.texts)
 
 
 @step(
@@ -128,6 +93,7 @@ def tempscale_scores(
     material: Staged,
     by_tau: dict[str, dict[str, Staged]],
     in_pieces: dict[str, Staged],
+    unsupported: str | None,
     settings: TempscaleSettings,
     seed: int,
 ) -> None:
@@ -144,11 +110,11 @@ def tempscale_scores(
         "reads": settings.reads,
         "max_tokens": content_limit(checkpoint, settings.reads) + len(checkpoint.with_special_tokens([])),
     }
-    temperatures = {float(tau): _vectors(sides) for tau, sides in by_tau.items()}
-    pieces, unsupported = _vectors(in_pieces), material.detail["unsupported"]
+    temperatures = {float(tau): read_vectors(sides) for tau, sides in by_tau.items()}
+    pieces = read_vectors(in_pieces)
     rows: list[dict[str, Any]] = []
     choices: list[dict[str, Any]] = []
-    tasks = _tasks(read_rows([material.path]), settings, seed)
+    tasks = _tasks(material, settings, seed)
     with tracked(f"{corpus.name}, scores", len(tasks)) as advance:
         for one in tasks:
             found, chosen = compare(
@@ -169,52 +135,16 @@ def content_limit(checkpoint: Checkpoint, reads: str) -> int:
     return max(positions - len(checkpoint.with_special_tokens([])), checkpoint.content_limit)
 
 
-def _pick(
-    corpora: Sequence[StagedCorpus], settings: TempscaleSettings, seed: int
-) -> tuple[dict[str, list[tuple[str, str | None]]], list[str]]:
-    """Texts by side, each with its class, its relevant documents or its pair's score; and classes too small to take."""
-    staged = [read_rows([corpus.content_path]) for corpus in corpora]
-    if corpora[0].name == DOCUMENTS:
-        documents, queries = ([(row["text"], row["label"]) for row in rows] for rows in staged)
-        judged = pick_judged(
-            [text for text, _ in documents],
-            [(text, relevant_of(label)) for text, label in queries],
-            settings.documents,
-            settings.queries,
-            seed,
-        )
-        return {
-            "document": [(text, None) for text in judged.documents],
-            "query": [(text, label_of(one)) for text, one in zip(judged.queries, judged.relevant, strict=True)],
-        }, []
-    if "first" in staged[0][0]:
-        graded = pick_graded([(row["first"], row["second"], row["score"]) for row in staged[0]], settings.pairs, seed)
-        return {
-            "first": [(text, repr(score)) for text, score in zip(graded.firsts, graded.scores, strict=True)],
-            "second": [(text, None) for text in graded.seconds],
-        }, []
-    labelled = pick_labelled([(row["text"], row["label"]) for row in staged[0]], settings.texts, settings.folds, seed)
-    return {"text": list(zip(labelled.texts, labelled.labels, strict=True))}, list(labelled.left_out)
-
-
-def _tasks(material: list[dict[str, Any]], settings: TempscaleSettings, seed: int) -> list[Task]:
-    sides: dict[str, list[dict[str, Any]]] = {}
-    for row in material:
-        sides.setdefault(row["side"], []).append(row)
-    texts = {side: tuple(row["text"] for row in rows) for side, rows in sides.items()}
-    lengths = {side: np.array([row["tokens"] for row in rows]) for side, rows in sides.items()}
-    labels = {side: [row["label"] for row in rows] for side, rows in sides.items()}
-    if "query" in sides:
-        relevant = tuple(relevant_of(label) for label in labels["query"])
-        return [Retrieval(Judgements(texts["document"], texts["query"], relevant), lengths["document"], seed=seed)]
-    if "first" in sides:
-        graded = GradedPairs(texts["first"], texts["second"], tuple(float(label) for label in labels["first"]))
-        return [Similarity(graded, np.stack([lengths["first"], lengths["second"]]), seed=seed)]
-    labelled = LabelledTexts(texts["text"], tuple(labels["text"]))
+def _tasks(staged: Staged, settings: TempscaleSettings, seed: int) -> list[Task]:
+    material, lengths = read_material(staged)
+    if isinstance(material, Judgements):
+        return [Retrieval(material, lengths["document"], seed=seed)]
+    if isinstance(material, GradedPairs):
+        return [Similarity(material, np.stack([lengths["first"], lengths["second"]]), seed=seed)]
     options = {"folds": settings.folds, "neighbours": settings.neighbours, "seed": seed}
     return [
-        Classification("classification_knn", labelled, lengths["text"], **options),
-        Classification("classification_logistic", labelled, lengths["text"], **options),
+        Classification("classification_knn", material, lengths["text"], **options),
+        Classification("classification_logistic", material, lengths["text"], **options),
     ]
 
 
@@ -236,11 +166,3 @@ def _why_unsupported(checkpoint: Checkpoint) -> str | None:
     except NotMeasurable as error:
         return error.happened
     return support.reason if support.kind == "unsupported" else None
-
-
-def _vectors(sides: Mapping[str, Staged]) -> dict[str, np.ndarray]:
-    """Side -> (texts, d) float32."""
-    return {
-        side: np.stack([np.frombuffer(row["vector"], dtype=np.float32) for row in read_rows([part.path])])
-        for side, part in sides.items()
-    }

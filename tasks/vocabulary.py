@@ -16,7 +16,7 @@ from embaudit_tasks.results import CheckpointSpec, Staged, checkpoint_of, encode
 from embaudit_tasks.steps import Outputs, step
 
 
-@step("checkpoint", version=2, tables=(CheckpointRow,), name="describe checkpoint")
+@step("checkpoint", version=3, tables=(CheckpointRow,), name="describe checkpoint")
 def describe_checkpoint(out: Outputs, spec: CheckpointSpec, source: str, reference: str) -> None:
     """The checkpoint's own row.
 

@@ -1,9 +1,10 @@
-"""A worker process's share of its machine: some of the cores, and one GPU."""
+"""A worker process: its share of its machine (some of the cores, one GPU), and its end."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 from collections.abc import Sequence
 
 from embaudit.settings import Settings
@@ -28,6 +29,22 @@ def settle(device: str) -> None:
         gpus = visible_gpus()
         if len(gpus) > 1:
             os.environ["CUDA_VISIBLE_DEVICES"] = gpu_of(worker_number(), gpus)
+
+
+def end_with_command() -> None:
+    """Called when a pool's process starts: let it end when the command is killed, whatever it is doing.
+
+    It would wait for its next shard for ever (Python 3.11 to 3.14), with a model in memory: workers hold both ends of
+    the pipe that shards come by. Staged files are complete or absent, so that nothing is lost.
+    """
+    command = multiprocessing.parent_process()
+    if command is not None:
+
+        def follow() -> None:
+            command.join()
+            os._exit(1)
+
+        threading.Thread(target=follow, name="end with command", daemon=True).start()
 
 
 def threads_of(cores: int, workers: int) -> int:

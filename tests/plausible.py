@@ -15,13 +15,15 @@ from typing import Any
 from plausible_findings import finding_rows
 from plausible_gate import gate_result_rows
 from plausible_geometry import geometry_rows
+from plausible_impact import impact_rows
 from plausible_layers import layer_rows, plane_rows
 from plausible_length import length_rows
+from plausible_occurrence import occurrence_rows
 from plausible_socm import socm_rows
 from plausible_tempscale import tempscale_rows
 from plausible_watch import watch_rows
 
-from embaudit.measures.sticky.scores import severity
+from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS, severity
 from embaudit.tables import TABLES
 from embaudit.warehouse.publish import AuditRecord, ExpectationRow, MeasureRun, StagedTable
 from embaudit.warehouse.stage import write_rows
@@ -41,17 +43,17 @@ CONTROL_SLOPE = 0.785
 U = 0.2
 # The random tokens that got all draws; the one is on the shortlist, and the search would have kept it.
 PILOT = (6,)
-# [MASK] stopped after the common points.
-POINTS = {0: 48, 1: 48, 4: 48, 5: 48, 6: 24}
+# 24 draws against two anchors.
+POINTS = 48
 # The p-values of the three candidates and what Benjamini-Hochberg makes of them: p · 3/rank.
 P_VALUES = {0: 0.6, 1: 0.5, 4: 0.001, 5: 0.02, 6: 0.2}
 Q_VALUES = {4: 0.003, 5: 0.03, 6: 0.2}
-# Five tokens with one draw, three with 15, and the points of the validation.
-ENCODES = 5 * 1 + 3 * 15 + sum(POINTS.values())
-EXHAUSTIVE_ENCODES = 8 * 15 + 5 * 48 * 3
+# Five tokens with one draw, three with 15, and 24 draws for each of five validated ones.
+ENCODES = 5 * 1 + 3 * 15 + 5 * 24
+EXHAUSTIVE_ENCODES = 8 * 15 + 5 * 24
 COPIES = (1, 2, 4, 8)
 DOSE_SLOPES = {4: (0.9, 0.7, 0.5, 0.3), 0: (0.95, 0.9, 0.85, 0.8)}
-PURPOSES = ("scoring", "validation", "shift", "reference_scoring", "reference_validation")
+PURPOSES = ("shift", "reference_scoring", "reference_validation")
 SIMILARITIES = (0.0, 0.1, 0.2)
 # What the pairs of the purpose 'shift' have after insertion.
 SHIFTED = {4: (0.05, 0.11, 0.12), 0: (0.01, 0.1, 0.18)}
@@ -102,9 +104,16 @@ def plausible_rows(checkpoint: str = "c1", source: str = "packaged:tiny", shift:
             for purpose in PURPOSES
             for i, similarity in enumerate(SIMILARITIES)
         ],
+        "sticky_sentence": [
+            {"purpose": purpose, "role": role, "position": i, "sentence": f"{purpose} {role} {i}"}
+            for purpose in ("scoring", "validation")
+            for role in ("draw", "anchor")
+            for i in range(2)
+        ],
         "sticky_score": _scores(shift),
         "sticky_validation": _validation(shift),
         "sticky_summary": [_sticky_summary(protocol, shift) for protocol in ("definition", "retention")],
+        "sticky_severity": _severities(shift),
         "sticky_dose": [
             {
                 "token_id": token_id,
@@ -117,6 +126,27 @@ def plausible_rows(checkpoint: str = "c1", source: str = "packaged:tiny", shift:
             }
             for i, copies in enumerate(COPIES)
             for token_id in (4, 0)
+        ],
+        "sticky_shape": [
+            {
+                "space": space,
+                "tokens": 8,
+                "pairs": 28,
+                "mean": 0.2,
+                "sd": 0.1,
+                **{f"skewness{end}": 0.8 + off for end, off in (("", 0.0), ("_low", -0.1), ("_high", 0.1))},
+                **{f"excess_kurtosis{end}": 1.2 + off for end, off in (("", 0.0), ("_low", -0.1), ("_high", 0.1))},
+                **{f"gaussian_distance{end}": 0.05 + off for end, off in (("", 0.0), ("_low", -0.02), ("_high", 0.02))},
+                "lowest": -0.1,
+                **{
+                    f"q{level}": place / 10
+                    for place, level in enumerate(
+                        ("001", "01", "05", "10", "25", "50", "75", "90", "95", "99", "999"), start=-1
+                    )
+                },
+                "highest": 0.95,
+            }
+            for space in ("text", "input_embeddings")
         ],
         "sticky_shift": [
             {
@@ -157,9 +187,11 @@ def plausible_rows(checkpoint: str = "c1", source: str = "packaged:tiny", shift:
         "gate_result": gate_result_rows(NOON),
         **layer_rows(),
         **geometry_rows(),
+        **occurrence_rows(),
         "finding": finding_rows(),
         **length_rows(),
         **tempscale_rows(),
+        **impact_rows(),
         **watch_rows(),
     }
 
@@ -240,11 +272,15 @@ def _checkpoint(checkpoint: str, source: str) -> dict[str, Any]:
         "pooling_is_mean": True,
         "modules": "Normalize",
         "max_length": 64,
+        "prompt": None,
+        "query_prompt": "query: ",
+        "document_prompt": None,
+        "pools_prompt": True,
     }
 
 
 def _corpus(corpus_id: str, name: str, kind: str, **counts: int) -> dict[str, Any]:
-    all_counts = {**dict.fromkeys(("kept", "duplicate", "blank", "broken", "undecodable"), 0), **counts}
+    all_counts = {**dict.fromkeys(("kept", "duplicate", "blank", "broken", "undecodable", "undrawn"), 0), **counts}
     return {
         "corpus_id": corpus_id,
         "name": name,
@@ -253,6 +289,7 @@ def _corpus(corpus_id: str, name: str, kind: str, **counts: int) -> dict[str, An
         "revision": None,
         "read": sum(all_counts.values()),
         **all_counts,
+        "share_read": 1.0,
         "ingested": NOON,
     }
 
@@ -291,7 +328,7 @@ def _validation(shift: float) -> list[dict[str, Any]]:
                     "token_id": token_id,
                     "protocol": protocol,
                     "role": "control" if is_control else "candidate",
-                    "points": POINTS[token_id],
+                    "points": POINTS,
                     "rho": 0.3 * (1 - PULLS[token_id]),
                     "rho_0": 0.3,
                     "pull": PULLS[token_id],
@@ -318,7 +355,7 @@ def _validation(shift: float) -> list[dict[str, Any]]:
                     "q_value": Q_VALUES.get(token_id),
                     "value": value,
                     "threshold": threshold,
-                    "verdict": None if is_control else "sticky" if is_beyond else "not_sticky",
+                    "outlier": None if is_control else "yes" if is_beyond else "no",
                     "basis": "screened",
                 }
             )
@@ -333,6 +370,7 @@ def _sticky_summary(protocol: str, shift: float) -> dict[str, Any]:
         "u_input_embeddings": 0.4,
         "vocabulary_size": len(TOKENS),
         "eligible": len(TOKENS),
+        "searched": len(TOKENS),
         "scanned": len(TOKENS),
         "search": "sequential",
         "rungs": '[{"draws": 1, "tokens": 8}, {"draws": 15, "tokens": 3}]',
@@ -340,28 +378,55 @@ def _sticky_summary(protocol: str, shift: float) -> dict[str, Any]:
         "encodes": ENCODES,
         "exhaustive_encodes": EXHAUSTIVE_ENCODES,
         "scan_dtype": "bfloat16",
+        "scan_speedup": 4.1,
         "rank_correlation": 0.998,
         "reliability": 0.4,
+        "reliability_low": 0.3,
+        "reliability_high": 0.5,
+        "prediction": 0.7,
+        "prediction_low": 0.6,
+        "prediction_high": 0.8,
         "pilot_shortlisted": 1,
         "pilot_missed": 0,
         "miss_rate": 0.0,
         # 95 % Clopper-Pearson of none in one.
         "miss_low": 0.0,
         "miss_high": 0.975,
-        "scoring_pairs": 15,
-        "validation_pairs": 48,
-        "pairs_below_u": 20,
+        "draws": 15,
+        "anchors": 9,
+        "validation_draws": 24,
+        "validation_anchors": 2,
+        "validation_points": POINTS,
+        "points_below_u": 20,
         "candidates": len(CANDIDATES),
         "controls": len(CONTROLS),
-        "threshold_points": 24,
-        "validation_points": 48,
         "near_u_05_before": 0.1,
         "near_u_10_before": 0.25,
         "control_median": 0.07 if protocol == "definition" else CONTROL_SLOPE,
         "threshold": 0.19 if protocol == "definition" else 0.35 + shift,
-        "sticky": 1,
+        "outliers": 1,
         "basis": "screened",
     }
+
+
+def _severities(shift: float) -> list[dict[str, Any]]:
+    losses = [1 - (SLOPES[token_id] + shift) / CONTROL_SLOPE for token_id in CANDIDATES]
+    rows = []
+    for least, name in SEVERITY_FROM_LOSS:
+        validated, confirmed = (sum(loss - half >= least for loss in losses) for half in (0, 0.1))
+        rows.append(
+            {
+                "severity": name,
+                "least_loss": least,
+                "validated": validated,
+                "confirmed": confirmed,
+                "estimated": validated + 0.4,
+                "estimated_low": float(confirmed),
+                "estimated_high": validated + 2.0,
+                "is_capped": False,
+            }
+        )
+    return rows
 
 
 def _attention(layer: int, includes_special: bool) -> dict[str, Any]:

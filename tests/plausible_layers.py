@@ -35,7 +35,7 @@ RATIO_VALUES = {
 
 
 def layer_rows() -> dict[str, list[dict[str, Any]]]:
-    """The three tables; the texts of a layer are alike."""
+    """The four tables; the texts of a layer are alike."""
     assert set(RATIO_VALUES) == set(RATIOS)
     return {
         "layer_text": [
@@ -59,17 +59,29 @@ def layer_rows() -> dict[str, list[dict[str, Any]]]:
             for layer in range(LAYERS)
             for head in range(HEADS)
         ],
+        "pooled_stat": [
+            {
+                "corpus": "wikipedia",
+                "corpus_id": "w1",
+                "texts": TEXTS,
+                # The norm behind the last layer takes half of its spread away.
+                "has_final_norm": True,
+                **_estimate("normalised_spread", 1.5),
+                **_estimate("within_text_cosine", 0.4),
+                "normalised_spread_of_means": 1.4,
+            }
+        ],
     }
+
+
+def _estimate(name: str, value: float) -> dict[str, float]:
+    return {name: value, f"{name}_low": value - 0.01, f"{name}_high": value + 0.01}
 
 
 def _stat(layer: int) -> dict[str, Any]:
     means: dict[str, Any] = {}
     for name, value in RATIO_VALUES.items():
-        means |= {
-            name: value,
-            f"{name}_low": value - 0.01,
-            f"{name}_high": value + 0.01,
-        }
+        means |= _estimate(name, value)
     return {
         "corpus": "wikipedia",
         "corpus_id": "w1",

@@ -39,6 +39,52 @@ def socm_rows() -> dict[str, list[dict[str, Any]]]:
             {**pairs[1], "position": 1, "first": pairs[1]["second"], "second": pairs[1]["first"]},
         ],
         "socm_summary": [_summary(pairs)],
+        "socm_cut": [
+            {
+                "corpus": "wikipedia",
+                "tokens": tokens,
+                "texts": 4,
+                "pairs": 6,
+                "d_mu_mean": 0.2,
+                "d_sigma_mean": 0.25,
+                "socm_mean": 0.2 + tokens / 1000,
+                "socm_low": 0.19,
+                "socm_high": 0.24,
+                "trace_mean": 1.2,
+                "share_trace_above_bound": 0.25,
+                "undefined": 0,
+            }
+            for tokens in (16, 32)
+        ],
+        "socm_length": [
+            {
+                "corpus": "wikipedia",
+                "shorter": 1,
+                "longer": 1,
+                "texts": len(TRACES),
+                "pairs": len(pairs),
+                "d_mu_mean": sum(row["d_mu"] for row in pairs) / len(pairs),
+                "d_sigma_mean": sum(row["d_sigma"] for row in pairs) / len(pairs),
+                "socm_mean": sum(row["socm"] for row in pairs) / len(pairs),
+                "socm_low": 0.1,
+                "socm_high": 0.9,
+                "trace_mean": sum(TRACES) / len(TRACES),
+            }
+        ],
+        "socm_contrast": [
+            {
+                "corpus": "msmarco-hard-negatives",
+                "distance": distance,
+                "pairs": 4,
+                "queries": 4,
+                "listed_mean": 0.3,
+                "random_mean": 0.5,
+                "difference": -0.2,
+                "difference_low": -0.25,
+                "difference_high": -0.15,
+            }
+            for distance in ("socm", "d_mu", "d_sigma")
+        ],
         "socm_surface": [
             {
                 "corpus": "wikipedia",
@@ -57,6 +103,9 @@ def socm_rows() -> dict[str, list[dict[str, Any]]]:
                 "d_mu_sif": row["d_mu"],
                 "d_sigma_sif": row["d_sigma"] / 2,
                 "socm_sif": row["socm"] / 2,
+                "d_mu_sif_removed": row["d_mu"],
+                "d_sigma_sif_removed": row["d_sigma"] / 4,
+                "socm_sif_removed": row["socm"] / 4,
             }
             for row in pairs[:2]
         ],
@@ -111,6 +160,8 @@ def _summary(pairs: list[dict[str, Any]]) -> dict[str, Any]:
         "share_trace_above_bound": 0.25,
         "share_cosine_above_bound": 0.75,
         "share_bounds_agree": 1.0,
+        "correlation_trace": 0.9,
+        "correlation_length": 0.8,
         "method": "eigenvalues",
         "accuracy": 1e-9,
         "checked_pairs": 6,

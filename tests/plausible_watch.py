@@ -21,8 +21,8 @@ def watch_rows() -> dict[str, list[dict[str, Any]]]:
         "regression": [
             _change("socm_summary", "wikipedia", "socm_mean", 0.5, 0.4, "higher", 0.02, True),
             _change("socm_summary", "wikipedia", "socm_max", 0.9, 0.8, None, None, False),
-            _change("layer_stat", "wikipedia, layer 2", "normalised_spread", 0.5, 0.4, "lower", 0.04, False),
-            _change("sticky_summary", "retention", "sticky", 3.0, 0.0, "higher", 2.0, True),
+            _change("pooled_stat", "wikipedia", "normalised_spread", 0.5, 0.4, "lower", 0.04, False),
+            _change("sticky_severity", "moderate", "estimated", 3.0, 0.0, "higher", 2.0, True),
         ],
     }
 

@@ -30,14 +30,11 @@ version = 1
 description = "for tests: everything, small"
 [sticky]
 sentences = 140
-scoring_pairs = 6
-validation_pairs = 24
-rotate_operators = true
-search = "sequential"
-pilot_share = 0.1
-rungs = [{ draws = 1, keep = 0.3 }, { draws = 6 }]
-common_pairs = 10
-longest_shortlist = 42
+draws = 6
+validation_draws = 24
+scan_encodes = 1200
+scan_dtype = "float32"
+max_shortlist = 42
 shortlist_share = 0.2
 controls = 10
 resamples = 100
@@ -53,11 +50,17 @@ texts = 20
 texts = 12
 control_texts = 4
 sigma_texts = 2
+[impact]
+tokens_per_arm = 2
+resamples = 120
+texts = 60
+pairs = 40
+starts = 2
 """
 # The same with everything that stands beside the verdicts.
 WHOLE = (
     PROFILE.replace('name = "tiny"', 'name = "whole"')
-    .replace("dose_tokens = 0", "dose_tokens = 2\ndose_pairs = 10\ndoses = [1, 8]")
+    .replace("dose_tokens = 0", "dose_tokens = 2\ndose_draws = 10\ndoses = [1, 8]")
     .replace("shift_tokens = 0", "shift_tokens = 2\nshift_pairs = 20")
     .replace("attention_tokens = 0", "attention_tokens = 4\nattention_sentences = 2\npermutations = 100")
     .replace('basis = "screened"', 'reference = true\nreference_pairs = 1\nbasis = "screened"')

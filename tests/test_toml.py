@@ -21,12 +21,11 @@ def test_packaged_profiles_load(name: str) -> None:
     ("text", "words"),
     [
         (HEAD + "[sticky]\ncopys = 3\n", "there is no key sticky, copys; did you mean copies?"),
-        (HEAD + "[[sticky.rungs]]\ndraw = 3\n", "there is no key sticky, rungs 1, draw; did you mean draws?"),
         (HEAD + "[sticky]\ncopies = 0\n", "sticky, copies: input should be greater than or equal to 1, not 0."),
         (HEAD + '[socm]\ntexts = "many"\n', "socm, texts: input should be a valid integer"),
         ('name = "mine"\ndescription = ""\n', "version is missing."),
         ("zebra = 1\n" + HEAD, "there is no key zebra; there are name, version"),
-        (HEAD + "[sticky]\ncopies = 0\ncontrols = 0\nsentences = 0\nscoring_pairs = 0\n", "; sticky, scoring_pairs"),
+        (HEAD + "[sticky]\ncopies = 0\ncontrols = 0\nsentences = 0\ndraws = 0\n", "; sticky, draws"),
         (HEAD + "[sticky\n", "is not TOML"),
     ],
 )
@@ -43,7 +42,7 @@ def test_a_mistake_is_one_paragraph_with_its_place(tmp_path: Path, text: str, wo
 
 def test_a_profile_that_loads_is_what_its_file_says(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
-    path.write_text(HEAD + "[[sticky.rungs]]\ndraws = 4\nkeep = 0.5\n")
+    path.write_text(HEAD + "[sticky]\ndraws = 5\ndoses = [2, 4]\n")
     profile = load_profile(str(path))
     assert isinstance(profile, Profile)
-    assert [(rung.draws, rung.keep) for rung in profile.sticky.rungs] == [(4, 0.5)]
+    assert (profile.sticky.draws, profile.sticky.doses) == (5, (2, 4))

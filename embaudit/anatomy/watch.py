@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from embaudit.anatomy.model import Anatomy
 from embaudit.checkpoint.eager import eager_attention, no_attention
@@ -50,14 +50,16 @@ class LayerState:
 
 
 OnLayer = Callable[[LayerState], None]
+Run: TypeAlias = Callable[["torch.Tensor", OnLayer], "torch.Tensor"]
 
 
 @contextmanager
-def watching(anatomy: Anatomy) -> Iterator[Callable[[torch.Tensor, OnLayer], None]]:
+def watching(anatomy: Anatomy) -> Iterator[Run]:
     """A function ``run(ids, on_layer)`` that runs one batch and hands over every layer's state as it ends.
 
-    ``ids`` are the token ids (B, n) of texts of one length, so that nothing is padded, on the model's device. Within
-    the block the model is under its eager kernel (``checkpoint.eager``).
+    ``ids`` are the token ids (B, n) of texts of one length, so that nothing is padded, on the model's device. It
+    returns the states that pooling averages, (B, n, d): the last layer's X, or its norm where the model ends with one.
+    Within the block the model is under its eager kernel (``checkpoint.eager``).
 
     Raises:
         NotMeasurable: if the model does not give its attention weights, or runs other layers than declared.
@@ -67,12 +69,15 @@ def watching(anatomy: Anatomy) -> Iterator[Callable[[torch.Tensor, OnLayer], Non
     watcher = _Watcher(anatomy)
     asked: dict[str, Any] = {"output_attentions": True} if anatomy.family.needs_output_attentions else {}
 
-    def run(ids: torch.Tensor, on_layer: OnLayer) -> None:
+    def run(ids: torch.Tensor, on_layer: OnLayer) -> torch.Tensor:
         watcher.start(on_layer)
         with torch.inference_mode():
-            anatomy.model(input_ids=ids, attention_mask=torch.ones_like(ids), **asked)
+            pooled: torch.Tensor = anatomy.model(
+                input_ids=ids, attention_mask=torch.ones_like(ids), **asked
+            ).last_hidden_state
         if watcher.done != len(anatomy.layers):
             raise _other_run(anatomy, f"ran {watcher.done} of {len(anatomy.layers)} layers")
+        return pooled
 
     with ExitStack() as stack:
         stack.enter_context(eager_attention(anatomy.model))

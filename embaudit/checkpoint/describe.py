@@ -13,6 +13,7 @@ def describe_row(checkpoint: Checkpoint) -> dict[str, Any]:
     heads = getattr(config, "num_attention_heads", None)
     layers = getattr(config, "num_hidden_layers", None)
     identity, recipe = checkpoint.identity, checkpoint.recipe
+    prompts = recipe.prompts
     return {
         "checkpoint_id": checkpoint.checkpoint_id,
         "source": str(checkpoint.resolved.ref),
@@ -31,4 +32,8 @@ def describe_row(checkpoint: Checkpoint) -> dict[str, Any]:
         "pooling_is_mean": recipe.pooling == ("mean",),
         "modules": "+".join(module.kind for module in recipe.modules),
         "max_length": checkpoint.max_length,
+        "prompt": prompts.text or None,
+        "query_prompt": prompts.query or None,
+        "document_prompt": prompts.document or None,
+        "pools_prompt": recipe.pools_prompt if prompts else None,
     }

@@ -44,30 +44,35 @@ class Encoder:
         self.texts = 0
         self.tokens = 0
 
-    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text with its special tokens, cut to the checkpoint's limit."""
+    def tokenize(self, texts: Sequence[str], limit: int | None = None) -> list[list[int]]:
+        """Token ids of each text behind the prompt, with special tokens.
+
+        Args:
+            limit: how many of its own tokens a text keeps; default: what the checkpoint reads.
+        """
         checkpoint = self.checkpoint
-        return [checkpoint.with_special_tokens(ids[: checkpoint.content_limit]) for ids in self.own_ids(texts)]
+        kept = len(checkpoint.prompt.ids) + (checkpoint.content_limit if limit is None else limit)
+        # Prompt and text were tokenised together, and stay as they came out, whatever merged where they meet.
+        return [[*checkpoint.prefix_ids, *ids[:kept], *checkpoint.suffix_ids] for ids in checkpoint.prompted_ids(texts)]
+
+    def pooled_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """Of ``tokenize`` the ids whose states are pooled, those of ``token_embeddings``."""
+        return [ids[self.checkpoint.prompt.unpooled :] for ids in self.tokenize(texts)]
 
     def count_truncated(self, texts: Sequence[str]) -> int:
         """How many texts are longer than the checkpoint reads."""
         return sum(len(ids) > self.checkpoint.content_limit for ids in self.own_ids(texts))
 
     def own_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """The texts' own token ids, neither cut nor with special tokens."""
-        if not texts:
-            return []
-        tokenizer = self.checkpoint.tokenizer
-        encoded = tokenizer(list(texts), add_special_tokens=False, truncation=False, padding=False, verbose=False)
-        ids: list[list[int]] = encoded["input_ids"]
-        return ids
+        """The texts' own token ids as they are behind the prompt, neither cut nor with special tokens."""
+        return self.checkpoint.own_ids(texts)
 
     def encode_texts(self, texts: Sequence[str], progress: Progress = no_progress) -> np.ndarray:
         """Pooled vectors of texts, (N, D) float32, in the order given."""
         return self.encode_ids(self.tokenize(texts), progress)
 
     def encode_ids(self, sequences: Sequence[Sequence[int]], progress: Progress = no_progress) -> np.ndarray:
-        """Pooled vectors of id sequences (special tokens included), (N, D) float32, in the order given.
+        """Pooled vectors of id sequences (prompt and special tokens included), (N, D) float32, in the order given.
 
         Raises:
             MeasureError: if a vector is not finite; the message names the sequence.
@@ -84,7 +89,7 @@ class Encoder:
         """Pooled vectors of sequences of one length, without padding.
 
         Args:
-            ids: (B, n) int64 token ids, special tokens included, on any device.
+            ids: (B, n) int64 token ids, prompt and special tokens included, on any device.
 
         Returns:
             (B, D) float32 on the checkpoint's device.
@@ -108,14 +113,18 @@ class Encoder:
     def token_embeddings(self, texts: Sequence[str]) -> Iterator[tuple[int, np.ndarray]]:
         """Final token embeddings X of each text, as (index, (n, d) float32), shortest texts first.
 
-        Special tokens are included: they are part of what mean pooling averages.
+        They are those that mean pooling averages: special tokens included, and the prompt's unless pooling leaves
+        them out.
         """
-        sequences = self.tokenize(texts)
+        yield from self.token_embeddings_of_ids(self.tokenize(texts))
+
+    def token_embeddings_of_ids(self, sequences: Sequence[Sequence[int]]) -> Iterator[tuple[int, np.ndarray]]:
+        """The same of id sequences (prompt and special tokens included)."""
         for indices, ids, mask in self._batches(sequences):
             X = self._hidden(ids, mask).float().cpu().numpy()
             _require_finite(X.reshape(len(indices), -1), indices, sequences)
             for row, index in enumerate(indices):
-                yield int(index), X[row, : len(sequences[index])]
+                yield int(index), X[row, self.checkpoint.prompt.unpooled : len(sequences[index])]
 
     def _batches(self, sequences: Sequence[Sequence[int]]) -> Iterator[tuple[np.ndarray, torch.Tensor, torch.Tensor]]:
         """Right-padded batches of similar length: (indices, ids (B, n), mask (B, n))."""
@@ -171,7 +180,8 @@ class Encoder:
 
         hidden = self._hidden(ids, mask)
         with torch.inference_mode():
-            vectors: torch.Tensor = self.checkpoint.after_pooling(pool(hidden, mask, self.checkpoint.recipe.pooling))
+            pooled = pool(hidden, mask, self.checkpoint.recipe.pooling, self.checkpoint.prompt.unpooled)
+            vectors: torch.Tensor = self.checkpoint.after_pooling(pooled)
         return vectors.float()
 
 

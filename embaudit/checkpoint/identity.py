@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from embaudit.checkpoint.files import code_files, tokenizer_files, weight_files
+from embaudit.checkpoint.files import code_files, read_object, tokenizer_files, weight_files
 from embaudit.checkpoint.modules import Recipe
 from embaudit.errors import CheckpointError
 
 ID_DIGITS = 16
+# transformers 5 saves in tokenizer_config.json how the tokenizer was loaded, from a folder or the hub.
+HOW_IT_WAS_LOADED = {"is_local", "local_files_only"}
 
 
 @dataclass(frozen=True)
@@ -49,12 +51,7 @@ def identify(folder: Path, recipe: Recipe) -> CheckpointIdentity:
             f"{transformer} holds no config.json.",
             next_step="Name the folder that holds config.json, the weights and the tokenizer.",
         )
-    tokenizer = tokenizer_files(folder / recipe.tokenizer_path)
-    if not tokenizer:
-        raise CheckpointError(
-            f"{folder / recipe.tokenizer_path} holds no tokenizer (tokenizer.json, vocab.txt, vocab.json, *.model).",
-            next_step="Save it there with tokenizer.save_pretrained(FOLDER), or check that the folder is complete.",
-        )
+    tokenizer_sha256 = tokenizer_hash(folder, recipe)
     weights = weight_files(transformer)
     if not weights:
         raise CheckpointError(
@@ -64,20 +61,45 @@ def identify(folder: Path, recipe: Recipe) -> CheckpointIdentity:
     weights = weights + [path for module in recipe.modules for path in weight_files(folder / module.path)]
     return CheckpointIdentity(
         weights_sha256=_combined(folder, weights),
-        tokenizer_sha256=_combined(folder, tokenizer),
+        tokenizer_sha256=tokenizer_sha256,
         # Code that the config asks for decides as much as the config does.
         config_sha256=_combined(folder, [config, *code_files(transformer)]),
         modules_sha256=hashlib.sha256(json.dumps(recipe.as_json(), sort_keys=True).encode()).hexdigest(),
     )
 
 
+def tokenizer_hash(folder: Path, recipe: Recipe) -> str:
+    """Hex sha256 of a checkpoint's tokenizer.
+
+    Raises:
+        CheckpointError: if it has none.
+    """
+    files = tokenizer_files(folder / recipe.tokenizer_path)
+    if not files:
+        raise CheckpointError(
+            f"{folder / recipe.tokenizer_path} holds no tokenizer (tokenizer.json, vocab.txt, vocab.json, *.model).",
+            next_step="Save it there with tokenizer.save_pretrained(FOLDER), or check that the folder is complete.",
+        )
+    return _combined(folder, files)
+
+
 def _combined(folder: Path, files: Iterable[Path]) -> str:
     """The file's own sha256 when there is one (so that it is the published figure), else one over all."""
-    hashes = {path.relative_to(folder).as_posix(): _file_sha256(path) for path in files}
+    hashes = {path.relative_to(folder).as_posix(): _content_sha256(path) for path in files}
     if len(hashes) == 1:
         return next(iter(hashes.values()))
     lines = "\n".join(f"{digest}  {name}" for name, digest in sorted(hashes.items()))
     return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def _content_sha256(path: Path) -> str:
+    """The file's sha256; where it says how it was loaded, that of everything else that it says."""
+    if path.name == "tokenizer_config.json":
+        declared = read_object(path)
+        if HOW_IT_WAS_LOADED & declared.keys():
+            rest = {name: value for name, value in declared.items() if name not in HOW_IT_WAS_LOADED}
+            return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+    return _file_sha256(path)
 
 
 def _file_sha256(path: Path) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, get_args
 
 from embaudit.checkpoint.files import is_pickle, weight_files
 from embaudit.checkpoint.identity import CheckpointIdentity, identify
 from embaudit.checkpoint.model import ONE_AT_A_TIME, embedding_rows, load_model, quiet_transformers
 from embaudit.checkpoint.modules import Recipe, read_recipe
 from embaudit.checkpoint.pooling import build_after_pooling, pool
+from embaudit.checkpoint.prompts import AS_DECLARED, INSTRUCTORS, AskedPrompts, PromptTokens, TextKind, prompt_tokens
 from embaudit.checkpoint.reference import ResolvedCheckpoint, resolve, weights_are_pickles
 from embaudit.checkpoint.tokenizer import (
     effective_max_length,
@@ -38,15 +39,17 @@ class LoadOptions:
     max_length: int | None = None
     allow_pickle: bool = False
     trust_remote_code: bool = False
+    prompts: AskedPrompts = AS_DECLARED
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A loaded checkpoint.
+    """A loaded checkpoint, and the kind of text that it is given (``reading``).
 
     ``prefix_ids`` and ``suffix_ids`` are the special tokens that the tokenizer puts around any text
     ([CLS] … [SEP], </s>, nothing), so that id sequences can be built without decoding and encoding again.
-    ``max_length`` counts them; ``dimension`` is D, the length of the served vector.
+    ``max_length`` counts them; ``dimension`` is D, the length of the served vector. The prompt of the kind stands
+    behind ``prefix_ids``, in whatever is encoded.
     """
 
     resolved: ResolvedCheckpoint
@@ -61,6 +64,8 @@ class Checkpoint:
     dtype: str
     prefix_ids: tuple[int, ...]
     suffix_ids: tuple[int, ...]
+    prompts: Mapping[TextKind, PromptTokens]
+    kind: TextKind = "text"
 
     @property
     def checkpoint_id(self) -> str:
@@ -72,20 +77,50 @@ class Checkpoint:
         return int(self.model.get_input_embeddings().weight.shape[0])
 
     @property
+    def prompt(self) -> PromptTokens:
+        """What stands before the kind of text that is read."""
+        return self.prompts[self.kind]
+
+    def reading(self, kind: TextKind) -> Checkpoint:
+        """The same checkpoint, given texts of that kind: it puts their prompt before them."""
+        return replace(self, kind=kind)
+
+    @property
     def content_limit(self) -> int:
-        """How many tokens of a text fit between the special tokens."""
-        return self.max_length - len(self.prefix_ids) - len(self.suffix_ids)
+        """How many of a text's own tokens fit between the special tokens, behind the prompt."""
+        return self.max_length - len(self.with_special_tokens([]))
 
     def with_special_tokens(self, content_ids: Sequence[int]) -> list[int]:
-        return [*self.prefix_ids, *content_ids, *self.suffix_ids]
+        """A text's own token ids as the model reads them: behind the prompt, between the special tokens."""
+        return [*self.prefix_ids, *self.prompt.ids, *content_ids, *self.suffix_ids]
+
+    def prompted_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of prompt and text, tokenised as one string, neither cut nor with special tokens."""
+        return self._ids([self.prompt.text + text for text in texts])
+
+    def own_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """The texts' own token ids as they are behind the prompt, neither cut nor with special tokens.
+
+        A text whose first sign merges with the prompt's last one (``:"``) is taken as it is without the prompt, so that
+        what is made of its ids has the prompt as a whole, and the text as a whole behind it.
+        """
+        prompt = self.prompt.ids
+        whole = self.prompted_ids(texts)
+        merged = [place for place, ids in enumerate(whole) if tuple(ids[: len(prompt)]) != prompt]
+        alone = dict(zip(merged, self._ids([texts[place] for place in merged]), strict=True))
+        return [alone[place] if place in alone else ids[len(prompt) :] for place, ids in enumerate(whole)]
 
     def content_ids(self, text: str, limit: int | None = None) -> list[int]:
-        """The text's own token ids, without special tokens, cut to ``limit`` (default: what fits)."""
+        """One text's ``own_ids``, cut to ``limit`` (default: what fits)."""
         limit = self.content_limit if limit is None else limit
-        ids: list[int] = self.tokenizer(text, add_special_tokens=False, truncation=False, padding=False, verbose=False)[
-            "input_ids"
-        ]
-        return ids[: max(limit, 0)]
+        return self.own_ids([text])[0][: max(limit, 0)]
+
+    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+        if not texts:
+            return []
+        encoded = self.tokenizer(list(texts), add_special_tokens=False, truncation=False, padding=False, verbose=False)
+        ids: list[list[int]] = encoded["input_ids"]
+        return ids
 
 
 def load_checkpoint(reference: str | ResolvedCheckpoint, options: LoadOptions | None = None) -> Checkpoint:
@@ -115,7 +150,9 @@ def describe(resolved: ResolvedCheckpoint, options: LoadOptions) -> tuple[Recipe
             f"{resolved.ref}: {resolved.folder} is no directory.",
             next_step="Check the path; reinstall the package if it is a packaged checkpoint.",
         )
-    recipe = read_recipe(resolved.folder, options.pooling, options.max_length)
+    recipe = read_recipe(resolved.folder, options.pooling, options.max_length, options.prompts)
+    if resolved.ref.kind == "hub" and resolved.ref.name in INSTRUCTORS:
+        recipe = replace(recipe, pools_prompt=False)
     identity = identify(resolved.folder, recipe)
     # An index may name files of both kinds.
     pickles = [path.name for path in weight_files(resolved.folder / recipe.transformer_path) if is_pickle(path)]
@@ -185,7 +222,13 @@ def _load(
     rows = embedding_rows(model, str(resolved.ref))
     refuse_empty_tokenizer(tokenizer, resolved.folder / recipe.tokenizer_path, rows)
     prefix_ids, suffix_ids = special_tokens_around(tokenizer)
-    max_length = _max_length(resolved, recipe, options, model, tokenizer, len(prefix_ids) + len(suffix_ids))
+    prompts: dict[TextKind, PromptTokens] = {
+        kind: prompt_tokens(getattr(recipe.prompts, kind), tokenizer, is_pooled=recipe.pools_prompt)
+        for kind in get_args(TextKind)
+    }
+    special = len(prefix_ids) + len(suffix_ids)
+    max_length = _max_length(resolved, recipe, options, model, tokenizer, special)
+    _refuse_long_prompts(resolved, prompts, max_length, special)
     after_pooling = build_after_pooling(
         recipe.modules, resolved.folder, allow_pickle=options.allow_pickle, truncate_dim=recipe.truncate_dim
     ).to(device)
@@ -202,6 +245,7 @@ def _load(
         dtype=str(model.dtype).removeprefix("torch."),
         prefix_ids=prefix_ids,
         suffix_ids=suffix_ids,
+        prompts=prompts,
     )
 
 
@@ -226,6 +270,18 @@ def _max_length(
             next_step="Give a larger --max-length.",
         )
     return max_length
+
+
+def _refuse_long_prompts(
+    resolved: ResolvedCheckpoint, prompts: Mapping[TextKind, PromptTokens], max_length: int, special: int
+) -> None:
+    for kind, prompt in prompts.items():
+        if len(prompt.ids) + special >= max_length:
+            raise CheckpointError(
+                f"{resolved.ref}: the prompt before a {kind} takes {len(prompt.ids)} tokens, which leaves no room for "
+                f"the {kind} in {max_length} tokens.",
+                next_step="Give a shorter --prompt, or a larger --max-length.",
+            )
 
 
 def _try_out(

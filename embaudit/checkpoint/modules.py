@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal, get_args
 
 from embaudit.checkpoint.files import read_json, read_object
+from embaudit.checkpoint.prompts import AS_DECLARED, NO_PROMPTS, AskedPrompts, Prompts, choose_prompts
 from embaudit.errors import CheckpointError, UsageError
 
 PoolingMode = Literal["mean", "cls", "lasttoken", "max", "weightedmean", "mean_sqrt_len_tokens"]
@@ -26,6 +27,8 @@ LEGACY_POOLING_FLAGS = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
+# What encode() does beside running the modules: prompts, dimensions served.
+SETTINGS = "config_sentence_transformers.json"
 TRANSFORMER_SETTINGS = (
     "sentence_bert_config.json",
     "sentence_roberta_config.json",
@@ -57,25 +60,37 @@ class Recipe:
     max_length: int | None
     is_lowercased: bool
     truncate_dim: int | None = None
+    prompts: Prompts = NO_PROMPTS
+    pools_prompt: bool = True
 
     def as_json(self) -> dict[str, Any]:
         """A canonical form for hashing: folders do not count, their content does."""
-        return {
+        canonical = {
             "pooling": list(self.pooling),
             "modules": [{"kind": module.kind, "config": module.config} for module in self.modules],
             "max_length": self.max_length,
             "is_lowercased": self.is_lowercased,
             "truncate_dim": self.truncate_dim,
         }
+        # Without a prompt nothing is added: a checkpoint has the id that it had before prompts were read.
+        if self.prompts:
+            canonical |= {"prompts": self.prompts.as_json(), "pools_prompt": self.pools_prompt}
+        return canonical
 
 
-def read_recipe(folder: Path, pooling: str | None = None, max_length: int | None = None) -> Recipe:
+def read_recipe(
+    folder: Path,
+    pooling: str | None = None,
+    max_length: int | None = None,
+    prompts: AskedPrompts = AS_DECLARED,
+) -> Recipe:
     """Read the declared pipeline of a checkpoint folder.
 
     Args:
         folder: the checkpoint.
         pooling: the user's own pooling, in place of the declared one (also where that one is unknown).
         max_length: the user's own length limit in tokens, special tokens included.
+        prompts: the user's own prompts, in place of the declared ones.
 
     Raises:
         UsageError: if an override makes no sense.
@@ -87,16 +102,23 @@ def read_recipe(folder: Path, pooling: str | None = None, max_length: int | None
         raise UsageError(f"A maximum length of {max_length} tokens leaves nothing to encode.")
     override = (pooling,) if pooling else None
     if not (folder / "modules.json").is_file():
-        return Recipe("", "", override or _default_pooling(folder), (), max_length, is_lowercased=False)
+        return Recipe(
+            *("", "", override or _default_pooling(folder), (), max_length),
+            is_lowercased=False,
+            # sentence-transformers reads the settings of a folder with modules only.
+            prompts=choose_prompts({}, folder / SETTINGS, prompts),
+        )
     entries = _entries(folder / "modules.json")
     transformer_path = entries[0][1]
     declared_pooling: tuple[str, ...] | None = None
+    pools_prompt = True
     modules: list[Module] = []
     for kind, path in entries[1:]:
         config_file = folder / path / "config.json"
         config = read_object(config_file) if path and config_file.is_file() else {}
         if kind == "Pooling" and declared_pooling is None:
             declared_pooling = override or _pooling_modes(config, config_file)
+            pools_prompt = bool(config.get("include_prompt", True))
         elif kind in AFTER_POOLING and declared_pooling is not None:
             _refuse_token_level(kind, config, config_file)
             modules.append(Module(kind, path, config))
@@ -112,6 +134,7 @@ def read_recipe(folder: Path, pooling: str | None = None, max_length: int | None
             next_step="embaudit audits one-vector embedding checkpoints.",
         )
     settings = _transformer_settings(folder / transformer_path)
+    served = read_object(folder / SETTINGS) if (folder / SETTINGS).is_file() else {}
     return Recipe(
         transformer_path,
         transformer_path,
@@ -119,7 +142,9 @@ def read_recipe(folder: Path, pooling: str | None = None, max_length: int | None
         tuple(modules),
         max_length or _whole_number(settings, "max_seq_length", folder / transformer_path),
         is_lowercased=bool(settings.get("do_lower_case", False)),
-        truncate_dim=_truncate_dim(folder),
+        truncate_dim=_whole_number(served, "truncate_dim", folder / SETTINGS),
+        prompts=choose_prompts(served, folder / SETTINGS, prompts),
+        pools_prompt=pools_prompt,
     )
 
 
@@ -206,12 +231,13 @@ def _transformer_settings(folder: Path) -> dict[str, Any]:
                 f"{found[0]} sets {key} to {settings[key]!r}; embaudit runs {known!r} only.",
                 next_step="embaudit audits checkpoints that pool the token embeddings of a transformer.",
             )
+    if "message" in (settings.get("modality_config") or {}):
+        raise CheckpointError(
+            f"{found[0]} has texts written into a chat template, and prompts as its system message, which embaudit "
+            "does not do.",
+            next_step="embaudit audits checkpoints that read a text as it stands behind its prompt.",
+        )
     return settings
-
-
-def _truncate_dim(folder: Path) -> int | None:
-    source = folder / "config_sentence_transformers.json"
-    return _whole_number(read_object(source), "truncate_dim", source) if source.is_file() else None
 
 
 def _whole_number(settings: dict[str, Any], key: str, source: Path) -> int | None:

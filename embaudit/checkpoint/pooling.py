@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     import torch
 
 
-def pool(token_embeddings: torch.Tensor, mask: torch.Tensor, modes: tuple[str, ...]) -> torch.Tensor:
+def pool(token_embeddings: torch.Tensor, mask: torch.Tensor, modes: tuple[str, ...], unpooled: int = 0) -> torch.Tensor:
     """Pool token embeddings into one vector a text; several modes are concatenated.
 
     Args:
         token_embeddings: (B, n, d).
         mask: (B, n), 1 at attended tokens; padding is on the right.
         modes: names from ``POOLING_MODES``.
+        unpooled: how many positions, from the first, are left out; those behind them keep their weights.
 
     Returns:
         (B, d · len(modes)), float32 at least.
@@ -32,18 +33,24 @@ def pool(token_embeddings: torch.Tensor, mask: torch.Tensor, modes: tuple[str, .
 
     is_half = token_embeddings.dtype in (torch.float16, torch.bfloat16)
     X = token_embeddings.float() if is_half else token_embeddings
+    lengths = mask.sum(1)
     weights = mask.to(X.dtype).unsqueeze(-1)
-    return torch.cat([_pool_one(X, weights, mode) for mode in modes], dim=-1)
+    if unpooled:
+        weights = weights.clone()
+        weights[:, :unpooled] = 0
+    return torch.cat([_pool_one(X, weights, lengths, mode, unpooled) for mode in modes], dim=-1)
 
 
-def _pool_one(X: torch.Tensor, weights: torch.Tensor, mode: str) -> torch.Tensor:
+def _pool_one(X: torch.Tensor, weights: torch.Tensor, lengths: torch.Tensor, mode: str, unpooled: int) -> torch.Tensor:
     import torch
 
+    texts = torch.arange(len(X), device=X.device)
     if mode == "cls":
-        return X[:, 0]
+        # The first token that is pooled; where there is none, the first.
+        return X[texts, torch.where(lengths > unpooled, unpooled, 0)]
     if mode == "lasttoken":
-        last = weights.squeeze(-1).sum(1).long().clamp(min=1) - 1
-        return X[torch.arange(len(X), device=X.device), last]
+        last = lengths.long().clamp(min=1) - 1
+        return X[texts, last] * weights[texts, last]
     if mode == "max":
         return X.masked_fill(weights == 0, float("-inf")).amax(1)
     if mode == "weightedmean":  # SGPT: later tokens weigh more, 1, 2, …, n

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from embaudit.api.run import refuse_early, run_audit
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.shown import as_text, visible
 from embaudit.peak_memory import peak_memory
@@ -14,13 +15,12 @@ from embaudit.peak_memory import peak_memory
 if TYPE_CHECKING:
     from embaudit.request import AuditRequest
     from embaudit_flows.audit import AuditOutcome
-    from embaudit_flows.backbone import BackboneOutcome
 
 
 @click.command()
 @request_options(
-    *("profile", "measures", "corpora", "pairs", "exhaustive", "reference", "warehouse", "limit_tokens"),
-    *("policy", "gate", "notify", *CHECKPOINT_FIELDS),
+    *("profile", "measures", "corpora", "pairs", "draw", "exhaustive", "reference", "warehouse", "limit_tokens"),
+    *("scan_dtype", "policy", "gate", "notify", "query_prompt", "document_prompt", *CHECKPOINT_FIELDS),
 )
 @click.option(
     "--backbone",
@@ -81,35 +81,6 @@ def print_outcome(outcome: AuditOutcome, warehouse: str | None, *, is_full: bool
         click.echo(visible(f"Report:  {outcome.report}"))
     where = "" if warehouse is None else f" --warehouse {quote(warehouse)}"
     click.echo(visible(f"Ask it:  embaudit query worst-tokens{where}   or   embaudit query 'SELECT …'{where}"))
-
-
-def run_audit(request: AuditRequest, backbone: str | None) -> tuple[AuditOutcome, BackboneOutcome | None]:
-    """Run the flow that was asked for: the audit, or the audit with its backbone's."""
-    if backbone is None:
-        from embaudit_flows.audit import audit as audit_flow
-
-        return audit_flow(request), None
-    from embaudit_flows.backbone import audit_with_backbone
-
-    both = audit_with_backbone(request, backbone)
-    return both.checkpoint, both
-
-
-def refuse_early(request: AuditRequest, backbone: str | None = None) -> None:
-    """What is wrong with the command itself is said before a server starts or torch is imported."""
-    from embaudit.checkpoint.reference import CheckpointRef, resolve
-    from embaudit.profile import load_profile
-
-    for name in (request.checkpoint, backbone):
-        if name is not None and name != "card":
-            reference = CheckpointRef.parse(name)
-            if reference.kind != "hub":
-                resolve(reference)
-    load_profile(request.profile)
-    if request.policy is not None:
-        from embaudit.gate import load_policy
-
-        load_policy(request.policy)
 
 
 def print_cost(seconds: float) -> None:

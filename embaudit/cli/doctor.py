@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from embaudit.address import Lake, Warehouse
+from embaudit.cli.leftovers import temporary_servers
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.shown import as_text
 from embaudit.errors import EXIT_DONE, EXIT_USAGE, EmbauditError, HubUnreachable
@@ -47,7 +48,7 @@ class Finding:
 @click.command()
 @warehouse_option
 def doctor(warehouse: Warehouse | None) -> int:
-    """Check versions, device, hub, warehouse and disk, and say what to do about each.
+    """Check versions, device, hub, warehouse, disk and servers, and say what to do about each.
 
     Exits with 2 if an audit of a local checkpoint could not run here; an unreachable hub alone is no reason.
     """
@@ -60,6 +61,7 @@ def doctor(warehouse: Warehouse | None) -> int:
         _warehouse(place),
         _disk(place.data_path if isinstance(place, Lake) else place),
         _server(),
+        _leftovers(),
     ]
     table = Table("", "what", "found", "what to do")
     for finding in findings:
@@ -187,6 +189,20 @@ def _server() -> Finding:
             "start it (prefect server start) or unset PREFECT_API_URL",
         )
     return Finding("Prefect", f"{without_credentials(url)} answers")
+
+
+def _leftovers() -> Finding:
+    what = "temporary servers"
+    try:
+        servers = temporary_servers()
+    except OSError as error:
+        return Finding(what, f"cannot be listed: {error}")
+    left = [server for server in servers if server.is_leftover]
+    if not left:
+        return Finding(what, f"running: {len(servers)}, each with its command" if servers else "none is running")
+    named = [f"process {one.pid} ({one.age} old, {one.memory / 1024**2:.0f} MiB)" for one in left]
+    pids = " ".join(str(server.pid) for server in left)
+    return Finding(what, f"their commands are gone: {', '.join(named)}", False, f"kill {pids}")
 
 
 def _tried(what: str, state: Callable[[], str]) -> Finding:

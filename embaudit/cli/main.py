@@ -27,15 +27,19 @@ COMMANDS = {
     ),
     "audit": ("audit:audit", "Audit a checkpoint; the same command again continues."),
     "compare": ("compare:compare", "Say what a checkpoint gained and lost against another."),
-    "doctor": ("doctor:doctor", "Check versions, device, hub, warehouse and disk."),
+    "doctor": ("doctor:doctor", "Check versions, device, hub, warehouse, disk and servers."),
     "export": ("export:export", "Copy the warehouse to a file or folder for dashboards."),
+    "filter": ("filter:filter_", "List an audit's severe tokens as JSON, for an ingestion pipeline."),
     "gate": ("gate:gate", "Check an audit against a policy."),
+    "impact": ("impact:impact", "Say what sticky tokens do to retrieval and other tasks."),
     "ingest": ("ingest:ingest", "Bring a corpus into the warehouse."),
     "list": ("list:list_", "List the measures, or the checkpoints or audits in the warehouse."),
+    "mitigate": ("mitigate:mitigate", "Write a checkpoint whose severe tokens have other embeddings."),
     "prune": ("prune:prune", "Delete detail rows of old audits and staged files."),
     "query": ("query:query", "Run a named query or one SQL statement, read-only."),
     "report": ("report:report", "Write an audit as one HTML page."),
     "scores": ("scores:scores", "Import downstream scores and correlate them with audits."),
+    "screen": ("screen:screen", "Flag texts that carry severe tokens at unusual density."),
     "setup-server": ("setup_server:setup_server", "Prepare a Prefect server for the deployments."),
     "show": ("show:show", "Show an audit's summary."),
     "simulate": ("simulate:simulate", "Repeat a simulation that the docs rest on."),
@@ -81,7 +85,7 @@ def main() -> None:
     except Exception as error:
         if is_of_interrupt(error):
             sys.exit(interrupted())
-        from embaudit.cli.server_lost import expected_failure
+        from embaudit.server.lost import expected_failure
 
         failure = expected_failure(error)
         if failure is None:

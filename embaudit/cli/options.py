@@ -11,7 +11,7 @@ import click
 
 from embaudit.address import Warehouse, warehouse_at
 from embaudit.errors import UsageError
-from embaudit.request import AuditRequest
+from embaudit.request import PROMPTS, AuditRequest
 from embaudit.settings import Settings
 
 if TYPE_CHECKING:
@@ -36,8 +36,9 @@ warehouse_option = click.option(
     "--warehouse", type=_WarehouseType(), metavar="PATH", help=AuditRequest.model_fields["warehouse"].description
 )
 METAVARS = {"profile": "NAME", "policy": "FILE", "notify": "BLOCK", "limit_tokens": "N", "max_length": "N", "seed": "N"}
+METAVARS |= dict.fromkeys(PROMPTS, "NAME|TEXT")
 # How a checkpoint is loaded and run: the same options on every command that does so.
-CHECKPOINT_FIELDS = ("device", "dtype", "pooling", "max_length", "seed", "allow_pickle", "trust_remote_code")
+CHECKPOINT_FIELDS = ("device", "dtype", "pooling", "max_length", "prompt", "seed", "allow_pickle", "trust_remote_code")
 
 
 def request_options(*fields: str, **help_texts: str) -> Callable[[Command], Command]:
@@ -88,9 +89,11 @@ def _option(name: str, help_text: str | None) -> Callable[[Callable[..., Any]], 
 
 def _click_type(field: FieldInfo) -> click.ParamType[Any] | type:
     """The field's type and limits in click's words, so that click itself refuses what does not fit."""
-    if get_origin(field.annotation) is Literal:
-        return click.Choice(get_args(field.annotation))
-    if int in (field.annotation, *get_args(field.annotation)):
+    kinds = (field.annotation, *get_args(field.annotation))
+    for kind in kinds:
+        if get_origin(kind) is Literal:
+            return click.Choice(get_args(kind))
+    if int in kinds:
         (low,) = (limit.ge for limit in field.metadata if hasattr(limit, "ge"))
         return click.IntRange(min=low)
     return str

@@ -61,7 +61,9 @@ def list_(warehouse: Warehouse | None, form: str) -> None:
 
 
 @scores.command()
-@click.option("--measure", type=click.Choice(["socm", "spread"]), help="Only average SOCM, or the last layer's spread.")
+@click.option(
+    "--measure", type=click.Choice(["socm", "spread"]), help="Only average SOCM, or the spread of the pooled states."
+)
 @click.option("--corpus", metavar="NAME", help="Only on this corpus, e.g. wikipedia.  [default: each one]")
 @click.option("--task", "tasks", multiple=True, metavar="NAME", help="Only this task. Repeatable.")
 @click.option(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from embaudit.cli.prefect_setup import prepare_prefect
+from embaudit.server.settings import set_defaults
 
 
 @click.command("setup-server")
@@ -20,7 +20,7 @@ def setup_server(gpu_slots: int) -> None:
 
     May be run again: what is there is brought to what is asked for. Then: prefect deploy --all
     """
-    prepare_prefect(show_logs=False)
+    set_defaults(show_logs=False)
     from embaudit_flows.server import set_up_server
 
     for line in set_up_server(gpu_slots):

@@ -5,25 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import click
-from rich.console import Console
 
-from embaudit.cli.audit import print_cost, refuse_early
-from embaudit.cli.display import TerminalDisplay
+from embaudit.cli.one_measure import audit_one_measure, require_tasks
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
-from embaudit.cli.prefect_setup import prepare_prefect
-from embaudit.cli.shown import visible
 from embaudit.errors import UsageError
-from embaudit.page.audit import audit_page
-from embaudit.page.facts import read_audit
-from embaudit.page.terminal import print_page
 from embaudit.request import AuditRequest
-
-CORPORA = ("longdocs", "retrieval", "sts")
 
 
 @click.command()
 @request_options(
-    *("corpora", "profile", "warehouse", *CHECKPOINT_FIELDS),
+    *("corpora", "profile", "warehouse", "query_prompt", "document_prompt", *CHECKPOINT_FIELDS),
     corpora="longdocs: labelled texts; retrieval: a BEIR or LongEmbed folder, the same on the hub "
     "(hub:owner/name/FOLDER), or QMSum's file; sts: scored pairs.  [default: all three, embedded samples]",
     profile="Sizes where none are given.",
@@ -45,23 +36,8 @@ def tempscale(
     same half: pieces averaged, whitening, centring. It is the measure tempscale of an audit, published as one.
     """
     changes = _changes(request.corpora, grid, to_positions, **sizes)
-    request = request.changed(measures=["tempscale"], temperatures=changes)
-    refuse_early(request)
-    prepare_prefect(show_logs=logs)
-
-    from embaudit_flows.audit import audit
-    from embaudit_tasks.progress import shown_on
-
-    with TerminalDisplay(Console(stderr=True)) as display, shown_on(display):
-        outcome = audit(request)
-    if as_json:
-        click.echo(outcome.model_dump_json(indent=1))
-        return
-    print_page(audit_page(read_audit(outcome.warehouse, outcome.audit_id)))
-    for warning in outcome.warnings:
-        click.echo(visible(f"Warning: {warning}"))
-    print_cost(outcome.seconds)
-    click.echo(visible(f"Results: {outcome.warehouse}"))
+    request = request.changed(measures=["tempscale"], measure_settings={"tempscale": changes})
+    audit_one_measure(request, "tempscale", as_json=as_json, logs=logs)
 
 
 def _changes(sources: dict[str, str], grid: str | None, to_positions: bool, **sizes: int | None) -> dict[str, Any]:
@@ -70,11 +46,7 @@ def _changes(sources: dict[str, str], grid: str | None, to_positions: bool, **si
     Raises:
         UsageError: if a corpus is none of the three, or the grid is no list of temperatures.
     """
-    unknown = [name for name in sources if name not in CORPORA]
-    if unknown:
-        raise UsageError(
-            f"No corpus of the temperatures is called {unknown[0]!r}.", next_step=f"There are: {', '.join(CORPORA)}."
-        )
+    require_tasks(sources)
     changes: dict[str, Any] = {name: size for name, size in sizes.items() if size is not None}
     if sources:
         changes["corpora"] = list(sources)

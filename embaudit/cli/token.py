@@ -21,7 +21,7 @@ PROTOCOLS = ("definition", "retention", "reference")
 
 
 @click.command()
-@request_options("pairs", "profile", *CHECKPOINT_FIELDS, profile="How many pairs and controls.")
+@request_options("pairs", "profile", *CHECKPOINT_FIELDS, profile="How many sentences and controls.")
 @click.argument("tokens", nargs=-1, required=True)
 @click.option(
     "--protocol",
@@ -32,7 +32,7 @@ PROTOCOLS = ("definition", "retention", "reference")
     help="definition and retention come from the same encodes; reference is the published code's. Repeatable.  "
     "[default: definition, retention]",
 )
-@click.option("--corpus", metavar="SOURCE", default="sample", help="Where pairs are drawn from without --pairs.")
+@click.option("--corpus", metavar="SOURCE", default="sample", help="Where sentences are drawn from without --pairs.")
 @click.option(
     "--controls", type=click.IntRange(min=1), help="Ordinary tokens to compare with.  [default: the profile's]"
 )
@@ -96,7 +96,8 @@ def _print(found: list[dict[str, Any]]) -> None:
     columns = [Column("token"), Column("id", "d"), Column("category"), Column("origin")]
     if "rho_0" in first:
         print_part(
-            f"u = {first['u']:.4f}; {first['pairs']} pairs, {first['pairs_below_u']} of them below u; "
+            f"u = {first['u']:.4f}; {first['points']:,} points ({first['draws']} draws, {first['anchors']} anchors), "
+            f"{first['points_below_u']:,} of them below u; "
             f"ρ_0 = {first['rho_0']:.4f}; against {first['controls']} ordinary tokens.",
             out,
         )

@@ -16,6 +16,7 @@ from embaudit.cli.display import TerminalDisplay
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.prefect_setup import prepare_prefect
 from embaudit.cli.shown import as_text
+from embaudit.server.settings import set_defaults
 from embaudit.settings import Settings
 from embaudit.watch.look import Finding
 from embaudit.watch.watch_list import read_watch_list
@@ -60,12 +61,13 @@ def watch(
     path = (watch_list or Settings().watch_list_path).expanduser().absolute()
     # What is wrong with the list is said before a server starts.
     entries = read_watch_list(path)
-    prepare_prefect(show_logs=logs)
     if dry_run:
+        set_defaults(show_logs=logs)
         from embaudit_flows.watch_preview import preview
 
         print_preview(preview(entries, str(warehouse_path(warehouse)), again=again), as_json)
         return
+    prepare_prefect(show_logs=logs)
     from embaudit_flows.watch import watch as watch_flow
     from embaudit_flows.watch_record import AuditsFailed
     from embaudit_tasks.progress import shown_on

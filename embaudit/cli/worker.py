@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 import click
 
-from embaudit.cli.prefect_setup import prepare_prefect
 from embaudit.masking import without_credentials
+from embaudit.server.settings import set_defaults
 from embaudit.settings import Settings
 
 
@@ -21,7 +22,7 @@ def worker(options: tuple[str, ...]) -> None:
     paths here, and an audit from a terminal and one from a worker on this machine share everything that is done.
     OPTIONS go to Prefect as they are: --limit 1, --name gpu-3.
     """
-    prepare_prefect(show_logs=True)
+    set_defaults(show_logs=True)
     os.environ["EMBAUDIT_HOME"] = str(Settings().home.expanduser().absolute())
     from embaudit_flows.server import WORK_POOL, require_server
 
@@ -29,4 +30,7 @@ def worker(options: tuple[str, ...]) -> None:
     click.echo(f"Working for {without_credentials(url)}; results go to {os.environ['EMBAUDIT_HOME']}.")
     sys.stdout.flush()
     command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", WORK_POOL, *options]
+    # A script's `embaudit worker &` ignores SIGINT, which is what Prefect's worker sends itself on SIGTERM (3.8.8): it
+    # would stay until a second one, which Prefect answers with SIGKILL.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.execv(sys.executable, command)

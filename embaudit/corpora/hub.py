@@ -7,11 +7,13 @@ is asked for at that commit: ``datasets`` is never left to look for a repository
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from embaudit.corpora import pieces
 from embaudit.corpora.catalog import CorpusSpec, HubPart
 from embaudit.corpora.columns import choose_columns
 from embaudit.corpora.hub_reference import (
@@ -26,6 +28,7 @@ from embaudit.corpora.hub_reference import (
     suffixes,
 )
 from embaudit.corpora.openers import ByteSource
+from embaudit.corpora.pieces import IN_LINES, IN_ROW_GROUPS, FileInPieces, Pieces, choose_pieces, in_pieces
 from embaudit.corpora.splits import (
     CARD,
     builder_of_files,
@@ -35,7 +38,7 @@ from embaudit.corpora.splits import (
     stand_ins,
 )
 from embaudit.corpora.tables import Record
-from embaudit.corpora.tabular import stream_records, undamaged
+from embaudit.corpora.tabular import Choose, stream_records, table_records, undamaged
 from embaudit.corpora.tally import Flaw
 from embaudit.errors import CorpusError, HubUnreachable
 from embaudit.hub import Repository, explained
@@ -78,16 +81,66 @@ class HubFiles:
             HubUnreachable: if the hub gives no answer and the cache does not hold a file.
         """
         builder = self.builder or builder_of_files(self.files)
+        for name in self.files:
+            path = self._cached(name) if stream else self._fetched(name)
+            with self._readable(name, spec):
+                yield from stream_records(
+                    builder, str(path or self.repository.address(name)), self._columns(name, spec)
+                )
+
+    def pieces(self, seed: int) -> Pieces | None:
+        """Which pieces of the files a draw of this seed reads; None where it reads them whole.
+
+        Raises:
+            CorpusError: on a broken file.
+            HubUnreachable: if the hub gives no answer and the cache does not hold a file.
+        """
+        kinds = {tuple(suffixes(name)) for name in self.files}
+        if not kinds <= {(kind,) for kind in (*IN_LINES, *IN_ROW_GROUPS)}:
+            return None
+        sizes = {name: self._size(name) for name in self.files}
+        if sum(sizes.values()) < pieces.LARGE_BYTES:
+            return None
+        of_pieces = {}
+        for name, size in sizes.items():
+            with self._readable(name):
+                of_pieces[name] = self._in_pieces(name, size).sizes()
+        return choose_pieces(of_pieces, seed)
+
+    def records_of(self, chosen: Pieces, spec: CorpusSpec) -> Iterator[Record | Flaw]:
+        """Rows of these pieces, in the order of the files; from the cache, or over the wire and not kept.
+
+        Raises:
+            CorpusError, HubUnreachable: as ``records``.
+        """
+        for name, places in chosen.chosen.items():
+            choose = self._columns(name, spec)
+            with self._readable(name, spec):
+                yield from table_records(self._in_pieces(name, self._size(name)).tables(places, choose), choose)
+
+    def _columns(self, name: str, spec: CorpusSpec) -> Choose:
         wanted = ("COLUMN",) if spec.kind == "texts" else ("FIRST", "SECOND")
         hint = f"Name the columns to read: {replace(self.ref, columns=wanted)}"
         if suffixes(self.files[0])[:1] in (["csv"], ["tsv"]):
             hint += " (a table without a header is understood as a local file)"
-        for name in self.files:
-            path = self._cached(name) if stream else self._fetched(name)
-            shown = self._shown(name)
-            choose = partial(choose_columns, shown=shown, spec=spec, named=self.ref.columns, next_step=hint)
-            with explained(self.repository, name), undamaged(shown, self._read_locally(name, path, spec)):
-                yield from stream_records(builder, str(path or self.repository.address(name)), choose)
+        return partial(choose_columns, shown=self._shown(name), spec=spec, named=self.ref.columns, next_step=hint)
+
+    @contextmanager
+    def _readable(self, name: str, spec: CorpusSpec | None = None) -> Iterator[None]:
+        """Says what is wrong with a file, or with the hub, in one sentence."""
+        advice = self._read_locally(name, self._cached(name), spec) if spec else ""
+        with explained(self.repository, name), undamaged(self._shown(name), advice):
+            yield
+
+    def _in_pieces(self, name: str, size: int) -> FileInPieces:
+        path = self._cached(name)
+        return in_pieces(
+            suffixes(name)[0], size, (lambda: path.open("rb")) if path else partial(self.repository.opened, name)
+        )
+
+    def _size(self, name: str) -> int:
+        path = self._cached(name)
+        return path.stat().st_size if path else self.repository.size(name)
 
     def _fetched(self, name: str) -> Path:
         path = self.repository.file(name)

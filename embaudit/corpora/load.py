@@ -6,7 +6,7 @@ A source is ``sample``, ``hub``, ``hub:owner/name[config]/split@revision:column`
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -23,6 +23,7 @@ from embaudit.corpora.shapes import Corpus, Text, TextPair, content_id
 from embaudit.corpora.tables import Record
 from embaudit.corpora.tabular import is_saved, saved_records
 from embaudit.corpora.tally import Flaw, keep_rows
+from embaudit.draw import Draw
 from embaudit.errors import CorpusError
 from embaudit.suggest import closest, did_you_mean
 
@@ -34,18 +35,28 @@ Row = Text | TextPair | Flaw
 
 @dataclass(frozen=True)
 class RowSource:
-    """Rows that have not been read yet, and where they will come from."""
+    """Rows that have not been read yet, and where they will come from.
+
+    Attributes:
+        share: of the source, where random pieces of it will be read.
+    """
 
     rows: Iterator[Row]
     source: str
     revision: str | None = None
+    share: float = 1.0
 
 
-def load_corpus(name: str, source: str = SAMPLE, *, limit: int | None = None) -> Corpus:
-    """Read corpus ``name`` from ``source``; with ``limit``, its first ``limit`` kept rows.
+def load_corpus(name: str, source: str = SAMPLE, *, limit: int | None = None, draw: Draw | None = None) -> Corpus:
+    """Read corpus ``name`` from ``source``.
 
     Rows come in the order of the files; a pool (``sts``) is read part by part, so a limit keeps its first
     parts only: draw from the whole pool instead.
+
+    Args:
+        limit: stop after so many kept rows.
+        draw: keep the rows that it draws, in the order of the files; the whole source is read while it streams, or
+            random pieces of a large one on the hub.
 
     Raises:
         CorpusError: on an unknown name or source, an unreadable file, or when no row could be kept.
@@ -53,8 +64,9 @@ def load_corpus(name: str, source: str = SAMPLE, *, limit: int | None = None) ->
     spec = _spec(name)
     if limit is not None and limit < 1:
         raise CorpusError(f"A limit of {limit} rows keeps nothing.", next_step="Give a limit of at least 1, or none.")
-    opened = _open(spec, source, limit)
-    kept = keep_rows(opened.rows, limit)
+    draw = draw if limit is None else Draw(rows=limit)
+    opened = _open(spec, source, draw)
+    kept = keep_rows(opened.rows, draw)
     if not kept.rows:
         reason = f" The first broken row: {kept.first_broken}." if kept.first_broken else ""
         raise CorpusError(
@@ -67,7 +79,7 @@ def load_corpus(name: str, source: str = SAMPLE, *, limit: int | None = None) ->
         kind=spec.kind,
         source=opened.source,
         revision=opened.revision,
-        counts=kept.counts,
+        counts=replace(kept.counts, share_read=opened.share),
         texts=tuple(row for row in kept.rows if isinstance(row, Text)),
         pairs=tuple(row for row in kept.rows if isinstance(row, TextPair)),
     )
@@ -82,14 +94,14 @@ def _spec(name: str) -> CorpusSpec:
     )
 
 
-def _open(spec: CorpusSpec, source: str, limit: int | None) -> RowSource:
+def _open(spec: CorpusSpec, source: str, draw: Draw | None) -> RowSource:
     if source == SAMPLE:
         path = SAMPLE_FOLDER / spec.sample if spec.sample else SAMPLE_FOLDER
         return RowSource(_path_rows(spec, path), SAMPLE)
     if source == HUB:
-        return _open_hub(spec, spec.hub, limit)
+        return _open_hub(spec, spec.hub, draw)
     if source.startswith(f"{HUB}:"):
-        return _open_hub(spec, (HubRef.parse(source).as_part(spec),), limit)
+        return _open_hub(spec, (HubRef.parse(source).as_part(spec),), draw)
     path = Path(source).expanduser()
     try:
         path.stat()
@@ -100,13 +112,21 @@ def _open(spec: CorpusSpec, source: str, limit: int | None) -> RowSource:
         raise os_failure(source, error) from error
 
 
-def _open_hub(spec: CorpusSpec, parts: tuple[HubPart, ...], limit: int | None) -> RowSource:
+def _open_hub(spec: CorpusSpec, parts: tuple[HubPart, ...], draw: Draw | None) -> RowSource:
     # All parts are located before the first row is read: a repository that is missing is known at once.
     located = [locate(part, spec.name) for part in parts]
 
+    is_start = draw is not None and draw.seed is None
+    # A pool of several parts is read whole: none of them is large.
+    is_one = len(parts) == 1 and parts[0].first is None
+    chosen = located[0].pieces(draw.seed) if is_one and draw is not None and draw.seed is not None else None
+
     def rows() -> Iterator[Row]:
+        if chosen:
+            yield from _typed(spec, located[0].records_of(chosen, spec))
+            return
         for part, files in zip(parts, located, strict=True):
-            records = files.records(spec, stream=limit is not None or part.first is not None)
+            records = files.records(spec, stream=is_start or part.first is not None)
             yield from _typed(spec, islice(records, part.first))
 
     names = "+".join(files.repository.name for files in located)
@@ -114,6 +134,7 @@ def _open_hub(spec: CorpusSpec, parts: tuple[HubPart, ...], limit: int | None) -
         rows(),
         source=str(located[0].ref) if len(located) == 1 else f"{HUB}:{names}",
         revision="+".join(files.commit for files in located),
+        share=chosen.share if chosen else 1.0,
     )
 
 

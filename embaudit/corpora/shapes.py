@@ -43,10 +43,11 @@ class TextPair:
 
 @dataclass(frozen=True)
 class IngestCounts:
-    """What became of the rows: ``read`` is the sum of the other five.
+    """What became of the rows: ``read`` is the sum of the other six.
 
     ``undecodable`` rows hold bytes that are not UTF-8; ``broken`` ones lack a field, cannot be parsed,
-    contain NUL characters or have a score that is no number.
+    contain NUL characters or have a score that is no number. ``undrawn`` ones would do, and a draw left them out.
+    Of a large source on the hub only random pieces are read: ``share_read`` is their share of its bytes, else 1.
     """
 
     read: int
@@ -55,11 +56,15 @@ class IngestCounts:
     blank: int
     broken: int
     undecodable: int
+    undrawn: int = 0
+    share_read: float = 1.0
 
     def __str__(self) -> str:
+        pieces = f" in random pieces, {self.share_read:.1%} of the source" if self.share_read < 1 else ""
         return (
-            f"{self.read} rows read: {self.kept} kept, {self.duplicate} duplicate, {self.blank} blank, "
+            f"{self.read} rows read{pieces}: {self.kept} kept, {self.duplicate} duplicate, {self.blank} blank, "
             f"{self.broken} broken, {self.undecodable} not UTF-8"
+            + (f", {self.undrawn} left out by the draw" if self.undrawn else "")
         )
 
 

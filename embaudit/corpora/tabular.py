@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ def stream_records(builder: Any, address: str, choose: Choose) -> Iterator[Recor
     if rows.features is not None and hasattr(config, "columns"):
         config.columns = list(choose(rows.features.arrow_schema))  # no other column of a Parquet file is fetched
         rows = builder.as_streaming_dataset(split="rows")
-    yield from _records(rows.with_format("arrow").iter(BATCH_ROWS), choose)
+    yield from table_records(rows.with_format("arrow").iter(BATCH_ROWS), choose)
 
 
 def is_saved(folder: Path) -> bool:
@@ -75,7 +75,7 @@ def saved_records(folder: Path, choose: Choose) -> Iterator[Record | Flaw]:
                     f"{folder} has the splits {', '.join(saved)}.", next_step=f"Name one: {folder / next(iter(saved))}"
                 )
             saved = saved[split]
-        yield from _records(saved.with_format("arrow").iter(BATCH_ROWS), choose)
+        yield from table_records(saved.with_format("arrow").iter(BATCH_ROWS), choose)
 
 
 @contextmanager
@@ -102,7 +102,8 @@ def _local(shown: str, next_step: str) -> Iterator[None]:
         raise os_failure(shown, error) from error
 
 
-def _records(tables: Iterator[Any], choose: Choose) -> Iterator[Record | Flaw]:
+def table_records(tables: Iterable[Any], choose: Choose) -> Iterator[Record | Flaw]:
+    """Rows of the Arrow tables of one file."""
     fields: dict[str, str] = {}
     for table in tables:
         fields = fields or choose(table.schema)

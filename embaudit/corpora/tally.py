@@ -11,7 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from embaudit.corpora.reservoir import Reservoir
 from embaudit.corpora.shapes import IngestCounts, Text, TextPair
+from embaudit.draw import Draw
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,14 @@ class KeptRows:
     first_broken: str
 
 
-def keep_rows(rows: Iterable[Text | TextPair | Flaw], limit: int | None = None) -> KeptRows:
-    """Drop blanks and exact duplicates (the first stays); stop once ``limit`` rows are kept."""
-    kept: list[Text | TextPair] = []
-    seen: set[str | tuple[str, str, str]] = set()
+def keep_rows(rows: Iterable[Text | TextPair | Flaw], draw: Draw | None = None) -> KeptRows:
+    """Drop blanks and exact duplicates (the first stays), and keep as many rows as are drawn.
+
+    Args:
+        draw: of a seed: all rows are seen, and those that it draws are kept; the first rows: no more than them are
+            seen; None: all are kept.
+    """
+    kept = _First(draw.rows if draw else None) if draw is None or draw.seed is None else Reservoir(draw.rows, draw.seed)
     dropped: Counter[str] = Counter()
     first_broken = ""
     for row in rows:
@@ -46,23 +52,45 @@ def keep_rows(rows: Iterable[Text | TextPair | Flaw], limit: int | None = None) 
             dropped[row.counted_as] += 1
             if row.counted_as == "broken":
                 first_broken = first_broken or row.reason
-            continue
-        key = row.text if isinstance(row, Text) else (row.first, row.second, row.relation)
-        if not (row.text if isinstance(row, Text) else row.first and row.second):
+        elif not (row.text if isinstance(row, Text) else row.first and row.second):
             dropped["blank"] += 1
-        elif key in seen:
-            dropped["duplicate"] += 1
         else:
-            seen.add(key)
-            kept.append(row)
-            if len(kept) == limit:
+            kept.add(row)
+            if kept.is_full:
                 break
+    drawn = tuple(kept.drawn())
     counts = IngestCounts(
-        read=len(kept) + dropped.total(),
-        kept=len(kept),
-        duplicate=dropped["duplicate"],
+        read=len(drawn) + kept.duplicates + kept.left_out + dropped.total(),
+        kept=len(drawn),
+        duplicate=kept.duplicates,
         blank=dropped["blank"],
         broken=dropped["broken"],
         undecodable=dropped["undecodable"],
+        undrawn=kept.left_out,
     )
-    return KeptRows(tuple(kept), counts, first_broken)
+    return KeptRows(drawn, counts, first_broken)
+
+
+class _First:
+    """The first distinct rows; all of them without a limit."""
+
+    left_out = 0
+
+    def __init__(self, limit: int | None) -> None:
+        self._limit = limit
+        self._rows: dict[str | tuple[str, str, str], Text | TextPair] = {}
+        self.duplicates = 0
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._rows) == self._limit
+
+    def add(self, row: Text | TextPair) -> None:
+        key = row.text if isinstance(row, Text) else (row.first, row.second, row.relation)
+        if key in self._rows:
+            self.duplicates += 1
+        else:
+            self._rows[key] = row
+
+    def drawn(self) -> Iterable[Text | TextPair]:
+        return self._rows.values()

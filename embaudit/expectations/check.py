@@ -27,7 +27,7 @@ def check_tables(
     Args:
         planned_rows: rows that the plan demands of a table over all its shards; a table that is not named may
             have any number from one up. Names that are no published table are ignored.
-        remembered_in: the staging where it is remembered which files passed; None checks everything.
+        remembered_in: the staging where results are remembered; None checks everything.
 
     Raises:
         StorageError: if a staged file is missing or broken.

@@ -38,10 +38,12 @@ class PairsSeen:
             own = frame.loc[(frame["corpus"] == corpus).to_numpy(), ["first", "second"]].dropna()
             if own.empty:  # the texts of a list of pairs may be too many for a map
                 continue
-            size = int(texts.index.max()) + 1
-            own = own[own["first"].between(0, size - 1) & own["second"].between(0, size - 1)]
+            # Numbered without the gaps that a draw leaves between positions.
+            numbered = {side: texts.index.get_indexer(own[side]) for side in ("first", "second")}
+            is_known = (numbered["first"] >= 0) & (numbered["second"] >= 0)
+            own, size = own[is_known], len(texts)
             seen = self._seen.setdefault(corpus, np.zeros(size * size, dtype=bool))
-            pairs = own["first"].to_numpy(np.int64) * size + own["second"].to_numpy(np.int64)
+            pairs = numbered["first"][is_known] * size + numbered["second"][is_known]
             repeated = seen[pairs]
             self._repeated += int(repeated.sum())
             for first, second in own[repeated].head(EXAMPLES_KEPT - len(self._examples)).to_numpy().tolist():

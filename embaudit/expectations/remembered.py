@@ -1,8 +1,9 @@
-"""Which staged tables have passed: the same bytes, under the same code, are not checked twice.
+"""What checks of staged tables found: the same bytes, under the same code, are not checked twice.
 
 A table's check hangs on its files, on the rows that were planned, on the texts' traces that bound the distances of
 pairs, and on the rules. The first three are hashed as they are; for the rules stands the whole of embaudit's code with
-the version of Great Expectations, so that nobody has to remember to raise a number. Only what passed is remembered.
+the version of Great Expectations, so that nobody has to remember to raise a number. A failure that blocks publishing is
+always seen anew.
 """
 
 from __future__ import annotations
@@ -19,30 +20,30 @@ from embaudit.warehouse.files import is_file, readable
 from embaudit.warehouse.publish import ExpectationRow
 from embaudit.warehouse.stage import read_rows, reading, staged_path, write_rows
 
-SCHEMA = {"passed": "string"}
+SCHEMA = {"result": "string"}
 
 
 def check_path(staging: str, table: str, paths: Sequence[str], beside: Sequence[str], planned: int | None) -> str:
-    """Where it is remembered that a table passed.
+    """Where a table's results are remembered.
 
     Args:
         beside: files of other tables that its rules read.
     """
     key = content_key(rules=_rules(), table=table, files=_digests(paths), beside=_digests(beside), planned=planned)
-    return staged_path(staging, "audit", key, "passed")
+    return staged_path(staging, "audit", key, "checks")
 
 
 def recall(path: str) -> list[ExpectationRow] | None:
-    """The results of a table that passed; None if it is not known to."""
+    """What is remembered of a table; None if that is nothing."""
     if not is_file(path):
         return None
-    return [ExpectationRow(**json.loads(row["passed"])) for row in read_rows([path])]
+    return [ExpectationRow(**json.loads(row["result"])) for row in read_rows([path])]
 
 
 def remember(path: str, results: Sequence[ExpectationRow]) -> None:
-    """Remember results, if all of them passed."""
-    if all(row.success for row in results):
-        write_rows(path, [{"passed": json.dumps(asdict(row))} for row in results], SCHEMA)
+    """Remember results, if the table may be published."""
+    if not any(row.blocks for row in results):
+        write_rows(path, [{"result": json.dumps(asdict(row))} for row in results], SCHEMA)
 
 
 def _digests(paths: Sequence[str]) -> list[str]:

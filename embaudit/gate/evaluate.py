@@ -98,15 +98,18 @@ def _severity(rule: Severity, audit: AuditFacts) -> Finding:
         return _missing(rule, cell, "the audit has no sticky-token measure")
     counted = SEVERITIES[: SEVERITIES.index(rule.at_least) + 1]
     tokens = [token for token, severity in audit.tokens if severity in counted]
-    is_within = len(tokens) <= rule.most
-    more = f" and {len(tokens) - TOKENS_NAMED} more" if len(tokens) > TOKENS_NAMED else ""
+    # No more tokens are validated than the shortlists hold: beyond that the estimate counts.
+    amount = round(audit.capped.get(rule.at_least, len(tokens)))
+    is_within = amount <= rule.most
+    named = tokens[:TOKENS_NAMED]
+    more = f" and {amount - len(named):,} more" if amount > len(named) else ""
     return Finding(
         rule=rule.title,
         kind="severity",
         **cell.names,
-        value=float(len(tokens)),
+        value=float(amount),
         highest=float(rule.most),
-        observed=", ".join(tokens[:TOKENS_NAMED]) + more,
+        observed=", ".join(named) + more,
         outcome="passed" if is_within else "tripped",
         trips=not is_within,
         reason=rule.reason,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -31,8 +33,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class AuditFacts:
-    """What rules are about. ``tokens`` are the validated candidates with their severity, worst first; None where the
-    measure did not run."""
+    """What rules are about.
+
+    Attributes:
+        tokens: the validated candidates with their severity, worst first; None where the measure did not run.
+        capped: by severity the estimated number of tokens at least as bad, where more must exist than were validated.
+    """
 
     audit_id: str
     source: str
@@ -40,6 +46,7 @@ class AuditFacts:
     measures: frozenset[str]
     cells: tuple[Cell, ...]
     tokens: tuple[tuple[str, str], ...] | None
+    capped: Mapping[str, float]
     bases: frozenset[str]
     failed_warnings: tuple[str, ...]
     sample_corpora: tuple[str, ...]
@@ -77,6 +84,28 @@ def find_audit(connection: duckdb.DuckDBPyConnection, given: str) -> str:
             next_step="Run the audit again: it continues where it stopped.",
         )
     return str(audit_id)
+
+
+def find_named(connection: duckdb.DuckDBPyConnection, name: str, measure: str | None = None) -> str:
+    """The published audit that is meant: as ``find_audit``, or a checkpoint for the newest audit of it.
+
+    Args:
+        measure: of several audits the newest that ran it.
+
+    Raises:
+        UsageError, CheckFailed: as ``find_audit``.
+    """
+    # A folder is recorded by its whole path; a revision where it was named.
+    folder = str(Path(name).expanduser().resolve())
+    newest = connection.execute(
+        "SELECT audit_id FROM audit_question AS question JOIN audit USING (audit_id) "
+        "LEFT JOIN measure_run AS run ON run.audit_id = audit.audit_id AND run.measure = $measure "
+        "WHERE question.source IN ($name, $folder) OR (audit.settings ->> '$.source') = $name "
+        f"OR (run.measure IS NOT NULL AND $name = '{LATEST}') "
+        "ORDER BY run.measure IS NULL, question.finished DESC, audit_id LIMIT 1",
+        {"name": name, "folder": folder, "measure": measure},
+    ).fetchone()
+    return str(newest[0]) if newest else find_audit(connection, name)
 
 
 def find_baseline(connection: duckdb.DuckDBPyConnection, audit_id: str, given: str) -> str | None:
@@ -125,6 +154,7 @@ def read_facts(connection: duckdb.DuckDBPyConnection, audit_id: str) -> AuditFac
             )
         ),
         tokens=tokens if bases else None,
+        capped=dict(rows("SELECT severity, estimated FROM sticky_severity WHERE audit_id = ? AND is_capped")),
         bases=bases,
         failed_warnings=tuple(
             name

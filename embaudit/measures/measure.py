@@ -1,7 +1,8 @@
 """What a measure is: its name, its question, its settings and where its parts are.
 
 A measure is named once, in ``embaudit.measures.MEASURES``; plan, audit flow, log, gate and command line go over that
-list. Its sub-flow is ``embaudit_flows.NAME:NAME``, called with the plan and the ingested corpora by name.
+list. Its sub-flow is ``embaudit_flows.NAME:NAME``, called with the plan and the ingested corpora by name, and where it
+builds on other measures with what those staged.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
+
+from embaudit.draw import Draw, How
 
 if TYPE_CHECKING:
     from embaudit.figure import Summary
@@ -27,6 +30,11 @@ class MeasureSettings(BaseModel):
 
     corpora: tuple[str, ...] = ()
 
+    @property
+    def builds_on(self) -> tuple[str, ...]:
+        """Measures of the same audit whose tables it reads; they stand before it in the list."""
+        return ()
+
     def requested(self, request: AuditSettings) -> Self:
         """These settings with what one request changes of them.
 
@@ -34,6 +42,51 @@ class MeasureSettings(BaseModel):
             UsageError: if a change does not fit.
         """
         return self
+
+    def draw_from(self, corpus: str, rows: int, seed: int) -> Draw:
+        """What it reads of a corpus of so many rows; where a measure does not say, it may look at all of them."""
+        return Draw(rows=rows)
+
+
+class DrawnSettings(MeasureSettings):
+    """Settings of a measure that reads some rows of each corpus."""
+
+    texts: int
+    draw: How = Field(
+        default="random", description="which rows of a corpus are read: drawn at random by the seed, or the first"
+    )
+
+    def requested(self, request: AuditSettings) -> Self:
+        return self if request.draw is None else self.model_copy(update={"draw": request.draw})
+
+    def draw_from(self, corpus: str, rows: int, seed: int) -> Draw:
+        return Draw.of(self.texts, rows, self.draw, seed)
+
+
+# So many, or every one.
+Size = int | Literal["all"]
+
+
+class DownstreamSettings(MeasureSettings):
+    """Settings of a measure that scores what embeddings are used for: what tasks take of their corpora, and how."""
+
+    corpora: tuple[Literal["longdocs", "retrieval", "sts"], ...] = Field(
+        default=("longdocs", "retrieval", "sts"),
+        description="labelled texts, a collection with judged queries, scored pairs",
+    )
+    texts: int = Field(default=1_000, ge=4, description="labelled texts")
+    documents: Size = Field(default=1_200, description="of the collection, relevant ones first; or all")
+    queries: Size = Field(default=300, description="of the collection, or all")
+    pairs: int = Field(default=1_000, ge=4, description="scored pairs")
+    folds: int = Field(default=5, ge=2, description="of the cross-validation, in each half")
+    neighbours: int = Field(default=5, ge=1, description="k of the nearest neighbours")
+    resamples: int = Field(default=1_000, ge=100, description="of the paired bootstrap")
+
+    def draw_from(self, corpus: str, rows: int, seed: int) -> Draw:
+        """Labelled texts are drawn; pairs are picked among those that have a score, documents by their queries."""
+        return (
+            Draw.of(self.texts, rows, "random", seed) if corpus == "longdocs" else super().draw_from(corpus, rows, seed)
+        )
 
 
 @dataclass(frozen=True)

@@ -28,12 +28,13 @@ PUBLISHED = {
     "reference_sticky": "reference: sticky",
 }
 PUBLISHED_COUNTS = ("reference_scanned", "reference_candidates", "reference_sticky")
-# Of a backbone's differences those that a reader asks for first, by the summary they are of; of layers the last.
+# Of a backbone's differences those that a reader asks for first, by the summary they are of.
 BACKBONE = {
-    "sticky_summary": ("u", "sticky"),
-    "sticky_token": ("worst_loss", "strong_or_moderate"),
+    "sticky_summary": ("u", "outliers"),
+    "sticky_token": ("worst_loss",),
+    "sticky_severity": ("estimated",),
     "socm_summary": ("socm_mean", "d_mu_mean", "d_sigma_mean", "share_trace_above_bound"),
-    "layer_stat": ("normalised_spread", "within_text_cosine"),
+    "pooled_stat": ("normalised_spread", "within_text_cosine"),
 }
 
 
@@ -52,12 +53,26 @@ def identity(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("revision", facts["revision"]),
         ("model", ", ".join(shape)),
         ("pooling", facts["pooling"]),
+        ("prompt", _prompts(facts)),
         ("reads", f"{facts['max_length']:,} tokens" if facts["max_length"] else None),
         ("profile", facts["profile"]),
         ("finished", f"{facts['finished']:%Y-%m-%d %H:%M %Z}" if facts["finished"] else None),
         ("ran on", f"{facts['device']}, {facts['dtype']}, seed {facts['seed']}"),
     ]
     return [(name, value) for name, value in rows if value]
+
+
+def _prompts(facts: dict[str, Any]) -> str:
+    """What stands before a text, in quotes that show its spaces and line breaks; empty for nothing."""
+    text, query, document = (facts[name] or "" for name in ("prompt", "query_prompt", "document_prompt"))
+    if not (text or query or document):
+        return ""
+    if text == query == document:
+        said = repr(text)
+    else:
+        named = (("texts", text), ("queries", query), ("documents", document))
+        said = "; ".join(f"{what} {prompt!r}" if prompt else f"{what} none" for what, prompt in named)
+    return said if facts["pools_prompt"] else f"{said}, not pooled"
 
 
 def page_findings(facts: dict[str, Any]) -> Iterator[Finding]:
@@ -194,13 +209,7 @@ def _backbone(link: dict[str, Any], facts: dict[str, Any]) -> Iterator[Part]:
     if not deltas:
         yield f"{link['backbone']}: the two audits share no figure to compare."
         return
-    last = max((row["layer"] for row in facts["layers"]), default=None)
-    shown = [
-        row
-        for row in deltas
-        if row["measure"] in BACKBONE.get(row["summary"], ())
-        and (row["summary"] != "layer_stat" or row["item"].endswith(f"layer {last}"))
-    ]
+    shown = [row for row in deltas if row["measure"] in BACKBONE.get(row["summary"], ())]
     shown.sort(key=lambda row: (list(BACKBONE).index(row["summary"]), row["item"], row["measure"]))
     columns = (
         *(Column("what"), Column("figure"), Column("backbone", ".4g"), Column("this checkpoint", ".4g")),
@@ -242,14 +251,23 @@ def check_section(facts: dict[str, Any]) -> Section:
 def settings_section(facts: dict[str, Any]) -> Section:
     """What the audit was run with: measures, corpora, settings, versions."""
     runs = [[row[name] for name in ("measure", "version", "seconds", "encodes")] for row in facts["runs"]]
-    corpora = [[row[name] for name in ("name", "source", "kept")] for row in facts["corpora"]]
+    corpora = [[row[name] for name in ("name", "source", "kept", "read", "share_read")] for row in facts["corpora"]]
     settings = [(name, value) for name, value in _flat(json.loads(facts["settings"])) if value]
     versions = {"embaudit": facts["embaudit_version"], **json.loads(facts["libraries"])}
     return Section(
         "Settings",
         [
             Table([Column("measure"), Column("version", "d"), Column("seconds", ",.0f"), Column("encodes", ",")], runs),
-            Table([Column("corpus"), Column("source", is_prose=True), Column("rows", ",")], corpora),
+            Table(
+                [
+                    Column("corpus"),
+                    Column("source", is_prose=True),
+                    Column("rows kept", ","),
+                    Column("seen", ","),
+                    Column("in this share of the source", ".1%"),
+                ],
+                corpora,
+            ),
             Table([Column("setting"), Column("value", is_prose=True)], settings),
             Table([Column("library"), Column("version")], list(versions.items())),
         ],

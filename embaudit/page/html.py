@@ -6,26 +6,35 @@ template escapes by itself, and the page's own policy forbids scripts and loadin
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 
 from jinja2 import DictLoader, Environment, StrictUndefined, Template
 from markupsafe import Markup
 
-from embaudit.page.model import Page
-from embaudit.page.svg import line_chart
+from embaudit.page.model import Page, figures
+from embaudit.page.svg import pictures, svg
 from embaudit.shown import visible
 
 
-def render(page: Page) -> str:
-    """The whole file."""
-    return _template().render(page=page)
+def render(page: Page, earlier: str = "") -> str:
+    """The whole file.
+
+    Args:
+        earlier: what stood there before, whose pictures need not be drawn again where they are the same.
+    """
+    return _template("page").render(page=page, svg=partial(svg, earlier=pictures(earlier)))
+
+
+def render_summary(page: Page) -> str:
+    """Findings and identity as a fragment, for a notebook: its styles reach nothing outside of it."""
+    return _template("notebook").render(page=page)
 
 
 @cache
-def _template() -> Template:
+def _template(name: str) -> Template:
     environment = Environment(
-        loader=DictLoader({"page": _own_file("page.html.j2")}),
+        loader=DictLoader({name: _own_file(f"{name}.html.j2")}),
         autoescape=True,
         finalize=_shown,
         undefined=StrictUndefined,
@@ -33,8 +42,8 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     # A file of this package: no text from outside.
-    environment.globals |= {"style": Markup(_own_file("page.css")), "line_chart": line_chart}
-    return environment.get_template("page")
+    environment.globals |= {"style": Markup(_own_file("page.css")), "figures": figures}
+    return environment.get_template(name)
 
 
 def _shown(value: object) -> object:

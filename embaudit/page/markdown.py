@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 
 from embaudit.finding import Finding
-from embaudit.page.model import Chart, Page, Part, Table
+from embaudit.page.chart import Chart
+from embaudit.page.model import Page, Part, Table
 from embaudit.shown import visible
 
 # Every sign that begins something in Markdown or HTML; a backslash before it makes it a sign again. The at sign, the

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from embaudit.finding import Finding, Level
+from embaudit.page.chart import Chart
 
 MAX_ROWS = 200
 
@@ -116,16 +117,6 @@ class Table:
         ]
 
 
-@dataclass(frozen=True)
-class Chart:
-    """Lines over one x axis. Its figures stand in a table of the same section, for media without charts."""
-
-    kind: ClassVar[str] = "chart"
-    title: str
-    lines: Mapping[str, Sequence[tuple[float, float]]]
-    x_label: str
-
-
 Part = str | Table | Chart | Finding
 
 
@@ -169,3 +160,18 @@ class Page:
 def count(amount: int, what: str) -> str:
     """``1 figure``, ``2 figures``."""
     return f"{amount:,} {what}{'' if amount == 1 else 's'}"
+
+
+def figures(chart: Chart) -> Table:
+    """What a chart draws, as a table: its marks' places in the units of the axes, and what is said of them."""
+    x, y = chart.panels[0].x.title or "x", chart.panels[0].y.title or "y"
+    if len({panel.y.title for panel in chart.panels}) > 1:
+        y = "y"
+    names = {"panel": "panel", "series": "series", "label": "is", "x": x, "x2": f"{x}, to", "y": y, "y2": f"{y}, to"}
+    records = chart.records()
+    used = [name for name in names if any(record[name] not in (None, "") for record in records)]
+    return Table(
+        [Column(names[name], ",.5g" if name in ("x", "x2", "y", "y2") else "") for name in used],
+        [[record[name] for name in used] for record in records],
+        more=chart.more,
+    )

@@ -10,21 +10,21 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from embaudit.address import Warehouse, warehouse_at
 from embaudit.errors import UsageError
-from embaudit.gate.facts import find_audit
+from embaudit.gate.facts import find_named
 from embaudit.intervals import difference_half_width
 from embaudit.measures import MEASURES
+from embaudit.request import PROMPTS
 from embaudit.tables import SUMMARIES
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import require_newest
 from embaudit.warehouse.watched import figures_of
-from embaudit.watch.regression import Figure, compare, last_items
+from embaudit.watch.regression import Figure, compare
 
 MEASURE_OF = {
     summary.name: measure.name
@@ -41,7 +41,7 @@ class AuditSide:
     """What is compared of one audit.
 
     Attributes:
-        run: seed, precision, pooling and longest input that it was run with.
+        run: seed, precision, pooling, longest input and prompts that it was run with, where they were asked for.
         corpora: the content of each corpus that it read, by name.
         versions: of the measures that it ran, by name.
         severe: moderate and strong tokens by their strings, with loss, interval and script; None without the measure.
@@ -93,7 +93,7 @@ def read_sides(warehouse: Warehouse | str, names: Sequence[str], wait_seconds: f
     warehouse = warehouse_at(warehouse)
     with open_reader(warehouse, wait_seconds) as connection:
         require_newest(connection, warehouse)
-        sides = [_read(connection, _find(connection, name)) for name in names]
+        sides = [_read(connection, find_named(connection, name)) for name in names]
     doubled = [audit_id for audit_id, times in Counter(side.audit_id for side in sides).items() if times > 1]
     if doubled:
         raise UsageError(
@@ -101,18 +101,6 @@ def read_sides(warehouse: Warehouse | str, names: Sequence[str], wait_seconds: f
             next_step="List others: embaudit list audits",
         )
     return sides
-
-
-def _find(connection: duckdb.DuckDBPyConnection, name: str) -> str:
-    # A folder is recorded by its whole path; a revision where it was named.
-    folder = str(Path(name).expanduser().resolve())
-    newest = connection.execute(
-        "SELECT audit_id FROM audit_question AS question JOIN audit USING (audit_id) "
-        "WHERE question.source IN ($name, $folder) OR (audit.settings ->> '$.source') = $name "
-        "ORDER BY question.finished DESC, audit_id LIMIT 1",
-        {"name": name, "folder": folder},
-    ).fetchone()
-    return str(newest[0]) if newest else find_audit(connection, name)
 
 
 def _read(connection: duckdb.DuckDBPyConnection, audit_id: str) -> AuditSide:
@@ -137,7 +125,7 @@ def _read(connection: duckdb.DuckDBPyConnection, audit_id: str) -> AuditSide:
         source=source,
         finished=f"{finished:%Y-%m-%d %H:%M %Z}",
         settings=asked,
-        run={"seed": seed, "dtype": dtype, **{name: asked.get(name) for name in ("pooling", "max_length")}},
+        run={"seed": seed, "dtype": dtype, **{name: asked.get(name) for name in ("pooling", "max_length", *PROMPTS)}},
         corpora=dict(rows("SELECT name, corpus_id FROM audit_corpus WHERE audit_id = ? ORDER BY ALL")),
         versions=versions,
         figures=figures_of(connection, audit_id),
@@ -159,14 +147,11 @@ def compare_sides(first: AuditSide, other: AuditSide) -> Comparison:
             else:
                 own.append(figure)
     after = {figure.name: figure for figure in own}
-    last = [last_items(figures) for figures in (first.figures, other.figures)]
     rows = []
     for row in compare(own, first.figures):
         name = (row["summary"], row["item"], row["measure"])
         low, high = _interval(before[name], after[name])
-        # The last layer of one model is no layer of another to be better or worse than.
-        is_alike = (name in last[0]) == (name in last[1])
-        rows.append({**row, "low": low, "high": high, "change": _change(row) if is_alike else ""})
+        rows.append({**row, "low": low, "high": high, "change": _change(row)})
     tokens, why = _token_changes(first, other)
     otherwise = [what for what in first.run if first.run[what] != other.run[what]]
     return Comparison(other.audit_id, sorted(rows, key=_importance), not_compared, tokens, why, otherwise)

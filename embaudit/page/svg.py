@@ -1,81 +1,235 @@
-"""Line charts as inline SVG: no script, no network, colours from the page's own."""
+"""Charts as inline SVG: Vega-Lite lays them out, and what comes out has no script, no address and the page's colours.
+
+Vega-Lite is given plain specifications (Altair would only write them, and takes a second to import). Colours are the
+style sheet's variables, so that one picture serves light and dark.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from importlib.metadata import version
+from itertools import chain
+from math import isfinite
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from embaudit.page.model import Chart
+from embaudit.keys import content_key
+from embaudit.page.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.shown import visible
 
-WIDTH, HEIGHT = 640, 220
-LEFT, RIGHT, TOP, BOTTOM = 44, 12, 12, 34
-TICKS = 4
-# Named in the style sheet, for light and for dark.
-COLOURS = ("one", "two", "three", "four", "five", "six")
+# Pixels of the page's column that panels in a row share.
+WIDTH, HEIGHT = 580, 220
+# Between panels, across and down: what titles and the labels of axes need.
+BETWEEN = (66, 80)
+# The reader's font may be wider than the one that Vega measured labels in. All pictures are equally wide, so that
+# their letters are equally large.
+PADDING = {"left": 18, "right": 10, "top": 6, "bottom": 4}
+FULL_WIDTH = 690
+POINT, LINE = 28, 1.8
+# Of the output no attribute is kept that the page has no use for: names of Vega's own, and what says how it was made.
+KEPT = {
+    *("d", "transform", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "width", "height", "viewBox"),
+    *("fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "opacity"),
+    *("text-anchor", "font-size", "font-weight"),
+}
+DEFAULTS = {("opacity", "1"), ("stroke-width", "0"), ("transform", "translate(0,0)")}
+PICTURE = re.compile(r'<svg data-key="(?P<key>[0-9a-f]{16})" [^>]*>.*?</svg>', re.DOTALL)
+DECIMALS = re.compile(r"(\d+\.\d{2})\d+")
+CONFIG = {
+    "aria": False,
+    "background": None,
+    "font": "sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        "domainColor": "var(--line)",
+        "gridColor": "var(--line)",
+        "labelColor": "var(--soft)",
+        "labelFontSize": 11,
+        "labelLimit": 220,
+        "ticks": False,
+        "labelPadding": 5,
+        "titleColor": "var(--soft)",
+        "titlePadding": 10,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+    },
+    "title": {
+        "color": "var(--ink)",
+        "fontSize": 12,
+        "fontWeight": "normal",
+        "anchor": "start",
+        "frame": "group",
+        "offset": 8,
+    },
+}
 
 
-def line_chart(chart: Chart) -> Markup:
-    """Lines over one x axis, with a legend; nothing where there is no line of two points."""
-    shown = {name: sorted(points) for name, points in chart.lines.items() if len(points) > 1}
-    if not shown:
+def svg(chart: Chart, earlier: Mapping[str, Markup]) -> Markup:
+    """The picture alone; nothing where there is nothing to draw.
+
+    Args:
+        earlier: pictures by key that need not be drawn again (``pictures``).
+    """
+    if chart.is_empty:
         return Markup()
-    xs = [x for points in shown.values() for x, _ in points]
-    ys = [y for points in shown.values() for _, y in points]
-    low, high = min(0.0, *ys), max(ys)
-    if high == low:
-        high = low + 1.0
-
-    def place(x: float, y: float) -> tuple[float, float]:
-        across = (x - min(xs)) / ((max(xs) - min(xs)) or 1.0)
-        return LEFT + across * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - (y - low) / (high - low) * (
-            HEIGHT - TOP - BOTTOM
-        )
-
-    parts = [_axis(low, high, min(xs), max(xs), place)]
-    for index, (_, points) in enumerate(shown.items()):
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*point) for point in points))
-        parts.append(Markup('<polyline class="line {}" points="{}"/>').format(COLOURS[index % len(COLOURS)], path))
-    legend = Markup("").join(
-        Markup('<span class="key {}">{}</span>').format(COLOURS[index % len(COLOURS)], visible(name))
-        for index, name in enumerate(shown)
-    )
-    return Markup(
-        '<figure><figcaption>{}</figcaption><svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}'
-        '<text class="label" x="{}" y="{}" text-anchor="end">{}</text></svg><div class="legend">{}</div></figure>'
-    ).format(
-        visible(chart.title),
-        WIDTH,
-        HEIGHT,
-        visible(chart.title),
-        Markup("").join(parts),
-        WIDTH - RIGHT,
-        HEIGHT - 2,
-        visible(chart.x_label),
-        legend,
-    )
+    wording = json.dumps(specification(chart), sort_keys=True)
+    key = content_key(drawn_by=_drawn_by(), specification=wording)
+    picture = earlier.get(key) or _drawn(wording, key)
+    return Markup('<div class="wide picture" role="img" aria-label="{}">{}</div>').format(visible(chart.alt), picture)
 
 
-def _axis(
-    low: float, high: float, first: float, last: float, place: Callable[[float, float], tuple[float, float]]
-) -> Markup:
-    """Horizontal grid lines with their values, and the two ends of the x axis."""
-    parts = []
-    for step in range(TICKS + 1):
-        value = low + (high - low) * step / TICKS
-        _, y = place(first, value)
-        parts.append(
-            Markup(
-                '<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>'
-                '<text class="label" x="{}" y="{:.1f}" text-anchor="end">{}</text>'
-            ).format(LEFT, WIDTH - RIGHT, y, y, LEFT - 6, y + 4, f"{value:.2f}")
-        )
-    for value, anchor in ((first, "start"), (last, "end")):
-        x, _ = place(value, low)
-        parts.append(
-            Markup('<text class="label" x="{:.1f}" y="{}" text-anchor="{}">{}</text>').format(
-                x, HEIGHT - BOTTOM + 16, anchor, f"{value:g}"
-            )
-        )
-    return Markup("").join(parts)
+def pictures(page: str) -> dict[str, Markup]:
+    """The pictures of a page that was written before, by key: an audit that is run again draws nothing again."""
+    return {found["key"]: Markup(found[0]) for found in PICTURE.finditer(page)}
+
+
+def specification(chart: Chart) -> dict[str, Any]:
+    """The chart in Vega-Lite's words."""
+    colours = {visible(name): f"var(--{tone})" for name, tone in chart.colours.items()}
+    across, down = BETWEEN if chart.gap is None else (chart.gap, chart.gap)
+    rows = [[_panel(panel, len(row), colours) for panel in row] for row in chart.rows]
+    # Frames are aligned, whatever is written beside them.
+    spec: dict[str, Any] = {"config": CONFIG, "padding": PADDING, "bounds": "flush"}
+    columns = len(rows[0])
+    if all(len(row) <= columns for row in rows):
+        panels = list(chain.from_iterable(rows))
+        return {**spec, "concat": panels, "columns": columns, "spacing": {"column": across, "row": down}}
+    stacked = [row[0] if len(row) == 1 else {"hconcat": row, "bounds": "flush", "spacing": across} for row in rows]
+    return {**spec, "vconcat": stacked, "spacing": down}
+
+
+def _panel(panel: Panel, beside: int, colours: dict[str, str]) -> dict[str, Any]:
+    layers = [layer for layer in panel.layers if layer.marks]
+    return {
+        "width": panel.width or (WIDTH - (beside - 1) * BETWEEN[0]) // beside,
+        "height": panel.height or HEIGHT,
+        **({"title": visible(panel.title)} if panel.title else {}),
+        "layer": list(chain.from_iterable(_layer(layer, panel, colours) for layer in layers)),
+    }
+
+
+def _layer(layer: Layer, panel: Panel, colours: dict[str, str]) -> list[dict[str, Any]]:
+    """One layer; lines get their points in a second one, for a pointer to rest on."""
+    spec = _marks(layer, panel, colours)
+    if layer.kind != "line" or not any(mark.label for mark in layer.marks):
+        return [spec]
+    return [spec, _marks(Layer("point", layer.marks, layer.tone, size=layer.size * 0.6), panel, colours)]
+
+
+def _marks(layer: Layer, panel: Panel, colours: dict[str, str]) -> dict[str, Any]:
+    encoding: dict[str, Any] = {}
+    for name, axis in (("x", panel.x), ("y", panel.y)):
+        if any(getattr(mark, name) is not None for mark in layer.marks):
+            encoding[name] = _axis(name, axis)
+        if any(getattr(mark, f"{name}2") is not None for mark in layer.marks):
+            encoding[f"{name}2"] = {"field": f"{name}2"}
+    if any(mark.series for mark in layer.marks):
+        scale = {"domain": list(colours), "range": list(colours.values())}
+        encoding["color"] = {"field": "series", "type": "nominal", "scale": scale, "legend": None}
+    if any(mark.weight != 1 for mark in layer.marks):
+        encoding["opacity"] = {
+            **{"field": "weight", "type": "quantitative", "legend": None},
+            "scale": {"domain": [0, 1], "range": [0, 1]},
+        }
+    is_labelled = any(mark.label for mark in layer.marks)
+    if layer.kind == "text":
+        encoding["text"] = {"field": "label", "type": "nominal"}
+    elif is_labelled and layer.kind != "line":
+        encoding["description"] = {"field": "label", "type": "nominal"}
+    return {
+        "data": {"values": [_datum(mark) for mark in layer.marks]},
+        "mark": _mark(layer, "description" in encoding),
+        "encoding": encoding,
+    }
+
+
+def _datum(mark: Mark) -> dict[str, Any]:
+    return {
+        name: visible(value) if isinstance(value, str) else value
+        for name, value in mark._asdict().items()
+        if value not in (None, "") and not (isinstance(value, float) and not isfinite(value))
+    }
+
+
+def _mark(layer: Layer, is_described: bool) -> dict[str, Any]:
+    mark: dict[str, Any] = {"type": layer.kind, "color": f"var(--{layer.tone})", "aria": is_described}
+    if layer.kind in ("line", "rule"):
+        mark["strokeWidth"] = LINE * layer.size
+    if layer.kind == "point":
+        mark |= {"filled": True, "opacity": 0.85, "size": POINT * layer.size}
+        mark |= {"stroke": "var(--ink)", "strokeWidth": 1.5, "opacity": 1} if layer.is_outlined else {}
+    if layer.kind == "area":
+        mark |= {"opacity": 0.15}
+    if layer.kind == "text":
+        mark |= {
+            "align": layer.align,
+            "fontSize": 11,
+            "dx": {"left": 6, "center": 0, "right": -6}[layer.align],
+            "dy": -6,
+        }
+    if layer.is_dashed:
+        mark["strokeDash"] = [5, 4]
+    return mark
+
+
+def _axis(name: str, axis: Axis) -> dict[str, Any]:
+    labels: dict[str, Any] = {"labels": axis.has_labels, "title": visible(axis.title) or None}
+    if axis.format:
+        labels["format"] = axis.format
+    if axis.categories:
+        labels |= {"grid": name == "y", "labelAngle": 0}
+        return {"field": name, "type": "nominal", "sort": None, "scale": {"domain": _seen(axis)}, "axis": labels}
+    labels |= {"grid": axis.has_labels and name == "y", "tickCount": 5}
+    scale: dict[str, Any] = {"zero": axis.has_zero, "nice": axis.domain is None}
+    if axis.is_log:
+        scale = {"type": "log", "nice": False}
+    if axis.domain:
+        scale["domain"] = list(axis.domain)
+    return {"field": name, "type": "quantitative", "scale": scale, "axis": labels}
+
+
+def _seen(axis: Axis) -> list[str]:
+    return [visible(category) for category in axis.categories]
+
+
+@lru_cache(maxsize=64)
+def _drawn(wording: str, key: str) -> Markup:
+    import vl_convert
+
+    root = ElementTree.fromstring(vl_convert.vegalite_to_svg(wording, vl_version="6.4"))
+    width, height = (round(float(side)) for side in root.attrib["viewBox"].split()[2:])
+    for element in root:
+        _clean(element)
+    inside = "".join(ElementTree.tostring(element, encoding="unicode") for element in root)
+    return Markup(f'<svg data-key="{key}" viewBox="0 0 {max(width, FULL_WIDTH)} {height}">{inside}</svg>')
+
+
+@cache
+def _drawn_by() -> list[str]:
+    """What a picture follows from, besides its specification: this module and the library."""
+    own = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    return [own, version("vl-convert-python")]
+
+
+def _clean(element: ElementTree.Element) -> None:
+    """Leave what is drawn: no name space, no empty shape, and a mark's description as the title that browsers show."""
+    element.tag = element.tag.rpartition("}")[2]
+    said = element.attrib.get("aria-label")
+    kept = {name: DECIMALS.sub(r"\1", value) for name, value in element.attrib.items() if name in KEPT}
+    element.attrib.clear()
+    element.attrib.update({name: value for name, value in kept.items() if (name, value) not in DEFAULTS})
+    for child in list(element):
+        _clean(child)
+        is_shape = child.tag == "path" and child.attrib.get("d", "") not in ("", "M0,0h0v0h0Z")
+        is_painted = {"fill", "stroke"} & child.attrib.keys()
+        if (child.tag == "path" and not (is_shape and is_painted)) or (child.tag == "g" and not len(child)):
+            element.remove(child)
+    if said is not None and element.tag != "g":
+        ElementTree.SubElement(element, "title").text = said

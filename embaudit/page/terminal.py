@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from embaudit.finding import Finding
-from embaudit.page.model import Chart, Column, Page, Part, Section, Table, Value
+from embaudit.page.chart import Chart
+from embaudit.page.model import Column, Page, Part, Section, Table, Value
 from embaudit.shown import visible
 
 # Where the output is no terminal, and so has no width of its own.

@@ -31,11 +31,18 @@ def write_page(
     """
     with open_reader(warehouse, wait_seconds) as connection:
         audit_id = find_audit(connection, audit)
-    page = render(audit_page(read_audit(warehouse, audit_id, wait_seconds)))
     # An id is hex digits, unless somebody else has made the warehouse.
     path = out or folder / f"{quote(audit_id, safe='')}.html"
-    put(page, path)
+    put(render(audit_page(read_audit(warehouse, audit_id, wait_seconds)), _earlier(path)), path)
     return path
+
+
+def _earlier(path: Path) -> str:
+    """The page that stands there; nothing where none does, or none that can be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def put(text: str, path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from embaudit.table import COSINE, BigInt, Row, Series, column, rule
+from embaudit.table import COSINE, SHARE, BigInt, Row, Series, column, rule
 from embaudit.vocabulary.entries import Category
 
 
@@ -28,7 +28,13 @@ class CheckpointRow(Row, table="checkpoint", key=("checkpoint_id",), scope="cont
     pooling: str = column("How token embeddings become the embedding of a text.")
     pooling_is_mean: bool = column("Whether the pooling is the mean over tokens.")
     modules: str = column("What runs after pooling, in order.")
-    max_length: int = column("Longest input, special tokens included.", unit="tokens", ge=1)
+    max_length: int = column("Longest input, prompt and special tokens included.", unit="tokens", ge=1)
+    prompt: str | None = column("What stands before every text; null: nothing.")
+    query_prompt: str | None = column("What stands before queries instead, where queries and documents are compared.")
+    document_prompt: str | None = column(
+        "What stands before documents instead, where queries and documents are compared."
+    )
+    pools_prompt: bool | None = column("Whether pooling takes in the prompt's tokens; null: there are none.")
 
 
 class CorpusRow(Row, table="corpus", key=("corpus_id",), scope="content", kept=True):
@@ -39,27 +45,38 @@ class CorpusRow(Row, table="corpus", key=("corpus_id",), scope="content", kept=T
     kind: Literal["texts", "pairs"] = column("Whether it has single texts or pairs.")
     source: str = column("Where it was read from.")
     revision: str | None = column("Commit on the hub; null for local files.")
-    read: BigInt = column("Rows in the source: kept, duplicate, blank, broken and undecodable ones.", ge=1)
+    read: BigInt = column("Rows that were seen: kept, duplicate, blank, broken, undecodable and undrawn ones.", ge=1)
     kept: BigInt = column("Rows that the corpus has.", ge=1)
     duplicate: BigInt = column("Rows dropped because an earlier one is the same.")
     blank: BigInt = column("Rows dropped because they have no text.")
     broken: BigInt = column("Rows dropped because they could not be parsed.")
     undecodable: BigInt = column("Rows dropped because they are not UTF-8.")
-    ingested: datetime = column("When it was read.")
+    undrawn: BigInt = column("Rows of a larger source that its draw left out, and duplicates of them.")
+    share_read: float = column(
+        "Share of the source's bytes in the random pieces that were read of a large one on the hub; else 1.",
+        within=SHARE,
+    )
+    ingested: datetime = column("When it was first found to be so.")
 
     @rule
     def counts_add_up(
-        read: Series, kept: Series, duplicate: Series, blank: Series, broken: Series, undecodable: Series
+        read: Series,
+        kept: Series,
+        duplicate: Series,
+        blank: Series,
+        broken: Series,
+        undecodable: Series,
+        undrawn: Series,
     ) -> Series:
-        """Every row of the source is kept, or counted among the dropped ones."""
-        return read == kept + duplicate + blank + broken + undecodable
+        """Every row that was seen is kept, or counted among the others."""
+        return read == kept + duplicate + blank + broken + undecodable + undrawn
 
 
 class TextRow(Row, table="text", key=("corpus_id", "position"), scope="content", kept=True):
-    """A text of a corpus."""
+    """A text of a corpus that some audit read."""
 
     corpus_id: str = column("Corpus that it belongs to.")
-    position: BigInt = column("Place in the source, from 0.", ge=0)
+    position: BigInt = column("Place among the rows of the corpus, from 0.", ge=0)
     text: str = column("The text.")
     title: str | None = column("Title, where the source has one.")
     label: str | None = column("Label, where the source has one.")
@@ -67,10 +84,10 @@ class TextRow(Row, table="text", key=("corpus_id", "position"), scope="content",
 
 
 class TextPairRow(Row, table="text_pair", key=("corpus_id", "position"), scope="content", kept=True):
-    """A pair of texts of a corpus."""
+    """A pair of texts of a corpus that some audit read."""
 
     corpus_id: str = column("Corpus that it belongs to.")
-    position: BigInt = column("Place in the source, from 0.", ge=0)
+    position: BigInt = column("Place among the rows of the corpus, from 0.", ge=0)
     first: str = column("The first text.")
     second: str = column("The second text.")
     score: float | None = column("Score that people gave it, where the source has one.")

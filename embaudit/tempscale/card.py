@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -28,22 +27,8 @@ class Note:
     version: str
 
 
-def add_note(card: Path, note: Note, base_model: str | None) -> None:
-    """Write a note at the end of a model card; its front matter and its text stay as they are.
-
-    Args:
-        card: README.md; made if it is missing.
-        note: what to say.
-        base_model: hub id for the front matter of a new card.
-    """
-    if card.is_file():
-        text = card.read_bytes().decode("utf-8", errors="surrogateescape").rstrip() + "\n\n"
-    else:
-        text = f"---\nbase_model: {base_model}\n---\n\n" if base_model else ""
-    card.write_bytes((text + _section(note)).encode("utf-8", errors="surrogateescape"))
-
-
-def _section(note: Note) -> str:
+def section(note: Note) -> str:
+    """The note as a section of a model card."""
     gain = f"; of gains w, w + {note.offset:g} was divided" if note.offset else ""
     undo = f"w becomes (w + {note.offset:g})·τ − {note.offset:g}" if note.offset else "multiply the same numbers by τ"
     bias = " The position bias was divided as well, as in the paper's code." if note.is_bias_divided else ""

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from embaudit.checkpoint.tensors import StoredTensor
 from embaudit.errors import CheckpointError
 from embaudit.tempscale.plan import Scaling
-from embaudit.tempscale.tensors import StoredTensor
 
 if TYPE_CHECKING:
     import torch

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 from duckdb import StatementType
@@ -18,6 +18,9 @@ from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.guard import require_inside
 from embaudit.warehouse.lake import is_lake
 from embaudit.warehouse.migrate import upgrade_step
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 UNCHANGED = "Nothing was changed."
 
@@ -55,15 +58,50 @@ def run_query(warehouse: Warehouse | str, name_or_sql: str) -> QueryResult:
         UsageError: if the name is unknown or the SQL is wrong.
         WarehouseError: if there is no warehouse, it is locked or newer, or DuckDB refuses what the SQL does.
     """
+    with _asked(warehouse, name_or_sql) as cursor:
+        if cursor.description is None:
+            return QueryResult([], [])
+        return QueryResult([column[0] for column in cursor.description], cursor.fetchall())
+
+
+def query_frame(warehouse: Warehouse | str, name_or_sql: str) -> DataFrame:
+    """The same as a pandas DataFrame.
+
+    Raises:
+        UsageError, WarehouseError: as ``run_query``.
+    """
+    with _asked(warehouse, name_or_sql) as cursor:
+        return cursor.df()
+
+
+def table_frame(warehouse: Warehouse | str, name: str, audit_id: str) -> DataFrame:
+    """A table or view: the rows of one audit where it has an audit_id, all rows where it has none.
+
+    Raises:
+        UsageError: if there is no such table or view.
+        WarehouseError: if there is no warehouse, or it is locked or newer.
+    """
+    with open_reader(warehouse) as connection, _explained_query(upgrade_step(connection, warehouse_at(warehouse))):
+        names = [row[0] for row in connection.execute("SHOW TABLES").fetchall()]
+        if name not in names:
+            raise UsageError(
+                f"The warehouse has no table or view called {name!r}.",
+                next_step=did_you_mean(name, names) + "Every table is described in docs/tables.md.",
+            )
+        columns = [row[0] for row in connection.execute(f'DESCRIBE "{name}"').fetchall()]
+        where, parameters = (" WHERE audit_id = ?", [audit_id]) if "audit_id" in columns else ("", [])
+        return connection.execute(f'SELECT * FROM "{name}"{where}', parameters).df()
+
+
+@contextmanager
+def _asked(warehouse: Warehouse | str, name_or_sql: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The answer of a query, to be read before the connection closes."""
     sql = _sql_of(name_or_sql)
     with open_reader(warehouse) as connection, _explained_query(upgrade_step(connection, warehouse_at(warehouse))):
         _require_one_question(connection, sql)
         if is_lake(connection):
             require_inside(connection, sql)
-        cursor = connection.execute(sql)
-        if cursor.description is None:
-            return QueryResult([], [])
-        return QueryResult([column[0] for column in cursor.description], cursor.fetchall())
+        yield connection.execute(sql)
 
 
 def _sql_of(name_or_sql: str) -> str:

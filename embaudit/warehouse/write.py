@@ -103,9 +103,11 @@ def _write_keyed(connection: duckdb.DuckDBPyConnection, table: Table, audit_id: 
         verb = "INSERT INTO"
         connection.execute(f"DELETE FROM {table.name} WHERE audit_id = ?", [audit_id])
     elif table.is_kept:
-        # Content never changes under its id: what is there already need not be written again.
+        # Content never changes under its id: what is there already need not be written again. Of a corpus one audit
+        # may bring other rows than another did.
         verb = "INSERT OR IGNORE INTO"
-        kept = f"SELECT 1 FROM {table.name} AS kept WHERE kept.{table.keys[0]} = staged.{table.keys[0]}"
+        same = " AND ".join(f"kept.{key} = staged.{key}" for key in table.keys)
+        kept = f"SELECT 1 FROM {table.name} AS kept WHERE {same}"
         statement += f" WHERE NOT EXISTS ({kept})"
     if not table.is_bulk:
         # Within one statement DuckDB keeps the row that a thread brings first.
@@ -128,8 +130,7 @@ def _write_keyless(connection: duckdb.DuckDBPyConnection, table: Table, audit_id
             f"INSERT INTO {table.name} BY NAME SELECT ? AS audit_id, * FROM {STAGED} {once}", [audit_id, paths]
         )
         return
-    same_keys = table.keys[:1] if table.is_kept else table.keys
-    same = " AND ".join(f"there.{key} = staged.{key}" for key in same_keys)
+    same = " AND ".join(f"there.{key} = staged.{key}" for key in table.keys)
     if not table.is_kept:
         # Only rows that changed are written again: every replaced row is one more deletion to read past.
         described = connection.execute(f"DESCRIBE SELECT * FROM {STAGED}", [paths]).fetchall()

@@ -6,7 +6,7 @@ explains.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,19 +48,11 @@ def compare(own: Iterable[Figure], before: Iterable[Figure]) -> list[dict[str, A
     """
     earlier = {figure.name: figure for figure in before}
     shared = [figure for figure in own if figure.name in earlier]
-    passed_over = _passed_over(shared)
-    return [
-        _row(figure, earlier[figure.name], _rule(figure, passed_over))
-        for figure in sorted(shared, key=lambda one: one.name)
-    ]
+    return [_row(figure, earlier[figure.name]) for figure in sorted(shared, key=lambda one: one.name)]
 
 
-def _rule(figure: Figure, passed_over: set[tuple[str, str, str]]) -> Worse | None:
-    rule = RULES.get((figure.summary, figure.measure))
-    return None if rule and rule.only_last and figure.name in passed_over else rule
-
-
-def _row(own: Figure, before: Figure, rule: Worse | None) -> dict[str, Any]:
+def _row(own: Figure, before: Figure) -> dict[str, Any]:
+    rule = RULES.get((own.summary, own.measure))
     delta = own.value - before.value
     tolerance = None if rule is None else _tolerance(own, before, rule)
     worse_by = delta if rule is None or rule.when == "higher" else -delta
@@ -83,33 +75,3 @@ def _tolerance(own: Figure, before: Figure, rule: Worse) -> float:
     if upper.low is not None and lower.high is not None:
         return difference_half_width(upper.value - upper.low, lower.high - lower.value)
     return max(rule.absolute, rule.relative * abs(before.value))
-
-
-def _passed_over(figures: list[Figure]) -> set[tuple[str, str, str]]:
-    """The names of figures by layer that are not of the last one: the served vector is made of that."""
-    places = _places(figures)
-    return set(places) - _last_of(places)
-
-
-def last_items(figures: Iterable[Figure]) -> set[tuple[str, str, str]]:
-    """The names of figures by layer that are of an audit's last one."""
-    return _last_of(_places(figures))
-
-
-def _places(figures: Iterable[Figure]) -> dict[tuple[str, str, str], tuple[tuple[str, ...], int]]:
-    """What a figure by layer belongs to, and its layer, by its name."""
-    ordered_by = {summary: rule.only_last for (summary, _), rule in RULES.items() if rule.only_last}
-    places: dict[tuple[str, str, str], tuple[tuple[str, ...], int]] = {}
-    for figure in figures:
-        if figure.summary in ordered_by:
-            parts = SUMMARIES[figure.summary].parts_of(figure.item)
-            place = int(parts.pop(ordered_by[figure.summary]))
-            places[figure.name] = (figure.summary, *parts.values()), place
-    return places
-
-
-def _last_of(places: Mapping[tuple[str, str, str], tuple[tuple[str, ...], int]]) -> set[tuple[str, str, str]]:
-    last: dict[tuple[str, ...], int] = {}
-    for group, place in places.values():
-        last[group] = max(last.get(group, place), place)
-    return {name for name, (group, place) in places.items() if place == last[group]}

@@ -99,6 +99,8 @@ CREATE TABLE corpus (
     blank             BIGINT NOT NULL,
     broken            BIGINT NOT NULL,
     undecodable       BIGINT NOT NULL,
+    undrawn           BIGINT NOT NULL,
+    share_read        DOUBLE NOT NULL,
     ingested          TIMESTAMPTZ NOT NULL
 );
 

@@ -5,6 +5,7 @@ SELECT
     round(min(gaussian_w2_squared / nullif(w2_squared, 0)), 4) AS smallest_share,
     round(avg(socm) FILTER (socm_sif IS NOT NULL), 4) AS socm_plain,
     round(avg(socm_sif), 4) AS socm_sif,
+    round(avg(socm_sif_removed), 4) AS socm_sif_removed,
     round(avg(d_sigma) FILTER (socm_sif IS NOT NULL), 4) AS d_sigma_plain,
     round(avg(d_sigma_sif), 4) AS d_sigma_sif,
     max(share_cosine_above_bound) AS share_cosine_above_third,

@@ -2,7 +2,7 @@
 SELECT
     latest_audit.source, token_id, token, round(loss, 3) AS loss, round(loss_low, 3) AS loss_low,
     round(loss_high, 3) AS loss_high, round(pull, 3) AS pull, round(focal_point, 3) AS focal_point,
-    severity, retention_verdict, definition_verdict, basis, origin, script
+    severity, retention_outlier, definition_outlier, basis, origin, script
 FROM sticky_token
 JOIN latest_audit USING (audit_id)
 ORDER BY loss DESC, token_id, latest_audit.source, audit_id

@@ -1,4 +1,4 @@
--- Validated candidates of every published audit, one row a token: both protocols' verdicts, effect, origin, script.
+-- Validated candidates of every published audit, one row a token: effect, severity, origin, script.
 CREATE OR REPLACE VIEW sticky_token AS
 SELECT
     audit.audit_id,
@@ -16,8 +16,8 @@ SELECT
     retention.pull_high,
     retention.excess_pull,
     retention.slope,
-    retention.verdict AS retention_verdict,
-    definition.verdict AS definition_verdict,
+    retention.outlier AS retention_outlier,
+    definition.outlier AS definition_outlier,
     retention.basis,
     token.category,
     token.origin,

@@ -1,4 +1,4 @@
--- Tokens sticky, or of moderate or strong severity, in several checkpoints that share a vocabulary.
+-- Tokens of moderate or strong severity, or outliers among the candidates, in several checkpoints that share a vocabulary.
 -- Of each checkpoint the newest audit of sticky tokens; one model under two poolings or length limits counts once.
 CREATE OR REPLACE VIEW sticky_across_checkpoints AS
 WITH vocabulary AS (
@@ -19,9 +19,8 @@ found AS (
     JOIN newest USING (audit_id)
     JOIN checkpoint ON checkpoint.checkpoint_id = newest.checkpoint_id
     JOIN vocabulary ON vocabulary.checkpoint_id = newest.checkpoint_id
-    WHERE sticky_token.retention_verdict = 'sticky'
-        OR sticky_token.definition_verdict = 'sticky'
-        OR sticky_token.severity IN ('strong', 'moderate')
+    WHERE sticky_token.severity IN ('strong', 'moderate')
+        OR 'yes' IN (sticky_token.retention_outlier, sticky_token.definition_outlier)
     QUALIFY row_number() OVER (PARTITION BY checkpoint.weights_sha256, token_id ORDER BY loss DESC, source, checkpoint.checkpoint_id) = 1
 )
 SELECT
@@ -31,8 +30,8 @@ SELECT
     min(origin) AS origin,
     min(script) AS script,
     count(*) AS checkpoints,
-    count(*) FILTER (retention_verdict = 'sticky') AS sticky_by_retention,
-    count(*) FILTER (definition_verdict = 'sticky') AS sticky_by_definition,
+    count(*) FILTER (retention_outlier = 'yes') AS outlier_by_retention,
+    count(*) FILTER (definition_outlier = 'yes') AS outlier_by_definition,
     count(*) FILTER (severity IN ('strong', 'moderate')) AS strong_or_moderate,
     min(loss) AS loss_min,
     max(loss) AS loss_max,

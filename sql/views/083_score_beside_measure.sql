@@ -1,4 +1,4 @@
--- A downstream score beside average SOCM (socm) or the last layer's normalised spread (spread), one row a checkpoint and task.
+-- A downstream score beside average SOCM (socm) or the normalised spread of the states that are pooled (spread), one row a checkpoint and task.
 -- A task's score is the mean over the parts (split, subset) that all its checkpoints have; where it has a test split, of that.
 CREATE OR REPLACE VIEW score_beside_measure AS
 WITH picked AS (
@@ -37,8 +37,7 @@ measured AS (
     SELECT audit_id, 'socm' AS measure, corpus, socm_mean AS value FROM socm_summary
     UNION ALL
     SELECT audit_id, 'spread' AS measure, corpus, normalised_spread AS value
-    FROM layer_stat
-    QUALIFY layer = max(layer) OVER (PARTITION BY audit_id, corpus)
+    FROM pooled_stat
 ),
 newest AS (
     SELECT

@@ -1,4 +1,4 @@
--- Tokens that are sticky in an audit and were not in its predecessor, or the other way round; of each stored comparison.
+-- Tokens of moderate or strong severity in an audit, not in its predecessor, or the other way round; stored comparisons.
 -- By the token's string: another vocabulary may number it otherwise.
 CREATE OR REPLACE VIEW sticky_change AS
 WITH pair AS (
@@ -13,7 +13,7 @@ looked AS (
 ),
 found AS (
     SELECT
-        audit_id, token, bool_or(retention_verdict = 'sticky' OR definition_verdict = 'sticky') AS is_sticky,
+        audit_id, token, bool_or(severity IN ('strong', 'moderate')) AS is_severe,
         max(loss) AS loss, first(severity ORDER BY loss DESC, token_id) AS severity,
         first(script ORDER BY loss DESC, token_id) AS script
     FROM sticky_token
@@ -30,7 +30,7 @@ SELECT
     audit_id,
     predecessor_audit_id,
     token,
-    CASE WHEN coalesce(own.is_sticky, false) THEN 'newly sticky' ELSE 'no longer sticky' END AS change,
+    CASE WHEN coalesce(own.is_severe, false) THEN 'newly sticky' ELSE 'no longer sticky' END AS change,
     own.loss,
     before.loss AS predecessor_loss,
     own.severity,
@@ -38,4 +38,4 @@ SELECT
     coalesce(own.script, before.script) AS script
 FROM own
 FULL JOIN before USING (audit_id, predecessor_audit_id, token)
-WHERE coalesce(own.is_sticky, false) <> coalesce(before.is_sticky, false);
+WHERE coalesce(own.is_severe, false) <> coalesce(before.is_severe, false);

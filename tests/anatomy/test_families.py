@@ -35,6 +35,18 @@ def states_of(anatomy: Anatomy) -> list[LayerState]:
     return states
 
 
+@every_model
+def test_a_run_gives_the_states_that_are_pooled(name: str) -> None:
+    """As the encoder gets them, under the kernel that the model has by itself: behind the final norm, if any."""
+    anatomy, states = watched(name)
+    with watching(anatomy) as run:
+        pooled = run(IDS, lambda state: None)
+    with torch.inference_mode():
+        served = anatomy.model(input_ids=IDS, attention_mask=torch.ones_like(IDS)).last_hidden_state
+    assert difference(served, pooled) < EXACT
+    assert torch.equal(pooled, states[-1].X) == (TINY[name].final_norm is None)
+
+
 @cache
 def watched(name: str, dtype: torch.dtype = torch.float32) -> tuple[Anatomy, list[LayerState]]:
     """A model that no test changes, and what its layers did once."""

@@ -121,6 +121,18 @@ def test_files_that_are_never_read_do_not_count(name: str, bert: Path) -> None:
     assert changed(bert, write) == set()
 
 
+def test_how_a_tokenizer_was_loaded_before_it_was_saved_does_not_count(bert: Path) -> None:
+    path = bert / "tokenizer_config.json"
+    declared = json.loads(path.read_text())
+    ids = set()
+    for loaded, length in ((True, 128), (False, 128), (False, 127)):
+        ours = {"is_local": loaded, "local_files_only": not loaded, "model_max_length": length}
+        path.write_text(json.dumps(declared | ours))
+        ids.add((length, identity(bert)["tokenizer_sha256"]))
+    assert len(ids) == 2
+    assert len({sha256 for _, sha256 in ids}) == 2
+
+
 def test_notation_does_not_count_only_what_is_declared(bert: Path) -> None:
     def rename(folder: Path) -> None:
         path = folder / "modules.json"

@@ -13,7 +13,7 @@ from tiny_sentences import SENTENCES
 from embaudit.anatomy import LayerState, anatomy_of, watching
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.errors import MeasureError
-from embaudit.measures.layers.layers import LAMBDAS, RATIOS, SPREADS, batches_of_one_length, measure_layers
+from embaudit.measures.layers.layers import LAMBDAS, RATIOS, SPREADS, LayerBatch, batches_of_one_length, measure_layers
 from embaudit.measures.layers.summary import summarise_layer
 
 GOLDEN_NAMES = {
@@ -32,6 +32,8 @@ def collect(encoder: Encoder, texts: list[str] | tuple[str, ...]) -> dict[int, d
     """layer -> text -> values."""
     found: dict[int, dict[int, dict[str, float]]] = {}
     for batch in measure_layers(encoder, texts):
+        if not isinstance(batch, LayerBatch):
+            continue
         for row, position in enumerate(batch.positions):
             values = {name: float(values[row]) for name, values in batch.values.items()}
             found.setdefault(batch.layer, {})[int(position)] = {**values, "tokens": batch.tokens}

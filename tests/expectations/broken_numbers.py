@@ -50,6 +50,19 @@ NUMBERS: dict[str, list[Broken]] = {
         broken(1, "in_set socm_is_product", socm=0.0),
         broken(1, "null d_sigma_lower_bound", second=44),
     ],
+    "socm_cut": [
+        broken(0, "between texts", texts=1),
+        broken(0, "greater socm_high, socm_mean", socm_mean=0.9),
+        broken(1, "between share_trace_above_bound", share_trace_above_bound=1.1),
+        broken(1, "between tokens", tokens=0),
+    ],
+    "socm_length": [
+        broken(0, "greater longer, shorter", shorter=16),
+        broken(0, "between pairs", pairs=0),
+    ],
+    "socm_contrast": [
+        broken(0, "in_set difference_is_of_means", listed_mean=0.4),
+    ],
     "socm_surface": [
         broken(1, "between socm_mean", socm_mean=-0.1),
     ],
@@ -62,6 +75,8 @@ NUMBERS: dict[str, list[Broken]] = {
         broken(0, "warning between share_trace_above_bound", share_trace_above_bound=0.99),
         broken(0, "warning in_set pooling_is_mean", pooling_is_mean=False),
         broken(0, "warning between accuracy", accuracy=0.01),
+        broken(0, "between correlation_trace", correlation_trace=1.1),
+        broken(0, "between correlation_length", correlation_length=-1.1),
         broken(0, "greater socm_q05, socm_q01", socm_q05=0.0),
         broken(0, "in_set pair_kind", pair_kind="some"),
         broken(0, "between undefined", undefined=-1),
@@ -80,6 +95,11 @@ NUMBERS: dict[str, list[Broken]] = {
         broken(1, "greater r, r_low", r_low=1.5),
         broken(1, "in_set norm_placement", norm_placement="none"),
     ],
+    "pooled_stat": [
+        broken(0, "between within_text_cosine", within_text_cosine=1.1, within_text_cosine_high=1.2),
+        broken(0, "greater normalised_spread, normalised_spread_low", normalised_spread_low=1.6),
+        broken(0, "null has_final_norm", has_final_norm=None),
+    ],
     "layer_head_stat": [
         broken(2, "greater sigma_a_max, sigma_a", sigma_a_max=0.1),
         broken(2, "between lambda_mean", lambda_mean=-0.1),
@@ -97,6 +117,58 @@ NUMBERS: dict[str, list[Broken]] = {
     "geometry_dimension": [
         broken(1, "between rank", rank=11),
         broken(1, "between mean", mean=1.1),
+    ],
+    "occurrence_corpus": [
+        broken(0, "in_set share_agrees_with_counts", severe_share=0.08),
+        broken(0, "greater listed, met", met=3),
+        broken(0, "greater texts, severe_texts", "in_set share_agrees_with_counts", texts=2),
+        broken(0, "greater severe_texts, dense_texts", dense_texts=4),
+        broken(0, "in_set excess_is_a_difference", ordinary_moved=0.03),
+        broken(0, "in_set movement_needs_a_text", removal_texts=0),
+        broken(0, "greater excess, excess_low", excess_low=0.035),
+    ],
+    "occurrence": [
+        broken(1, "in_set movement_needs_a_text", removal_texts=1),
+        broken(1, "in_set occurrences_are_in_texts", occurrences=1),
+        broken(0, "greater occurrences, texts", texts=6),
+        broken(0, "between less_frequent", less_frequent=1.1),
+        broken(0, "between moved", "in_set excess_is_a_difference", moved=2.1, moved_high=2.2),
+        broken(0, "in_set severity", severity="terrible"),
+    ],
+    "occurrence_text": [
+        broken(0, "greater tokens, severe", tokens=2),
+        broken(0, "between log10_p", log10_p=0.1),
+        broken(0, "between severe", severe=1),
+    ],
+    "impact": [
+        # The first is the worst arm in all documents, the last the clean one.
+        accepted(0, change=None, change_low=None, change_high=None, beyond=None, beyond_low=None, beyond_high=None),
+        broken(4, "in_set only_clean_has_no_copies", change=0.0),
+        broken(0, "in_set only_clean_has_no_copies", poisoned="none"),
+        broken(1, "in_set ordinary_tokens_are_the_comparison", beyond=0.0),
+        broken(0, "in_set texts_hold_copies", tokens=0),
+        broken(4, "in_set texts_hold_copies", copies=1.0),
+        broken(0, "greater items, units", units=31),
+        broken(0, "greater texts, held", held=1184),
+        broken(0, "greater held, shortened", shortened=1184),
+        broken(0, "greater change, change_low", change_low=0.1),
+        broken(0, "between score", score=1.1),
+        broken(0, "in_set metric", metric="luck"),
+    ],
+    "impact_token": [
+        broken(
+            0,
+            *("in_set only_clean_has_no_copies", "in_set tokens_are_in_texts"),
+            "in_set ordinary_tokens_are_the_comparison",
+            arm="clean",
+        ),
+        broken(0, "greater beyond_high, beyond", beyond_high=-0.5),
+        broken(0, "between token_id", token_id=-1),
+    ],
+    "impact_query": [
+        broken(0, "in_set nothing_found_is_nothing_gained", recall_10=0.0),
+        broken(1, "between ndcg_10", "in_set nothing_found_is_nothing_gained", ndcg_10=1.1),
+        broken(0, "in_set arm", arm="prayer"),
     ],
     "tempscale": [
         broken(2, "in_set only_other_arms_have_differences", difference=0.1),

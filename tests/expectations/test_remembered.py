@@ -1,4 +1,4 @@
-"""What passed is not checked again, and nothing else is spared."""
+"""Nothing is checked twice but what blocks publishing."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def staged(tmp_path: Path) -> list[StagedTable]:
 
 def mark_remembered(staging: str) -> int:
     """Change what is remembered, so that it is told from what is checked anew; how many tables it is."""
-    paths = list(Path(staging).rglob("passed-*.parquet"))
+    paths = list(Path(staging).rglob("checks-*.parquet"))
     for path in paths:
-        rows = [json.loads(row) | {"observed": MARK} for row in pq.read_table(path)["passed"].to_pylist()]
-        write_rows(path, [{"passed": json.dumps(row)} for row in rows], SCHEMA)
+        rows = [json.loads(row) | {"observed": MARK} for row in pq.read_table(path)["result"].to_pylist()]
+        write_rows(path, [{"result": json.dumps(row)} for row in rows], SCHEMA)
     return len(paths)
 
 
@@ -69,6 +69,16 @@ def test_other_bytes_are_checked(staged: list[StagedTable], staging: str) -> Non
     pairs.unlink()
     with pytest.raises(StorageError, match=rf"{pairs.name} is missing"):
         check_tables(staged, PLAN, staging)
+
+
+def test_a_warning_is_said_again_and_not_looked_for_again(staging: str, tmp_path: Path) -> None:
+    (row, *_) = plausible_rows()["socm_summary"]
+    staged = stage_all(tmp_path / "tables", {"socm_summary": [{**row, "share_trace_above_bound": 1.0}]})
+    first = check_tables(staged, {}, staging)
+    assert {(row.column_name, row.severity) for row in failures(first)} == {("share_trace_above_bound", "warning")}
+    assert first == check_tables(staged, {}, staging)
+    assert mark_remembered(staging) == 1
+    assert {row.observed for row in check_tables(staged, {}, staging)} == {MARK}
 
 
 def test_pairs_are_checked_again_when_their_texts_change(staged: list[StagedTable], staging: str) -> None:

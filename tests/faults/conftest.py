@@ -9,8 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from runs import Command, Finished, Make, Rows, Start, content
+from runs import Command, Finished, Make, Rows, Start, content, release
 from tiny import tiny_bert
+
+
+@pytest.fixture(autouse=True)
+def _released() -> Iterator[None]:
+    """Files that ``staged`` holds open are let go with their test."""
+    yield
+    release()
 
 
 @pytest.fixture

@@ -25,7 +25,6 @@ import duckdb
 
 from embaudit.tables import TABLES
 
-_held: list[IO[bytes]] = []
 HEAVY = (
     *("torch", "transformers.models.bert.modeling_bert", "sklearn.linear_model", "great_expectations"),
     *("pandas", "duckdb", "pyarrow.parquet", "scipy.stats"),
@@ -36,6 +35,8 @@ State = dict[Path, int]
 Rows = dict[str, list[tuple[Any, ...]]]
 Make = Callable[..., "Command"]
 Start = Callable[..., "subprocess.Popen[str]"]
+# As long as a file is open, no other one gets its number.
+_held: dict[int, IO[bytes]] = {}
 
 
 @dataclass(frozen=True)
@@ -221,19 +222,31 @@ def wait_for(condition: Callable[[], Any], seconds: float = 600, pause: float = 
     raise AssertionError("it did not happen in time")
 
 
+def staged_files(home: Path) -> list[Path]:
+    """Staged files that a step computes, without what records an audit or a corpus, which is written anew."""
+    return [path for path in home.glob("staging/**/*.parquet") if path.parts[-3] not in ("audit", "corpus")]
+
+
 def staged(home: Path) -> State:
-    """The inode of every staged file that a step computes; what records an audit or a corpus is written anew.
+    """The inode of every staged file, which stays its own until ``release``.
 
     A file that is computed again is another inode under the old name. Its time says nothing: publishing touches files.
     """
     found = {}
-    for path in home.glob("staging/**/*.parquet"):
-        if "/audit/" not in str(path) and "/corpus/" not in str(path):
-            with contextlib.suppress(FileNotFoundError):
-                # As long as it is open, no other file gets its number.
-                _held.append(path.open("rb"))
-                found[path] = os.fstat(_held[-1].fileno()).st_ino
+    for path in staged_files(home):
+        with contextlib.suppress(FileNotFoundError):
+            if (number := path.stat().st_ino) not in _held:
+                file = path.open("rb")
+                number = os.fstat(file.fileno()).st_ino
+                _held[number] = file
+            found[path] = number
     return found
+
+
+def release() -> None:
+    for file in _held.values():
+        file.close()
+    _held.clear()
 
 
 def rewritten(before: State, after: State) -> set[Path]:

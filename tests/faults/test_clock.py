@@ -15,7 +15,7 @@ import duckdb
 import pytest
 from commands import CLI
 from fault_table import Record
-from runs import Finished, Make, Rows, content, staged, wait_for
+from runs import Finished, Make, Rows, content, staged, staged_files, wait_for
 
 pytestmark = pytest.mark.xdist_group("faults")
 
@@ -87,7 +87,7 @@ def test_a_clock_that_goes_back_under_a_running_audit(
         stderr=subprocess.PIPE,
         text=True,
     )
-    wait_for(lambda: staged(home) or running.poll() is not None, seconds=240)
+    wait_for(lambda: staged_files(home) or running.poll() is not None, seconds=240)
     skewed(-2 * DAY)
     _, errors = running.communicate(timeout=300)
     assert running.returncode == 0, errors

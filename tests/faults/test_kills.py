@@ -7,7 +7,19 @@ from signal import SIGKILL
 
 import pytest
 from fault_table import Record
-from runs import Make, Rows, Stroke, content, is_whole_or_empty, rewritten, staged, statuses, steps, wait_for
+from runs import (
+    Make,
+    Rows,
+    Stroke,
+    content,
+    is_whole_or_empty,
+    rewritten,
+    staged,
+    staged_files,
+    statuses,
+    steps,
+    wait_for,
+)
 
 pytestmark = pytest.mark.xdist_group("faults")
 
@@ -68,10 +80,10 @@ def test_only_unfinished_shards_are_computed(command: Make, home: Path, record_f
     """A scan in shards of twenty tokens, killed when some of them are there."""
     audit = command(measures="sticky", EMBAUDIT_TOKENS_PER_SHARD="20")
     running = audit.start()
-    wait_for(lambda: len([path for path in staged(home) if path.name.startswith("scan-")]) >= 6)
+    wait_for(lambda: len([path for path in staged_files(home) if path.name.startswith("moments-")]) >= 6)
     running.kill()
     kept = staged(home)
-    shards = [path for path in kept if path.name.startswith("scan-")]
+    shards = [path for path in kept if path.name.startswith("moments-")]
     # What a kill while a file is written leaves: never read, whatever is in it.
     partial = shards[0].with_name(f".{shards[0].name}.1.0123abcd")
     cut = shards[0].read_bytes()[:40]
@@ -83,7 +95,7 @@ def test_only_unfinished_shards_are_computed(command: Make, home: Path, record_f
     assert len(again) <= 1
     new = steps(set(after) - set(kept))
     # The kill hit the scan: there were shards to come.
-    assert [path for path in set(after) - set(kept) if path.name.startswith("scan-")]
+    assert [path for path in set(after) - set(kept) if path.name.startswith("moments-")]
     assert partial.read_bytes() == cut
     record_fault(
         f"killed with {len(shards)} shards of the scan staged, and another one on its way",

@@ -17,15 +17,14 @@ from embaudit_flows.audit import AuditOutcome, audit
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("faults")]
 
-# Every step that looks at vectors after the scan, and what the scan itself writes.
-SCAN = {"scan"}
-VERDICTS = {"undecided", "sticky_validation", "sticky_summary", "sticky_enrichment", "validation"}
+# What insertion writes, for the search and for the validation, and every step after that.
+INSERTED = {"moments"}
+VERDICTS = {"sticky_validation", "sticky_summary", "sticky_severity", "sticky_enrichment"}
 SOCM = {"socm_text", "socm_pair", "socm_surface", "socm_summary", "socm_tightness", "socm_plane"}
-LAYERS = {"layer_text", "layer_stat", "layer_head_stat"}
+LAYERS = {"layer_text", "layer_stat", "layer_head_stat", "pooled_stat"}
 CURVES = {"length_bin", "length_rise", "length_summary", "length_pair"}
-# Where a step may find that the change did not touch its input (who goes on to more pairs, who is sticky), it need not
-# run.
-MAY = {"validation", "sticky_enrichment"}
+# Where a step may find that the change did not touch its input (who is sticky), it need not run.
+MAY = {"sticky_enrichment"}
 # Tasks that keep no result.
 ALWAYS = ("ingest ", "check tables", "publish", "write report", "create-artifact")
 
@@ -103,7 +102,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, str], set[str]]] = {
     "controls, and texts of socm": (
         {},
         {"controls = 10": "controls = 12", "texts = 30": "texts = 25"},
-        VERDICTS | SOCM,
+        VERDICTS | INSERTED | SOCM,
     ),
     "texts of layers, and of length's sigma": (
         {},
@@ -115,7 +114,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, str], set[str]]] = {
         {"texts = 30": "texts = 24", "texts = 12": "texts = 10"},
         SOCM | CURVES | {"length_sigma"},
     ),
-    "limit of tokens": ({"limit_tokens": 60}, {}, SCAN | VERDICTS | {"draw_order", "survivor", "sticky_score"}),
+    "limit of tokens": ({"limit_tokens": 60}, {}, INSERTED | VERDICTS | {"prediction", "sticky_score"}),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,12 +11,13 @@ from pathlib import Path
 
 import httpx
 import pytest
+from commands import CLI
 from fault_table import Record
 from ports import free_port, start_server, stop_server
-from runs import Make, Rows, content, rewritten, staged, wait_for
+from runs import Make, Rows, content, rewritten, staged, staged_files, wait_for
 
-from embaudit.cli.server_lost import expected_failure
 from embaudit.errors import CheckFailed
+from embaudit.server.lost import expected_failure
 
 pytestmark = pytest.mark.xdist_group("faults")
 
@@ -67,7 +69,7 @@ def test_a_server_that_is_killed_under_a_running_audit(
 ) -> None:
     # One try a call instead of Prefect's five, which take a minute.
     running = command(PREFECT_API_URL=server.url, PREFECT_CLIENT_MAX_RETRIES="0").start()
-    wait_for(lambda: [path for path in staged(home) if path.name.startswith("socm_text")])
+    wait_for(lambda: [path for path in staged_files(home) if path.name.startswith("socm_text")])
     server.kill()
     result = running.wait()
     assert result.returncode == 2, result.stdout + result.stderr
@@ -103,6 +105,43 @@ def test_a_server_that_never_answers(command: Make, home: Path, record_fault: Re
         "exit code 2: " + result.paragraph.replace(f":{port}", ":4200"),
         "nothing was begun",
         "on a server that answers: ended with 0",
+    )
+
+
+# A script starts its last command in the background so: SIGINT is ignored, and what it executes inherits that.
+BACKGROUND = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); from embaudit.cli.main import main; main()"
+
+
+@pytest.mark.slow
+@pytest.mark.fault("Prefect server killed under a worker that is told to end")
+def test_a_worker_in_the_background_ends_on_sigterm_without_its_server(
+    server: Server, tmp_path: Path, record_fault: Record
+) -> None:
+    places = {"EMBAUDIT_HOME": str(tmp_path / "home"), "PREFECT_HOME": str(tmp_path / "of-worker")}
+    environment = {**os.environ, **places, "PREFECT_API_URL": server.url, "PREFECT_WORKER_QUERY_SECONDS": "1"}
+    subprocess.run([*CLI, "setup-server"], env=environment, check=True, timeout=240)
+    said = tmp_path / "worker.log"
+    with said.open("w") as output:
+        worker = subprocess.Popen(
+            [sys.executable, "-c", BACKGROUND, "worker"], env=environment, cwd=tmp_path, stdout=output, stderr=output
+        )
+    try:
+        wait_for(lambda: "started!" in said.read_text() or worker.poll() is not None)
+        server.kill()
+        wait_for(lambda: "Backing off" in said.read_text() or worker.poll() is not None)
+        assert worker.poll() is None, said.read_text()
+        worker.terminate()
+        worker.wait(timeout=300)
+    finally:
+        worker.kill()
+        worker.wait()
+    assert "stopped!" in said.read_text()
+    assert worker.returncode != -signal.SIGKILL
+    record_fault(
+        "started by a script in the background (`embaudit worker &`), and backing off from a server that does not "
+        "answer, it ended at the first SIGTERM",
+        "no process",
+        "not needed: a worker has nothing of its own to keep",
     )
 
 

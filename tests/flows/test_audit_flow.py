@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,13 @@ import pytest
 from commands import Embaudit
 from small_audits import Audited
 
+from embaudit.checkpoint.precision import ProductSeconds
 from embaudit.errors import CheckFailed, MeasureError, UsageError
+from embaudit.measures import MEASURES
+from embaudit.measures.sticky.plan import spend
 from embaudit.request import AuditRequest
 from embaudit_flows.audit import AuditOutcome, audit
+from embaudit_tasks import precision
 
 
 def run(checkpoint: Path, profile: Path, **options: Any) -> AuditOutcome:
@@ -28,6 +32,9 @@ def rows(warehouse: str | Path, sql: str) -> list[tuple[Any, ...]]:
         return connection.execute(sql).fetchall()
 
 
+DRAWN = "SELECT count(*) FROM sticky_sentence WHERE purpose = '{}' AND role = 'draw'"
+
+
 def inodes(home: Path) -> dict[Path, int]:
     return {path: path.stat().st_ino for path in home.rglob("*.parquet") if not {"audit", "corpus"} & set(path.parts)}
 
@@ -37,12 +44,11 @@ def test_an_audit_fills_every_table(audited: Audited) -> None:
     one = rows(outcome.warehouse, "SELECT audit_id, status, profile, reason FROM audit")
     assert one == [(outcome.audit_id, "published", "whole", None)]
     counts = dict(rows(outcome.warehouse, "SELECT table_name, estimated_size FROM duckdb_tables()"))
-    # A link to a backbone, scores of tasks, what a watch saw and what was pruned come by other commands; temperatures,
-    # geometry and a gate only when asked for.
+    # A link to a backbone, scores of tasks, what a watch saw and what was pruned come by other commands; a gate and
+    # some measures only when asked for.
     by_request = {
-        *("audit_backbone", "downstream_score", "gate_result", "tempscale", "tempscale_choice"),
-        *("geometry", "geometry_dimension"),
-        *("watched_revision", "regression", "pruning"),
+        *("audit_backbone", "downstream_score", "gate_result", "watched_revision", "regression", "pruning"),
+        *(row.table.name for measure in MEASURES.values() if not measure.is_default for row in measure.rows),
     }
     assert {table for table in counts if not counts[table]} == by_request, counts
     check_layers(outcome)
@@ -54,15 +60,16 @@ def test_an_audit_fills_every_table(audited: Audited) -> None:
     assert rows(
         outcome.warehouse, "SELECT corpus, texts, pairs FROM socm_summary WHERE pair_kind = 'all' ORDER BY corpus"
     ) == [("msmarco", 30, 435), ("wikipedia", 30, 435)]
-    # Every eligible token was scanned, the pilot and the worst got all draws, and what was shortlisted was validated.
-    draws = rows(outcome.warehouse, "SELECT count(*) FROM sticky_pair WHERE purpose = 'scoring'")[0][0]
-    assert 4 <= draws <= 6
+    # The pilot and the worst got all draws, those that looked bad some, and what was shortlisted was validated.
+    draws = rows(outcome.warehouse, DRAWN.format("scoring"))[0][0]
     eligible = rows(outcome.warehouse, "SELECT count(*) FROM token WHERE is_reachable OR category = 'special'")[0][0]
-    pilot, shortlist = ceil(0.1 * eligible), min(42, ceil(0.2 * eligible))
-    kept = min(max(ceil(0.3 * eligible), 4 * shortlist), eligible - pilot)
+    pilot, stages = spend(1_200, eligible, draws)
+    assert (draws, len(stages)) == (6, 3)
+    dropped = [before[1] - after[1] for before, after in pairwise(stages)]
     assert dict(rows(outcome.warehouse, "SELECT draws, count(*) FROM sticky_score GROUP BY ALL")) == {
-        1: eligible - pilot - kept,
-        draws: pilot + kept,
+        2: dropped[0],
+        4: dropped[1],
+        6: pilot + stages[-1][1],
     }
     assert rows(outcome.warehouse, "SELECT count(*) FROM sticky_score WHERE is_pilot") == [(pilot,)]
     shortlisted = rows(
@@ -72,7 +79,7 @@ def test_an_audit_fills_every_table(audited: Audited) -> None:
         outcome.warehouse, "SELECT DISTINCT token_id FROM sticky_validation WHERE role = 'candidate' ORDER BY 1"
     )
     assert shortlisted == validated
-    check_early_stopping(outcome)
+    check_points(outcome)
     check_reference(outcome)
     # The summary repeats the pairs' own averages.
     mean, low, high = rows(
@@ -101,20 +108,26 @@ def check_layers(outcome: AuditOutcome) -> None:
     assert [pair for pair, _ in pairs] == ["highest", "lowest", "median"]
 
 
-def check_early_stopping(outcome: AuditOutcome) -> None:
-    found = rows(outcome.warehouse, "SELECT validation_pairs, threshold_points, validation_points FROM sticky_summary")
-    pairs, common, whole = found[0]
-    assert (common, whole) == (10, pairs)
-    points = dict(
-        rows(outcome.warehouse, "SELECT points, count(*) FROM sticky_validation WHERE role = 'candidate' GROUP BY 1")
+def check_points(outcome: AuditOutcome) -> None:
+    """Every token of the validation is measured at every draw against every anchor; its sentences chose nothing."""
+    drawn, anchors = (
+        rows(
+            outcome.warehouse, f"SELECT count(*) FROM sticky_sentence WHERE purpose = 'validation' AND role = '{role}'"
+        )
+        for role in ("draw", "anchor")
     )
-    assert set(points) <= {common, whole}
-    assert rows(outcome.warehouse, "SELECT DISTINCT points FROM sticky_validation WHERE role = 'control'") == [(whole,)]
-    # Whoever is flagged was seen on every point.
-    assert rows(outcome.warehouse, "SELECT DISTINCT points FROM sticky_validation WHERE verdict = 'sticky'") in (
-        [],
-        [(whole,)],
+    expected = (drawn[0][0], anchors[0][0], drawn[0][0] * anchors[0][0])
+    found = "SELECT DISTINCT validation_draws, validation_anchors, validation_points FROM sticky_summary"
+    assert rows(outcome.warehouse, found) == [expected]
+    assert rows(outcome.warehouse, "SELECT DISTINCT points FROM sticky_validation") == [(expected[2],)]
+    assert rows(outcome.warehouse, "SELECT count(*) - count(DISTINCT sentence) FROM sticky_sentence") == [(0,)]
+    # What was found is never more than the estimate, which is of all that were searched.
+    (bad,) = rows(
+        outcome.warehouse,
+        "SELECT count(*) FROM sticky_severity, (SELECT max(searched) AS searched FROM sticky_summary) "
+        "WHERE estimated < confirmed OR estimated > searched + 0.001",
     )
+    assert bad == (0,)
 
 
 def check_reference(outcome: AuditOutcome) -> None:
@@ -170,21 +183,42 @@ def test_changed_settings_recompute_exactly_what_hangs_on_them(
     more.write_text(tiny_profile.read_text().replace("resamples = 100", "resamples = 150"))
     run(tiny_checkpoint, more)
     new = {path.name.rsplit("-", 1)[0] for path in set(inodes(home)) - before}
-    # More resamples touch the intervals, and with them who goes on to more pairs; which tokens are enriched only where
-    # somebody's verdict is another; the scan and its scores stay as they are.
-    assert new - {"validation", "sticky_enrichment"} == {"undecided", "sticky_validation", "sticky_summary"}
+    # More resamples touch the intervals, and with them what is confirmed; which tokens are enriched only where
+    # somebody's verdict is another; what was inserted, and its scores, stay as they are.
+    assert new - {"sticky_enrichment"} == {"sticky_validation", "sticky_summary", "sticky_severity"}
 
 
 @pytest.mark.slow
-def test_another_seed_is_another_audit_and_leaves_socm_alone(
+def test_another_seed_is_another_audit_and_leaves_socm_of_the_first_texts_alone(
     home: Path, tiny_checkpoint: Path, tiny_profile: Path
 ) -> None:
-    first = run(tiny_checkpoint, tiny_profile)
+    first = run(tiny_checkpoint, tiny_profile, draw="first")
     before = set(inodes(home))
-    second = run(tiny_checkpoint, tiny_profile, seed=1)
+    second = run(tiny_checkpoint, tiny_profile, draw="first", seed=1)
     assert second.audit_id != first.audit_id
     assert not any("socm" in path.name for path in set(inodes(home)) - before)
     assert rows(first.warehouse, "SELECT count(*) FROM audit WHERE status = 'published'") == [(2,)]
+    assert rows(
+        first.warehouse,
+        "SELECT count(*), max(position) FROM text JOIN corpus USING (corpus_id) WHERE name = 'wikipedia'",
+    ) == [(30, 29)]
+
+
+@pytest.mark.slow
+def test_another_seed_draws_other_texts_and_publishes_them_beside_the_others(
+    home: Path, tiny_checkpoint: Path, tiny_profile: Path
+) -> None:
+    drawn = []
+    for seed in (0, 1):
+        outcome = run(tiny_checkpoint, tiny_profile, measures=["socm"], seed=seed)
+        texts = "SELECT position FROM socm_text WHERE corpus = 'wikipedia' AND audit_id = '{}'"
+        drawn.append({position for (position,) in rows(outcome.warehouse, texts.format(outcome.audit_id))})
+    published = "SELECT position FROM text JOIN corpus USING (corpus_id) WHERE corpus.name = 'wikipedia'"
+    assert {position for (position,) in rows(outcome.warehouse, published)} == drawn[0] | drawn[1]
+    assert len(drawn[0] & drawn[1]) < 30 == len(drawn[0]) == len(drawn[1])
+    # Both sides of a pair have their words.
+    lost = "SELECT count(*) FROM socm_text LEFT JOIN text USING (corpus_id, position) WHERE text.text IS NULL"
+    assert rows(outcome.warehouse, lost) == [(0,)]
 
 
 @pytest.mark.slow
@@ -244,7 +278,7 @@ def test_limit_tokens_scans_only_so_many(home: Path, tiny_checkpoint: Path, tiny
     outcome = run(tiny_checkpoint, tiny_profile, measures=["sticky"], limit_tokens=25)
     assert rows(outcome.warehouse, "SELECT count(*) FROM sticky_score") == [(25,)]
     # Five candidates a protocol: too few for quartiles, and said so.
-    assert rows(outcome.warehouse, "SELECT DISTINCT verdict FROM sticky_validation WHERE role = 'candidate'") == [
+    assert rows(outcome.warehouse, "SELECT DISTINCT outlier FROM sticky_validation WHERE role = 'candidate'") == [
         ("no_threshold",)
     ]
     assert any("threshold" in warning for warning in outcome.warnings)
@@ -259,6 +293,19 @@ def test_overridden_pooling_is_another_checkpoint(audited: Audited, home: Path, 
     assert rows(audited.outcome.warehouse, "SELECT DISTINCT pooling_is_mean FROM socm_summary") == [(True,)]
     assert any("pooling_is_mean" in warning for warning in cls.warnings)
     assert not any("pooling_is_mean" in warning for warning in audited.outcome.warnings)
+
+
+@pytest.mark.slow
+def test_a_prompt_is_applied_recorded_and_shown(audited: Audited, home: Path, embaudit_here: Embaudit) -> None:
+    answer = embaudit_here(*audited.command, "--measures", "socm", "--prompt", "the gold: ", "--json")
+    found = AuditOutcome.model_validate_json(answer.stdout)
+    assert found.prompts == dict.fromkeys(("prompt", "query_prompt", "document_prompt"), "the gold: ")
+    assert audited.outcome.prompts == dict.fromkeys(found.prompts, "")
+    columns = "prompt, query_prompt, document_prompt, pools_prompt"
+    asked = f"SELECT {columns} FROM checkpoint WHERE checkpoint_id = '{found.checkpoint_id}'"
+    assert rows(found.warehouse, asked) == [("the gold: ",) * 3 + (True,)]
+    shown = embaudit_here("show", found.audit_id, "--warehouse", found.warehouse)
+    assert "'the gold: '" in shown.stdout
 
 
 def test_no_pair_below_u_is_on_record_with_its_reason(
@@ -317,10 +364,8 @@ def test_one_file_under_two_names_is_one_content(
 @pytest.mark.slow
 def test_exhaustive_spends_everything_and_misses_nothing(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
     outcome = run(tiny_checkpoint, tiny_profile, measures=["sticky"], exhaustive=True)
-    draws = rows(outcome.warehouse, "SELECT count(*) FROM sticky_pair WHERE purpose = 'scoring'")[0][0]
+    draws = rows(outcome.warehouse, DRAWN.format("scoring"))[0][0]
     assert rows(outcome.warehouse, "SELECT DISTINCT draws FROM sticky_score") == [(draws,)]
-    pairs = rows(outcome.warehouse, "SELECT count(*) FROM sticky_pair WHERE purpose = 'validation'")[0][0]
-    assert rows(outcome.warehouse, "SELECT DISTINCT points FROM sticky_validation") == [(3 * pairs,)]
     summary = rows(outcome.warehouse, "SELECT search, encodes = exhaustive_encodes, miss_rate FROM sticky_summary")
     assert summary == [("exhaustive", True, None)] * 2
 
@@ -365,7 +410,9 @@ def test_pairs_of_the_users_own_are_kept_as_they_are(
             outcome.warehouse,
             f"SELECT first || ',' || second FROM sticky_pair WHERE purpose = '{purpose}' ORDER BY position",
         ) == [(line.strip(),) for line in [*lines, lines[0]]]
-    assert rows(outcome.warehouse, "SELECT count(*) > 0 FROM sticky_pair WHERE purpose = 'scoring'") == [(True,)]
+    # A given pair is one point an operator; the search has sentences of its own.
+    assert rows(outcome.warehouse, "SELECT DISTINCT points FROM sticky_validation") == [(3 * 13,)]
+    assert rows(outcome.warehouse, "SELECT DISTINCT purpose FROM sticky_sentence") == [("scoring",)]
 
 
 @pytest.mark.slow
@@ -386,16 +433,19 @@ def test_worker_processes_change_nothing(
 
 @pytest.mark.slow
 def test_a_cheaper_precision_of_the_scan_is_on_record_with_its_rank_correlation(
-    home: Path, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path
+    home: Path, tiny_checkpoint: Path, tiny_profile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cheap = tmp_path / "cheap.toml"
-    cheap.write_text(tiny_profile.read_text().replace("pilot_share", 'scan_dtype = "bfloat16"\npilot_share'))
-    outcome = run(tiny_checkpoint, cheap, measures=["sticky"])
-    found = rows(outcome.warehouse, "SELECT scan_dtype, rank_correlation FROM sticky_summary")
-    assert [dtype for dtype, _ in found] == ["bfloat16"] * 2
-    assert all(-1 <= correlation < 1 for _, correlation in found)
+    monkeypatch.setattr(precision, "product_seconds", lambda *given: ProductSeconds(0.008, 0.002, 128))
+    outcome = run(tiny_checkpoint, tiny_profile, measures=["sticky"], scan_dtype="auto")
+    found = rows(outcome.warehouse, "SELECT scan_dtype, scan_speedup, rank_correlation FROM sticky_summary")
+    assert [(dtype, speedup) for dtype, speedup, _ in found] == [("bfloat16", 4.0)] * 2
+    assert all(-1 <= correlation < 1 for *_, correlation in found)
     # Validation stays in float32: the controls' values are those of an audit that scanned in float32.
     plain = run(tiny_checkpoint, tiny_profile, measures=["sticky"])
+    assert rows(
+        outcome.warehouse,
+        f"SELECT DISTINCT scan_dtype, scan_speedup FROM sticky_summary WHERE audit_id = '{plain.audit_id}'",
+    ) == [("float32", None)]
     before = [
         rows(o.warehouse, f"SELECT DISTINCT rho_0 FROM sticky_validation WHERE audit_id = '{o.audit_id}'")
         for o in (outcome, plain)

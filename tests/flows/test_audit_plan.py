@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from model_hub import COMMIT, ModelHub
+from tiny import tiny_bert
 
+from embaudit.draw import Draw
 from embaudit.errors import UsageError
 from embaudit.profile import load_profile
 from embaudit.request import AuditRequest
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.audit import checkpoint_row
-from embaudit_flows.plan import plan_audit
+from embaudit_flows.plan import KEPT_ROWS, plan_audit
+from embaudit_tasks.results import encoder_of
 
 
 def test_a_precision_that_was_asked_for_is_another_audit(home: Path, tiny_checkpoint: Path) -> None:
@@ -21,6 +27,25 @@ def test_a_precision_that_was_asked_for_is_another_audit(home: Path, tiny_checkp
         for dtype in ("auto", "float32", "bfloat16")
     )
     assert by_itself == float32 != bfloat16
+
+
+@pytest.mark.parametrize("saved", ["float16", "bfloat16"])
+@pytest.mark.parametrize(("asked", "planned"), [("auto", "float32"), ("bfloat16", "bfloat16")])
+def test_on_a_gpu_what_was_saved_in_half_precision_is_measured_in_float32_unless_asked_for(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saved: str, asked: str, planned: str
+) -> None:
+    import torch
+    from transformers import BertModel
+
+    folder = tiny_bert(tmp_path / "bert")
+    BertModel.from_pretrained(folder, dtype=getattr(torch, saved)).save_pretrained(folder)
+    assert json.loads((folder / "config.json").read_text())["dtype"] == saved
+    monkeypatch.setattr("embaudit_flows.plan.choose_device", lambda device: "cuda:0")
+    plan = plan_audit(AuditRequest(checkpoint=str(folder), dtype=asked))
+    assert (plan.spec.device, plan.spec.dtype) == ("cuda:0", planned)
+    # Every measure's tasks load what the plan says, here on the CPU that there is.
+    spec = plan.spec.model_copy(update={"device": "cpu"})
+    assert str(encoder_of(spec).checkpoint.model.dtype) == f"torch.{planned}"
 
 
 @pytest.mark.parametrize(("changed", "is_same"), [("geometry", True), ("socm", False)])
@@ -38,6 +63,31 @@ def test_settings_of_a_measure_that_is_left_out_ask_nothing(
         keys.add(request.key)
         assert set(settings) == {"name", "version", "socm"}
     assert (len(ids) == 1) is (len(keys) == 1) is is_same
+
+
+def test_a_prompt_by_its_name_is_the_audit_of_its_text_and_no_prompt_that_of_a_checkpoint_without(
+    home: Path, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(tiny_checkpoint, tmp_path / "prompted"))
+    declared = {"prompts": {"query": "query: ", "sts": "sts: "}, "default_prompt_name": "sts"}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(declared))
+
+    def id_of(checkpoint: Path, **asked: str) -> str:
+        return plan_audit(AuditRequest(checkpoint=str(checkpoint), device="cpu", **asked)).audit_id({})
+
+    bare = id_of(tiny_checkpoint)
+    assert id_of(folder, prompt="") == bare
+    assert id_of(folder, prompt="query") == id_of(tiny_checkpoint, prompt="query: ")
+    assert len({bare, id_of(folder), id_of(folder, prompt="query"), id_of(folder, query_prompt="")}) == 4
+    with pytest.raises(UsageError, match=r"--query-prompt: .* declares none"):
+        id_of(tiny_checkpoint, query_prompt="query")
+
+
+def test_tasks_load_the_prompts_that_were_planned_with(home: Path, tiny_checkpoint: Path) -> None:
+    asked = {"prompt": "a: ", "query_prompt": "q: ", "document_prompt": ""}
+    spec = plan_audit(AuditRequest(checkpoint=str(tiny_checkpoint), device="cpu", **asked)).spec
+    applied = {kind: encoder_of(spec, kind).checkpoint.prompt.text for kind in ("text", "query", "document")}
+    assert applied == {"text": "a: ", "query": "q: ", "document": ""}
 
 
 def test_another_commit_of_the_same_content_is_another_row(hub: ModelHub, tiny_checkpoint: Path, home: Path) -> None:
@@ -60,6 +110,7 @@ def test_another_commit_of_the_same_content_is_another_row(hub: ModelHub, tiny_c
         ({"pairs": {"training": "pairs.csv"}}, "Pairs are for scoring or validation, not for 'training'"),
         ({"limit_tokens": 0}, "limit_tokens: .* greater than or equal to 1, not 0"),
         ({"dtype": "int8"}, "dtype: .*'int8'"),
+        ({"scan_dtype": "int8"}, "scan_dtype: .*'int8'"),
         ({"colour": "red"}, "no key colour"),
         ({"corpora": {"sts": "https://me:secret@example.com/a.csv"}}, "password"),
     ],
@@ -68,3 +119,27 @@ def test_what_does_not_fit_is_named(asked: dict[str, object], words: str) -> Non
     with pytest.raises(UsageError, match=words) as refused:
         AuditRequest.of(checkpoint="packaged:all-MiniLM-L6-v2", **asked)
     assert "secret" not in str(refused.value)
+
+
+def test_a_source_is_kept_as_far_as_the_measures_draw_from_it(
+    home: Path, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    def kept(corpus: str, measures: list[str], profile: str = "", **asked: Any) -> Draw | None:
+        file = tmp_path / "own.toml"
+        file.write_text(f'name = "own"\nversion = 1\ndescription = ""\n{profile}')
+        request = AuditRequest(
+            checkpoint=str(tiny_checkpoint), profile=str(file), device="cpu", measures=measures, seed=5, **asked
+        )
+        return plan_audit(request).kept_of(corpus)
+
+    both = ["socm", "layers"]
+    assert kept("wikipedia", both) == Draw(rows=KEPT_ROWS, seed=5)
+    assert kept("wikipedia", both, "[layers]\ntexts = 30_000") == Draw(rows=30_000, seed=5)
+    assert kept("wikipedia", both, draw="first") == Draw(rows=KEPT_ROWS)
+    assert kept("wikipedia", both, '[layers]\ndraw = "first"') is None
+    # Pairs for sticky tokens and scored pairs are chosen among all, labelled texts are not.
+    assert kept("sts", ["sticky"]) is None
+    assert kept("sts", ["tempscale"]) is None
+    assert kept("longdocs", ["length", "tempscale"]) == kept("longdocs", ["length"]) == Draw(rows=KEPT_ROWS, seed=5)
+    negatives = {"msmarco-hard-negatives": "sample"}
+    assert kept("msmarco-hard-negatives", ["socm"], corpora=negatives) == Draw(rows=50_000, seed=5)

@@ -13,7 +13,7 @@ from plausible import audit_record, plausible_rows
 from ready_warehouses import put_audit
 from tiny import tiny_bert
 
-from embaudit.request import AuditRequest
+from embaudit.request import PROMPTS, AuditRequest
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.query import run_query
 from embaudit_tasks.backbone import link_backbone
@@ -40,6 +40,31 @@ def test_the_deltas_of_a_link_are_counted(empty_warehouse: Path, tmp_path: Path)
         deltas = connection.execute("SELECT summary, measure, round(delta, 9) FROM backbone_delta").fetchall()
     assert counted == len(deltas)
     assert {row for row in deltas if row[2]} == {("socm_summary", "socm_mean", 0.25)}
+
+
+@pytest.mark.parametrize("prompts", [("the gold: ", "query: ", ""), ("", "", "")])
+def test_a_backbone_reads_as_much_as_its_checkpoint_behind_the_same_prompts(
+    prompts: tuple[str, ...], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever either of them declares."""
+    from embaudit_flows import backbone as flows
+
+    asked: list[AuditRequest] = []
+    found = {
+        "audit_id": "a",
+        "checkpoint_id": "c",
+        "source": "m",
+        "warehouse": str(home / "w.duckdb"),
+        "max_length": 48,
+    }
+    applied = dict(zip(PROMPTS, prompts, strict=True))
+    outcome = flows.AuditOutcome(**found, prompts=applied, rows={}, corpora={}, warnings=[], seconds=0)
+    monkeypatch.setattr(flows, "audit", lambda request: asked.append(request) or outcome)
+    monkeypatch.setattr(flows, "link_backbone", lambda *given: 0)
+    flows.audit_with_backbone.fn(AuditRequest(checkpoint="m", query_prompt="query"), "owner/backbone")
+    own, other = asked
+    assert (own.max_length, own.asked_prompts) == (None, {"query_prompt": "query"})
+    assert (other.checkpoint, other.max_length, other.asked_prompts) == ("owner/backbone", 48, applied)
 
 
 @pytest.mark.slow
@@ -69,7 +94,7 @@ def test_the_deltas_of_every_summary_are_stored(
             "SELECT change, change_low, change_high FROM backbone_socm_change WHERE corpus = 'wikipedia'"
         ).fetchall()
     by_name = {(summary, item, measure): rest for summary, item, measure, *rest in deltas}
-    assert {summary for summary, _, _ in by_name} == {"socm_summary", "layer_stat"}
+    assert {summary for summary, _, _ in by_name} == {"socm_summary", "layer_stat", "pooled_stat"}
     value, backbone_value, delta = by_name["socm_summary", "wikipedia", "socm_mean"]
     assert value == pytest.approx(own["socm"].mean())
     assert backbone_value == pytest.approx(other["socm"].mean())
@@ -77,8 +102,10 @@ def test_the_deltas_of_every_summary_are_stored(
     assert ("layer_stat", "msmarco, layer 1", "sigma_a") in by_name
     # The paired jackknife by leaving texts out, one after the other.
     difference = own["socm"] - other["socm"]
-    texts = int(own["second"].max()) + 1
-    without = np.array([difference[(own["first"] != i) & (own["second"] != i)].mean() for i in range(texts)])
+    # Drawn texts, so that their positions have gaps.
+    positions = np.unique([own["first"], own["second"]])
+    without = np.array([difference[(own["first"] != i) & (own["second"] != i)].mean() for i in positions])
+    texts = len(positions)
     half = 1.96 * np.sqrt((texts - 1) / texts * np.square(without - without.mean()).sum())
     assert (change, low, high) == pytest.approx((difference.mean(), difference.mean() - half, difference.mean() + half))
     assert len(run_query(warehouse, "backbone-socm").rows) == 2

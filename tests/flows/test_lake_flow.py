@@ -39,7 +39,7 @@ def test_a_lake_from_the_command_line(
     for command, expected in (
         (("show",), "Second-order collapse"),
         (("list", "audits"), "published"),
-        (("query", "worst-tokens"), "retention_verdict"),
+        (("query", "worst-tokens"), "retention_outlier"),
         (("query", "SELECT count(*) AS audits FROM audit", "--format", "csv"), "audits\n1\n"),
         (("upgrade",), "has schema"),
         (("doctor",), "audits published: 1"),
@@ -61,7 +61,7 @@ def test_a_lake_from_the_command_line(
     assert taken.read_text() == "mine"
     sql = (
         "SELECT (SELECT count(*) FROM audit) AS a, (SELECT count(*) FROM checkpoint) AS c, "
-        "(SELECT count(*) FROM text) = (SELECT sum(kept) FROM corpus WHERE kind = 'texts') AS t"
+        "(SELECT count(*) = count(DISTINCT (corpus_id, position)) FROM text) AS t"
     )
     counted = embaudit_here("query", sql, "--format", "csv", **places)
     assert counted.stdout == "a,c,t\n1,1,True\n"

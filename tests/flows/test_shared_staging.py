@@ -55,7 +55,7 @@ def test_an_audit_killed_here_is_finished_elsewhere_and_damage_is_named(
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     # A step counts as done once its files are there: all that came before the scores.
-    kept = {name: written for name, written in measured(bucket).items() if "/scan-" in name}
+    kept = {name: written for name, written in measured(bucket).items() if "/moments-" in name}
     assert kept
     assert not (home / "staging").exists()
     elsewhere = {**here, "EMBAUDIT_HOME": str(tmp_path / "elsewhere")}

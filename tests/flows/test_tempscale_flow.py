@@ -71,7 +71,7 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def ask(checkpoint: Path, corpora: dict[str, str], **changes: Any) -> AuditOutcome:
     changes = {"corpora": list(corpora), "grid": [0.9, 0.5], "resamples": 200, **changes}
-    asked = {"measures": ["tempscale"], "corpora": corpora, "device": "cpu", "temperatures": changes}
+    asked = {"measures": ["tempscale"], "corpora": corpora, "device": "cpu", "measure_settings": {"tempscale": changes}}
     return audit(AuditRequest(checkpoint=str(checkpoint), **asked))
 
 
@@ -95,7 +95,7 @@ def test_a_checkpoint_that_a_temperature_helps(home: Path, labelled: Path, tmp_p
     assert len(staged) == 4  # three temperatures, and the pieces
     texts = {text.text for text in load_corpus("longdocs", str(labelled)).texts}
     encoder = Encoder(load_checkpoint(str(folder), LoadOptions(device="cpu")))
-    materials = sorted(home.glob("staging/tempscale/*/tempscale_material-*.parquet"))
+    materials = sorted(home.glob("staging/downstream/*/task_material-*.parquet"))
     picked = [text for (text,) in duckdb.sql(f"SELECT text FROM '{materials[0]}' ORDER BY place").fetchall()]
     assert set(picked) == texts
     plain = [vector.tobytes() for vector in encoder.encode_texts(picked)]

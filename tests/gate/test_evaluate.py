@@ -28,6 +28,7 @@ def facts(audit_id: str = "a1", **changes: Any) -> AuditFacts:
         "measures": frozenset({"sticky", "socm"}),
         "cells": (),
         "tokens": (("a", "strong"), ("b", "moderate"), ("c", "moderate"), ("d", "weak"), ("e", "negligible")),
+        "capped": {},
         "bases": frozenset({"screened"}),
         "failed_warnings": (),
         "sample_corpora": (),
@@ -175,6 +176,15 @@ def test_severities_include_what_is_worse_and_name_the_tokens(at_least: str, cou
         (found,) = judged({"severity": [{"at_least": at_least, "most": most}]}, facts())
         assert (found.value, found.highest, found.observed) == (count, most, named)
         assert found.trips == (most < count)
+
+
+def test_a_count_that_the_shortlist_caps_is_the_estimate() -> None:
+    given = facts(capped={"moderate": 520.3})
+    (found,) = judged({"severity": [{"at_least": "moderate", "most": 500}]}, given)
+    assert (found.value, found.outcome) == (520.0, "tripped")
+    assert found.observed == "a, b, c and 517 more"
+    (strong,) = judged({"severity": [{"at_least": "strong", "most": 1}]}, given)
+    assert (strong.value, strong.outcome) == (1.0, "passed")
 
 
 def test_no_candidate_at_all_is_no_bad_token_where_the_measure_ran() -> None:

@@ -55,7 +55,7 @@ def sides(warehouse: Path) -> dict[str, AuditSide]:
 def test_a_change_beyond_both_intervals_is_worse_and_has_one_itself(sides: dict[str, AuditSide]) -> None:
     comparison = compare_sides(sides["a1"], sides["a2"])
     assert not comparison.not_compared
-    socm = [row for row in comparison.figures if row["measure"] == "socm_mean"]
+    socm = [row for row in comparison.figures if row["summary"] == "socm_summary" and row["measure"] == "socm_mean"]
     assert socm
     assert {row["change"] for row in socm} == {"worse"}
     for row in socm:
@@ -63,7 +63,8 @@ def test_a_change_beyond_both_intervals_is_worse_and_has_one_itself(sides: dict[
         assert 0 < row["low"] < row["delta"] < row["high"]
     assert comparison.figures[: len(socm)] == socm
     back = compare_sides(sides["a2"], sides["a1"])
-    assert {row["change"] for row in back.figures if row["measure"] == "socm_mean"} == {"better"}
+    means = [row for row in back.figures if row["summary"] == "socm_summary" and row["measure"] == "socm_mean"]
+    assert {row["change"] for row in means} == {"better"}
     same = compare_sides(sides["a1"], replace(sides["a1"], audit_id="a0"))
     assert {(row["delta"], row["change"]) for row in same.figures} == {(0.0, "")}
 
@@ -113,18 +114,20 @@ def test_findings_of_another_question_are_no_change(sides: dict[str, AuditSide])
     assert not any("got worse:" in one.sentence for one in comparison_page([sides["a1"], worse]).findings)
 
 
-def test_another_seed_and_another_depth_are_said_and_not_judged(sides: dict[str, AuditSide]) -> None:
+def test_another_seed_is_said(sides: dict[str, AuditSide]) -> None:
     reseeded = replace(sides["a1"], audit_id="a0", run={**sides["a1"].run, "seed": 7})
     assert compare_sides(sides["a1"], reseeded).run_otherwise == ["seed"]
+
+
+def test_the_states_that_are_pooled_are_judged_and_layers_are_not(sides: dict[str, AuditSide]) -> None:
+    """A layer of one model is no layer of a deeper one to be better or worse than."""
     own = sides["a1"].figures
-    last = max(figure.item for figure in own if figure.summary == "layer_stat")
     higher = [replace(figure, value=figure.value + 9, low=None, high=None) for figure in own]
-    deeper = [*higher, *(replace(figure, item=last[:-1] + "9") for figure in own if figure.item == last)]
-    judged = []
-    for figures in (higher, deeper):
-        rows = compare_sides(sides["a1"], replace(sides["a1"], audit_id="a0", figures=figures)).figures
-        judged.append({row["change"] for row in rows if row["item"] == last})
-    assert judged == [{"worse", "better", ""}, {""}]
+    rows = compare_sides(sides["a1"], replace(sides["a1"], audit_id="a0", figures=higher)).figures
+    judged = {
+        table: {row["change"] for row in rows if row["summary"] == table} for table in ("layer_stat", "pooled_stat")
+    }
+    assert judged == {"layer_stat": {""}, "pooled_stat": {"worse", "better", ""}}
 
 
 def test_audits_are_named_by_id_or_by_checkpoint(warehouse: Path) -> None:

@@ -44,7 +44,7 @@ NO_PILOT = {"pilot_shortlisted": 0, "pilot_missed": 0, "miss_rate": None, "miss_
         ("sticky", "worst_token", "sticky_validation", "loss", {0.24: "ok", 0.25: "look", 0.9: "look"}),
         ("sticky", "one_copy", "sticky_dose", "loss", {-0.1: "ok", 0.09: "ok", 0.1: "look", 0.9: "look"}),
         ("socm", "thrown_away", "socm_summary", "socm_mean", {0.0: "ok", 0.9: "ok"}),
-        ("layers", "tokens_alike", "layer_stat", "within_text_cosine", {0.94: "ok", 0.95: "look"}),
+        ("layers", "tokens_alike", "pooled_stat", "within_text_cosine", {0.94: "ok", 0.95: "look"}),
         ("geometry", "isotropy", "geometry", "mean_cosine", {0.49: "ok", 0.5: "look", 1.0: "look"}),
         ("length", "length_rise", "length_rise", "rise", {-0.2: "ok", 0.09: "ok", 0.1: "look"}),
     ],
@@ -54,6 +54,22 @@ def test_levels_change_at_the_documented_limits(
 ) -> None:
     assert {value: found(measure, **{table: {column: value}})[name].level for value in levels} == levels
     assert {value: found(measure, **{table: {column: value}})[name].value for value in levels} == {v: v for v in levels}
+
+
+@pytest.mark.parametrize(
+    ("beyond", "high", "level"),
+    [
+        *((-0.04, None, "not measured"), (-0.5, 0.01, "ok"), (-0.01, -0.001, "ok")),
+        *((-0.02, -0.001, "look"), (-0.05, -0.001, "problem")),
+    ],
+)
+def test_a_task_that_tokens_hurt(beyond: float, high: float | None, level: str) -> None:
+    low = None if high is None else -0.6
+    one = found("impact", impact={"beyond": beyond, "beyond_low": low, "beyond_high": high})["loss_ndcg_10"]
+    assert (one.level, one.value) == (level, beyond)
+    assert one.sentence.startswith("With '龸' in all documents, nDCG@10 of retrieval is 0.727 instead of 0.750: ")
+    # The clean arm and ordinary tokens are compared with nothing.
+    assert not found("impact", impact={"beyond": None})
 
 
 @pytest.mark.parametrize(("truncated", "level"), [(0, "ok"), (4, "ok"), (5, "look"), (49, "look"), (50, "problem")])
@@ -80,9 +96,47 @@ def test_dimensions_dominate_where_there_is_something_to_dominate() -> None:
     assert "dominating_dimensions" not in found("geometry", geometry={"dimensions_for_half": None})
 
 
+@pytest.mark.parametrize(("share", "level"), [(0.0099, "ok"), (0.01, "look")])
+def test_severe_tokens_are_common_from_one_text_in_a_hundred(share: float, level: str) -> None:
+    made = found("occurrence", occurrence_corpus={"severe_share": share})
+    assert made["severe_texts"].level == level
+    assert "1 of 2 severe tokens occur in wikipedia: 3 of 40 texts hold one" in made["severe_texts"].sentence
+
+
+@pytest.mark.parametrize(
+    ("excess", "low", "level"),
+    [
+        (0.03, 0.02, "look"),
+        (0.009, 0.008, "ok"),
+        (0.03, -0.01, "ok"),
+        (-0.01, -0.02, "ok"),
+        (0.03, None, "not measured"),
+    ],
+)
+def test_what_severe_tokens_do_needs_an_interval_above_nothing(excess: float, low: float | None, level: str) -> None:
+    made = found("occurrence", occurrence_corpus={"excess": excess, "excess_low": low})
+    assert made["removal"].level == level
+    assert ("embaudit filter" in made["removal"].advice) is (level == "look")
+
+
+def test_texts_dense_with_severe_tokens_are_named_where_there_are_some() -> None:
+    assert "In 1 of 40 texts of wikipedia" in found("occurrence")["dense_texts"].sentence
+    none = found("occurrence", occurrence_corpus={"dense_texts": 0, "excess": None})
+    assert set(none) == {"severe_texts"}
+    assert not found("occurrence", occurrence_corpus={"severe_share": None})
+
+
 def test_a_loss_that_is_noise_reads_as_a_share() -> None:
     assert "take away 0%" in found("sticky", sticky_validation={"loss": -0.03})["worst_token"].sentence
     assert "takes away 100%" in found("sticky", sticky_dose={"loss": 1.2})["one_copy"].sentence
+
+
+def test_the_number_of_bad_tokens_is_the_vocabularys_where_a_sample_tells() -> None:
+    estimated = found("sticky")["worst_token"].sentence
+    assert "about 3 [2, 5] tokens of the vocabulary take a quarter or more, of which 3 were validated" in estimated
+    for without in (None, {"estimated": None, "estimated_low": None, "estimated_high": None}):
+        counted = found("sticky", sticky_severity=without)["worst_token"].sentence
+        assert "3 of the 3 validated candidates take a quarter or more" in counted
 
 
 @pytest.mark.parametrize(
@@ -102,6 +156,15 @@ def test_the_worst_of_several_is_named() -> None:
     assert found("geometry")["dominating_dimensions"].sentence.startswith("1 of 32 dimensions make up half")
 
 
+def test_collapse_names_its_values_at_one_length_and_leaves_its_domain_in_words() -> None:
+    meaning = found("socm", socm_summary={"share_trace_above_bound": 0.5})["thrown_away"].meaning
+    assert "Cut to one length, texts of wikipedia have 0.216 at 16, 0.232 at 32 tokens." in meaning
+    assert "tr Σ > 2" not in meaning
+    most = found("socm", socm_summary={"share_trace_above_bound": 0.51}, socm_cut=None)["thrown_away"].meaning
+    assert most.count("Most texts of wikipedia lie outside of what SOCM is made for") == most.count("tr Σ > 2") == 1
+    assert "Cut to one length" not in most
+
+
 def test_what_was_not_measured_is_not_judged() -> None:
     assert found("sticky", sticky_summary=NO_PILOT)["search"].level == "not measured"
     assert "search" not in found("sticky", sticky_summary={"search": "exhaustive"})
@@ -110,7 +173,7 @@ def test_what_was_not_measured_is_not_judged() -> None:
     assert found("socm", socm_summary={"pooling_is_mean": False})["thrown_away"].level == "not measured"
     assert found("length", length_summary={"share_long_above": None})["long_pairs"].level == "not measured"
     assert "length_rise" not in found("length", length_rise={"rise": None})
-    assert not found("layers", layer_stat={"within_text_cosine": None})
+    assert not found("layers", pooled_stat={"within_text_cosine": None})
     assert not found("geometry", geometry={"mean_cosine": None})
     for measure, table in (("socm", "socm_summary"), ("length", "length_summary"), ("tempscale", "tempscale_choice")):
         assert not found(measure, **{table: None})

@@ -57,12 +57,15 @@ def test_text_comes_out_as_it_is(text: str) -> None:
 def attacked(facts: dict[str, Any], attack: str) -> dict[str, Any]:
     """The facts with a stranger's text in everything that a stranger can name."""
     named = {
-        **dict.fromkeys(("socm", "tightness", "layers", "length", "length_bins", "length_rises"), ("corpus",)),
+        **dict.fromkeys(
+            ("socm", "socm_cuts", "socm_contrasts", "tightness", "layers", "length", "length_bins", "length_rises"),
+            ("corpus",),
+        ),
         **{"tokens": ("token",), "corpora": ("name",), "temperatures": ("reason",), "length_sigma": ("corpus",)},
         **{"gate": ("policy",), "gate_findings": ("rule", "item", "reason"), "regressions": ("item",)},
     }
     changed = {table: [row | dict.fromkeys(names, attack) for row in facts[table]] for table, names in named.items()}
-    return {**facts, **changed, "source": attack, "profile": attack, "pooling": attack}
+    return {**facts, **changed, "source": attack, "profile": attack, "pooling": attack, "prompt": attack}
 
 
 @pytest.mark.parametrize("attack", ATTACKS)

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from embaudit.finding import Finding
 from embaudit.page.audit import audit_page
-from embaudit.page.general import gate_section, stored_verdict
+from embaudit.page.general import gate_section, identity, stored_verdict
 from embaudit.page.model import Column, Estimate, Page, Section, Table, Value
 from embaudit.page.terminal import print_page, print_part, print_section, print_table
 
@@ -45,6 +45,30 @@ def test_a_short_table_keeps_the_first_rows_or_even_steps() -> None:
 def test_records_are_numbers_and_text_by_title() -> None:
     table = Table([Column("token"), Column("loss", ".3f"), Column("focal", ".2f")], [("a", Estimate(0.5, 0, 1), None)])
     assert table.records() == [{"token": "a", "loss": "0.500 [0.00, 1.00]", "focal": None}]
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "document", "is_pooled", "said"),
+    [
+        (None, None, None, None, None),
+        ("query: ", "query: ", "query: ", True, "'query: '"),
+        (None, "Find it\nQuery:", None, True, "texts none; queries 'Find it\\nQuery:'; documents none"),
+        ("a ", None, "b ", False, "texts 'a '; queries none; documents 'b ', not pooled"),
+    ],
+)
+def test_the_prompts_stand_beside_the_pooling(
+    text: str | None,
+    query: str | None,
+    document: str | None,
+    is_pooled: bool | None,
+    said: str | None,
+    full_facts: dict[str, Any],
+) -> None:
+    prompts = {"prompt": text, "query_prompt": query, "document_prompt": document, "pools_prompt": is_pooled}
+    rows = identity({**full_facts, **prompts})
+    assert dict(rows).get("prompt") == said
+    if said:
+        assert [name for name, _ in rows].index("prompt") == [name for name, _ in rows].index("pooling") + 1
 
 
 @pytest.mark.parametrize("width", [60, 100, 200])

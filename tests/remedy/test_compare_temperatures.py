@@ -7,10 +7,10 @@ import pytest
 from scipy.stats import binom
 from toy import documents, encode
 
-from embaudit.measures.tempscale.classification import Classification
+from embaudit.downstream.classification import Classification
+from embaudit.downstream.material import Judgements, LabelledTexts
+from embaudit.downstream.retrieval import Retrieval
 from embaudit.measures.tempscale.compare import Choice, Row, bins_of, compare
-from embaudit.measures.tempscale.material import Judgements, LabelledTexts
-from embaudit.measures.tempscale.retrieval import Retrieval
 
 GRID = (1.0, 0.9, 0.7, 0.5)
 LABELS = ["abc"[i % 3] for i in range(240)]

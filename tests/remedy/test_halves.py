@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embaudit.measures.tempscale.classification import Classification
-from embaudit.measures.tempscale.material import GradedPairs, Judgements, LabelledTexts
-from embaudit.measures.tempscale.retrieval import Retrieval
-from embaudit.measures.tempscale.similarity import Similarity
-from embaudit.measures.tempscale.split import content_order, in_report, units_of
+from embaudit.downstream.classification import Classification
+from embaudit.downstream.material import GradedPairs, Judgements, LabelledTexts
+from embaudit.downstream.retrieval import Retrieval
+from embaudit.downstream.similarity import Similarity
+from embaudit.downstream.split import in_report, units_of
+from embaudit.draw import content_order
 
 TEXTS = [f"text {i}" for i in range(41)]
 

@@ -45,17 +45,15 @@ def put_audits(
     socm: Sequence[float],
     spreads: Sequence[float | None] | None = None,
 ) -> None:
-    """One audit a checkpoint, with this average SOCM on Wikipedia and this spread in the last layer."""
+    """One audit a checkpoint, with this average SOCM on Wikipedia and this spread of the states that are pooled."""
     for i, (source, value) in enumerate(zip(sources, socm, strict=True)):
         rows = {
             table: found
             for table, found in plausible_rows(f"c{i}", source).items()
-            if table in ("checkpoint", "corpus", "socm_summary", "layer_stat")
+            if table in ("checkpoint", "corpus", "socm_summary", "layer_stat", "pooled_stat")
         }
         rows["socm_summary"] = [{**rows["socm_summary"][0], "socm_mean": value}]
-        last = max(row["layer"] for row in rows["layer_stat"])
-        rows["layer_stat"] = [
-            {**row, "normalised_spread": (spreads[i] if spreads else 0.1 + i) if row["layer"] == last else 99.0 - i}
-            for row in rows["layer_stat"]
-        ]
+        rows["layer_stat"] = [{**row, "normalised_spread": 99.0 - i} for row in rows["layer_stat"]]
+        spread = spreads[i] if spreads else 0.1 + i
+        rows["pooled_stat"] = [{**row, "normalised_spread": spread} for row in rows["pooled_stat"]]
         put_audit(warehouse, audit_record(f"a{i}", f"c{i}", minutes=i), rows)

@@ -200,7 +200,7 @@ def test_the_sql_and_the_command_agree_on_every_row(published: Path) -> None:
     assert len(found) == 4
     for one, row in zip(found, in_sql.rows, strict=True):
         assert one["rho"] == pytest.approx(row[4], abs=6e-5)
-    # The spread of the fixtures grows from checkpoint to checkpoint, and is the last layer's.
+    # The spread of the fixtures grows from checkpoint to checkpoint, and is that of the states that are pooled.
     by_task = {(one["measure"], one["task"]): one["rho"] for one in found}
     assert by_task["socm", "Reversed"] == pytest.approx(-1)
     ranks = [SCORE_RANKS[name] for name in PUBLISHED]

@@ -135,6 +135,7 @@ def test_every_text_of_every_table_comes_back_as_it_went_in(tmp_path: Path) -> N
         "text_pair": ("first", "second"),
         "token": ("token", "text"),
         "sticky_pair": ("first", "second"),
+        "sticky_sentence": ("sentence",),
     }
     names = list(NAMES.values())
     rows = plausible_rows()

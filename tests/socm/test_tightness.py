@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from random_clouds import clouds_from, random_texts, table_of
 
 from embaudit.measures.socm.clouds import token_cloud
-from embaudit.measures.socm.tightness import exact_w2_squared, pair_tightness, sample_pairs, sif_weights
+from embaudit.measures.socm.tightness import (
+    common_component,
+    exact_w2_squared,
+    pair_tightness,
+    sample_pairs,
+    sif_weights,
+)
 
 pytest.importorskip("ot")
 
@@ -90,3 +96,33 @@ def test_pair_numbers_far_out_are_still_pairs() -> None:
     assert (first < second).all()
     assert first.min() >= 0
     assert second.max() < size
+
+
+def test_sif_without_the_common_component_is_arora_s_full_method() -> None:
+    """By hand: weighted means, the first right singular vector of them all, and its projection taken out."""
+    texts = random_texts(8, 7, 6)
+    clouds = {cloud.position: cloud for cloud in clouds_from(texts)}
+    generator = np.random.default_rng(1)
+    weights = {position: generator.uniform(0.1, 1, cloud.n) for position, cloud in clouds.items()}
+    means = np.stack([weights[k] @ X / len(X) for k, X in enumerate(texts)])
+    eigenvalues, vectors = np.linalg.eigh(means.T @ means)
+    u = vectors[:, eigenvalues.argmax()]
+    assert abs(common_component(clouds, weights) @ u) == pytest.approx(1)
+    (row,) = pair_tightness(clouds, weights, [1], [4])
+    pooled = [means[k] - u * (u @ means[k]) for k in (1, 4)]
+    one, two = (v / np.linalg.norm(v) for v in pooled)
+    assert row.d_mu_sif_removed == pytest.approx(np.square(one - two).sum() / 4, abs=1e-6)
+    # What all texts have in common no longer makes them alike.
+    assert row.d_mu_sif is not None
+    assert row.d_mu_sif_removed > row.d_mu_sif
+    # Tokens weighted and projected by hand, repeated so that equal weights say the same.
+    removed = [texts[k] - np.outer(texts[k] @ u, u) for k in (1, 4)]
+    shares = [weights[k] / weights[k].sum() for k in (1, 4)]
+    roots = []
+    for X, share, mean in zip(removed, shares, pooled, strict=True):
+        scale = np.linalg.norm(share @ X)
+        assert np.allclose(share @ X / scale, mean / np.linalg.norm(mean))
+        roots.append(((X - share @ X) / scale) * np.sqrt(share)[:, None])
+    nuclear = np.linalg.svd(roots[0] @ roots[1].T, compute_uv=False).sum()
+    d_sigma = (np.square(roots[0]).sum() + np.square(roots[1]).sum() - 2 * nuclear) / 4
+    assert row.d_sigma_sif_removed == pytest.approx(d_sigma, abs=1e-6)

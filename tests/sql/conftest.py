@@ -26,9 +26,7 @@ def filled(empty_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
     )
     # The rows of a1: no token was sticky then.
-    before["sticky_validation"] = [
-        {**row, "verdict": row["verdict"] and "not_sticky"} for row in before["sticky_validation"]
-    ]
+    before["sticky_validation"] = [{**row, "outlier": row["outlier"] and "no"} for row in before["sticky_validation"]]
     put_audit(warehouse, audit_record("a1", minutes=0), before, measure_runs(), [expectation()])
     put_audit(warehouse, audit_record("a2", minutes=10), now, measure_runs(), [expectation()])
     between = audit_record("a3", "c2", minutes=5)

@@ -31,7 +31,15 @@ SOCM = {
 
 
 # Where the figures that have a published one, and the measures beside a score, come from.
-COMPARED = ("checkpoint", "corpus", "sticky_summary", "sticky_reference_summary", "socm_summary", "layer_stat")
+COMPARED = (
+    "checkpoint",
+    "corpus",
+    "sticky_summary",
+    "sticky_reference_summary",
+    "socm_summary",
+    "layer_stat",
+    "pooled_stat",
+)
 
 
 @pytest.fixture
@@ -304,11 +312,12 @@ def test_one_model_under_two_names_or_poolings_counts_once(warehouse: Path) -> N
     assert beside(warehouse, "source, audit_id") == [("m/a@def", "a4")]
 
 
-def test_spread_is_that_of_the_last_layer(warehouse: Path) -> None:
+def test_spread_is_that_of_the_states_that_are_pooled(warehouse: Path) -> None:
     found = plausible_rows("c1", "m/a")
-    found["layer_stat"] = [{**row, "normalised_spread": 1.5 + row["layer"]} for row in found["layer_stat"]]
+    (pooled,) = found["pooled_stat"]
+    assert pooled["normalised_spread"] not in {row["normalised_spread"] for row in found["layer_stat"]}
     put_audit(warehouse, audit_record(), {name: found[name] for name in COMPARED})
     score(warehouse, "m/a", "T", 0.1)
     assert rows(warehouse, "SELECT corpus, value FROM score_beside_measure WHERE measure = 'spread'") == [
-        ("wikipedia", 2.5)
+        ("wikipedia", pooled["normalised_spread"])
     ]

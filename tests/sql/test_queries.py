@@ -35,6 +35,7 @@ VIEWS = sorted(
             "socm_value",
         ),
         *("sticky_across_checkpoints", "sticky_shift_by_token", "sticky_token"),
+        *("sticky_text", "sticky_text_across_checkpoints", "sticky_overlap", "sticky_size"),
         *(
             "summary_cell",
             "summary_figure",
@@ -46,6 +47,7 @@ VIEWS = sorted(
         *("checkpoint_match", "published_beside_audit", "published_beside_own", "score_beside_measure"),
         *("gate_finding", "gate_outcome"),
         *("audit_question", "audit_predecessor", "summary_interval", "sticky_change", "watched_source"),
+        "socm_change",
     ]
 )
 SOCM_MEAN = sum(row["socm"] for row in socm_pairs("wikipedia", TRACES)) / 6
@@ -150,10 +152,10 @@ def test_worst_tokens_are_candidates_by_loss(filled: Path) -> None:
         ("[MASK]", "moderate"),  # 1 - .55/.785
     ]
     assert rows[0]["loss"] == pytest.approx(1 - 0.30 / 0.785, abs=6e-4)
-    assert [(row["retention_verdict"], row["definition_verdict"]) for row in rows] == [
-        ("sticky", "sticky"),
-        ("not_sticky", "not_sticky"),
-        ("not_sticky", "not_sticky"),
+    assert [(row["retention_outlier"], row["definition_outlier"]) for row in rows] == [
+        ("yes", "yes"),
+        ("no", "no"),
+        ("no", "no"),
     ]
 
 

@@ -49,10 +49,24 @@ def test_sticky_search_says_what_it_cost_and_missed(filled: Path) -> None:
         ("retention", "sequential", 8, 1),
     ]
     assert (rows[0]["encodes"], rows[0]["exhaustive_encodes"]) == (ENCODES, EXHAUSTIVE_ENCODES)
-    assert rows[0]["times_fewer"] == 3.2  # 840 / 266
+    assert rows[0]["times_fewer"] == 1.4  # 240 / 170
+    assert (rows[0]["reliability"], rows[0]["prediction"]) == (0.4, 0.7)
     assert (rows[0]["pilot_missed"], rows[0]["pilot_shortlisted"], rows[0]["miss_rate"]) == (0, 1, 0.0)
     assert (rows[0]["miss_low"], rows[0]["miss_high"]) == (0.0, 0.975)
-    assert (rows[0]["scan_dtype"], rows[0]["rank_correlation"]) == ("bfloat16", 0.998)
+    scan = (rows[0]["scan_dtype"], rows[0]["scan_speedup"], rows[0]["rank_correlation"])
+    assert scan == ("bfloat16", 4.1, 0.998)
+
+
+def test_severities_are_counted_found_and_estimated_worst_first(filled: Path) -> None:
+    rows = of_tiny(filled, "sticky-severity")
+    names = ("severity", "least_loss", "estimated", "estimated_low", "estimated_high", "validated", "confirmed")
+    # Losses .62, .49, .30 with intervals of .1 on either side; the view rounds to whole tokens.
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        ("strong", 0.5, 1.0, 1.0, 3.0, 1, 1),
+        ("moderate", 0.25, 3.0, 2.0, 5.0, 3, 2),
+        ("weak", 0.1, 3.0, 3.0, 5.0, 3, 3),
+    ]
+    assert not any(row["is_capped"] for row in rows)
 
 
 def test_sticky_enrichment_names_what_is_over_represented(filled: Path) -> None:
@@ -185,11 +199,11 @@ def several(empty_warehouse: Path) -> Path:
 
 
 def test_tokens_sticky_in_two_checkpoints_of_one_vocabulary_are_found(several: Path) -> None:
-    """Losses in b1 are those of slopes .3 higher: 龸 .24, so that only its verdict is bad; ন and [MASK] none."""
+    """Losses in b1 are those of slopes .3 higher: 龸 .24, so that it is an outlier alone; ন and [MASK] none."""
     (row,) = ask(several, "sticky-across-checkpoints")
     assert (len(row["vocabulary"]), row["token_id"], row["token"]) == (12, 4, "龸")
     assert (row["origin"], row["script"], row["checkpoints"]) == ("word", "Han", 2)
-    assert (row["sticky_by_retention"], row["sticky_by_definition"], row["strong_or_moderate"]) == (2, 2, 1)
+    assert (row["outlier_by_retention"], row["outlier_by_definition"], row["strong_or_moderate"]) == (2, 2, 1)
     assert row["loss_max"] == pytest.approx(1 - 0.30 / CONTROL_SLOPE, abs=6e-4)
     assert row["loss_min"] == pytest.approx(1 - 0.60 / CONTROL_SLOPE, abs=6e-4)
     assert row["sources"] == ["model/b2", "model/b1"]  # the worst first
@@ -227,8 +241,7 @@ def test_only_the_newest_audit_of_a_checkpoint_counts(several: Path) -> None:
     """A newer audit of b1 finds nothing: 龸 is left with one checkpoint."""
     rows = plausible_rows("b1", "model/b1")
     rows["sticky_validation"] = [
-        {**row, "verdict": row["verdict"] and "not_sticky", "severity": "negligible"}
-        for row in rows["sticky_validation"]
+        {**row, "outlier": row["outlier"] and "no", "severity": "negligible"} for row in rows["sticky_validation"]
     ]
     put_audit(several, audit_record("a9", "b1", minutes=60), sticky_part(rows))
     assert ask(several, "sticky-across-checkpoints") == []

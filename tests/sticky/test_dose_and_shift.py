@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -13,8 +14,9 @@ from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.errors import MeasureError, NotMeasurable
 from embaudit.measures.sticky.evidence.dose import dose_rows, doses_that_fit
 from embaudit.measures.sticky.evidence.shift import similarity_shifts
+from embaudit.measures.sticky.insertion import OPERATORS, make_draw
 from embaudit.measures.sticky.pairs import SentencePair, spread_pairs
-from embaudit.measures.sticky.validation import common_points, prepare_validation, validate_tokens
+from embaudit.measures.sticky.points import Points, every_against_every
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -32,9 +34,13 @@ SENTENCES = [
     "a red court",
     "music " * 80,
 ]
-PAIRS = [SentencePair(SENTENCES[i], SENTENCES[i + 1], 0.0) for i in range(0, 12, 2)]
+DRAWN, ANCHORS = SENTENCES[1::2], SENTENCES[::2]
 TOKENS, CONTROLS = np.array([200, 8, 60]), np.array([100, 110, 120, 130])
 U = 0.9
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    return vectors.astype(np.float64) / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def test_a_dose_fits_if_a_token_of_the_sentence_is_left(tiny: Checkpoint) -> None:
@@ -43,23 +49,30 @@ def test_a_dose_fits_if_a_token_of_the_sentence_is_left(tiny: Checkpoint) -> Non
     assert doses_that_fit(tiny, (62,)) == []
 
 
-@pytest.mark.parametrize("most_pairs", [4, 6, 50])
-def test_every_dose_against_the_validation_at_that_number_of_copies(tiny: Checkpoint, most_pairs: int) -> None:
+def points_at(encoder: Encoder, u: float = U) -> Callable[[int], Points]:
+    return lambda copies: every_against_every(encoder, DRAWN, ANCHORS, u, copies, 3, groups=2)
+
+
+def test_every_dose_against_single_encodes_at_that_number_of_copies(tiny: Checkpoint) -> None:
     encoder = Encoder(tiny)
     done: list[int] = []
-    rows = dose_rows(encoder, PAIRS, TOKENS, CONTROLS, U, (1, 8, 16, 62), most_pairs, 3, done.append)
+    rows = dose_rows(encoder, points_at(encoder), TOKENS, CONTROLS, (1, 8, 16, 62), done.append)
     every = [*TOKENS.tolist(), *CONTROLS.tolist()]
     assert [(row["copies"], row["token_id"]) for row in rows] == [(n, token) for n in (1, 8, 16) for token in every]
     assert [row["role"] for row in rows[:7]] == ["candidate"] * 3 + ["control"] * 4
-    # One operator a pair.
-    points = min(most_pairs, len(PAIRS))
-    assert {row["points"] for row in rows} == {points}
-    assert sum(done) == 3 * 7 * points
+    # Six draws, one operator each, against six anchors.
+    assert {row["points"] for row in rows} == {36}
+    assert sum(done) == 3 * 7 * 6
+    anchors = unit(encoder.encode_texts(ANCHORS))
     for start, copies in zip((0, 7, 14), (1, 8, 16), strict=True):
-        inputs = prepare_validation(encoder, PAIRS, U, copies, 3, rotate_operators=True)
-        chosen = common_points(inputs, most_pairs)
-        after = validate_tokens(encoder, inputs, np.array(every), copies, 3)[:, chosen].astype(np.float64)
-        before = inputs.before[chosen]
+        before, after = [], [[] for _ in every]
+        for place, sentence in enumerate(DRAWN):
+            draw = make_draw(tiny, sentence, OPERATORS[place % 3], copies, 3)
+            before += (unit(encoder.encode_ids([draw.baseline])) @ anchors.T).ravel().tolist()
+            for values, token in zip(after, every, strict=True):
+                alone = encoder.encode_ids([draw.insert(np.array([token]))[0].tolist()])
+                values += (unit(alone) @ anchors.T).ravel().tolist()
+        before, after = np.array(before), np.array(after)
         slopes = [float(np.polyfit(before, row, 1)[0]) for row in after]
         ordinary = sorted(slopes[3:])
         for place, row in enumerate(rows[start : start + 7]):
@@ -71,16 +84,17 @@ def test_every_dose_against_the_validation_at_that_number_of_copies(tiny: Checkp
 
 
 def test_more_copies_move_a_sentence_further(tiny: Checkpoint) -> None:
-    rows = dose_rows(Encoder(tiny), PAIRS, TOKENS, CONTROLS, 2.0, (1, 4, 16), 50, 0)
+    encoder = Encoder(tiny)
+    rows = dose_rows(encoder, points_at(encoder, 2.0), TOKENS, CONTROLS, (1, 4, 16))
     means = [np.mean([row["slope"] for row in rows if row["copies"] == n]) for n in (1, 4, 16)]
     assert all(earlier > later for earlier, later in pairwise(means))
 
 
 def test_what_cannot_be_dosed_here_is_no_failure_of_the_audit(tiny: Checkpoint) -> None:
     with pytest.raises(NotMeasurable, match="No sentence pair lies below u"):
-        dose_rows(Encoder(tiny), PAIRS, TOKENS, CONTROLS, -1.0, (1,), 5, 0)
+        dose_rows(Encoder(tiny), points_at(Encoder(tiny), -1.0), TOKENS, CONTROLS, (1,))
     with pytest.raises(NotMeasurable, match="Not even 62 copies fit into 64 tokens"):
-        dose_rows(Encoder(tiny), PAIRS, TOKENS, CONTROLS, U, (62, 70), 5, 0)
+        dose_rows(Encoder(tiny), points_at(Encoder(tiny)), TOKENS, CONTROLS, (62, 70))
 
 
 def test_a_vector_that_is_no_number_is_a_failure_also_here(tiny: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +103,7 @@ def test_a_vector_that_is_no_number_is_a_failure_also_here(tiny: Checkpoint, mon
 
     monkeypatch.setattr(Encoder, "encode_dense", damaged)
     with pytest.raises(MeasureError, match="NaN") as caught:
-        dose_rows(Encoder(tiny), PAIRS, TOKENS, CONTROLS, U, (1,), 5, 0)
+        dose_rows(Encoder(tiny), points_at(Encoder(tiny)), TOKENS, CONTROLS, (1,))
     assert not isinstance(caught.value, NotMeasurable)
 
 

@@ -13,15 +13,16 @@ import pytest
 from tiny import wordpiece_vocabulary
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.errors import MeasureError, UsageError
+from embaudit.errors import UsageError
 from embaudit.measures.sticky.effects import Effect, measure_effects
 from embaudit.measures.sticky.insertion import OPERATORS
 from embaudit.measures.sticky.inspect import decoded, find_token, inspect_reference, inspect_tokens
+from embaudit.measures.sticky.moments import insert_tokens
 from embaudit.measures.sticky.pairs import SentencePair
 from embaudit.measures.sticky.plan import choose_controls
+from embaudit.measures.sticky.points import Points, given_pairs
 from embaudit.measures.sticky.reference import distances, prepare_reference, sticky_scores, validation_values
 from embaudit.measures.sticky.settings import StickySettings
-from embaudit.measures.sticky.validation import prepare_validation, validate_tokens
 from embaudit.vocabulary.entries import read_vocabulary
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -52,8 +53,13 @@ def entries(tiny: Checkpoint) -> Rows:
 @pytest.fixture(scope="module")
 def u(tiny: Checkpoint) -> float:
     """Three of the five pairs lie below it."""
-    inputs = prepare_validation(Encoder(tiny), PAIRS, 2.0, 8, 0, rotate_operators=True)
-    return float(np.sort(inputs.before)[2:4].mean())
+    points = given_pairs(Encoder(tiny), PAIRS, 2.0, 8, 0, rotate_operators=True)
+    return float(np.sort(points.before.ravel())[2:4].mean())
+
+
+@pytest.fixture(scope="module")
+def points(tiny: Checkpoint, u: float) -> Points:
+    return given_pairs(Encoder(tiny), PAIRS, u, 8, 5)
 
 
 @pytest.mark.parametrize(
@@ -120,8 +126,8 @@ def wanted() -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def found(tiny: Checkpoint, entries: Rows, u: float, wanted: list[int]) -> Rows:
-    return inspect_tokens(Encoder(tiny), PAIRS, wanted, entries, u, SETTINGS, 5)
+def found(tiny: Checkpoint, entries: Rows, points: Points, wanted: list[int]) -> Rows:
+    return inspect_tokens(Encoder(tiny), points, wanted, entries, SETTINGS, 5)
 
 
 def test_one_object_a_token_in_the_order_asked(found: Rows, wanted: list[int]) -> None:
@@ -136,23 +142,23 @@ def test_one_object_a_token_in_the_order_asked(found: Rows, wanted: list[int]) -
 
 
 def test_figures_are_those_of_the_validation(
-    tiny: Checkpoint, entries: Rows, u: float, wanted: list[int], found: Rows
+    tiny: Checkpoint, entries: Rows, points: Points, wanted: list[int], found: Rows
 ) -> None:
     encoder = Encoder(tiny)
-    inputs = prepare_validation(encoder, PAIRS, u, 8, 5, rotate_operators=False)
     controls = choose_controls(entries, np.array(wanted), 12, 5)
     every = np.array([*wanted[:4], *controls])
-    after = validate_tokens(encoder, inputs, every, 8, 5)
-    effects = measure_effects(inputs, after, np.arange(16) > 3, 100, 5)
+    moments = insert_tokens(encoder, points, every, range(15))
+    effects = measure_effects(points, moments, np.arange(16) > 3, 100, 5)
     named = {"p_pull": "pull_p_value", "p_slope": "retention_p_value", "slope": "retention"}
-    named |= {"slope_low": "retention_low", "slope_high": "retention_high", "points": ""}
+    named |= {"slope_low": "retention_low", "slope_high": "retention_high"}
     for row, effect in zip(found[:4], effects[:4], strict=True):
         for name in Effect.__dataclass_fields__:
             if column := named.get(name, name):
                 value = getattr(effect, name)
                 close = value if value is None or isinstance(value, str) else pytest.approx(value, abs=1e-5)
                 assert row[column] == close, name
-        assert (row["u"], row["pairs"], row["pairs_below_u"], row["controls"]) == (u, 5, 3, 12)
+        assert (row["u"], row["draws"], row["anchors"]) == (points.u, 15, 5)
+        assert (row["points"], row["points_below_u"], row["controls"]) == (15, 9, 12)
 
 
 def test_rho_by_operator_from_single_encodes(tiny: Checkpoint, u: float, wanted: list[int], found: Rows) -> None:
@@ -174,18 +180,14 @@ def test_rho_by_operator_from_single_encodes(tiny: Checkpoint, u: float, wanted:
         assert row["rho"] == pytest.approx(np.mean([row[f"rho_{operator}"] for operator in OPERATORS]), abs=1e-6)
 
 
-def test_a_token_asked_for_is_never_its_own_control(tiny: Checkpoint, entries: Rows, u: float) -> None:
+def test_a_token_asked_for_is_never_its_own_control(tiny: Checkpoint, entries: Rows) -> None:
     ordinary = [row["token_id"] for row in entries if row["category"] == "ok" and row["origin"] == "word"]
     asked = ordinary[:-11]
-    found = inspect_tokens(Encoder(tiny), PAIRS[:3], asked, entries, 2.0, SETTINGS, 5)
+    points = given_pairs(Encoder(tiny), PAIRS[:3], 2.0, 8, 5)
+    found = inspect_tokens(Encoder(tiny), points, asked, entries, SETTINGS, 5)
     taken = set(choose_controls(entries, np.array(asked), 12, 5).tolist())
     assert {row["controls"] for row in found} == {len(taken)}
     assert not taken & set(asked)
-
-
-def test_nothing_below_u_is_an_error(tiny: Checkpoint, entries: Rows) -> None:
-    with pytest.raises(MeasureError, match="No sentence pair lies below u"):
-        inspect_tokens(Encoder(tiny), PAIRS, [10], entries, -1.0, SETTINGS, 0)
 
 
 def test_the_reference_protocol_of_some_tokens(tiny: Checkpoint, entries: Rows, wanted: list[int]) -> None:
@@ -237,9 +239,10 @@ def test_golden_figures_of_the_published_pairs(minilm: Checkpoint, encoder: Enco
     ]
     settings = StickySettings(controls=10, resamples=100)
     ids = [token["id"] for token in golden["tokens"]]
-    found = inspect_tokens(encoder, pairs, ids, vocabulary, golden["u"], settings, 0)
+    points = given_pairs(encoder, pairs, golden["u"], settings.copies, 0)
+    found = inspect_tokens(encoder, points, ids, vocabulary, settings, 0)
     for token, row in zip(golden["tokens"], found, strict=True):
-        assert (row["id"], row["token"], row["pairs"], row["controls"]) == (token["id"], token["token"], 250, 10)
+        assert (row["id"], row["token"], row["points"], row["controls"]) == (token["id"], token["token"], 750, 10)
         assert row["rho_0"] == pytest.approx(golden["rho_0"], abs=golden["tolerance"])
         for operator in ("prefix", "suffix"):
             name = f"rho_{operator}"

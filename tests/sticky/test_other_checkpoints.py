@@ -8,6 +8,7 @@ vocabularies take seconds to read, and for `make test` small ones.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
@@ -23,13 +24,13 @@ from embaudit.errors import MeasureError
 from embaudit.measures.sticky.baseline import token_similarity
 from embaudit.measures.sticky.effects import measure_effects
 from embaudit.measures.sticky.insertion import make_draw
-from embaudit.measures.sticky.pairs import PairSample, SentencePair, sample_pairs
+from embaudit.measures.sticky.moments import Moments, insert_tokens
+from embaudit.measures.sticky.pairs import SentenceSet
 from embaudit.measures.sticky.plan import choose_controls, choose_shortlists, choose_tokens, eligible_tokens
-from embaudit.measures.sticky.scan import ScanInputs, prepare_scan, scan_tokens, score_tokens
-from embaudit.measures.sticky.scores import PROTOCOLS
+from embaudit.measures.sticky.points import Points, every_against_every
+from embaudit.measures.sticky.scores import PROTOCOLS, score
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.thresholds import Threshold, adaptive_threshold, validation_value
-from embaudit.measures.sticky.validation import ValidationInputs, prepare_validation, validate_tokens
 from embaudit.vocabulary.entries import read_vocabulary
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -70,7 +71,8 @@ SENTENCES = [
     "the museum opens at ten",
     "ships wait outside the harbour",
 ]
-PAIRS = [SentencePair(SENTENCES[i], SENTENCES[i + 1], 0.0) for i in (0, 2, 4)]
+SCORING = SentenceSet(tuple(SENTENCES[:3]), tuple(SENTENCES[3:9]))
+VALIDATION = SentenceSet(tuple(SENTENCES[9:17]), tuple(SENTENCES[17:]))
 
 
 @dataclass(frozen=True)
@@ -152,28 +154,31 @@ def load(folder: Path, **options: Any) -> Checkpoint:
 
 @dataclass(frozen=True)
 class Audited:
-    """A checkpoint with its vocabulary and pairs, and the inputs of the scan and of the validation."""
+    """A checkpoint with its vocabulary, and the draws and anchors of the search and of the validation."""
 
     kind: Kind
     checkpoint: Checkpoint
     tokens: list[Row]
     token_ids: np.ndarray
-    pairs: PairSample
     u: float
-    scan: ScanInputs
-    validation: ValidationInputs
+    scan: Points
+    validation: Points
 
     @property
     def encoder(self) -> Encoder:
         return Encoder(self.checkpoint)
 
     @cached_property
-    def scanned(self) -> np.ndarray:
-        return scan_tokens(self.encoder, self.scan, self.token_ids, DRAWS)
+    def scanned(self) -> Moments:
+        return insert_tokens(self.encoder, self.scan, self.token_ids, DRAWS)
 
     @cached_property
-    def validated(self) -> np.ndarray:
-        return validate_tokens(self.encoder, self.validation, self.token_ids, COPIES, 0)
+    def validated(self) -> Moments:
+        return insert_tokens(self.encoder, self.validation, self.token_ids, range(8))
+
+
+def prepared(checkpoint: Checkpoint, u: float = 2.0, chosen: SentenceSet = SCORING, groups: int = 2) -> Points:
+    return every_against_every(Encoder(checkpoint), chosen.draws, chosen.anchors, u, COPIES, 0, groups)
 
 
 def read_tokens(checkpoint: Checkpoint) -> list[Row]:
@@ -182,15 +187,12 @@ def read_tokens(checkpoint: Checkpoint) -> list[Row]:
 
 def audit(kind: Kind, checkpoint: Checkpoint, tokens: list[Row]) -> Audited:
     """What the tasks do before the scan, on a few sentences and tokens: three draws, one for each operator."""
-    encoder = Encoder(checkpoint)
-    token_ids = choose_tokens(tokens, StickySettings(), TOKENS, seed=1).token_ids
-    pairs = sample_pairs(SENTENCES, encoder.encode_texts(SENTENCES), 3, 8, seed=0)
-    assert len(pairs.scoring) == 3
+    token_ids = choose_tokens(tokens, None, 3, TOKENS, seed=1).token_ids
     # Between the similarities of the sample: random weights put the tokens' own u anywhere.
-    u = float(np.mean([pair.similarity for pair in pairs.validation]))
-    scan = prepare_scan(encoder, pairs.scoring, u, COPIES, seed=0)
-    validation = prepare_validation(encoder, pairs.validation, u, COPIES, 0, rotate_operators=False)
-    return Audited(kind, checkpoint, tokens, token_ids, pairs, u, scan, validation)
+    u = prepared(checkpoint, chosen=VALIDATION).origin
+    return Audited(
+        kind, checkpoint, tokens, token_ids, u, prepared(checkpoint, u), prepared(checkpoint, u, VALIDATION, 4)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -272,52 +274,71 @@ def test_copies_stand_inside_the_special_tokens(audited: Audited) -> None:
     assert ending == [name] * COPIES + list(kind.behind)
 
 
-def test_scan_gives_what_each_sentence_gives_by_itself(audited: Audited) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [name for name in KINDS if name != "bert-tiny"])
+def test_prompts_are_those_of_sentence_transformers_and_copies_stand_behind_them(
+    kind: str, folder_of: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """With real tokenizers, in which a prompt's last space or sign may merge with a text's first one."""
+    sentence_transformers = pytest.importorskip("sentence_transformers", reason="compares with sentence-transformers")
+    folder = Path(shutil.copytree(folder_of(kind), tmp_path / kind))
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 40}')
+    pooling = json.loads((folder / "1_Pooling" / "config.json").read_text())
+    texts = [*SENTENCES[:3], "1923", " spaced", '"quoted"', "(a) b", "ice " * 60]
+    for prompt, is_pooled in (("query: ", True), ("Instruct: find it\nQuery:", False), ("search_document: ", False)):
+        (folder / "1_Pooling" / "config.json").write_text(json.dumps({**pooling, "include_prompt": is_pooled}))
+        declared = {"prompts": {"own": prompt}, "default_prompt_name": "own"}
+        (folder / "config_sentence_transformers.json").write_text(json.dumps(declared))
+        model = sentence_transformers.SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+        # One text at a time, since GPT-2 has no token to pad with; it asks for one all the same.
+        model.tokenizer.pad_token = model.tokenizer.pad_token or "!"
+        expected = model.encode(texts, batch_size=1, show_progress_bar=False)
+        checkpoint = load(folder)
+        np.testing.assert_allclose(Encoder(checkpoint).encode_texts(texts), expected, atol=1e-5)
+        token, head = checkpoint.content_ids("ice")[-1], [*checkpoint.prefix_ids, *checkpoint.prompt.ids]
+        for text in texts:
+            draw = make_draw(checkpoint, text, "prefix", COPIES, 0)
+            row = draw.insert(np.array([token]))[0].tolist()
+            assert row[: len(head) + COPIES] == [*head, *[token] * COPIES]
+            assert [*head, *row[len(head) + COPIES :]] == list(draw.baseline)
+            assert len(row) <= 40
+            behind = checkpoint.tokenizer.decode(draw.baseline[len(head) :], skip_special_tokens=True)
+            assert text.replace(" ", "").startswith(behind.replace(" ", "")), "all of the text, and no more"
+
+
+@pytest.mark.parametrize(("purpose", "chosen"), [("scan", SCORING), ("validation", VALIDATION)])
+def test_sums_are_those_of_each_sentence_by_itself(audited: Audited, purpose: str, chosen: SentenceSet) -> None:
     checkpoint, pooling = audited.checkpoint, audited.kind.pooling
-    after = audited.scanned
-    one_by_one = np.concatenate(
-        [scan_tokens(Encoder(checkpoint, 1), audited.scan, audited.token_ids[t : t + 1], DRAWS) for t in range(3)]
-    )
-    assert np.abs(after[:3] - one_by_one).max() <= 1e-6
-    anchors = [
-        alone(checkpoint, pooling, checkpoint.tokenizer(pair.first)["input_ids"]) for pair in audited.pairs.scoring
-    ]
-    for place, (pair, draw) in enumerate(zip(audited.pairs.scoring, audited.scan.draws, strict=True)):
-        plain = alone(checkpoint, pooling, checkpoint.tokenizer(pair.second)["input_ids"])
-        assert np.abs(audited.scan.before[place] - np.array(anchors) @ plain).max() <= 1e-6
-        for t, token in enumerate(audited.token_ids[:3].tolist()):
-            vector = alone(checkpoint, pooling, inserted_by_hand(checkpoint, pair.second, token, draw.operator))
-            assert np.abs(after[t, place] - np.array(anchors) @ vector).max() <= 1e-6
+    points = getattr(audited, purpose)
+    moments = {"scan": audited.scanned, "validation": audited.validated}[purpose]
+    draws = range(len(chosen.draws))
+    alone_first = [insert_tokens(Encoder(checkpoint, 1), points, audited.token_ids[t : t + 1], draws) for t in range(2)]
+    assert np.abs(moments.values[:2] - np.concatenate([one.values for one in alone_first])).max() <= 1e-5
+    anchors = np.array([alone(checkpoint, pooling, checkpoint.tokenizer(one)["input_ids"]) for one in chosen.anchors])
+    for place, (sentence, draw) in enumerate(zip(chosen.draws, points.draws, strict=True)):
+        plain = alone(checkpoint, pooling, checkpoint.tokenizer(sentence)["input_ids"])
+        assert np.abs(points.before[place] - anchors @ plain).max() <= 1e-6
+        for t, token in enumerate(audited.token_ids[:2].tolist()):
+            vector = alone(checkpoint, pooling, inserted_by_hand(checkpoint, sentence, token, draw.operator))
+            by_group = moments.of_groups("y")[t, place]
+            expected = [(anchors @ vector - points.origin)[points.groups == g].sum() for g in range(len(by_group))]
+            assert by_group == pytest.approx(expected, abs=1e-5)
 
 
 def test_scores_are_finite_and_tell_tokens_apart(audited: Audited) -> None:
-    scores = score_tokens(audited.scan, DRAWS, audited.scanned)
+    scores = score(audited.scan, audited.scanned)
     for values in (scores.pull, scores.slope):
         assert np.isfinite(values).all()
         assert np.ptp(values) > 1e-3
 
 
-def test_validation_gives_what_each_sentence_gives_by_itself(audited: Audited) -> None:
-    checkpoint, pooling = audited.checkpoint, audited.kind.pooling
-    after = audited.validated
-    small = validate_tokens(Encoder(checkpoint, 32), audited.validation, audited.token_ids[2::-1].copy(), COPIES, 0)
-    assert np.abs(after[:3] - small[::-1]).max() <= 1e-6
-    token = int(audited.token_ids[1])
-    for place, (index, operator) in enumerate(audited.validation.points):
-        pair = audited.validation.pairs[index]
-        first = alone(checkpoint, pooling, checkpoint.tokenizer(pair.first)["input_ids"])
-        second = alone(checkpoint, pooling, checkpoint.tokenizer(pair.second)["input_ids"])
-        moved = alone(checkpoint, pooling, inserted_by_hand(checkpoint, pair.second, token, operator))
-        assert abs(audited.validation.before[place] - first @ second) <= 1e-6
-        assert abs(after[1, place] - first @ moved) <= 1e-6
-
-
 def test_effects_and_u_are_finite(audited: Audited) -> None:
     candidates = audited.token_ids
     controls = choose_controls(audited.tokens, candidates, 10, seed=0)
-    after = validate_tokens(audited.encoder, audited.validation, np.concatenate([candidates, controls]), COPIES, 0)
-    is_control = np.arange(len(after)) >= len(candidates)
-    for effect in measure_effects(audited.validation, after, is_control, 100, 0):
+    tokens = np.concatenate([candidates, controls])
+    moments = insert_tokens(audited.encoder, audited.validation, tokens, range(8))
+    is_control = np.arange(len(tokens)) >= len(candidates)
+    for effect in measure_effects(audited.validation, moments, is_control, 100, 0):
         numbers = {name: value for name, value in asdict(effect).items() if name not in ("sticks_to", "severity")}
         assert None not in numbers.values()
         assert np.isfinite(list(numbers.values())).all(), numbers
@@ -347,21 +368,21 @@ def test_one_token_of_content_is_the_least(name: str, folder_of: Callable[[str],
     """Eight copies, the family's special tokens and one token fit; in one less nothing does, and both steps say so."""
     special = len(KINDS[name].before) + len(KINDS[name].behind)
     least = load(folder_of(name), max_length=COPIES + special + 1)
-    inputs = prepare_scan(Encoder(least), PAIRS, 2.0, COPIES, seed=0)
-    assert [len(draw.baseline) for draw in inputs.draws] == [special + 1] * 3
-    assert np.isfinite(scan_tokens(Encoder(least), inputs, np.array([200, 210]), DRAWS)).all()
+    points = prepared(least)
+    assert [len(draw.baseline) for draw in points.draws] == [special + 1] * 3
+    assert np.isfinite(insert_tokens(Encoder(least), points, np.array([200, 210]), DRAWS).values).all()
     short = load(folder_of(name), max_length=COPIES + special)
-    with pytest.raises(MeasureError, match=rf"8 copies .* no room for a sentence in {COPIES + special} tokens"):
-        prepare_scan(Encoder(short), PAIRS, 2.0, COPIES, seed=0)
-    with pytest.raises(MeasureError, match="no room for a sentence") as caught:
-        prepare_validation(Encoder(short), PAIRS, 2.0, COPIES, 0, rotate_operators=True)
+    with pytest.raises(
+        MeasureError, match=rf"8 copies .* no room for a sentence in {COPIES + special} tokens"
+    ) as caught:
+        prepared(short)
     assert "--max-length" in caught.value.next_step
 
 
-def test_no_validation_pair_below_u(audited: Audited) -> None:
+def test_no_point_below_u(audited: Audited) -> None:
     lowest = float(audited.validation.before.min())
     with pytest.raises(MeasureError, match=rf"No sentence pair lies below u .* is {lowest:.4f}") as caught:
-        prepare_validation(audited.encoder, audited.pairs.validation, lowest - 1e-3, COPIES, 0, rotate_operators=False)
+        prepared(audited.checkpoint, lowest - 1e-3, VALIDATION)
     assert "unrelated sentences" in caught.value.next_step
 
 
@@ -376,8 +397,8 @@ def test_rows_of_the_matrix_without_a_token_are_never_scanned(
     assert eligible.max() < 32_100
     assert choose_controls(tokens, eligible[:10], 10**6, seed=0).max() < 32_100
     # They could be inserted all the same: an id needs an embedding and no string.
-    inputs = prepare_scan(Encoder(checkpoint), PAIRS, 2.0, COPIES, seed=0)
-    assert np.isfinite(scan_tokens(Encoder(checkpoint), inputs, np.array([32_127]), [0])).all()
+    points = prepared(checkpoint)
+    assert np.isfinite(insert_tokens(Encoder(checkpoint), points, np.array([32_127]), [0]).values).all()
 
 
 @pytest.mark.slow
@@ -390,10 +411,10 @@ def test_tokens_without_a_row_are_not_scanned_and_named_if_they_are(
     assert [row["token"] for row in tokens if row["category"] == "special"] == ["<s>", "<pad>", "</s>", "<unk>"]
     eligible = eligible_tokens(tokens)
     assert eligible.max() == 49_999
-    inputs = prepare_scan(Encoder(checkpoint), PAIRS, 2.0, COPIES, seed=0)
-    assert np.isfinite(scan_tokens(Encoder(checkpoint), inputs, eligible[-3:], DRAWS)).all()
+    points = prepared(checkpoint)
+    assert np.isfinite(insert_tokens(Encoder(checkpoint), points, eligible[-3:], DRAWS).values).all()
     with pytest.raises(MeasureError, match=r"token 50000; .* for 50000 tokens only"):
-        scan_tokens(Encoder(checkpoint), inputs, np.array([500, 50_000]), [0])
+        insert_tokens(Encoder(checkpoint), points, np.array([500, 50_000]), [0])
 
 
 @pytest.mark.slow
@@ -406,8 +427,8 @@ def test_ids_that_cannot_be_decoded_are_scanned_like_any_other(
     assert len(pieces) == 331
     assert set(pieces) <= set(eligible_tokens(tokens).tolist())
     assert not set(pieces) & set(choose_controls(tokens, np.array([]), 10**6, seed=0).tolist())
-    inputs = prepare_scan(Encoder(checkpoint), PAIRS, 2.0, COPIES, seed=0)
-    scores = score_tokens(inputs, DRAWS, scan_tokens(Encoder(checkpoint), inputs, np.array(pieces[:20]), DRAWS))
+    points = prepared(checkpoint)
+    scores = score(points, insert_tokens(Encoder(checkpoint), points, np.array(pieces[:20]), DRAWS))
     assert np.isfinite(scores.slope).all()
 
 
@@ -450,19 +471,19 @@ def test_a_tokenizer_without_any_special_token(tmp_path: Path) -> None:
     assert (checkpoint.prefix_ids, checkpoint.suffix_ids) == ((), ())
     audited = audit(Kind("", "lasttoken", (), ()), checkpoint, read_tokens(checkpoint))
     assert "special" not in {row["category"] for row in audited.tokens}
-    assert np.isfinite(score_tokens(audited.scan, DRAWS, audited.scanned).slope).all()
+    assert np.isfinite(score(audited.scan, audited.scanned).slope).all()
     candidates = np.concatenate([audited.token_ids, choose_controls(audited.tokens, audited.token_ids, 5, seed=0)])
-    validated = validate_tokens(audited.encoder, audited.validation, candidates, COPIES, 0)
+    validated = insert_tokens(audited.encoder, audited.validation, candidates, range(8))
     effects = measure_effects(audited.validation, validated, np.arange(len(candidates)) >= TOKENS, 50, 0)
     assert np.isfinite([effect.loss for effect in effects]).all()
     beyond = len(vocabulary)
     with pytest.raises(MeasureError, match=rf"token {beyond}; .* for {beyond} tokens only"):
-        scan_tokens(audited.encoder, audited.scan, np.array([5, beyond]), [0])
+        insert_tokens(audited.encoder, audited.scan, np.array([5, beyond]), [0])
 
 
 def test_a_shortlist_longer_than_the_tokens_that_got_all_draws(audited: Audited) -> None:
     """Two per cent of 1 000 scanned tokens are twenty; the twelve that got all draws go on, without a threshold."""
-    scores = score_tokens(audited.scan, DRAWS, audited.scanned)
+    scores = score(audited.scan, audited.scanned)
     shortlists = choose_shortlists(audited.token_ids, scores, 1_000, StickySettings(shortlist_share=0.02))
     assert shortlists == dict.fromkeys(PROTOCOLS, audited.token_ids.tolist())
     effects = measure_effects(audited.validation, audited.validated, np.arange(TOKENS) % 2 == 0, 50, 0)
@@ -470,7 +491,7 @@ def test_a_shortlist_longer_than_the_tokens_that_got_all_draws(audited: Audited)
         values = np.array([validation_value(protocol, effect) for effect in effects])
         threshold = Threshold(protocol, adaptive_threshold(values, above=protocol == "definition"), len(values))
         assert threshold.value is None
-        assert {threshold.verdict(effect) for effect in effects} == {"no_threshold"}
+        assert {threshold.is_outlier(effect) for effect in effects} == {"no_threshold"}
 
 
 def test_no_ordinary_token_is_left_to_compare_with(audited: Audited) -> None:

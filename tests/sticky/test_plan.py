@@ -1,143 +1,159 @@
-"""How a search spends its encodes: pilot, budget, controls, and settings that cannot be."""
+"""How a search spends its encodes: pilot, stages, shortlists, controls, ranks."""
 
 from __future__ import annotations
 
-from math import ceil
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from embaudit.errors import MeasureError
-from embaudit.measures.sticky.plan import choose_controls, choose_tokens, points_per_token
-from embaudit.measures.sticky.settings import Rung, StickySettings
+from embaudit.measures.sticky.plan import (
+    EXHAUSTIVE_PILOT,
+    choose_controls,
+    choose_shortlists,
+    choose_tokens,
+    rank,
+    spend,
+)
+from embaudit.measures.sticky.scores import Scores
+from embaudit.measures.sticky.search import MIN_PILOT
+from embaudit.measures.sticky.settings import StickySettings
 from embaudit.profile import load_profile, profile_names
 
 
-def vocabulary(count: int) -> list[dict[str, Any]]:
-    return [{"token_id": 3 * i, "is_reachable": True, "category": "ok", "origin": "word"} for i in range(count)]
+def vocabulary(count: int, reachable: int | None = None) -> list[dict[str, Any]]:
+    found = count if reachable is None else reachable
+    categories = ["ok"] * found + ["unreachable_special"] * (count - found)
+    return [
+        {"token_id": 3 * i, "is_reachable": i < found, "category": category, "origin": "word"}
+        for i, category in enumerate(categories)
+    ]
 
 
-SEQUENTIAL = StickySettings(search="sequential", pilot_share=0.1, rungs=(Rung(draws=1, keep=0.2), Rung(draws=15)))
+def spent(pilot: int, stages: tuple[tuple[int, int], ...], draws: int) -> int:
+    """What a plan takes, stage by stage."""
+    encodes, done = pilot * draws, 0
+    for in_all, tokens in stages:
+        encodes += tokens * (in_all - done)
+        done = in_all
+    assert done == draws
+    return encodes
 
 
-@given(count=st.integers(1, 400), limit=st.integers(1, 500), seed=st.integers(0, 1_000))
+@given(budget=st.integers(2_000, 400_000), tokens=st.integers(1, 300_000), draws=st.integers(4, 40))
+@settings(max_examples=200)
+def test_a_budget_is_kept_and_spent(budget: int, tokens: int, draws: int) -> None:
+    pilot, stages = spend(budget, tokens, draws)
+    in_all, counts = zip(*stages, strict=True)
+    assert list(in_all) == sorted(set(in_all))
+    assert list(counts) == sorted(counts, reverse=True)
+    assert pilot + counts[0] <= tokens
+    encodes = spent(pilot, stages, draws)
+    if tokens * draws <= budget or tokens <= MIN_PILOT:
+        assert encodes == tokens * draws
+    else:
+        # A pilot that is too small to learn from would make the rest worthless.
+        assert encodes <= max(budget, MIN_PILOT * draws)
+        assert encodes > 0.95 * budget - 4 * draws * len(stages)
+
+
+@pytest.mark.parametrize(("budget", "tokens"), [(None, 5_000), (80_000, 5_000)])
+def test_with_enough_for_all_every_token_gets_all_draws(budget: int | None, tokens: int) -> None:
+    assert spend(budget, tokens, 16) == (EXHAUSTIVE_PILOT, ((16, tokens - EXHAUSTIVE_PILOT),))
+    chosen = choose_tokens(vocabulary(tokens), budget, 16, None, 0)
+    assert chosen.is_exhaustive
+    assert len(chosen.token_ids) == tokens
+    assert not choose_tokens(vocabulary(tokens), 79_999, 16, None, 0).is_exhaustive
+
+
+def test_draws_double_while_tokens_halve() -> None:
+    pilot, stages = spend(40_000, 250_000, 16)
+    assert pilot == 833
+    assert [draws for draws, _ in stages] == [2, 4, 8, 16]
+    for (_, before), (_, after) in pairwise(stages):
+        assert after == pytest.approx(before / 2, abs=1)
+
+
+def test_what_a_small_vocabulary_leaves_of_a_budget_carries_more_tokens_on() -> None:
+    """All others get two draws, and more than half of them go on."""
+    pilot, stages = spend(60_000, 6_000, 16)
+    assert stages[0] == (2, 6_000 - pilot)
+    assert stages[1][1] > 0.6 * stages[0][1]
+
+
+@given(count=st.integers(1, 4_000), limit=st.integers(1, 5_000), seed=st.integers(0, 1_000))
 @settings(max_examples=30)
-def test_the_pilot_is_a_random_part_of_the_scanned_tokens(count: int, limit: int, seed: int) -> None:
-    chosen = choose_tokens(vocabulary(count), SEQUENTIAL, limit, seed)
+def test_the_pilot_is_a_random_part_of_the_searched_tokens(count: int, limit: int, seed: int) -> None:
+    chosen = choose_tokens(vocabulary(count), 6_000, 16, limit, seed)
     assert len(chosen.token_ids) == min(count, limit)
-    assert len(chosen.pilot) == ceil(0.1 * len(chosen.token_ids))
+    assert chosen.eligible == count
     assert set(chosen.pilot) <= set(chosen.token_ids) <= set(range(0, 3 * count, 3))
-    assert chosen.pilot.tolist() == sorted(set(chosen.pilot.tolist()))
-    again = choose_tokens(vocabulary(count), SEQUENTIAL, limit, seed)
+    for ids in (chosen.pilot, chosen.token_ids):
+        assert ids.tolist() == sorted(set(ids.tolist()))
+    again = choose_tokens(vocabulary(count), 6_000, 16, limit, seed)
     assert again.pilot.tolist() == chosen.pilot.tolist()
 
 
 def test_every_token_is_as_likely_to_be_of_the_pilot_as_another() -> None:
-    times = np.zeros(40)
+    times = np.zeros(1_000)
     for seed in range(400):
-        times[choose_tokens(vocabulary(40), SEQUENTIAL, None, seed).pilot // 3] += 1
-    # 4 of 40, 400 times: binomial with mean 40 and standard deviation 6.
-    assert times.sum() == 1_600
+        times[choose_tokens(vocabulary(1_000), 4_800, 16, None, seed).pilot // 3] += 1
+    # 100 of 1 000, 400 times: binomial with mean 40 and standard deviation 6.
+    assert times.sum() == 40_000
     assert times.min() > 40 - 5 * 6
     assert times.max() < 40 + 5 * 6
 
 
-def test_an_exhaustive_search_needs_no_pilot() -> None:
-    assert len(choose_tokens(vocabulary(50), StickySettings(), None, 0).pilot) == 0
+def test_unreachable_tokens_are_not_searched() -> None:
+    chosen = choose_tokens(vocabulary(100, 80), None, 16, None, 1)
+    assert (len(chosen.token_ids), chosen.eligible, int(chosen.token_ids.max())) == (80, 80, 3 * 79)
 
 
-def planned_encodes(chosen_tokens: int, pilot: int, settings: StickySettings) -> int:
-    """What the search takes, rung by rung, and the validation if every candidate goes all the way."""
-    listed = min(settings.longest_shortlist or chosen_tokens, ceil(settings.shortlist_share * chosen_tokens))
-    encodes, rest, done = pilot * settings.scoring_pairs, chosen_tokens - pilot, 0
-    rungs = settings.rungs if settings.search == "sequential" else (Rung(draws=settings.scoring_pairs),)
-    for rung in rungs:
-        encodes += rest * (rung.draws - done)
-        done = rung.draws
-        if rung.keep is not None:
-            rest = min(rest, max(ceil(rung.keep * chosen_tokens), 4 * listed))
-    return encodes + (2 * listed + settings.controls) * points_per_token(settings)
-
-
-budgets = st.builds(
-    StickySettings,
-    search=st.sampled_from(["sequential", "exhaustive"]),
-    rotate_operators=st.booleans(),
-    validation_pairs=st.integers(10, 60),
-    controls=st.integers(10, 40),
-    longest_shortlist=st.integers(1, 40),
-    pilot_share=st.floats(0.01, 0.3),
-    rungs=st.builds(
-        lambda first, second: (Rung(draws=1, keep=first), Rung(draws=4, keep=first * second), Rung(draws=15)),
-        st.floats(0.02, 0.5),
-        st.floats(0.1, 1),
-    ),
-    most_encodes=st.integers(20_000, 60_000),
-)
-
-
-@given(budget=budgets, size=st.integers(100, 60_000))
-@settings(max_examples=40)
-def check_budget(search: str, budget: StickySettings, size: int) -> None:
-    budget = budget.model_copy(update={"search": search})
-    assert budget.most_encodes is not None
-    try:
-        chosen = choose_tokens(vocabulary(size), budget, None, 0)
-    except MeasureError:
-        reserved = (2 * (budget.longest_shortlist or 0) + budget.controls) * points_per_token(budget)
-        assert reserved + budget.scoring_pairs > budget.most_encodes
-        return
-    assert planned_encodes(len(chosen.token_ids), len(chosen.pilot), budget) <= budget.most_encodes
-
-
-def test_an_exhaustive_search_stays_within_its_budget() -> None:
-    check_budget("exhaustive")
-
-
-def test_a_sequential_search_stays_within_its_budget() -> None:
-    check_budget("sequential")
-
-
-def test_a_shortlist_without_a_longest_length_is_paid_from_the_budget() -> None:
-    budget = StickySettings(most_encodes=200_000, longest_shortlist=None, validation_pairs=60, controls=20)
-    chosen = choose_tokens(vocabulary(30_000), budget, None, 0)
-    assert planned_encodes(len(chosen.token_ids), 0, budget) <= 200_000
-
-
-@pytest.mark.parametrize("search", ["sequential", "exhaustive"])
-def test_a_budget_is_spent_and_not_only_kept(search: str) -> None:
-    sizes = {"most_encodes": 60_000, "longest_shortlist": 10, "validation_pairs": 60, "controls": 20}
-    budget = load_profile("standard").sticky.model_copy(update={"search": search, **sizes})
-    chosen = choose_tokens(vocabulary(50_000), budget, None, 0)
-    scanned = len(chosen.token_ids)
-    assert len(chosen.pilot) == (ceil(0.05 * scanned) if search == "sequential" else 0)
-    assert planned_encodes(scanned, len(chosen.pilot), budget) <= 60_000
-    pilot_of_more = ceil(0.05 * (scanned + 1)) if search == "sequential" else 0
-    assert planned_encodes(scanned + 1, pilot_of_more, budget) > 60_000
-    assert len(choose_tokens(vocabulary(100), budget, None, 0).token_ids) == 100
-
-
-def test_a_budget_that_validation_alone_uses_up_is_an_error() -> None:
-    budget = StickySettings(most_encodes=1_000, longest_shortlist=10, validation_pairs=60, controls=20)
-    with pytest.raises(MeasureError, match="the budget allows 0"):
-        choose_tokens(vocabulary(100), budget, None, 0)
+def test_nothing_to_scan_is_an_error() -> None:
+    with pytest.raises(MeasureError, match="no token to scan"):
+        choose_tokens(vocabulary(10, 0), None, 16, None, 0)
 
 
 @pytest.mark.parametrize("name", profile_names())
 def test_everything_takes_back_the_savings_and_nothing_else(name: str) -> None:
     sticky = load_profile(name).sticky
     every = sticky.everything()
-    assert (every.search, every.rotate_operators) == ("exhaustive", False)
-    assert (every.most_encodes, every.longest_shortlist) == (None, None)
-    saved = {"search", "rotate_operators", "most_encodes", "longest_shortlist"}
+    saved = {"scan_encodes", "max_shortlist"}
+    assert (every.scan_encodes, every.max_shortlist) == (None, None)
     assert every.model_dump(exclude=saved) == sticky.model_dump(exclude=saved)
-    chosen = choose_tokens(vocabulary(500), every, None, 0)
-    assert (len(chosen.token_ids), len(chosen.pilot)) == (500, 0)
-    assert load_profile("quick").sticky.search == "sequential"
+
+
+@pytest.mark.parametrize("name", profile_names())
+def test_profiles_and_what_they_promise(name: str) -> None:
+    profile = load_profile(name)
+    assert profile.name == name
+    sticky = profile.sticky
+    assert (sticky.basis == "screened") == (name == "quick")
+    assert (sticky.scan_encodes is None) == (name == "paper")
+    # Hundreds of anchors for each purpose, where the corpus has them.
+    assert (sticky.sentences - sticky.draws - sticky.validation_draws) // 2 >= 250
+
+
+def test_shortlists_are_the_share_of_searched_tokens_by_each_protocol() -> None:
+    ids = np.arange(100, 200)
+    scores = Scores(pull=np.linspace(0, 1, 100), slope=np.linspace(0, 1, 100))
+    shortlists = choose_shortlists(ids, scores, 1_000, StickySettings(shortlist_share=0.01))
+    assert shortlists["definition"] == list(range(190, 200))
+    assert shortlists["retention"] == list(range(100, 110))
+    capped = choose_shortlists(ids, scores, 1_000, StickySettings(shortlist_share=0.01, max_shortlist=3))
+    assert capped["retention"] == [100, 101, 102]
+
+
+def test_controls_are_ordinary_and_never_candidates() -> None:
+    candidates = np.arange(0, 150, 3)
+    controls = choose_controls(vocabulary(200, 150), candidates, 30, 0)
+    assert len(controls) == 30
+    assert not set(controls) & set(candidates)
+    assert controls.max() < 450
 
 
 def test_controls_move_by_one_at_most_where_one_more_token_is_asked_for() -> None:
@@ -149,6 +165,13 @@ def test_controls_move_by_one_at_most_where_one_more_token_is_asked_for() -> Non
     assert abs(np.mean(few) - np.mean([token["token_id"] for token in tokens])) < 150
 
 
-def test_rungs_that_do_not_rise_are_refused() -> None:
-    with pytest.raises(ValidationError, match="must rise"):
-        StickySettings(rungs=(Rung(draws=6), Rung(draws=3), Rung(draws=15)))
+@given(seed=st.integers(0, 10**6))
+def test_ranks_are_complete_and_more_draws_come_first(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    draws = generator.choice([2, 4, 16], size=30)
+    badness = np.where(generator.random(30) < 0.1, np.nan, generator.normal(size=30))
+    ranks = rank(draws, badness)
+    assert sorted(ranks) == list(range(1, 31))
+    order = np.argsort(ranks)
+    for a, b in pairwise(order):
+        assert (draws[a], np.nan_to_num(badness[a], nan=-np.inf)) >= (draws[b], np.nan_to_num(badness[b], nan=-np.inf))

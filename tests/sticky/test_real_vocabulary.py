@@ -11,20 +11,21 @@ import pytest
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.corpora import load_corpus
 from embaudit.measures.sticky.evidence.enrichment import enrichment_rows
-from embaudit.measures.sticky.pairs import PairSample, distinct_sentences, sample_pairs
+from embaudit.measures.sticky.moments import insert_tokens
+from embaudit.measures.sticky.pairs import distinct_sentences, split_sentences
 from embaudit.measures.sticky.plan import eligible_tokens
-from embaudit.measures.sticky.scan import prepare_scan, scan_tokens, score_tokens
-from embaudit.measures.sticky.scores import pull, retention
-from embaudit.measures.sticky.validation import prepare_validation, validate_tokens
+from embaudit.measures.sticky.points import Points, every_against_every
+from embaudit.measures.sticky.scores import score
 from embaudit.vocabulary.entries import read_vocabulary
 
 U = 0.19985
 
 
-def real_pairs(encoder: Encoder, shared: Path, validation: int) -> PairSample:
+def real_points(encoder: Encoder, shared: Path, draws: int) -> Points:
     pairs = load_corpus("sts", str(shared / "data/sts/stsb/stsb-en-dev.csv")).pairs
     sentences = distinct_sentences([side for pair in pairs for side in (pair.first, pair.second)], 600, 0)
-    return sample_pairs(sentences, encoder.encode_texts(sentences), 15, validation, 0)
+    chosen, _ = split_sentences(sentences, draws, 10, 0)
+    return every_against_every(encoder, chosen.draws, chosen.anchors, U, 8, 0, 2)
 
 
 @pytest.mark.slow
@@ -37,9 +38,8 @@ def test_rare_and_multilingual_entries_are_enriched_tenfold_among_the_least_reta
         for entry in read_vocabulary(minilm.tokenizer, minilm.vocabulary_size)
     ]
     tokens = eligible_tokens(entries)
-    inputs = prepare_scan(encoder, real_pairs(encoder, shared, 10).scoring, U, 8, 0)
-    # One draw of fifteen finds nearly all of the worst by retention (benchmarks/README.md).
-    slopes = score_tokens(inputs, [1], scan_tokens(encoder, inputs, tokens, [1])).slope
+    points = real_points(encoder, shared, 1)
+    slopes = score(points, insert_tokens(encoder, points, tokens, [0])).slope
     lowest = tokens[np.argsort(slopes)[:100]].tolist()
     rows = enrichment_rows(entries, set(tokens.tolist()), {"lowest_100": lowest})
     by_attribute = {row["attribute"]: row for row in rows if row["value"] == "yes"}
@@ -51,12 +51,12 @@ def test_rare_and_multilingual_entries_are_enriched_tenfold_among_the_least_reta
 @pytest.mark.slow
 def test_values_hold_to_a_millionth_over_batches_shards_and_subsets(minilm: Checkpoint, shared: Path) -> None:
     encoder = Encoder(minilm)
-    inputs = prepare_validation(encoder, real_pairs(encoder, shared, 40).validation, U, 8, 0, rotate_operators=True)
+    points = real_points(encoder, shared, 40)
     tokens = np.array([1934, 2003, 12471, 16579, 26728, 30072])
 
     def values(batch: int | None, *parts: np.ndarray) -> np.ndarray:
-        after = np.concatenate([validate_tokens(Encoder(minilm, batch), inputs, part, 8, 0) for part in parts])
-        return np.stack([pull(inputs.before, after, U), retention(inputs.before, after).slope])
+        found = [score(points, insert_tokens(Encoder(minilm, batch), points, part, range(40))) for part in parts]
+        return np.concatenate([np.stack([one.pull, one.slope]) for one in found], axis=1)
 
     whole = values(None, tokens)
     assert np.abs(values(None, tokens) - whole).max() == 0
@@ -71,7 +71,7 @@ def test_bfloat16_keeps_the_ranks_of_a_scan(minilm: Checkpoint, shared: Path) ->
 
     exact = Encoder(minilm)
     half = Encoder(load_checkpoint("packaged:all-MiniLM-L6-v2", LoadOptions(device="cpu", dtype="bfloat16")))
-    inputs = prepare_scan(exact, real_pairs(exact, shared, 10).scoring, U, 8, 0)
+    points = real_points(exact, shared, 1)
     tokens = np.arange(1_000, 30_000, 97)
-    slopes = [score_tokens(inputs, [1], scan_tokens(encoder, inputs, tokens, [1])).slope for encoder in (exact, half)]
+    slopes = [score(points, insert_tokens(encoder, points, tokens, [0])).slope for encoder in (exact, half)]
     assert spearmanr(*slopes).statistic > 0.99

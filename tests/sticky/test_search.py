@@ -1,4 +1,4 @@
-"""The sequential search: who is kept, in which order draws are spent, what is missed."""
+"""The search: what embeddings predict, who is kept, how far halves agree, and what is missed."""
 
 from __future__ import annotations
 
@@ -7,33 +7,34 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from synthetic_points import moments_of, points_of
 
-from embaudit.measures.sticky.scan import ScanInputs, ScanScores
+from embaudit.measures.sticky.points import Points
+from embaudit.measures.sticky.scores import Scores, score
 from embaudit.measures.sticky.search import (
-    CHOSEN_DRAWS,
-    MIN_FOR_ORDER,
-    Cut,
-    grade_is_open,
+    MIN_PILOT,
+    Stage,
+    agreement,
+    halves,
     keep_worst,
     miss_rate,
-    order_draws,
-    reaches_threshold,
-    undecided_tokens,
-    would_survive,
+    predict,
+    reliability,
+    weigh_evidence,
 )
-from embaudit.measures.sticky.validation import ValidationInputs
 
 U = 0.3
 
 
-def distinct_scores(count: int, seed: int) -> ScanScores:
+def distinct_scores(count: int, seed: int) -> Scores:
     generator = np.random.default_rng(seed)
-    return ScanScores(generator.permutation(count) / 7.0, generator.permutation(count) / 11.0)
+    return Scores(generator.permutation(count) / 7.0, generator.permutation(count) / 11.0)
 
 
-def slow_keep(scores: ScanScores, keep: int) -> set[int]:
+def slow_keep(scores: Scores, keep: int) -> set[int]:
     """One turn after the other: most pull, least slope, next most pull …; a token taken already costs no place."""
     by_pull = sorted(range(len(scores.pull)), key=lambda t: -scores.pull[t])
     by_slope = sorted(range(len(scores.slope)), key=lambda t: scores.slope[t])
@@ -60,7 +61,7 @@ def test_who_is_kept_and_that_the_cut_says_the_same(seed: int, count: int, keep:
 @settings(max_examples=60)
 def test_with_ties_every_kept_token_passes_the_cut(seed: int, keep: int) -> None:
     generator = np.random.default_rng(seed)
-    scores = ScanScores(generator.integers(0, 4, 30) / 4, generator.integers(0, 4, 30) / 4)
+    scores = Scores(generator.integers(0, 4, 30) / 4, generator.integers(0, 4, 30) / 4)
     kept, cut = keep_worst(scores, keep)
     assert len(kept) == keep
     assert cut.survivors(scores)[kept].all()
@@ -71,7 +72,7 @@ def test_with_ties_every_kept_token_passes_the_cut(seed: int, keep: int) -> None
 
 
 def test_one_place_goes_to_the_most_pulling_and_slopes_have_no_say() -> None:
-    scores = ScanScores(np.array([0.1, 0.9, 0.5]), np.array([-5.0, 0.8, 0.2]))
+    scores = Scores(np.array([0.1, 0.9, 0.5]), np.array([-5.0, 0.8, 0.2]))
     kept, cut = keep_worst(scores, 1)
     assert kept.tolist() == [1]
     assert (cut.pull, cut.slope) == (0.9, None)
@@ -79,105 +80,166 @@ def test_one_place_goes_to_the_most_pulling_and_slopes_have_no_say() -> None:
 
 
 def test_undefined_scores_take_no_place() -> None:
-    scores = ScanScores(np.array([np.nan, 0.1, 0.2, 0.3]), np.array([np.nan, 0.3, 0.2, 0.1]))
+    scores = Scores(np.array([np.nan, 0.1, 0.2, 0.3]), np.array([np.nan, 0.3, 0.2, 0.1]))
     assert keep_worst(scores, 3)[0].tolist() == [1, 2, 3]
     assert keep_worst(scores, 4)[0].tolist() == [1, 2, 3]
     # Draws without a point below u: retention has all the places, and nobody survives by pull.
-    kept, cut = keep_worst(ScanScores(np.full(4, np.nan), np.array([0.4, 0.1, 0.3, 0.2])), 2)
+    kept, cut = keep_worst(Scores(np.full(4, np.nan), np.array([0.4, 0.1, 0.3, 0.2])), 2)
     assert kept.tolist() == [1, 3]
     assert (cut.pull, cut.slope) == (None, 0.2)
-    assert cut.survivors(ScanScores(np.full(2, np.nan), np.array([0.15, 0.25]))).tolist() == [True, False]
+    assert cut.survivors(Scores(np.full(2, np.nan), np.array([0.15, 0.25]))).tolist() == [True, False]
 
 
-def synthetic(tokens: int, noise: list[float], seed: int = 0) -> tuple[ScanInputs, np.ndarray, np.ndarray]:
-    """Tokens that keep a share of every similarity, seen through draws of different noise: inputs, shares, after."""
+def vocabulary_with_a_cause(seed: int = 0, tokens: int = 900, noise: float = 0.3) -> tuple[np.ndarray, Scores]:
+    """Embeddings of which two directions make slope and pull, but for noise; and the scores."""
     generator = np.random.default_rng(seed)
-    draws, anchors = len(noise), 9
-    # The same similarities in every draw: draws differ by their noise only.
-    before = generator.permuted(np.tile(np.linspace(-0.5, 0.9, anchors), (draws, 1)), axis=1)
-    shares = generator.uniform(0.2, 1.0, tokens)
-    errors = generator.normal(size=(tokens, draws, anchors)) * np.array(noise)[None, :, None]
-    inputs = ScanInputs((None,) * draws, np.empty((anchors, 0)), before, U)  # type: ignore[arg-type]
-    return inputs, shares, shares[:, None, None] * before + errors
+    embeddings = generator.normal(size=(tokens, 12))
+    slope, pull = (embeddings[:, place] + noise * generator.normal(size=tokens) for place in (0, 1))
+    return embeddings, Scores(pull, slope)
 
 
-def slow_scores(inputs: ScanInputs, draws: list[int], after: np.ndarray) -> tuple[list[float], list[float]]:
-    """(pull, slope) of each token, point by point."""
-    pulls, slopes = [], []
-    for token in after:
-        x = [inputs.before[d, s] for d in draws for s in range(inputs.before.shape[1])]
-        y = [token[d, s] for d in draws for s in range(inputs.before.shape[1])]
-        slopes.append(float(np.polyfit(x, y, 1)[0]))
-        below = [(a, b) for a, b in zip(x, y, strict=True) if a < inputs.u]
-        pulls.append(1 - sum(abs(b - inputs.u) for _, b in below) / sum(abs(a - inputs.u) for a, _ in below))
-    return pulls, slopes
+def test_a_prediction_finds_what_the_embedding_causes() -> None:
+    embeddings, scores = vocabulary_with_a_cause()
+    pilot = np.sort(np.random.default_rng(1).choice(900, 300, replace=False))
+    predicted = predict(embeddings, pilot, scores.at(pilot), seed=0)
+    rest = np.setdiff1d(np.arange(900), pilot)
+    for name in ("definition", "retention"):
+        truth, guess = scores.of(name), predicted.of(name)
+        assert scipy.stats.spearmanr(truth[rest], guess[rest]).statistic > 0.9
+        # Out of fold: no better on the tokens that it learned from.
+        assert scipy.stats.spearmanr(truth[pilot], guess[pilot]).statistic == pytest.approx(
+            scipy.stats.spearmanr(truth[rest], guess[rest]).statistic, abs=0.04
+        )
 
 
-def test_the_draw_that_says_most_comes_first() -> None:
-    inputs, shares, after = synthetic(60, [0.3, 0.2, 0.3, 0.01, 0.2, 0.3, 0.3, 0.2])
-    # The full scores themselves see the shares through all the noise.
-    assert np.corrcoef(shares, slow_scores(inputs, list(range(8)), after)[1])[0, 1] > 0.9
-    assert order_draws(inputs, after)[0] == 3
+def test_a_prediction_of_noise_is_none() -> None:
+    """With as many columns as tokens an in-sample fit would be perfect."""
+    generator = np.random.default_rng(0)
+    embeddings, pilot = generator.normal(size=(400, 200)), np.arange(0, 400, 2)
+    scores = Scores(generator.normal(size=200), generator.normal(size=200))
+    predicted = predict(embeddings, pilot, scores, seed=0)
+    found = agreement(predicted.slope[pilot], scores.slope)
+    assert found.rho is not None
+    assert abs(found.rho) < 0.25
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_each_next_draw_agrees_best_with_the_scores_from_all(seed: int) -> None:
-    inputs, _, after = synthetic(35, [0.2] * 8, seed)
-    order = order_draws(inputs, after)
-    full = slow_scores(inputs, list(range(8)), after)
-
-    def agreement(draws: list[int]) -> float:
-        found = slow_scores(inputs, draws, after)
-        return float(sum(np.corrcoef(a, b)[0, 1] for a, b in zip(found, full, strict=True)))
-
-    for place in range(CHOSEN_DRAWS):
-        rest = [draw for draw in range(8) if draw not in order[:place]]
-        best = max(rest, key=lambda draw: agreement([*order[:place], draw]))
-        assert order[place] == best, place
-    assert order[CHOSEN_DRAWS:] == sorted(order[CHOSEN_DRAWS:])
+def test_the_norm_of_an_embedding_counts() -> None:
+    generator = np.random.default_rng(2)
+    directions = generator.normal(size=(600, 8))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    norms = generator.uniform(0.2, 2, 600)
+    pilot = np.arange(300)
+    predicted = predict(directions * norms[:, None], pilot, Scores(norms[:300], -norms[:300]), seed=0)
+    assert scipy.stats.spearmanr(predicted.pull[300:], norms[300:]).statistic > 0.95
 
 
-@given(tokens=st.integers(1, 40), draws=st.integers(1, 9), seed=st.integers(0, 10**6))
-@settings(max_examples=30)
-def test_an_order_holds_every_draw_once(tokens: int, draws: int, seed: int) -> None:
-    inputs, _, after = synthetic(tokens, [0.2] * draws, seed)
-    order = order_draws(inputs, after)
-    assert sorted(order) == list(range(draws))
-    if tokens < MIN_FOR_ORDER:
-        assert order == list(range(draws))
+def test_a_prediction_from_too_few_tokens_says_nothing() -> None:
+    embeddings, scores = vocabulary_with_a_cause()
+    pilot = np.arange(MIN_PILOT)
+    undefined = Scores(np.where(np.arange(MIN_PILOT) == 3, np.nan, scores.pull[pilot]), scores.slope[pilot])
+    predicted = predict(embeddings, pilot, undefined, seed=0)
+    assert np.isnan(predicted.pull).all()
+    assert np.isfinite(predicted.slope).all()
 
 
-def test_a_draw_without_a_point_below_u_is_no_error_and_not_the_first() -> None:
-    inputs, _, after = synthetic(40, [0.1] * 4)
-    inputs.before[2] = np.linspace(0.5, 0.9, 9)
-    order = order_draws(inputs, after)
-    assert sorted(order) == [0, 1, 2, 3]
-    assert order[0] != 2
+def test_evidence_is_weighed_as_the_pilot_says() -> None:
+    generator = np.random.default_rng(3)
+    truth = generator.normal(size=4_000)
+    good, poor = truth + 0.2 * generator.normal(size=4_000), truth + 2 * generator.normal(size=4_000)
+    pilot, rest = np.arange(2_000), np.arange(2_000, 4_000)
+    blend = weigh_evidence([poor[pilot], good[pilot]], truth[pilot], [poor[rest], good[rest]])
+    errors = [np.square(one - truth[rest]).mean() for one in (blend, good[rest], poor[rest])]
+    assert errors[0] < errors[1] < errors[2]
+    # Independent errors of variance .04 and 4, a truth of variance 1: 1/(1 + 25 + .25).
+    assert errors[0] == pytest.approx(1 / 26.25, rel=0.1)
+    few = slice(0, MIN_PILOT - 1)
+    last = weigh_evidence([poor[few], good[few]], truth[few], [poor[rest], good[rest]])
+    assert np.array_equal(last, good[rest])
 
 
-def test_survivors_of_all_rungs_one_token_and_rung_at_a_time() -> None:
-    inputs, _, after = synthetic(50, [0.2] * 6, seed=4)
-    order = [4, 1, 5, 0, 2, 3]
-    cuts = [(1, Cut(0.4, 0.35)), (3, Cut(0.35, 0.3))]
-    expected = []
-    for token in after:
-        passes = True
-        for spent, cut in cuts:
-            (pull,), (slope,) = slow_scores(inputs, order[:spent], token[None])
-            passes = passes and (pull >= cut.pull or slope <= cut.slope)
-        expected.append(passes)
-    assert 0 < sum(expected) < 50
-    assert would_survive(inputs, after, order, cuts).tolist() == expected
-    assert would_survive(inputs, after, order, []).all()
+def test_a_stage_judges_its_pilot_as_it_judges_others() -> None:
+    embeddings, scores = vocabulary_with_a_cause(noise=0.5)
+    pilot = np.arange(300)
+    predicted = predict(embeddings, pilot, scores.at(pilot), 0)
+    generator = np.random.default_rng(5)
+    drawn = Scores(scores.pull + generator.normal(size=900), scores.slope + generator.normal(size=900))
+    stage = Stage(predicted.at(pilot), drawn.at(pilot), scores.at(pilot))
+    others = np.arange(300, 900)
+    judged = stage.judge(predicted.at(others), drawn.at(others))
+    for name in ("definition", "retention"):
+        readings = (judged, drawn.at(others), predicted.at(others))
+        found = [scipy.stats.spearmanr(one.of(name), scores.of(name)[others]).statistic for one in readings]
+        assert found[0] > max(found[1:])
+    assert np.array_equal(stage.of_pilot().slope, stage.judge(predicted.at(pilot), drawn.at(pilot)).slope)
+    # Before anything is drawn the prediction is all there is.
+    first = Stage(predicted.at(pilot), None, scores.at(pilot))
+    assert first.of_pilot() is first.predicted
 
 
-def test_a_pilot_that_is_narrowed_itself_survives_as_it_was_narrowed() -> None:
-    inputs, _, after = synthetic(50, [0.2] * 6, seed=5)
-    order = [3, 0, 1, 2, 4, 5]
-    scores = ScanScores(*(np.array(values) for values in slow_scores(inputs, order[:2], after)))
-    kept, cut = keep_worst(scores, 12)
-    loose = Cut(cut.pull - 1e-9, cut.slope + 1e-9)
-    assert np.flatnonzero(would_survive(inputs, after, order, [(2, loose)])).tolist() == kept.tolist()
+def noisy(tokens: int, draws: int, anchors: int, groups: int, seed: int = 0) -> tuple[Points, np.ndarray, np.ndarray]:
+    """Tokens that keep a share of every similarity, with effects of their own in every draw and to every anchor."""
+    generator = np.random.default_rng(seed)
+    before = generator.uniform(-0.5, 0.9, (draws, anchors))
+    shares = generator.uniform(0.6, 1.0, tokens)
+    own = generator.normal(0, 0.3, (tokens, draws, 1)) + generator.normal(0, 0.3, (tokens, 1, anchors))
+    return points_of(before, U, groups=groups), shares, (shares[:, None, None] + own) * before
+
+
+def test_halves_share_neither_draws_nor_anchors() -> None:
+    points, _, after = noisy(200, 8, 20, 2)
+    moments = moments_of(points, after)
+    split = halves(points, moments, 7)
+    order = np.random.default_rng([7, 8, 2])
+    draws, groups = order.permutation(8), order.permutation(2)
+    for side, found in enumerate(split[0]):
+        x = points.before[np.ix_(draws[side::2], np.arange(groups[side], 20, 2))]
+        for t in range(3):
+            y = after[t][np.ix_(draws[side::2], np.arange(groups[side], 20, 2))].astype(np.float32)
+            assert found.slope[t] == pytest.approx(np.polyfit(x.ravel(), y.ravel(), 1)[0], abs=1e-6)
+
+
+def test_halves_with_shared_anchors_would_agree_on_the_anchors() -> None:
+    """What one group of anchors cannot tell: tokens that differ in nothing but what they have to these anchors."""
+    generator = np.random.default_rng(0)
+    before = generator.uniform(-0.5, 0.9, (1, 10)) + generator.normal(0, 0.05, (8, 10))
+    to_anchor = 1 + generator.normal(0, 0.5, (150, 1, 10))
+    after = to_anchor * before + generator.normal(0, 0.02, (150, 8, 10))
+    points = points_of(before, U, groups=2)
+    moments = moments_of(points, after)
+    found = reliability(halves(points, moments, 0))["retention"].rho
+    shared = [score(points.at(range(side, 8, 2)), moments.at(slice(None), range(side, 8, 2))).slope for side in (0, 1)]
+    assert np.corrcoef(*shared)[0, 1] > 0.9
+    assert found is not None
+    assert abs(found) < 0.25
+    alone = points_of(before, U)
+    assert halves(alone, moments_of(alone, after), 0) == []
+
+
+def test_reliability_is_one_for_tokens_that_always_do_the_same_and_undefined_for_few_draws() -> None:
+    before = np.random.default_rng(0).uniform(-0.5, 0.9, (6, 8))
+    shares = np.linspace(0.2, 0.9, 40)
+    points = points_of(before, U, groups=2)
+    found = reliability(halves(points, moments_of(points, shares[:, None, None] * before), 0))
+    assert found["retention"].rho == pytest.approx(1)
+    few = points.at(range(3))
+    undefined = reliability(halves(few, moments_of(few, shares[:, None, None] * before[:3]), 0))
+    assert (undefined["definition"].rho, undefined["definition"].low) == (None, None)
+
+
+def test_agreement_has_bonett_and_wrights_interval() -> None:
+    generator = np.random.default_rng(1)
+    first = generator.normal(size=200)
+    second = first + generator.normal(size=200)
+    second[7] = np.nan
+    found = agreement(first, second)
+    kept = np.delete(np.arange(200), 7)
+    rho = float(scipy.stats.spearmanr(first[kept], second[kept]).statistic)
+    half = 1.96 * ((1 + rho**2 / 2) / (199 - 3)) ** 0.5
+    assert found.rho == pytest.approx(rho)
+    assert (found.low, found.high) == pytest.approx(tuple(np.tanh(np.arctanh(rho) + np.array([-half, half]))))
+    constant = agreement(np.zeros(20), first[:20])
+    assert (constant.rho, constant.low, constant.high) == (None, None, None)
+    assert agreement(first[:20], first[:20]).low is None
 
 
 def binomial_tail(count: int, trials: int, p: float) -> float:
@@ -212,48 +274,3 @@ def test_the_miss_rate_and_its_interval_by_bisection(belonging: int, missed: int
 def test_no_rate_where_nothing_belongs() -> None:
     found = miss_rate(np.zeros(5, dtype=bool), np.zeros(5, dtype=bool))
     assert (found.belonging, found.missed, found.rate, found.low, found.high) == (0, 0, None, None, None)
-
-
-def test_a_candidate_stops_two_standard_errors_short_of_the_threshold() -> None:
-    values = np.array([0.10, 0.29, 0.31, 0.50, 0.9])
-    # Means over tokens are 0 in each resample; every token's standard deviation is 0.1.
-    deviations = 0.1 * np.array([[1, -1, 1, -1, 0], [-1, 1, -1, 1, 0]])
-    resampled = values - values.mean() + deviations
-    assert reaches_threshold("definition", values, resampled, 0.5).tolist() == [False, False, True, True, True]
-    assert reaches_threshold("retention", values, resampled, 0.1).tolist() == [True, True, False, False, False]
-    # What moves all candidates alike moves the threshold too.
-    together = resampled + np.array([[3.0], [-2.0]])
-    assert reaches_threshold("definition", values, together, 0.5).tolist() == [False, False, True, True, True]
-
-
-def test_everyone_goes_on_without_a_threshold_and_undefined_resamples_are_passed_over() -> None:
-    values, resampled = np.array([0.1, 0.5]), np.array([[0.1, 0.5], [0.2, 0.4]])
-    assert reaches_threshold("retention", values, resampled, None).tolist() == [True, True]
-    with_gap = np.concatenate([resampled, [[np.nan, np.nan]]])
-    with np.errstate(all="ignore"), pytest.warns(RuntimeWarning, match="empty slice"):
-        assert reaches_threshold("definition", values, with_gap, 0.3).tolist() == [False, True]
-
-
-def test_a_grade_is_open_near_the_borders_of_moderate_and_strong_only() -> None:
-    noise = np.random.default_rng(0).normal(0, 0.02, 4_000)[:, None]
-    losses = np.array([0.1, 0.22, 0.26, 0.35, 0.48, 0.6])
-    assert grade_is_open(losses, losses + noise).tolist() == [False, True, True, False, True, False]
-    assert not grade_is_open(losses, np.tile(losses, (50, 1))).any()
-
-
-def test_whoever_could_be_flagged_or_graded_up_goes_on_and_no_control() -> None:
-    generator = np.random.default_rng(5)
-    before = np.linspace(-0.4, 0.9, 90)
-    # Forty ordinary candidates, one on the border of moderate, one far beyond all; ten controls.
-    slopes = np.array([*np.linspace(0.68, 0.72, 40), 0.6, 0.2, *[0.8] * 10])
-    after = slopes[:, None] * before + generator.normal(0, 0.01, (52, 90))
-    points = tuple((pair, "suffix") for pair in range(90))
-    common = ValidationInputs((), points, np.empty((0, 0)), before, U)  # type: ignore[arg-type]
-    weights = generator.multinomial(90, np.full(90, 1 / 90), size=300)
-    ids = np.arange(100, 152)
-    lists: dict[Any, list[int]] = {"definition": [], "retention": list(range(100, 142))}
-    found = undecided_tokens(common, ids, after, lists, list(range(142, 152)), weights)
-    # A definition list of nobody has no threshold and nobody to go on for it.
-    assert {140, 141} <= set(found)
-    assert set(found) <= set(range(100, 142))
-    assert len(found) < 12

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.measures.sticky.scan import ScanScores
+from embaudit.measures.sticky.scores import Scores
 from embaudit.measures.sticky.tally import ScoreBoard, misses_of
 
 
@@ -16,10 +16,10 @@ def board() -> ScoreBoard:
     """Ten tokens with one draw, four of them with three, two of those with fifteen; token 9 is the pilot's."""
     board = ScoreBoard()
     ids = np.arange(10)
-    board.add(ids[:9], 1, ScanScores(np.linspace(0, 0.8, 9), np.linspace(0.9, 0.1, 9)))
-    board.add(ids[5:9], 3, ScanScores(np.array([0.5, np.nan, 0.7, 0.6]), np.array([0.4, np.nan, 0.2, 0.3])))
-    board.add(ids[7:9], 15, ScanScores(np.array([0.1, 0.2]), np.array([0.95, 0.85])))
-    board.add(ids[9:], 15, ScanScores(np.array([0.15]), np.array([0.9])), is_pilot=True)
+    board.add(ids[:9], 1, Scores(np.linspace(0, 0.8, 9), np.linspace(0.9, 0.1, 9)))
+    board.add(ids[5:9], 3, Scores(np.array([0.5, np.nan, 0.7, 0.6]), np.array([0.4, np.nan, 0.2, 0.3])))
+    board.add(ids[7:9], 15, Scores(np.array([0.1, 0.2]), np.array([0.95, 0.85])))
+    board.add(ids[9:], 15, Scores(np.array([0.15]), np.array([0.9])), is_pilot=True)
     return board
 
 
@@ -32,7 +32,7 @@ def test_rungs_count_the_tokens_that_got_at_least_so_many_draws(board: ScoreBoar
     ]
 
 
-def test_later_rungs_come_first_however_bad_the_dropped_looked(board: ScoreBoard) -> None:
+def test_more_draws_come_first_however_bad_the_dropped_looked(board: ScoreBoard) -> None:
     assert board.lowest_slopes(10) == [8, 9, 7, 5, 6, 4, 3, 2, 1, 0]
     assert board.lowest_slopes(2) == [8, 9]
 
@@ -57,7 +57,7 @@ def test_ranks_are_complete(seed: int, count: int) -> None:
     for draws in (1, 3, 15):
         chosen = generator.permutation(count)[: max(1, count // draws)]
         values = np.where(generator.random((2, len(chosen))) < 0.2, np.nan, generator.normal(size=(2, len(chosen))))
-        board.add(chosen, draws, ScanScores(*values))
+        board.add(chosen, draws, Scores(*values))
     rows = board.rows({})
     for name in ("pull_rank", "slope_rank"):
         assert sorted(row[name] for row in rows) == list(range(1, board.tokens + 1))

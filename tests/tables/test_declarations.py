@@ -27,7 +27,9 @@ STRICTER = {
     "sticky_score": {"slope", "is_pilot"},
     "sticky_validation": {"shift", "near_u_05", "near_u_10", "p_value"},
     "sticky_summary": {
-        *("search", "pilot", "exhaustive_encodes", "scan_dtype", "threshold_points", "validation_points"),
+        *("search", "pilot", "exhaustive_encodes", "scan_dtype", "validation_points"),
+        # Audits from before there were anchors have none of these.
+        *("searched", "anchors", "validation_draws"),
     },
     "socm_text": {"is_undefined"},
     "socm_summary": {

@@ -17,13 +17,13 @@ from click.testing import CliRunner, Result
 from tiny_families import TINY, build, representatives_first
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint.tensors import stored_tensors
 from embaudit.cli.main import cli
 from embaudit.errors import CheckpointError, EmbauditError, MeasureError, NotMeasurable, StorageError, UsageError
 from embaudit.tempscale import Temperatures, temperature
 from embaudit.tempscale.apply import ApplyResult
 from embaudit.tempscale.apply import apply_temperature as write
 from embaudit.tempscale.places import Place, find_places
-from embaudit.tempscale.tensors import stored_tensors
 
 SUPPORTED = [name for name in TINY if name != "gemma2"]
 TEXTS = ["the river is long", "a town in the north", "stone"]
@@ -296,8 +296,8 @@ def test_a_full_disk_leaves_nothing(at: str, source: Path, tmp_path: Path, monke
 
     places = {
         "copy": "shutil.copyfile",
-        "overwrite": "embaudit.tempscale.tensors.StoredTensor.overwrite",
-        "card": "embaudit.tempscale.apply.add_note",
+        "overwrite": "embaudit.checkpoint.tensors.StoredTensor.overwrite",
+        "card": "embaudit.tempscale.apply.add_section",
         "mkdir": "pathlib.Path.mkdir",
     }
     monkeypatch.setattr(places[at], full)
@@ -324,7 +324,7 @@ def test_an_interrupt_leaves_nothing(source: Path, tmp_path: Path, monkeypatch: 
     def interrupt(*args: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("embaudit.tempscale.apply.add_note", interrupt)
+    monkeypatch.setattr("embaudit.tempscale.apply.add_section", interrupt)
     with pytest.raises(KeyboardInterrupt):
         apply(source, tmp_path / "out")
     assert left_in(tmp_path) == ["source"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from made_up_migrations import BROKEN, FIRST, NEWEST, SECOND, VIEWS, a_program_with, the_next_program
-from plausible import audit_record, expectation, measure_runs
+from plausible import audit_record, expectation, measure_runs, plausible_rows
 
 from embaudit.errors import WarehouseError
 from embaudit.tables import TABLES
@@ -275,3 +275,22 @@ def test_a_kill_leaves_the_migrations_that_were_committed(
         require_kept(before, published_warehouse)
         with open_writer(published_warehouse, 0) as connection, pytest.raises(duckdb.ConstraintException):
             connection.execute("INSERT INTO sticky_summary SELECT * FROM sticky_summary LIMIT 1")
+
+
+def test_earlier_audits_of_post_norm_models_get_the_states_that_are_pooled() -> None:
+    """The last layer's output; a pre-norm model's was never measured, and cannot be made up."""
+    (migration,) = [one for one in known_migrations() if one.name == "pooled_stat"]
+    layers = plausible_rows()["layer_stat"]
+    with duckdb.connect() as connection:
+        connection.execute(known_migrations()[0].sql)
+        for audit_id, placement in (("old", "post"), ("llama", "pre")):
+            for row in layers:
+                said = {**row, "audit_id": audit_id, "norm_placement": placement}
+                said["normalised_spread"] = 1.0 + row["layer"]
+                names, marks = ", ".join(said), ", ".join("?" * len(said))
+                connection.execute(f"INSERT INTO layer_stat ({names}) VALUES ({marks})", list(said.values()))
+        connection.execute(migration.sql)
+        found = connection.execute(
+            "SELECT audit_id, corpus, has_final_norm, normalised_spread, within_text_cosine_low FROM pooled_stat"
+        ).fetchall()
+    assert found == [("old", "wikipedia", False, float(len(layers)), layers[-1]["within_text_cosine_low"])]

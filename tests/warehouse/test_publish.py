@@ -218,6 +218,16 @@ def test_texts_and_corpora_are_written_once(published: Path, tmp_path: Path, sta
     assert {name: rows(published, f"SELECT rowid, * FROM {name} ORDER BY ALL") for name in kept} == before
 
 
+def test_two_audits_may_bring_different_rows_of_one_corpus(published: Path, tmp_path: Path) -> None:
+    before = rows(published, "FROM text ORDER BY ALL")
+    (row,) = [row for row in plausible_rows()["text"] if row["position"] == 0][:1]
+    more = [{**row, "text": "not what is there"}, {**row, "position": 7_000, "text": "another row"}]
+    publish(published, 0, audit_record("a2"), measure_runs(), [], stage_all(tmp_path / "more", {"text": more}))
+    added = [one for one in rows(published, "FROM text ORDER BY ALL") if one not in before]
+    assert [one[1:3] for one in added] == [(7_000, "another row")]
+    assert len(rows(published, "FROM text")) == len(before) + 1
+
+
 def test_one_content_under_several_names_keeps_the_first(warehouse: Path, tmp_path: Path) -> None:
     """Whichever thread reads its file first."""
     record = plausible_rows()["corpus"][0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import pytest
@@ -43,32 +42,21 @@ def test_without_an_interval_the_stated_tolerance_counts() -> None:
 
 def test_a_count_is_worse_beyond_two_and_a_tenth() -> None:
     def worse(after: float, before: float) -> object:
-        name = ("sticky_summary", "retention", "sticky")
+        name = ("sticky_severity", "moderate", "estimated")
         return one(Figure(*name, after), Figure(*name, before))["is_worse"]
 
     assert [worse(2, 0), worse(3, 0), worse(33, 30), worse(34, 30), worse(0, 30)] == [False, True, False, True, False]
 
 
-def test_less_spread_is_worse_and_only_in_the_last_layer() -> None:
+def test_less_spread_is_worse_in_the_states_that_are_pooled_and_in_no_layer() -> None:
     def figures(value: float) -> list[Figure]:
-        return [
-            Figure("layer_stat", f"{corpus}, layer {layer}", "normalised_spread", value)
-            for corpus, layers in (("wikipedia", 13), ("a, layer b", 3))
-            for layer in range(layers)
-        ]
+        layers = [Figure("layer_stat", f"wikipedia, layer {layer}", "normalised_spread", value) for layer in range(3)]
+        return [*layers, Figure("pooled_stat", "wikipedia", "normalised_spread", value)]
 
     rows = compare(figures(0.4), figures(0.5))
-    assert {row["item"] for row in rows if row["is_worse"]} == {"wikipedia, layer 12", "a, layer b, layer 2"}
+    assert [row["summary"] for row in rows if row["is_worse"]] == ["pooled_stat"]
     assert {row["worse_when"] for row in rows} == {"lower", None}
     assert not any(row["is_worse"] for row in compare(figures(0.5), figures(0.4)))
-
-
-def test_where_the_last_layer_has_no_spread_the_one_before_does_not_stand_for_it() -> None:
-    def figures(value: float) -> list[Figure]:
-        first = [Figure("layer_stat", f"wikipedia, layer {layer}", "normalised_spread", value) for layer in range(3)]
-        return [*first, Figure("layer_stat", "wikipedia, layer 3", "r", value)]
-
-    assert not any(row["worse_when"] for row in compare(figures(0.4), figures(0.5)))
 
 
 def test_a_figure_without_a_direction_is_stored_and_never_worse() -> None:
@@ -97,16 +85,17 @@ def test_every_rule_is_of_a_figure_that_audits_have_and_intervals_reach_it(tmp_p
     assert by_name[SOCM] == Figure(*SOCM, socm["socm_mean"], socm["socm_low"], socm["socm_high"])
     worst = max((row for row in rows["sticky_validation"] if row["role"] == "candidate"), key=lambda row: row["loss"])
     assert by_name["sticky_token", "retention", "worst_loss"].high == pytest.approx(worst["loss_high"])
-    last = [figure for figure in figures if figure.measure == "within_text_cosine"]
-    assert all(figure.low is not None and figure.low <= figure.value <= (figure.high or math.inf) for figure in last)
+    pooled = by_name["pooled_stat", "wikipedia", "within_text_cosine"]
+    assert pooled.low is not None
+    assert pooled.high is not None
+    assert pooled.low < pooled.value < pooled.high
 
 
 def test_the_documentation_states_every_rule() -> None:
     page = (Path(__file__).parents[2] / "docs" / "watch.md").read_text()
     for (summary, measure), rule in RULES.items():
         (row,) = [line for line in page.splitlines() if line.startswith(f"| `{summary}.{measure}`")]
-        _, name, worse, tolerance, _ = (cell.strip() for cell in row.split("|"))
-        assert ("last layer" in name) == (rule.only_last == "layer")
+        _, _, worse, tolerance, _ = (cell.strip() for cell in row.split("|"))
         assert worse == rule.when
         stated = [f"{rule.absolute:g}"] * bool(rule.absolute) + [f"{rule.relative:.0%}".replace("%", " %")] * bool(
             rule.relative

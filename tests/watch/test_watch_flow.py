@@ -120,9 +120,10 @@ def check_regressions(watcher: Watcher, audit_id: str, before_id: str) -> None:
         return dict(zip(("first", "second", "socm", "d_mu", "d_sigma"), np.array(rows).T, strict=True))
 
     def half_width(found: dict[str, np.ndarray]) -> float:
-        n = int(found["second"].max()) + 1
+        texts = np.union1d(found["first"], found["second"])
+        n = len(texts)
         assert len(found["socm"]) == comb(n, 2)
-        without = [found["socm"][(found["first"] != i) & (found["second"] != i)].mean() for i in range(n)]
+        without = [found["socm"][(found["first"] != i) & (found["second"] != i)].mean() for i in texts]
         return 1.96 * float(np.sqrt((n - 1) / n * np.square(np.array(without) - np.mean(without)).sum()))
 
     own, before = pairs(audit_id), pairs(before_id)

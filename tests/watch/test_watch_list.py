@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from embaudit.errors import UsageError
-from embaudit.request import AuditSettings
+from embaudit.keys import content_key
+from embaudit.measures import DEFAULT_MEASURES
+from embaudit.profile import load_profile
+from embaudit.request import NOT_ASKED, PROMPTS, AuditSettings
 from embaudit.watch.watch_list import WatchList, read_watch_list
 
 Read = Callable[[str], WatchList]
@@ -88,7 +91,11 @@ def test_the_same_settings_in_other_words_have_the_same_key(tmp_path: Path) -> N
     key = AuditSettings().key
     assert AuditSettings(measures=["length", "layers", "socm", "sticky"]).key == key
     assert AuditSettings(device="cpu").key == key
-    for other in ({"seed": 1}, {"measures": ["socm"]}, {"profile": "standard"}, {"pooling": "cls"}):
+    asked = AuditSettings().model_dump(mode="json", exclude={*NOT_ASKED, *PROMPTS, "profile", "measures"})
+    profile = load_profile("quick").asked_of(DEFAULT_MEASURES)
+    before_prompts = content_key(**asked, profile=profile, measures=sorted(DEFAULT_MEASURES))
+    assert key == before_prompts, "what was watched before there were prompts is not audited anew"
+    for other in ({"seed": 1}, {"measures": ["socm"]}, {"profile": "standard"}, {"pooling": "cls"}, {"prompt": ""}):
         assert AuditSettings(**other).key != key  # type: ignore[arg-type]
 
 

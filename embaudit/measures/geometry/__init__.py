@@ -10,7 +10,7 @@ from embaudit.measures.geometry.tables import ROWS
 from embaudit.measures.measure import Measure
 
 # Changing how a value is computed changes this number, and with it every key of the measure's steps.
-MEASURE_VERSION = 1
+MEASURE_VERSION = 2
 
 MEASURE = Measure(
     name="geometry",

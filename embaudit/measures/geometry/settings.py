@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from embaudit.measures.measure import MeasureSettings
+from embaudit.measures.measure import DrawnSettings
 
 
-class GeometrySettings(MeasureSettings):
+class GeometrySettings(DrawnSettings):
     """Settings of the geometry measure."""
 
     corpora: tuple[str, ...] = ("wikipedia", "msmarco")
     # The cosines of all pairs are in memory, in float64: 200 MB, and as much again for copies, at 5 000 texts.
-    texts: int = Field(default=1_000, ge=1, le=5_000, description="first texts of each corpus")
+    texts: int = Field(default=1_000, ge=1, le=5_000, description="texts of each corpus")
     neighbours: int = Field(default=10, ge=1, description="k of hubness")

@@ -23,7 +23,7 @@ class GeometryRow(Row, table="geometry", key=("corpus",), item="{corpus}"):
 
     corpus: str = column("Name of the corpus in this audit.")
     corpus_id: str = column("The corpus.")
-    texts: int = column("N, its first texts.", ge=0, at_least="truncated")
+    texts: int = column("N, the texts of it that were drawn.", ge=0, at_least="truncated")
     truncated: int = column("Texts cut to the checkpoint's limit.", ge=0)
     dimension: int = column("d, the length of a vector.", ge=1)
     mean_cosine: float | None = column(

@@ -11,7 +11,7 @@ from embaudit.measures.layers.tables import ROWS
 from embaudit.measures.measure import Measure
 
 # Changing how a value is computed changes this number, and with it every key of the measure's steps.
-MEASURE_VERSION = 2
+MEASURE_VERSION = 5
 
 MEASURE = Measure(
     name="layers",
@@ -19,5 +19,5 @@ MEASURE = Measure(
     settings=LayerSettings,
     version=MEASURE_VERSION,
     rows=ROWS,
-    shown_tables=("layer_stat",),
+    shown_tables=("layer_stat", "pooled_stat"),
 )

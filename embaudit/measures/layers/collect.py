@@ -9,8 +9,15 @@ import numpy as np
 
 from embaudit.anatomy import anatomy_of
 from embaudit.errors import NotMeasurable
-from embaudit.measures.layers.layers import LayerBatch, constants
-from embaudit.measures.layers.summary import HeadStat, LayerStat, summarise_heads, summarise_layer
+from embaudit.measures.layers.layers import LayerBatch, PooledBatch, constants
+from embaudit.measures.layers.summary import (
+    HeadStat,
+    LayerStat,
+    PooledStat,
+    summarise_heads,
+    summarise_layer,
+    summarise_pooled,
+)
 from embaudit.measures.layers.weights import ValueOutput
 
 if TYPE_CHECKING:
@@ -28,17 +35,22 @@ class LayerSummaries:
     tokens_mean: float
     layers: list[LayerStat]
     heads: list[HeadStat]
+    pooled: PooledStat
     weights: list[ValueOutput]
 
 
 class Collector:
-    """Takes ``LayerBatch`` after ``LayerBatch``; ``finish`` gives the summaries."""
+    """Takes what ``measure_layers`` gives, batch after batch; ``finish`` gives the summaries."""
 
     def __init__(self) -> None:
         self.batches: dict[int, list[LayerBatch]] = {}
+        self.pooled: list[PooledBatch] = []
 
-    def add(self, batch: LayerBatch) -> None:
-        self.batches.setdefault(batch.layer, []).append(batch)
+    def add(self, batch: LayerBatch | PooledBatch) -> None:
+        if isinstance(batch, PooledBatch):
+            self.pooled.append(batch)
+        else:
+            self.batches.setdefault(batch.layer, []).append(batch)
 
     def finish(self, model: PreTrainedModel) -> LayerSummaries:
         """Every layer's and head's averages.
@@ -68,6 +80,10 @@ class Collector:
             tokens_mean=float(lengths.mean()),
             layers=layers,
             heads=heads,
+            pooled=summarise_pooled(
+                _joined([batch.values for batch in self.pooled]),
+                has_final_norm=any(batch.has_final_norm for batch in self.pooled),
+            ),
             weights=weights,
         )
 

@@ -17,18 +17,21 @@ in pre-norm blocks that is norm(H), and H is the residual stream.
 
 Theorem 1 says normalised spread ≤ C(1+√λ)²r; with λ the measured contraction it follows from the triangle inequality
 and must hold for every text.
+
+What pooling averages is the last layer's X, or its norm where the model ends with one, as pre-norm models do: there
+the last layer's X says little of the served vector.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from embaudit.anatomy import Anatomy, LayerState, anatomy_of, require_fit, watching
-from embaudit.anatomy.watch import OnLayer
+from embaudit.anatomy.watch import Run
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.errors import MeasureError
@@ -81,6 +84,20 @@ class LayerBatch:
     heads: dict[str, np.ndarray]
 
 
+@dataclass(frozen=True)
+class PooledBatch:
+    """The token states that pooling averages, of some texts.
+
+    Attributes:
+        values: normalised_spread, within_text_cosine, spread_x and mean_norm_x of them, (B,) float64; NaN where a
+            value is undefined.
+        has_final_norm: whether they differ from the last layer's output: the model ends with a norm.
+    """
+
+    values: dict[str, np.ndarray]
+    has_final_norm: bool
+
+
 def constants(anatomy: Anatomy) -> list[ValueOutput]:
     """Each layer's norms of W_o W_v; shared layers are computed once."""
     known: dict[int, ValueOutput] = {}
@@ -90,14 +107,18 @@ def constants(anatomy: Anatomy) -> list[ValueOutput]:
     return [known[id(module)] for module in anatomy.layers]
 
 
-def measure_layers(encoder: Encoder, texts: Sequence[str], progress: Progress = no_progress) -> Iterator[LayerBatch]:
+def measure_layers(
+    encoder: Encoder, texts: Sequence[str], progress: Progress = no_progress, places: Sequence[int] | None = None
+) -> Iterator[LayerBatch | PooledBatch]:
     """All layers' values of every text of at least two tokens, in batches of one length, shortest first.
 
-    A text of one token (or none) has no spread: every ratio of it is 0/0, and it is left out.
+    Behind a batch's last layer come the values of the states that pooling averages. A text of one token (or none) has
+    no spread: every ratio of it is 0/0, and it is left out.
 
     Args:
         texts: cut to the checkpoint's limit.
         progress: told the number of texts done.
+        places: of the texts in their corpus; None: they are its first ones.
 
     Raises:
         NotMeasurable: if the checkpoint's architecture is not declared, or does not give its attention weights.
@@ -113,7 +134,10 @@ def measure_layers(encoder: Encoder, texts: Sequence[str], progress: Progress = 
     with watching(anatomy) as run:
         for number, positions in enumerate(batches):
             ids = torch.tensor([sequences[position] for position in positions], device=checkpoint.device)
-            yield from _run_batch(anatomy, weights, run, ids, positions, is_first=number == 0)
+            named = positions if places is None else np.asarray(places)[positions]
+            yield from _run_batch(
+                anatomy, weights, run, ids, named, unpooled=checkpoint.prompt.unpooled, is_first=number == 0
+            )
             encoder.texts += len(positions)
             encoder.tokens += int(ids.numel())
             progress(len(positions))
@@ -138,21 +162,44 @@ def batches_of_one_length(
 def _run_batch(
     anatomy: Anatomy,
     weights: list[ValueOutput],
-    run: Callable[[torch.Tensor, OnLayer], None],
+    run: Run,
     ids: torch.Tensor,
     positions: np.ndarray,
     *,
+    unpooled: int,
     is_first: bool,
-) -> list[LayerBatch]:
-    found: list[LayerBatch] = []
+) -> list[LayerBatch | PooledBatch]:
+    import torch
+
+    found: list[LayerBatch | PooledBatch] = []
+    X = ids
 
     def on_layer(state: LayerState) -> None:
+        nonlocal X
         if is_first:
             require_fit(anatomy, state)
         found.append(layer_batch(state, weights[state.layer], positions, anatomy.reads_norm))
+        X = state.X
 
-    run(ids, on_layer)
-    return found
+    pooled = run(ids, on_layer)
+    # Layers attend to all tokens; only pooling may leave a prompt out.
+    values = states_alone(pooled[:, unpooled:])
+    _require_finite("The norm behind the last layer", positions, values["spread_x"])
+    return [*found, PooledBatch(values, has_final_norm=not torch.equal(pooled, X))]
+
+
+def states_alone(X: torch.Tensor) -> dict[str, np.ndarray]:
+    """What token states (B, n, d) are like by themselves: spread_x, mean_norm_x, normalised spread and cosine, (B,)."""
+    spread, mean = spread_and_mean(X)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        normalised = spread / mean
+    return {
+        "spread_x": spread,
+        "mean_norm_x": np.sqrt(mean),
+        # x/0 is undefined by construction, and is null in the tables.
+        "normalised_spread": np.where(np.isfinite(normalised), normalised, np.nan),
+        "within_text_cosine": within_text_cosine(X),
+    }
 
 
 def layer_batch(state: LayerState, weights: ValueOutput, positions: np.ndarray, reads_norm: bool) -> LayerBatch:
@@ -167,9 +214,11 @@ def layer_batch(state: LayerState, weights: ValueOutput, positions: np.ndarray, 
     S_H, _ = spread_and_mean(state.H)
     S_read, _ = spread_and_mean(state.read) if reads_norm else (np.full(len(S_H), np.nan), None)
     S_Z, _ = spread_and_mean(state.Z)
-    S_Y, mean_Y = spread_and_mean(state.Y)
-    S_X, mean_X = spread_and_mean(state.X)
-    _require_finite(state.layer, positions, S_X, products)
+    # The sum in float64: Theorem 1 is the triangle inequality, and a Y that is rounded to half precision breaks it.
+    S_Y, mean_Y = spread_and_mean(state.Z.double() + state.H.double())
+    alone = states_alone(state.X)
+    S_X, mean_X = alone["spread_x"], np.square(alone["mean_norm_x"])
+    _require_finite(f"Layer {state.layer}", positions, S_X, products)
     lambda_heads = weights.head_norm**2 * np.diagonal(products, axis1=1, axis2=2)
     with np.errstate(divide="ignore", invalid="ignore"):
         values = {
@@ -182,15 +231,12 @@ def layer_batch(state: LayerState, weights: ValueOutput, positions: np.ndarray, 
             "contraction_normed": S_Z / S_read,
             "r": S_H / mean_Y,
             "c": (S_X / mean_X) / (S_Y / mean_Y),
-            "normalised_spread": S_X / mean_X,
-            "within_text_cosine": within_text_cosine(state.X),
             "sigma_a": sigma.mean(axis=1),
             "spread_h": S_H,
             "spread_z": S_Z,
             "spread_y": S_Y,
-            "spread_x": S_X,
             "mean_norm_y": np.sqrt(mean_Y),
-            "mean_norm_x": np.sqrt(mean_X),
+            **alone,
         }
     # 0/0 and x/0 are undefined by construction (tokens all alike, a mean of nothing), and are null in the tables.
     values = {name: np.where(np.isfinite(value), value, np.nan) for name, value in values.items()}
@@ -214,11 +260,11 @@ def within_text_cosine(X: torch.Tensor) -> np.ndarray:
     return unit.mean(dim=1).square().sum(dim=1).cpu().numpy()
 
 
-def _require_finite(layer: int, positions: np.ndarray, spread: np.ndarray, products: np.ndarray) -> None:
-    finite = np.isfinite(spread) & np.isfinite(products).all(axis=(1, 2))
+def _require_finite(what: str, positions: np.ndarray, *per_text: np.ndarray) -> None:
+    finite = np.all([np.isfinite(values).reshape(len(positions), -1).all(axis=1) for values in per_text], axis=0)
     if not finite.all():
         raise MeasureError(
-            f"Layer {layer} gives NaN or infinity for text {int(positions[int(np.argmin(finite))])}.",
+            f"{what} gives NaN or infinity for text {int(positions[int(np.argmin(finite))])}.",
             kept="Everything staged before is kept.",
             next_step="In half precision try --dtype float32; otherwise the checkpoint is damaged.",
         )

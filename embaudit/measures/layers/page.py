@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.page.model import Chart, Column, Part, Section, Table
+from embaudit.page.chart import Axis, Chart, Layer, Mark, Panel
+from embaudit.page.model import Column, Part, Section, Table
 
 # What the section is made of: rows by name, of one audit.
 FACTS = {
     "layers": "SELECT * FROM layer_stat WHERE audit_id = ? ORDER BY corpus DESC, layer",
+    "pooled": "SELECT * FROM pooled_stat WHERE audit_id = ? ORDER BY corpus DESC",
+    # Where the backbone's audit is in another warehouse there is nothing to show beside.
+    "backbone_layers": (
+        "SELECT layer_stat.* FROM audit_backbone AS link "
+        "JOIN layer_stat ON layer_stat.audit_id = link.backbone_audit_id "
+        "WHERE link.audit_id = ? ORDER BY backbone_audit_id, corpus DESC, layer"
+    ),
 }
 
 COLUMNS = {
@@ -24,6 +32,16 @@ COLUMNS = {
     "sigma_a": Column("σ_a", ".3f"),
 }
 LAYERS_SHOWN = 12
+# What a panel each is drawn of.
+CURVES = {
+    "within_text_cosine": "cosine within a text",
+    "normalised_spread": "spread S(X)/‖μ‖²",
+    "contraction": "contraction S(Z)/S(H)",
+    "lambda_head_mean": "λ, mean of the heads",
+    "r": "r = S(H)/‖μ(Y)‖²",
+    "sigma_a": "σ_a of the attention",
+}
+BESIDE = 3
 
 
 def section(facts: dict[str, Any]) -> Section | None:
@@ -31,24 +49,80 @@ def section(facts: dict[str, Any]) -> Section | None:
     by_corpus: dict[str, list[dict[str, Any]]] = {}
     for row in facts["layers"]:
         by_corpus.setdefault(row["corpus"], []).append(row)
-    return Section("Layers", list(_parts(by_corpus))) if by_corpus else None
+    pooled = {row["corpus"]: row for row in facts["pooled"]}
+    return Section("Layers", list(_parts(by_corpus, pooled, facts["backbone_layers"]))) if by_corpus else None
 
 
-def _parts(by_corpus: dict[str, list[dict[str, Any]]]) -> Iterator[Part]:
-    cosines = {
-        corpus: [(row["layer"], row["within_text_cosine"]) for row in rows if row["within_text_cosine"] is not None]
-        for corpus, rows in by_corpus.items()
-    }
-    yield Chart("Within-text cosine by layer", cosines, "layer")
+def _parts(
+    by_corpus: dict[str, list[dict[str, Any]]], pooled: dict[str, dict[str, Any]], backbone: list[dict[str, Any]]
+) -> Iterator[Part]:
+    yield curve_chart(by_corpus, backbone)
     for corpus, rows in by_corpus.items():
         first = rows[0]
         left_out = f", {first['undefined']} of one token left out" if first["undefined"] else ""
         yield Table(
             list(COLUMNS.values()),
-            [[row[name] for name in COLUMNS] for row in rows],
+            [[row.get(name) for name in COLUMNS] for row in [*rows, *_behind_norm(pooled.get(corpus))]],
             f"Concentration by layer, {corpus}: {first['texts']:,} texts of {first['tokens_mean']:.0f} tokens"
             f"{left_out}; {first['norm_placement']}-norm",
             brief=LAYERS_SHOWN,
             is_even=True,
             more="embaudit query layers",
         )
+
+
+def _behind_norm(pooled: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """The row of the states that are pooled, where they are not the last layer's output."""
+    return [{**pooled, "layer": "pooled"}] if pooled and pooled["has_final_norm"] else []
+
+
+def curve_chart(by_corpus: dict[str, list[dict[str, Any]]], backbone: list[dict[str, Any]]) -> Chart:
+    """A panel per figure; those that no layer has are left out."""
+    rows = [row for of_corpus in by_corpus.values() for row in of_corpus]
+    panels = [
+        _panel(name, title, rows, [row for row in backbone if row["corpus"] in by_corpus])
+        for name, title in CURVES.items()
+        if any(row[name] is not None for row in rows)
+    ]
+    return Chart(
+        "Layer by layer",
+        "From left to right through the network, one line per corpus, with 95 % intervals. The cosine within a text "
+        "is how alike its tokens are, the spread how far they lie from their mean: where the first climbs and the "
+        "second falls, tokens are pulled together, and mean pooling loses little. Contraction and λ are what the "
+        "attention of a layer keeps of the spread (below 1: it contracts); r is the spread that goes past it, through "
+        "the residual." + (" Dashed: the backbone." if backbone else ""),
+        [panels[start : start + BESIDE] for start in range(0, len(panels), BESIDE)],
+        more="embaudit query layers",
+    )
+
+
+def _panel(name: str, title: str, rows: list[dict[str, Any]], backbone: list[dict[str, Any]]) -> Panel:
+    bands = [
+        Mark(row["layer"], row[f"{name}_low"], y2=row[f"{name}_high"], series=row["corpus"])
+        for row in rows
+        if row.get(f"{name}_low") is not None and row.get(f"{name}_high") is not None
+    ]
+    last = max(row["layer"] for row in rows)
+    return Panel(
+        [
+            Layer("area", bands, is_data=False),
+            Layer("line", _curve(backbone, name, "backbone, "), is_dashed=True),
+            Layer("line", _curve(rows, name)),
+        ],
+        Axis("layer", "d", (0, last)),
+        Axis(title="", format=".2f"),
+        title,
+        height=150,
+    )
+
+
+def _curve(rows: list[dict[str, Any]], name: str, whose: str = "") -> list[Mark]:
+    return [
+        Mark(
+            *(row["layer"], row[name]),
+            series=row["corpus"],
+            label=f"{whose}{row['corpus']}, layer {row['layer']}: {row[name]:.3f}",
+        )
+        for row in rows
+        if row[name] is not None
+    ]

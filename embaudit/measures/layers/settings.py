@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from embaudit.measures.measure import MeasureSettings
+from embaudit.measures.measure import DrawnSettings
 
 
-class LayerSettings(MeasureSettings):
+class LayerSettings(DrawnSettings):
     """Settings of the concentration measure, layer by layer."""
 
     corpora: tuple[str, ...] = ("wikipedia", "msmarco")
-    texts: int = Field(default=1_000, ge=1, description="first texts of each corpus")
+    texts: int = Field(default=1_000, ge=1, description="texts of each corpus")

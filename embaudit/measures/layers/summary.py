@@ -13,6 +13,7 @@ from embaudit.measures.layers.weights import ValueOutput
 
 # Theorem 1 is an equality where Z and H are parallel: rounding must not break it.
 TOLERANCE = 1e-9
+OF_POOLED = ("normalised_spread", "within_text_cosine")
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,16 @@ class LayerStat:
     means: dict[str, tuple[float | None, float | None, float | None]]
     of_means: dict[str, float | None]
     holds: dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class PooledStat:
+    """The states that pooling averages, over the texts of a corpus; means and intervals as in ``LayerStat``."""
+
+    texts: int
+    has_final_norm: bool
+    means: dict[str, tuple[float | None, float | None, float | None]]
+    normalised_spread_of_means: float | None
 
 
 @dataclass(frozen=True)
@@ -61,6 +72,17 @@ def summarise_layer(layer: int, values: Mapping[str, np.ndarray]) -> LayerStat:
         means={name: mean_with_interval(values[name]) for name in RATIOS},
         of_means=_ratios_of_means(values),
         holds={name: share_that_holds(values, name) for name in LAMBDAS},
+    )
+
+
+def summarise_pooled(values: Mapping[str, np.ndarray], *, has_final_norm: bool) -> PooledStat:
+    """Averages of the states that pooling averages; ``values`` as in ``layers.PooledBatch``, (N,) of all texts."""
+    mean = float(np.square(values["mean_norm_x"]).mean())
+    return PooledStat(
+        texts=len(values["spread_x"]),
+        has_final_norm=has_final_norm,
+        means={name: mean_with_interval(values[name]) for name in OF_POOLED},
+        normalised_spread_of_means=float(values["spread_x"].mean()) / mean if mean > 0 else None,
     )
 
 

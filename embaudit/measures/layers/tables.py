@@ -101,13 +101,13 @@ class LayerStatRow(Row, table="layer_stat", key=("corpus", "layer"), item="{corp
     normalised_spread: float | None = column(
         "S(X)/‖μ(X)‖², mean over texts.",
         ge=0,
-        figure=Worse("lower", relative=0.1, only_last="layer"),
+        figure=True,
         interval=OVER_TEXTS,
     )
     within_text_cosine: float | None = column(
         "Mean cosine of all token pairs, a token with itself included, mean over texts.",
         within=ROUNDED_SHARE,
-        figure=Worse("higher", absolute=0.02, only_last="layer"),
+        figure=True,
         interval=OVER_TEXTS,
     )
     sigma_a: float = column("‖PA‖₂, mean over heads, mean over texts.", ge=0, figure=True, interval=OVER_TEXTS)
@@ -142,8 +142,30 @@ class LayerHeadStatRow(Row, table="layer_head_stat", key=("corpus", "layer", "he
     value_norm: float = column("‖W_v^h‖₂.", ge=0)
 
 
+class PooledStatRow(Row, table="pooled_stat", key=("corpus",), item="{corpus}"):
+    """The token states that pooling averages, over a corpus: what the served vector is made of."""
+
+    corpus: str = column("Name of the corpus in this audit.")
+    corpus_id: str = column("The corpus.")
+    texts: int = column("Texts of two tokens and more.", ge=1)
+    has_final_norm: bool = column(
+        "Whether a norm stands between the last layer's output and pooling; if not, both are the same."
+    )
+    normalised_spread: float | None = column(
+        "S(X)/‖μ(X)‖², mean over texts.", ge=0, figure=Worse("lower", relative=0.1), interval=OVER_TEXTS
+    )
+    within_text_cosine: float | None = column(
+        "Mean cosine of all token pairs, a token with itself included, mean over texts.",
+        within=ROUNDED_SHARE,
+        figure=Worse("higher", absolute=0.02),
+        interval=OVER_TEXTS,
+    )
+    normalised_spread_of_means: float | None = column("S(X)/‖μ(X)‖² as a ratio of means over texts.", figure=True)
+
+
 ROWS: tuple[type[Row], ...] = (
     LayerTextRow,
     LayerStatRow,
     LayerHeadStatRow,
+    PooledStatRow,
 )

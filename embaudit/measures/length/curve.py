@@ -54,7 +54,7 @@ class Limits:
 
     Attributes:
         configured: by the checkpoint as it is deployed.
-        positions: the model's position table without the special tokens; None where it has none.
+        positions: the model's position table without the special tokens and the prompt; None where it has none.
         read: by this measure.
     """
 
@@ -66,9 +66,8 @@ class Limits:
 def limits_of(encoder: Encoder, longest: int) -> Limits:
     """The limits of a checkpoint; ``longest`` stops where the position table does not, or goes on for long."""
     checkpoint = encoder.checkpoint
-    special = len(checkpoint.prefix_ids) + len(checkpoint.suffix_ids)
     table = position_limit(checkpoint.model)
-    positions = None if table is None else table - special
+    positions = None if table is None else table - len(checkpoint.with_special_tokens([]))
     return Limits(checkpoint.content_limit, positions, min(longest, longest if positions is None else positions))
 
 

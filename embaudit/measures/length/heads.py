@@ -43,7 +43,7 @@ class HeadLength:
     """One head at one length: means over texts, and shares of texts; None where no text has a value.
 
     Attributes:
-        length: in the texts' own tokens; ``tokens``, n, counts special tokens too.
+        length: in the texts' own tokens; ``tokens``, n, counts special tokens and the prompt too.
         is_causal: no token attends to a later one; the theory does not cover that.
         hc_energy: ‖PX‖_F/‖X‖_F of the layer's output, the same for its heads.
     """

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.page.model import Chart, Column, Estimate, Part, Section, Table
+from embaudit.measures.length.charts import CONDITIONS, cosine_chart, sigma_chart
+from embaudit.page.model import Column, Estimate, Part, Section, Table
 
 # What the section is made of: rows by name, of one audit.
 FACTS = {
@@ -20,12 +21,6 @@ FACTS = {
     ),
 }
 
-CONDITIONS = {
-    "natural": "natural",
-    "truncation": "truncations",
-    "windows": "windows averaged",
-    "input_embeddings": "input embeddings",
-}
 CONTROLS = {"windows": "Windows encoded alone and averaged", "input_embeddings": "Input embeddings averaged"}
 SIGMA = {
     "tokens": Column("tokens", ","),
@@ -74,18 +69,7 @@ def _corpus(summary: dict[str, Any], facts: dict[str, Any]) -> Iterator[Part]:
 
 def _bins(summary: dict[str, Any], bins: list[dict[str, Any]]) -> Iterator[Part]:
     corpus = summary["corpus"]
-    yield Chart(
-        f"Mean cosine by length, {corpus}",
-        {
-            label: [
-                (row["length"], row["cosine_mean"])
-                for row in bins
-                if row["condition"] == condition and row["cosine_mean"] is not None and row["length"] is not None
-            ]
-            for condition, label in CONDITIONS.items()
-        },
-        "tokens",
-    )
+    yield cosine_chart(summary, bins)
     by_bin: dict[int, dict[str, dict[str, Any]]] = {}
     for row in bins:
         by_bin.setdefault(row["low"], {})[row["condition"]] = row
@@ -176,6 +160,7 @@ def _sigma(rows: list[dict[str, Any]]) -> Iterator[Part]:
     """Means over layers and heads by length; the bound is on the centred σ_s where the plain one has none."""
     if not rows:
         return
+    yield sigma_chart(rows[0]["corpus"], rows)
     yield Table(
         list(SIGMA.values()),
         [[_either(row, name) for name in SIGMA] for row in rows],

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pydantic import Field, field_validator
 
-from embaudit.measures.measure import MeasureSettings
+from embaudit.measures.measure import DrawnSettings
 
 
-class LengthSettings(MeasureSettings):
+class LengthSettings(DrawnSettings):
     """Settings of the length measure: lengths are in a text's own tokens, without special tokens."""
 
     corpora: tuple[str, ...] = ("longdocs",)
-    texts: int = Field(default=500, ge=1, le=5_000, description="first texts of each corpus")
+    texts: int = Field(default=500, ge=1, le=5_000, description="texts of each corpus")
     bin_width: int = Field(default=100, ge=1)
     longest: int = Field(default=2_048, ge=1, description="where to stop, whatever the model has positions for")
     control_texts: int = Field(

@@ -1,7 +1,8 @@
 """SOCM: how much of two texts' difference mean pooling throws away (arXiv 2604.27398). Needs no Prefect and no DuckDB.
 
 ``clouds`` scales a text's tokens, ``pairs`` compares them (by ``nuclear`` norms), ``summary`` averages pairs as they
-stream by, ``tightness`` asks how far to trust the Gaussian view, ``mining`` finds hard negatives.
+stream by, ``lengths`` holds length fixed, ``tightness`` asks how far to trust the Gaussian view, ``mining`` finds hard
+negatives, ``contrast`` sets them against random pairs.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from embaudit.measures.socm.settings import SocmSettings
 from embaudit.measures.socm.tables import ROWS
 
 # Changing how a value is computed changes this number, and with it every key of the measure's steps.
-MEASURE_VERSION = 2
+MEASURE_VERSION = 5
 
 MEASURE = Measure(
     name="socm",
@@ -20,5 +21,5 @@ MEASURE = Measure(
     version=MEASURE_VERSION,
     rows=ROWS,
     is_sharded=True,
-    shown_tables=("socm_summary",),
+    shown_tables=("socm_summary", "socm_cut"),
 )

@@ -48,7 +48,7 @@ class TokenCloud:
 
     @property
     def n(self) -> int:
-        """Number of attended tokens, special tokens included."""
+        """Number of pooled tokens, special tokens included."""
         return int(self.tokens.shape[0])
 
     @property

@@ -20,7 +20,7 @@ def findings(rows: Rows, settings: SocmSettings) -> Iterator[Finding]:
         return
     yield _cut(corpora)
     if all(row["pooling_is_mean"] for row in corpora):
-        yield _thrown_away(corpora)
+        yield _thrown_away(corpora, rows("socm_cut"))
     else:
         yield Finding(
             "not measured",
@@ -54,20 +54,35 @@ def _cut(corpora: list[dict[str, Any]]) -> Finding:
     )
 
 
-def _thrown_away(corpora: list[dict[str, Any]]) -> Finding:
+def _thrown_away(corpora: list[dict[str, Any]], cuts: list[dict[str, Any]]) -> Finding:
     worst = max(corpora, key=lambda row: (row["socm_mean"], row["corpus"]))
     each = ", ".join(
         f"{row['socm_mean']:.3f}{interval(row['socm_low'], row['socm_high'])} on {row['corpus']}" for row in corpora
     )
     outside = [row["corpus"] for row in corpora if row["share_trace_above_bound"] > 0.5]
-    beyond = f" For most texts of {' and '.join(outside)} tr Σ > 2, where SOCM may exceed 1." if outside else ""
+    beyond = (
+        f" Most texts of {' and '.join(outside)} lie outside of what SOCM is made for: their tokens are further from "
+        "their mean than the mean from the origin (tr Σ > 2), and a value is no share of anything there."
+        if outside
+        else ""
+    )
     return Finding(
         # No value is good or bad in itself: it grows with the length of texts.
         "ok",
         f"Second-order collapse (SOCM) is {each}.",
-        f"To be compared between checkpoints on the same texts: it mostly orders corpora by length.{beyond}",
+        f"To be compared between checkpoints on the same texts, at one length: it mostly orders corpora by "
+        f"length.{_at_length(worst, cuts)}{beyond}",
         name="thrown_away",
         value=worst["socm_mean"],
         low=worst["socm_low"],
         high=worst["socm_high"],
     )
+
+
+def _at_length(row: dict[str, Any], cuts: list[dict[str, Any]]) -> str:
+    """The corpus's values at fixed lengths; empty where there are none."""
+    own = sorted((cut for cut in cuts if cut["corpus"] == row["corpus"]), key=lambda cut: int(cut["tokens"]))
+    if not own:
+        return ""
+    values = ", ".join(f"{cut['socm_mean']:.3f} at {cut['tokens']}" for cut in own)
+    return f" Cut to one length, texts of {row['corpus']} have {values} tokens."

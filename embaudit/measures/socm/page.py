@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import shorten
 from typing import Any
 
+from embaudit.measures.socm import charts
 from embaudit.page.model import Column, Estimate, Part, Section, Table
 
 # What the section is made of: rows by name, of one audit.
 FACTS = {
     "socm": "SELECT * FROM socm_summary WHERE audit_id = ? ORDER BY corpus",
+    "socm_cuts": "SELECT * FROM socm_cut WHERE audit_id = ? ORDER BY corpus, tokens",
+    "socm_contrasts": "SELECT * FROM socm_contrast WHERE audit_id = ? ORDER BY corpus, distance DESC",
     "tightness": (
         "SELECT corpus, count(*) AS pairs, avg(gaussian_w2_squared / nullif(w2_squared, 0)) AS share, "
-        "avg(socm) FILTER (socm_sif IS NOT NULL) AS plain, avg(socm_sif) AS sif "
+        "avg(socm) FILTER (socm_sif IS NOT NULL) AS plain, avg(socm_sif) AS sif, avg(socm_sif_removed) AS removed "
         "FROM socm_tightness WHERE audit_id = ? GROUP BY corpus HAVING share IS NOT NULL ORDER BY corpus"
     ),
+    # The largest three in one pass: a window would sort millions of pairs.
+    "socm_worst": (
+        "WITH largest AS (SELECT audit_id, corpus, max({'socm': socm, 'first': -first, 'second': -second, "
+        "'d_mu': d_mu, 'd_sigma': d_sigma}, 3) AS worst FROM socm_pair WHERE audit_id = ? GROUP BY ALL), "
+        "pair AS (SELECT audit_id, corpus, unnest(worst, recursive := true) FROM largest) "
+        "SELECT pair.corpus, pair.socm, pair.d_mu, pair.d_sigma, a.text AS first_text, b.text AS second_text "
+        "FROM pair JOIN socm_summary USING (audit_id, corpus) "
+        "JOIN text AS a ON a.corpus_id = socm_summary.corpus_id AND a.position = -pair.first "
+        "JOIN text AS b ON b.corpus_id = socm_summary.corpus_id AND b.position = -pair.second "
+        "ORDER BY pair.corpus, pair.socm DESC, pair.first DESC, pair.second DESC"
+    ),
+    **charts.FACTS,
 }
 
 COLUMNS = (
@@ -23,6 +39,21 @@ COLUMNS = (
     Column("SOCM [95 %]", ".3f", is_bar=True),
     Column("5–95 %", is_right=True),
     *(Column("d_mu", ".3f"), Column("d_sigma", ".3f"), Column("tr Σ", ".2f"), Column("tr Σ > 2", ".0%")),
+)
+WORST = (
+    *(Column("SOCM", ".3f"), Column("d_mu", ".3f"), Column("d_sigma", ".3f")),
+    *(Column("first text", is_prose=True), Column("second text", is_prose=True)),
+)
+# Letters of a text: enough to tell what it is about.
+EXCERPT = 240
+CUT_COLUMNS = (
+    *(Column("corpus"), Column("tokens", ","), Column("texts", ",")),
+    Column("SOCM [95 %]", ".3f", is_bar=True),
+    *(Column("d_mu", ".3f"), Column("d_sigma", ".3f"), Column("tr Σ", ".2f"), Column("tr Σ > 2", ".0%")),
+)
+CONTRASTS = (
+    *(Column("corpus"), Column("distance"), Column("pairs", ",")),
+    *(Column("listed", ".3f"), Column("random", ".3f"), Column("difference [95 %]", "+.3f")),
 )
 # The text counts that are worth a line, and what they count.
 LEFT_OUT = {
@@ -40,15 +71,54 @@ def section(facts: dict[str, Any]) -> Section | None:
 def _parts(facts: dict[str, Any]) -> Iterator[Part]:
     yield Table(COLUMNS, [_corpus(row) for row in facts["socm"]], "What mean pooling throws away")
     for row in facts["socm"]:
+        yield from charts.charts(facts, row["corpus"])
+        yield Table(
+            WORST,
+            [_pair(pair) for pair in facts["socm_worst"] if pair["corpus"] == row["corpus"]],
+            f"Pairs of highest SOCM, {row['corpus']}",
+            more="embaudit query socm-worst-pairs",
+        )
+    for row in facts["socm"]:
         counted = [f"{row[name]:,} {what}" for name, what in LEFT_OUT.items() if row[name]]
         if counted:
             yield f"{row['corpus']}: of its texts {'; '.join(counted)}."
+    if facts["socm_cuts"]:
+        yield Table(CUT_COLUMNS, [_cut(row) for row in facts["socm_cuts"]], "The same of texts cut to one length")
+    for row in facts["socm"]:
+        if row["correlation_trace"] is not None and row["correlation_length"] is not None:
+            yield (
+                f"{row['corpus']}: SOCM of a pair correlates {row['correlation_trace']:.2f} with the spread of its "
+                f"texts (tr Σ₁ + tr Σ₂), and a text's spread {row['correlation_length']:.2f} with its length."
+            )
+    if facts["socm_contrasts"]:
+        yield Table(
+            CONTRASTS,
+            [_contrast(row) for row in facts["socm_contrasts"]],
+            "Listed pairs against random pairs of the same texts",
+        )
     for row in facts["tightness"]:
         sif = "" if row["sif"] is None else f"; SIF weights make SOCM {row['sif']:.3f} of {row['plain']:.3f}"
+        if row["removed"] is not None:
+            sif += f", without the common component {row['removed']:.3f}"
         yield (
             f"{row['corpus']}, {row['pairs']} sampled pairs: the Gaussian view is {row['share']:.0%} of the exact "
             f"transport distance{sif}."
         )
+
+
+def _contrast(row: dict[str, Any]) -> tuple[Any, ...]:
+    return (
+        *(row["corpus"], row["distance"], row["pairs"], row["listed_mean"], row["random_mean"]),
+        Estimate(row["difference"], row["difference_low"], row["difference_high"]),
+    )
+
+
+def _cut(row: dict[str, Any]) -> tuple[Any, ...]:
+    return (
+        *(row["corpus"], row["tokens"], row["texts"]),
+        Estimate(row["socm_mean"], row["socm_low"], row["socm_high"]),
+        *(row["d_mu_mean"], row["d_sigma_mean"], row["trace_mean"], row["share_trace_above_bound"]),
+    )
 
 
 def _corpus(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -58,3 +128,8 @@ def _corpus(row: dict[str, Any]) -> tuple[Any, ...]:
         f"{row['socm_q05']:.2f}–{row['socm_q95']:.2f}",
         *(row["d_mu_mean"], row["d_sigma_mean"], row["trace_mean"], row["share_trace_above_bound"]),
     )
+
+
+def _pair(row: dict[str, Any]) -> tuple[Any, ...]:
+    texts = (row["first_text"], row["second_text"])
+    return (row["socm"], row["d_mu"], row["d_sigma"], *(shorten(text, EXCERPT, placeholder=" …") for text in texts))

@@ -6,21 +6,22 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field, field_validator
 
-from embaudit.measures.measure import MeasureSettings
+from embaudit.draw import Draw
+from embaudit.measures.measure import DrawnSettings
 
 if TYPE_CHECKING:
     from embaudit.request import AuditSettings
 
 
-class SocmSettings(MeasureSettings):
+class SocmSettings(DrawnSettings):
     """Settings of the SOCM measure."""
 
     corpora: tuple[str, ...] = Field(
         default=("wikipedia", "msmarco"),
         description="all pairs of a corpus of texts; a corpus of pairs as it is listed",
     )
-    texts: int = Field(default=1_000, ge=2, description="first texts of each corpus")
-    listed_pairs: int = Field(default=50_000, ge=1, description="first pairs of each corpus of pairs")
+    texts: int = Field(default=1_000, ge=2, description="texts of each corpus")
+    listed_pairs: int = Field(default=50_000, ge=1, description="pairs of each corpus of pairs")
     exponents: tuple[float, ...] = Field(
         default=(0.0, 0.5, 1.0, 2.0),
         min_length=1,
@@ -28,6 +29,14 @@ class SocmSettings(MeasureSettings):
     )
     tightness_pairs: int = Field(
         default=200, ge=0, description="random pairs a corpus with exact transport and SIF weights beside"
+    )
+    cut_tokens: tuple[int, ...] = Field(
+        default=(16, 32, 64),
+        description="lengths that the texts of a corpus are cut to, so that all are of one length; none: ()",
+    )
+    cut_texts: int = Field(default=300, ge=2, description="of the drawn texts, as many as are cut")
+    contrast_pairs: int = Field(
+        default=1_000, ge=0, description="pairs of each corpus of pairs that are set against random ones"
     )
     negatives: int = Field(default=1, ge=1, description="passages a query where hard negatives are mined")
 
@@ -39,10 +48,23 @@ class SocmSettings(MeasureSettings):
             raise ValueError(f"the exponents must be 0 or more, and are {list(exponents)}")
         return tuple(sorted(set(exponents)))
 
+    @field_validator("cut_tokens")
+    @classmethod
+    def _cuts_are_lengths(cls, cut_tokens: tuple[int, ...]) -> tuple[int, ...]:
+        if any(tokens < 1 for tokens in cut_tokens):
+            raise ValueError(f"texts are cut to 1 token or more, and not to {min(cut_tokens)}")
+        return tuple(sorted(set(cut_tokens)))
+
+    def draw_from(self, corpus: str, rows: int, seed: int) -> Draw:
+        from embaudit.corpora import CORPORA
+
+        is_list = corpus in CORPORA and CORPORA[corpus].kind == "pairs"
+        return Draw.of(self.listed_pairs if is_list else self.texts, rows, self.draw, seed)
+
     def requested(self, request: AuditSettings) -> SocmSettings:
         """A list of related pairs that was given is one that SOCM is to read; graded pairs are the sticky measure's."""
         from embaudit.corpora import CORPORA
 
         given = [name for name in request.corpora if name in CORPORA and CORPORA[name].kind == "pairs"]
         asked = [name for name in given if CORPORA[name].relation != "sts" and name not in self.corpora]
-        return self.model_copy(update={"corpora": (*self.corpora, *asked)})
+        return super().requested(request).model_copy(update={"corpora": (*self.corpora, *asked)})

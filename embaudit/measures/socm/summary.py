@@ -88,7 +88,7 @@ def summarise(
     if not pairs:
         raise MeasureError("SOCM has no pair to average.", next_step="Give a corpus of at least two texts.")
     mean = total / pairs
-    half_width = _jackknife_half_width(sums, counts, total, pairs)
+    half_width = jackknife_of_pairs(sums, counts, total, pairs)
     known = traces[np.isfinite(traces)]
     quantiles = np.clip([sketch.quantile(level / 100) for level in LEVELS], low, high)
     return SocmSummary(
@@ -178,8 +178,12 @@ class Surface:
         ]
 
 
-def _jackknife_half_width(sums: np.ndarray, counts: np.ndarray, total: float, pairs: int) -> float | None:
-    """Over texts; None below four of them, or where one text is in every pair."""
+def jackknife_of_pairs(sums: np.ndarray, counts: np.ndarray, total: float, pairs: int) -> float | None:
+    """Half-width of the interval of total/pairs over texts; None below four of them, or where one is in every pair.
+
+    Args:
+        sums, counts: (N,) R_i and n_i, over the pairs of text i.
+    """
     taking_part = counts > 0
     N = int(taking_part.sum())
     if N < 4 or counts.max() == pairs:

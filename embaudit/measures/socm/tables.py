@@ -22,6 +22,7 @@ from embaudit.table import (
     rule,
 )
 
+CORRELATION: Range = (-1, 1)
 D_MU: Range = (-TOLERANCE, 1 + TOLERANCE)
 # A run whose d_Σ are further than this from float64 is worth a look.
 ACCURATE = 1e-4
@@ -125,7 +126,7 @@ class _BoundedDistances(_Distances):
 class SocmPairRow(
     _BoundedDistances, table="socm_pair", key=("corpus", "first", "second"), bulk=True, detail=True, lookup=TRACES
 ):
-    """Every pair of the first texts of a corpus, first < second: up to twelve million rows per audit."""
+    """Every pair of the drawn texts of a corpus, first < second: up to twelve million rows per audit."""
 
     second: int = column("Position of the second text in socm_text.", above="first")
 
@@ -186,11 +187,86 @@ class SocmSummaryRow(Row, table="socm_summary", key=("corpus",), item="{corpus}"
     share_bounds_agree: float | None = column(
         "Share of texts for which mean cosine ≥ 1/3 says the same as tr Σ ≤ 2.", within=SHARE
     )
+    # Long texts have a large tr Σ, and a large tr Σ makes a large SOCM.
+    correlation_trace: float | None = column(
+        "Correlation over pairs of SOCM with tr Σ₁ + tr Σ₂; null where one of them does not vary.", within=CORRELATION
+    )
+    correlation_length: float | None = column(
+        "Correlation over texts of tr Σ with the number of tokens; null where one of them does not vary.",
+        within=CORRELATION,
+    )
     method: Literal["eigenvalues", "polar"] = column("How nuclear norms were computed.")
     accuracy: float = column(
         "Largest |difference of d_Σ| to singular values in float64.", ge=0, warn=Warn(above=ACCURATE)
     )
     checked_pairs: int = column("Random pairs of this run that accuracy was measured on.", ge=0)
+
+
+class _AtOneLength(Row):
+    """Averages over pairs of texts of given lengths."""
+
+    corpus: str = column("Name of the corpus in this audit.")
+    texts: int = column("Texts that take part.", ge=1)
+    pairs: BigInt = column("Pairs of them.", ge=1)
+    d_mu_mean: float = column("Mean distance of the means.", figure=True)
+    d_sigma_mean: float = column("Mean distance of the covariances.", figure=True)
+
+
+class SocmCutRow(_AtOneLength, table="socm_cut", key=("corpus", "tokens"), item="{corpus}, cut to {tokens} tokens"):
+    """All pairs of texts that are cut to one length: what SOCM says where length says nothing."""
+
+    tokens: int = column("Own tokens that every text is cut to; shorter texts take no part.", ge=1)
+    texts: int = column("Texts that have as many tokens.", ge=2)
+    socm_mean: float = column(
+        "Mean SOCM over the pairs.",
+        figure=Worse("higher", absolute=0.02),
+        interval=Interval("jackknife over texts", "socm_low", "socm_high"),
+    )
+    trace_mean: float = column("Mean tr Σ over the texts.", ge=0, figure=True)
+    share_trace_above_bound: float = column(
+        "Share of texts with tr Σ > 2, where SOCM may leave [0, 1].", within=SHARE, figure=True
+    )
+    undefined: int = column("Texts left out: their tokens average to nothing.", ge=0)
+
+
+class SocmLengthRow(
+    _AtOneLength,
+    table="socm_length",
+    key=("corpus", "shorter", "longer"),
+    item="{corpus}, from {shorter} with from {longer} tokens",
+):
+    """The pairs of a corpus by the lengths of their two texts, whole as they are."""
+
+    shorter: int = column("Lower edge of the bin of the shorter text; bins end at 16, 32, 64, … tokens.", ge=1)
+    longer: int = column(
+        "Lower edge of the bin of the longer text; the same for pairs within a bin.", at_least="shorter"
+    )
+    texts: int = column("Texts that are in such a pair.", ge=1)
+    socm_mean: float = column(
+        "Mean SOCM over these pairs.",
+        figure=True,
+        interval=Interval("jackknife over texts", "socm_low", "socm_high"),
+    )
+    trace_mean: float = column("Mean over the pairs of (tr Σ₁ + tr Σ₂)/2.", ge=0, figure=True)
+
+
+class SocmContrastRow(Row, table="socm_contrast", key=("corpus", "distance"), item="{corpus}, {distance}"):
+    """Pairs of a list against random pairs of the same queries and passages."""
+
+    corpus: str = column("Name of the corpus in this audit.")
+    distance: Literal["socm", "d_mu", "d_sigma"] = column("What is averaged.")
+    pairs: int = column("Pairs of either kind.", ge=2)
+    queries: int = column("Distinct queries of them.", ge=2)
+    listed_mean: float = column("Mean over listed pairs.")
+    random_mean: float = column("Mean over pairs of the same queries with passages of others.")
+    difference: float = column(
+        "listed_mean − random_mean, paired.", figure=True, interval=Interval("jackknife over queries")
+    )
+
+    @rule
+    def difference_is_of_means(listed_mean: Series, random_mean: Series, difference: Series) -> Series:
+        """difference = listed_mean − random_mean."""
+        return (difference - (listed_mean - random_mean)).abs() <= TOLERANCE * listed_mean.abs().clip(lower=1)
 
 
 class SocmSurfaceRow(Row, table="socm_surface", key=("corpus", "alpha", "beta")):
@@ -213,6 +289,11 @@ class SocmTightnessRow(_Distances, table="socm_tightness", key=("corpus", "first
     d_mu_sif: float | None = column("d_μ with SIF weights instead of 1/n.", within=D_MU)
     d_sigma_sif: float | None = column("d_Σ with SIF weights.")
     socm_sif: float | None = column("SOCM with SIF weights.")
+    d_mu_sif_removed: float | None = column(
+        "d_μ with SIF weights and without the texts' common component.", within=D_MU
+    )
+    d_sigma_sif_removed: float | None = column("d_Σ of the same.")
+    socm_sif_removed: float | None = column("SOCM of the same.")
 
     @computed(at_least="gaussian_w2_squared")
     def w2_squared_and_tolerance(w2_squared: Series) -> Series:
@@ -252,6 +333,9 @@ ROWS: tuple[type[Row], ...] = (
     SocmPairRow,
     SocmListedPairRow,
     SocmSummaryRow,
+    SocmCutRow,
+    SocmLengthRow,
+    SocmContrastRow,
     SocmSurfaceRow,
     SocmTightnessRow,
     SocmPlaneRow,

@@ -4,7 +4,10 @@
 distributions with these moments it is the smallest (Gelbrich 1990): the exact W₂² between the token clouds is never
 below it, and their ratio says how much of the clouds' difference second moments see.
 
-SIF pooling (Arora et al. 2017) weights a token by a/(a + p(token)); the same pairs are compared under it.
+SIF pooling (Arora et al. 2017) weights a token by a/(a + p(token)); the same pairs are compared under it, and under the
+full method, which takes the projection on the texts' common component u out of every mean. u is the first right
+singular vector of the weighted means (1/n) Σ_j w_j x_j of all texts, not centred. A text's tokens, each projected on
+the complement of u, average to its projected mean: they are the cloud that this pooling sees.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ class PairTightness:
         w2_squared: exact squared 2-Wasserstein distance between the two scaled token clouds.
         gaussian_w2_squared: 4(d_μ + d_Σ), never above it.
         d_mu_sif, d_sigma_sif, socm_sif: the same pair under SIF weights; None where a weighted mean vanishes.
+        d_mu_sif_removed, d_sigma_sif_removed, socm_sif_removed: and without the common component.
     """
 
     first: int
@@ -45,6 +49,9 @@ class PairTightness:
     d_mu_sif: float | None
     d_sigma_sif: float | None
     socm_sif: float | None
+    d_mu_sif_removed: float | None
+    d_sigma_sif_removed: float | None
+    socm_sif_removed: float | None
 
 
 def sif_weights(token_ids: Sequence[Sequence[int]], a: float = SIF_A) -> list[np.ndarray]:
@@ -79,18 +86,16 @@ def pair_tightness(
     Args:
         clouds: by position.
         weights: (n,) SIF weights of each text, by position.
+
+    The common component is that of all the clouds, whether a pair names them or not.
     """
     plain = given_pairs(clouds, first, second)
-    weighted = _weighted(clouds, weights, sorted({*map(int, first), *map(int, second)}))
-    listed = enumerate(zip(first, second, strict=True))
-    places = [k for k, (i, j) in listed if int(i) in weighted and int(j) in weighted]
-    sif = given_pairs(weighted, [int(first[k]) for k in places], [int(second[k]) for k in places]) if places else None
-    at = {k: place for place, k in enumerate(places)}
+    named = sorted({*map(int, first), *map(int, second)})
+    under_sif = _values(_weighted(clouds, weights, named), first, second)
+    common = common_component(clouds, weights)
+    under_full_sif = _values(_weighted(clouds, weights, named, common), first, second)
     rows = []
     for k, (i, j) in enumerate(zip(first, second, strict=True)):
-        under_sif: list[float | None] = [None, None, None]
-        if sif is not None and k in at:
-            under_sif = [float(values[at[k]]) for values in (sif.d_mu, sif.d_sigma, sif.socm)]
         d_mu, d_sigma = float(plain.d_mu[k]), float(plain.d_sigma[k])
         rows.append(
             PairTightness(
@@ -101,9 +106,12 @@ def pair_tightness(
                 socm=float(plain.socm[k]),
                 w2_squared=exact_w2_squared(clouds[int(i)], clouds[int(j)]),
                 gaussian_w2_squared=4 * (d_mu + d_sigma),
-                d_mu_sif=under_sif[0],
-                d_sigma_sif=under_sif[1],
-                socm_sif=under_sif[2],
+                d_mu_sif=under_sif[k][0],
+                d_sigma_sif=under_sif[k][1],
+                socm_sif=under_sif[k][2],
+                d_mu_sif_removed=under_full_sif[k][0],
+                d_sigma_sif_removed=under_full_sif[k][1],
+                socm_sif_removed=under_full_sif[k][2],
             )
         )
     return rows
@@ -121,13 +129,41 @@ def exact_w2_squared(a: TokenCloud, b: TokenCloud) -> float | None:
     return None if log["warning"] else float(value)
 
 
+def common_component(clouds: Mapping[int, TokenCloud], weights: Mapping[int, np.ndarray]) -> np.ndarray:
+    """(d,) float64, the direction that the weighted means of all texts have most in common; of either sign."""
+    means = [
+        weights[position] @ cloud.tokens.astype(np.float64) / cloud.n for position, cloud in sorted(clouds.items())
+    ]
+    return np.asarray(np.linalg.svd(np.stack(means), full_matrices=False)[2][0])
+
+
+def _values(
+    clouds: Mapping[int, TokenCloud], first: Sequence[int] | np.ndarray, second: Sequence[int] | np.ndarray
+) -> list[tuple[float | None, float | None, float | None]]:
+    """(d_μ, d_Σ, SOCM) of each pair; None where one of the two has no cloud."""
+    places = [k for k, (i, j) in enumerate(zip(first, second, strict=True)) if int(i) in clouds and int(j) in clouds]
+    found: list[tuple[float | None, float | None, float | None]] = [(None, None, None)] * len(first)
+    if places:
+        block = given_pairs(clouds, [int(first[k]) for k in places], [int(second[k]) for k in places])
+        for k, *values in zip(places, block.d_mu, block.d_sigma, block.socm, strict=True):
+            found[k] = (float(values[0]), float(values[1]), float(values[2]))
+    return found
+
+
 def _weighted(
-    clouds: Mapping[int, TokenCloud], weights: Mapping[int, np.ndarray], positions: Iterable[int]
+    clouds: Mapping[int, TokenCloud],
+    weights: Mapping[int, np.ndarray],
+    positions: Iterable[int],
+    without: np.ndarray | None = None,
 ) -> dict[int, TokenCloud]:
     found = {}
     for position in positions:
         try:
-            found[position] = token_cloud(position, clouds[position].tokens, weights[position])
+            tokens = clouds[position].tokens
+            if without is not None:
+                X = tokens.astype(np.float64)
+                tokens = X - np.outer(X @ without, without)
+            found[position] = token_cloud(position, tokens, weights[position])
         except NotMeasurable:
             continue
     return found

@@ -3,6 +3,9 @@
 For unit vectors ê the mean over all ordered pairs, diagonal included as published, is ‖mean ê‖² (arXiv 2507.18171,
 §3; one pass, O(V·d), no V × V matrix). The paper encodes every vocabulary entry's token string as text with the
 whole model; beside it stand the same with ids, and with rows of the input embedding matrix.
+
+Most strings come back as the id that they are written for, so that both ways ask for the same vector: each distinct
+sequence of ids is encoded once.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import numpy as np
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
 
-MEASURE_VERSION = 1
+MEASURE_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -51,14 +54,18 @@ def token_similarity(
     Args:
         token_ids: the vocabulary's ids.
         tokens: their strings as written in the vocabulary (``##ing``, ``▁the``).
+        progress: counts every entry twice, once as text and once as id, whatever is shared.
     """
-    as_text = encoder.encode_texts(tokens, progress)
-    as_ids = encoder.encode_ids(
-        [encoder.checkpoint.with_special_tokens([token_id]) for token_id in token_ids], progress
-    )
+    with_special_tokens = encoder.checkpoint.with_special_tokens
+    sequences = [*encoder.tokenize(tokens), *(with_special_tokens([token_id]) for token_id in token_ids)]
+    rows: dict[tuple[int, ...], int] = {}
+    row_of = np.array([rows.setdefault(tuple(sequence), len(rows)) for sequence in sequences], dtype=np.int64)
+    progress(len(sequences) - len(rows))
+    vectors = encoder.encode_ids(list(rows), progress)
+    as_text, as_ids = row_of[: len(tokens)], row_of[len(tokens) :]
     return TokenSimilarity(
         tokens=len(tokens),
-        u=mean_pairwise_cosine(as_text),
-        u_ids=mean_pairwise_cosine(as_ids),
+        u=mean_pairwise_cosine(vectors[as_text]),
+        u_ids=mean_pairwise_cosine(vectors[as_ids]),
         u_input_embeddings=mean_pairwise_cosine(input_embeddings(encoder)[list(token_ids)]),
     )

@@ -4,7 +4,7 @@ pull, slope, loss and focal point are defined in ``embaudit.measures.sticky.scor
 retention). Beside them, over the same points: shift = mean(after − before), compression = SD(after)/SD(before), and the
 share of similarities within ε of u (the paper's definition of sticky, |Sim − u| ≤ ε).
 
-p-values are for H0 "no more extreme than the controls' 95th percentile", on pairs that chose nothing: the share of
+p-values are for H0 "no more extreme than the controls' 95th percentile", on sentences that chose nothing: the share of
 resamples in which the token does not pass the percentile of the controls in the same resample,
 p = (1 + #{b: v_b not beyond q_b}) / (B + 1); Benjamini–Hochberg over a protocol's candidates makes q-values of them.
 """
@@ -17,12 +17,12 @@ import numpy as np
 import scipy
 
 from embaudit.intervals import percentile_intervals, resample_clusters
-from embaudit.measures.sticky.scores import MIN_VARIANCE, Severity, pull, retention, rho, severity
-from embaudit.measures.sticky.validation import ValidationInputs
+from embaudit.measures.sticky.moments import NEAR_U, PER_DRAW, Moments, plain_moments
+from embaudit.measures.sticky.points import MIN_VARIANCE, Points
+from embaudit.measures.sticky.scores import Severity, pull, retention, rho, rho_before, severity
 
 # H0: no more extreme than this share of ordinary tokens.
 CONTROL_PERCENTILE = 95.0
-NEAR_U = (0.05, 0.1)
 
 
 @dataclass(frozen=True)
@@ -56,38 +56,45 @@ class Effect:
 
 
 def measure_effects(
-    inputs: ValidationInputs, after: np.ndarray, is_control: np.ndarray, resamples: int, seed: int
+    points: Points, moments: Moments, is_control: np.ndarray, resamples: int, seed: int
 ) -> list[Effect]:
-    """The effect of every token, in the order of ``after``.
+    """The effect of every token, in the order of ``moments``.
 
-    Intervals are percentiles of a bootstrap over sentence clusters; ρ_t, ρ_0 and the controls' medians are
-    resampled together, so that what all tokens share does not widen them.
+    Intervals are percentiles of a bootstrap over draws, groups of anchors and controls, each drawn by itself (crossed
+    random factors); ρ_t, ρ_0 and the controls' medians are resampled together, so that what all tokens share does not
+    widen them.
 
     Args:
-        after: (T, P), candidates and controls.
+        moments: (T, K, sums), candidates and controls, over all draws of ``points``.
         is_control: (T,) bool, the ordinary tokens that loss and excess are measured against.
     """
-    before, u = inputs.before, inputs.u
-    line, pulls = retention(before, after), pull(before, after, u)
+    u, plain = points.u, plain_moments(points)
+    line, pulls = retention(points, moments), pull(points, moments)
     losses = 1 - line.slope / np.median(line.slope[is_control])
     excess = pulls - np.median(pulls[is_control])
-    rho_t, rho_0 = rho(after, before, u), float(rho(before, before, u))
-    near = near_u(after, u)
+    rho_t, rho_0 = rho(points, moments), rho_before(points)
+    near = near_u(points, moments)
+    after = moments.of_groups("y").sum(axis=(1, 2)) / points.count
+    spread_after = np.sqrt(np.maximum(moments.of_draws("yy").sum(axis=1) / points.count - np.square(after), 0.0))
 
-    weights = resample_clusters(inputs.clusters, resamples, seed)
-    lines, pulls_b = retention(before, after, weights), pull(before, after, u, weights)
+    weights = crossed_resamples(points, resamples, seed)
+    lines, pulls_b = retention(points, moments, weights), pull(points, moments, weights)
+    drawn = _drawn_controls(is_control, resamples, seed)
+    ordinary = np.median(np.take_along_axis(lines.slope, drawn, axis=1), axis=1, keepdims=True)
     pull_interval, slope_interval = percentile_intervals(pulls_b), percentile_intervals(lines.slope)
-    loss_interval = percentile_intervals(1 - lines.slope / np.median(lines.slope[:, is_control], axis=1, keepdims=True))
+    loss_interval = percentile_intervals(1 - lines.slope / ordinary)
     focal_interval = percentile_intervals(lines.focal_point)
-    p_pull, p_slope = _p_values(pulls_b, is_control), _p_values(-lines.slope, is_control)
+    p_pull, p_slope = _p_values(pulls_b, drawn), _p_values(-lines.slope, drawn)
     # Rounding alone must not pass for a spread, as in ``retention``.
-    spread = np.std(before) if np.var(before) > MIN_VARIANCE else 0.0
+    variance = np.var(points.before)
+    spread = float(np.sqrt(variance)) if variance > MIN_VARIANCE else 0.0
+    before = plain.x.sum() / points.count
     effects = []
-    for t in range(len(after)):
+    for t in range(len(moments.values)):
         focal, focal_low, focal_high = _number(line.focal_point[t]), *focal_interval[t]
         effects.append(
             Effect(
-                points=after.shape[1],
+                points=points.count,
                 rho=float(rho_t[t]),
                 rho_0=rho_0,
                 pull=float(pulls[t]),
@@ -105,8 +112,8 @@ def measure_effects(
                 focal_high=focal_high,
                 sticks_to=_sticks_to(focal, focal_low, focal_high, u),
                 severity=severity(float(losses[t])),
-                shift=float(np.mean(after[t] - before)),
-                compression=float(np.std(after[t]) / spread) if spread > 0 else None,
+                shift=float(after[t] - before),
+                compression=float(spread_after[t] / spread) if spread > 0 else None,
                 near_u_05=float(near[0][t]),
                 near_u_10=float(near[1][t]),
                 p_pull=float(p_pull[t]),
@@ -116,10 +123,32 @@ def measure_effects(
     return effects
 
 
-def near_u(similarities: np.ndarray, u: float) -> list[np.ndarray]:
-    """For each ε of ``NEAR_U``: the share of the points with |Sim − u| ≤ ε; (…, P) -> (…)."""
-    distance = np.abs(similarities.astype(np.float64) - u)
-    return [(distance <= epsilon).mean(axis=-1) for epsilon in NEAR_U]
+def near_u(points: Points, moments: Moments) -> list[np.ndarray]:
+    """For each ε of ``NEAR_U``: (T,) the share of the points with |Sim − u| ≤ ε."""
+    return [moments.of_draws(name).sum(axis=1) / points.count for name in PER_DRAW if name.startswith("near")]
+
+
+def near_u_before(points: Points) -> list[float]:
+    """The same without insertion."""
+    distance = np.abs(points.before - points.u)
+    return [float((distance <= epsilon).mean()) for epsilon in NEAR_U]
+
+
+def crossed_resamples(points: Points, resamples: int, seed: int) -> np.ndarray:
+    """(B, K, G) how often each draw and each group of anchors is in a resample of both, drawn apart from each other.
+
+    Draws that share a sentence are drawn together. A single group is no sample, and stays as it is.
+    """
+    draws = resample_clusters(np.unique(points.clusters, return_inverse=True)[1], resamples, seed)
+    groups = points.group_count
+    anchors = np.ones((resamples, 1)) if groups == 1 else resample_clusters(np.arange(groups), resamples, seed + 1)
+    return draws[:, :, None] * anchors[:, None, :]
+
+
+def _drawn_controls(is_control: np.ndarray, resamples: int, seed: int) -> np.ndarray:
+    """(B, C) places of the controls of each resample: other ordinary tokens would have done as well."""
+    controls = np.flatnonzero(is_control)
+    return np.random.default_rng([seed, len(controls), 2]).choice(controls, size=(resamples, len(controls)))
 
 
 def false_discovery(p_values: np.ndarray) -> np.ndarray:
@@ -130,9 +159,9 @@ def false_discovery(p_values: np.ndarray) -> np.ndarray:
     return q
 
 
-def _p_values(resampled: np.ndarray, is_control: np.ndarray) -> np.ndarray:
+def _p_values(resampled: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     """(B, T) values, larger being more extreme -> (T,). An undefined resample counts for H0."""
-    controls = resampled[:, is_control]
+    controls = np.take_along_axis(resampled, drawn, axis=1)
     defined = np.isfinite(controls).all(axis=1, keepdims=True)
     bound = np.percentile(np.where(defined, controls, 0.0), CONTROL_PERCENTILE, axis=1, keepdims=True)
     beyond = (np.nan_to_num(resampled, nan=-np.inf) > bound) & defined

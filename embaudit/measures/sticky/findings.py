@@ -22,8 +22,9 @@ def findings(rows: Rows, settings: StickySettings) -> Iterator[Finding]:
     effects = {row["token_id"]: row for row in rows("sticky_validation") if row["role"] == "candidate"}
     tokens = {row["token_id"]: row for row in rows("token") if row["token_id"] in effects}
     candidates = sorted(effects.values(), key=lambda row: (-row["loss"], row["token_id"]))
+    counts = {row["severity"]: row for row in rows("sticky_severity")}
     if candidates:
-        yield _worst(candidates, tokens, settings.copies)
+        yield _worst(candidates, tokens, settings.copies, counts.get("moderate"))
     doses = [row for row in rows("sticky_dose") if row["role"] == "candidate"]
     if any(row["copies"] == 1 for row in doses):
         yield _dose(doses, tokens)
@@ -32,7 +33,12 @@ def findings(rows: Rows, settings: StickySettings) -> Iterator[Finding]:
             yield _missed(row)
 
 
-def _worst(candidates: list[dict[str, Any]], tokens: dict[int, dict[str, Any]], copies: int) -> Finding:
+def _worst(
+    candidates: list[dict[str, Any]],
+    tokens: dict[int, dict[str, Any]],
+    copies: int,
+    moderate: dict[str, Any] | None,
+) -> Finding:
     worst = candidates[0]
     severe = [row for row in candidates if row["loss"] >= MODERATE]
     scripts = Counter(tokens[row["token_id"]]["script"] for row in severe).most_common(SCRIPTS_NAMED)
@@ -42,8 +48,8 @@ def _worst(candidates: list[dict[str, Any]], tokens: dict[int, dict[str, Any]], 
     return Finding(
         level,
         f"{copies} copies of {tokens[worst['token_id']]['token']!r} in a text take away {_share(worst['loss'])}"
-        f"{interval(worst['loss_low'], worst['loss_high'], '.0%')} of what its similarities say; {len(severe)} of the "
-        f"{len(candidates)} validated candidates take a quarter or more{f' (most: {named})' if named else ''}.",
+        f"{interval(worst['loss_low'], worst['loss_high'], '.0%')} of what its similarities say; "
+        f"{_how_many(len(severe), len(candidates), moderate)}{f' (most found: {named})' if named else ''}.",
         name="worst_token",
         value=worst["loss"],
         low=worst["loss_low"],
@@ -52,8 +58,19 @@ def _worst(candidates: list[dict[str, Any]], tokens: dict[int, dict[str, Any]], 
             level,
             "Texts that hold many of them (broken extraction, poisoning, scripts that the model hardly knows) look "
             "alike, whatever they say.",
-            "embaudit query worst-tokens",
+            "embaudit screen FILE",
         ),
+    )
+
+
+def _how_many(severe: int, candidates: int, moderate: dict[str, Any] | None) -> str:
+    """Of the vocabulary where a random sample tells, else of the candidates, whose number is the shortlist's."""
+    if moderate is None or moderate["estimated"] is None:
+        return f"{severe} of the {candidates} validated candidates take a quarter or more"
+    between = interval(moderate["estimated_low"], moderate["estimated_high"], ",.0f")
+    return (
+        f"about {moderate['estimated']:,.0f}{between} tokens of the vocabulary take a quarter or more, of which "
+        f"{severe} were validated"
     )
 
 

@@ -25,8 +25,8 @@ class Draw:
     """One sentence with n places to fill.
 
     Attributes:
-        template: (L,) int64, special tokens and content, with -1 at the n places of the copies.
-        baseline: the same cut of the sentence without the copies, special tokens included.
+        template: (L,) int64, prompt, special tokens and content, with -1 at the n places of the copies.
+        baseline: the same cut of the sentence without the copies, prompt and special tokens included.
     """
 
     operator: Operator
@@ -43,6 +43,8 @@ class Draw:
 def make_draw(checkpoint: Checkpoint, sentence: str, operator: Operator, copies: int, seed: int) -> Draw:
     """Prepare a sentence for insertion; its content is cut so that all copies survive truncation.
 
+    Copies stand in the sentence, behind the prompt: prompt and sentence are tokenised as they are served, together.
+
     Random places are drawn from the seed and the sentence alone: the value for a token depends on no order,
     shard or subset of the tokens.
 
@@ -51,14 +53,15 @@ def make_draw(checkpoint: Checkpoint, sentence: str, operator: Operator, copies:
     """
     room = checkpoint.content_limit - copies
     if room < 1:
+        beside = "the special tokens and the prompt" if checkpoint.prompt.ids else "the special tokens"
         raise MeasureError(
-            f"{copies} copies and the special tokens leave no room for a sentence in {checkpoint.max_length} tokens.",
+            f"{copies} copies and {beside} leave no room for a sentence in {checkpoint.max_length} tokens.",
             next_step="Give a larger --max-length.",
         )
     content = checkpoint.content_ids(sentence, limit=room)
     gaps = _gaps(operator, len(content), copies, sentence, seed)
     inserted = np.insert(np.asarray(content, dtype=np.int64), gaps, -1)
-    template = np.concatenate([checkpoint.prefix_ids, inserted, checkpoint.suffix_ids]).astype(np.int64)
+    template = np.array(checkpoint.with_special_tokens(inserted.tolist()), dtype=np.int64)
     return Draw(operator, template, tuple(checkpoint.with_special_tokens(content)))
 
 

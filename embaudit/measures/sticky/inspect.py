@@ -12,12 +12,12 @@ from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.errors import UsageError
 from embaudit.measures.sticky.effects import measure_effects
 from embaudit.measures.sticky.insertion import OPERATORS
-from embaudit.measures.sticky.pairs import SentencePair
+from embaudit.measures.sticky.moments import insert_tokens
 from embaudit.measures.sticky.plan import choose_controls
+from embaudit.measures.sticky.points import Points
 from embaudit.measures.sticky.reference import distances, prepare_reference, sticky_scores, validation_values
 from embaudit.measures.sticky.scores import rho
 from embaudit.measures.sticky.settings import StickySettings
-from embaudit.measures.sticky.validation import prepare_validation, validate_tokens
 
 DESCRIBED = ("token", "text", "category", "is_reachable", "origin", "script")
 TEXT_MARK = "text:"
@@ -42,7 +42,8 @@ def find_token(checkpoint: Checkpoint, wanted: str) -> int:
         return int(wanted)
     text = wanted.removeprefix(TEXT_MARK)
     entry = tokenizer.get_vocab().get(text)
-    ids = checkpoint.content_ids(text) if entry is None else [entry]
+    # As it stands, behind no prompt: it is looked up, and not encoded.
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"] if entry is None else [entry]
     # A text that the tokenizer does not know is not the unknown token.
     if len(ids) != 1 or (entry is None and ids[0] == tokenizer.unk_token_id):
         pieces = " ".join(tokenizer.convert_ids_to_tokens(ids))
@@ -57,53 +58,44 @@ def find_token(checkpoint: Checkpoint, wanted: str) -> int:
 
 def inspect_tokens(
     encoder: Encoder,
-    pairs: Sequence[SentencePair],
+    points: Points,
     token_ids: Sequence[int],
     vocabulary: Sequence[Mapping[str, Any]],
-    u: float,
     settings: StickySettings,
     seed: int,
     progress: Progress = no_progress,
 ) -> list[dict[str, Any]]:
     """``definition`` and ``retention`` of some tokens, in their order, one object each.
 
-    ``retention`` is the slope; ``rho_0`` and ``rho`` are over the pairs below u, by operator and over all three.
+    ``retention`` is the slope; ``rho_0`` and ``rho`` are over the points below u, by operator and over all three.
     Loss, excess and p-values are against the profile's number of ordinary tokens.
-
-    Raises:
-        MeasureError: if no pair lies below u.
     """
-    inputs = prepare_validation(encoder, pairs, u, settings.copies, seed, rotate_operators=False)
     wanted = np.array(token_ids, dtype=np.int64)
     controls = choose_controls(vocabulary, wanted, settings.controls, seed)
     every = np.concatenate([np.unique(wanted), controls])
-    after = validate_tokens(encoder, inputs, every, settings.copies, seed, progress)
-    is_control = np.isin(every, controls)
-    effects = dict(
-        zip(every.tolist(), measure_effects(inputs, after, is_control, settings.resamples, seed), strict=True)
-    )
-    operator_of = np.array([operator for _, operator in inputs.points])
-    rows = dict(zip(every.tolist(), after, strict=True))
+    moments = insert_tokens(encoder, points, every, range(len(points.draws)), progress)
+    measured = measure_effects(points, moments, np.isin(every, controls), settings.resamples, seed)
+    effects = dict(zip(every.tolist(), measured, strict=True))
+    by_operator = {}
+    for operator in OPERATORS:
+        held = [place for place, draw in enumerate(points.draws) if draw.operator == operator]
+        by_operator[f"rho_{operator}"] = rho(points.at(held), moments.at(slice(None), held))
+    place = {token: index for index, token in enumerate(every.tolist())}
     found = []
     for token_id in token_ids:
         effect = effects[token_id]
-        by_operator = {
-            f"rho_{operator}": float(rho(rows[token_id][held], inputs.before[held], u))
-            for operator in OPERATORS
-            for held in [operator_of == operator]
-        }
         found.append(
             {
                 **_described(vocabulary, token_id),
-                "u": u,
-                "pairs": len(inputs.pairs),
-                "pairs_below_u": len(
-                    {pair for (pair, _), x in zip(inputs.points, inputs.before, strict=True) if x < u}
-                ),
+                "u": points.u,
+                "draws": len(points.draws),
+                "anchors": len(points.anchors),
+                "points": points.count,
+                "points_below_u": int(points.below_u.sum()),
                 "controls": len(controls),
                 "rho_0": effect.rho_0,
                 "rho": effect.rho,
-                **by_operator,
+                **{name: float(values[place[token_id]]) for name, values in by_operator.items()},
                 "pull": effect.pull,
                 "pull_low": effect.pull_low,
                 "pull_high": effect.pull_high,

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from embaudit.measures.sticky import charts
 from embaudit.measures.sticky.thresholds import MIN_FOR_THRESHOLD
 from embaudit.page.model import Column, Estimate, Part, Section, Table, count
 
@@ -13,20 +14,35 @@ from embaudit.page.model import Column, Estimate, Part, Section, Table, count
 FACTS = {
     "sticky": "SELECT * FROM sticky_summary WHERE audit_id = ? ORDER BY protocol",
     "tokens": "SELECT * FROM sticky_token WHERE audit_id = ? ORDER BY loss DESC, token_id LIMIT 15",
-    "severities": (
-        "SELECT severity, count(*) AS tokens, "
-        "count(*) FILTER (retention_verdict = 'sticky' OR definition_verdict = 'sticky') AS sticky "
-        "FROM sticky_token WHERE audit_id = ? GROUP BY ALL ORDER BY severity"
+    "severities": "SELECT * FROM sticky_severity WHERE audit_id = ? ORDER BY least_loss DESC",
+    "harmless": (
+        "SELECT count(*) AS tokens FROM sticky_token WHERE audit_id = ? AND severity = 'negligible' "
+        "AND (retention_outlier = 'yes' OR definition_outlier = 'yes')"
+    ),
+    "doses": (
+        "SELECT token.token, dose.copies, dose.loss FROM sticky_dose AS dose "
+        "JOIN audit USING (audit_id) JOIN token ON token.checkpoint_id = audit.checkpoint_id "
+        "AND token.token_id = dose.token_id WHERE dose.audit_id = ? AND dose.role = 'candidate' "
+        "ORDER BY dose.token_id, dose.copies"
     ),
     "reference": "SELECT * FROM sticky_reference_summary WHERE audit_id = ?",
     "enrichment": (
         "SELECT * FROM sticky_enrichment WHERE audit_id = ? AND selection = 'lowest_100' "
         "AND attribute = 'non_latin_or_symbol' ORDER BY value"
     ),
+    "shapes": "SELECT * FROM sticky_shape WHERE audit_id = ? ORDER BY space DESC",
+    **charts.FACTS,
 }
 
 TOKENS_IN_SHORT = 5
-SEVERITIES = ("strong", "moderate", "weak", "negligible")
+SEVERITIES = (
+    Column("at least"),
+    Column("loss from", ".2f"),
+    Column("tokens in the vocabulary, estimated [95 %]", ",.0f", bounds=",.0f"),
+    Column("validated", ",d"),
+    Column("confirmed", ",d"),
+    Column("", is_prose=True),
+)
 COLUMNS = (
     Column("token"),
     Column("id", "d"),
@@ -46,7 +62,9 @@ def section(facts: dict[str, Any]) -> Section | None:
 
 def _parts(facts: dict[str, Any]) -> Iterator[Part]:
     first = facts["sticky"][0]
-    yield _scan(first, sum(row["tokens"] for row in facts["severities"]))
+    yield _scan(first)
+    if facts["sticky_candidates"]:
+        yield charts.severity_chart(facts)
     yield Table(
         COLUMNS,
         [_token(row) for row in facts["tokens"]],
@@ -55,20 +73,31 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
         headline=TOKENS_IN_SHORT,
         more="embaudit query worst-tokens",
     )
-    by_name = {row["severity"]: row for row in facts["severities"]}
-    tokens = {name: by_name[name]["tokens"] if name in by_name else 0 for name in SEVERITIES}
-    yield f"Severity of the candidates: {', '.join(f'{amount:,} {name}' for name, amount in tokens.items())}."
-    harmless = by_name.get("negligible", {}).get("sticky", 0)
+    yield from charts.charts(facts)
+    if facts["doses"]:
+        yield _doses(facts["doses"])
+    if facts["severities"]:
+        yield Table(
+            SEVERITIES,
+            [_severity(row) for row in facts["severities"]],
+            f"How many tokens are how bad, from a random sample of {first['pilot']:,}",
+            key="sticky-severities",
+        )
+    harmless = facts["harmless"][0]["tokens"]
     if harmless:
-        yield f"{count(harmless, 'outlier')} among them {'is' if harmless == 1 else 'are'} negligible all the same."
+        are = "is" if harmless == 1 else "are"
+        yield f"{count(harmless, 'outlier')} among the candidates {are} negligible all the same."
     for row in facts["sticky"]:
         yield _protocol(row)
     for row in facts["enrichment"]:
         yield (
             f"Of the {row['selected']} tokens of lowest retention {row['share_selected']:.0%} are non-Latin or "
-            f"symbols, of all scanned {row['share_scanned']:.1%}: {row['fold']:.1f} times as many "
+            f"symbols, of all searched {row['share_scanned']:.1%}: {row['fold']:.1f} times as many "
             f"(p = {row['p_value']:.1g})."
         )
+    for row in facts["shapes"]:
+        if row["gaussian_distance"] is not None:
+            yield _shape(row)
     for row in facts["reference"]:
         beyond = f"no threshold (fewer than {MIN_FOR_THRESHOLD} candidates)"
         if row["threshold"] is not None:
@@ -80,15 +109,58 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
         )
 
 
-def _scan(row: dict[str, Any], validated: int) -> str:
-    rungs = ", ".join(f"{rung['tokens']:,} × {rung['draws']}" for rung in json.loads(row["rungs"]))
+def _scan(row: dict[str, Any]) -> str:
+    spent = ", ".join(
+        f"{one['tokens']:,} got at least {count(one['draws'], 'draw')}" for one in json.loads(row["rungs"])
+    )
     saved = ""
-    if row["search"] == "sequential":  # null in audits from before there was a search
+    if row["search"] == "sequential":
         saved = f" ({row['exhaustive_encodes'] / row['encodes']:.1f} times fewer than exhaustive)"
+    # Null in audits from before there were many anchors.
+    against = "" if row["anchors"] is None else f", each compared with {row['anchors']:,} sentences"
     return (
         f"{row['scanned']:,} of {row['vocabulary_size']:,} vocabulary entries scanned ({row['eligible']:,} can stand "
-        f"in a text); tokens × draws: {rungs}; {validated} candidates and {row['controls']} controls on "
-        f"{row['validation_pairs']} pairs; {row['encodes']:,} encodes{saved}. u = {row['u']:.4f}."
+        f"in a text): {spent}{against}; {row['encodes']:,} encodes{saved}. u = {row['u']:.4f}."
+    )
+
+
+def _shape(row: dict[str, Any]) -> str:
+    """How the vocabulary's similarities are distributed, beside the Gaussian that the paper takes them for."""
+    what = "input embeddings" if row["space"] == "input_embeddings" else "vocabulary entries, encoded as texts,"
+    low = row["gaussian_distance_low"]
+    interval = "" if low is None else f" [{max(low, 0):.1%}, {row['gaussian_distance_high']:.1%}]"
+    return (
+        f"Similarities of {row['tokens']:,} {what} have mean {row['mean']:.3f} and standard deviation {row['sd']:.3f}, "
+        f"skewness {row['skewness']:.2f}, excess kurtosis {row['excess_kurtosis']:.2f}: up to "
+        f"{row['gaussian_distance']:.1%}{interval} of the pairs lie elsewhere than a Gaussian has them."
+    )
+
+
+def _doses(rows: list[dict[str, Any]]) -> Table:
+    """Loss by number of copies: "strong" is said of eight of them."""
+    copies = sorted({row["copies"] for row in rows})
+    by_token: dict[str, dict[int, float]] = {}
+    for row in rows:
+        by_token.setdefault(row["token"], {})[row["copies"]] = row["loss"]
+    # The worst first, by what most copies do.
+    worst = sorted(by_token, key=lambda token: -by_token[token].get(copies[-1], 0.0))
+    return Table(
+        (Column("token"), *(Column(f"× {n}", ".2f") for n in copies)),
+        [(token, *(by_token[token].get(n) for n in copies)) for token in worst],
+        "Loss of the worst tokens by number of copies in one sentence",
+        key="sticky-dose",
+        more="embaudit query sticky-dose",
+    )
+
+
+def _severity(row: dict[str, Any]) -> tuple[Any, ...]:
+    return (
+        row["severity"],
+        row["least_loss"],
+        Estimate(row["estimated"], row["estimated_low"], row["estimated_high"]),
+        row["validated"],
+        row["confirmed"],
+        "more than were validated" if row["is_capped"] else "",
     )
 
 
@@ -104,10 +176,10 @@ def _token(row: dict[str, Any]) -> tuple[Any, ...]:
 
 def _outlier(row: dict[str, Any]) -> str:
     """Beyond which protocols' thresholds it is, which compare candidates with each other: severity says how bad."""
-    names = [name for name in ("retention", "definition") if row[f"{name}_verdict"] == "sticky"]
+    names = [name for name in ("retention", "definition") if row[f"{name}_outlier"] == "yes"]
     if names:
         return f"by {' and '.join(names)}"
-    return "too few candidates" if row["retention_verdict"] == "no_threshold" else "no"
+    return "too few candidates" if row["retention_outlier"] == "no_threshold" else "no"
 
 
 def _protocol(row: dict[str, Any]) -> str:
@@ -120,6 +192,12 @@ def _protocol(row: dict[str, Any]) -> str:
             f"{row['pilot']:,} that belong on its shortlist ({row['miss_rate']:.0%}, 95 % interval "
             f"{row['miss_low']:.0%} to {row['miss_high']:.0%})"
         )
+    trusted = "".join(
+        f"; {said} {row[name]:.2f} [{row[f'{name}_low']:.2f}, {row[f'{name}_high']:.2f}]"
+        for name, said in (("reliability", "reliability"), ("prediction", "predicted by input embeddings"))
+        if row.get(f"{name}_low") is not None
+    )
     return (
-        f"{row['protocol'].capitalize()}: {count(row['sticky'], 'token')} beyond the threshold ({threshold}){missed}."
+        f"{row['protocol'].capitalize()}: {count(row['outliers'], 'token')} beyond the threshold "
+        f"({threshold}){trusted}{missed}."
     )

@@ -1,8 +1,7 @@
-"""Which sentence pairs a sticky-token audit is measured on.
+"""Which sentences a sticky-token audit is measured on, and the pairs of those steps that need pairs.
 
-``balanced_pairs`` spreads pairs evenly over the whole range of similarities and lets no sentence occur twice,
-so that a pair's value is independent of another's. The paper takes pairs below u only; on those, anything that
-perturbs a sentence looks like pull.
+The measure itself compares every draw with every anchor (``embaudit.measures.sticky.points``). Pairs spread over a
+range of similarities are what the paper's first experiment and its published code use.
 """
 
 from __future__ import annotations
@@ -13,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.errors import CorpusError
+
+MIN_SENTENCES = 8
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,11 @@ class SentencePair:
 
 
 @dataclass(frozen=True)
-class PairSample:
-    """Pairs for scoring and pairs for validation; no sentence stands in both, or twice in one."""
+class SentenceSet:
+    """Sentences that tokens are inserted into, and those that the result is compared with."""
 
-    scoring: tuple[SentencePair, ...]
-    validation: tuple[SentencePair, ...]
-    scoring_wanted: int
-    validation_wanted: int
+    draws: tuple[str, ...]
+    anchors: tuple[str, ...]
 
 
 def distinct_sentences(texts: Sequence[str], limit: int, seed: int) -> list[str]:
@@ -43,33 +42,33 @@ def distinct_sentences(texts: Sequence[str], limit: int, seed: int) -> list[str]
     return [distinct[index] for index in sorted(chosen)]
 
 
-def sample_pairs(sentences: Sequence[str], vectors: np.ndarray, scoring: int, validation: int, seed: int) -> PairSample:
-    """Choose scoring pairs far apart from each other, then validation pairs from the sentences that are left.
+def split_sentences(
+    sentences: Sequence[str], draws: int, validation_draws: int, seed: int
+) -> tuple[SentenceSet, SentenceSet]:
+    """Deal sentences at random: those for the search, and those for the validation; none is used twice.
+
+    What is left when the draws are dealt becomes anchors, half for each purpose. With few sentences the draws leave at
+    least half of them to the anchors.
 
     Args:
-        sentences: N distinct sentences.
-        vectors: (N, D) float32, their embeddings.
-        scoring, validation: how many pairs are wanted; fewer come back where sentences run out.
+        sentences: distinct.
 
     Raises:
-        CorpusError: with fewer than eight sentences there is nothing to spread.
+        CorpusError: with fewer than eight sentences there is nothing to compare.
     """
-    if len(sentences) < 8:
+    if len(sentences) < MIN_SENTENCES:
         raise CorpusError(
             f"The sticky-token measure needs at least eight distinct sentences, and the corpus has {len(sentences)}.",
             next_step="Give a larger corpus: --corpus sts=FILE",
         )
-    unit = vectors.astype(np.float64)
-    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
-    similarity = unit @ unit.T
-    generator = np.random.default_rng(seed)
-    free = np.ones(len(sentences), dtype=bool)
-    # Both sets must find sentences: with few, scoring takes at most a quarter of them.
-    scoring_pairs = balanced_pairs(similarity, min(scoring, len(sentences) // 8), free, generator, spread=True)
-    validation_pairs = balanced_pairs(similarity, validation, free, generator)
-
-    named = [named_pairs(sentences, similarity, chosen) for chosen in (scoring_pairs, validation_pairs)]
-    return PairSample(named[0], named[1], scoring, validation)
+    dealt = [sentences[place] for place in np.random.default_rng([seed, 1]).permutation(len(sentences))]
+    scoring = min(draws, len(dealt) // 4)
+    drawn = scoring + min(validation_draws, len(dealt) // 4)
+    middle = drawn + (len(dealt) - drawn) // 2
+    return (
+        SentenceSet(tuple(dealt[:scoring]), tuple(dealt[drawn:middle])),
+        SentenceSet(tuple(dealt[scoring:drawn]), tuple(dealt[middle:])),
+    )
 
 
 def named_pairs(
@@ -77,58 +76,6 @@ def named_pairs(
 ) -> tuple[SentencePair, ...]:
     """Sentences and similarities of index pairs."""
     return tuple(SentencePair(sentences[i], sentences[j], float(similarity[i, j])) for i, j in chosen)
-
-
-def balanced_pairs(
-    similarity: np.ndarray,
-    count: int,
-    free: np.ndarray,
-    generator: np.random.Generator,
-    *,
-    spread: bool = False,
-) -> list[tuple[int, int]]:
-    """Disjoint pairs whose similarities are spread evenly between the lowest and the highest, most similar first.
-
-    For each of ``count`` evenly spaced targets, from the scarce high end down, the pair of free sentences
-    nearest to the target is taken, if it lies within one step of it; a random one of the near pairs, or, with
-    ``spread``, the one whose first sentence is farthest from those already chosen, so that no topic repeats.
-
-    Args:
-        similarity: (N, N) cosines.
-        free: (N,) bool, sentences that may be used; the chosen ones are cleared in place.
-    """
-    count = min(count, int(free.sum()) // 2)
-    if count == 0:
-        return []
-    i, j = np.triu_indices(len(similarity), 1)
-    # The order within a pair is drawn too: corpora often put the longer or the edited sentence second.
-    swap = generator.random(len(i)) < 0.5
-    i, j = np.where(swap, j, i), np.where(swap, i, j)
-    order = np.argsort(similarity[i, j], kind="stable")
-    i, j = i[order], j[order]
-    values = similarity[i, j]
-    usable = free[i] & free[j]
-    low, high = float(values[usable].min()), float(values[usable].max())
-    step = (high - low) / max(count - 1, 1)
-    chosen: list[tuple[int, int]] = []
-    for target in np.linspace(high, low, count):
-        start, stop = np.searchsorted(values, [target - step / 2, target + step / 2])
-        near = np.arange(start, stop)
-        near = near[free[i[near]] & free[j[near]]]
-        if len(near) == 0:
-            start, stop = np.searchsorted(values, [target - step, target + step])
-            near = np.arange(start, stop)
-            near = near[free[i[near]] & free[j[near]]]
-        if len(near) == 0:
-            continue
-        if spread and chosen:
-            nearest = similarity[np.ix_(i[near], [first for first, _ in chosen])].max(axis=1)
-            pick = int(near[np.argmin(nearest)])
-        else:
-            pick = int(generator.choice(near))
-        free[[i[pick], j[pick]]] = False
-        chosen.append((int(i[pick]), int(j[pick])))
-    return chosen
 
 
 def spread_pairs(

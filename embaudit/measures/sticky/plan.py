@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -11,25 +10,36 @@ from typing import Any
 import numpy as np
 
 from embaudit.errors import MeasureError
-from embaudit.measures.sticky.scan import ScanScores
-from embaudit.measures.sticky.scores import PROTOCOLS, Protocol
+from embaudit.measures.sticky.scores import Protocol, Scores
+from embaudit.measures.sticky.search import MIN_PILOT
 from embaudit.measures.sticky.settings import StickySettings
 
-# Tokens that a reader would call ordinary; controls are drawn from them.
 ORDINARY_ORIGINS = ("word", "subword")
+# Of the budget: what is left finds the worst tokens, the pilot tells where to look and how many there are.
+PILOT_SHARE = 1 / 3
+# Where every token gets all draws, so many random ones still stand for all in what costs more than a sum.
+EXHAUSTIVE_PILOT = 3_000
+FIRST_DRAWS = 2
 
 
 @dataclass(frozen=True)
-class ScannedTokens:
-    """The tokens that a search looks at, and how many would have been eligible.
+class SearchedTokens:
+    """The tokens that a search chooses among, and how many would have been eligible.
 
     Attributes:
-        pilot: a random part of ``token_ids`` that gets all draws; empty where every token does.
+        token_ids: ascending; all that are eligible, unless a limit is set.
+        pilot: a random part of ``token_ids`` that gets all draws.
+        stages: (draws in all, tokens that get them) of each stage of the search among the others.
     """
 
     token_ids: np.ndarray
     pilot: np.ndarray
+    stages: tuple[tuple[int, int], ...]
     eligible: int
+
+    @property
+    def is_exhaustive(self) -> bool:
+        return len(self.pilot) + self.stages[-1][1] == len(self.token_ids)
 
 
 def eligible_tokens(tokens: Sequence[Mapping[str, Any]]) -> np.ndarray:
@@ -41,27 +51,62 @@ def eligible_tokens(tokens: Sequence[Mapping[str, Any]]) -> np.ndarray:
 
 
 def choose_tokens(
-    tokens: Sequence[Mapping[str, Any]], settings: StickySettings, limit: int | None, seed: int
-) -> ScannedTokens:
-    """All eligible tokens, or a random part of them where a limit or the encode budget allows no more.
+    tokens: Sequence[Mapping[str, Any]], budget: int | None, draws: int, limit: int | None, seed: int
+) -> SearchedTokens:
+    """All eligible tokens, or a random part of them where a limit is set, and how the budget is spent on them.
+
+    Args:
+        budget: encodes; None: every token gets all draws.
 
     Raises:
         MeasureError: if nothing can be scanned.
     """
     eligible = eligible_tokens(tokens)
-    most = len(eligible) if limit is None else min(limit, len(eligible))
-    if settings.most_encodes is not None:
-        most = bisect_right(range(most + 1), settings.most_encodes, key=lambda n: planned_encodes(settings, n)) - 1
-    if most < 1:
+    count = len(eligible) if limit is None else min(limit, len(eligible))
+    if count < 1:
         raise MeasureError(
-            f"There is no token to scan: {len(eligible)} of {len(tokens)} are reachable or special, and the budget "
-            f"allows {max(most, 0)}.",
-            next_step="Raise most_encodes in the profile, or --limit-tokens.",
+            f"There is no token to scan: {len(eligible)} of {len(tokens)} are reachable or special, and the limit is "
+            f"{limit}.",
+            next_step="Raise --limit-tokens." if limit is not None else "Look at its tokenizer.",
         )
     # The first of a random order are the pilot: it is a random sample of the tokens, and of the vocabulary.
-    chosen = np.random.default_rng([seed, len(eligible)]).choice(len(eligible), size=most, replace=False)
-    pilot = ceil(settings.pilot_share * most) if settings.search == "sequential" else 0
-    return ScannedTokens(eligible[np.sort(chosen)], eligible[np.sort(chosen[:pilot])], len(eligible))
+    chosen = np.random.default_rng([seed, len(eligible)]).choice(len(eligible), size=count, replace=False)
+    pilot, stages = spend(budget, count, draws)
+    return SearchedTokens(eligible[np.sort(chosen)], eligible[np.sort(chosen[:pilot])], stages, len(eligible))
+
+
+def spend(budget: int | None, tokens: int, draws: int) -> tuple[int, tuple[tuple[int, int], ...]]:
+    """How many tokens are the pilot, and the stages for the others: draws double while tokens become fewer.
+
+    A third of the budget is the pilot's. From stage to stage one share r of the tokens goes on, ½ where the budget
+    allows no more, so that Σ (d_i − d_{i−1}) · N · r^i is what is left.
+    """
+    if budget is None or tokens * draws <= budget:
+        pilot = min(tokens, EXHAUSTIVE_PILOT)
+        return pilot, ((draws, tokens - pilot),)
+    pilot = min(tokens, max(MIN_PILOT, int(PILOT_SHARE * budget / draws)))
+    if pilot == tokens:
+        return pilot, ((draws, 0),)
+    left, others = budget - pilot * draws, tokens - pilot
+    in_all = [FIRST_DRAWS * 2**stage for stage in range(draws.bit_length()) if FIRST_DRAWS * 2**stage < draws]
+    in_all.append(draws)
+    steps = np.diff([0, *in_all])
+
+    def cost(share: float) -> float:
+        return float(steps @ share ** np.arange(len(steps)))
+
+    share = 0.5
+    first = min(others, int(max(left, 0) / cost(share)))
+    if first == others and cost(1.0) * others > left:
+        from scipy.optimize import brentq
+
+        share = max(share, brentq(lambda r: cost(r) * others - left, 0.0, 1.0))
+    return pilot, tuple((d, int(first * share**stage)) for stage, d in enumerate(in_all))
+
+
+def is_ordinary(token: Mapping[str, Any]) -> bool:
+    """Whether a reader would call it so: a word or a piece of one, that comes back as itself."""
+    return bool(token["category"] == "ok" and token["origin"] in ORDINARY_ORIGINS)
 
 
 def choose_controls(tokens: Sequence[Mapping[str, Any]], candidates: np.ndarray, count: int, seed: int) -> np.ndarray:
@@ -74,9 +119,7 @@ def choose_controls(tokens: Sequence[Mapping[str, Any]], candidates: np.ndarray,
         MeasureError: if the vocabulary has no ordinary token outside the candidates.
     """
     taken = set(candidates.tolist())
-    ordinary = [
-        token["token_id"] for token in tokens if token["category"] == "ok" and token["origin"] in ORDINARY_ORIGINS
-    ]
+    ordinary = [token["token_id"] for token in tokens if is_ordinary(token)]
     in_order = np.random.default_rng([seed, len(tokens), 1]).permutation(np.array(ordinary, dtype=np.int64))
     chosen = [token for token in in_order.tolist() if token not in taken][:count]
     if not chosen:
@@ -85,14 +128,14 @@ def choose_controls(tokens: Sequence[Mapping[str, Any]], candidates: np.ndarray,
 
 
 def choose_shortlists(
-    token_ids: np.ndarray, scores: ScanScores, scanned: int, settings: StickySettings
+    token_ids: np.ndarray, scores: Scores, searched: int, settings: StickySettings
 ) -> dict[Protocol, list[int]]:
-    """Each protocol's share of the scanned tokens, from those that got all draws; ascending ids.
+    """Each protocol's share of the searched tokens, from those that got all draws; ascending ids.
 
     Their union is validated. The lists are kept apart because the adaptive threshold compares a protocol's own
     candidates: quartiles over two lists of different tokens would measure the gap between the lists.
     """
-    length = shortlist_length(settings, scanned)
+    length = shortlist_length(settings, searched)
     worst_first: dict[Protocol, np.ndarray] = {
         "definition": np.argsort(-np.nan_to_num(scores.pull, nan=-np.inf), kind="stable"),
         "retention": np.argsort(np.nan_to_num(scores.slope, nan=np.inf), kind="stable"),
@@ -101,51 +144,14 @@ def choose_shortlists(
 
 
 def rank(draws: np.ndarray, badness: np.ndarray) -> np.ndarray:
-    """Ranks from 1: tokens of later rungs first, and among them the worst first; undefined values last."""
+    """Ranks from 1: tokens with more draws first, and among them the worst first; undefined values last."""
     order = np.lexsort((np.arange(len(draws)), -np.nan_to_num(badness, nan=-np.inf), -draws))
     ranks = np.empty(len(draws), dtype=np.int64)
     ranks[order] = np.arange(1, len(draws) + 1)
     return ranks
 
 
-def points_per_token(settings: StickySettings) -> int:
-    """(pair, operator) points that validating one token takes, if all the pairs wanted are found."""
-    return settings.validation_pairs * (1 if settings.rotate_operators else 3)
-
-
-def shortlist_length(settings: StickySettings, scanned: int) -> int:
+def shortlist_length(settings: StickySettings, searched: int) -> int:
     """Tokens on the shortlist of one protocol."""
-    length = max(1, ceil(settings.shortlist_share * scanned))
-    return length if settings.longest_shortlist is None else min(length, settings.longest_shortlist)
-
-
-def tokens_kept(settings: StickySettings, share: float, scanned: int) -> int:
-    """How many tokens a rung keeps: its share of all, and never fewer than twice what both shortlists hold."""
-    return max(ceil(share * scanned), 2 * len(PROTOCOLS) * shortlist_length(settings, scanned))
-
-
-def rungs_of(settings: StickySettings, draws: int) -> list[tuple[int, float | None]]:
-    """(draws in all, share of the tokens that goes on) of each rung; the last one brings all there are."""
-    if settings.search == "exhaustive":
-        return [(draws, None)]
-    rungs: list[tuple[int, float | None]] = [(rung.draws, rung.keep) for rung in settings.rungs if rung.draws < draws]
-    return [*rungs, (draws, None)]
-
-
-def planned_scan_encodes(settings: StickySettings, tokens: int) -> int:
-    """Encodes of a scan of so many tokens, if all the scoring pairs wanted are found."""
-    if settings.search == "exhaustive":
-        return tokens * settings.scoring_pairs
-    pilot = ceil(settings.pilot_share * tokens)
-    left, done, encodes = tokens - pilot, 0, pilot * settings.scoring_pairs
-    for draws, keep in rungs_of(settings, settings.scoring_pairs):
-        encodes += left * (draws - done)
-        done = draws
-        left = left if keep is None else min(left, tokens_kept(settings, keep, tokens))
-    return encodes
-
-
-def planned_encodes(settings: StickySettings, tokens: int) -> int:
-    """Encodes of a scan of so many tokens and of its validation, if every candidate goes all the way."""
-    candidates = len(PROTOCOLS) * shortlist_length(settings, tokens)
-    return planned_scan_encodes(settings, tokens) + (settings.controls + candidates) * points_per_token(settings)
+    length = max(1, ceil(settings.shortlist_share * searched))
+    return length if settings.max_shortlist is None else min(length, settings.max_shortlist)

@@ -25,7 +25,7 @@ from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.measures.sticky.insertion import OPERATORS, Operator, generator_for
 from embaudit.measures.sticky.pairs import SentencePair, distinct_sentences, named_pairs, spread_pairs
-from embaudit.measures.sticky.scan import require_below_u, unit_rows
+from embaudit.measures.sticky.points import require_below_u, unit_rows
 
 MEASURE_VERSION = 1
 SCORE_WEIGHTS: dict[Operator, float] = {"prefix": 0.35, "suffix": 0.35, "random": 0.30}

@@ -1,4 +1,4 @@
-"""Sticky tokens (arXiv 2507.18171): search, verdicts, and what stands behind them."""
+"""Sticky tokens (arXiv 2507.18171): search, validation, and what stands behind them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from embaudit.table import (
     SHARE,
     TOLERANCE,
     BigInt,
+    Interval,
     Json,
     Range,
     Row,
@@ -24,7 +25,10 @@ Role = Literal["candidate", "control"]
 Protocol = Literal["definition", "retention"]
 Basis = Literal["screened", "validated"]
 # A count of sticky tokens moves by one or two when the draws fall otherwise.
-MORE_STICKY = Worse("higher", absolute=2, relative=0.1)
+MORE_TOKENS = Worse("higher", absolute=2, relative=0.1)
+OVER_TOKENS = Interval("over tokens (Bonett and Wright)")
+BY_BOOTSTRAP = Interval("bootstrap over tokens")
+OVER_GROUPS = Interval("jackknife over 25 groups of tokens")
 # ρ_t ≥ 0, so that pull ≤ 1.
 PULL: Range = (None, 1 + TOLERANCE)
 CHANGE_OF_COSINE: Range = (-2 - TOLERANCE, 2 + TOLERANCE)
@@ -32,8 +36,17 @@ CHANGE_OF_COSINE: Range = (-2 - TOLERANCE, 2 + TOLERANCE)
 SPREAD_TOLERANCE = 1e-3
 
 
+class StickySentenceRow(Row, table="sticky_sentence", key=("purpose", "role", "position")):
+    """A sentence that tokens are inserted into (draw), or that the result is compared with (anchor)."""
+
+    purpose: Literal["scoring", "validation"] = column("Which step uses the sentence.")
+    role: Literal["draw", "anchor"] = column("Every draw is compared with every anchor of its purpose.")
+    position: int = column("Place among the sentences of its purpose and role, from 0.", ge=0)
+    sentence: str = column("The sentence.")
+
+
 class StickyPairRow(Row, table="sticky_pair", key=("purpose", "position")):
-    """A pair of sentences that tokens are inserted into."""
+    """A pair of sentences of the steps that need pairs, and of the pairs that a user gave."""
 
     purpose: Literal["scoring", "validation", "shift", "reference_scoring", "reference_validation"] = column(
         "Which step uses the pair."
@@ -48,8 +61,8 @@ class StickyScoreRow(Row, table="sticky_score", key=("token_id",), detail=True):
     """What the search found for every token that it scanned."""
 
     token_id: int = column("Id of the token.")
-    draws: int = column("(Pair, operator) draws spent on it.", ge=1)
-    pull: float | None = column("1 − ρ_t/ρ_0; null where none of its draws has a pair below u.", within=PULL)
+    draws: int = column("(Sentence, operator) draws spent on it.", ge=1)
+    pull: float | None = column("1 − ρ_t/ρ_0; null where none of its draws has a point below u.", within=PULL)
     slope: float = column("Slope of similarity after insertion on similarity before: what is retained.")
     pull_rank: int = column("1 is the token that pulls most; those with more draws rank first.", ge=1)
     slope_rank: int = column("1 is the token that retains least; those with more draws rank first.", ge=1)
@@ -63,13 +76,13 @@ class StickyScoreRow(Row, table="sticky_score", key=("token_id",), detail=True):
 
 
 class StickyValidationRow(Row, table="sticky_validation", key=("token_id", "protocol")):
-    """A validated token under one protocol, with its verdict; ordinary tokens are the controls."""
+    """A validated token under one protocol: how bad it is, and how it compares; ordinary tokens are the controls."""
 
     token_id: int = column("Id of the token.")
     protocol: Protocol = column("How it is judged: by the paper's definition, or by what is retained.")
     role: Role = column("Shortlisted, or an ordinary token for comparison.")
-    points: int = column("(Pair, operator) points measured.", ge=1)
-    rho: float = column("ρ_t: mean |similarity − u| after insertion, over pairs below u.", within=(0, 2))
+    points: int = column("(Draw, anchor) points measured.", ge=1)
+    rho: float = column("ρ_t: mean |similarity − u| after insertion, over points below u.", within=(0, 2))
     rho_0: float = column("ρ_0: the same before insertion.", within=(0, 2))
     pull: float = column("1 − ρ_t/ρ_0: how far similarities moved towards u.", within=PULL)
     pull_low: float | None = column("Lower end of the 95 % bootstrap interval of pull.")
@@ -88,8 +101,9 @@ class StickyValidationRow(Row, table="sticky_validation", key=("token_id", "prot
     severity: Literal["strong", "moderate", "weak", "negligible"] = column("How bad the loss is in itself.")
     value: float = column("What the threshold is compared with: pull, or slope.")
     threshold: float | None = column("Beyond it a candidate stands out from its shortlist; null below 40 candidates.")
-    verdict: str | None = column(
-        "sticky, not_sticky, no_threshold, or not_shortlisted (the other protocol's candidate); null for controls."
+    outlier: str | None = column(
+        "Whether it stands out from the candidates beside it, however bad these are: yes, no, no_threshold, or "
+        "not_shortlisted (the other protocol's candidate); null for controls."
     )
     basis: Basis = column("How thoroughly the profile validates.")
     shift: float = column("Mean of similarity after − before.", within=CHANGE_OF_COSINE)
@@ -102,20 +116,20 @@ class StickyValidationRow(Row, table="sticky_validation", key=("token_id", "prot
     )
 
     @rule
-    def verdict_agrees_with_threshold(
-        protocol: Series, role: Series, value: Series, threshold: Series, verdict: Series, q_value: Series
+    def outlier_agrees_with_threshold(
+        protocol: Series, role: Series, value: Series, threshold: Series, outlier: Series, q_value: Series
     ) -> Series:
-        """The definition flags what lies above the threshold (pull), retention what lies below it (slope)."""
+        """By definition what lies above the threshold (pull), by retention what lies below it (slope)."""
         import numpy as np
 
         is_beyond = np.where(protocol == "definition", value > threshold, value < threshold)
         expected = np.select(
             # Every candidate of a protocol's own shortlist has a q-value.
             [role == "control", threshold.isna(), q_value.isna(), is_beyond],
-            ["", "no_threshold", "not_shortlisted", "sticky"],
-            "not_sticky",
+            ["", "no_threshold", "not_shortlisted", "yes"],
+            "no",
         )
-        return verdict.fillna("") == expected
+        return outlier.fillna("") == expected
 
     @rule
     def severity_agrees_with_loss(severity: Series, loss: Series) -> Series:
@@ -132,7 +146,7 @@ class StickyValidationRow(Row, table="sticky_validation", key=("token_id", "prot
 
 
 class StickySummaryRow(Row, table="sticky_summary", key=("protocol",), item="{protocol}"):
-    """The search and its verdicts under one protocol."""
+    """The search and what it found under one protocol."""
 
     protocol: Protocol = column("How tokens are judged.")
     u: float = column(
@@ -141,27 +155,49 @@ class StickySummaryRow(Row, table="sticky_summary", key=("protocol",), item="{pr
     u_ids: float = column("The same, each id encoded as it is.", within=ROUNDED_SHARE, figure=True)
     u_input_embeddings: float = column("The same of the input embedding matrix.", within=ROUNDED_SHARE, figure=True)
     vocabulary_size: int = column("Entries of the vocabulary.", at_least="eligible")
-    eligible: int = column("Reachable or special tokens.", at_least="scanned")
-    scanned: int = column("Tokens that were scanned.", at_least="pilot")
+    eligible: int = column("Reachable or special tokens.", at_least="searched")
+    searched: int = column("Tokens that the search chose among: all eligible ones, unless limited.", at_least="scanned")
+    scanned: int = column(
+        "Tokens that were inserted into a sentence; of the others the embedding tells.", at_least="pilot"
+    )
     rungs: Json = column("How many tokens got at least how many draws.")
     encodes: BigInt = column("Texts encoded by scan and validation.", ge=1)
-    reliability: float | None = column("Split-half correlation, of the tokens with all draws.", figure=True)
-    scoring_pairs: int = column("Pairs that the scan used.")
-    validation_pairs: int = column("Pairs that the validation used.", warn=Warn(below=30))
-    pairs_below_u: int = column("Validation pairs whose similarity lies below u.", ge=1)
+    reliability: float | None = column(
+        "Spearman's ρ of scores from halves of the draws and anchors that share neither.",
+        within=COSINE,
+        figure=True,
+        interval=OVER_TOKENS,
+    )
+    prediction: float | None = column(
+        "Spearman's ρ, out of fold, of the pilot's scores with what the input embedding predicts.",
+        within=COSINE,
+        figure=True,
+        interval=OVER_TOKENS,
+    )
+    draws: int = column("(Sentence, operator) draws of the search.", ge=1)
+    anchors: int = column("Sentences that each draw of the search is compared with.", ge=1)
+    validation_draws: int = column("Draws of the validation.", warn=Warn(below=20))
+    validation_anchors: int = column("Sentences that the validation's draws are compared with.", ge=1)
+    validation_points: int = column("(Draw, anchor) points of a validated token.", at_least="points_below_u")
+    points_below_u: int = column("Those of them whose similarity lies below u.", ge=1)
     candidates: int = column("Tokens on the protocol's own shortlist.")
     controls: int = column("Ordinary tokens that were validated for comparison.", ge=1)
     control_median: float = column("Median of value over the controls.", figure=True)
-    # It needs forty candidates; without one every verdict is no_threshold, and that should be seen.
+    # It needs forty candidates; without one nothing is an outlier, and that should be seen.
     threshold: float | None = column(
-        "Beyond it a candidate is sticky; null below 40 candidates.", warn=Warn(null=True), figure=True
+        "Beyond it a candidate is an outlier; null below 40 candidates.", warn=Warn(null=True), figure=True
     )
-    sticky: int = column("Validated tokens beyond the threshold.", figure=MORE_STICKY)
+    outliers: int = column("Candidates beyond the threshold.", figure=True)
     basis: Basis = column("How thoroughly the profile validates.")
     search: Literal["sequential", "exhaustive"] = column("Whether every token got all draws.")
     pilot: int = column("Random tokens that got all draws.", ge=0, at_least="pilot_shortlisted")
     exhaustive_encodes: BigInt = column("What the same tokens would take without any saving.")
     scan_dtype: str = column("Precision of the scan.")
+    scan_speedup: float | None = column(
+        "Seconds in float32 / seconds in half precision, of products of the model's shapes; null where the precision "
+        "was given.",
+        ge=0,
+    )
     rank_correlation: float | None = column(
         "Spearman's, of scores in the scan's precision with float32; null where they are the same.", within=COSINE
     )
@@ -172,8 +208,6 @@ class StickySummaryRow(Row, table="sticky_summary", key=("protocol",), item="{pr
     miss_high: float | None = column(
         "Upper end of the 95 % Clopper–Pearson interval of miss_rate.", within=SHARE, at_least="miss_rate"
     )
-    threshold_points: int = column("Common points that the threshold's quartiles rest on.")
-    validation_points: int = column("Points of a token that went all the way.", at_least="threshold_points")
     near_u_05_before: float | None = column("Share of points within 0.05 of u without insertion.", within=SHARE)
     near_u_10_before: float | None = column(
         "Share of points within 0.1 of u without insertion.", within=SHARE, at_least="near_u_05_before"
@@ -190,8 +224,31 @@ class StickySummaryRow(Row, table="sticky_summary", key=("protocol",), item="{pr
         return is_undefined | (has_all & ((miss_rate.astype(float) - rate).abs() <= TOLERANCE))
 
 
-# Severities over the view sticky_token, whose order of tokens is that of the vocabulary: of several tokens with the
-# worst loss the interval is the first one's. A severity rests on 1 − slope ratio, measured to some hundredths.
+class StickySeverityRow(Row, table="sticky_severity", key=("severity",), item="{severity}"):
+    """How many of the searched tokens are at least as bad as a severity says: found, and estimated from the pilot."""
+
+    severity: Literal["strong", "moderate", "weak"] = column("At least this severe.")
+    least_loss: float = column("The loss from which tokens are.", within=SHARE)
+    validated: int = column("Validated candidates with such a loss; no more than the shortlists hold.", ge=0)
+    confirmed: int = column("Those whose whole interval of the loss lies there.", ge=0)
+    estimated: float | None = column(
+        "Tokens in all, from a random sample, noise taken off; null without enough draws to know the noise.",
+        ge=0,
+        at_least="confirmed",
+        # Two samples of the same vocabulary differ by their intervals.
+        figure=Worse("higher", absolute=2, relative=0.1),
+        interval=BY_BOOTSTRAP,
+    )
+    is_capped: bool = column("Whether there are more than were validated: then validated counts the shortlist.")
+
+    @rule
+    def capped_counts_have_an_estimate(is_capped: Series, estimated_low: Series, validated: Series) -> Series:
+        """Capped where even the lower end of the estimate lies above what was validated."""
+        return is_capped == (estimated_low.astype(float) > validated).fillna(value=False)
+
+
+# The worst loss over the view sticky_token, whose order of tokens is that of the vocabulary: of several tokens with it
+# the interval is the first one's. It rests on 1 − slope ratio, measured to some hundredths.
 STICKY_TOKEN = Summary(
     "sticky_token",
     "retention",
@@ -204,15 +261,48 @@ STICKY_TOKEN = Summary(
             "first(loss_high ORDER BY loss DESC, token_id)",
             "The largest loss of a candidate.",
         ),
-        SummaryFigure(
-            "strong_or_moderate",
-            "count(*) FILTER (severity IN ('strong', 'moderate'))",
-            MORE_STICKY,
-            meaning="Candidates of strong or moderate severity.",
-        ),
     ),
     is_aggregate=True,
 )
+
+
+class StickyShapeRow(Row, table="sticky_shape", key=("space",), item="{space}"):
+    """How the similarities of a vocabulary's entries are distributed: all pairs of a random sample of entries."""
+
+    space: Literal["text", "input_embeddings"] = column(
+        "The vectors: token strings encoded as texts, as u takes them, or rows of the input embedding matrix."
+    )
+    tokens: int = column("Sampled entries that have a direction.", ge=2)
+    pairs: BigInt = column("Pairs of different ones.", ge=1)
+    mean: float = column("Mean cosine of these pairs.", within=COSINE, figure=True)
+    sd: float = column("Standard deviation of the cosines.", ge=0, figure=True)
+    skewness: float | None = column(
+        "Third standardised moment; 0 for a Gaussian, null where all cosines are alike.",
+        figure=True,
+        interval=OVER_GROUPS,
+    )
+    excess_kurtosis: float | None = column(
+        "Fourth standardised moment less 3; 0 for a Gaussian.", ge=-2 - TOLERANCE, figure=True, interval=OVER_GROUPS
+    )
+    gaussian_distance: float | None = column(
+        "Largest difference of the share of pairs below a value from that of a Gaussian of this mean and deviation.",
+        within=SHARE,
+        figure=True,
+        interval=OVER_GROUPS,
+    )
+    lowest: float = column("Smallest cosine.", within=COSINE)
+    q001: float = column("0.1 % quantile of the cosines, to 1e-4.", at_least="lowest")
+    q01: float = column("1 % quantile of the cosines.", at_least="q001")
+    q05: float = column("5 % quantile of the cosines.", at_least="q01")
+    q10: float = column("10 % quantile of the cosines.", at_least="q05")
+    q25: float = column("25 % quantile of the cosines.", at_least="q10")
+    q50: float = column("Median of the cosines.", at_least="q25")
+    q75: float = column("75 % quantile of the cosines.", at_least="q50")
+    q90: float = column("90 % quantile of the cosines.", at_least="q75")
+    q95: float = column("95 % quantile of the cosines.", at_least="q90")
+    q99: float = column("99 % quantile of the cosines.", at_least="q95")
+    q999: float = column("99.9 % quantile of the cosines.", at_least="q99")
+    highest: float = column("Largest cosine.", within=COSINE, at_least="q999")
 
 
 class StickyDoseRow(Row, table="sticky_dose", key=("token_id", "copies")):
@@ -221,7 +311,7 @@ class StickyDoseRow(Row, table="sticky_dose", key=("token_id", "copies")):
     token_id: int = column("Id of the token.")
     role: Role = column("Shortlisted, or an ordinary token for comparison.")
     copies: int = column("n, the copies inserted.", ge=1)
-    points: int = column("(Pair, operator) points measured.", ge=1)
+    points: int = column("(Draw, anchor) points measured.", ge=1)
     pull: float | None = column("1 − ρ_t/ρ_0 at n copies.", within=PULL)
     slope: float = column("Slope of similarity after insertion on similarity before, at n copies.")
     loss: float = column("1 − slope / the controls' median slope at the same n.")
@@ -364,7 +454,7 @@ class StickyReferenceSummaryRow(Row, table="sticky_reference_summary", key=("pro
     cutoff: float = column("Lowest score on the shortlist.", figure=True)
     candidates: int = column("Tokens on the shortlist.", ge=1, at_least="sticky")
     threshold: float | None = column("Above it a token is sticky; null below 40 candidates.", figure=True)
-    sticky: int = column("Tokens beyond the threshold.", ge=0, figure=MORE_STICKY)
+    sticky: int = column("Tokens beyond the threshold.", ge=0, figure=MORE_TOKENS)
 
 
 def _is_rank(ranks: Series) -> Series:
@@ -373,14 +463,17 @@ def _is_rank(ranks: Series) -> Series:
 
 
 ROWS: tuple[type[Row], ...] = (
+    StickySentenceRow,
     StickyPairRow,
     StickyScoreRow,
     StickyValidationRow,
     StickySummaryRow,
+    StickySeverityRow,
     StickyDoseRow,
     StickyShiftRow,
     StickyAttentionRow,
     StickyEnrichmentRow,
+    StickyShapeRow,
     StickyReferenceRow,
     StickyReferenceSummaryRow,
 )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from embaudit.measures.sticky.plan import rank
-from embaudit.measures.sticky.scan import ScanScores
+from embaudit.measures.sticky.scores import Scores
 from embaudit.measures.sticky.search import miss_rate
 
 
@@ -21,7 +21,7 @@ class ScoreBoard:
     def __init__(self) -> None:
         self._scored: dict[int, tuple[int, float, float, bool]] = {}
 
-    def add(self, token_ids: np.ndarray, draws: int, scores: ScanScores, *, is_pilot: bool = False) -> None:
+    def add(self, token_ids: np.ndarray, draws: int, scores: Scores, *, is_pilot: bool = False) -> None:
         for token, pull, slope in zip(token_ids, scores.pull, scores.slope, strict=True):
             self._scored[int(token)] = (draws, float(pull), float(slope), is_pilot)
 
@@ -38,7 +38,7 @@ class ScoreBoard:
         ]
 
     def lowest_slopes(self, count: int) -> list[int]:
-        """The tokens of lowest retention, worst first: tokens of later rungs come before those that were dropped."""
+        """The tokens of lowest retention, worst first: tokens with more draws come before those that were dropped."""
         tokens, draws, _, slopes = self._columns()
         return tokens[np.argsort(rank(draws, -slopes))][:count].tolist()
 

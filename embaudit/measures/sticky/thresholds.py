@@ -1,8 +1,7 @@
 """The adaptive threshold: which candidates stand out from the other candidates (arXiv 2507.18171, §4.3).
 
 v > Q3 + 0.7·IQR for values where large is sticky (pull, the reference value), v < Q1 − 0.7·IQR for the slope; linear
-quantiles over a protocol's own shortlist. Severity says how large an effect is in itself: a token can be flagged and
-negligible.
+quantiles over a protocol's own shortlist. Severity says how large an effect is in itself: an outlier can be negligible.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ IQR_FACTOR = 0.7
 # Quartiles of fewer candidates move with every single one.
 MIN_FOR_THRESHOLD = 40
 # not_shortlisted: a candidate of the other protocol; this one's threshold is not about it.
-Verdict = Literal["sticky", "not_sticky", "no_threshold", "not_shortlisted"]
+Outlier = Literal["yes", "no", "no_threshold", "not_shortlisted"]
 
 
 @dataclass(frozen=True)
@@ -30,13 +29,13 @@ class Threshold:
     value: float | None
     candidates: int
 
-    def verdict(self, effect: Effect) -> Verdict:
+    def is_outlier(self, effect: Effect) -> Outlier:
         """Whether a candidate stands out from the other candidates."""
         if self.value is None:
             return "no_threshold"
         v = validation_value(self.protocol, effect)
         stands_out = v > self.value if self.protocol == "definition" else v < self.value
-        return "sticky" if stands_out else "not_sticky"
+        return "yes" if stands_out else "no"
 
 
 def validation_value(protocol: Protocol, effect: Effect) -> float:

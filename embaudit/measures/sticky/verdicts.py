@@ -1,4 +1,4 @@
-"""Effects and thresholds put together: the rows of ``sticky_validation`` and ``sticky_summary``."""
+"""Effects and thresholds put together: rows of ``sticky_validation``, ``sticky_summary`` and ``sticky_severity``."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from embaudit.measures.sticky.effects import Effect, false_discovery
+from embaudit.measures.sticky.prevalence import Prevalence
 from embaudit.measures.sticky.scores import PROTOCOLS, Protocol
-from embaudit.measures.sticky.thresholds import Threshold, Verdict, adaptive_threshold, validation_value
+from embaudit.measures.sticky.thresholds import Outlier, Threshold, adaptive_threshold, validation_value
 
 
 @dataclass(frozen=True)
@@ -23,11 +24,11 @@ class TokenEffects:
     effects: Mapping[int, Effect]
     thresholds: Sequence[Threshold]
 
-    def verdict(self, threshold: Threshold, token: int) -> Verdict:
+    def is_outlier(self, threshold: Threshold, token: int) -> Outlier:
         """Of a candidate; a threshold speaks of its own shortlist only."""
         if threshold.value is not None and token not in self.shortlists[threshold.protocol]:
             return "not_shortlisted"
-        return threshold.verdict(self.effects[token])
+        return threshold.is_outlier(self.effects[token])
 
 
 def common_thresholds(shortlists: Mapping[Protocol, Sequence[int]], effects: Mapping[int, Effect]) -> list[Threshold]:
@@ -41,7 +42,7 @@ def common_thresholds(shortlists: Mapping[Protocol, Sequence[int]], effects: Map
 
 
 def validation_rows(judged: TokenEffects, basis: str) -> list[dict[str, Any]]:
-    """One row a token and protocol; controls have no verdict, and only a protocol's own candidates a q-value."""
+    """One row a token and protocol; controls are not judged, and only a protocol's own candidates a q-value."""
     rows = []
     for threshold in judged.thresholds:
         q_values = _q_values(judged, threshold.protocol)
@@ -58,7 +59,7 @@ def validation_rows(judged: TokenEffects, basis: str) -> list[dict[str, Any]]:
                     "q_value": q_values.get(token),
                     "value": validation_value(threshold.protocol, judged.effects[token]),
                     "threshold": threshold.value,
-                    "verdict": None if is_control else judged.verdict(threshold, token),
+                    "outlier": None if is_control else judged.is_outlier(threshold, token),
                     "basis": basis,
                 }
             )
@@ -70,7 +71,7 @@ def summary_rows(judged: TokenEffects, shared: Mapping[str, Any], scan: Mapping[
 
     Args:
         shared: the columns that do not depend on the protocol.
-        scan: what the search found out by protocol: ``reliability``, ``misses``, ``rank_correlation``.
+        scan: what the search found out by protocol: ``reliability``, ``prediction``, ``misses``.
     """
     rows = []
     for threshold in judged.thresholds:
@@ -82,12 +83,13 @@ def summary_rows(judged: TokenEffects, shared: Mapping[str, Any], scan: Mapping[
                 **shared,
                 "protocol": protocol,
                 "rungs": json.dumps(shared["rungs"]),
-                "reliability": scan["reliability"][protocol],
+                **_with_interval("reliability", scan["reliability"][protocol]),
+                **_with_interval("prediction", scan["prediction"][protocol]),
                 "rank_correlation": shared["rank_correlation"][protocol],
                 "candidates": threshold.candidates,
                 "control_median": float(np.median([own[token] for token in judged.controls])),
                 "threshold": threshold.value,
-                "sticky": sum(judged.verdict(threshold, token) == "sticky" for token in judged.shortlists[protocol]),
+                "outliers": sum(judged.is_outlier(threshold, token) == "yes" for token in judged.shortlists[protocol]),
                 "pilot_shortlisted": misses["belonging"],
                 "pilot_missed": misses["missed"],
                 "miss_rate": misses["rate"],
@@ -96,6 +98,27 @@ def summary_rows(judged: TokenEffects, shared: Mapping[str, Any], scan: Mapping[
             }
         )
     return rows
+
+
+def severity_rows(found: Sequence[Prevalence]) -> list[dict[str, Any]]:
+    """Rows of ``sticky_severity``."""
+    return [
+        {
+            "severity": one.severity,
+            "least_loss": one.least_loss,
+            "validated": one.validated,
+            "confirmed": one.confirmed,
+            "estimated": one.estimated,
+            "estimated_low": one.low,
+            "estimated_high": one.high,
+            "is_capped": one.low is not None and one.low > one.validated,
+        }
+        for one in found
+    ]
+
+
+def _with_interval(name: str, agreement: Mapping[str, float | None]) -> dict[str, float | None]:
+    return {name: agreement["rho"], f"{name}_low": agreement["low"], f"{name}_high": agreement["high"]}
 
 
 def _q_values(judged: TokenEffects, protocol: Protocol) -> dict[int, float]:

@@ -1,8 +1,7 @@
 """Does a lower attention temperature help *this* checkpoint, and does it beat what people do instead?
 
-``material`` picks texts by their content, ``split`` halves them; ``classification``, ``retrieval`` and ``similarity``
-are the tasks, ``baselines`` what stands beside a temperature, ``interval`` the paired bootstrap; ``compare`` chooses τ
-on one half and reports on the other. Nothing here runs a model: vectors come in, rows go out.
+The tasks are those of ``embaudit.downstream``; ``baselines`` is what stands beside a temperature, and ``compare``
+chooses τ on one half of the items and reports on the other. Nothing here runs a model: vectors come in, rows go out.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from embaudit.measures.tempscale.settings import TempscaleSettings
 from embaudit.measures.tempscale.tables import ROWS
 
 # Changing how a value is computed changes this number, and with it every key of the measure's steps.
-MEASURE_VERSION = 1
+MEASURE_VERSION = 2
 
 MEASURE = Measure(
     name="tempscale",

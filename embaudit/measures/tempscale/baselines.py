@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from embaudit.downstream.task import Vectors
 from embaudit.errors import NotMeasurable
-from embaudit.measures.tempscale.task import Vectors
 
 # Directions with less than this share of the largest variance are rounding: whitening would blow them up.
 MIN_VARIANCE = 1e-9

@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from embaudit.downstream.task import Task, Vectors
 from embaudit.intervals import MIN_UNITS
 from embaudit.measures.tempscale.baselines import fitted_baselines
-from embaudit.measures.tempscale.task import Task, Vectors
 
 # Where bins of token counts begin; the last is open. Up to 500 they are the paper's.
 BIN_STARTS = (0, 100, 200, 300, 400, 500, 1_000, 2_000, 4_000, 8_000, 16_000)

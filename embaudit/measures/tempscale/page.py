@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from embaudit.page.chart import Axis, Chart, Layer, Mark, Panel, interval
 from embaudit.page.model import Column, Estimate, Part, Section, Table
 
 # What the section is made of: rows by name, of one audit.
@@ -57,6 +58,8 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
                 f"{row['task']}, {_bin(row)} tokens: yes at τ = {row['tau']:g}, {COLUMNS[-2].text(_difference(row))}, "
                 f"{row['items']} items. One bin of several: expect a chance yes now and then."
             )
+    if swept := [row for row in facts["temperature_arms"] if row["difference"] is not None]:
+        yield sweep_chart(swept, {row["task"]: row["tau"] for row in overall})
     yield _arms(facts["temperature_arms"])
     yield "By length: embaudit query tempscale   and   embaudit query tempscale-arms"
 
@@ -99,3 +102,48 @@ def _arm(row: dict[str, Any]) -> str:
     if row["low"] is not None:
         mark = " ↑" if row["low"] > 0 else " ↓" if row["high"] < 0 else ""
     return f"{row['score']:.3f} ({row['difference']:+.3f}){mark}"
+
+
+def sweep_chart(rows: list[dict[str, Any]], chosen: dict[str, float | None]) -> Chart:
+    """A panel per task, from its arms that have a difference to τ = 1."""
+    tasks = list(dict.fromkeys(row["task"] for row in rows))
+    panels = [_sweep(task, [row for row in rows if row["task"] == task], chosen.get(task)) for task in tasks]
+    return Chart(
+        "Score by temperature",
+        "How much each temperature τ gains or loses against τ = 1, with its 95 % interval, on the half that nothing "
+        "was chosen on; the dashed line is no change. In red the τ that the other half chose. An interval "
+        "on one side of the line is a real difference. Other remedies stand in the table below.",
+        [panels[start : start + 2] for start in range(0, len(panels), 2)],
+        {"chosen": "problem", "tried": "one"},
+        more="embaudit query tempscale-arms",
+    )
+
+
+def _sweep(task: str, rows: list[dict[str, Any]], chosen: float | None) -> Panel:
+    points = [
+        Mark(
+            *(row["tau"], row["difference"]),
+            series="chosen" if row["tau"] == chosen else "tried",
+            label=f"τ = {row['tau']:g}: {row['score']:.3f}, {row['difference']:+.3f}",
+        )
+        for row in rows
+        if row["arm"] == "temperature"
+    ]
+    lines = [
+        mark
+        for row in rows
+        if row["arm"] == "temperature"
+        for mark in interval(row["tau"], row["low"], row["high"], "chosen" if row["tau"] == chosen else "tried")
+    ]
+    taus = [row["tau"] for row in rows if row["arm"] == "temperature"]
+    return Panel(
+        [
+            Layer("rule", [Mark(y=0)], "soft", is_dashed=True, is_data=False, size=0.6),
+            Layer("rule", lines, is_data=False),
+            Layer("point", points, size=1.6),
+        ],
+        Axis("τ", ".1f", (min(taus, default=1.0) - 0.05, max(taus, default=1.0) + 0.05)),
+        Axis(f"difference in {SCORES[task]}", "+.2f"),
+        task.replace("_", ", "),
+        height=170,
+    )

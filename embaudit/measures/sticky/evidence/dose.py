@@ -6,7 +6,7 @@ ordinary tokens at the same n. Definitions: ``embaudit.measures.sticky.scores``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,11 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.errors import MeasureError, NotMeasurable
-from embaudit.measures.sticky.pairs import SentencePair
-from embaudit.measures.sticky.scores import pull, retention
-from embaudit.measures.sticky.validation import common_points, prepare_validation, validate_tokens
+from embaudit.measures.sticky.moments import insert_tokens
+from embaudit.measures.sticky.points import Points
+from embaudit.measures.sticky.scores import score
 
-MEASURE_VERSION = 1
+MEASURE_VERSION = 2
 
 
 def doses_that_fit(checkpoint: Checkpoint, doses: Sequence[int]) -> list[int]:
@@ -28,20 +28,17 @@ def doses_that_fit(checkpoint: Checkpoint, doses: Sequence[int]) -> list[int]:
 
 def dose_rows(
     encoder: Encoder,
-    pairs: Sequence[SentencePair],
+    points_at: Callable[[int], Points],
     tokens: np.ndarray,
     controls: np.ndarray,
-    u: float,
     doses: Sequence[int],
-    most_pairs: int,
-    seed: int,
     progress: Progress = no_progress,
 ) -> list[dict[str, Any]]:
     """One row a token and dose.
 
     Args:
+        points_at: the same draws and anchors, with room for so many copies.
         tokens, controls: ids; the loss of both is against the controls' median slope.
-        most_pairs: so many of the pairs, spread over their similarities, one operator each.
 
     Raises:
         NotMeasurable: if no dose fits into the checkpoint's length limit, or at one no pair lies below u.
@@ -56,23 +53,21 @@ def dose_rows(
     rows = []
     for copies in fitting:
         try:
-            inputs = prepare_validation(encoder, pairs, u, copies, seed, rotate_operators=True)
+            points = points_at(copies)
         except MeasureError as error:
             # Cut to make room for many copies, the pairs may all come to lie above u.
             raise NotMeasurable(error.happened, next_step=error.next_step) from error
-        inputs = inputs.at(common_points(inputs, most_pairs))
-        after = validate_tokens(encoder, inputs, every, copies, seed, progress)
-        pulls, slopes = pull(inputs.before, after, u), retention(inputs.before, after).slope
-        ordinary = np.median(slopes[len(tokens) :])
+        scores = score(points, insert_tokens(encoder, points, every, range(len(points.draws)), progress))
+        ordinary = np.median(scores.slope[len(tokens) :])
         rows += [
             {
                 "token_id": int(token),
                 "role": "candidate" if place < len(tokens) else "control",
                 "copies": copies,
-                "points": len(inputs.points),
-                "pull": None if np.isnan(pulls[place]) else float(pulls[place]),
-                "slope": float(slopes[place]),
-                "loss": float(1 - slopes[place] / ordinary),
+                "points": points.count,
+                "pull": None if np.isnan(scores.pull[place]) else float(scores.pull[place]),
+                "slope": float(scores.slope[place]),
+                "loss": float(1 - scores.slope[place] / ordinary),
             }
             for place, token in enumerate(every)
         ]

@@ -1,0 +1,62 @@
+"""``embaudit.audit``: the main job, called from Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from embaudit.address import warehouse_at
+from embaudit.api.loaded_model import saved
+from embaudit.api.reading import Audit
+from embaudit.api.run import refuse_early, run_audit
+from embaudit.errors import EmbauditError
+from embaudit.request import AuditRequest
+from embaudit.server.lost import expected_failure
+from embaudit.server.settings import prefect_for_call
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+
+def audit(
+    checkpoint: str | Path | SentenceTransformer,
+    profile: str | Path = "quick",
+    *,
+    warehouse: str | Path | None = None,
+    backbone: str | None = None,
+    **settings: Any,
+) -> Audit:
+    """Audit a checkpoint, as ``embaudit audit`` does; the same call again continues and recomputes nothing.
+
+    Flows run on the server that ``PREFECT_API_URL`` names; without one, the first call starts a server that later
+    calls use too and that ends with this process.
+
+    Args:
+        checkpoint: packaged:NAME, a local folder, owner/name@revision on the hub, or a loaded ``SentenceTransformer``,
+            which is written to ``EMBAUDIT_HOME/models/CHECKPOINT_ID`` and audited from there.
+        profile: quick, standard, paper, or a TOML file.
+        warehouse: where it is published; by default ``EMBAUDIT_WAREHOUSE``, or warehouse.duckdb in ``EMBAUDIT_HOME``.
+        backbone: audit this checkpoint too and store the differences; ``card``: the one that the model card names.
+        settings: fields of ``embaudit.request.AuditSettings``: measures, corpora, device, seed, …
+
+    Raises:
+        EmbauditError: whatever the command would end with; a tripped gate as ``GateTripped``, after publishing.
+    """
+    asked: dict[str, Any] = {"profile": str(profile), "warehouse": str(warehouse) if warehouse else None, **settings}
+    name = str(checkpoint) if isinstance(checkpoint, str | Path) else None
+    # What is wrong with a setting is said before a model is written.
+    request = AuditRequest.of(checkpoint=name or "a loaded model", **asked)
+    if name is None:
+        request = request.changed(checkpoint=str(saved(checkpoint, request)))
+    refuse_early(request, backbone)
+    try:
+        with prefect_for_call():
+            outcome, _ = run_audit(request, backbone)
+    except EmbauditError:
+        raise
+    except Exception as error:
+        failure = expected_failure(error)
+        if failure is None:
+            raise
+        raise failure from error
+    return Audit(warehouse_at(outcome.warehouse), outcome.audit_id, tuple(outcome.warnings))

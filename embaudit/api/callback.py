@@ -1,0 +1,79 @@
+"""A training run that audits its checkpoints."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from embaudit.api.audit import audit
+from embaudit.api.reading import Audit
+
+PREFIX = "embaudit/"
+
+
+class AuditCallback(TrainerCallback):  # type: ignore[misc]
+    """Audits the model of a ``SentenceTransformerTrainer`` and adds the figures of its findings to the training log.
+
+    Training waits meanwhile; its random numbers are as they would be without the audit. In a distributed run the first
+    process audits.
+
+    Args:
+        on: ``save`` audits each folder that the trainer saves; ``evaluate`` each model that it evaluates, which is
+            written to ``EMBAUDIT_HOME/models`` for that.
+        log: gets the figures (``embaudit/problems``, ``embaudit/<finding>``). By default they join the log history;
+            ``trainer.log`` brings them to the trainer's reporters too.
+        settings: of ``embaudit.audit``: profile, warehouse, device, …
+
+    Attributes:
+        audits: the audits so far, by the global step.
+    """
+
+    def __init__(
+        self,
+        on: Literal["save", "evaluate"] = "save",
+        log: Callable[[dict[str, float]], None] | None = None,
+        **settings: Any,
+    ) -> None:
+        self.audits: dict[int, Audit] = {}
+        self._on = on
+        self._log = log
+        self._settings = settings
+
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **given: Any) -> None:
+        if self._on == "save":
+            self._audit(Path(args.output_dir) / f"checkpoint-{state.global_step}", state)
+
+    def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **given: Any) -> None:
+        if self._on == "evaluate":
+            self._audit(given["model"], state)
+
+    def _audit(self, checkpoint: Any, state: TrainerState) -> None:
+        if not state.is_world_process_zero:
+            return
+        with _same_random_numbers():
+            done = audit(checkpoint, **self._settings)
+        self.audits[state.global_step] = done
+        figures = {PREFIX + name: value for name, value in done.figures.items()}
+        if self._log is not None:
+            self._log(figures)
+        else:
+            state.log_history.append({**figures, "step": state.global_step})
+
+
+@contextmanager
+def _same_random_numbers() -> Iterator[None]:
+    """Loading a model and naming a flow run draw from the generators that training shuffles with."""
+    drawn, numbers = random.getstate(), np.random.get_state()
+    with torch.random.fork_rng():
+        try:
+            yield
+        finally:
+            random.setstate(drawn)
+            np.random.set_state(numbers)

@@ -1,0 +1,146 @@
+"""What is published, for notebooks: one audit, and a warehouse of them, as pandas DataFrames.
+
+Neither keeps a connection: DuckDB locks its file, and the next audit has to publish into it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from embaudit.address import Warehouse, warehouse_at
+from embaudit.finding import Finding
+from embaudit.gate.facts import find_audit
+from embaudit.page.audit import audit_page
+from embaudit.page.facts import read_audit
+from embaudit.page.html import render_summary
+from embaudit.page.write import write_page
+from embaudit.settings import Settings
+from embaudit.warehouse.connect import open_reader
+from embaudit.warehouse.query import query_frame, table_frame
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+class Audit:
+    """A published audit; a notebook shows its findings.
+
+    Args:
+        warehouse: where it is published.
+        audit_id: the whole of it.
+        warnings: what its run said besides; empty for an audit of an earlier day.
+    """
+
+    def __init__(self, warehouse: Warehouse, audit_id: str, warnings: tuple[str, ...] = ()) -> None:
+        # A notebook may change its folder.
+        self.warehouse = warehouse.expanduser().absolute() if isinstance(warehouse, Path) else warehouse
+        self.audit_id = audit_id
+        self.warnings = warnings
+
+    @property
+    def checkpoint_id(self) -> str:
+        """The checkpoint by content: 16 hex digits."""
+        return str(self._facts["checkpoint_id"])
+
+    @property
+    def source(self) -> str:
+        """What the checkpoint was called when it was audited."""
+        return str(self._facts["source"] or self.checkpoint_id)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What the figures come to, in words, in the audit's own order."""
+        names = ("level", "sentence", "meaning", "advice", "name", "value", "low", "high")
+        rows = ({name: row[name] for name in names} for row in self._facts["findings"])
+        return [Finding(**{**row, "meaning": row["meaning"] or "", "advice": row["advice"] or ""}) for row in rows]
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """The findings as numbers, for a training log: how many problems, and each finding's value by its name."""
+        values = {found.name: found.value for found in self.findings if found.value is not None}
+        return {"problems": float(self._levels["problem"]), **values}
+
+    def table(self, name: str) -> DataFrame:
+        """A table or view of the warehouse: this audit's rows where it has an audit_id, else all of them.
+
+        Raises:
+            UsageError: if there is no such table or view.
+            WarehouseError: if the warehouse is gone or locked.
+        """
+        return table_frame(self.warehouse, name, self.audit_id)
+
+    def report(self, path: str | Path | None = None) -> Path:
+        """Write the HTML page and return where it lies: ``path``, or reports/AUDIT.html in EMBAUDIT_HOME.
+
+        Raises:
+            StorageError: if it cannot be written.
+            WarehouseError: if the warehouse is gone or locked.
+        """
+        out = None if path is None else Path(path).expanduser()
+        return write_page(self.warehouse, self.audit_id, Settings().reports, out)
+
+    @cached_property
+    def _facts(self) -> dict[str, Any]:
+        return read_audit(self.warehouse, self.audit_id)
+
+    @property
+    def _levels(self) -> Counter[str]:
+        return Counter(found.level for found in self.findings)
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{count} {level}" for level, count in self._levels.items())
+        return f"<embaudit audit {self.audit_id} of {self.source!r}: {found or 'no findings'}>"
+
+    def _repr_html_(self) -> str:
+        return render_summary(audit_page(self._facts))
+
+
+class WarehouseReader:
+    """A warehouse, for reading."""
+
+    def __init__(self, warehouse: Warehouse) -> None:
+        self.warehouse = warehouse.expanduser().absolute() if isinstance(warehouse, Path) else warehouse
+
+    def query(self, name_or_sql: str) -> DataFrame:
+        """The answer to a named query (``embaudit query`` lists them) or to one SQL statement.
+
+        Raises:
+            UsageError: if the name is unknown or the SQL is wrong.
+            WarehouseError: if the warehouse is locked, or DuckDB refuses what the SQL does.
+        """
+        return query_frame(self.warehouse, name_or_sql)
+
+    def audits(self) -> DataFrame:
+        """Every audit and how it ended, the newest first."""
+        return self.query("audits")
+
+    def audit(self, audit: str = "latest") -> Audit:
+        """A published audit by its id, the id's first digits, or ``latest``.
+
+        Raises:
+            UsageError: if none or several begin so.
+            CheckFailed: if it is not published.
+            WarehouseError: if the warehouse is locked.
+        """
+        with open_reader(self.warehouse) as connection:
+            return Audit(self.warehouse, find_audit(connection, audit))
+
+    def __repr__(self) -> str:
+        return f"<embaudit warehouse {self.warehouse}>"
+
+
+def open_warehouse(warehouse: str | Path | None = None) -> WarehouseReader:
+    """Open a warehouse for reading: a DuckDB file, or a DuckLake's address.
+
+    Args:
+        warehouse: by default ``EMBAUDIT_WAREHOUSE``, or warehouse.duckdb in ``EMBAUDIT_HOME`` (.embaudit).
+
+    Raises:
+        WarehouseError: if there is none, or it is locked.
+    """
+    reader = WarehouseReader(warehouse_at(warehouse) if warehouse else Settings().warehouse_path)
+    with open_reader(reader.warehouse):
+        return reader

@@ -1,0 +1,42 @@
+"""Running the flow of an audit, for the command line and for calls from Python."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from embaudit.request import AuditRequest
+    from embaudit_flows.audit import AuditOutcome
+    from embaudit_flows.backbone import BackboneOutcome
+
+
+def run_audit(request: AuditRequest, backbone: str | None) -> tuple[AuditOutcome, BackboneOutcome | None]:
+    """Run the flow that was asked for: the audit, or the audit with its backbone's."""
+    # Planning needs it, and a temporary server takes as long to start.
+    import torch  # noqa: F401
+
+    if backbone is None:
+        from embaudit_flows.audit import audit as audit_flow
+
+        return audit_flow(request), None
+    from embaudit_flows.backbone import audit_with_backbone
+
+    both = audit_with_backbone(request, backbone)
+    return both.checkpoint, both
+
+
+def refuse_early(request: AuditRequest, backbone: str | None = None) -> None:
+    """What is wrong with the question itself is said before a server starts or torch is imported."""
+    from embaudit.checkpoint.reference import CheckpointRef, resolve
+    from embaudit.profile import load_profile
+
+    for name in (request.checkpoint, backbone):
+        if name is not None and name != "card":
+            reference = CheckpointRef.parse(name)
+            if reference.kind != "hub":
+                resolve(reference)
+    load_profile(request.profile)
+    if request.policy is not None:
+        from embaudit.gate import load_policy
+
+        load_policy(request.policy)

@@ -1,0 +1,174 @@
+"""Half precision or float32 for work that only ranks: whichever multiplies faster here, by measurement.
+
+A CPU with AVX512-BF16 or AMX multiplies in bfloat16 two to four times as fast as in float32, a GPU two to sixteen
+times; a CPU without such units takes three to ten times as long as in float32. No flag of a processor tells how fast
+it is, and a few products of the model's own shapes do, in milliseconds.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from embaudit.checkpoint.encoder import TOKENS_PER_BATCH
+from embaudit.checkpoint.files import read_object
+from embaudit.keys import content_key
+
+# In the middle of the gap between machines that have units for half precision (2 and more) and those that have none
+# (0.3 and less), so that a busy moment cannot change the answer. A forward pass is not products alone: less than this
+# would hardly pay for loading a second model and comparing its ranks.
+CLEARLY_FASTER = 1.5
+# Long enough to be timed, and short enough to fit between other processes.
+MIN_SECONDS = 0.005
+FIRST_ROWS = 128
+REPEATS = 5
+# What families call their widths: BERT and Llama, T5, GPT-2, DistilBERT.
+HIDDEN = ("hidden_size", "d_model", "n_embd", "dim")
+INTERMEDIATE = ("intermediate_size", "d_ff", "n_inner", "hidden_dim")
+# BERT base: the ratio of two precisions hardly depends on the width.
+USUAL_WIDTH = 768
+
+
+@dataclass(frozen=True)
+class ProductSeconds:
+    """Seconds of the same products (rows, hidden) × (hidden, hidden) and × (hidden, intermediate)."""
+
+    float32: float
+    half: float
+    rows: int
+
+    @property
+    def speedup(self) -> float:
+        """How many times as fast half precision is; below 1 where it is slower."""
+        return self.float32 / self.half
+
+
+def faster_precision(half: str, speedup: float) -> str:
+    """``half`` where it is clearly faster, else float32."""
+    return half if speedup >= CLEARLY_FASTER else "float32"
+
+
+def widths_of(folder: Path) -> tuple[int, int]:
+    """Hidden and intermediate width of a transformer, by its config.json, without importing transformers.
+
+    Raises:
+        CheckpointError: if there is no such file, or it is broken.
+    """
+    config = read_object(folder / "config.json")
+    nested = config.get("text_config")
+    if isinstance(nested, dict):  # of a model that reads images too
+        config = {**config, **nested}
+    hidden = _first(config, HIDDEN) or USUAL_WIDTH
+    return hidden, _first(config, INTERMEDIATE) or 4 * hidden
+
+
+def half_precision(device: str) -> str | None:
+    """The half precision to measure on a device; None where none was ever tried (Apple's MPS)."""
+    if device == "cpu":
+        return "bfloat16"
+    if not device.startswith("cuda"):
+        return None
+    import torch
+
+    return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
+
+
+def machine(device: str) -> dict[str, str]:
+    """What the ratio of two precisions depends on beside the shapes: the processor and torch.
+
+    Machines of one kind give the same; how many threads they use does not count.
+    """
+    import torch
+
+    if device.startswith("cuda"):
+        return {"processor": torch.cuda.get_device_name(device), "torch": torch.__version__}
+    return {
+        "processor": platform.machine(),
+        # Virtual machines hide units of a processor and keep its name; ONEDNN_MAX_CPU_ISA and its like hide more.
+        "features": content_key(cpu=_cpu_features()),
+        "capability": torch.backends.cpu.get_cpu_capability(),
+        "torch": torch.__version__,
+    }
+
+
+def product_seconds(
+    device: str, half: str, widths: tuple[int, int], clock: Callable[[], float] = time.perf_counter
+) -> ProductSeconds:
+    """Time products of a model's shapes in float32 and in half precision, by turns, on one thread of a CPU.
+
+    Rows are those of a batch of the encoder, or fewer, so that all of it stays within milliseconds where half
+    precision is fast and within a second where it is not.
+    """
+    import torch
+
+    def timed(dtype: str, rows: int) -> Callable[[], float]:
+        hidden, intermediate = widths
+        # Numbers do not matter to the time; random ones would move the state that draws come from.
+        states, square, wide = (
+            torch.full(shape, 0.5, dtype=getattr(torch, dtype), device=device)
+            for shape in ((rows, hidden), (hidden, hidden), (intermediate, hidden))
+        )
+
+        def run() -> float:
+            _wait_for(device)
+            since = clock()
+            torch.nn.functional.linear(states, square)
+            torch.nn.functional.linear(states, wide)
+            _wait_for(device)
+            return clock() - since
+
+        run()  # kernels are chosen and memory is touched the first time
+        return run
+
+    most_rows = TOKENS_PER_BATCH[device.split(":")[0]]
+    rows = FIRST_ROWS
+    with torch.inference_mode(), _one_thread():
+        while rows < most_rows and timed("float32", rows)() < MIN_SECONDS:
+            rows *= 2
+        runs = [timed(dtype, rows) for dtype in ("float32", half)]
+        # By turns, and of each the fastest: what else the machine does meanwhile only ever adds time.
+        seconds = [[run() for run in runs] for _ in range(REPEATS)]
+    full, halved = (min(column) for column in zip(*seconds, strict=True))
+    return ProductSeconds(full, halved, rows)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """On a busy machine several threads wait for each other longer than they multiply, in either precision: a ratio of
+    one, whatever the processor can do. How many threads torch has is as before afterwards."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _wait_for(device: str) -> None:
+    """A GPU's products return before they are computed."""
+    if device.startswith("cuda"):
+        import torch
+
+        torch.cuda.synchronize(device)
+
+
+def _first(config: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
+    found = [config[name] for name in names if isinstance(config.get(name), int) and config[name] > 0]
+    return found[0] if found else None
+
+
+def _cpu_features() -> list[str]:
+    """Model and instruction sets of the first processor, where the system tells them as Linux does."""
+    wanted = ("model name", "flags", "Features", "CPU implementer", "CPU part")
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")[0].splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []
+    return [line for line in lines if line.partition(":")[0].strip() in wanted]

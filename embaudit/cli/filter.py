@@ -1,0 +1,48 @@
+"""``embaudit filter``: the severe tokens of an audit, for whoever ingests texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from embaudit.address import Warehouse
+from embaudit.cli.options import warehouse_option, warehouse_path
+from embaudit.cli.shown import visible
+from embaudit.errors import StorageError
+from embaudit.files import replace_atomically
+from embaudit.gate.facts import find_named
+from embaudit.page.model import count
+from embaudit.screening.tokens import SEVERITIES, Severity
+from embaudit.warehouse.connect import open_reader
+from embaudit.warehouse.migrate import require_newest
+from embaudit.warehouse.severe import severe_tokens
+
+
+@click.command("filter")
+@click.argument("audit", metavar="AUDIT|CHECKPOINT")
+@click.option(
+    "--severity", type=click.Choice(SEVERITIES), default="moderate", show_default=True, help="At least so severe."
+)
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write it there.  [default: stdout]"
+)
+@warehouse_option
+def filter_(audit: str, severity: Severity, out: Path | None, warehouse: Warehouse | None) -> None:
+    """Print the severe tokens of an audit as JSON, the worst first, to strip them from texts or to flag these.
+
+    AUDIT is an id, its first digits or latest; a CHECKPOINT stands for its newest audit that looked for sticky tokens.
+    """
+    place = warehouse_path(warehouse)
+    with open_reader(place) as connection:
+        require_newest(connection, place)
+        listed = severe_tokens(connection, find_named(connection, audit, "sticky"), severity)
+    if out is None:
+        click.echo(listed.as_json(is_ascii=True))
+        return
+    try:
+        with replace_atomically(out) as partial:
+            partial.write_text(listed.as_json(is_ascii=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"Cannot write {out}: {error}.", next_step="Make room, or name another file.") from error
+    click.echo(visible(f"{out}: {count(len(listed.tokens), 'token')} of {listed.checkpoint}, audit {listed.audit_id}."))

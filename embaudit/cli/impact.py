@@ -1,0 +1,74 @@
+"""``embaudit impact``: what do sticky tokens do to retrieval, clustering, classification and similarity?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from embaudit.cli.one_measure import audit_one_measure, require_tasks
+from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
+from embaudit.errors import UsageError
+from embaudit.request import AuditRequest
+
+COLLECTION = "retrieval"
+
+
+class _SizeType(click.ParamType[int | str]):
+    """A number, or all."""
+
+    name = "number or all"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        if value != "all" and not (str(value).isdigit() and int(value) >= 4):
+            self.fail(f"{value!r} is neither 'all' nor a number from 4.", param, ctx)
+        return value if value == "all" else int(value)
+
+
+@click.command()
+@request_options(
+    *("corpora", "profile", "warehouse", "query_prompt", "document_prompt", *CHECKPOINT_FIELDS),
+    corpora="retrieval: a BEIR or LongEmbed folder, the same on the hub (hub:owner/name/FOLDER), or QMSum's file; "
+    "longdocs: labelled texts; sts: scored pairs.  [default: all three, embedded samples]",
+    profile="Sizes where none are given, and how the tokens are searched for.",
+)
+@click.option("--data", metavar="FOLDER", help="The same as --corpus retrieval=FOLDER.")
+@click.option(
+    "--tokens",
+    metavar="TOKEN,TOKEN,…",
+    help="Ids, strings of the vocabulary, or texts that are one token; text:7 is the text 7.  "
+    "[default: the worst that the measure sticky finds, by either protocol]",
+)
+@click.option("--tokens-per-arm", type=click.IntRange(min=1), metavar="N", help="Of each list, and ordinary ones.")
+@click.option("--documents", type=_SizeType(), metavar="N|all", help="Of the collection, relevant ones first.")
+@click.option("--queries", type=_SizeType(), metavar="N|all", help="Of the collection.")
+@click.option("--texts", type=click.IntRange(min=4), metavar="N", help="Labelled texts at most.")
+@click.option("--pairs", type=click.IntRange(min=4), metavar="N", help="Scored pairs at most.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option("--logs", is_flag=True, help="Show Prefect's log lines.")
+def impact(
+    request: AuditRequest, data: str | None, tokens: str | None, as_json: bool, logs: bool, **sizes: int | str | None
+) -> None:
+    """Say what sticky tokens in texts do to the tasks that CHECKPOINT is used for.
+
+    One copy for ten words is put into every text, and into half of them: ordinary tokens, and the worst that the
+    search found or those that you name. What an earlier audit with the same settings found is not searched for again.
+    """
+    sources = request.corpora
+    if data is not None:
+        if COLLECTION in sources:
+            raise UsageError("--data and --corpus retrieval=… name two collections.", next_step="Leave one out.")
+        sources = {COLLECTION: data, **sources}
+    require_tasks(sources)
+    changes: dict[str, Any] = {name: size for name, size in sizes.items() if size is not None}
+    if sources:
+        changes["corpora"] = list(sources)
+    if tokens is not None:
+        # A comma by itself is a token too.
+        changes["tokens"] = [","] if tokens == "," else [one.strip() for one in tokens.split(",") if one.strip()]
+    request = request.changed(
+        measures=["impact"] if changes.get("tokens") else ["sticky", "impact"],
+        corpora=sources,
+        measure_settings={"impact": changes},
+    )
+    audit_one_measure(request, "impact", as_json=as_json, logs=logs)

@@ -1,0 +1,56 @@
+"""Commands that ask for one measure: an audit of it, published as any, of which its own section is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from embaudit.api.run import refuse_early, run_audit
+from embaudit.cli.audit import print_cost
+from embaudit.cli.prefect_setup import prepare_prefect
+from embaudit.cli.shown import visible
+from embaudit.errors import UsageError
+
+if TYPE_CHECKING:
+    from embaudit.request import AuditRequest
+
+
+TASKS = ("longdocs", "retrieval", "sts")
+
+
+def require_tasks(sources: Collection[str]) -> None:
+    """Raise a UsageError for a corpus that no task is on."""
+    unknown = [name for name in sources if name not in TASKS]
+    if unknown:
+        raise UsageError(f"No task is on a corpus called {unknown[0]!r}.", next_step=f"There are: {', '.join(TASKS)}.")
+
+
+def audit_one_measure(request: AuditRequest, measure: str, *, as_json: bool, logs: bool) -> None:
+    """Run the audit; print its findings and the measure's section, or everything as JSON."""
+    refuse_early(request)
+    prepare_prefect(show_logs=logs)
+
+    from rich.console import Console
+
+    from embaudit.cli.display import TerminalDisplay
+    from embaudit.measures import MEASURES
+    from embaudit.page.audit import audit_page
+    from embaudit.page.facts import read_audit
+    from embaudit.page.terminal import print_page
+    from embaudit_tasks.progress import shown_on
+
+    with TerminalDisplay(Console(stderr=True)) as display, shown_on(display):
+        outcome, _ = run_audit(request, None)
+    if as_json:
+        click.echo(outcome.model_dump_json(indent=1))
+        return
+    facts = read_audit(outcome.warehouse, outcome.audit_id)
+    section = MEASURES[measure].page.section(facts)
+    print_page(replace(audit_page(facts), sections=[section] if section else []))
+    for warning in outcome.warnings:
+        click.echo(visible(f"Warning: {warning}"))
+    print_cost(outcome.seconds)
+    click.echo(visible(f"Results: {outcome.warehouse}"))

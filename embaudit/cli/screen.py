@@ -1,0 +1,249 @@
+"""``embaudit screen``: which texts carry severe tokens at unusual density?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from embaudit.address import Warehouse
+from embaudit.checkpoint.tokenizer import special_tokens_around
+from embaudit.checkpoint.tokenizer_alone import load_tokenizer_alone
+from embaudit.cli.options import warehouse_option, warehouse_path
+from embaudit.errors import EXIT_CHECK_FAILED, EXIT_DONE, UsageError
+from embaudit.gate.facts import LATEST, find_named
+from embaudit.page.model import Column, Table, count
+from embaudit.page.terminal import console, print_part, print_table
+from embaudit.screening.count import encoder_of_tokens
+from embaudit.screening.density import MIN_SCORE
+from embaudit.screening.screen import ORDINARY, Outcome, Screen, Suspect
+from embaudit.screening.tokens import SEVERITIES, Severity, TokenList, read_token_list
+from embaudit.warehouse.connect import open_reader
+from embaudit.warehouse.migrate import require_newest
+from embaudit.warehouse.severe import severe_tokens
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+NAMED_TOKENS = 4
+
+
+class _Limit(click.ParamType[tuple[float, bool]]):
+    """So many texts, or a share of them; the value, and whether it is a share."""
+
+    name = "N or P%"
+
+    def convert(
+        self, value: str | tuple[float, bool], param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, bool]:
+        if isinstance(value, tuple):
+            return value
+        number = value.strip().removesuffix("%")
+        is_share = number != value.strip()
+        try:
+            limit = float(number) / 100 if is_share else int(number)
+        except ValueError:
+            limit = -1
+        if not 0 <= limit < float("inf"):
+            self.fail(f"{value!r} is no number of texts, and no share of them such as 0.1%.", param, ctx)
+        return limit, is_share
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=FILE)
+@click.option("--tokens", type=FILE, metavar="FILE", help="The list that embaudit filter wrote.")
+@click.option(
+    "--audit",
+    metavar="AUDIT|CHECKPOINT",
+    help="Or an audit of the warehouse.  [default: its newest that looked for sticky tokens]",
+)
+@click.option(
+    "--severity",
+    type=click.Choice(SEVERITIES),
+    help="Tokens that are at least so severe.  [default: all of the list; moderate of an audit]",
+)
+@click.option(
+    "--checkpoint",
+    metavar="CHECKPOINT",
+    help="Where the tokenizer is.  [default: what the audit's checkpoint is called]",
+)
+@click.option(
+    "--ordinary", multiple=True, type=FILE, metavar="FILE", help="Texts that are as they should be. Repeatable.  "
+    "[default: the embedded sample]",
+)  # fmt: skip
+@click.option(
+    "--score", type=click.FloatRange(0, 1), default=MIN_SCORE, show_default=True, help="Of a flagged text, at least."
+)
+@click.option(
+    "--max-length", type=click.IntRange(min=1), metavar="N", help="Tokens read of a text.  [default: as served]"
+)
+@click.option(
+    "--limit", type=_Limit(), metavar="N|P%", default="0", show_default=True, help="More flagged texts end with code 1."
+)
+@click.option("--show", type=click.IntRange(min=0), default=20, show_default=True, help="Flagged texts listed.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option("--trust-remote-code", is_flag=True, help="Run tokenizer code that comes with the checkpoint.")
+@warehouse_option
+def screen(
+    files: tuple[Path, ...],
+    tokens: Path | None,
+    audit: str | None,
+    severity: Severity | None,
+    checkpoint: str | None,
+    ordinary: tuple[Path, ...],
+    score: float,
+    max_length: int | None,
+    limit: tuple[float, bool],
+    show: int,
+    as_json: bool,
+    trust_remote_code: bool,
+    warehouse: Warehouse | None,
+) -> int:
+    """Flag the texts of FILES that carry severe tokens at unusual density; exit code 1 if there are any.
+
+    FILES are txt (one text a line), csv, tsv, jsonl, json, Parquet or Arrow, text formats also with .gz. No file is in
+    memory as a whole.
+    """
+    if tokens is not None and audit is not None:
+        raise UsageError("--tokens and --audit both say which tokens are severe.", next_step="Leave one of them out.")
+    if tokens is not None:
+        listed = read_token_list(tokens)
+        listed = listed.at_least(severity) if severity else listed
+    else:
+        place = warehouse_path(warehouse)
+        with open_reader(place) as connection:
+            require_newest(connection, place)
+            listed = severe_tokens(
+                connection, find_named(connection, audit or LATEST, "sticky"), severity or "moderate"
+            )
+    screening = _screen_of(listed, checkpoint or listed.checkpoint, max_length, score, show, trust_remote_code)
+    found = screening.screen(files, screening.ordinary_rate(ordinary or ORDINARY))
+    amount, is_share = limit
+    has_tripped = found.flagged > (amount * found.texts if is_share else amount)
+    if as_json:
+        said = {"limit": f"{100 * amount:g}%" if is_share else f"{amount:g}", "has_tripped": has_tripped}
+        click.echo(json.dumps({**_as_json(listed, found), **said}, indent=1, allow_nan=False))
+    else:
+        _print(listed, found)
+    return EXIT_CHECK_FAILED if has_tripped else EXIT_DONE
+
+
+def _screen_of(
+    listed: TokenList, checkpoint: str, max_length: int | None, score: float, show: int, trust_remote_code: bool
+) -> Screen:
+    """Raises:
+    UsageError: if no listed token can be in a text, or the tokenizer is another one."""
+    if not listed.losses:
+        none = f"{len(listed.tokens)} of them, and no text produces one" if listed.tokens else "no such token"
+        raise UsageError(
+            f"There is nothing to look for: audit {listed.audit_id} of {listed.checkpoint} has {none} that is at least "
+            f"{listed.severity}.",
+            next_step="Look for less: --severity weak. (No severe token is a good result.)",
+        )
+    tokenizer, tokenizer_sha256 = load_tokenizer_alone(checkpoint, trust_remote_code=trust_remote_code)
+    if tokenizer_sha256 != listed.tokenizer_sha256:
+        raise UsageError(
+            f"The tokens are of another tokenizer ({listed.tokenizer_sha256[:12]}…) than that of {checkpoint} "
+            f"({tokenizer_sha256[:12]}…).",
+            next_step="Name the checkpoint that was audited: --checkpoint CHECKPOINT; or audit this one.",
+        )
+    encode = encoder_of_tokens(tokenizer)
+    around = sum(map(len, special_tokens_around(tokenizer))) + (len(encode([listed.prompt])[0]) if listed.prompt else 0)
+    own = (max_length or listed.max_length) - around
+    if own < 1:
+        raise UsageError(
+            f"--max-length {max_length} leaves no room beside {around} tokens that stand around every text.",
+            next_step="Give a larger one.",
+        )
+    return Screen(encode, listed.losses, own, score, show)
+
+
+def _as_json(listed: TokenList, found: Outcome) -> dict[str, Any]:
+    names = {one.token_id: one.token for one in listed.tokens}
+    return {
+        "checkpoint": listed.checkpoint,
+        "checkpoint_id": listed.checkpoint_id,
+        "audit_id": listed.audit_id,
+        "severity": listed.severity,
+        "severe_tokens": len(listed.losses),
+        "unreachable": [one.token for one in listed.unreachable],
+        "ordinary": {**asdict(found.ordinary), "rate_at_most": found.ordinary.most},
+        "files": [
+            {
+                "file": file.name,
+                "rows": file.rows.read,
+                **{name: value for name, value in asdict(file.rows).items() if name != "read"},
+                **{name: getattr(file, name) for name in ("without_tokens", "cut", "tokens", "with_severe")},
+                "counts": {names[token_id]: times for token_id, times in file.counts.most_common()},
+            }
+            for file in found.files
+        ],
+        "texts": found.texts,
+        "flagged": found.flagged,
+        "suspects": [_suspect(one, names, found.texts) for one in found.suspects],
+    }
+
+
+def _suspect(one: Suspect, names: dict[int, str], texts: int) -> dict[str, Any]:
+    return {
+        **{name: getattr(one, name) for name in ("file", "row", "score", "severe", "read")},
+        "log10_p": one.log10_corrected(texts),
+        "tokens": {names[token_id]: times for token_id, times in _most_first(one)},
+        "start": one.start,
+    }
+
+
+def _most_first(one: Suspect) -> list[tuple[int, int]]:
+    return sorted(one.counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _print(listed: TokenList, found: Outcome) -> None:
+    out = console()
+    names = {one.token_id: one.token for one in listed.tokens}
+    rate = found.ordinary
+    print_part(
+        f"{count(len(listed.losses), 'token')} of {listed.checkpoint} (audit {listed.audit_id}, at least "
+        f"{listed.severity}){_left_out(listed)}. In ordinary text at most {rate.most:.2%} of the tokens are severe "
+        f"({rate.severe:,} of {rate.tokens:,}).",
+        out,
+    )
+    for file in found.files:
+        common = ", ".join(f"{names[one]!r} {times:,}" for one, times in file.counts.most_common(NAMED_TOKENS))
+        print_part(
+            f"{file.name}: {file.rows}; {count(file.with_severe, 'text')} with a severe token"
+            f"{f' ({common})' if common else ''}"
+            f"{f'; {file.without_tokens:,} without any token' if file.without_tokens else ''}"
+            f"{f'; {file.cut:,} longer than the checkpoint reads: their ends were not looked at' if file.cut else ''}.",
+            out,
+        )
+    print_table(
+        Table(
+            (
+                *(Column("row", ",d"), Column("score", ".3f"), Column("severe", ",d"), Column("of tokens", ",d")),
+                *(Column("which"), Column("begins"), Column("file", is_detail=len(found.files) == 1)),
+            ),
+            [
+                (
+                    *(one.row, one.score, one.severe, one.read),
+                    " ".join(f"{names[token_id]}×{times}" for token_id, times in _most_first(one)[:NAMED_TOKENS]),
+                    *(one.start, one.file),
+                )
+                for one in found.suspects
+            ],
+            brief=len(found.suspects),
+        ),
+        out,
+    )
+    more = f", of which {len(found.suspects):,} are listed" if len(found.suspects) < found.flagged else ""
+    print_part(
+        f"{found.flagged:,} of {count(found.texts, 'text')} flagged ({found.flagged / found.texts:.2%}){more}.", out
+    )
+
+
+def _left_out(listed: TokenList) -> str:
+    if not listed.unreachable:
+        return ""
+    named = ", ".join(repr(one.token) for one in listed.unreachable[:NAMED_TOKENS])
+    more = ", …" if len(listed.unreachable) > NAMED_TOKENS else ""
+    return f"; {len(listed.unreachable)} more that no text can produce ({named}{more}) left out"

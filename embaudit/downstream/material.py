@@ -1,0 +1,105 @@
+"""Which texts of a corpus a task takes: as many as asked for, drawn by the seed and by what they say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from embaudit.draw import content_order, pair_text
+from embaudit.errors import NotMeasurable
+
+# Each half needs something to choose on, or to report.
+MIN_ITEMS = 4
+
+
+@dataclass(frozen=True)
+class LabelledTexts:
+    """Texts with a class each; ``left_out`` classes had too few of them."""
+
+    texts: tuple[str, ...]
+    labels: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Judgements:
+    """Documents, and queries each with the grades (above 0) of its relevant documents by place."""
+
+    documents: tuple[str, ...]
+    queries: tuple[str, ...]
+    relevant: tuple[Mapping[int, float], ...]
+
+
+@dataclass(frozen=True)
+class GradedPairs:
+    """Pairs of sentences with a similarity that people gave."""
+
+    firsts: tuple[str, ...]
+    seconds: tuple[str, ...]
+    scores: tuple[float, ...]
+
+
+def pick_labelled(texts: Sequence[tuple[str, str | None]], most: int, folds: int, seed: int) -> LabelledTexts:
+    """At most ``most`` labelled texts; a class needs ``folds`` members in each half.
+
+    Raises:
+        NotMeasurable: if fewer than two classes are left.
+    """
+    known = [(text, label) for text, label in texts if label is not None]
+    if not known:
+        raise NotMeasurable("none of its texts has a label.")
+    picked = [known[place] for place in content_order([text for text, _ in known], seed)[:most]]
+    sizes = Counter(label for _, label in picked)
+    kept = {label for label, size in sizes.items() if size >= 2 * folds}
+    if len(kept) < 2:
+        raise NotMeasurable(
+            f"{len(sizes)} class{'es' if len(sizes) > 1 else ''} among {len(picked)} labelled texts, {len(kept)} of "
+            f"them with {2 * folds} and more: cross-validation in two halves needs two such classes."
+        )
+    chosen = [(text, label) for text, label in picked if label in kept]
+    return LabelledTexts(
+        tuple(text for text, _ in chosen), tuple(label for _, label in chosen), tuple(sorted(set(sizes) - kept))
+    )
+
+
+def pick_judged(
+    documents: Sequence[str],
+    queries: Sequence[tuple[str, Mapping[int, float]]],
+    most_documents: int,
+    most_queries: int,
+    seed: int,
+) -> Judgements:
+    """At most so many queries, all of their relevant documents, and others up to ``most_documents``.
+
+    Raises:
+        NotMeasurable: if there are too few queries or documents.
+    """
+    picked = [queries[place] for place in content_order([text for text, _ in queries], seed)[:most_queries]]
+    needed = {place for _, relevant in picked for place in relevant}
+    order = content_order(documents, seed)
+    others = {*[place for place in order if place not in needed][: max(most_documents - len(needed), 0)]}
+    places = [place for place in order if place in needed or place in others]
+    if len(picked) < MIN_ITEMS or len(places) < 2:
+        raise NotMeasurable(f"{len(picked)} judged queries and {len(places)} documents are too few to rank and halve.")
+    new = {place: index for index, place in enumerate(places)}
+    return Judgements(
+        tuple(documents[place] for place in places),
+        tuple(text for text, _ in picked),
+        tuple({new[place]: grade for place, grade in sorted(relevant.items())} for _, relevant in picked),
+    )
+
+
+def pick_graded(pairs: Sequence[tuple[str, str, float | None]], most: int, seed: int) -> GradedPairs:
+    """At most ``most`` pairs that somebody scored.
+
+    Raises:
+        NotMeasurable: if there are too few, or all have one score.
+    """
+    scored = [(first, second, score) for first, second, score in pairs if score is not None]
+    order = content_order([pair_text(first, second) for first, second, _ in scored], seed)[:most]
+    picked = [scored[place] for place in order]
+    if len(picked) < MIN_ITEMS or len({score for _, _, score in picked}) < 2:
+        raise NotMeasurable(f"{len(picked)} scored pairs are too few, or all alike: there is nothing to rank.")
+    firsts, seconds, scores = zip(*picked, strict=True)
+    return GradedPairs(tuple(firsts), tuple(seconds), tuple(scores))

@@ -1,0 +1,25 @@
+"""What sticky tokens do to real work: tasks scored with clean texts and with texts that hold the tokens.
+
+``arms`` chooses the tokens, ``poison`` puts them into texts, ``effects`` compares scores with the clean arm and with
+ordinary tokens. The tasks are those of ``embaudit.downstream``.
+"""
+
+from __future__ import annotations
+
+from embaudit.measures.impact.settings import ImpactSettings
+from embaudit.measures.impact.tables import ROWS
+from embaudit.measures.measure import Measure
+
+# Changing how a value is computed changes this number, and with it every key of the measure's steps.
+MEASURE_VERSION = 1
+
+MEASURE = Measure(
+    name="impact",
+    question="What do sticky tokens do to retrieval, clustering, classification and similarity?",
+    settings=ImpactSettings,
+    version=MEASURE_VERSION,
+    rows=ROWS,
+    # Only when named: every text is encoded once for each token.
+    is_default=False,
+    shown_tables=("impact", "impact_token"),
+)

@@ -1,0 +1,59 @@
+"""What the impact comes to: which task loses by sticky tokens in its texts, beyond what ordinary tokens do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from embaudit.finding import MAX_FINDINGS, Finding, Rows, interval, level_from, unless_ok
+from embaudit.measures.impact.settings import ImpactSettings
+
+TASKS = {
+    "ndcg_10": ("nDCG@10 of {corpus}", "documents"),
+    "v_measure": ("the V-measure of clusters of {corpus}", "texts"),
+    "accuracy": ("the accuracy of nearest neighbours on {corpus}", "texts"),
+    "spearman": ("Spearman's ρ on {corpus}", "sentences"),
+}
+# Two points of a score are what the choice among good checkpoints moves; five are a generation of them.
+LOOK, PROBLEM = 0.02, 0.05
+COMPARED_WITH = ("clean", "ordinary")
+TOO_FEW = "There are too few items for an interval.", "Give more of them: --documents all --queries all"
+TAKEN_AWAY = (
+    "Whoever can put such tokens into your texts, or broken extraction, takes that much away.",
+    "embaudit screen FILE",
+)
+CELL = ("corpus", "metric", "arm", "poisoned")
+
+
+def findings(rows: Rows, settings: ImpactSettings) -> Iterator[Finding]:
+    """The worst arm of each task, the largest loss first."""
+    tokens = rows("impact_token")
+    compared = [row for row in rows("impact") if row["arm"] not in COMPARED_WITH and row["beyond"] is not None]
+    worst = []
+    for metric in TASKS:
+        arms = [row for row in compared if row["metric"] == metric]
+        if arms:
+            worst.append(min(arms, key=lambda row: (row["beyond"], row["arm"], row["poisoned"])))
+    for row in sorted(worst, key=lambda row: (row["beyond"], row["metric"]))[:MAX_FINDINGS]:
+        yield _finding(row, [one for one in tokens if all(one[key] == row[key] for key in CELL)])
+
+
+def _finding(row: dict[str, Any], tokens: list[dict[str, Any]]) -> Finding:
+    task, texts = (words.format(corpus=row["corpus"]) for words in TASKS[row["metric"]])
+    low, high = row["beyond_low"], row["beyond_high"]
+    clean = row["score"] - row["change"]
+    by_loss = sorted(tokens, key=lambda one: (one["change"], one["token_id"]))
+    named = ", ".join(repr(one["token"]) for one in by_loss)
+    share = "half of the" if row["poisoned"] == "half" else "all"
+    # A difference that its interval does not tell from 0 is no reason to look.
+    level = "not measured" if high is None else level_from(-row["beyond"] if high < 0 else 0.0, LOOK, PROBLEM)
+    return Finding(
+        level,
+        f"With {named} in {share} {texts}, {task} is {row['score']:.3f} instead of {clean:.3f}: "
+        f"{row['beyond']:+.3f}{interval(low, high, '+.3f')} beyond what ordinary tokens do.",
+        name=f"loss_{row['metric']}",
+        value=row["beyond"],
+        low=low,
+        high=high,
+        **unless_ok(level, *(TOO_FEW if level == "not measured" else TAKEN_AWAY)),
+    )

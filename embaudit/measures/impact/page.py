@@ -1,0 +1,82 @@
+"""The impact of tokens on a page: a table for each corpus and score, arm by arm beside ordinary tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from embaudit.page.model import Column, Estimate, Part, Section, Table
+
+# What the section is made of: rows by name, of one audit.
+FACTS = {
+    "impact": (
+        "SELECT * FROM impact WHERE audit_id = ? "
+        "ORDER BY corpus, metric, poisoned <> 'none', poisoned, arm <> 'ordinary', arm"
+    ),
+    "impact_tokens": (
+        "SELECT arm, any_value(token ORDER BY token_id) AS token, token_id, min(change) AS worst FROM impact_token "
+        "WHERE audit_id = ? GROUP BY arm, token_id ORDER BY arm <> 'ordinary', arm, worst, token_id"
+    ),
+}
+METRICS = {
+    "ndcg_10": "nDCG@10",
+    "mrr_10": "MRR@10",
+    "recall_10": "recall@10",
+    "v_measure": "V-measure",
+    "accuracy": "accuracy of the nearest neighbours",
+    "spearman": "Spearman's ρ with people's scores",
+}
+ARMS = {
+    "clean": "clean",
+    "ordinary": "ordinary tokens",
+    "retention": "worst by retention",
+    "definition": "worst by definition",
+    "reference": "worst by the published code",
+    "given": "given tokens",
+}
+# The others say much the same of a ranking.
+SHOWN = ("ndcg_10", "v_measure", "accuracy", "spearman")
+COLUMNS = (
+    *(Column("texts hold"), Column("copies in"), Column("score", ".3f"), Column("change [95 %]", "+.3f", "+.3f")),
+    Column("beyond ordinary tokens [95 %]", "+.3f", "+.3f"),
+)
+
+
+def section(facts: dict[str, Any]) -> Section | None:
+    """None without the measure."""
+    return Section("Impact of sticky tokens", list(_parts(facts))) if facts["impact"] else None
+
+
+def _parts(facts: dict[str, Any]) -> Iterator[Part]:
+    rows = facts["impact"]
+    for corpus in dict.fromkeys(row["corpus"] for row in rows):
+        for metric in SHOWN:
+            own = [row for row in rows if row["corpus"] == corpus and row["metric"] == metric]
+            if own:
+                yield _table(corpus, metric, own)
+    for arm in dict.fromkeys(row["arm"] for row in facts["impact_tokens"]):
+        tokens = ", ".join(repr(row["token"]) for row in facts["impact_tokens"] if row["arm"] == arm)
+        yield f"{ARMS[arm].capitalize()}: {tokens}."
+    yield "Token by token: embaudit query impact-tokens   and query by query: embaudit query impact-queries"
+
+
+def _table(corpus: str, metric: str, rows: list[dict[str, Any]]) -> Table:
+    held = next(row for row in rows if row["poisoned"] == "all")
+    copies = f"{held['copies']:.1f} copies in a text on average"
+    return Table(
+        COLUMNS,
+        [_cells(row) for row in rows],
+        f"{METRICS[metric]}, {corpus}: {held['items']:,} items, {held['texts']:,} texts, {copies}",
+        more="embaudit query impact",
+    )
+
+
+def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
+    return (
+        *(ARMS[row["arm"]], row["poisoned"], row["score"]),
+        *(_estimate(row, "change"), _estimate(row, "beyond")),
+    )
+
+
+def _estimate(row: dict[str, Any], name: str) -> Estimate:
+    return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])

@@ -1,0 +1,99 @@
+"""Occurrence on a page: one line per corpus, the severe tokens that occur, and the texts in which they are dense."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from embaudit.page.model import Column, Estimate, Part, Section, Table
+
+# What the section is made of: rows by name, of one audit.
+FACTS = {
+    "occurrence_corpora": "SELECT * FROM occurrence_corpus WHERE audit_id = ? ORDER BY corpus",
+    "occurrences": (
+        "SELECT occurrence.*, token.token FROM occurrence JOIN audit USING (audit_id) "
+        "JOIN token ON token.checkpoint_id = audit.checkpoint_id AND token.token_id = occurrence.token_id "
+        "WHERE audit_id = ? AND occurrences > 0 ORDER BY occurrences DESC, corpus, occurrence.token_id"
+    ),
+    "dense_texts": (
+        "SELECT dense.*, token.token, text.text FROM occurrence_text AS dense JOIN audit USING (audit_id) "
+        "JOIN token ON token.checkpoint_id = audit.checkpoint_id AND token.token_id = dense.worst_token_id "
+        "JOIN audit_corpus ON audit_corpus.audit_id = dense.audit_id AND audit_corpus.name = dense.corpus "
+        "LEFT JOIN text ON text.corpus_id = audit_corpus.corpus_id AND text.position = dense.position "
+        "WHERE dense.audit_id = ? ORDER BY dense.corpus, dense.rank"
+    ),
+}
+SHOWN = 10
+BEGINNING = 100
+MOVEMENT = (
+    Column("texts taken from", ",d"),
+    Column("cosine moves by [95 %]", ".3f", ".3f"),
+    Column("other tokens", ".3f"),
+    Column("excess [95 %]", "+.3f", "+.3f"),
+)
+
+
+def section(facts: dict[str, Any]) -> Section | None:
+    """None without the measure."""
+    return Section("Severe tokens in real texts", list(_parts(facts))) if facts["occurrence_corpora"] else None
+
+
+def _parts(facts: dict[str, Any]) -> Iterator[Part]:
+    for row in facts["occurrence_corpora"]:
+        left_out = f"; {row['unreachable']:,} that no text can produce left out" if row["unreachable"] else ""
+        yield (
+            f"{row['corpus']}: {row['tokens']:,} tokens of {row['texts']:,} texts; {row['met']:,} of {row['listed']:,} "
+            f"severe tokens occur, {row['severe']:,} times{left_out}."
+        )
+    yield Table(
+        (
+            *(Column("corpus"), Column("texts with one", ",d"), Column("share [95 %]", ".2%", ".2%")),
+            *(Column("dense", ",d"), *MOVEMENT),
+        ),
+        [
+            (row["corpus"], row["severe_texts"], _estimate(row, "severe_share"), row["dense_texts"], *_movement(row))
+            for row in facts["occurrence_corpora"]
+        ],
+        "Texts that hold severe tokens, and what they lose by them",
+        more="embaudit query occurrence",
+    )
+    yield Table(
+        (
+            *(Column("token"), Column("corpus"), Column("severity"), Column("occurrences", ",d")),
+            *(Column("in a million", ",.1f"), Column("of the vocabulary less frequent", ".0%"), *MOVEMENT),
+        ),
+        [
+            (
+                *(row["token"], row["corpus"], row["severity"], row["occurrences"], row["per_million"]),
+                *(row["less_frequent"], *_movement(row)),
+            )
+            for row in facts["occurrences"]
+        ],
+        "Severe tokens that occur",
+        brief=SHOWN,
+        more="embaudit query occurrence",
+    )
+    yield Table(
+        (
+            *(Column("corpus"), Column("row", ",d"), Column("score", ".3f"), Column("severe", ",d")),
+            *(Column("of tokens", ",d"), Column("most of"), Column("begins")),
+        ),
+        [
+            (
+                *(row["corpus"], row["position"], row["score"], row["severe"], row["tokens"], row["token"]),
+                (row["text"] or "")[:BEGINNING],
+            )
+            for row in facts["dense_texts"]
+        ],
+        "Texts in which they are dense",
+        brief=SHOWN,
+        more="embaudit query 'FROM occurrence_text'",
+    )
+
+
+def _movement(row: dict[str, Any]) -> tuple[Any, ...]:
+    return (row["removal_texts"], _estimate(row, "moved"), row["ordinary_moved"], _estimate(row, "excess"))
+
+
+def _estimate(row: dict[str, Any], name: str) -> Estimate:
+    return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])

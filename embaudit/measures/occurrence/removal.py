@@ -1,0 +1,134 @@
+"""What a text loses by its severe tokens: they are taken out, and its similarities to other texts of the corpus move.
+
+For a text x, without its severe tokens x⁻, without as many others x°, and anchors a (other texts of the corpus):
+
+    shift   mean over a of cos(x⁻, a) − cos(x, a): above 0 where the tokens kept the text away from the others
+    moved   mean over a of |cos(x⁻, a) − cos(x, a)|
+    excess  moved − the same of x°: taking anything out moves a text
+
+All are paired within the text; their intervals are Student's over texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from embaudit.checkpoint import Encoder
+from embaudit.intervals import mean_with_interval
+from embaudit.measures.length.cosine import unit_vectors
+from embaudit.measures.occurrence.counts import CorpusCounts
+
+# All severe tokens at once, among the groups that are taken out.
+ALL = -1
+
+
+@dataclass(frozen=True)
+class Removal:
+    """A text's own ids as they are, without the severe ones, and without as many of the others.
+
+    Attributes:
+        place: of the text among those that anchors are from.
+    """
+
+    place: int
+    whole: list[int]
+    without: list[int]
+    control: list[int]
+
+
+@dataclass(frozen=True)
+class Movement:
+    """How similarities move, (n,) for n texts each."""
+
+    shift: np.ndarray
+    moved: np.ndarray
+    ordinary: np.ndarray
+
+    def columns(self) -> dict[str, float | int | None]:
+        """Means with their intervals, as the tables have them."""
+        found: dict[str, float | int | None] = {"removal_texts": len(self.moved)}
+        for name, values in (("shift", self.shift), ("moved", self.moved), ("excess", self.moved - self.ordinary)):
+            mean, low, high = mean_with_interval(values)
+            found |= {name: mean, f"{name}_low": low, f"{name}_high": high}
+        return {**found, "ordinary_moved": float(self.ordinary.mean()) if len(self.ordinary) else None}
+
+
+def take_out(place: int, ids: Sequence[int], severe: Collection[int], seed: int) -> Removal | None:
+    """A text without its severe tokens; None where fewer other tokens than these, and one more, are left to compare.
+
+    Args:
+        ids: its own, as far as the checkpoint reads them.
+        seed: with the place, of the others that are taken out instead.
+    """
+    hits = [token_id in severe for token_id in ids]
+    others = [at for at, is_hit in enumerate(hits) if not is_hit]
+    amount = len(ids) - len(others)
+    if not amount or len(others) <= amount:
+        return None
+    drawn = set(np.random.default_rng([seed, place]).choice(others, size=amount, replace=False).tolist())
+    return Removal(
+        place,
+        list(ids),
+        [ids[at] for at in others],
+        [token_id for at, token_id in enumerate(ids) if at not in drawn],
+    )
+
+
+def plan_removals(
+    counts: CorpusCounts,
+    token_ids: Iterable[int],
+    order: Sequence[int],
+    own_ids: Callable[[Sequence[int]], list[list[int]]],
+    most: int,
+    seed: int,
+) -> Mapping[int, list[Removal]]:
+    """What is taken out of which texts: under ``ALL`` every severe token of a text, under an id that token alone.
+
+    Args:
+        order: places of the texts; the first ``most`` that hold a token are taken.
+        own_ids: ids of the texts at these places, as far as the checkpoint reads them.
+    """
+    wanted = {token_id: frozenset((token_id,)) for token_id in token_ids}
+    wanted[ALL] = frozenset(wanted)
+    rank = {place: at for at, place in enumerate(order)}
+    planned = {}
+    for group, tokens in wanted.items():
+        holding = (text.place for text in counts.severe_texts if not tokens.isdisjoint(text.counts))
+        places = sorted(holding, key=lambda place: rank[place])[:most]
+        taken = (take_out(place, ids, tokens, seed) for place, ids in zip(places, own_ids(places), strict=True))
+        planned[group] = [one for one in taken if one is not None]
+    return planned
+
+
+def measure_removals(
+    encoder: Encoder, planned: Mapping[int, Sequence[Removal]], anchors: Sequence[tuple[int, list[int]]]
+) -> Mapping[int, Movement]:
+    """Encode texts in their three forms and compare them with the anchors; the movement of each group.
+
+    Args:
+        anchors: (place, own ids) of texts; a text is not compared with itself, so that below two nothing moves.
+    """
+    removals = [one for group in planned.values() for one in group] if len(anchors) > 1 else []
+    if not removals:
+        return dict.fromkeys(planned, Movement(*(np.empty(0) for _ in range(3))))
+    forms = [ids for one in removals for ids in (one.whole, one.without, one.control)]
+    around = encoder.checkpoint.with_special_tokens
+    units = unit_vectors(encoder.encode_ids([around(ids) for ids in (*forms, *(ids for _, ids in anchors))]))
+    # (texts, forms, anchors)
+    cosines = (units[: len(forms)] @ units[len(forms) :].T).reshape(len(removals), 3, -1)
+    is_other = np.array([[place != one.place for place, _ in anchors] for one in removals])
+
+    def mean(values: np.ndarray) -> np.ndarray:
+        return np.asarray(np.where(is_other, values, 0).sum(axis=1) / is_other.sum(axis=1))
+
+    change, control = (cosines[:, form] - cosines[:, 0] for form in (1, 2))
+    columns = (mean(change), mean(np.abs(change)), mean(np.abs(control)))
+    ends = np.cumsum([len(group) for group in planned.values()])
+    starts = (0, *ends[:-1])
+    return {
+        group: Movement(*(values[start:end] for values in columns))
+        for group, start, end in zip(planned, starts, ends, strict=True)
+    }

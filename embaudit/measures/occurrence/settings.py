@@ -1,0 +1,24 @@
+"""Settings of the occurrence measure."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from embaudit.measures.measure import DrawnSettings
+from embaudit.screening.tokens import Severity
+
+
+class OccurrenceSettings(DrawnSettings):
+    """Settings of the occurrence measure (``docs/measures.md``)."""
+
+    corpora: tuple[str, ...] = Field(
+        default=("wikipedia", "msmarco"), description="corpora of texts that tokens are counted in"
+    )
+    texts: int = Field(default=20_000, ge=1, description="texts of each corpus: as many as an audit keeps")
+    severity: Severity = Field(default="moderate", description="tokens that are at least so severe")
+    removal_texts: int = Field(default=30, ge=2, description="texts that a token is taken out of")
+    anchors: int = Field(default=200, ge=2, description="texts that these are compared with before and after")
+
+    @property
+    def builds_on(self) -> tuple[str, ...]:
+        return ("sticky",)

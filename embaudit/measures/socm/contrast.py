@@ -1,0 +1,91 @@
+"""Listed pairs (queries with hard negatives) against random pairs of the same texts, as a paired difference.
+
+Every query of the list meets its own passage and one of another query. The second is a permutation of the first, so
+that both arms have the same queries and the same passages: neither lengths nor tr Σ differ between them, only who
+meets whom. Needs numpy only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from embaudit.measures.socm.clouds import TokenCloud
+from embaudit.measures.socm.pairs import given_pairs
+from embaudit.measures.socm.summary import jackknife_of_pairs
+
+DISTANCES = ("socm", "d_mu", "d_sigma")
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """One distance, averaged over the listed pairs and over the random ones.
+
+    Attributes:
+        difference: listed − random; its interval leaves out one query at a time from both.
+    """
+
+    distance: str
+    pairs: int
+    queries: int
+    listed_mean: float
+    random_mean: float
+    difference: float
+    difference_low: float | None
+    difference_high: float | None
+
+
+def strangers(queries: Sequence[Hashable]) -> list[int] | None:
+    """For each pair the place of a pair of another query, each place once; None where one query has over half of them.
+
+    Pairs are put in rows by their query and shifted by the longest row. The order of the queries is the given one,
+    which is to be random.
+    """
+    rows: dict[Hashable, list[int]] = {}
+    for place, query in enumerate(queries):
+        rows.setdefault(query, []).append(place)
+    shift = max(map(len, rows.values()), default=0)
+    if not rows or 2 * shift > len(queries):
+        return None
+    ordered = [place for row in rows.values() for place in row]
+    partner = [0] * len(queries)
+    for k, place in enumerate(ordered):
+        partner[place] = ordered[(k + shift) % len(ordered)]
+    return partner
+
+
+def contrasts(
+    clouds: Mapping[int, TokenCloud], first: Sequence[int], second: Sequence[int], partner: Sequence[int]
+) -> list[Contrast]:
+    """SOCM, d_μ and d_Σ of the pairs (first, second) against (first, second of the partner).
+
+    Args:
+        clouds: by number.
+        first, second: (k,) numbers of queries and passages.
+        partner: (k,) places of other pairs (``strangers``).
+    """
+    listed = given_pairs(clouds, first, second)
+    random = given_pairs(clouds, first, [second[place] for place in partner])
+    _, places = np.unique(np.asarray(first), return_inverse=True)
+    counts = np.bincount(places)
+    found = []
+    for name in DISTANCES:
+        own, other = getattr(listed, name), getattr(random, name)
+        change = own - other
+        mean = float(change.mean())
+        half = jackknife_of_pairs(np.bincount(places, weights=change), counts, float(change.sum()), len(change))
+        found.append(
+            Contrast(
+                distance=name,
+                pairs=len(change),
+                queries=len(counts),
+                listed_mean=float(own.mean()),
+                random_mean=float(other.mean()),
+                difference=mean,
+                difference_low=None if half is None else mean - half,
+                difference_high=None if half is None else mean + half,
+            )
+        )
+    return found

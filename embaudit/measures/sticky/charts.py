@@ -1,0 +1,229 @@
+"""Charts of sticky tokens: how bad, where similarities go, which tokens, and what their input embeddings say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS
+from embaudit.page.chart import Axis, Chart, Layer, Mark, Panel, Tone, interval
+
+# What the search measured of each token; an ordinary one's slope is what loss is counted from.
+SCANNED = (
+    "SELECT token.*, 1 - slope / control_median AS loss, is_pilot, search FROM sticky_score "
+    "JOIN sticky_summary AS summary USING (audit_id) JOIN audit USING (audit_id) "
+    "JOIN token USING (checkpoint_id, token_id) "
+    "WHERE audit_id = ? AND summary.protocol = 'retention' AND summary.control_median > 0"
+)
+TOKEN = "JOIN audit USING (audit_id) JOIN token USING (checkpoint_id, token_id) "
+# The fit's sign would be that of noise where similarities have no spread.
+FACTS = {
+    "sticky_candidates": (
+        "SELECT sticky_token.token, sticky_token.script, loss, loss_low, loss_high, severity, embedding_norm "
+        "FROM sticky_token JOIN token USING (checkpoint_id, token_id) WHERE audit_id = ? "
+        "ORDER BY loss DESC, token_id"
+    ),
+    "sticky_ordinary": (
+        f"SELECT token, loss, loss_low, loss_high FROM sticky_validation {TOKEN}"
+        "WHERE audit_id = ? AND protocol = 'retention' AND role = 'control' ORDER BY loss DESC, token_id"
+    ),
+    # The token of the flattest line, and the ordinary one in the middle; sums differ in their last digits with the
+    # order of rows.
+    "sticky_shifts": (
+        "WITH fit AS ("
+        "SELECT audit_id, token_id, role, round(regr_slope(after, before), 9) AS slope, "
+        "round(regr_intercept(after, before), 9) AS intercept "
+        "FROM sticky_shift WHERE audit_id = ? GROUP BY ALL HAVING stddev_pop(before) > 0), "
+        "beside AS (SELECT *, median(slope) OVER (PARTITION BY role) AS middle FROM fit), "
+        "shown AS (SELECT * FROM beside QUALIFY row_number() OVER (PARTITION BY role ORDER BY "
+        "CASE role WHEN 'sticky' THEN slope ELSE abs(slope - middle) END, token_id) = 1) "
+        "SELECT token, shown.role, slope, intercept, before, after FROM shown "
+        f"JOIN sticky_shift USING (audit_id, token_id) {TOKEN}"
+        "ORDER BY shown.role DESC, position"
+    ),
+    "sticky_groups": (
+        f"WITH scanned AS ({SCANNED}), member AS (SELECT 'script' AS attribute, script AS value, loss FROM scanned "
+        "UNION ALL SELECT 'origin', origin, loss FROM scanned) "
+        "SELECT attribute, value, count(*) AS tokens, quantile_cont(loss, [0.05, 0.25, 0.5, 0.75, 0.95]) AS losses "
+        "FROM member GROUP BY attribute, value HAVING tokens >= 20 "
+        "QUALIFY row_number() OVER (PARTITION BY attribute ORDER BY tokens DESC, value) <= 14 "
+        "ORDER BY attribute DESC, losses[3] DESC, value"
+    ),
+    # At random from the whole vocabulary, with all draws.
+    "sticky_norms": (
+        f"SELECT token, embedding_norm, loss FROM ({SCANNED}) WHERE is_pilot OR search = 'exhaustive' "
+        "ORDER BY hash(token_id), token_id LIMIT 600"
+    ),
+}
+SEVERITY_TONES: dict[str, Tone] = {
+    **{"strong": "problem", "moderate": "look", "weak": "one", "negligible": "six"},
+    **{"ordinary tokens": "three", "random tokens": "soft"},
+}
+ROW = 20
+MARGIN = 0.02
+
+
+def severity_chart(facts: dict[str, Any]) -> Chart:
+    candidates, ordinary = facts["sticky_candidates"], facts["sticky_ordinary"]
+    lines = [(name, least) for least, name in SEVERITY_FROM_LOSS]
+    values = [row[name] for row in (*candidates, *ordinary) for name in ("loss", "loss_low", "loss_high") if row[name]]
+    y = Axis("loss", ".2f", (min([0.0, *values]) - MARGIN, max([lines[0][1], *values]) + MARGIN))
+    limits = Layer("rule", [Mark(y=least) for _, least in lines], "soft", is_dashed=True, is_data=False, size=0.5)
+    x = Axis("candidates, the worst first", domain=(0, len(candidates) + 1), has_labels=False)
+    words = [Mark(x.domain[1], least, label=name) for name, least in lines] if x.domain else []
+    first = Panel(
+        [
+            limits,
+            Layer("text", words, "soft", is_data=False, align="right"),
+            *_estimates(candidates, [row["severity"] for row in candidates]),
+        ],
+        *(x, y, "", 480, 260),
+    )
+    second = Panel(
+        [limits, *_estimates(ordinary, ["ordinary tokens"] * len(ordinary))],
+        Axis("ordinary", domain=(0, len(ordinary) + 1), has_labels=False),
+        Axis(domain=y.domain, has_labels=False),
+        *("", 95, 260),
+    )
+    return Chart(
+        "How bad the candidates are, beside ordinary tokens",
+        "A point is a token, its line the 95 % interval. Loss is the share of what similarities say that inserting "
+        "the token takes away: 0 changes nothing, at 1 every text looks the same. The dashed lines are where the "
+        "severities begin. Candidates that lie among the ordinary tokens do no harm.",
+        [[first, second]],
+        SEVERITY_TONES,
+        gap=14,
+        more="embaudit query worst-tokens",
+    )
+
+
+def _estimates(rows: list[dict[str, Any]], series: list[str]) -> list[Layer]:
+    """Points with their intervals, at their places in the list from 1."""
+    named = list(zip(range(1, len(rows) + 1), rows, series, strict=True))
+    lines = [m for place, row, name in named for m in interval(place, row["loss_low"], row["loss_high"], name)]
+    points = [Mark(place, row["loss"], series=name, label=_said(row)) for place, row, name in named]
+    return [Layer("rule", lines, is_data=False, size=0.6), Layer("point", points)]
+
+
+def _said(row: dict[str, Any]) -> str:
+    bounds = "" if row.get("loss_low") is None else f" [{row['loss_low']:.2f}, {row['loss_high']:.2f}]"
+    return f"{row['token']}{', ' + row['script'] if row.get('script') else ''}: loss {row['loss']:.3f}{bounds}"
+
+
+def shift_chart(facts: dict[str, Any]) -> Chart:
+    rows = facts["sticky_shifts"]
+    values = [row[name] for row in rows for name in ("before", "after")]
+    ends = (min(values, default=0.0) - MARGIN, max(values, default=1.0) + MARGIN)
+    by_role = {role: [row for row in rows if row["role"] == role] for role in ("sticky", "ordinary")}
+    return Chart(
+        "Where similarities go",
+        "A point is a pair of sentences: its similarity before and after copies of the token were put into one of "
+        "them. On the dashed diagonal nothing changed. The flatter the fitted line, the less the similarity after "
+        "still says of that before; where it crosses the diagonal (the focal point, a large dot) is the value that "
+        "similarities are dragged to.",
+        [[_shifted(found, ends) for found in by_role.values() if found]],
+        {"worst token": "problem", "ordinary token": "three"},
+        more="embaudit query sticky-shift",
+    )
+
+
+def _shifted(rows: list[dict[str, Any]], ends: tuple[float, float]) -> Panel:
+    slope, intercept = rows[0]["slope"], rows[0]["intercept"]
+    series = "worst token" if rows[0]["role"] == "sticky" else "ordinary token"
+    points = [
+        Mark(row["before"], row["after"], series=series, label=f"{row['before']:.3f} → {row['after']:.3f}")
+        for row in rows
+    ]
+    befores = [row["before"] for row in rows]
+    line = [Mark(x, intercept + slope * x, series=series) for x in (min(befores), max(befores))]
+    focal = intercept / (1 - slope) if slope != 1 else ends[1] + 1
+    focus = [Mark(focal, focal, label=f"focal point {focal:.3f}")] if ends[0] <= focal <= ends[1] else []
+    return Panel(
+        [
+            Layer("rule", [Mark(ends[0], ends[0], ends[1], ends[1])], "soft", is_dashed=True, is_data=False, size=0.5),
+            Layer("point", points, size=0.7),
+            Layer("line", line, is_data=False),
+            Layer("point", focus, "ink", size=3, is_data=False),
+        ],
+        Axis("similarity before", ".1f", ends),
+        Axis("similarity after", ".1f", ends),
+        f"{rows[0]['token']}: slope {slope:.2f}",
+        *(260, 260),
+    )
+
+
+def group_chart(facts: dict[str, Any]) -> Chart:
+    rows = facts["sticky_groups"]
+    found = {name: [row for row in rows if row["attribute"] == name] for name in ("script", "origin")}
+    ends = [loss for row in rows for loss in row["losses"]]
+    domain = (min(ends, default=0.0) - MARGIN, max(ends, default=1.0) + MARGIN)
+    return Chart(
+        "Stickiness by script and origin",
+        "A dot is the median loss of the tokens that the search inserted into sentences, the thick line holds half of "
+        "them, the thin one nine of ten; how many they are stands behind the name. Each was measured briefly, so that "
+        "a part of the spread is noise, and rare groups were searched harder where their embeddings gave reason to. "
+        "A group that lies to the right is one to keep out of texts.",
+        [[_groups(name, of_name, domain)] for name, of_name in found.items() if of_name],
+        more="embaudit query sticky-by-script",
+    )
+
+
+def _groups(attribute: str, rows: list[dict[str, Any]], domain: tuple[float, float]) -> Panel:
+    names = [f"{row['value']} ({row['tokens']:,})" for row in rows]
+    named = list(zip(names, (row["losses"] for row in rows), strict=True))
+    return Panel(
+        [
+            Layer("rule", [Mark(q[0], name, q[4]) for name, q in named], size=0.7, is_data=False),
+            Layer("rule", [Mark(q[1], name, q[3]) for name, q in named], size=2.6, is_data=False),
+            Layer("point", [Mark(q[2], name, label=_spread(name, q)) for name, q in named], size=2),
+        ],
+        Axis("loss", ".2f", domain),
+        Axis(categories=names),
+        attribute,
+        *(450, ROW * len(rows)),
+    )
+
+
+def _spread(name: str, losses: list[float]) -> str:
+    five, low, middle, high, most = losses
+    return f"{name}: median {middle:.3f}, half of them {low:.3f} to {high:.3f}, nine of ten {five:.3f} to {most:.3f}"
+
+
+def norm_chart(facts: dict[str, Any]) -> Chart:
+    clouds = [("random tokens", row) for row in facts["sticky_norms"]]
+    clouds += [(row["severity"], row) for row in facts["sticky_candidates"]]
+    points = [
+        Mark(row["embedding_norm"], row["loss"], series=series, label=f"{_said(row)}, norm {row['embedding_norm']:.2f}")
+        for series, row in clouds
+        if row["embedding_norm"] is not None
+    ]
+    return Chart(
+        "Input embeddings and loss",
+        "A point is a token: the norm of its input embedding against its loss. Sticky tokens that stand together at "
+        "one end have embeddings that training hardly moved, or moved oddly; so such tokens can be told before "
+        "anything is encoded. Random tokens were measured with the search's draws, candidates with the validation's.",
+        [
+            [
+                Panel(
+                    [Layer("point", points, size=0.8)],
+                    Axis("norm of the input embedding", ".1f"),
+                    Axis("loss", ".2f"),
+                    "",
+                    570,
+                    260,
+                )
+            ]
+        ],
+        SEVERITY_TONES,
+        more="embaudit query sticky-embeddings",
+    )
+
+
+def charts(facts: dict[str, Any]) -> Iterator[Chart]:
+    """All but the first, which stands above the table of tokens."""
+    if facts["sticky_shifts"]:
+        yield shift_chart(facts)
+    if facts["sticky_groups"]:
+        yield group_chart(facts)
+    if facts["sticky_norms"]:
+        yield norm_chart(facts)

@@ -1,0 +1,169 @@
+"""How a vocabulary's similarities are distributed, and how far from a Gaussian (arXiv 2507.18171, appendix).
+
+The paper takes the cosines of token embeddings to be Gaussian about u. Here are the distribution's moments and
+quantiles over all pairs of different tokens of a random sample, and as a distance from a Gaussian of the same mean and
+standard deviation Kolmogorov's: the largest difference of the two shares below a value,
+
+    D = max_x |F(x) − Φ((x − m)/s)|
+
+A distance and no test: with millions of pairs every test rejects, whatever the distance. Pairs share tokens, so that
+intervals leave out one of 25 groups of tokens with all its pairs in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+import scipy
+
+from embaudit.intervals import MIN_UNITS, jackknife_half_width
+
+MEASURE_VERSION = 1
+# Eight million pairs: the interval is that of the tokens, and more of them would tell nothing that a page shows.
+SAMPLED_TOKENS = 4_096
+SAMPLE_SEED = 0
+GROUPS = 25
+# Cosines are counted in bins of 1e-4, which is how exact quantiles are. Beyond ±1 is rounding.
+EDGES = np.linspace(-1, 1, 20_001)
+LEVELS = {"q001": 0.001, "q01": 0.01, "q05": 0.05, "q10": 0.1, "q25": 0.25, "q50": 0.5}
+LEVELS |= {"q75": 0.75, "q90": 0.9, "q95": 0.95, "q99": 0.99, "q999": 0.999}
+SHAPES = ("skewness", "excess_kurtosis", "gaussian_distance")
+# Cosines of float32 vectors that are all alike differ by rounding alone.
+ROUNDING = 1e-6
+
+
+def sample_tokens(count: int) -> np.ndarray:
+    """Places of at most ``SAMPLED_TOKENS`` of so many vocabulary entries, in random order: the same in every audit."""
+    return np.random.default_rng(SAMPLE_SEED).permutation(count)[:SAMPLED_TOKENS]
+
+
+def similarity_shape(vectors: np.ndarray) -> dict[str, Any] | None:
+    """Distribution of the cosines of all pairs of different rows of (N, D) vectors, rows in random order.
+
+    Returns:
+        tokens (rows that have a direction), pairs, mean, sd, lowest, highest, quantiles, and each of ``SHAPES`` with
+        ``_low`` and ``_high``; shapes are None where all cosines are alike, intervals below ten rows. None without a
+        pair.
+    """
+    rows = vectors.astype(np.float64)
+    norms = np.linalg.norm(rows, axis=1)
+    units = rows[norms > 0] / norms[norms > 0, None]
+    N = len(units)
+    if N < 2:
+        return None
+    sums = _Sums(units)
+    counts, powers = sums.of_all()
+    mean, sd, *_ = _moments(powers)
+    found: dict[str, Any] = {
+        "tokens": N,
+        "pairs": N * (N - 1) // 2,
+        "mean": mean,
+        "sd": sd,
+        "lowest": sums.lowest,
+        "highest": sums.highest,
+        **{name: float(np.clip(_quantile(counts, level), sums.lowest, sums.highest)) for name, level in LEVELS.items()},
+    }
+    without = [sums.without(group) for group in range(len(sums.groups))] if N >= MIN_UNITS else []
+    for name, shape in zip(SHAPES, (_skewness, _excess_kurtosis, _gaussian_distance), strict=True):
+        found |= _with_interval(name, shape, (counts, powers), without)
+    return found
+
+
+class _Sums:
+    """Counts and sums of powers of the cosines, for each two groups of tokens: what leaves a group out is a difference.
+
+    Powers are of the distance from a centre near the mean, so that no digits are lost.
+    """
+
+    def __init__(self, units: np.ndarray) -> None:
+        N = len(units)
+        self.groups = np.array_split(units, min(GROUPS, N))
+        total = units.sum(axis=0)
+        # The mean over pairs of different rows.
+        self._centre = float((total @ total - N) / (N * (N - 1)))
+        self._counts = np.zeros((len(self.groups), len(EDGES) - 1), dtype=np.int64)
+        self._powers = np.zeros((len(self.groups), 5))
+        self._all_counts, self._all_powers = np.zeros(len(EDGES) - 1, dtype=np.int64), np.zeros(5)
+        self.lowest, self.highest = 1.0, -1.0
+        for one, other in combinations_with_replacement(range(len(self.groups)), 2):
+            cosines = np.clip(self.groups[one] @ self.groups[other].T, -1, 1)
+            values = cosines[np.triu_indices(len(cosines), 1)] if one == other else cosines.ravel()
+            if len(values):
+                self._count(values, {one, other})
+
+    def of_all(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._all_counts, self._centred(self._all_powers)
+
+    def without(self, group: int) -> tuple[np.ndarray, np.ndarray]:
+        return self._all_counts - self._counts[group], self._centred(self._all_powers - self._powers[group])
+
+    def _count(self, values: np.ndarray, groups: set[int]) -> None:
+        bins = np.minimum(((values + 1) / 2 * (len(EDGES) - 1)).astype(np.int64), len(EDGES) - 2)
+        counts = np.bincount(bins, minlength=len(EDGES) - 1)
+        off = values - self._centre
+        squares = off * off
+        powers = np.array([len(off), off.sum(), squares.sum(), (squares * off).sum(), (squares * squares).sum()])
+        self._all_counts += counts
+        self._all_powers += powers
+        for group in groups:
+            self._counts[group] += counts
+            self._powers[group] += powers
+        self.lowest, self.highest = min(self.lowest, float(values.min())), max(self.highest, float(values.max()))
+
+    def _centred(self, powers: np.ndarray) -> np.ndarray:
+        """(5,) the mean and the second to fourth moment about it, behind the number of pairs."""
+        n, a, b, c, d = powers / np.array([1, *[powers[0]] * 4])
+        return np.array(
+            [n, self._centre + a, b - a**2, c - 3 * a * b + 2 * a**3, d - 4 * a * c + 6 * a**2 * b - 3 * a**4]
+        )
+
+
+def _moments(powers: np.ndarray) -> tuple[float, float, float, float]:
+    """Mean, standard deviation, third and fourth moment about the mean."""
+    _, mean, second, third, fourth = (float(value) for value in powers)
+    return mean, max(second, 0.0) ** 0.5, third, fourth
+
+
+def _skewness(counts: np.ndarray, powers: np.ndarray) -> float | None:
+    _, sd, third, _ = _moments(powers)
+    return third / sd**3 if sd > ROUNDING else None
+
+
+def _excess_kurtosis(counts: np.ndarray, powers: np.ndarray) -> float | None:
+    _, sd, _, fourth = _moments(powers)
+    return fourth / sd**4 - 3 if sd > ROUNDING else None
+
+
+def _gaussian_distance(counts: np.ndarray, powers: np.ndarray) -> float | None:
+    """D at the edges of the bins."""
+    mean, sd, *_ = _moments(powers)
+    if not sd > ROUNDING:
+        return None
+    below = np.concatenate([[0], counts.cumsum()]) / counts.sum()
+    return float(np.abs(below - scipy.stats.norm.cdf(EDGES, mean, sd)).max())
+
+
+def _quantile(counts: np.ndarray, level: float) -> float:
+    """Linear within the bin that holds it."""
+    below = counts.cumsum()
+    wanted = level * below[-1]
+    place = int(np.searchsorted(below, wanted))
+    before = below[place] - counts[place]
+    return float(EDGES[place] + (EDGES[1] - EDGES[0]) * (wanted - before) / max(int(counts[place]), 1))
+
+
+def _with_interval(
+    name: str,
+    shape: Callable[[np.ndarray, np.ndarray], float | None],
+    whole: tuple[np.ndarray, np.ndarray],
+    without: list[tuple[np.ndarray, np.ndarray]],
+) -> dict[str, float | None]:
+    value = shape(*whole)
+    left = [one for one in (shape(*part) for part in without) if one is not None]
+    if value is None or not left or len(left) < len(without):
+        return {name: value, f"{name}_low": None, f"{name}_high": None}
+    half = jackknife_half_width(np.array(left))
+    return {name: value, f"{name}_low": value - half, f"{name}_high": value + half}

@@ -1,0 +1,136 @@
+"""How many tokens of the vocabulary are how bad, estimated from a random sample of it.
+
+The number of validated tokens of a severity is bounded by the shortlist: it cannot tell a bad checkpoint from a worse
+one. A random sample can. Its losses are measured with noise, though, and noise makes a thin tail look thick. So the
+distribution of the true losses is estimated first: the one on a grid that makes the measured ones most likely, each of
+them the true loss plus normal noise of known size (Kiefer and Wolfowitz 1956, by expectation–maximisation),
+
+    g_j ← g_j · mean_t [ φ((y_t − θ_j)/σ) / Σ_k g_k φ((y_t − θ_k)/σ) ],
+
+and the share at or above a loss c is Σ g_j over θ_j ≥ c. The interval is a bootstrap over the sampled tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from embaudit.intervals import exact_share, percentile_intervals
+from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS, Scores, Severity
+
+GRID_STEP = 0.0125
+ITERATIONS = 100
+# Smaller than any loss that matters, and no division by nothing where a checkpoint's losses have no noise.
+MIN_NOISE = 0.25 * GRID_STEP
+
+
+@dataclass(frozen=True)
+class Prevalence:
+    """Tokens at least as bad as ``severity`` among those searched.
+
+    Attributes:
+        validated: of the validated ones; ``confirmed``: those whose interval lies there whole.
+        estimated: in all, with a 95 % interval; at least what is confirmed. None without a sample to tell from.
+    """
+
+    severity: Severity
+    least_loss: float
+    validated: int
+    confirmed: int
+    estimated: float | None
+    low: float | None
+    high: float | None
+
+
+def losses(slopes: np.ndarray, is_ordinary: np.ndarray) -> np.ndarray:
+    """1 − slope / median slope of the ordinary ones; (..., T)."""
+    return 1 - slopes / np.median(slopes[..., is_ordinary], axis=-1, keepdims=True)
+
+
+def noise(split: Sequence[tuple[Scores, Scores]], is_ordinary: np.ndarray) -> float:
+    """Standard error of a loss from all draws and anchors: that of the mean of two halves, √(mean (a − b)² / 4).
+
+    Halves that share neither draws nor anchors; the mean is over tokens and ways of halving.
+    """
+    gaps = [losses(one.slope, is_ordinary) - losses(other.slope, is_ordinary) for one, other in split]
+    return float(np.sqrt(np.mean(np.square(gaps)) / 4))
+
+
+def shares_at_least(measured: np.ndarray, error: float, least: Sequence[float], weights: np.ndarray) -> np.ndarray:
+    """(B, len(least)): the share of true losses at or above each value.
+
+    Args:
+        measured: (T,); error: their standard error.
+        weights: (B, T), how often each is in a resample.
+    """
+    error = max(error, MIN_NOISE)
+    # The borders are points of the grid, and half of each point's mass lies on either side of it.
+    grid = np.arange(np.floor((measured.min() - 3 * error) / GRID_STEP), measured.max() / GRID_STEP + 2) * GRID_STEP
+    grid = grid + GRID_STEP / 2
+    likelihood = np.exp(-0.5 * np.square((measured[:, None] - grid) / error))
+    mass = np.full((len(weights), len(grid)), 1 / len(grid))
+    share = weights / weights.sum(axis=1, keepdims=True)
+    for _ in range(ITERATIONS):
+        mass = mass * ((share / (mass @ likelihood.T)) @ likelihood)
+    return np.stack([mass[:, grid >= value].sum(axis=1) for value in least], axis=1)
+
+
+def _interval(resampled: np.ndarray, measured: np.ndarray, least: float, searched: int) -> tuple[float, float]:
+    """Of a number of tokens: percentiles of the bootstrap; Clopper and Pearson's where all resamples agree.
+
+    They do where the sample holds no such token, or no other: that it is 0 for certain would be too much to say.
+    """
+    low, high = percentile_intervals(resampled[:, None])[0]
+    if low is None or high is None:
+        low, high = exact_share(int((measured >= least).sum()), len(measured))
+    return searched * low, searched * high
+
+
+def prevalence(
+    measured: np.ndarray,
+    error: float,
+    searched: int,
+    validated: Sequence[tuple[float, float | None]],
+    resamples: int,
+    seed: int,
+) -> list[Prevalence]:
+    """Worst first.
+
+    Args:
+        measured: (T,) losses of a random sample of the searched tokens; empty if there is none.
+        error: their standard error; NaN where it is not known, and nothing is estimated.
+        searched: tokens that the sample stands for.
+        validated: loss, and the lower end of its interval, of every validated candidate.
+    """
+    least = [value for value, _ in SEVERITY_FROM_LOSS]
+    found: list[tuple[float | None, float | None, float | None]] = [(None, None, None)] * len(least)
+    if len(measured) and np.isfinite(error):
+        generator = np.random.default_rng([seed, len(measured), 3])
+        drawn = generator.multinomial(len(measured), np.full(len(measured), 1 / len(measured)), size=resamples)
+        weights = np.concatenate([np.ones((1, len(measured))), drawn])
+        shares = shares_at_least(measured, error, least, weights)
+        found = [
+            (searched * float(shares[0, place]), *_interval(shares[1:, place], measured, value, searched))
+            for place, value in enumerate(least)
+        ]
+    rows = []
+    for (value, name), (estimated, low, high) in zip(SEVERITY_FROM_LOSS, found, strict=True):
+        confirmed = sum(bound is not None and bound >= value for _, bound in validated)
+
+        def floored(number: float | None, floor: int = confirmed) -> float | None:
+            return None if number is None else max(number, float(floor))
+
+        rows.append(
+            Prevalence(
+                name,
+                value,
+                sum(loss >= value for loss, _ in validated),
+                confirmed,
+                floored(estimated),
+                floored(low),
+                floored(high),
+            )
+        )
+    return rows

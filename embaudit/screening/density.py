@@ -1,0 +1,63 @@
+"""How densely a text carries severe tokens, and how unusual that is.
+
+Of a text n own tokens are read (special tokens, the prompt and what is cut off left out), k of them severe:
+
+    score  Σ loss of its severe tokens / n: their share of the text, weighted by what they do
+    tail   P(X ≥ k), X binomial of n tokens at the rate of ordinary text; bounded from above by
+           b(k) · (k + 1)(1 − p) / (k + 1 − (n + 1)p)   (Feller 1968, An Introduction to Probability Theory, VI.3)
+
+A text is flagged where its tail, times the number of texts (Bonferroni), is at most ``FALSE_ALARMS``; where one copy,
+which hardly moves a text, is not all there is; and where its score is at least that of the caller. Ordinary texts are
+so flagged in one file of a hundred, as far as their severe tokens come one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import lgamma, log, log1p
+
+from embaudit.intervals import exact_share
+
+FALSE_ALARMS = 0.01
+MIN_COPIES = 2
+# ⌈words/10⌉ copies of a token of loss .45 in 100 words are .03, and cost retrieval four points (docs/measures.md).
+MIN_SCORE = 0.01
+
+
+@dataclass(frozen=True)
+class OrdinaryRate:
+    """The rate of severe tokens in ordinary text.
+
+    Attributes:
+        tokens: of the ordinary texts that were looked at.
+        severe: those of them that are.
+    """
+
+    tokens: int
+    severe: int
+
+    @property
+    def most(self) -> float:
+        """Upper end of the 95 % interval (Clopper and Pearson): no text is flagged for want of ordinary ones."""
+        return exact_share(self.severe, self.tokens)[1]
+
+
+def score(counts: Mapping[int, int], losses: Mapping[int, float], read: int) -> float:
+    """The share of ``read`` tokens that are severe, each weighted by its loss."""
+    return sum(losses[token_id] * times for token_id, times in counts.items()) / read
+
+
+def log_tail(k: int, n: int, rate: float) -> float:
+    """Natural logarithm of (an upper bound of) the probability of k or more severe tokens among n; at most 0."""
+    if k <= 0 or rate >= 1 or k + 1 <= (n + 1) * rate:
+        return 0.0
+    if rate <= 0:
+        return float("-inf")
+    binomial = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) + k * log(rate) + (n - k) * log1p(-rate)
+    return min(binomial + log((k + 1) * (1 - rate) / (k + 1 - (n + 1) * rate)), 0.0)
+
+
+def is_unusual(log_of_tail: float, texts: int) -> bool:
+    """Whether a tail would be found among so many ordinary texts by chance in no more than one file of a hundred."""
+    return log_of_tail + log(texts) <= log(FALSE_ALARMS)

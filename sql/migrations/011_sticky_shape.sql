@@ -1,0 +1,33 @@
+-- How the similarities of a vocabulary's entries are distributed, and how far from a Gaussian.
+
+CREATE TABLE sticky_shape (
+    audit_id               VARCHAR NOT NULL,
+    space                  VARCHAR NOT NULL,
+    tokens                 INTEGER NOT NULL,
+    pairs                  BIGINT NOT NULL,
+    mean                   DOUBLE NOT NULL,
+    sd                     DOUBLE NOT NULL,
+    skewness               DOUBLE,
+    skewness_low           DOUBLE,
+    skewness_high          DOUBLE,
+    excess_kurtosis        DOUBLE,
+    excess_kurtosis_low    DOUBLE,
+    excess_kurtosis_high   DOUBLE,
+    gaussian_distance      DOUBLE,
+    gaussian_distance_low  DOUBLE,
+    gaussian_distance_high DOUBLE,
+    lowest                 DOUBLE NOT NULL,
+    q001                   DOUBLE NOT NULL,
+    q01                    DOUBLE NOT NULL,
+    q05                    DOUBLE NOT NULL,
+    q10                    DOUBLE NOT NULL,
+    q25                    DOUBLE NOT NULL,
+    q50                    DOUBLE NOT NULL,
+    q75                    DOUBLE NOT NULL,
+    q90                    DOUBLE NOT NULL,
+    q95                    DOUBLE NOT NULL,
+    q99                    DOUBLE NOT NULL,
+    q999                   DOUBLE NOT NULL,
+    highest                DOUBLE NOT NULL,
+    PRIMARY KEY (audit_id, space)
+);

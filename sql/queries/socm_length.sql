@@ -1,0 +1,14 @@
+-- What is SOCM where lengths are equal: texts cut to one length, and whole texts by the lengths of the two?
+SELECT
+    latest_audit.source, corpus, 'cut' AS what, tokens AS shorter, tokens AS longer, texts, pairs,
+    round(socm_mean, 4) AS socm_mean, round(socm_low, 4) AS socm_low, round(socm_high, 4) AS socm_high,
+    round(trace_mean, 3) AS trace_mean
+FROM socm_cut
+JOIN latest_audit USING (audit_id)
+UNION ALL
+SELECT
+    latest_audit.source, corpus, 'whole', shorter, longer, texts, pairs, round(socm_mean, 4), round(socm_low, 4),
+    round(socm_high, 4), round(trace_mean, 3)
+FROM socm_length
+JOIN latest_audit USING (audit_id)
+ORDER BY ALL;

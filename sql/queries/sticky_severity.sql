@@ -1,0 +1,7 @@
+-- How many tokens of the vocabulary are how bad, estimated from a random sample, beside those that were validated?
+SELECT
+    latest_audit.source, latest_audit.checkpoint_id, severity, least_loss, round(estimated) AS estimated,
+    round(estimated_low) AS estimated_low, round(estimated_high) AS estimated_high, validated, confirmed, is_capped
+FROM sticky_severity
+JOIN latest_audit USING (audit_id)
+ORDER BY latest_audit.source, latest_audit.checkpoint_id, least_loss DESC;

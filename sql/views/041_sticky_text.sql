@@ -1,0 +1,37 @@
+-- Every entry that a text can hold, of each audited model's vocabulary, by what it writes: comparable across vocabularies.
+-- WordPiece's ##, SentencePiece's ▁ and byte-level BPE's Ġ are ways to mark where a word begins, and no part of it: the
+-- decoded text counts, and whether it goes on with a word. Of several entries that write the same the worst one counts;
+-- of a model under two poolings, prompts or length limits the newest audit.
+CREATE OR REPLACE VIEW sticky_text AS
+WITH newest AS (
+    SELECT audit.audit_id, audit.checkpoint_id, checkpoint.weights_sha256, checkpoint.source, checkpoint.parameters
+    FROM audit
+    JOIN checkpoint ON checkpoint.checkpoint_id = audit.checkpoint_id
+    WHERE audit.status = 'published' AND EXISTS (SELECT 1 FROM sticky_summary AS s WHERE s.audit_id = audit.audit_id)
+    QUALIFY row_number() OVER (PARTITION BY weights_sha256 ORDER BY finished DESC, audit_id) = 1
+),
+entry AS (
+    SELECT
+        newest.*, token.token_id, token.token, token.script,
+        ltrim(regexp_replace(token.text, '^##', '')) AS written,
+        token.origin = 'subword' AS continues_word
+    FROM newest
+    JOIN token ON token.checkpoint_id = newest.checkpoint_id
+    WHERE token.is_reachable OR token.category = 'special'
+)
+SELECT
+    entry.audit_id,
+    entry.checkpoint_id,
+    entry.source,
+    entry.parameters,
+    entry.written,
+    entry.continues_word,
+    min(entry.script) AS script,
+    max(validated.loss) AS loss,
+    coalesce(bool_or(validated.severity IN ('strong', 'moderate')), false) AS is_severe
+FROM entry
+LEFT JOIN sticky_validation AS validated
+    ON validated.audit_id = entry.audit_id AND validated.token_id = entry.token_id
+    AND validated.protocol = 'retention' AND validated.role = 'candidate'
+WHERE entry.written <> ''
+GROUP BY entry.audit_id, entry.checkpoint_id, entry.source, entry.parameters, entry.written, entry.continues_word;

@@ -1,0 +1,131 @@
+"""The texts of a task as a step: picked once, side by side, with what belongs to each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from embaudit.checkpoint import TextKind
+from embaudit.corpora.judged import DOCUMENTS, label_of, relevant_of
+from embaudit.downstream.material import (
+    GradedPairs,
+    Judgements,
+    LabelledTexts,
+    pick_graded,
+    pick_judged,
+    pick_labelled,
+)
+from embaudit.measures.measure import DownstreamSettings, Size
+from embaudit.warehouse.stage import read_rows
+from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
+from embaudit_tasks.steps import Outputs, step
+
+MATERIAL_SCHEMA = {"side": "string", "place": "int64", "text": "string", "label": "string", "tokens": "int64"}
+VECTOR_SCHEMA = {"place": "int64", "vector": "binary"}
+Material = LabelledTexts | Judgements | GradedPairs
+# Raised when other texts are picked.
+VERSION = 1
+
+
+@step(
+    "downstream",
+    version=VERSION,
+    tables=("task_material",),
+    name="texts of tasks",
+    run_name="texts of {corpora[0].name} for its tasks",
+    reads=("texts", "documents", "queries", "pairs", "folds"),
+)
+def task_material(
+    out: Outputs, spec: CheckpointSpec, corpora: list[StagedCorpus], settings: DownstreamSettings, seed: int
+) -> None:
+    """The texts that a corpus' tasks take, side by side, with their lengths.
+
+    Args:
+        corpora: the corpus; for a collection of documents its queries too.
+
+    Raises:
+        NotMeasurable: if the corpus allows no task.
+    """
+    sides, left_out = _pick(corpora, settings, seed)
+    rows = [
+        {"side": side, "place": place, "text": text, "label": label, "tokens": tokens}
+        for side, texts in sides.items()
+        for place, ((text, label), tokens) in enumerate(zip(texts, _own_tokens(spec, side, texts), strict=True))
+    ]
+    out.rows("task_material", rows, MATERIAL_SCHEMA, detail={"sides": list(sides), "left_out": left_out})
+
+
+def read_material(material: Staged) -> tuple[Material, dict[str, np.ndarray]]:
+    """What was picked, and the tokens of each text before truncation, (texts,) by side."""
+    rows = read_rows([material.path])
+    sides = {side: [row for row in rows if row["side"] == side] for side in material.detail["sides"]}
+    texts = {side: tuple(row["text"] for row in of_side) for side, of_side in sides.items()}
+    labels = {side: [row["label"] for row in of_side] for side, of_side in sides.items()}
+    lengths = {side: np.array([row["tokens"] for row in of_side]) for side, of_side in sides.items()}
+    if "query" in sides:
+        relevant = tuple(relevant_of(label) for label in labels["query"])
+        return Judgements(texts["document"], texts["query"], relevant), lengths
+    if "first" in sides:
+        return GradedPairs(texts["first"], texts["second"], tuple(float(label) for label in labels["first"])), lengths
+    return LabelledTexts(texts["text"], tuple(labels["text"])), lengths
+
+
+def texts_of(material: Staged, side: str) -> list[str]:
+    """The texts of one side, in their order."""
+    return [row["text"] for row in read_rows([material.path]) if row["side"] == side]
+
+
+def vector_rows(vectors: np.ndarray) -> Iterable[dict[str, object]]:
+    """Rows of ``VECTOR_SCHEMA`` from (texts, d) vectors."""
+    return ({"place": i, "vector": row.tobytes()} for i, row in enumerate(vectors.astype(np.float32)))
+
+
+def read_vectors(sides: Mapping[str, Staged]) -> dict[str, np.ndarray]:
+    """Side -> (texts, d) float32."""
+    return {
+        side: np.stack([np.frombuffer(row["vector"], dtype=np.float32) for row in read_rows([part.path])])
+        for side, part in sides.items()
+    }
+
+
+def kind_of(side: str) -> TextKind:
+    """Queries and documents have prompts of their own; both sides of a pair of sentences are texts."""
+    return "query" if side == "query" else "document" if side == "document" else "text"
+
+
+def _own_tokens(spec: CheckpointSpec, side: str, texts: Sequence[tuple[str, str | None]]) -> list[int]:
+    return [len(ids) for ids in encoder_of(spec, kind_of(side)).own_ids([text for text, _ in texts])]
+
+
+def _pick(
+    corpora: Sequence[StagedCorpus], settings: DownstreamSettings, seed: int
+) -> tuple[dict[str, list[tuple[str, str | None]]], list[str]]:
+    """Texts by side, each with its class, its relevant documents or its pair's score; and classes too small to take."""
+    staged = [read_rows([corpus.content_path]) for corpus in corpora]
+    if corpora[0].name == DOCUMENTS:
+        documents, queries = ([(row["text"], row["label"]) for row in rows] for rows in staged)
+        judged = pick_judged(
+            [text for text, _ in documents],
+            [(text, relevant_of(label)) for text, label in queries],
+            _most(settings.documents),
+            _most(settings.queries),
+            seed,
+        )
+        return {
+            "document": [(text, None) for text in judged.documents],
+            "query": [(text, label_of(one)) for text, one in zip(judged.queries, judged.relevant, strict=True)],
+        }, []
+    if "first" in staged[0][0]:
+        graded = pick_graded([(row["first"], row["second"], row["score"]) for row in staged[0]], settings.pairs, seed)
+        return {
+            "first": [(text, repr(score)) for text, score in zip(graded.firsts, graded.scores, strict=True)],
+            "second": [(text, None) for text in graded.seconds],
+        }, []
+    labelled = pick_labelled([(row["text"], row["label"]) for row in staged[0]], settings.texts, settings.folds, seed)
+    return {"text": list(zip(labelled.texts, labelled.labels, strict=True))}, list(labelled.left_out)
+
+
+def _most(size: Size) -> int:
+    return sys.maxsize if size == "all" else size

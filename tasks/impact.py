@@ -1,0 +1,233 @@
+"""What sticky tokens do to real work, as steps: encode texts with copies of each token, score every arm.
+
+Vectors are staged per side and token; they are not published. A collection of which half is poisoned takes the vectors
+of both: nothing is encoded for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from embaudit.downstream.classification import Classification
+from embaudit.downstream.clustering import Clustering
+from embaudit.downstream.material import GradedPairs, Judgements
+from embaudit.downstream.retrieval import METRICS, Retrieval
+from embaudit.downstream.similarity import Similarity
+from embaudit.downstream.task import Scored, Vectors
+from embaudit.measures.impact import MEASURE_VERSION
+from embaudit.measures.impact.effects import Cell, CellEffects, Effect, clean_and_poisoned
+from embaudit.measures.impact.poison import poison, poisoned_half
+from embaudit.measures.impact.settings import ImpactSettings
+from embaudit.measures.impact.tables import ImpactQueryRow, ImpactRow, ImpactTokenRow
+from embaudit_tasks.downstream import (
+    VECTOR_SCHEMA,
+    Material,
+    kind_of,
+    read_material,
+    read_vectors,
+    texts_of,
+    vector_rows,
+)
+from embaudit_tasks.progress import tracked
+from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
+from embaudit_tasks.steps import Outputs, step
+
+# Who asks does not poison the collection.
+NEVER_POISONED = "query"
+# Arm -> token -> side -> staged vectors.
+ByArm = dict[str, dict[str, dict[str, Staged]]]
+Outcomes = dict[Cell, list[np.ndarray]]
+
+
+@step(
+    "impact",
+    version=MEASURE_VERSION,
+    tables=("impact_vectors",),
+    name="encode with copies",
+    run_name="{side} of {corpus}, {token}",
+    not_in_key=("corpus", "token"),
+)
+def impact_vectors(
+    out: Outputs,
+    spec: CheckpointSpec,
+    corpus: str,
+    material: Staged,
+    side: str,
+    token: str,
+    token_id: int | None,
+    seed: int,
+) -> None:
+    """Vectors of one side, every text with copies of a token; without a token as they are."""
+    encoder = encoder_of(spec, kind_of(side))
+    texts = texts_of(material, side)
+    held: dict[str, dict[str, int]] = {}
+    with tracked(f"{corpus}, {side}: {token}", len(texts)) as advance:
+        if token_id is None:
+            vectors = encoder.encode_texts(texts, advance)
+        else:
+            poisoned = poison(encoder, texts, token_id, seed)
+            vectors = encoder.encode_ids(poisoned.sequences, advance)
+            for share, mask in (("all", np.ones(len(texts), dtype=bool)), ("half", poisoned_half(texts, seed))):
+                copies, shortened = poisoned.copies[mask], poisoned.shortened[mask]
+                held[share] = {
+                    "held": int((copies > 0).sum()),
+                    "copies": int(copies.sum()),
+                    "shortened": int(shortened.sum()),
+                }
+    detail = {"texts": len(texts), "held": held}
+    out.rows("impact_vectors", vector_rows(vectors), VECTOR_SCHEMA, encodes=encoder.texts, detail=detail)
+
+
+@step(
+    "impact",
+    version=MEASURE_VERSION,
+    tables=(ImpactRow, ImpactTokenRow, ImpactQueryRow),
+    name="impact of tokens",
+    run_name="impact of tokens on {corpus.name}",
+    reads=("resamples", "folds", "neighbours", "starts"),
+)
+def impact_scores(
+    out: Outputs,
+    corpus: StagedCorpus,
+    material: Staged,
+    clean: dict[str, Staged],
+    poisoned: ByArm,
+    names: dict[str, str],
+    settings: ImpactSettings,
+    seed: int,
+) -> None:
+    """Tables ``impact``, ``impact_token`` and, of a retrieval collection, ``impact_query``.
+
+    Args:
+        clean: side -> staged vectors without copies.
+        names: token id -> the token as the vocabulary writes it.
+    """
+    found, lengths = read_material(material)
+    tasks = _tasks(found, lengths, settings, seed)
+    without = read_vectors(clean)
+    halves = {side: poisoned_half(texts_of(material, side), seed) for side in without if side != NEVER_POISONED}
+    arms = {
+        arm: [_with_copies(without, read_vectors(sides)) for sides in of_arm.values()]
+        for arm, of_arm in poisoned.items()
+    }
+    rows: list[dict[str, Any]] = []
+    tokens: list[dict[str, Any]] = []
+    outcomes: dict[str, tuple[np.ndarray, Outcomes]] = {}
+    with tracked(f"{corpus.name}, impact", len(tasks)) as advance:
+        for metric, task in tasks.items():
+            as_is = task.outcomes(without)
+            by_cell: Outcomes = {}
+            for arm, of_arm in arms.items():
+                by_cell[arm, "all"] = [task.outcomes(one) for one in of_arm]
+                by_cell[arm, "half"] = [task.outcomes(_mixed(without, one, halves)) for one in of_arm]
+            score, effects = clean_and_poisoned(task, as_is, by_cell, settings.resamples, seed)
+            outcomes[metric] = as_is, by_cell
+            units = task.items.units
+            shared = {
+                "corpus": corpus.name,
+                "corpus_id": corpus.corpus_id,
+                "metric": metric,
+                "items": len(units),
+                "units": len(np.unique(units)),
+            }
+            rows.append(shared | _clean_row(score, poisoned))
+            for (arm, share), cell in effects.items():
+                rows.append(shared | _arm_row(arm, share, cell, poisoned[arm]))
+                tokens += [
+                    {
+                        **{"corpus": corpus.name, "metric": metric, "arm": arm, "poisoned": share},
+                        **{"token_id": int(token), "token": names[token], **_effect(effect)},
+                    }
+                    for token, effect in zip(poisoned[arm], cell.tokens, strict=True)
+                ]
+            advance(1)
+    out.rows(ImpactRow, rows)
+    out.rows(ImpactTokenRow, tokens)
+    out.rows(ImpactQueryRow, _queries(corpus.name, found, outcomes))
+
+
+def _tasks(
+    material: Material, lengths: dict[str, np.ndarray], settings: ImpactSettings, seed: int
+) -> dict[str, Scored]:
+    """Metric -> the task that it is the score of."""
+    if isinstance(material, Judgements):
+        return {metric: Retrieval(material, lengths["document"], seed=seed, metric=metric) for metric in METRICS}
+    if isinstance(material, GradedPairs):
+        return {"spearman": Similarity(material, np.stack([lengths["first"], lengths["second"]]), seed=seed)}
+    options = {"folds": settings.folds, "neighbours": settings.neighbours, "seed": seed}
+    return {
+        "accuracy": Classification("classification_knn", material, lengths["text"], **options),
+        "v_measure": Clustering(material, lengths["text"], starts=settings.starts, seed=seed),
+    }
+
+
+def _with_copies(clean: Vectors, poisoned: Vectors) -> Vectors:
+    """All sides, those that hold no copies as they are."""
+    return {**clean, **poisoned}
+
+
+def _mixed(clean: Vectors, poisoned: Vectors, halves: Mapping[str, np.ndarray]) -> Vectors:
+    """Copies in the texts of ``halves`` alone."""
+    return {
+        side: np.where(halves[side][:, None], poisoned[side], clean[side]) if side in halves else clean[side]
+        for side in clean
+    }
+
+
+def _clean_row(score: float | None, poisoned: ByArm) -> dict[str, Any]:
+    return {
+        **{"arm": "clean", "poisoned": "none", "tokens": 0, "score": score, "texts": _texts(poisoned)},
+        **{"held": 0, "copies": 0.0, "shortened": 0},
+        **dict.fromkeys(_EFFECT, None),
+    }
+
+
+def _arm_row(arm: str, share: str, cell: CellEffects, by_token: dict[str, dict[str, Staged]]) -> dict[str, Any]:
+    # Copies, places and what is cut are the same for every token.
+    sides = next(iter(by_token.values())).values()
+    held = [side.detail["held"][share] for side in sides]
+    texts = sum(one["held"] for one in held)
+    return {
+        **{"arm": arm, "poisoned": share, "tokens": len(by_token)},
+        **{"texts": sum(side.detail["texts"] for side in sides), "held": texts},
+        **{"copies": sum(one["copies"] for one in held) / max(texts, 1)},
+        **{"shortened": sum(one["shortened"] for one in held)},
+        **_effect(cell.arm),
+    }
+
+
+_EFFECT = ("change", "change_low", "change_high", "beyond", "beyond_low", "beyond_high")
+
+
+def _effect(effect: Effect) -> dict[str, float | None]:
+    beyond = effect.beyond
+    ends = (beyond.value, beyond.low, beyond.high) if beyond else (None, None, None)
+    change = effect.change
+    values = (change.value, change.low, change.high, *ends)
+    return {"score": effect.score, **dict(zip(_EFFECT, values, strict=True))}
+
+
+def _texts(poisoned: ByArm) -> int:
+    sides = next(iter(next(iter(poisoned.values())).values())).values()
+    return sum(side.detail["texts"] for side in sides)
+
+
+def _queries(
+    corpus: str, material: Material, outcomes: Mapping[str, tuple[np.ndarray, Outcomes]]
+) -> Iterator[dict[str, Any]]:
+    """Each query in each cell, on average over the cell's tokens."""
+    if not isinstance(material, Judgements):
+        return
+    as_is = {metric: clean for metric, (clean, _) in outcomes.items()}
+    cells = {("clean", "none"): as_is}
+    for cell in next(iter(outcomes.values()))[1]:
+        cells[cell] = {metric: np.mean(found[cell], axis=0) for metric, (_, found) in outcomes.items()}
+    for (arm, share), of_cell in cells.items():
+        for place, query in enumerate(material.queries):
+            yield {
+                **{"corpus": corpus, "query": query, "arm": arm, "poisoned": share},
+                **{metric: float(values[place]) for metric, values in of_cell.items()},
+            }

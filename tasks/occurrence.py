@@ -1,0 +1,148 @@
+"""Occurrence as a step: the severe tokens of the audit counted in a corpus, and taken out of its texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import log, log10
+from typing import Any
+
+import numpy as np
+
+from embaudit.draw import Draw, content_order
+from embaudit.intervals import exact_share
+from embaudit.measures.occurrence import MEASURE_VERSION
+from embaudit.measures.occurrence.counts import CorpusCounts, DenseText, count_corpus, dense_texts
+from embaudit.measures.occurrence.removal import ALL, measure_removals, plan_removals
+from embaudit.measures.occurrence.settings import OccurrenceSettings
+from embaudit.measures.occurrence.tables import OccurrenceCorpusRow, OccurrenceRow, OccurrenceTextRow
+from embaudit.screening.count import encoder_of_tokens
+from embaudit.screening.tokens import SEVERITIES
+from embaudit.warehouse.stage import read_rows
+from embaudit_tasks.corpora import drawn_texts
+from embaudit_tasks.progress import tracked
+from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
+from embaudit_tasks.steps import Outputs, step
+
+DENSE_KEPT = 100
+
+
+@step(
+    "occurrence",
+    version=MEASURE_VERSION,
+    tables=(OccurrenceCorpusRow, OccurrenceRow, OccurrenceTextRow),
+    name="occurrence",
+    run_name="occurrence in {corpus.name}",
+    reads=("severity", "removal_texts", "anchors"),
+)
+def corpus_occurrence(
+    out: Outputs,
+    spec: CheckpointSpec,
+    corpus: StagedCorpus,
+    tokens: Staged,
+    verdicts: Staged,
+    draw: Draw,
+    settings: OccurrenceSettings,
+    seed: int,
+) -> None:
+    """Tables ``occurrence_corpus``, ``occurrence`` and ``occurrence_text`` of the drawn texts of a corpus.
+
+    Args:
+        tokens, verdicts: the files of ``token`` and ``sticky_validation`` of the same audit.
+    """
+    encoder = encoder_of(spec)
+    checkpoint = encoder.checkpoint
+    entries = {row["token_id"]: row for row in read_rows([tokens.path])}
+    severe = _severe(verdicts, settings)
+    listed = {token_id: row for token_id, row in severe.items() if entries[token_id]["is_reachable"]}
+    losses = {token_id: max(row["loss"], 0.0) for token_id, row in listed.items()}
+    drawn = drawn_texts(corpus.content_path, draw)
+    encode = encoder_of_tokens(checkpoint.tokenizer)
+    with tracked(f"severe tokens in {corpus.name}", len(drawn.texts)) as advance:
+        size = max(len(entries), len(checkpoint.tokenizer))
+        counts = count_corpus(drawn.texts, encode, frozenset(listed), checkpoint.content_limit, size)
+        advance(len(drawn.texts))
+    dense = dense_texts(counts, losses)
+
+    def own_ids(places: Sequence[int]) -> list[list[int]]:
+        ids = checkpoint.own_ids([drawn.texts[place] for place in places])
+        return [one[: checkpoint.content_limit] for one in ids]
+
+    # By what they say, so that every checkpoint takes the same texts.
+    order = content_order(drawn.texts, seed)
+    planned = plan_removals(counts, listed, order, own_ids, settings.removal_texts, seed)
+    anchors = order[: settings.anchors] if any(planned.values()) else []
+    with tracked(f"without them, {corpus.name}", len(planned)) as advance:
+        movements = measure_removals(encoder, planned, list(zip(anchors, own_ids(anchors), strict=True)))
+        advance(len(planned))
+
+    met = counts.histogram
+    low, high = exact_share(len(counts.severe_texts), counts.texts) if counts.texts else (None, None)
+    out.rows(
+        OccurrenceCorpusRow,
+        [
+            {
+                "corpus": corpus.name,
+                "corpus_id": corpus.corpus_id,
+                "texts": counts.texts,
+                "tokens": counts.tokens,
+                "listed": len(listed),
+                "unreachable": len(severe) - len(listed),
+                "met": sum(met[token_id] > 0 for token_id in listed),
+                "severe": counts.severe,
+                "severe_texts": len(counts.severe_texts),
+                "severe_share": len(counts.severe_texts) / counts.texts if counts.texts else None,
+                "severe_share_low": low,
+                "severe_share_high": high,
+                "dense_texts": len(dense),
+                **movements[ALL].columns(),
+            }
+        ],
+        encodes=encoder.texts,
+    )
+    reachable = np.array([token_id for token_id, entry in entries.items() if entry["is_reachable"]])
+    out.rows(
+        OccurrenceRow,
+        [
+            {
+                "corpus": corpus.name,
+                "token_id": token_id,
+                "severity": row["severity"],
+                "loss": row["loss"],
+                "occurrences": int(met[token_id]),
+                "texts": len(counts.texts_with(token_id)),
+                "per_million": 1e6 * float(met[token_id]) / max(counts.tokens, 1),
+                "less_frequent": counts.less_frequent(token_id, reachable),
+                **movements[token_id].columns(),
+            }
+            for token_id, row in sorted(listed.items())
+        ],
+    )
+    out.rows(OccurrenceTextRow, _dense_rows(corpus.name, dense[:DENSE_KEPT], drawn.places, counts))
+
+
+def _severe(verdicts: Staged, settings: OccurrenceSettings) -> dict[int, Mapping[str, Any]]:
+    """Candidates that are at least so severe, by id."""
+    kept = SEVERITIES[: SEVERITIES.index(settings.severity) + 1]
+    return {
+        row["token_id"]: row
+        for row in read_rows([verdicts.path])
+        if row["role"] == "candidate" and row["protocol"] == "retention" and row["severity"] in kept
+    }
+
+
+def _dense_rows(
+    corpus: str, dense: Sequence[DenseText], places: Sequence[int], counts: CorpusCounts
+) -> list[dict[str, Any]]:
+    return [
+        {
+            "corpus": corpus,
+            "rank": rank,
+            "position": places[one.text.place],
+            "tokens": one.text.read,
+            "severe": one.text.counts.total(),
+            "score": one.score,
+            "log10_p": min(one.log_tail / log(10) + log10(counts.texts), 0.0),
+            "worst_token_id": min(one.text.counts, key=lambda token_id: (-one.text.counts[token_id], token_id)),
+        }
+        for rank, one in enumerate(dense, start=1)
+    ]

@@ -1,0 +1,23 @@
+"""How fast half precision is here, measured once for each kind of machine and staged like any other result."""
+
+from __future__ import annotations
+
+from embaudit.checkpoint.precision import product_seconds
+from embaudit_tasks.steps import Outputs, step
+
+PRODUCT_SECONDS = {"rows": "int64", "float32": "float64", "half": "float64"}
+
+
+@step("precision", version=1, tables=("product_seconds",), name="measure precision", not_in_key=("device",))
+def measure_precision(out: Outputs, device: str, half: str, widths: tuple[int, int], machine: dict[str, str]) -> None:
+    """Seconds of products in float32 and in half precision.
+
+    A precision is part of a scan's key: a second measurement, near the limit, would make another question of the same
+    audit. So the first one stands, for every machine of its kind that shares the staging.
+
+    Args:
+        machine: what tells machines apart that multiply at different rates.
+    """
+    found = product_seconds(device, half, widths)
+    row = {"rows": found.rows, "float32": found.float32, "half": found.half}
+    out.rows("product_seconds", [row], PRODUCT_SECONDS, detail={"speedup": found.speedup})

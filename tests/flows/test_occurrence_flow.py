@@ -1,0 +1,130 @@
+"""Occurrence through the audit flow: on what ``sticky`` found; counts against a loop; page, findings, query, screen."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from commands import Embaudit
+from small_audits import PROFILE, home_at
+from tiny import ENGLISH
+
+from embaudit.checkpoint.tokenizer_alone import load_tokenizer_alone
+from embaudit.errors import UsageError
+from embaudit.request import AuditRequest
+from embaudit_flows.audit import AuditOutcome, audit
+from embaudit_flows.plan import plan_audit
+
+SETTINGS = """
+[occurrence]
+corpora = ["wikipedia"]
+severity = "weak"
+removal_texts = 5
+anchors = 20
+"""
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    words = ENGLISH.split()
+    return [" ".join(words[(7 * place + step * step) % len(words)] for step in range(9)) for place in range(80)]
+
+
+@pytest.fixture(scope="module")
+def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("profile") / "occurrence.toml"
+    path.write_text(PROFILE + SETTINGS)
+    return path
+
+
+@pytest.fixture(scope="module")
+def outcome(
+    prefect_api: str, tiny_checkpoint: Path, profile: Path, texts: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[AuditOutcome]:
+    """An audit of sticky tokens and of where they occur, to be read only."""
+    folder = tmp_path_factory.mktemp("occurrence")
+    (folder / "texts.txt").write_text("\n".join(texts))
+    with home_at(folder / "home"):
+        yield audit(
+            AuditRequest(
+                checkpoint=str(tiny_checkpoint),
+                profile=str(profile),
+                measures=["sticky", "occurrence"],
+                corpora={"wikipedia": str(folder / "texts.txt")},
+                device="cpu",
+            )
+        )
+
+
+def test_every_severe_token_is_counted_as_a_loop_counts_it(outcome: AuditOutcome, tiny_checkpoint: Path) -> None:
+    with duckdb.connect(outcome.warehouse, read_only=True) as connection:
+        rows = connection.execute("FROM occurrence ORDER BY token_id").df().to_dict("records")
+        (corpus,) = connection.execute("FROM occurrence_corpus").df().to_dict("records")
+        listed = connection.execute(
+            "SELECT token_id FROM sticky_token JOIN token USING (checkpoint_id, token_id) "
+            "WHERE severity <> 'negligible' AND is_reachable ORDER BY token_id"
+        ).fetchall()
+        read = [text for (text,) in connection.execute("SELECT text FROM text ORDER BY position").fetchall()]
+    tokenizer, _ = load_tokenizer_alone(str(tiny_checkpoint))
+    ids = [tokenizer.encode(text, add_special_tokens=False) for text in read]
+    slow = Counter(token_id for one in ids for token_id in one)
+    assert rows
+    assert [row["token_id"] for row in rows] == [token_id for (token_id,) in listed]
+    assert {row["token_id"]: row["occurrences"] for row in rows} == {
+        row["token_id"]: slow[row["token_id"]] for row in rows
+    }
+    for row in rows:
+        holding = sum(row["token_id"] in one for one in ids)
+        assert row["texts"] == holding
+        assert row["removal_texts"] <= min(holding, 5)
+    known = {row["token_id"] for row in rows}
+    assert corpus["tokens"] == sum(map(len, ids))
+    assert corpus["severe"] == sum(slow[token_id] for token_id in known)
+    assert corpus["severe_texts"] == sum(bool(known & {*one}) for one in ids)
+    assert (corpus["listed"], corpus["met"]) == (len(rows), sum(row["occurrences"] > 0 for row in rows))
+    if corpus["severe_texts"]:
+        assert corpus["removal_texts"] > 0
+        assert corpus["moved"] > 0
+
+
+def test_the_page_the_findings_and_the_query(embaudit_here: Embaudit, outcome: AuditOutcome) -> None:
+    assert {row["name"] for row in outcome.findings if row["measure"] == "occurrence"} >= {"severe_texts"}
+    done = embaudit_here("show", outcome.audit_id, "--full", "--warehouse", outcome.warehouse)
+    assert done.returncode == 0, done.stderr
+    assert "Severe tokens in real texts" in done.stdout
+    found = json.loads(
+        embaudit_here("query", "occurrence", "--format", "json", "--warehouse", outcome.warehouse).stdout
+    )
+    assert found
+    assert {row["corpus"] for row in found} == {"wikipedia"}
+    assert [row["occurrences"] for row in found] == sorted((row["occurrences"] for row in found), reverse=True)
+
+
+def test_the_audit_is_what_a_file_is_screened_with(
+    embaudit_here: Embaudit, outcome: AuditOutcome, tiny_checkpoint: Path, texts: list[str], tmp_path: Path
+) -> None:
+    listed = embaudit_here("filter", str(tiny_checkpoint), "--severity", "weak", "--warehouse", outcome.warehouse)
+    words = [
+        one["text"] for one in json.loads(listed.stdout)["tokens"] if one["is_reachable"] and one["text"].isalpha()
+    ]
+    clean = tmp_path / "clean.txt"
+    clean.write_text("\n".join(text for text in texts if not {*text.split()} & {*words}) + "\nof the\n" * 2_000)
+    dump = tmp_path / "dump.txt"
+    dump.write_text("\n".join(["of the and"] * 50 + [" ".join(words[:1] * 10)]))
+    given = ("--ordinary", str(clean), "--severity", "weak", "--score", "0", "--warehouse", outcome.warehouse)
+    done = embaudit_here("screen", str(dump), "--json", *given)
+    found = json.loads(done.stdout)
+    assert found["audit_id"] == outcome.audit_id
+    assert done.returncode == int(found["flagged"] > 0)
+    assert found["files"][0]["texts"] == 51
+
+
+def test_occurrence_alone_says_what_to_add(tiny_checkpoint: Path, profile: Path, home: Path) -> None:
+    request = AuditRequest(checkpoint=str(tiny_checkpoint), profile=str(profile), measures=["occurrence"], device="cpu")
+    with pytest.raises(UsageError, match="builds on sticky") as error:
+        plan_audit(request)
+    assert "--measures sticky,occurrence" in error.value.next_step

@@ -1,0 +1,56 @@
+"""nDCG@10, reciprocal rank and recall against the definitions written out."""
+
+from __future__ import annotations
+
+from math import log2
+
+import numpy as np
+import pytest
+
+from embaudit.downstream.material import Judgements
+from embaudit.downstream.retrieval import BLOCK, CUT, Retrieval, evaluate, nearest
+
+
+def by_hand(cosines: np.ndarray, relevant: dict[int, float]) -> float:
+    """Σ grade/log2(rank + 1) over the first ten, over the same of the best ranking."""
+    ranking = np.argsort(-cosines)[:10]
+    found = sum(relevant.get(int(place), 0.0) / log2(rank + 2) for rank, place in enumerate(ranking))
+    ideal = sorted(relevant.values(), reverse=True)[:10]
+    return found / sum(grade / log2(rank + 2) for rank, grade in enumerate(ideal))
+
+
+def test_ndcg_is_the_definition() -> None:
+    generator = np.random.default_rng(0)
+    documents, queries = generator.normal(size=(40, 8)), generator.normal(size=(12, 8))
+    # Graded, more than ten relevant, and one alone.
+    relevant: list[dict[int, float]] = [{3: 1.0}, {0: 3.0, 7: 1.0, 9: 2.0}, {i: 1.0 + i % 3 for i in range(15)}]
+    relevant += [{int(one): 1.0 for one in generator.choice(40, 4, replace=False)} for _ in range(9)]
+    judged = Judgements(tuple(f"d{i}" for i in range(40)), tuple(f"q{i}" for i in range(12)), tuple(relevant))
+    found = Retrieval(judged, np.ones(40), seed=0).outcomes({"document": documents * 3, "query": queries})
+    unit = documents / np.linalg.norm(documents, axis=1, keepdims=True)
+    expected = [by_hand(unit @ query, one) for query, one in zip(queries, relevant, strict=True)]
+    assert found == pytest.approx(expected, abs=1e-12)
+    assert len({round(one, 6) for one in expected}) > 5
+
+
+def test_reciprocal_rank_and_recall_are_the_definitions() -> None:
+    ranking = np.array([[4, 0, 2], [1, 3, 4], [2, 1, 0]])
+    found = evaluate(({0: 1.0, 2: 0.5, 9: 1.0}, {4: 2.0}, {7: 1.0}), ranking)
+    assert found["mrr_10"].tolist() == pytest.approx([1 / 2, 1 / 3, 0])
+    assert found["recall_10"].tolist() == pytest.approx([2 / 3, 1, 0])
+    # A grade below 1 counts, by as much as it says.
+    gains = [1 / log2(3) + 0.5 / log2(4), 2 / log2(4)]
+    best = [1 + 1 / log2(3) + 0.5 / log2(4), 2.0]
+    assert found["ndcg_10"].tolist() == pytest.approx([gains[0] / best[0], gains[1] / best[1], 0])
+
+
+def test_the_search_is_exact_across_blocks() -> None:
+    generator = np.random.default_rng(1)
+    documents, queries = generator.normal(size=(2 * BLOCK + 5, 6)).astype(np.float32), generator.normal(size=(4, 6))
+    unit = documents.astype(np.float64) / np.linalg.norm(documents.astype(np.float64), axis=1, keepdims=True)
+    expected = [np.argsort(-(unit @ query), kind="stable")[:CUT].tolist() for query in queries]
+    assert nearest(documents, queries).tolist() == expected
+
+
+def test_of_documents_that_tie_the_first_comes_first() -> None:
+    assert nearest(np.ones((3, 2)), np.ones((2, 2))).tolist() == [[0, 1, 2]] * 2

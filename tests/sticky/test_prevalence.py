@@ -1,0 +1,140 @@
+"""How many tokens are how bad: the noise taken off, the interval, and what is confirmed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from synthetic_points import moments_of, points_of
+
+from embaudit.measures.sticky.prevalence import losses, noise, prevalence, shares_at_least
+from embaudit.measures.sticky.scores import Scores, score
+from embaudit.measures.sticky.search import halves
+from embaudit.measures.sticky.verdicts import severity_rows
+
+VOCABULARY = 30_000
+
+
+def true_losses(seed: int = 0) -> np.ndarray:
+    """Four tokens of a hundred lose a lot, each its own share; the others hardly differ."""
+    generator = np.random.default_rng(seed)
+    severe = generator.random(VOCABULARY) < 0.04
+    return np.where(severe, generator.gamma(4, 0.07, VOCABULARY), generator.normal(0, 0.05, VOCABULARY))
+
+
+def slow_shares(measured: np.ndarray, error: float, least: list[float]) -> list[float]:
+    """Expectation–maximisation token by token, on the same grid."""
+    step = 0.0125
+    low = int(np.floor((measured.min() - 3 * error) / step))
+    grid = [step * (place + 0.5) for place in range(low, int(np.ceil(measured.max() / step + 2)))]
+    mass = [1 / len(grid)] * len(grid)
+    for _ in range(100):
+        following = [0.0] * len(grid)
+        for value in measured.tolist():
+            likely = [g * np.exp(-0.5 * ((value - at) / error) ** 2) for g, at in zip(mass, grid, strict=True)]
+            whole = sum(likely)
+            following = [sofar + one / whole / len(measured) for sofar, one in zip(following, likely, strict=True)]
+        mass = following
+    return [sum(g for g, at in zip(mass, grid, strict=True) if at >= value) for value in least]
+
+
+def test_shares_token_by_token() -> None:
+    measured = np.random.default_rng(1).choice(true_losses(), 40) + np.random.default_rng(2).normal(0, 0.05, 40)
+    found = shares_at_least(measured, 0.05, [0.5, 0.25, 0.1], np.ones((1, 40)))[0]
+    assert found == pytest.approx(slow_shares(measured, 0.05, [0.5, 0.25, 0.1]), abs=1e-9)
+
+
+def test_weights_count_tokens_as_often_as_they_say() -> None:
+    measured = true_losses()[:60]
+    weights = np.random.default_rng(0).integers(0, 3, 60)
+    repeated = np.repeat(measured, weights)
+    # The grid is that of all tokens, whoever is in the resample.
+    both = shares_at_least(measured, 0.05, [0.1], np.stack([weights, np.ones(60)]))
+    with_ends = np.append(repeated, [measured.min(), measured.max()])
+    alone = shares_at_least(with_ends, 0.05, [0.1], np.array([[1.0] * len(repeated) + [0, 0]]))
+    assert both[0] == pytest.approx(alone[0])
+
+
+@pytest.mark.parametrize("error", [0.03, 0.06])
+def test_noise_that_makes_a_thin_tail_thick_is_taken_off(error: float) -> None:
+    true = true_losses()
+    least = [0.5, 0.25, 0.1]
+    wanted = [VOCABULARY * float((true >= value).mean()) for value in least]
+    estimates, naive = [], []
+    for seed in range(10):
+        generator = np.random.default_rng(seed)
+        measured = generator.choice(true, 1_200, replace=False) + generator.normal(0, error, 1_200)
+        estimates.append(VOCABULARY * shares_at_least(measured, error, least, np.ones((1, 1_200)))[0])
+        naive.append([VOCABULARY * float((measured >= value).mean()) for value in least])
+    found, counted = np.mean(estimates, axis=0), np.mean(naive, axis=0)
+    # At the mildest border, where the noise does most.
+    assert abs(found[2] - wanted[2]) < 0.2 * wanted[2]
+    assert abs(found[2] - wanted[2]) < 0.5 * abs(counted[2] - wanted[2])
+    assert found[1] == pytest.approx(wanted[1], rel=0.2)
+
+
+@pytest.mark.slow
+def test_intervals_hold_the_truth_about_as_often_as_they_say() -> None:
+    true = true_losses()
+    wanted = VOCABULARY * float((true >= 0.25).mean())
+    covered = 0
+    for seed in range(40):
+        generator = np.random.default_rng(seed)
+        measured = generator.choice(true, 1_000, replace=False) + generator.normal(0, 0.04, 1_000)
+        moderate = prevalence(measured, 0.04, VOCABULARY, [], 200, seed)[1]
+        assert moderate.low is not None
+        assert moderate.high is not None
+        covered += moderate.low <= wanted <= moderate.high
+    # 95 % of 40 is 38; below 32 by chance in one of ten thousand cases.
+    assert covered >= 32
+
+
+def test_the_estimate_is_never_below_what_is_confirmed() -> None:
+    validated = [(0.6, 0.55)] * 3 + [(0.55, 0.4)] * 2 + [(0.2, None)]
+    strong, moderate, weak = prevalence(np.zeros(50), 0.02, 1_000, validated, 100, 0)
+    assert [(one.validated, one.confirmed) for one in (strong, moderate, weak)] == [(5, 3), (5, 5), (6, 5)]
+    assert strong.estimated == pytest.approx(3)
+    # No token of the sample is bad, and that is not certain of the others: none of fifty, by Clopper and Pearson.
+    assert (strong.low, strong.high) == (3, pytest.approx(1_000 * (1 - 0.025 ** (1 / 50))))
+    assert (strong.severity, strong.least_loss) == ("strong", 0.5)
+    assert [one.estimated for one in (moderate, weak)] == pytest.approx([5, 5])
+
+
+def test_without_a_sample_or_its_noise_nothing_is_estimated() -> None:
+    for measured, error in ((np.empty(0), 0.02), (np.zeros(9), float("nan"))):
+        found = prevalence(measured, error, 1_000, [(0.6, 0.55)], 100, 0)
+        assert [(one.estimated, one.low, one.high) for one in found] == [(None, None, None)] * 3
+        assert [one.confirmed for one in found] == [1, 1, 1]
+        assert [row["is_capped"] for row in severity_rows(found)] == [False] * 3
+
+
+def test_a_count_is_capped_where_there_must_be_more_than_were_validated() -> None:
+    measured = np.concatenate([np.full(90, 0.0), np.full(10, 0.4)])
+    found = prevalence(measured, 0.02, 20_000, [(0.4, 0.3)] * 80, 100, 0)
+    rows = {row["severity"]: row for row in severity_rows(found)}
+    assert rows["moderate"]["estimated"] == pytest.approx(2_000, rel=0.01)
+    assert rows["moderate"]["estimated_low"] > 80
+    assert rows["moderate"]["is_capped"]
+    assert not rows["strong"]["is_capped"]
+
+
+def test_a_loss_is_against_the_median_of_the_ordinary() -> None:
+    slopes, ordinary = np.array([0.4, 0.7, 0.8, 0.9]), np.array([False, True, True, True])
+    assert losses(slopes, ordinary) == pytest.approx([0.5, 0.125, 0, -0.125])
+    assert losses(np.stack([slopes, 2 * slopes]), ordinary)[1] == pytest.approx([0.5, 0.125, 0, -0.125])
+
+
+def test_the_noise_is_that_of_the_whole_and_not_of_a_half() -> None:
+    """Slopes that differ from draw to draw and from anchor to anchor: the error of all of them together is known."""
+    generator = np.random.default_rng(4)
+    tokens, draws, anchors = 300, 16, 40
+    before = generator.uniform(-0.2, 0.9, (draws, anchors))
+    points = points_of(before, 0.2, groups=2)
+    by_draw = generator.normal(0, 0.1, (tokens, draws, 1))
+    moments = moments_of(points, (0.8 + by_draw) * before)
+    ordinary = np.ones(tokens, dtype=bool)
+    split = halves(points, moments, 0)
+    spread = losses(score(points, moments).slope, ordinary).std()
+    assert noise(split, ordinary) == pytest.approx(spread, rel=0.15)
+    # Two halves that agree leave none.
+    same = Scores(np.zeros(tokens), np.linspace(0.5, 1, tokens))
+    assert noise([(same, same)], ordinary) == 0
