@@ -20,7 +20,16 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("faults")]
 # What insertion writes, for the search and for the validation, and every step after that.
 INSERTED = {"moments"}
 VERDICTS = {"sticky_validation", "sticky_summary", "sticky_severity", "sticky_enrichment"}
-SOCM = {"socm_text", "socm_pair", "socm_surface", "socm_summary", "socm_tightness", "socm_plane"}
+SOCM = {
+    "socm_text",
+    "socm_pair",
+    "socm_surface",
+    "socm_summary",
+    "socm_tightness",
+    "socm_plane",
+    "socm_cut",
+    "socm_length",
+}
 LAYERS = {"layer_text", "layer_stat", "layer_head_stat", "pooled_stat"}
 CURVES = {"length_bin", "length_rise", "length_summary", "length_pair"}
 # Where a step may find that the change did not touch its input (who is sticky), it need not run.

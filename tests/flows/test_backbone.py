@@ -94,7 +94,13 @@ def test_the_deltas_of_every_summary_are_stored(
             "SELECT change, change_low, change_high FROM backbone_socm_change WHERE corpus = 'wikipedia'"
         ).fetchall()
     by_name = {(summary, item, measure): rest for summary, item, measure, *rest in deltas}
-    assert {summary for summary, _, _ in by_name} == {"socm_summary", "layer_stat", "pooled_stat"}
+    assert {summary for summary, _, _ in by_name} == {
+        "socm_summary",
+        "socm_cut",
+        "socm_length",
+        "layer_stat",
+        "pooled_stat",
+    }
     value, backbone_value, delta = by_name["socm_summary", "wikipedia", "socm_mean"]
     assert value == pytest.approx(own["socm"].mean())
     assert backbone_value == pytest.approx(other["socm"].mean())

@@ -11,7 +11,7 @@ import pytest
 
 TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "tutorial.md"
 # The whole vocabulary takes minutes.
-SHORTER = " --limit-tokens 1500 --measures sticky"
+SHORTER = " --limit-tokens 300 --measures sticky"
 
 
 def commands() -> list[str]:

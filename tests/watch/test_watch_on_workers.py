@@ -72,7 +72,7 @@ def test_audits_run_elsewhere_once_and_are_found_again(watcher: Watcher, put: Pu
     # Nobody waits: they go on, and the next watch finds them instead of starting others.
     hurried = watcher.watch(deployment=DEPLOYMENT, timeout_seconds=0)
     assert set(outcomes(hurried).values()) == {"running"}
-    done = watcher.watch(deployment=DEPLOYMENT, timeout_seconds=240)
+    done = watcher.watch(deployment=DEPLOYMENT, timeout_seconds=1_800)
     assert outcomes(done) == {"one": "audited", "two": "audited", "copy-of-two": "known"}
     assert len(runs()) == before + 2
     assert {row.audit_id for row in done.rows} == {audit_id for audit_id, _ in audits(watcher)}
@@ -88,9 +88,9 @@ def test_a_run_that_failed_is_tried_again_by_the_next_watch(watcher: Watcher, pu
     watcher.write('[[folder]]\npath = "model"\nsettings = { corpora = { wikipedia = "texts.txt" } }')
     for _ in range(2):
         with pytest.raises(AuditsFailed, match="Failed"):
-            watcher.watch(deployment=DEPLOYMENT, timeout_seconds=240)
+            watcher.watch(deployment=DEPLOYMENT, timeout_seconds=1_800)
     texts.write_text("The river flows.\nStars burn.\nBees fly.\nIron rusts.\n")
-    assert outcomes(watcher.watch(deployment=DEPLOYMENT, timeout_seconds=240)) == {"model": "audited"}
+    assert outcomes(watcher.watch(deployment=DEPLOYMENT, timeout_seconds=1_800)) == {"model": "audited"}
 
 
 @pytest.mark.usefixtures("home")
