@@ -55,7 +55,12 @@ def command(
 
 
 @pytest.mark.parametrize("name", MISSING, ids=lambda name: ascii(name[:40]))
-def test_a_checkpoint_that_is_not_there_is_one_paragraph(name: str) -> None:
+def test_a_checkpoint_that_is_not_there_is_one_paragraph(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    # Where nothing is called x two folders up.
+    monkeypatch.chdir(tmp_path / "a" / "b")
     with pytest.raises(EmbauditError) as caught:
         resolve(CheckpointRef.parse(name))
     assert caught.value.next_step
