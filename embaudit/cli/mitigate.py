@@ -1,4 +1,4 @@
-"""``embaudit mitigate``: a checkpoint whose severe tokens have other input embeddings, written down."""
+"""``embaudit mitigate``: a checkpoint whose severe tokens have other input embeddings, or none, written down."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import click
 
 from embaudit.cli.shown import visible
 from embaudit.errors import UsageError
-from embaudit.mitigation.rows import HOWS, How
+from embaudit.mitigation.rows import WAYS, Way
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import Checkpoint
+    from embaudit.mitigation.write import Mitigated
 
 
 @click.command()
@@ -26,17 +27,17 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--how",
-    type=click.Choice(HOWS),
+    type=click.Choice(WAYS),
     default="unk",
     show_default=True,
     help="What their input embeddings become: the unknown token's, the mean of all others, or their own direction at "
-    "an ordinary length.",
+    "an ordinary length. Or prune: the tokenizer no longer produces them.",
 )
 @click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="A new or empty folder.")
 @click.option("--device", default="auto", show_default=True, help="Where the check runs: auto, cpu, cuda, cuda:1, mps.")
 @click.option("--allow-pickle", is_flag=True, help="Read pickled weights, which can run any code.")
-def mitigate(checkpoint: str, tokens: str, how: How, out: Path, device: str, allow_pickle: bool) -> None:
-    """Write CHECKPOINT with other input embeddings for some tokens; sentence-transformers loads it unchanged.
+def mitigate(checkpoint: str, tokens: str, how: Way, out: Path, device: str, allow_pickle: bool) -> None:
+    """Write CHECKPOINT with other input embeddings for some tokens, or without them; for sentence-transformers.
 
     Texts without these tokens keep their vectors. Everything else is the source's, byte for byte.
     """
@@ -46,18 +47,30 @@ def mitigate(checkpoint: str, tokens: str, how: How, out: Path, device: str, all
     source = load_checkpoint(checkpoint, LoadOptions(device=device, allow_pickle=allow_pickle))
     severe = token_ids(source, tokens)
     made = write_mitigated(checkpoint, severe, how, out, device=device, allow_pickle=allow_pickle)
-    before, after = made.norms
-    replaced = "1 token has another input embedding"
-    if len(made.tokens) > 1:
-        replaced = f"{len(made.tokens):,} tokens have other input embeddings"
     for line in (
-        f"{made.folder}: {replaced} ({how}; median norm {before:.2f}, now {after:.2f}); "
-        "all else is byte for byte as it was, and the model card says so.",
+        f"{made.folder}: {_change(made, how)}; all else is byte for byte as it was, and the model card says so.",
         f"Check: vectors of {made.texts} texts without them, loaded from there: largest difference "
         f"{made.difference:.1e}.",
-        f"Next: embaudit token {quote(str(made.folder))} {' '.join(map(str, made.tokens[:3]))}",
+        f"Next: {_next(made)}",
     ):
         click.echo(visible(line))
+
+
+def _change(made: Mitigated, how: Way) -> str:
+    count = len(made.tokens)
+    if made.norms is None:
+        kept = f" (it cannot do without {len(made.kept):,} more)" if made.kept else ""
+        return f"the tokenizer no longer produces {count:,} {'token' if count == 1 else 'tokens'}{kept}"
+    before, after = made.norms
+    replaced = f"{count:,} tokens have other input embeddings" if count > 1 else "1 token has another input embedding"
+    return f"{replaced} ({how}; median norm {before:.2f}, now {after:.2f})"
+
+
+def _next(made: Mitigated) -> str:
+    # Copies are inserted as ids, which no text gives a pruned tokenizer.
+    folder = quote(str(made.folder))
+    pruned = made.norms is None
+    return f"embaudit audit {folder}" if pruned else f"embaudit token {folder} {' '.join(map(str, made.tokens[:3]))}"
 
 
 def token_ids(checkpoint: Checkpoint, tokens: str) -> set[int]:

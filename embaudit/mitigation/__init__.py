@@ -1,1 +1,1 @@
-"""Taking severe tokens out of a checkpoint: rows of its input embeddings, and nothing else, become other rows."""
+"""What helps against severe tokens: other rows of the input embeddings, a tokenizer without them, the output space."""

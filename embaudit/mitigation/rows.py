@@ -17,6 +17,9 @@ import numpy as np
 
 How = Literal["unk", "mean", "scale"]
 HOWS: tuple[How, ...] = get_args(How)
+# What ``embaudit.mitigation.write`` can do to a checkpoint: rows, or a tokenizer without the tokens.
+Way = Literal[How, "prune"]
+WAYS: tuple[Way, ...] = (*HOWS, "prune")
 
 
 def replaced(embeddings: np.ndarray, severe: Collection[int], how: How, unknown: int | None = None) -> np.ndarray:

@@ -8,9 +8,7 @@ import numpy as np
 
 from embaudit.downstream.task import Vectors
 from embaudit.errors import NotMeasurable
-
-# Directions with less than this share of the largest variance are rounding: whitening would blow them up.
-MIN_VARIANCE = 1e-9
+from embaudit.mitigation.space import Centring, Whitening
 
 
 def pieces_of(ids: Sequence[int], size: int) -> list[list[int]]:
@@ -29,38 +27,6 @@ def average_pieces(vectors: np.ndarray, owners: np.ndarray, weights: np.ndarray)
     sums = np.zeros((int(owners.max()) + 1, vectors.shape[1]))
     np.add.at(sums, owners, vectors.astype(np.float64) * weights[:, None])
     return sums / np.bincount(owners, weights=weights)[:, None]
-
-
-class Centring:
-    """v − mean, the mean over the fitted vectors."""
-
-    def __init__(self, fitted: np.ndarray) -> None:
-        if len(fitted) < 2:
-            raise NotMeasurable(f"{len(fitted)} vectors are too few to fit a mean on.")
-        self.mean = fitted.astype(np.float64).mean(axis=0)
-
-    def __call__(self, vectors: np.ndarray) -> np.ndarray:
-        return vectors.astype(np.float64) - self.mean
-
-
-class Whitening:
-    """(v − mean) U Λ^(−1/2): the fitted vectors get covariance I in every direction that they vary in."""
-
-    def __init__(self, fitted: np.ndarray) -> None:
-        from sklearn.decomposition import PCA
-
-        if len(fitted) < 2:
-            raise NotMeasurable(f"{len(fitted)} vectors are too few to fit a covariance on.")
-        rows = fitted.astype(np.float64)
-        if not np.ptp(rows, axis=0).any():
-            raise NotMeasurable("all fitted vectors are alike: there is no covariance to whiten.")
-        variances = PCA(svd_solver="full").fit(rows).explained_variance_
-        self.directions = int((variances > MIN_VARIANCE * variances[0]).sum())
-        self._pca = PCA(self.directions, whiten=True, svd_solver="full").fit(rows)
-
-    def __call__(self, vectors: np.ndarray) -> np.ndarray:
-        whitened: np.ndarray = self._pca.transform(vectors.astype(np.float64))
-        return whitened
 
 
 def fitted_baselines(vectors: Vectors, fitted_on: Mapping[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
