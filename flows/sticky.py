@@ -24,13 +24,8 @@ from embaudit_tasks.vocabulary import measure_token_similarity, read_tokens
 def sticky(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]:
     """Find the tokens that drag similarities to one value; returns every staged file of the measure."""
     settings, staging, spec = plan.profile.of(StickySettings), plan.staging, plan.spec
-    (corpus,) = (ingested[name] for name in settings.corpora)
     given = _given_pairs(plan)
-    (tokens,) = read_tokens(staging, spec)
-    (similarity,) = measure_token_similarity(staging, spec, tokens)
-    shift_pairs = settings.shift_pairs if settings.shift_tokens else 0
-    sentences, pairs = choose_sentences(staging, spec, corpus, given, settings, shift_pairs, plan.seed)
-    sample = Sample(sentences=sentences, pairs=pairs, similarity=similarity)
+    corpus, tokens, sample = measured_on(plan, ingested, given)
     material = Material(plan, sample, Settings().tokens_per_shard)
 
     entries = read_rows([tokens.path])
@@ -75,9 +70,23 @@ def sticky(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]:
     )
     judged = StickyFiles(tokens, sample, scored, verdicts[0], corpus, chosen.token_ids, controls, given)
     # Given pairs take the sentences' place, and without given ones and shifts there are none.
-    drawn = [one for one in (sentences, pairs) if one.rows]
-    files = [tokens, similarity, *drawn, *found.files, *validated, scored]
+    drawn = [one for one in (sample.sentences, sample.pairs) if one.rows]
+    files = [tokens, sample.similarity, *drawn, *found.files, *validated, scored]
     return [*files, *verdicts, *severities, *evidence(plan, judged)]
+
+
+def measured_on(
+    plan: AuditPlan, ingested: dict[str, StagedCorpus], given: dict[str, Staged] | None = None
+) -> tuple[StagedCorpus, Staged, Sample]:
+    """The corpus, the vocabulary, and what tokens are inserted into; for measures that build on this one too."""
+    settings, staging, spec = plan.profile.of(StickySettings), plan.staging, plan.spec
+    (corpus,) = (ingested[name] for name in settings.corpora)
+    (tokens,) = read_tokens(staging, spec)
+    (similarity,) = measure_token_similarity(staging, spec, tokens)
+    shift_pairs = settings.shift_pairs if settings.shift_tokens else 0
+    given = _given_pairs(plan) if given is None else given
+    sentences, pairs = choose_sentences(staging, spec, corpus, given, settings, shift_pairs, plan.seed)
+    return corpus, tokens, Sample(sentences=sentences, pairs=pairs, similarity=similarity)
 
 
 def _given_pairs(plan: AuditPlan) -> dict[str, Staged]:

@@ -9,6 +9,8 @@ import numpy as np
 
 from embaudit.checkpoint import TextKind
 from embaudit.corpora.judged import DOCUMENTS, label_of, relevant_of
+from embaudit.downstream.classification import Classification
+from embaudit.downstream.clustering import Clustering
 from embaudit.downstream.material import (
     GradedPairs,
     Judgements,
@@ -17,6 +19,10 @@ from embaudit.downstream.material import (
     pick_judged,
     pick_labelled,
 )
+from embaudit.downstream.retrieval import METRICS, Retrieval
+from embaudit.downstream.similarity import Similarity
+from embaudit.downstream.task import Scored
+from embaudit.measures.impact.settings import ImpactSettings
 from embaudit.measures.measure import DownstreamSettings, Size
 from embaudit.warehouse.stage import read_rows
 from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
@@ -75,6 +81,21 @@ def read_material(material: Staged) -> tuple[Material, dict[str, np.ndarray]]:
 def texts_of(material: Staged, side: str) -> list[str]:
     """The texts of one side, in their order."""
     return [row["text"] for row in read_rows([material.path]) if row["side"] == side]
+
+
+def scored_tasks(
+    material: Material, lengths: Mapping[str, np.ndarray], settings: ImpactSettings, seed: int
+) -> dict[str, Scored]:
+    """Metric -> the task that it is the score of."""
+    if isinstance(material, Judgements):
+        return {metric: Retrieval(material, lengths["document"], seed=seed, metric=metric) for metric in METRICS}
+    if isinstance(material, GradedPairs):
+        return {"spearman": Similarity(material, np.stack([lengths["first"], lengths["second"]]), seed=seed)}
+    options = {"folds": settings.folds, "neighbours": settings.neighbours, "seed": seed}
+    return {
+        "accuracy": Classification("classification_knn", material, lengths["text"], **options),
+        "v_measure": Clustering(material, lengths["text"], starts=settings.starts, seed=seed),
+    }
 
 
 def vector_rows(vectors: np.ndarray) -> Iterable[dict[str, object]]:

@@ -11,12 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.downstream.classification import Classification
-from embaudit.downstream.clustering import Clustering
-from embaudit.downstream.material import GradedPairs, Judgements
-from embaudit.downstream.retrieval import METRICS, Retrieval
-from embaudit.downstream.similarity import Similarity
-from embaudit.downstream.task import Scored, Vectors
+from embaudit.downstream.material import Judgements
+from embaudit.downstream.task import Vectors
 from embaudit.measures.impact import MEASURE_VERSION
 from embaudit.measures.impact.effects import Cell, CellEffects, Effect, clean_and_poisoned
 from embaudit.measures.impact.poison import poison, poisoned_half
@@ -28,6 +24,7 @@ from embaudit_tasks.downstream import (
     kind_of,
     read_material,
     read_vectors,
+    scored_tasks,
     texts_of,
     vector_rows,
 )
@@ -106,7 +103,7 @@ def impact_scores(
         names: token id -> the token as the vocabulary writes it.
     """
     found, lengths = read_material(material)
-    tasks = _tasks(found, lengths, settings, seed)
+    tasks = scored_tasks(found, lengths, settings, seed)
     without = read_vectors(clean)
     halves = {side: poisoned_half(texts_of(material, side), seed) for side in without if side != NEVER_POISONED}
     arms = {
@@ -147,21 +144,6 @@ def impact_scores(
     out.rows(ImpactRow, rows)
     out.rows(ImpactTokenRow, tokens)
     out.rows(ImpactQueryRow, _queries(corpus.name, found, outcomes))
-
-
-def _tasks(
-    material: Material, lengths: dict[str, np.ndarray], settings: ImpactSettings, seed: int
-) -> dict[str, Scored]:
-    """Metric -> the task that it is the score of."""
-    if isinstance(material, Judgements):
-        return {metric: Retrieval(material, lengths["document"], seed=seed, metric=metric) for metric in METRICS}
-    if isinstance(material, GradedPairs):
-        return {"spearman": Similarity(material, np.stack([lengths["first"], lengths["second"]]), seed=seed)}
-    options = {"folds": settings.folds, "neighbours": settings.neighbours, "seed": seed}
-    return {
-        "accuracy": Classification("classification_knn", material, lengths["text"], **options),
-        "v_measure": Clustering(material, lengths["text"], starts=settings.starts, seed=seed),
-    }
 
 
 def _with_copies(clean: Vectors, poisoned: Vectors) -> Vectors:

@@ -18,6 +18,7 @@ from plausible_geometry import geometry_rows
 from plausible_impact import impact_rows
 from plausible_layers import layer_rows, plane_rows
 from plausible_length import length_rows
+from plausible_mitigation import mitigation_rows
 from plausible_occurrence import occurrence_rows
 from plausible_socm import socm_rows
 from plausible_tempscale import tempscale_rows
@@ -192,6 +193,7 @@ def plausible_rows(checkpoint: str = "c1", source: str = "packaged:tiny", shift:
         **length_rows(),
         **tempscale_rows(),
         **impact_rows(),
+        **mitigation_rows(),
         **watch_rows(),
     }
 

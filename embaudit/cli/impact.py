@@ -44,10 +44,17 @@ class _SizeType(click.ParamType[int | str]):
 @click.option("--queries", type=_SizeType(), metavar="N|all", help="Of the collection.")
 @click.option("--texts", type=click.IntRange(min=4), metavar="N", help="Labelled texts at most.")
 @click.option("--pairs", type=click.IntRange(min=4), metavar="N", help="Scored pairs at most.")
+@click.option("--remedies", is_flag=True, help="What helps, too: each remedy on the same tasks, and what it costs.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option("--logs", is_flag=True, help="Show Prefect's log lines.")
 def impact(
-    request: AuditRequest, data: str | None, tokens: str | None, as_json: bool, logs: bool, **sizes: int | str | None
+    request: AuditRequest,
+    data: str | None,
+    tokens: str | None,
+    remedies: bool,
+    as_json: bool,
+    logs: bool,
+    **sizes: int | str | None,
 ) -> None:
     """Say what sticky tokens in texts do to the tasks that CHECKPOINT is used for.
 
@@ -66,9 +73,10 @@ def impact(
     if tokens is not None:
         # A comma by itself is a token too.
         changes["tokens"] = [","] if tokens == "," else [one.strip() for one in tokens.split(",") if one.strip()]
+    asked = ("impact", "mitigation") if remedies else ("impact",)
     request = request.changed(
-        measures=["impact"] if changes.get("tokens") else ["sticky", "impact"],
+        measures=[*(() if changes.get("tokens") else ("sticky",)), *asked],
         corpora=sources,
-        measure_settings={"impact": changes},
+        measure_settings=dict.fromkeys(asked, changes),
     )
-    audit_one_measure(request, "impact", as_json=as_json, logs=logs)
+    audit_one_measure(request, *asked, as_json=as_json, logs=logs)

@@ -28,8 +28,8 @@ def require_tasks(sources: Collection[str]) -> None:
         raise UsageError(f"No task is on a corpus called {unknown[0]!r}.", next_step=f"There are: {', '.join(TASKS)}.")
 
 
-def audit_one_measure(request: AuditRequest, measure: str, *, as_json: bool, logs: bool) -> None:
-    """Run the audit; print its findings and the measure's section, or everything as JSON."""
+def audit_one_measure(request: AuditRequest, *measures: str, as_json: bool, logs: bool) -> None:
+    """Run the audit; print its findings and the measures' sections, or everything as JSON."""
     refuse_early(request)
     prepare_prefect(show_logs=logs)
 
@@ -48,8 +48,8 @@ def audit_one_measure(request: AuditRequest, measure: str, *, as_json: bool, log
         click.echo(outcome.model_dump_json(indent=1))
         return
     facts = read_audit(outcome.warehouse, outcome.audit_id)
-    section = MEASURES[measure].page.section(facts)
-    print_page(replace(audit_page(facts), sections=[section] if section else []))
+    sections = [MEASURES[name].page.section(facts) for name in measures]
+    print_page(replace(audit_page(facts), sections=[section for section in sections if section]))
     for warning in outcome.warnings:
         click.echo(visible(f"Warning: {warning}"))
     print_cost(outcome.seconds)

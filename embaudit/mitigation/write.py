@@ -75,7 +75,9 @@ def write_mitigated(
     unknown = _require_replaceable(source, severe, how)
     ids = tuple(sorted(severe))
     with copied(opened, folder) as (building, tensors):
-        norms, changed, kept = None, [], ()
+        norms: tuple[float, float] | None = None
+        changed: list[StoredTensor] = []
+        kept: tuple[int, ...] = ()
         if how == "prune":
             files = building / opened.recipe.tokenizer_path
             ids, kept = _prune(source, files, ids)

@@ -170,6 +170,25 @@ NUMBERS: dict[str, list[Broken]] = {
         broken(1, "between ndcg_10", "in_set nothing_found_is_nothing_gained", ndcg_10=1.1),
         broken(0, "in_set arm", arm="prayer"),
     ],
+    "mitigation": [
+        # The last is without a remedy; stripping changes three texts.
+        accepted(3, clean=None),
+        broken(3, "in_set none_changes_nothing", touched=1),
+        broken(
+            3, "in_set none_changes_nothing", poisoned_change=0.0, poisoned_change_low=0.0, poisoned_change_high=0.0
+        ),
+        broken(1, "in_set untouched_texts_cost_nothing", touched=0, clean_change=0.01, clean_change_high=0.02),
+        broken(1, "greater clean_change, clean_change_low", clean_change_low=0.1, clean_change_high=0.2),
+        broken(1, "greater texts, touched", touched=1_201),
+    ],
+    "mitigation_loss": [
+        broken(1, "in_set change_is_from_none", change=None, change_low=None, change_high=None),
+        broken(1, "in_set share_agrees_with_counts", lossy=5),
+        broken(2, "between fitted_on", fitted_on=1),
+    ],
+    "mitigation_token": [
+        broken(0, "in_set change_is_from_none", change=None, change_low=None, change_high=None),
+    ],
     "tempscale": [
         broken(2, "in_set only_other_arms_have_differences", difference=0.1),
         broken(2, "in_set only_other_arms_have_differences", tau=0.9),

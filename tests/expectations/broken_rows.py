@@ -36,6 +36,8 @@ FRESH = {
     "sticky_attention": "layer",
     "sticky_severity": "severity",
     "sticky_shape": "space",
+    "mitigation_loss": "remedy",
+    "mitigation_token": "token_id",
     "sticky_enrichment": "value",
     "audit_backbone": "audit_id",
     "gate_result": "rule",

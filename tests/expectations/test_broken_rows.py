@@ -21,6 +21,7 @@ STRANGERS = {
     **dict.fromkeys(("sticky_summary", "sticky_reference_summary"), "in_set protocol"),
     "sticky_severity": "in_set severity",
     "sticky_shape": "in_set space",
+    "mitigation_loss": "in_set remedy",
 }
 
 

@@ -79,7 +79,7 @@ def measure_effects(
 
     weights = crossed_resamples(points, resamples, seed)
     lines, pulls_b = retention(points, moments, weights), pull(points, moments, weights)
-    drawn = _drawn_controls(is_control, resamples, seed)
+    drawn = drawn_controls(is_control, resamples, seed)
     ordinary = np.median(np.take_along_axis(lines.slope, drawn, axis=1), axis=1, keepdims=True)
     pull_interval, slope_interval = percentile_intervals(pulls_b), percentile_intervals(lines.slope)
     loss_interval = percentile_intervals(1 - lines.slope / ordinary)
@@ -145,7 +145,7 @@ def crossed_resamples(points: Points, resamples: int, seed: int) -> np.ndarray:
     return draws[:, :, None] * anchors[:, None, :]
 
 
-def _drawn_controls(is_control: np.ndarray, resamples: int, seed: int) -> np.ndarray:
+def drawn_controls(is_control: np.ndarray, resamples: int, seed: int) -> np.ndarray:
     """(B, C) places of the controls of each resample: other ordinary tokens would have done as well."""
     controls = np.flatnonzero(is_control)
     return np.random.default_rng([seed, len(controls), 2]).choice(controls, size=(resamples, len(controls)))

@@ -1,0 +1,57 @@
+"""What mitigation comes to: the remedy that brings back most of a task's score, and its price."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from embaudit.finding import Finding, Rows, interval, level_from, unless_ok
+from embaudit.measures.impact.findings import TASKS
+from embaudit.measures.mitigation.page import WORDS
+from embaudit.measures.mitigation.settings import NONE, MitigationSettings
+from embaudit.mitigation.rows import WAYS
+
+# A remedy that takes so much of clean texts' score is none: two points, as for the impact of tokens.
+PRICE = 0.02
+
+
+def findings(rows: Rows, settings: MitigationSettings) -> Iterator[Finding]:
+    """One for retrieval, or for the first task that there is."""
+    tasks = [row for row in rows("mitigation") if row["poisoned"] is not None and row["clean"] is not None]
+    if not tasks:
+        return
+    corpus, metric = min({(row["corpus"], row["metric"]) for row in tasks}, key=lambda of: (of[1] != "ndcg_10", of))
+    own = [row for row in tasks if (row["corpus"], row["metric"]) == (corpus, metric)]
+    untreated = next(row for row in own if row["remedy"] == NONE)
+    tried = [row for row in own if row["remedy"] != NONE and row["poisoned_change"] is not None]
+    affordable = [row for row in tried if row["clean_change"] >= -PRICE]
+    task = TASKS[metric][0].format(corpus=corpus)
+    lost = untreated["clean"] - untreated["poisoned"]
+    begins = f"Severe tokens in all texts take {lost:.3f} of {task} ({untreated['clean']:.3f})"
+    helping = [row for row in affordable if (row["poisoned_change_low"] or 0) > 0]
+    level = level_from(lost, PRICE)
+    if not helping:
+        yield Finding(
+            level,
+            f"{begins}; no remedy of {len(tried)} is seen to bring any of it back.",
+            name=f"remedy_{metric}",
+            value=0.0,
+            **unless_ok(level, "Keep such tokens out of texts.", "embaudit screen FILE"),
+        )
+        return
+    best = max(helping, key=lambda row: (row["poisoned_change"], row["remedy"]))
+    low, high, remedy = best["poisoned_change_low"], best["poisoned_change_high"], best["remedy"]
+    how = f"mitigate CHECKPOINT --tokens severe.json --how {remedy} --out DIR"
+    yield Finding(
+        level,
+        f"{begins}; {WORDS[remedy]} brings {best['poisoned_change']:+.3f}{interval(low, high, '+.3f')} back and costs "
+        f"clean texts {best['clean_change']:+.3f}.",
+        name=f"remedy_{metric}",
+        value=best["poisoned_change"],
+        low=low,
+        high=high,
+        **unless_ok(
+            level,
+            "Such texts need not be found worse.",
+            f"embaudit {how if remedy in WAYS else 'filter CHECKPOINT --out severe.json'}",
+        ),
+    )

@@ -1,0 +1,171 @@
+"""What sticky tokens still take of similarities under a remedy.
+
+For token t, remedy m: slope_m(t) is that of ``retention`` (``embaudit.measures.sticky.scores``), with copies of t in a
+sentence as the remedy has it encoded, and
+
+    loss_m(t) = 1 − slope_m(t) / median of slope_m over ordinary tokens
+
+A change of the output space is applied to draws and anchors alike, before and after insertion. Intervals are the
+estimate ± 1.96 standard deviations over resamples of draws, groups of anchors and ordinary tokens, the same resamples
+under every remedy, so that differences are paired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from embaudit.checkpoint import Encoder
+from embaudit.downstream.task import unit_rows
+from embaudit.errors import NotMeasurable
+from embaudit.intervals import NORMAL
+from embaudit.measures.mitigation.remedies import Transform, encode_with
+from embaudit.measures.mitigation.settings import Remedy
+from embaudit.measures.sticky.effects import crossed_resamples, drawn_controls
+from embaudit.measures.sticky.moments import DrawSums, Moments
+from embaudit.measures.sticky.points import MIN_VARIANCE, Points
+from embaudit.measures.sticky.scores import retention
+
+
+@dataclass(frozen=True)
+class Inserted:
+    """Vectors of T tokens in K draws.
+
+    Attributes:
+        token_ids: (T,)
+        vectors: (T, K, d) float32, with copies.
+        plain: (K, d) float32, the same sentences without copies.
+    """
+
+    token_ids: np.ndarray
+    vectors: np.ndarray
+    plain: np.ndarray
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Of one token under one remedy, or on average over some, with 95 % intervals; None where undefined."""
+
+    value: float
+    low: float | None
+    high: float | None
+    change: float | None = None
+    change_low: float | None = None
+    change_high: float | None = None
+
+
+@dataclass(frozen=True)
+class RemedyLosses:
+    """Of one remedy.
+
+    Attributes:
+        tokens: of each token that is watched.
+        mean: over these.
+        losses: (T,) of all tokens.
+    """
+
+    tokens: dict[int, Loss]
+    mean: Loss
+    losses: np.ndarray
+
+
+def insert_all(encoder: Encoder, points: Points, token_ids: np.ndarray) -> Inserted:
+    """Copies of each token in each draw, without a remedy."""
+    import torch
+
+    by_draw = [encoder.encode_dense(torch.from_numpy(draw.insert(token_ids))).cpu().numpy() for draw in points.draws]
+    plain = encoder.encode_ids([draw.baseline for draw in points.draws])
+    return Inserted(token_ids, np.stack(by_draw, axis=1), plain)
+
+
+def insert_with(
+    encoder: Encoder, points: Points, inserted: Inserted, severe: frozenset[int], remedy: Remedy
+) -> Inserted:
+    """The same under a remedy: what holds no severe token has the vector that it had."""
+    vectors, plain = inserted.vectors.copy(), inserted.plain.copy()
+    rows = [(place, int(token)) for place, token in enumerate(inserted.token_ids) if int(token) in severe]
+    changed = [draw.insert(np.array([token]))[0].tolist() for _, token in rows for draw in points.draws]
+    held = [place for place, draw in enumerate(points.draws) if severe & set(draw.baseline)]
+    changed += [list(points.draws[place].baseline) for place in held]
+    if changed:
+        found = encode_with(encoder, changed, severe, remedy)
+        count = len(points.draws)
+        for at, (place, _) in enumerate(rows):
+            vectors[place] = found[at * count : (at + 1) * count]
+        plain[held] = found[len(rows) * count :]
+    return Inserted(inserted.token_ids, vectors, plain)
+
+
+def losses(
+    points: Points,
+    by_remedy: Mapping[str, tuple[Inserted, Transform | None]],
+    watched: Sequence[int],
+    controls: Sequence[int],
+    resamples: int,
+    seed: int,
+) -> dict[str, RemedyLosses]:
+    """Of every remedy, those of the watched tokens with their change from the first, which is none.
+
+    Args:
+        points: draws and anchors, as the checkpoint has them.
+        by_remedy: vectors under each remedy, and what is done to all vectors.
+        watched: token ids.
+        controls: ids of the ordinary tokens.
+    """
+    weights = crossed_resamples(points, resamples, seed)
+    found: dict[str, RemedyLosses] = {}
+    untreated: tuple[np.ndarray, np.ndarray] | None = None
+    for remedy, (inserted, transform) in by_remedy.items():
+        own, moments = _mapped(points, inserted, transform)
+        is_control = np.isin(inserted.token_ids, controls)
+        slope, slopes = retention(own, moments).slope, retention(own, moments, weights).slope
+        drawn = drawn_controls(is_control, resamples, seed)
+        ordinary = np.median(np.take_along_axis(slopes, drawn, axis=1), axis=1, keepdims=True)
+        of_all = 1 - slope / np.median(slope[is_control])
+        places = [int(np.flatnonzero(inserted.token_ids == token)[0]) for token in watched]
+        # Each, and behind them their mean.
+        values = _and_mean(of_all[None, places])[0]
+        resampled = _and_mean((1 - slopes / ordinary)[:, places])
+        halves = NORMAL * resampled.std(axis=0, ddof=1)
+        if untreated is None:
+            every = [Loss(float(v), *_ends(v, half)) for v, half in zip(values, halves, strict=True)]
+            untreated = values, resampled
+        else:
+            changes, half_changes = values - untreated[0], NORMAL * (resampled - untreated[1]).std(axis=0, ddof=1)
+            every = [
+                Loss(float(v), *_ends(v, half), float(c), *_ends(c, half_change))
+                for v, half, c, half_change in zip(values, halves, changes, half_changes, strict=True)
+            ]
+        found[remedy] = RemedyLosses(dict(zip(watched, every[:-1], strict=True)), every[-1], of_all)
+    return found
+
+
+def _and_mean(losses: np.ndarray) -> np.ndarray:
+    """(B, n) -> (B, n + 1)."""
+    return np.column_stack([losses, losses.mean(axis=1)])
+
+
+def _ends(value: float, half: float) -> tuple[float | None, float | None]:
+    """No interval of no width: a reader takes that for certainty."""
+    return (float(value - half), float(value + half)) if np.isfinite(half) and half > 0 else (None, None)
+
+
+def _mapped(points: Points, inserted: Inserted, transform: Transform | None) -> tuple[Points, Moments]:
+    """Similarities before, and sums over those after, in the space that the transform makes."""
+    anchors, plain = _space(points.anchors, transform), _space(inserted.plain, transform)
+    before = np.stack([anchors[own] @ row for own, row in zip(points.partners, plain, strict=True)])
+    if np.var(before) <= MIN_VARIANCE:
+        raise NotMeasurable("all sentences are equally similar under this remedy.")
+    own = replace(points, anchors=anchors, before=before, origin=float(before.mean()))
+    sums = [
+        DrawSums(own, draw)(_space(inserted.vectors[:, draw], transform) @ anchors[own.partners[draw]].T)
+        for draw in range(len(own.draws))
+    ]
+    return own, Moments(np.stack(sums, axis=1))
+
+
+def _space(vectors: np.ndarray, transform: Transform | None) -> np.ndarray:
+    units = unit_rows(vectors)
+    return units if transform is None else unit_rows(transform(units))

@@ -1,0 +1,93 @@
+"""Mitigation on a page: remedies by loss, and by each task's score with clean and with poisoned texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from embaudit.page.model import Column, Estimate, Part, Section, Table
+
+# What the section is made of: rows by name, of one audit.
+FACTS = {
+    "mitigation_losses": ("SELECT * FROM mitigation_loss WHERE audit_id = ? ORDER BY remedy <> 'none', loss, remedy"),
+    "mitigation": (
+        "SELECT * FROM mitigation WHERE audit_id = ? "
+        "ORDER BY corpus, metric, remedy <> 'none', poisoned DESC NULLS LAST, remedy"
+    ),
+}
+SCORES = {
+    "ndcg_10": "nDCG@10",
+    "v_measure": "V-measure",
+    "accuracy": "accuracy of the nearest neighbours",
+    "spearman": "Spearman's ρ with people's scores",
+}
+WORDS = {
+    "none": "none",
+    "strip": "taken out of texts (strip)",
+    "prune": "taken out of the tokenizer (prune)",
+    "unk": "embedding of the unknown token (unk)",
+    "mean": "mean embedding (mean)",
+    "scale": "ordinary length (scale)",
+    "centring": "vectors centred",
+    "components": "first components removed",
+    "whitening": "vectors whitened",
+}
+
+
+def section(facts: dict[str, Any]) -> Section | None:
+    """None without the measure."""
+    is_there = facts["mitigation_losses"] or facts["mitigation"]
+    return Section("What helps against sticky tokens", list(_parts(facts))) if is_there else None
+
+
+def _parts(facts: dict[str, Any]) -> Iterator[Part]:
+    if facts["mitigation_losses"]:
+        yield _losses(facts["mitigation_losses"])
+    rows = facts["mitigation"]
+    for corpus, metric in dict.fromkeys((row["corpus"], row["metric"]) for row in rows):
+        yield _scores([row for row in rows if (row["corpus"], row["metric"]) == (corpus, metric)])
+    yield "Write a checkpoint that way: embaudit mitigate CHECKPOINT --tokens severe.json --how … --out DIR"
+
+
+def _losses(losses: list[dict[str, Any]]) -> Table:
+    first = losses[0]
+    return Table(
+        (
+            *(Column("remedy"), Column("loss [95 %]", ".3f", ".2f"), Column("change [95 %]", "+.3f", "+.2f")),
+            Column("of the vocabulary lose a quarter [95 %]", ".1%", ".1%"),
+        ),
+        [
+            (
+                *(WORDS[row["remedy"]], _estimate(row, "loss"), _estimate(row, "change")),
+                _estimate(row, "lossy_share"),
+            )
+            for row in losses
+        ],
+        f"Loss of the {first['tokens']:,} worst of {first['severe']:,} severe tokens, {first['copies']} copies; "
+        f"{first['vocabulary']:,} random tokens beside them",
+        more="embaudit query mitigation-losses",
+    )
+
+
+def _scores(rows: list[dict[str, Any]]) -> Table:
+    first = rows[0]
+    return Table(
+        (
+            *(Column("remedy"), Column("clean", ".3f"), Column("change [95 %]", "+.3f", "+.3f")),
+            *(Column("poisoned", ".3f"), Column("change [95 %]", "+.3f", "+.3f"), Column("clean texts changed", ",d")),
+        ),
+        [
+            (
+                *(WORDS[row["remedy"]], row["clean"], _estimate(row, "clean_change"), row["poisoned"]),
+                *(_estimate(row, "poisoned_change"), row["touched"]),
+            )
+            for row in rows
+        ],
+        f"{SCORES[first['metric']]}, {first['corpus']}: {first['items']:,} items, clean and with a severe token in all "
+        "texts",
+        more="embaudit query mitigation",
+    )
+
+
+def _estimate(row: dict[str, Any], name: str) -> Estimate:
+    return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])

@@ -1,0 +1,129 @@
+"""What can be done about a set S of severe tokens, as functions of ids, of weights or of vectors.
+
+    strip       ids of S are taken out of every text, before it is encoded
+    prune       an id of S becomes what the tokenizer without S makes of the token's own text
+    unk, mean, scale
+                the input embeddings of S become other rows (``embaudit.mitigation.rows``)
+    centring, components, whitening
+                every unit vector v becomes f(v), with f fitted on unit vectors of clean texts
+                (``embaudit.mitigation.space``)
+
+The first two and the rows change only texts that hold a token of S; f changes every text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import cast
+
+import numpy as np
+
+from embaudit.checkpoint import Checkpoint, Encoder
+from embaudit.errors import NotMeasurable
+from embaudit.measures.mitigation.settings import AfterEncoding, Remedy
+from embaudit.mitigation.prune import pieces, prunable, pruned
+from embaudit.mitigation.rows import HOWS, How, replaced
+from embaudit.mitigation.space import Centring, Whitening, WithoutComponents
+
+SPACES: dict[AfterEncoding, type[Centring | WithoutComponents | Whitening]] = {
+    "centring": Centring,
+    "components": WithoutComponents,
+    "whitening": Whitening,
+}
+# A covariance of d² numbers from fewer vectors than these d's would be noise that fits its own texts.
+VECTORS_PER_DIMENSION = 2
+Transform = Callable[[np.ndarray], np.ndarray]
+
+
+def treatable(checkpoint: Checkpoint, severe: Collection[int]) -> frozenset[int]:
+    """Those that can be changed: not what stands in every text, special tokens and prompts."""
+    everywhere = {*checkpoint.prefix_ids, *checkpoint.suffix_ids, *checkpoint.prompt.ids}
+    return frozenset(severe) - everywhere
+
+
+def encode_with(
+    encoder: Encoder, sequences: Sequence[Sequence[int]], severe: frozenset[int], remedy: Remedy
+) -> np.ndarray:
+    """Vectors of id sequences under a remedy, (n, d) float32.
+
+    Args:
+        sequences: prompt and special tokens included.
+        severe: ``treatable``.
+
+    Raises:
+        NotMeasurable: if the checkpoint does not allow this remedy.
+    """
+    checkpoint = encoder.checkpoint
+    if remedy == "strip":
+        return encoder.encode_ids(_rewritten(checkpoint, sequences, dict.fromkeys(severe, ())))
+    if remedy == "prune":
+        return encoder.encode_ids(_rewritten(checkpoint, sequences, _pieces(checkpoint, severe)))
+    assert remedy in HOWS, f"{remedy} is for vectors"
+    with _rows(checkpoint, severe, remedy):
+        return encoder.encode_ids(sequences)
+
+
+def fitted(remedy: Remedy, vectors: np.ndarray) -> Transform:
+    """f, from unit vectors of clean texts.
+
+    Raises:
+        NotMeasurable: if these are too few.
+    """
+    texts, d = vectors.shape
+    if remedy == "whitening" and texts < VECTORS_PER_DIMENSION * d:
+        raise NotMeasurable(
+            f"{texts:,} texts are too few to whiten {d} dimensions: {VECTORS_PER_DIMENSION * d:,} are needed."
+        )
+    return SPACES[cast("AfterEncoding", remedy)](vectors)
+
+
+def _rewritten(
+    checkpoint: Checkpoint, sequences: Sequence[Sequence[int]], becomes: Mapping[int, Sequence[int]]
+) -> list[list[int]]:
+    """Each sequence with other ids in the place of some, cut to what the checkpoint reads."""
+    behind = len(checkpoint.suffix_ids)
+    found = []
+    for ids in sequences:
+        new = [piece for token in ids for piece in becomes.get(token, (token,))]
+        if len(new) > checkpoint.max_length:
+            new = new[: checkpoint.max_length - behind] + new[len(new) - behind :]
+        # Nothing cannot be encoded: a text of severe tokens alone, without special tokens, stays.
+        found.append(new or list(ids))
+    return found
+
+
+def _pieces(checkpoint: Checkpoint, severe: frozenset[int]) -> dict[int, list[int]]:
+    tokenizer = checkpoint.tokenizer
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        raise NotMeasurable("its tokenizer runs in Python and cannot lose a token.")
+    declared = backend.to_str()
+    gone = sorted(prunable(declared, severe))
+    if not gone:
+        raise NotMeasurable("its tokenizer cannot do without any of the tokens.")
+    # A piece of a word decodes to itself with its mark where it stands alone (##ing).
+    mark = getattr(backend.model, "continuing_subword_prefix", None) or ""
+    texts = [tokenizer.decode([token], clean_up_tokenization_spaces=False).removeprefix(mark) for token in gone]
+    return dict(zip(gone, pieces(pruned(declared, gone), texts), strict=True))
+
+
+@contextmanager
+def _rows(checkpoint: Checkpoint, severe: frozenset[int], how: How) -> Iterator[None]:
+    """The model with other input embeddings, for as long as the context lasts."""
+    import torch
+
+    unknown = checkpoint.tokenizer.unk_token_id
+    if how == "unk" and (unknown is None or unknown in severe):
+        raise NotMeasurable("it has no unknown token that could stand for others.")
+    weight = checkpoint.model.get_input_embeddings().weight
+    ids = sorted(severe)
+    before = weight.detach()[ids].clone()
+    rows = replaced(weight.detach().float().cpu().numpy(), ids, how, unknown)
+    with torch.no_grad():
+        weight[ids] = torch.from_numpy(rows).to(weight)
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            weight[ids] = before

@@ -1,0 +1,182 @@
+"""Sub-flow: what helps against the severe tokens of the audit. Remedies -> losses; tasks, clean and with copies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from prefect import flow
+
+from embaudit.corpora.judged import DOCUMENTS, QUERIES
+from embaudit.errors import NotMeasurable, UsageError
+from embaudit.measures.mitigation.remedies import SPACES, treatable
+from embaudit.measures.mitigation.settings import NONE, MitigationSettings, Remedy
+from embaudit.measures.sticky.inspect import find_token
+from embaudit.measures.sticky.plan import choose_controls, eligible_tokens
+from embaudit.measures.sticky.settings import StickySettings
+from embaudit.screening.tokens import SEVERITIES
+from embaudit.warehouse.stage import read_rows
+from embaudit_flows.plan import AuditPlan
+from embaudit_flows.sticky import measured_on
+from embaudit_tasks.downstream import task_material
+from embaudit_tasks.impact import NEVER_POISONED, impact_vectors
+from embaudit_tasks.mitigation import (
+    CLEAN,
+    Sides,
+    Treated,
+    mitigated_vectors,
+    mitigation_losses,
+    mitigation_scores,
+    possible_remedies,
+)
+from embaudit_tasks.results import Staged, StagedCorpus, checkpoint_of, note
+from embaudit_tasks.sticky_files import Sample
+from embaudit_tasks.vocabulary import read_tokens
+
+NO_SENTENCES = "Left out, losses under remedies: they need sentences too (--corpus sts=FILE, or the measure sticky)."
+Material = tuple[StagedCorpus, Staged, Treated]
+
+
+@flow(name="mitigation", flow_run_name="mitigation of sticky tokens of {plan.source}", persist_result=False)
+def mitigation(plan: AuditPlan, ingested: dict[str, StagedCorpus], earlier: list[Staged] | None = None) -> list[Staged]:
+    """Every remedy on every task; nothing but a note where no token is severe, or no corpus allows a task."""
+    settings = plan.profile.of(MitigationSettings)
+    (tokens,) = read_tokens(plan.staging, plan.spec)
+    entries = {row["token_id"]: row for row in read_rows([tokens.path])}
+    severe = _severe(plan, settings, entries, earlier or [])
+    if not severe:
+        return [note("Nothing to mitigate: the search found no severe token that a text can hold.", plan.staging)]
+    worst = severe[: settings.tokens_per_arm]
+    files: list[Staged] = [tokens]
+    materials: list[Material] = []
+    for name in settings.corpora:
+        corpora = [ingested[name]] + ([ingested[QUERIES]] if name == DOCUMENTS else [])
+        try:
+            (material,) = task_material(plan.staging, plan.spec, corpora, settings, plan.seed)
+            untreated = _untreated(plan, corpora[0], material, worst, entries)
+        except NotMeasurable as error:
+            files.append(note(f"Left out, mitigation on {name}: {error.happened}", plan.staging))
+            continue
+        materials.append((corpora[0], material, untreated))
+    fitted_on = [
+        part for *_, untreated in materials for side, part in untreated[CLEAN].items() if side != NEVER_POISONED
+    ]
+    texts = sum(part.rows for part in fitted_on)
+    refused = possible_remedies(plan.spec, severe, list(settings.remedies), texts)
+    files += [note(f"Left out, {remedy}: {why}", plan.staging) for remedy, why in refused.items()]
+    remedies = [remedy for remedy in settings.remedies if remedy not in refused]
+    for corpus, material, untreated in materials:
+        by_remedy = {NONE: untreated}
+        for remedy in remedies:
+            if remedy not in SPACES:
+                by_remedy[remedy] = _treated(plan, corpus, material, untreated, severe, remedy, entries)
+        spaces: list[Remedy] = [remedy for remedy in remedies if remedy in SPACES]
+        files += [
+            material,
+            *(part for treated in by_remedy.values() for sides in treated.values() for part in sides.values()),
+        ]
+        files += mitigation_scores(plan.staging, corpus, material, by_remedy, spaces, fitted_on, settings, plan.seed)
+    if not set(plan.profile.of(StickySettings).corpora) <= ingested.keys():
+        return [*files, note(NO_SENTENCES, plan.staging)]
+    _, _, sample = measured_on(plan, ingested)
+    return files + _losses(plan, settings, sample, severe, entries, remedies, fitted_on)
+
+
+def _severe(
+    plan: AuditPlan, settings: MitigationSettings, entries: dict[int, dict[str, Any]], earlier: list[Staged]
+) -> list[int]:
+    """Tokens to be treated, the worst first: those that were asked for, or those of the search.
+
+    Raises:
+        UsageError: if the checkpoint has no such token, or none can be treated.
+    """
+    checkpoint = checkpoint_of(plan.spec)
+    if settings.tokens:
+        asked = list(dict.fromkeys(find_token(checkpoint, one) for one in settings.tokens))
+    else:
+        kept = SEVERITIES[: SEVERITIES.index(settings.severity) + 1]
+        rows = [
+            row
+            for row in read_rows([part.path for part in earlier if part.table == "sticky_validation"])
+            if row["role"] == "candidate" and row["protocol"] == "retention" and row["severity"] in kept
+        ]
+        asked = [row["token_id"] for row in sorted(rows, key=lambda row: (-row["loss"], row["token_id"]))]
+    can_be = treatable(checkpoint, asked)
+    found = [token for token in asked if token in can_be and entries[token]["is_reachable"]]
+    if asked and not found and settings.tokens:
+        raise UsageError(
+            "None of these tokens can be treated: no text can hold them, or every text does.",
+            next_step="See what is reachable: embaudit query vocabulary",
+        )
+    return found
+
+
+def _untreated(
+    plan: AuditPlan, corpus: StagedCorpus, material: Staged, worst: list[int], entries: dict[int, dict[str, Any]]
+) -> Treated:
+    """Vectors of all sides without copies, and of those that may hold them with each token."""
+
+    def encode(side: str, token: int | None) -> Staged:
+        label = CLEAN if token is None else entries[token]["token"]
+        return impact_vectors(plan.staging, plan.spec, corpus.name, material, side, label, token, plan.seed)[0]
+
+    sides = material.detail["sides"]
+    held = [side for side in sides if side != NEVER_POISONED]
+    return {
+        CLEAN: {side: encode(side, None) for side in sides},
+        **{str(token): {side: encode(side, token) for side in held} for token in worst},
+    }
+
+
+def _treated(
+    plan: AuditPlan,
+    corpus: StagedCorpus,
+    material: Staged,
+    untreated: Treated,
+    severe: list[int],
+    remedy: Any,
+    entries: dict[int, dict[str, Any]],
+) -> Treated:
+    def encode(side: str, arm: str, before: Staged) -> Staged:
+        token = None if arm == CLEAN else int(arm)
+        label = CLEAN if token is None else entries[token]["token"]
+        return mitigated_vectors(
+            plan.staging, plan.spec, corpus.name, material, before, side, label, token, severe, remedy, plan.seed
+        )[0]
+
+    def sides_of(arm: str, sides: Sides) -> Sides:
+        return {side: encode(side, arm, before) for side, before in sides.items()}
+
+    return {arm: sides_of(arm, sides) for arm, sides in untreated.items()}
+
+
+def _losses(
+    plan: AuditPlan,
+    settings: MitigationSettings,
+    sample: Sample,
+    severe: list[int],
+    entries: dict[int, dict[str, Any]],
+    remedies: list[Any],
+    fitted_on: list[Staged],
+) -> list[Staged]:
+    search = plan.profile.of(StickySettings)
+    watched = severe[: settings.loss_tokens]
+    vocabulary = list(entries.values())
+    controls = choose_controls(vocabulary, np.array(severe), search.controls, plan.seed)
+    eligible = eligible_tokens(vocabulary)
+    count = min(settings.vocabulary, len(eligible))
+    drawn = np.sort(np.random.default_rng([plan.seed, len(eligible)]).choice(eligible, size=count, replace=False))
+    return mitigation_losses(
+        plan.staging,
+        plan.spec,
+        sample,
+        search.copies,
+        severe,
+        {str(token): entries[token]["token"] for token in watched},
+        controls.tolist(),
+        drawn.tolist(),
+        remedies,
+        fitted_on,
+        settings,
+        plan.seed,
+    )
