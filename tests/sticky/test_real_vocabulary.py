@@ -37,15 +37,16 @@ def test_rare_and_multilingual_entries_are_enriched_tenfold_among_the_least_reta
         {**asdict(entry), "embedding_norm": 1.0, "cosine_to_mean": None}
         for entry in read_vocabulary(minilm.tokenizer, minilm.vocabulary_size)
     ]
-    tokens = eligible_tokens(entries)
+    # One in five, and as deep in them as a hundred are in all.
+    tokens = eligible_tokens(entries)[::5]
     points = real_points(encoder, shared, 1)
     slopes = score(points, insert_tokens(encoder, points, tokens, [0])).slope
-    lowest = tokens[np.argsort(slopes)[:100]].tolist()
-    rows = enrichment_rows(entries, set(tokens.tolist()), {"lowest_100": lowest})
+    lowest = tokens[np.argsort(slopes)[:20]].tolist()
+    rows = enrichment_rows(entries, set(tokens.tolist()), {"lowest_20": lowest})
     by_attribute = {row["attribute"]: row for row in rows if row["value"] == "yes"}
     assert by_attribute["non_latin"]["fold"] >= 10
     assert by_attribute["non_latin_or_symbol"]["fold"] >= 10
-    assert by_attribute["non_latin"]["p_value"] < 1e-20
+    assert by_attribute["non_latin"]["p_value"] < 1e-6
 
 
 @pytest.mark.slow
