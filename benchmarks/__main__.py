@@ -16,6 +16,7 @@ from benchmarks import (
     layers,
     length,
     precision,
+    queries,
     runners,
     screening,
     search,
@@ -34,6 +35,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Measured]]] = {
     "length": length.run,
     "screening": screening.run,
     "impact": impact.run,
+    "queries": queries.run,
     "runners": runners.run,
     "audit": audit.run,
 }

@@ -14,7 +14,7 @@ from embaudit.tables.watch import DONE, Status
 from embaudit.watch.history import History, WatchedRevision
 from embaudit.watch.look import Finding, judged
 from embaudit_flows.watch_audits import AuditEnd, Auditor
-from embaudit_tasks.report import write_report
+from embaudit_tasks.report import write_overview, write_report
 from embaudit_tasks.watch import compare_with_predecessor, record_watched
 
 # Of the names in the outcome, what a watch did; ``seen`` is a revision that was dealt with before.
@@ -97,11 +97,15 @@ class WatchRecord:
         Raises:
             AuditsFailed: if an audit did.
         """
-        from prefect.artifacts import create_table_artifact
+        from prefect.artifacts import create_link_artifact, create_table_artifact
 
         outcome = WatchOutcome(warehouse=self._warehouse, rows=self._rows, failed_audits=self._failed)
         table = [row.model_dump() | {"worse": "; ".join(row.worse)} for row in outcome.rows]
         create_table_artifact(key="watch", table=table, description=outcome.summary)
+        # As with an audit's page, no reason to fail a watch.
+        with suppress(EmbauditError):
+            write_overview(self._warehouse, self._settings.lock_wait_seconds, str(self._settings.reports))
+            create_link_artifact(self._settings.report_link("index"), key="embaudit-index", description="All audits")
         if self._failed:
             error = AuditsFailed(
                 f"{len(self._failed)} audit{'s' * (len(self._failed) > 1)} of this watch failed: "

@@ -1,4 +1,4 @@
-"""An audit's HTML page, written from the published tables."""
+"""HTML pages, written from the published tables: of one audit, and of the whole warehouse."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ from pathlib import Path
 
 from prefect import task
 
-from embaudit.page.write import write_page
+from embaudit.page.write import write_index, write_page
 
 
 @task(name="write report", persist_result=False)
 def write_report(audit_id: str, warehouse: str, wait_seconds: float, folder: str) -> str:
     """Write ``FOLDER/<audit_id>.html``, in place of an earlier one; returns its path."""
     return str(write_page(warehouse, audit_id, Path(folder), wait_seconds=wait_seconds))
+
+
+@task(name="write index", persist_result=False)
+def write_overview(warehouse: str, wait_seconds: float, folder: str) -> str:
+    """Write ``FOLDER/index.html``, in place of an earlier one; returns its path."""
+    return str(write_index(warehouse, Path(folder), wait_seconds=wait_seconds))

@@ -32,6 +32,7 @@ COMMANDS = {
     "filter": ("filter:filter_", "List an audit's severe tokens as JSON, for an ingestion pipeline."),
     "gate": ("gate:gate", "Check an audit against a policy."),
     "impact": ("impact:impact", "Say what sticky tokens do to retrieval and other tasks."),
+    "index": ("index:index", "Write all audits of a warehouse as one HTML page."),
     "ingest": ("ingest:ingest", "Bring a corpus into the warehouse."),
     "list": ("list:list_", "List the measures, or the checkpoints or audits in the warehouse."),
     "mitigate": ("mitigate:mitigate", "Write a checkpoint whose severe tokens have other embeddings."),

@@ -26,7 +26,19 @@ class Estimate:
     high: float | None = None
 
 
-Value = str | int | float | Estimate | None
+@dataclass(frozen=True)
+class Link:
+    """Words that lead to a page beside this one; media that cannot follow show the words.
+
+    Attributes:
+        place: a file's name, in the same folder.
+    """
+
+    text: str
+    place: str
+
+
+Value = str | int | float | Estimate | Link | None
 
 
 @dataclass(frozen=True)
@@ -63,6 +75,8 @@ class Column:
             has_interval = value.value is not None and value.low is not None and value.high is not None
             interval = f" [{value.low:{self.bounds}}, {value.high:{self.bounds}}]" if has_interval else ""
             return self.text(value.value) + interval
+        if isinstance(value, Link):
+            return value.text
         return "" if value is None else value if isinstance(value, str) else format(value, self.format)
 
     def level(self, value: Value) -> Level | None:
@@ -110,7 +124,7 @@ class Table:
         """Its rows by title, as numbers and text."""
         return [
             {
-                column.title: column.text(value) if isinstance(value, Estimate) else value
+                column.title: column.text(value) if isinstance(value, Estimate | Link) else value
                 for column, value in zip(self.columns, row, strict=True)
             }
             for row in self.rows

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import quote
 
-from embaudit.address import Warehouse
+from embaudit.address import Warehouse, warehouse_at
 from embaudit.errors import StorageError
 from embaudit.files import replace_atomically
 from embaudit.gate.facts import find_audit
 from embaudit.page.audit import audit_page
 from embaudit.page.facts import read_audit
 from embaudit.page.html import render
+from embaudit.page.index import NAME, index_page, read_index
 from embaudit.warehouse.connect import open_reader
 
 
@@ -34,6 +35,19 @@ def write_page(
     # An id is hex digits, unless somebody else has made the warehouse.
     path = out or folder / f"{quote(audit_id, safe='')}.html"
     put(render(audit_page(read_audit(warehouse, audit_id, wait_seconds)), _earlier(path)), path)
+    return path
+
+
+def write_index(warehouse: Warehouse | str, folder: Path, out: Path | None = None, wait_seconds: float = 5.0) -> Path:
+    """Render the page of a whole warehouse and put it at ``out``, or in ``folder`` beside the pages of its audits.
+
+    Raises:
+        WarehouseError: if the warehouse is not there, is locked, or is of an older embaudit.
+        StorageError: if the file cannot be written.
+    """
+    path = out or folder / NAME
+    facts = read_index(warehouse_at(warehouse), path.parent, wait_seconds)
+    put(render(index_page(facts), _earlier(path)), path)
     return path
 
 

@@ -1,0 +1,27 @@
+"""``embaudit index``: all audits of a warehouse as one HTML page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from embaudit.address import Warehouse
+from embaudit.cli.options import warehouse_option, warehouse_path
+from embaudit.cli.shown import visible
+from embaudit.page.write import write_index
+from embaudit.settings import Settings
+
+
+@click.command()
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where to write it; it links to the audits' pages in the same folder.  [default: reports/index.html in "
+    "EMBAUDIT_HOME]",
+)
+@warehouse_option
+def index(out: Path | None, warehouse: Warehouse | None) -> None:
+    """Write all audits as one HTML page: how each checkpoint stands, what is open, what got worse, what failed."""
+    click.echo(visible(write_index(warehouse_path(warehouse), Settings().reports, out)))
