@@ -40,9 +40,10 @@ FACTS = {
         "ORDER BY newest.source, finding.audit_id, finding.measure, finding.place"
     ),
     "worse": (
-        "SELECT audit.audit_id, coalesce(audit.settings ->> '$.source', '') AS source, audit.finished, "
-        "regression.* EXCLUDE (audit_id) FROM regression JOIN audit USING (audit_id) WHERE is_worse "
-        "ORDER BY audit.finished DESC, audit.audit_id, predecessor_audit_id, summary, item, measure LIMIT 1000"
+        "SELECT audit.audit_id, coalesce(checkpoint.source, audit.settings ->> '$.source') AS source, audit.finished, "
+        "regression.* EXCLUDE (audit_id) FROM regression JOIN audit USING (audit_id) "
+        "LEFT JOIN checkpoint USING (checkpoint_id) WHERE is_worse "
+        "ORDER BY audit.finished DESC, audit.audit_id, predecessor_audit_id, summary, item, measure"
     ),
     "figures": (
         "SELECT checkpoint.source, audit.finished, audit.audit_id, severity.estimated, severity.estimated_low, "
@@ -57,7 +58,7 @@ FACTS = {
         "column_name"
     ),
 }
-HEADLINES, CHECKPOINTS, OPEN, RECENT = 5, 100, 100, 50
+HEADLINES = 5
 OPEN_LEVELS = ("problem", "look")
 LEVEL_OF: dict[str, Level] = {level: level for level in LEVELS}
 ENDS: dict[str, Level] = {"failed": "problem", "tripped": "problem", "passed": "ok", "critical": "problem"}
@@ -139,15 +140,15 @@ def _headlines(facts: IndexFacts) -> Iterator[Finding]:
     total = count(len(facts.rows["newest"]), "checkpoint")
     problems = by_level["problem"]
     if problems:
-        yield Finding("problem", f"{len(problems):,} of {total} have a problem: {_some(problems)}.")
+        yield Finding("problem", f"Problems in {len(problems):,} of {total}: {_some(problems)}.")
     looked_at = [name for name in by_level["look"] if name not in problems]
     if looked_at:
-        yield Finding("look", f"{len(looked_at):,} of {total} have something to look at: {_some(looked_at)}.")
+        yield Finding("look", f"Something to look at in {len(looked_at):,} of {total}: {_some(looked_at)}.")
     if not problems and not looked_at:
         yield Finding("ok", f"Of {total}, none has a problem or something to look at.")
     tripped = [row["source"] for row in facts.rows["newest"] if row["gate"] == "tripped"]
     if tripped:
-        yield Finding("problem", f"The gate of {count(len(tripped), 'checkpoint')} tripped: {_some(tripped)}.")
+        yield Finding("problem", f"The gate tripped for {count(len(tripped), 'checkpoint')}: {_some(tripped)}.")
 
 
 def _some(names: Collection[str]) -> str:
@@ -172,7 +173,7 @@ def _checkpoints(facts: IndexFacts) -> Iterator[Part]:
     if not rows:
         return
     columns = (
-        *(Column("checkpoint"), Column("revision"), Column("audited", is_right=True), Column("profile")),
+        *(Column("checkpoint", is_prose=True), Column("revision"), Column("audited", is_right=True), Column("profile")),
         *(Column("worst finding", levels=LEVEL_OF), Column("gate", levels=ENDS), Column("worst loss", ".2f")),
         *(Column("tokens at loss ≥ .25", ",.0f"), Column("mean SOCM", ".3f"), Column("of", is_prose=True)),
     )
@@ -182,7 +183,7 @@ def _checkpoints(facts: IndexFacts) -> Iterator[Part]:
             *(worst(row), row["gate"], row["worst_loss"], row["strong_or_moderate_tokens"]),
             *(row["socm_mean"], row["socm_corpora"]),
         )
-        for row in rows[:CHECKPOINTS]
+        for row in rows
     ]
     used = [place for place in range(len(columns)) if any(row[place] not in (None, "") for row in cells)]
     yield Table(
@@ -191,7 +192,6 @@ def _checkpoints(facts: IndexFacts) -> Iterator[Part]:
         "The newest audit of each, the worst first",
         more="embaudit query leaderboard",
     )
-    yield from _left_out(rows, CHECKPOINTS, "embaudit query leaderboard")
 
 
 def _open(facts: IndexFacts) -> Iterator[Part]:
@@ -209,10 +209,10 @@ def _open(facts: IndexFacts) -> Iterator[Part]:
                 *(row["level"], facts.link(row["audit_id"], row["source"]), row["measure"]),
                 *(row["sentence"], row["advice"]),
             )
-            for row in found[:OPEN]
+            for row in found
         ],
+        more="embaudit query findings",
     )
-    yield from _left_out(found, OPEN, "embaudit query findings")
 
 
 def _worse(facts: IndexFacts) -> Iterator[Part]:
@@ -230,11 +230,11 @@ def _worse(facts: IndexFacts) -> Iterator[Part]:
                 *(f"{row['summary']}.{row['measure']}", row["item"]),
                 *(row["predecessor_value"], row["value"], row["delta"]),
             )
-            for row in rows[:RECENT]
+            for row in rows
         ],
         "Beyond noise and tolerance, against the revision before; the newest first",
+        more="embaudit query regressions",
     )
-    yield from _left_out(rows, RECENT, "embaudit query regressions")
 
 
 def _over_time(facts: IndexFacts) -> Iterator[Part]:
@@ -251,7 +251,7 @@ def _over_time(facts: IndexFacts) -> Iterator[Part]:
     def panel(name: str, title: str, form: str) -> Panel:
         marks = [
             Mark(
-                x=_day(row["finished"]), y=row[name], series=row["source"], label=f"{row['source']}, {row['audit_id']}"
+                x=when[row["audit_id"]], y=row[name], series=row["source"], label=f"{row['source']}, {row['audit_id']}"
             )
             for row in rows
             if row[name] is not None
@@ -283,10 +283,10 @@ def _failed(facts: IndexFacts) -> Iterator[Part]:
     if failed:
         yield Table(
             (Column("audit"), Column("checkpoint"), Column("ended", is_right=True), Column("why", is_prose=True)),
-            [(row["audit_id"], row["source"], _day(row["finished"]), row["reason"]) for row in failed[:RECENT]],
+            [(row["audit_id"], row["source"], _day(row["finished"]), row["reason"]) for row in failed],
             "Audits",
+            more="embaudit query audits",
         )
-        yield from _left_out(failed, RECENT, "embaudit query audits")
     checks = facts.rows["checks"]
     if checks:
         yield Table(
@@ -299,16 +299,11 @@ def _failed(facts: IndexFacts) -> Iterator[Part]:
                     *(facts.link(row["audit_id"], row["audit_id"]), row["severity"], row["table_name"]),
                     *(row["expectation"], row["column_name"], row["rows"]),
                 )
-                for row in checks[:RECENT]
+                for row in checks
             ],
             "Checks",
+            more="embaudit query failed-checks",
         )
-        yield from _left_out(checks, RECENT, "embaudit query failed-checks")
-
-
-def _left_out(rows: Collection[Row], shown: int, more: str) -> Iterator[str]:
-    if len(rows) > shown:
-        yield f"{shown:,} of {len(rows):,}; all: {more}"
 
 
 def _day(when: datetime | None) -> str:

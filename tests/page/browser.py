@@ -25,6 +25,32 @@ CUT_OFF = """
   }).map(text => text.textContent);
 })
 """
+# The words whose colour stands out least from the paper behind them, as WCAG 2 counts contrast.
+FAINTEST = """
+(() => {
+  const channels = colour => colour.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map(one => one / 255)
+    .map(one => one <= .03928 ? one / 12.92 : ((one + .055) / 1.055) ** 2.4)
+    .reduce((sum, one, place) => sum + one * [.2126, .7152, .0722][place], 0);
+  const behind = at => {
+    for (; at; at = at.parentElement) {
+      const paper = channels(getComputedStyle(at).backgroundColor);
+      if (paper.length === 3 || paper[3] > 0) return paper;
+    }
+    return [255, 255, 255];
+  };
+  const found = [...document.querySelectorAll("body *")]
+    .filter(one => [...one.childNodes].some(node => node.nodeType === 3 && node.textContent.trim()))
+    .filter(one => one.getClientRects().length && !["STYLE", "TITLE"].includes(one.tagName))
+    .map(one => {
+      const style = getComputedStyle(one);
+      const both = [light(channels(one.closest("svg") ? style.fill : style.color)), light(behind(one))].sort();
+      return [(Math.max(...both) + .05) / (Math.min(...both) + .05), one.textContent.trim().slice(0, 80)];
+    });
+  return found.sort((a, b) => a[0] - b[0])[0];
+})()
+"""
+LINKS = "[...document.querySelectorAll('a')].map(one => one.getAttribute('href'))"
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 

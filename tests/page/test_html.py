@@ -5,16 +5,15 @@ from __future__ import annotations
 import shutil
 import struct
 import subprocess
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import CUT_OFF, OVERFLOW, new_tab
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
+from webpage import Page
 
 from embaudit.cli.main import cli
 from embaudit.errors import CheckFailed, StorageError, UsageError
@@ -29,26 +28,6 @@ from embaudit.warehouse.publish import publish
 SCRIPT = "<script>alert(1)</script>"
 ATTACKS = f'{SCRIPT}"><img src=x onerror=alert(1)>{{{{ 7 * 7 }}}}</style>javascript:alert(1)&amp;'
 UNSEEN, SHOWN = "\x1b[31m\u202e", "\\x1b[31m\\u202e"
-
-
-class Page(HTMLParser):
-    """What a browser would make of it: tags with their attributes, and the text between them."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text: list[str] = []
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text.append(data.strip())
-
-    @property
-    def words(self) -> str:
-        return " ".join(part for part in self.text if part)
 
 
 def html_of(facts: dict[str, Any]) -> str:
@@ -266,26 +245,3 @@ def test_a_browser_builds_the_page_that_was_written(tmp_path: Path, width: int) 
     assert struct.unpack(">II", header[16:24]) == (width, 2000)
     # An empty page of that size compresses to a few thousand bytes.
     assert len(header) > 40_000
-
-
-@pytest.mark.slow
-def test_a_page_is_quiet_and_whole_in_a_browser_at_every_width_and_in_both_themes(tmp_path: Path) -> None:
-    page = write_page(filled(tmp_path), "latest", tmp_path)
-    papers = set()
-    with new_tab(tmp_path) as tab:
-        for theme in ("light", "dark"):
-            for width in (400, 1200):
-                tab.open(page.as_uri(), width, theme)
-                assert not tab.said("Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled")
-                requests = [event["request"]["url"] for event in tab.said("Network.requestWillBeSent")]
-                assert requests == [page.as_uri()], "nothing but the file itself"
-                assert tab.value("document.querySelectorAll('figure svg').length") == 9
-                # Every list that can be opened is, so that tables below charts are looked at too.
-                tab.value("document.querySelectorAll('details').forEach(one => one.open = true)")
-                assert tab.value(OVERFLOW) <= 0, (theme, width)
-                assert tab.value(CUT_OFF) == []
-                papers.add(tab.value("getComputedStyle(document.body).backgroundColor"))
-            marks = "[...document.querySelectorAll('svg path')].map(one => getComputedStyle(one).fill)"
-            papers_and_marks = {*tab.value(marks)} - {"none"}
-            assert len(papers_and_marks) >= 5, "the style sheet's colours, and not black"
-    assert len(papers) == 2

@@ -52,6 +52,7 @@ def test_what_needs_the_newest_tables_asks_for_the_upgrade_and_works_behind_it(
         ("show",),
         ("gate", "latest", "--policy", str(policy)),
         ("report", "latest", "--out", str(tmp_path / "page.html")),
+        ("index", "--out", str(tmp_path / "index.html")),
         ("query", "SELECT count(*) FROM made_up_rows"),
     )
     for arguments in needs_it:

@@ -90,6 +90,8 @@ def test_the_life_of_a_folder(watcher: Watcher, put: Put) -> None:
     check_regressions(watcher, str(changed.audit_id), published[0])
     page = watcher.warehouse.parent / "reports" / f"{changed.audit_id}.html"
     assert "Against the audit before" in page.read_text(), "the page is made again with the comparison"
+    overview = page.with_name("index.html").read_text()
+    assert f'href="{page.name}"' in overview
 
     rows = watcher.ask("SELECT revision, status, audit_id, first_seen <= last_seen FROM watched_revision")
     assert sorted(rows) == sorted(
