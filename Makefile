@@ -58,9 +58,10 @@ format: .venv/.dev ## format and sort imports
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-docs: .venv/.dev ## write docs/tables.md and docs/commands.md from what they describe
+docs: .venv/.dev ## write the pages of tables, commands and settings from what they describe
 	@$(BIN)/python -m embaudit.tables.markdown > docs/tables.md.new && mv docs/tables.md.new docs/tables.md
-	@$(BIN)/python -m embaudit.cli.reference > docs/commands.md.new && mv docs/commands.md.new docs/commands.md
+	@for page in commands settings; do \
+		$(BIN)/python -m embaudit.cli.reference $$page > docs/$$page.md.new && mv docs/$$page.md.new docs/$$page.md; done
 
 bench: .venv/.dev ## print the benchmark table (about forty minutes, most of them for the exhaustive search)
 	@$(BIN)/python -m benchmarks

@@ -35,7 +35,8 @@ def file_records(path: Path, shown: str, choose: Choose) -> Iterator[Record | Fl
         CorpusError: if it is damaged or cannot be read.
     """
     with _local(shown, "Fetch it again."):
-        yield from stream_records(builder_of_files([path.name]), str(path), choose)
+        # The library takes a relative path for one inside a data set.
+        yield from stream_records(builder_of_files([path.name]), str(path.absolute()), choose)
 
 
 def stream_records(builder: Any, address: str, choose: Choose) -> Iterator[Record | Flaw]:

@@ -266,8 +266,9 @@ def _over_time(facts: IndexFacts) -> Iterator[Part]:
 
     chart = Chart(
         "How checkpoints changed",
-        "Each point is an audit; a line joins those of one checkpoint, revision after revision. Up is worse in the "
-        "upper panel: more tokens that take a quarter or more of a text's similarities, with their 95 % intervals.",
+        "Each point is an audit; a line joins those of one checkpoint, revision after revision. More "
+        "tokens at loss ≥ .25, with their 95 % intervals, are worse: each takes a quarter or more of a text's "
+        "similarities.",
         [
             [panel("estimated", "tokens at loss ≥ .25", ",.0f")],
             [panel("socm", "mean SOCM over corpora", ".2f")],

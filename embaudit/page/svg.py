@@ -94,7 +94,9 @@ def specification(chart: Chart) -> dict[str, Any]:
     """The chart in Vega-Lite's words."""
     colours = {visible(name): f"var(--{tone})" for name, tone in chart.colours.items()}
     across, down = BETWEEN if chart.gap is None else (chart.gap, chart.gap)
-    rows = [[_panel(panel, len(row), colours) for panel in row] for row in chart.rows]
+    # Vega-Lite refuses a panel without marks. Those beside it keep their width.
+    drawn = [[_panel(panel, len(row), colours) for panel in row if _has_marks(panel)] for row in chart.rows]
+    rows = [row for row in drawn if row]
     # Frames are aligned, whatever is written beside them.
     spec: dict[str, Any] = {"config": CONFIG, "padding": PADDING, "bounds": "flush"}
     columns = len(rows[0])
@@ -103,6 +105,10 @@ def specification(chart: Chart) -> dict[str, Any]:
         return {**spec, "concat": panels, "columns": columns, "spacing": {"column": across, "row": down}}
     stacked = [row[0] if len(row) == 1 else {"hconcat": row, "bounds": "flush", "spacing": across} for row in rows]
     return {**spec, "vconcat": stacked, "spacing": down}
+
+
+def _has_marks(panel: Panel) -> bool:
+    return any(layer.marks for layer in panel.layers)
 
 
 def _panel(panel: Panel, beside: int, colours: dict[str, str]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from embaudit.intervals import exact_share
 
 FALSE_ALARMS = 0.01
 MIN_COPIES = 2
-# ⌈words/10⌉ copies of a token of loss .45 in 100 words are .03, and cost retrieval four points (docs/measures.md).
+# ⌈words/10⌉ copies of a token of loss .45 in 100 words are .03, and cost retrieval four points (docs/methods.md).
 MIN_SCORE = 0.01
 
 

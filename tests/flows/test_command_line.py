@@ -69,12 +69,13 @@ def test_every_command_explains_itself(command: str) -> None:
     assert len(shown.stdout.split("\n")[2].strip()) > 20
 
 
-def test_the_page_of_commands_is_what_make_docs_writes() -> None:
+@pytest.mark.parametrize("page", ["commands", "settings"])
+def test_pages_of_commands_and_settings_are_what_make_docs_writes(page: str) -> None:
     # In a process of its own: click remembers the help option of a command that another test called by itself.
     written = subprocess.run(
-        [sys.executable, "-m", "embaudit.cli.reference"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "embaudit.cli.reference", page], capture_output=True, text=True, check=True
     ).stdout
-    assert (Path(__file__).parents[2] / "docs/commands.md").read_text(encoding="utf-8") == written, "make docs"
+    assert (Path(__file__).parents[2] / f"docs/{page}.md").read_text(encoding="utf-8") == written, "make docs"
 
 
 @pytest.mark.usefixtures("audited_home")

@@ -82,6 +82,15 @@ def test_nothing_is_drawn_of_nothing() -> None:
     assert "<figure" not in render(Page("t", [], [], [Section("s", [empty])]))
 
 
+def test_a_panel_without_marks_is_left_out_and_the_others_stay() -> None:
+    empty = Panel([Layer("point", [])], Axis("x"), Axis("y"), title="nothing measured")
+    full = Panel([Layer("point", [Mark(0, 1.0, label="there")])], Axis("x"), Axis("y"), title="measured")
+    for rows in ([[empty], [full]], [[empty, full]], [[full, empty], [full]], [[full], [full, empty]]):
+        picture = str(svg(Chart("t", "How to read it.", rows), {}))
+        assert ">measured<" in picture
+        assert "nothing measured" not in picture
+
+
 @pytest.mark.parametrize("odd", [float("nan"), float("inf"), None])
 def test_a_figure_that_is_no_number_has_no_place(odd: float | None) -> None:
     marks = [Mark(0, 0.5, label="there"), Mark(1, odd, label="nowhere")]

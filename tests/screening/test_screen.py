@@ -116,7 +116,10 @@ def test_the_poisoned_texts_are_flagged_as_a_slow_reference_does(
     assert found["unreachable"] == ["[unused1]"]
 
 
-def test_every_format_says_the_same(texts: list[str], severe_json: Path, ordinary_txt: Path, tmp_path: Path) -> None:
+def test_every_format_says_the_same_named_from_its_folder(
+    texts: list[str], severe_json: Path, ordinary_txt: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     lines = "\n".join(texts)
     (tmp_path / "a.txt").write_text(lines)
     (tmp_path / "b.jsonl").write_text("\n".join(json.dumps({"text": text, "id": 1}) for text in texts))
@@ -129,7 +132,7 @@ def test_every_format_says_the_same(texts: list[str], severe_json: Path, ordinar
     titled = [{"title": text.split(" ", 1)[0], "text": text.split(" ", 1)[1]} for text in texts]
     (tmp_path / "h.jsonl").write_text("\n".join(map(json.dumps, titled)))
     answers = []
-    for path in sorted(tmp_path.glob("[a-h].*")):
+    for path in sorted(Path().glob("[a-h].*")):
         found = screened(path, "--tokens", severe_json, "--ordinary", ordinary_txt)
         for one in (*found["files"], *found["suspects"]):
             assert one.pop("file") == str(path)

@@ -10,7 +10,7 @@ from embaudit.measures.measure import DrawnSettings
 class GeometrySettings(DrawnSettings):
     """Settings of the geometry measure."""
 
-    corpora: tuple[str, ...] = ("wikipedia", "msmarco")
+    corpora: tuple[str, ...] = Field(default=("wikipedia", "msmarco"), description="corpora of texts")
     # The cosines of all pairs are in memory, in float64: 200 MB, and as much again for copies, at 5 000 texts.
     texts: int = Field(default=1_000, ge=1, le=5_000, description="texts of each corpus")
     neighbours: int = Field(default=10, ge=1, description="k of hubness")

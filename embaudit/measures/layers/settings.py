@@ -10,5 +10,5 @@ from embaudit.measures.measure import DrawnSettings
 class LayerSettings(DrawnSettings):
     """Settings of the concentration measure, layer by layer."""
 
-    corpora: tuple[str, ...] = ("wikipedia", "msmarco")
+    corpora: tuple[str, ...] = Field(default=("wikipedia", "msmarco"), description="corpora of texts")
     texts: int = Field(default=1_000, ge=1, description="texts of each corpus")

@@ -10,9 +10,9 @@ from embaudit.measures.measure import DrawnSettings
 class LengthSettings(DrawnSettings):
     """Settings of the length measure: lengths are in a text's own tokens, without special tokens."""
 
-    corpora: tuple[str, ...] = ("longdocs",)
+    corpora: tuple[str, ...] = Field(default=("longdocs",), description="corpora of long texts")
     texts: int = Field(default=500, ge=1, le=5_000, description="texts of each corpus")
-    bin_width: int = Field(default=100, ge=1)
+    bin_width: int = Field(default=100, ge=1, description="tokens from one point of the curve to the next")
     longest: int = Field(default=2_048, ge=1, description="where to stop, whatever the model has positions for")
     control_texts: int = Field(
         default=150, ge=2, description="texts that truncations, windows and input embeddings are made of"

@@ -9,7 +9,7 @@ from embaudit.screening.tokens import Severity
 
 
 class OccurrenceSettings(DrawnSettings):
-    """Settings of the occurrence measure (``docs/measures.md``)."""
+    """Settings of the occurrence measure (``docs/methods.md``)."""
 
     corpora: tuple[str, ...] = Field(
         default=("wikipedia", "msmarco"), description="corpora of texts that tokens are counted in"

@@ -28,7 +28,7 @@ class SocmSettings(DrawnSettings):
         description="alpha and beta of the generalised SOCM, every combination",
     )
     tightness_pairs: int = Field(
-        default=200, ge=0, description="random pairs a corpus with exact transport and SIF weights beside"
+        default=200, ge=0, description="random pairs per corpus with exact transport and SIF weights beside"
     )
     cut_tokens: tuple[int, ...] = Field(
         default=(16, 32, 64),
@@ -38,7 +38,7 @@ class SocmSettings(DrawnSettings):
     contrast_pairs: int = Field(
         default=1_000, ge=0, description="pairs of each corpus of pairs that are set against random ones"
     )
-    negatives: int = Field(default=1, ge=1, description="passages a query where hard negatives are mined")
+    negatives: int = Field(default=1, ge=1, description="passages per query where hard negatives are mined")
 
     @field_validator("exponents")
     @classmethod

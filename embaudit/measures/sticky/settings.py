@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class StickySettings(MeasureSettings):
-    """Settings of the sticky-token measure (``docs/measures.md``)."""
+    """Settings of the sticky-token measure (``docs/methods.md``)."""
 
     corpora: tuple[Literal["sts"]] = Field(default=("sts",), description="where sentence pairs are drawn from")
     copies: int = Field(default=8, ge=1, description="n, copies of the token inserted")
@@ -23,7 +23,7 @@ class StickySettings(MeasureSettings):
         description="distinct sentences: those that are no draws are anchors, half for the search, half for validation",
     )
     draws: int = Field(default=16, ge=4, description="(sentence, operator) draws that score a token in the search")
-    validation_draws: int = Field(default=60, ge=10)
+    validation_draws: int = Field(default=60, ge=10, description="draws behind each verdict")
     scan_encodes: int | None = Field(
         default=None,
         ge=1,
@@ -35,8 +35,8 @@ class StickySettings(MeasureSettings):
     )
     shortlist_share: float = Field(default=0.02, gt=0, le=1, description="share of the vocabulary, per protocol")
     max_shortlist: int | None = Field(default=None, ge=1, description="per protocol, whatever the share says")
-    controls: int = Field(default=200, ge=10)
-    resamples: int = Field(default=1_000, ge=100)
+    controls: int = Field(default=200, ge=10, description="ordinary tokens that candidates are compared with")
+    resamples: int = Field(default=1_000, ge=100, description="of the bootstrap behind intervals and p-values")
     dose_tokens: int = Field(default=10, ge=0, description="worst tokens, and as many controls, measured at each dose")
     doses: tuple[int, ...] = Field(default=(1, 2, 4, 8, 16), min_length=1, description="n of the dose curve")
     dose_draws: int = Field(default=30, ge=10, description="of the validation's, for the dose curve")
@@ -47,12 +47,16 @@ class StickySettings(MeasureSettings):
     attention_tokens: int = Field(
         default=50, ge=0, description="sticky and ordinary tokens whose attention is compared"
     )
-    attention_sentences: int = Field(default=20, ge=1)
+    attention_sentences: int = Field(default=20, ge=1, description="sentences that each is inserted into")
     permutations: int = Field(default=1_000, ge=100, description="of tokens, for the attention interval")
-    reference: bool = Field(default=False, description="the published code's protocol too: 120 encodes a scanned token")
+    reference: bool = Field(
+        default=False, description="the published code's protocol too: 120 encodes per scanned token"
+    )
     reference_pairs: int = Field(default=5, ge=1, description="scoring pairs of the reference protocol")
-    reference_validation_pairs: int = Field(default=250, ge=10)
-    basis: Literal["screened", "validated"] = "validated"
+    reference_validation_pairs: int = Field(default=250, ge=10, description="its validation pairs")
+    basis: Literal["screened", "validated"] = Field(
+        default="validated", description="what verdicts are called: few draws only screen"
+    )
 
     def everything(self) -> StickySettings:
         """The same with all draws and candidates: what ``--exhaustive`` asks for."""
