@@ -14,7 +14,7 @@ from embaudit.measures.mitigation.settings import NONE, MitigationSettings, Reme
 from embaudit.measures.sticky.inspect import find_token
 from embaudit.measures.sticky.plan import choose_controls, eligible_tokens
 from embaudit.measures.sticky.settings import StickySettings
-from embaudit.screening.tokens import SEVERITIES
+from embaudit.screening.tokens import severe_rows
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.plan import AuditPlan
 from embaudit_flows.sticky import measured_on
@@ -94,13 +94,8 @@ def _severe(
     if settings.tokens:
         asked = list(dict.fromkeys(find_token(checkpoint, one) for one in settings.tokens))
     else:
-        kept = SEVERITIES[: SEVERITIES.index(settings.severity) + 1]
-        rows = [
-            row
-            for row in read_rows([part.path for part in earlier if part.table == "sticky_validation"])
-            if row["role"] == "candidate" and row["protocol"] == "retention" and row["severity"] in kept
-        ]
-        asked = [row["token_id"] for row in sorted(rows, key=lambda row: (-row["loss"], row["token_id"]))]
+        verdicts = read_rows([part.path for part in earlier if part.table == "sticky_validation"])
+        asked = [row["token_id"] for row in severe_rows(verdicts, settings.severity)]
     can_be = treatable(checkpoint, asked)
     found = [token for token in asked if token in can_be and entries[token]["is_reachable"]]
     if asked and not found and settings.tokens:

@@ -15,7 +15,7 @@ from embaudit.errors import NotMeasurable
 from embaudit.intervals import exact_share
 from embaudit.measures.impact.poison import poison
 from embaudit.measures.mitigation import MEASURE_VERSION
-from embaudit.measures.mitigation.losses import Inserted, Loss, insert_all, insert_with, losses
+from embaudit.measures.mitigation.losses import Inserted, insert_all, insert_with, losses
 from embaudit.measures.mitigation.remedies import SPACES, Transform, encode_with, fitted, treatable
 from embaudit.measures.mitigation.settings import NONE, MitigationSettings, Remedy
 from embaudit.measures.mitigation.tables import METRICS, MitigationLossRow, MitigationRow, MitigationTokenRow
@@ -196,7 +196,7 @@ def mitigation_losses(
         low, high = exact_share(lossy, len(drawn))
         rows.append(
             {
-                **{"remedy": name, **_loss(measured.mean), "severe": len(ids), "tokens": len(watched)},
+                **{"remedy": name, **measured.mean.columns(), "severe": len(ids), "tokens": len(watched)},
                 **{"draws": len(points.draws), "copies": copies},
                 "fitted_on": sum(part.rows for part in fitted_on) if name in transforms else None,
                 **{"vocabulary": len(drawn), "lossy": lossy, "lossy_share": lossy / len(drawn)},
@@ -204,7 +204,7 @@ def mitigation_losses(
             }
         )
         of_tokens += [
-            {"remedy": name, "token_id": token, "token": watched[str(token)], **_loss(loss)}
+            {"remedy": name, "token_id": token, "token": watched[str(token)], **loss.columns()}
             for token, loss in measured.tokens.items()
         ]
     out.rows(MitigationLossRow, rows, encodes=encoder.texts)
@@ -244,13 +244,6 @@ def _arms(treated: Treated) -> list[Vectors]:
     """Clean vectors of all sides first, then those with each token; a side that holds no copies is as it is clean."""
     clean = read_vectors(treated[CLEAN])
     return [clean, *({**clean, **read_vectors(sides)} for token, sides in treated.items() if token != CLEAN)]
-
-
-def _loss(loss: Loss) -> dict[str, float | None]:
-    return {
-        **{"loss": loss.value, "loss_low": loss.low, "loss_high": loss.high},
-        **{"change": loss.change, "change_low": loss.change_low, "change_high": loss.change_high},
-    }
 
 
 def _columns(name: str, estimate: Estimate) -> dict[str, float | None]:

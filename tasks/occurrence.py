@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import log, log10
 from typing import Any
 
@@ -16,7 +16,7 @@ from embaudit.measures.occurrence.removal import ALL, measure_removals, plan_rem
 from embaudit.measures.occurrence.settings import OccurrenceSettings
 from embaudit.measures.occurrence.tables import OccurrenceCorpusRow, OccurrenceRow, OccurrenceTextRow
 from embaudit.screening.count import encoder_of_tokens
-from embaudit.screening.tokens import SEVERITIES
+from embaudit.screening.tokens import severe_rows
 from embaudit.warehouse.stage import read_rows
 from embaudit_tasks.corpora import drawn_texts
 from embaudit_tasks.progress import tracked
@@ -52,7 +52,7 @@ def corpus_occurrence(
     encoder = encoder_of(spec)
     checkpoint = encoder.checkpoint
     entries = {row["token_id"]: row for row in read_rows([tokens.path])}
-    severe = _severe(verdicts, settings)
+    severe = {row["token_id"]: row for row in severe_rows(read_rows([verdicts.path]), settings.severity)}
     listed = {token_id: row for token_id, row in severe.items() if entries[token_id]["is_reachable"]}
     losses = {token_id: max(row["loss"], 0.0) for token_id, row in listed.items()}
     drawn = drawn_texts(corpus.content_path, draw)
@@ -118,16 +118,6 @@ def corpus_occurrence(
         ],
     )
     out.rows(OccurrenceTextRow, _dense_rows(corpus.name, dense[:DENSE_KEPT], drawn.places, counts))
-
-
-def _severe(verdicts: Staged, settings: OccurrenceSettings) -> dict[int, Mapping[str, Any]]:
-    """Candidates that are at least so severe, by id."""
-    kept = SEVERITIES[: SEVERITIES.index(settings.severity) + 1]
-    return {
-        row["token_id"]: row
-        for row in read_rows([verdicts.path])
-        if row["role"] == "candidate" and row["protocol"] == "retention" and row["severity"] in kept
-    }
 
 
 def _dense_rows(

@@ -20,6 +20,7 @@ from plausible_layers import layer_rows, plane_rows
 from plausible_length import length_rows
 from plausible_mitigation import mitigation_rows
 from plausible_occurrence import occurrence_rows
+from plausible_placement import placement_rows
 from plausible_socm import socm_rows
 from plausible_tempscale import tempscale_rows
 from plausible_watch import watch_rows
@@ -194,6 +195,7 @@ def plausible_rows(checkpoint: str = "c1", source: str = "packaged:tiny", shift:
         **tempscale_rows(),
         **impact_rows(),
         **mitigation_rows(),
+        **placement_rows(),
         **watch_rows(),
     }
 

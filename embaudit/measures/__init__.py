@@ -12,7 +12,18 @@ from embaudit.measures.measure import Measure, MeasureSettings
 __all__ = ["DEFAULT_MEASURES", "MEASURES", "Measure", "MeasureName", "MeasureSettings"]
 
 # The folder of each; nothing else names all of them.
-NAMES = ("sticky", "socm", "layers", "geometry", "length", "tempscale", "occurrence", "impact", "mitigation")
+NAMES = (
+    "sticky",
+    "socm",
+    "layers",
+    "geometry",
+    "length",
+    "tempscale",
+    "occurrence",
+    "placement",
+    "impact",
+    "mitigation",
+)
 MEASURES: dict[str, Measure] = {name: import_module(f"{__name__}.{name}").MEASURE for name in NAMES}
 DEFAULT_MEASURES = tuple(name for name, measure in MEASURES.items() if measure.is_default)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -92,6 +93,17 @@ class TokenList(BaseModel):
     def losses(self) -> dict[int, float]:
         """Loss by id of the tokens that a text can hold; above nothing, since a measured loss has noise."""
         return {one.token_id: max(one.loss, 0.0) for one in self.tokens if one.is_reachable}
+
+
+def severe_rows(verdicts: Iterable[Mapping[str, Any]], severity: Severity) -> list[Mapping[str, Any]]:
+    """Rows of ``sticky_validation`` of the tokens that are at least so severe, the worst first."""
+    kept = SEVERITIES[: SEVERITIES.index(severity) + 1]
+    found = [
+        row
+        for row in verdicts
+        if row["role"] == "candidate" and row["protocol"] == "retention" and row["severity"] in kept
+    ]
+    return sorted(found, key=lambda row: (-row["loss"], row["token_id"]))
 
 
 def read_token_list(path: Path) -> TokenList:

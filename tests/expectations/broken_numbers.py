@@ -186,6 +186,17 @@ NUMBERS: dict[str, list[Broken]] = {
         broken(1, "in_set share_agrees_with_counts", lossy=5),
         broken(2, "between fitted_on", fitted_on=1),
     ],
+    "placement": [
+        # suffix and greedy, severe and ordinary, then rotation, whose ordinary tokens are the unit.
+        broken(5, "in_set change_is_from_rotation", change=0.0, change_low=-0.01, change_high=0.01),
+        broken(0, "in_set change_is_from_rotation", change=None, change_low=None, change_high=None),
+        broken(5, "in_set ordinary_in_rotation_is_the_unit", loss=0.1),
+        broken(2, "in_set within_budget", copies=9.0),
+        broken(1, "between place", place=1.1),
+    ],
+    "placement_token": [
+        broken(0, "in_set change_is_from_rotation", change=None, change_low=None, change_high=None),
+    ],
     "mitigation_token": [
         broken(0, "in_set change_is_from_none", change=None, change_low=None, change_high=None),
     ],

@@ -38,6 +38,8 @@ FRESH = {
     "sticky_shape": "space",
     "mitigation_loss": "remedy",
     "mitigation_token": "token_id",
+    "placement": "role",
+    "placement_token": "token_id",
     "sticky_enrichment": "value",
     "audit_backbone": "audit_id",
     "gate_result": "rule",

@@ -22,6 +22,7 @@ STRANGERS = {
     "sticky_severity": "in_set severity",
     "sticky_shape": "in_set space",
     "mitigation_loss": "in_set remedy",
+    "placement": "in_set role",
 }
 
 

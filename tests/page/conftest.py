@@ -22,6 +22,9 @@ def full_facts(empty_once: Path, tmp_path_factory: pytest.TempPathFactory) -> di
             row["audit_id"] = "a1"
     put_audit(warehouse, audit_record(), rows, measure_runs(), [expectation()])
     facts = read_audit(warehouse, "a1")
-    measured = ("tokens", "socm", "layers", "geometry", "length", "temperatures", "occurrences", "impact", "mitigation")
+    measured = (
+        *("tokens", "socm", "layers", "geometry", "length", "temperatures", "occurrences", "placement", "impact"),
+        "mitigation",
+    )
     assert all(facts[name] for name in (*measured, "gate", "compared"))
     return facts

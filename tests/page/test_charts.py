@@ -72,7 +72,7 @@ def test_a_picture_has_the_style_sheets_colours_and_nothing_to_load() -> None:
 
 def test_all_pictures_are_equally_wide_so_that_letters_are_equally_large(full_facts: dict[str, Any]) -> None:
     widths = [float(drawn(chart).attrib["viewBox"].split()[2]) for chart in page_charts(full_facts)]
-    assert len(widths) == 9
+    assert len(widths) == 10
     assert set(widths) == {FULL_WIDTH}
 
 
@@ -138,6 +138,7 @@ def test_every_chart_of_a_page_says_how_to_read_it_and_offers_its_figures(full_f
         *("How bad the candidates are, beside ordinary tokens", "Where similarities go", "Input embeddings and loss"),
         *("What mean pooling keeps and throws away, wikipedia", "Two texts and their tokens, wikipedia"),
         *("Layer by layer", "Similarity by length, wikipedia", "σ_a by length, wikipedia", "Score by temperature"),
+        "Loss by where the copies stand",
     ]
     html = render(audit_page(full_facts))
     assert html.count("<figure>") == html.count("Figures of this chart") == html.count('role="img"') == len(charts)

@@ -38,7 +38,7 @@ def filled(folder: Path, attack: str = "x", source: str = "owner/model") -> Path
     """One audit; everything in it that a stranger could have named has ``attack`` in it."""
     path = folder / "warehouse.duckdb"
     rows = plausible_rows("c1", source + attack)
-    for row in (*rows["token"], *rows["impact_token"], *rows["mitigation_token"]):
+    for row in (*rows["token"], *rows["impact_token"], *rows["mitigation_token"], *rows["placement_token"]):
         row["token"] += attack
     for row in (*rows["socm_plane"], *rows["text"]):
         for name in {"token", "text"} & row.keys():
@@ -106,6 +106,7 @@ def test_the_page_has_every_section_and_its_figures(facts: dict[str, Any]) -> No
         # The row behind the last layer's, for a checkpoint that ends with a norm.
         *("pooled", "1.500", "0.400"),
         *("Geometry", "IsoScore*", "effective rank"),
+        *("Where sticky tokens do most harm", "greedy search", "+0.150 [+0.14, +0.16]", "a river"),
         *("What helps against sticky tokens", "taken out of texts (strip)", "+0.045 [+0.035, +0.055]"),
         *("Impact of sticky tokens", "worst by retention", "-0.066 [-0.086, -0.046]", "Ordinary tokens: 'riverx'"),
         *(
@@ -123,7 +124,7 @@ def test_the_page_has_every_section_and_its_figures(facts: dict[str, Any]) -> No
     ids = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
     links = [attributes["href"] for tag, attributes in page.tags if tag == "a"]
     assert links == [f"#{one}" for one in ids]
-    assert len(set(ids)) == len(ids) == 12
+    assert len(set(ids)) == len(ids) == 13
 
 
 def test_the_page_loads_nothing_and_runs_nothing(facts: dict[str, Any]) -> None:

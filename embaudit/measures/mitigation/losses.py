@@ -5,9 +5,8 @@ sentence as the remedy has it encoded, and
 
     loss_m(t) = 1 − slope_m(t) / median of slope_m over ordinary tokens
 
-A change of the output space is applied to draws and anchors alike, before and after insertion. Intervals are the
-estimate ± 1.96 standard deviations over resamples of draws, groups of anchors and ordinary tokens, the same resamples
-under every remedy, so that differences are paired.
+A change of the output space is applied to draws and anchors alike, before and after insertion. Resamples are of
+draws, groups of anchors and ordinary tokens, the same under every remedy.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ import numpy as np
 from embaudit.checkpoint import Encoder
 from embaudit.downstream.task import unit_rows
 from embaudit.errors import NotMeasurable
-from embaudit.intervals import NORMAL
 from embaudit.measures.mitigation.remedies import Transform, encode_with
 from embaudit.measures.mitigation.settings import Remedy
 from embaudit.measures.sticky.effects import crossed_resamples, drawn_controls
-from embaudit.measures.sticky.moments import DrawSums, Moments
+from embaudit.measures.sticky.moments import Moments
+from embaudit.measures.sticky.paired import Loss, Resampled, and_mean, moments_of, paired_losses
 from embaudit.measures.sticky.points import MIN_VARIANCE, Points
 from embaudit.measures.sticky.scores import retention
 
@@ -42,18 +41,6 @@ class Inserted:
     token_ids: np.ndarray
     vectors: np.ndarray
     plain: np.ndarray
-
-
-@dataclass(frozen=True)
-class Loss:
-    """Of one token under one remedy, or on average over some, with 95 % intervals; None where undefined."""
-
-    value: float
-    low: float | None
-    high: float | None
-    change: float | None = None
-    change_low: float | None = None
-    change_high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -116,7 +103,7 @@ def losses(
     """
     weights = crossed_resamples(points, resamples, seed)
     found: dict[str, RemedyLosses] = {}
-    untreated: tuple[np.ndarray, np.ndarray] | None = None
+    untreated: Resampled | None = None
     for remedy, (inserted, transform) in by_remedy.items():
         own, moments = _mapped(points, inserted, transform)
         is_control = np.isin(inserted.token_ids, controls)
@@ -125,31 +112,11 @@ def losses(
         ordinary = np.median(np.take_along_axis(slopes, drawn, axis=1), axis=1, keepdims=True)
         of_all = 1 - slope / np.median(slope[is_control])
         places = [int(np.flatnonzero(inserted.token_ids == token)[0]) for token in watched]
-        # Each, and behind them their mean.
-        values = _and_mean(of_all[None, places])[0]
-        resampled = _and_mean((1 - slopes / ordinary)[:, places])
-        halves = NORMAL * resampled.std(axis=0, ddof=1)
-        if untreated is None:
-            every = [Loss(float(v), *_ends(v, half)) for v, half in zip(values, halves, strict=True)]
-            untreated = values, resampled
-        else:
-            changes, half_changes = values - untreated[0], NORMAL * (resampled - untreated[1]).std(axis=0, ddof=1)
-            every = [
-                Loss(float(v), *_ends(v, half), float(c), *_ends(c, half_change))
-                for v, half, c, half_change in zip(values, halves, changes, half_changes, strict=True)
-            ]
-        found[remedy] = RemedyLosses(dict(zip(watched, every[:-1], strict=True)), every[-1], of_all)
+        measured = Resampled(and_mean(of_all[None], places)[0], and_mean(1 - slopes / ordinary, places))
+        *every, mean = paired_losses(measured, untreated)
+        untreated = untreated or measured
+        found[remedy] = RemedyLosses(dict(zip(watched, every, strict=True)), mean, of_all)
     return found
-
-
-def _and_mean(losses: np.ndarray) -> np.ndarray:
-    """(B, n) -> (B, n + 1)."""
-    return np.column_stack([losses, losses.mean(axis=1)])
-
-
-def _ends(value: float, half: float) -> tuple[float | None, float | None]:
-    """No interval of no width: a reader takes that for certainty."""
-    return (float(value - half), float(value + half)) if np.isfinite(half) and half > 0 else (None, None)
 
 
 def _mapped(points: Points, inserted: Inserted, transform: Transform | None) -> tuple[Points, Moments]:
@@ -159,11 +126,11 @@ def _mapped(points: Points, inserted: Inserted, transform: Transform | None) -> 
     if np.var(before) <= MIN_VARIANCE:
         raise NotMeasurable("all sentences are equally similar under this remedy.")
     own = replace(points, anchors=anchors, before=before, origin=float(before.mean()))
-    sums = [
-        DrawSums(own, draw)(_space(inserted.vectors[:, draw], transform) @ anchors[own.partners[draw]].T)
-        for draw in range(len(own.draws))
-    ]
-    return own, Moments(np.stack(sums, axis=1))
+    vectors = inserted.vectors
+    if transform is not None:
+        tokens, draws, d = vectors.shape
+        vectors = _space(vectors.reshape(-1, d), transform).reshape(tokens, draws, -1)
+    return own, moments_of(own, vectors)
 
 
 def _space(vectors: np.ndarray, transform: Transform | None) -> np.ndarray:

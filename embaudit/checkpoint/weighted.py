@@ -1,0 +1,68 @@
+"""Sequences whose tokens count with weights: 1 as they are, 0 not at all, w as if there were w of them in one place.
+
+A key of weight w takes w·exp(score) in every softmax of attention, which a mask of log w adds to its score, and counts
+w times in mean pooling. The vector is then a smooth function of how often a token stands in a place, and its gradient
+says where one copy more would move it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from embaudit.checkpoint.encoder import Encoder
+from embaudit.checkpoint.load import Checkpoint
+from embaudit.checkpoint.pooling import pool
+from embaudit.errors import NotMeasurable, one_line
+
+if TYPE_CHECKING:
+    import torch
+
+# A weight that must not be seen in a vector.
+NOTHING, TOLERANCE = 1e-8, 1e-3
+
+
+def weighted_vectors(
+    checkpoint: Checkpoint, ids: torch.Tensor, positions: torch.Tensor, weights: torch.Tensor
+) -> torch.Tensor:
+    """(B, D) float32 unit vectors, differentiable by the weights.
+
+    Args:
+        ids: (B, n) token ids, prompt and special tokens included.
+        positions: (B, n) the place of each in the text, from 0; candidates for one place share it.
+        weights: (B, n) float32, above 0.
+    """
+    import torch
+
+    count = ids.shape[1]
+    bias = torch.log(weights)[:, None, None, :].expand(-1, 1, count, count)
+    model = checkpoint.model
+    mask = bias.to(next(model.parameters()).dtype)
+    hidden = model(input_ids=ids, attention_mask=mask, position_ids=positions).last_hidden_state
+    pooled = pool(hidden, weights, checkpoint.recipe.pooling, checkpoint.prompt.unpooled)
+    return torch.nn.functional.normalize(checkpoint.after_pooling(pooled).float(), dim=1)
+
+
+def require_weights(encoder: Encoder) -> None:
+    """Raise unless a token of no weight leaves the vector of a text as it is without that token.
+
+    Raises:
+        NotMeasurable: if the model has no such mask or positions, or reads them in another way.
+    """
+    import torch
+
+    checkpoint = encoder.checkpoint
+    name = type(checkpoint.model).__name__
+    text = checkpoint.with_special_tokens([5, 6, 7])
+    place = text.index(6)
+    ids = torch.tensor([[*text[:place], 5, *text[place:]]], device=checkpoint.device)
+    positions = torch.tensor([[*range(place + 1), *range(place, len(text))]], device=checkpoint.device)
+    weights = torch.ones(ids.shape, device=checkpoint.device)
+    weights[0, place] = NOTHING
+    plain = torch.nn.functional.normalize(encoder.encode_dense(torch.tensor([text])), dim=1)
+    try:
+        with torch.no_grad():
+            found = weighted_vectors(checkpoint, ids, positions, weights)
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        raise NotMeasurable(f"{name} does not take weights of tokens: {one_line(error)}.") from error
+    if not torch.allclose(found, plain, atol=TOLERANCE):
+        raise NotMeasurable(f"{name} does not read weights and places of tokens as given.")

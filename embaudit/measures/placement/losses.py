@@ -1,0 +1,72 @@
+"""What copies of tokens take of similarities where each strategy puts them.
+
+For token t and strategy m, over texts in which t was not found and sentences that no search for places saw,
+
+    loss_m(t) = 1 − slope_m(t) / median of slope_rotation over ordinary tokens
+
+with the slope of ``retention`` (``embaudit.measures.sticky.scores``). One unit for all strategies: a place that makes
+ordinary words worse too is worse. Resamples are of draws, groups of anchors and ordinary tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from embaudit.measures.placement.settings import Strategy
+from embaudit.measures.sticky.effects import crossed_resamples, drawn_controls
+from embaudit.measures.sticky.paired import Loss, Resampled, and_mean, moments_of, paired_losses
+from embaudit.measures.sticky.points import Points
+from embaudit.measures.sticky.scores import retention
+
+
+@dataclass(frozen=True)
+class StrategyLosses:
+    """Of one strategy: each severe token, their mean, and the median ordinary token."""
+
+    tokens: list[Loss]
+    severe: Loss
+    ordinary: Loss
+
+
+def placement_losses(
+    points: Points,
+    by_strategy: Mapping[Strategy, np.ndarray],
+    severe: Sequence[int],
+    ordinary: Sequence[int],
+    resamples: int,
+    seed: int,
+) -> dict[Strategy, StrategyLosses]:
+    """Of every strategy, with the change from the first one, which is the unit.
+
+    Args:
+        by_strategy: (T, K, d) vectors of T tokens in the K draws.
+        severe, ordinary: places among the T tokens.
+    """
+    weights = crossed_resamples(points, resamples, seed)
+    is_ordinary = np.zeros(len(next(iter(by_strategy.values()))), dtype=bool)
+    is_ordinary[list(ordinary)] = True
+    drawn = drawn_controls(is_ordinary, resamples, seed)
+
+    def medians(slopes: np.ndarray) -> np.ndarray:
+        return np.median(np.take_along_axis(slopes, drawn, axis=1), axis=1, keepdims=True)
+
+    found: dict[Strategy, StrategyLosses] = {}
+    first: Resampled | None = None
+    unit, units = 1.0, np.ones((resamples, 1))
+    for strategy, vectors in by_strategy.items():
+        moments = moments_of(points, vectors)
+        slope, slopes = retention(points, moments).slope[None], retention(points, moments, weights).slope
+        middle, middles = np.median(slope[:, is_ordinary], axis=1, keepdims=True), medians(slopes)
+        if first is None:
+            unit, units = float(middle[0, 0]), middles
+        of_all = Resampled(
+            (1 - np.column_stack([and_mean(slope, severe), middle]) / unit)[0],
+            1 - np.column_stack([and_mean(slopes, severe), middles]) / units,
+        )
+        *tokens, mean, median = paired_losses(of_all, first)
+        found[strategy] = StrategyLosses(tokens, mean, median)
+        first = first or of_all
+    return found

@@ -1,0 +1,109 @@
+"""Placement on a page: loss by strategy, of severe and of ordinary tokens, and how the worst places look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from embaudit.measures.placement.settings import ROTATION, STRATEGIES
+from embaudit.page.chart import Axis, Chart, Layer, Mark, Panel, Tone, interval
+from embaudit.page.model import Column, Estimate, Part, Section, Table
+
+# What the section is made of: rows by name, of one audit.
+FACTS = {
+    "placement": (
+        "SELECT * FROM placement WHERE audit_id = ? ORDER BY role DESC, strategy <> 'rotation', loss DESC, strategy"
+    ),
+    "placement_tokens": (
+        "SELECT * FROM placement_token WHERE audit_id = ? "
+        "QUALIFY row_number() OVER (PARTITION BY token_id ORDER BY loss DESC, strategy) = 1 "
+        "ORDER BY loss DESC, token_id"
+    ),
+}
+WORDS = {
+    "rotation": "as in the search",
+    "prefix": "at the beginning",
+    "suffix": "at the end",
+    "random": "at random",
+    "interleaved": "between the words",
+    "sentence_ends": "at both ends of sentences",
+    "best_random": "worst of random ones",
+    "greedy": "greedy search",
+    "gradient": "gradient-guided search",
+}
+TONES: dict[str, Tone] = {"severe": "problem", "ordinary": "soft"}
+
+
+def section(facts: dict[str, Any]) -> Section | None:
+    """None without the measure."""
+    rows = facts["placement"]
+    return Section("Where sticky tokens do most harm", list(_parts(rows, facts["placement_tokens"]))) if rows else None
+
+
+def _parts(rows: list[dict[str, Any]], worst: list[dict[str, Any]]) -> Iterator[Part]:
+    first = rows[0]
+    yield _chart(rows)
+    yield Table(
+        (
+            *(Column("tokens"), Column("places"), Column("loss [95 %]", ".3f", ".2f")),
+            *(Column("change [95 %]", "+.3f", "+.2f"), Column("seen", ".3f"), Column("copies", ".1f")),
+            *(Column("where", ".2f"), Column("encodes", ",d")),
+        ),
+        [
+            (
+                *(row["role"], WORDS[row["strategy"]], _estimate(row, "loss"), _estimate(row, "change")),
+                *(row["loss_seen"], row["copies"], row["place"], row["encodes"]),
+            )
+            for row in rows
+        ],
+        f"Up to {first['budget']} copies of {first['tokens']:,} severe tokens in {first['draws']:,} sentences; seen: "
+        "the loss against the sentences that the search for places saw; where: 0 begins the text, 1 ends it",
+        more="embaudit query placement",
+    )
+    yield Table(
+        (
+            *(Column("token"), Column("places"), Column("loss [95 %]", ".3f", ".2f")),
+            *(Column("copies", ".1f"), Column("where", ".2f"), Column("first sentence", is_prose=True)),
+        ),
+        [
+            (
+                *(row["token"], WORDS[row["strategy"]], _estimate(row, "loss"), row["copies"], row["place"]),
+                row["example"],
+            )
+            for row in worst
+        ],
+        "Each token where it hurts most",
+        more="embaudit query placement-tokens",
+    )
+
+
+def _chart(rows: list[dict[str, Any]]) -> Chart:
+    places = [WORDS[name] for name in STRATEGIES if any(row["strategy"] == name for row in rows)]
+    marks, ends = [], []
+    for row in rows:
+        words = WORDS[row["strategy"]]
+        said = f"{row['role']}, {words}: {row['loss']:.3f}"
+        marks.append(Mark(x=row["loss"], y=words, series=row["role"], label=said))
+        ends += [
+            Mark(x=one.y, x2=one.y2, y=words, series=row["role"])
+            for one in interval(words, row["loss_low"], row["loss_high"])
+        ]
+    unit = [Mark(x=row["loss"]) for row in rows if row["strategy"] == ROTATION and row["role"] == "severe"]
+    layers = [
+        Layer("rule", unit, "soft", is_dashed=True, is_data=False),
+        Layer("rule", ends, is_data=False),
+        Layer("point", marks, size=2),
+    ]
+    return Chart(
+        "Loss by where the copies stand",
+        "A point is the loss under one strategy with its 95 % interval: severe tokens (mean) and ordinary ones "
+        "(median). The dashed line is the severe tokens' loss in the places of the search. Points right of it are "
+        "places that hurt more than the audit's severity says.",
+        [[Panel(layers, Axis("loss", ".2f"), Axis(categories=places), width=500, height=240)]],
+        tones=TONES,
+        more="embaudit query placement",
+    )
+
+
+def _estimate(row: dict[str, Any], name: str) -> Estimate:
+    return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])

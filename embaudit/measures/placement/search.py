@@ -1,0 +1,185 @@
+"""The worst places for copies of a token in one text, as a search that some sentences judge.
+
+Retention's slope over all points (draw k, anchor a) is linear in the vectors after insertion: with x the similarities
+before and ê_k the unit vector of the text with copies,
+
+    slope = Σ_k ê_k·g_k / Σ_{k,a} (x_ka − x̄)²          g_k = Σ_a (x_ka − x̄) a
+
+so that the placement with the smallest ê_k·g_k in each text is the placement with the smallest slope. A search sees
+the anchors of g_k; what it found is measured against others (``embaudit.measures.placement.losses``).
+
+- ``best_random``: the best of some random placements of the whole budget.
+- ``greedy``: from no copy on, the next one in the gap where ê·g becomes smallest; of all counts the best one.
+- ``gradient``: the same, but a step encodes few gaps only: those where ê·g falls fastest with the weight w_j of a copy
+  that is there a little, ∂(ê·g)/∂w_j at small w for all gaps j at once (``embaudit.checkpoint.weighted``). One backward
+  pass takes the place of L + 1 encodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from embaudit.checkpoint import Encoder
+from embaudit.checkpoint.weighted import weighted_vectors
+from embaudit.measures.placement.places import Text
+from embaudit.measures.sticky.insertion import Draw
+from embaudit.measures.sticky.points import unit_rows
+
+# The weight of a copy that is there a little.
+LITTLE = 0.05
+# A forward and a backward pass, of texts with a candidate in each gap: twice as long, and three times the work.
+GRADIENT_ENCODES = 6
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a search makes small.
+
+    Attributes:
+        directions: (K, d) float64, g_k of each text.
+        variance: Σ (x − x̄)² over all points.
+    """
+
+    directions: np.ndarray
+    variance: float
+
+    def slope(self, vectors: np.ndarray) -> np.ndarray:
+        """(T, K, d) unit vectors -> (T,) retention's slope against the anchors that the search saw."""
+        slopes: np.ndarray = np.einsum("tkd,kd->t", vectors, self.directions, dtype=np.float64) / self.variance
+        return slopes
+
+
+@dataclass(frozen=True)
+class Placed:
+    """T tokens in one text.
+
+    Attributes:
+        vectors: (T, d) float32, unit vectors.
+        gaps: (T, budget) where the copies stand; −1 for those that were not needed.
+        values: (T,) ê·g.
+        encodes: for each token.
+    """
+
+    vectors: np.ndarray
+    gaps: np.ndarray
+    values: np.ndarray
+    encodes: int
+
+    @property
+    def copies(self) -> np.ndarray:
+        """(T,)."""
+        counts: np.ndarray = (self.gaps >= 0).sum(axis=1)
+        return counts
+
+
+def goal(encoder: Encoder, draws: Sequence[Draw], anchors: Sequence[str]) -> Goal:
+    """What the similarities of the plain texts to these anchors say."""
+    rows = unit_rows(encoder.encode_texts(anchors)).astype(np.float64)
+    plain = unit_rows(encoder.encode_ids([draw.baseline for draw in draws])).astype(np.float64)
+    before = plain @ rows.T
+    centred = before - before.mean()
+    return Goal(centred @ rows, float(np.square(centred).sum()))
+
+
+class TextSearch:
+    """Placements of some tokens in one text, judged by ê·g."""
+
+    def __init__(self, encoder: Encoder, text: Text, token_ids: np.ndarray, direction: np.ndarray) -> None:
+        self._encoder, self._text, self._tokens, self._direction = encoder, text, token_ids, direction
+
+    def at(self, gaps: np.ndarray) -> Placed:
+        """The best of C placements of each token.
+
+        Args:
+            gaps: (T, C, n); or (C, n), the same for every token.
+        """
+        tokens = len(self._tokens)
+        gaps = np.broadcast_to(gaps, (tokens, *gaps.shape[-2:]))
+        count, copies = gaps.shape[1:]
+        vectors = self._encoded(gaps.reshape(-1, copies), np.repeat(self._tokens, count)).reshape(tokens, count, -1)
+        values = vectors @ self._direction
+        best = values.argmin(axis=1)
+        each = np.arange(tokens)
+        return Placed(vectors[each, best], gaps[each, best], values[each, best], count)
+
+    def greedy(self, budget: int) -> Placed:
+        """One copy after another where it is worst; of all counts the worst."""
+        steps = [self.at(np.arange(self._text.gaps)[:, None])]
+        for _ in range(1, budget):
+            held = np.repeat(steps[-1].gaps[:, None], self._text.gaps, axis=1)
+            each = np.broadcast_to(np.arange(self._text.gaps)[:, None], (*held.shape[:2], 1))
+            steps.append(self.at(np.sort(np.concatenate([held, each], axis=2), axis=2)))
+        return _best(steps, budget)
+
+    def guided(self, budget: int, tries: int) -> Placed:
+        """As ``greedy``, but of each step only so many gaps are encoded: those that the gradient proposes."""
+        gaps = np.empty((len(self._tokens), 0), dtype=np.int64)
+        steps: list[Placed] = []
+        for _ in range(budget):
+            proposed = np.argsort(self.slopes(gaps), axis=1, kind="stable")[:, :tries, None]
+            held = np.repeat(gaps[:, None], proposed.shape[1], axis=1)
+            found = self.at(np.sort(np.concatenate([held, proposed], axis=2), axis=2))
+            steps.append(replace(found, encodes=found.encodes + GRADIENT_ENCODES))
+            gaps = found.gaps
+        return _best(steps, budget)
+
+    def slopes(self, gaps: np.ndarray) -> np.ndarray:
+        """How ê·g begins to change with a copy more in each gap.
+
+        Args:
+            gaps: (T, n) where copies are already.
+
+        Returns:
+            (T, L + 1).
+        """
+        import torch
+
+        text, checkpoint = self._text, self._encoder.checkpoint
+        tokens, n = gaps.shape
+        # A candidate in each gap, ahead of the copies that are there.
+        every = np.broadcast_to(np.arange(text.gaps), (tokens, text.gaps))
+        ids = text.filled(np.sort(np.concatenate([every, gaps], axis=1), axis=1), self._tokens)
+        ordinal = np.arange(text.gaps)
+        before = np.stack([np.searchsorted(row, ordinal) for row in gaps]) if n else np.zeros_like(every)
+        candidates = len(text.head) + 2 * ordinal + before
+        real = np.ones(ids.shape, dtype=np.int64)
+        np.put_along_axis(real, candidates, 0, axis=1)
+        # A candidate stands where the next token does.
+        positions = np.cumsum(real, axis=1) - real
+        weights = np.where(real == 1, 1.0, LITTLE).astype(np.float32)
+        rows = max(1, self._encoder.tokens_per_batch // ids.shape[1])
+        found = []
+        for start in range(0, tokens, rows):
+            part = slice(start, start + rows)
+            own = [torch.from_numpy(one[part]).to(checkpoint.device) for one in (ids, positions, weights)]
+            own[2].requires_grad_(True)
+            vectors = weighted_vectors(checkpoint, *own)
+            direction = torch.from_numpy(self._direction).to(vectors)
+            (gradient,) = torch.autograd.grad((vectors @ direction).sum(), own[2])
+            self._encoder.texts += len(vectors)
+            found.append(np.take_along_axis(gradient.cpu().numpy(), candidates[part], axis=1))
+        slopes: np.ndarray = np.concatenate(found)
+        return slopes
+
+    def _encoded(self, gaps: np.ndarray, token_ids: np.ndarray) -> np.ndarray:
+        import torch
+
+        rows = torch.from_numpy(self._text.filled(gaps, token_ids))
+        vectors = self._encoder.encode_dense(rows)
+        return torch.nn.functional.normalize(vectors, dim=1).cpu().numpy()
+
+
+def _best(steps: Sequence[Placed], budget: int) -> Placed:
+    """Of each token the step with the smallest value, the one with fewest copies first."""
+    choice = np.argmin([step.values for step in steps], axis=0)
+    padded = [np.pad(step.gaps, ((0, 0), (0, budget - step.gaps.shape[1])), constant_values=-1) for step in steps]
+    each = np.arange(len(choice))
+    return Placed(
+        np.stack([step.vectors for step in steps])[choice, each],
+        np.stack(padded)[choice, each],
+        np.stack([step.values for step in steps])[choice, each],
+        sum(step.encodes for step in steps),
+    )

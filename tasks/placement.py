@@ -1,0 +1,138 @@
+"""Where copies of tokens do most harm, as a step: every strategy in every sentence, and what each comes to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from embaudit.checkpoint import Encoder
+from embaudit.checkpoint.weighted import require_weights
+from embaudit.errors import NotMeasurable
+from embaudit.measures.placement import MEASURE_VERSION
+from embaudit.measures.placement.losses import placement_losses
+from embaudit.measures.placement.places import Text, fixed_places, random_places, rotation_places, text_of
+from embaudit.measures.placement.search import Goal, Placed, TextSearch, goal
+from embaudit.measures.placement.settings import ROTATION, STRATEGIES, PlacementSettings, Strategy
+from embaudit.measures.placement.tables import PlacementRow, PlacementTokenRow
+from embaudit.measures.sticky.insertion import Draw
+from embaudit_tasks.progress import tracked
+from embaudit_tasks.results import CheckpointSpec, encoder_of
+from embaudit_tasks.steps import Outputs, step
+from embaudit_tasks.sticky_files import Sample
+
+
+@step(
+    "placement",
+    version=MEASURE_VERSION,
+    tables=(PlacementRow, PlacementTokenRow),
+    name="placements",
+    reads=("draws", "budget", "tries", "guided", "resamples"),
+)
+def placements(
+    out: Outputs,
+    spec: CheckpointSpec,
+    sample: Sample,
+    severe: dict[str, str],
+    ordinary: list[int],
+    strategies: list[Strategy],
+    settings: PlacementSettings,
+    seed: int,
+) -> None:
+    """Tables ``placement`` and ``placement_token``.
+
+    Sentences that tokens are placed in chose none of the tokens; those that judge the search for places are not those
+    that its result is measured against.
+
+    Args:
+        severe: token id -> token, the worst first.
+    """
+    encoder = encoder_of(spec)
+    points = sample.points(encoder, "validation", settings.budget, seed, settings.draws)
+    judges = goal(encoder, points.draws, sample.sentence_set("scoring").anchors)
+    tokens = np.array([*map(int, severe), *ordinary], dtype=np.int64)
+    texts = [text_of(encoder.checkpoint, draw) for draw in points.draws]
+    by_text = []
+    with tracked("placements", len(texts)) as advance:
+        for place, (draw, text) in enumerate(zip(points.draws, texts, strict=True)):
+            search = TextSearch(encoder, text, tokens, judges.directions[place])
+            by_text.append({name: place_by(name, search, text, draw, settings, seed) for name in strategies})
+            advance(1)
+    placed = {name: [found[name] for found in by_text] for name in strategies}
+    vectors = {name: np.stack([found.vectors for found in held], axis=1) for name, held in placed.items()}
+    count = len(severe)
+    losses = placement_losses(points, vectors, range(count), range(count, len(tokens)), settings.resamples, seed)
+    rows: list[dict[str, Any]] = []
+    of_tokens: list[dict[str, Any]] = []
+    for name, measured in losses.items():
+        seen = _loss_seen(judges, vectors[name], vectors[ROTATION], count)
+        copies = np.stack([found.copies for found in placed[name]], axis=1)
+        stand = np.stack([_relative(found, text) for found, text in zip(placed[name], texts, strict=True)], axis=1)
+        for role, part, loss in (
+            ("severe", slice(count), measured.severe),
+            ("ordinary", slice(count, None), measured.ordinary),
+        ):
+            rows.append(
+                {
+                    **{"strategy": name, "role": role, **loss.columns(), "loss_seen": seen[role]},
+                    **{"copies": float(copies[part].mean()), "place": float(stand[part].mean())},
+                    **{"tokens": len(copies[part]), "draws": len(texts), "budget": settings.budget},
+                    "encodes": round(np.mean([found.encodes for found in placed[name]])),
+                }
+            )
+        for row, (token_id, token) in enumerate(severe.items()):
+            of_tokens.append(
+                {
+                    **{"strategy": name, "token_id": int(token_id), "token": token, **measured.tokens[row].columns()},
+                    **{"copies": float(copies[row].mean()), "place": float(stand[row].mean())},
+                    "example": _example(encoder, texts[0], placed[name][0].gaps[row], int(token_id)),
+                }
+            )
+    out.rows(PlacementRow, rows, encodes=encoder.texts)
+    out.rows(PlacementTokenRow, of_tokens)
+
+
+def place_by(
+    strategy: Strategy, search: TextSearch, text: Text, draw: Draw, settings: PlacementSettings, seed: int
+) -> Placed:
+    """All tokens in one text."""
+    if strategy == "greedy":
+        return search.greedy(settings.budget)
+    if strategy == "gradient":
+        return search.guided(settings.budget, settings.guided)
+    if strategy == ROTATION:
+        return search.at(rotation_places(text, draw)[None])
+    if strategy in ("random", "best_random"):
+        tries = settings.tries if strategy == "best_random" else 1
+        return search.at(random_places(text, settings.budget, settings.tries, seed)[:tries])
+    return search.at(fixed_places(text, settings.budget)[strategy][None])
+
+
+def possible_strategies(spec: CheckpointSpec) -> tuple[list[Strategy], str]:
+    """Those that this checkpoint allows, and why the gradient is not among them; empty where it is."""
+    try:
+        require_weights(encoder_of(spec))
+    except NotMeasurable as error:
+        return [name for name in STRATEGIES if name != "gradient"], error.happened
+    return list(STRATEGIES), ""
+
+
+def _loss_seen(judges: Goal, vectors: np.ndarray, rotation: np.ndarray, count: int) -> dict[str, float]:
+    slopes, unit = judges.slope(vectors), np.median(judges.slope(rotation)[count:])
+    return {
+        "severe": float(1 - slopes[:count].mean() / unit),
+        "ordinary": float(1 - np.median(slopes[count:]) / unit),
+    }
+
+
+def _relative(found: Placed, text: Text) -> np.ndarray:
+    """(T,) where the copies stand on average, 0 to 1."""
+    held = found.gaps >= 0
+    means: np.ndarray = np.where(held, found.gaps, 0).sum(axis=1) / held.sum(axis=1) / max(text.gaps - 1, 1)
+    return means
+
+
+def _example(encoder: Encoder, text: Text, gaps: np.ndarray, token_id: int) -> str:
+    filled = text.filled(gaps[gaps >= 0][None], np.array([token_id]))[0]
+    inside = filled[len(text.head) : len(filled) - len(text.tail)]
+    return str(encoder.checkpoint.tokenizer.decode(inside.tolist()))
