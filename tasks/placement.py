@@ -64,28 +64,33 @@ def placements(
     losses = placement_losses(points, vectors, range(count), range(count, len(tokens)), settings.resamples, seed)
     rows: list[dict[str, Any]] = []
     of_tokens: list[dict[str, Any]] = []
-    for name, measured in losses.items():
-        seen = _loss_seen(judges, vectors[name], vectors[ROTATION], count)
-        copies = np.stack([found.copies for found in placed[name]], axis=1)
-        stand = np.stack([_relative(found, text) for found, text in zip(placed[name], texts, strict=True)], axis=1)
+    for strategy, measured in losses.items():
+        seen = _loss_seen(judges, vectors[strategy], vectors[ROTATION], count)
+        copies = np.stack([found.copies for found in placed[strategy]], axis=1)
+        stand = np.stack([_relative(found, text) for found, text in zip(placed[strategy], texts, strict=True)], axis=1)
         for role, part, loss in (
             ("severe", slice(count), measured.severe),
             ("ordinary", slice(count, None), measured.ordinary),
         ):
             rows.append(
                 {
-                    **{"strategy": name, "role": role, **loss.columns(), "loss_seen": seen[role]},
+                    **{"strategy": strategy, "role": role, **loss.columns(), "loss_seen": seen[role]},
                     **{"copies": float(copies[part].mean()), "place": float(stand[part].mean())},
                     **{"tokens": len(copies[part]), "draws": len(texts), "budget": settings.budget},
-                    "encodes": round(np.mean([found.encodes for found in placed[name]])),
+                    "encodes": round(np.mean([found.encodes for found in placed[strategy]])),
                 }
             )
         for row, (token_id, token) in enumerate(severe.items()):
             of_tokens.append(
                 {
-                    **{"strategy": name, "token_id": int(token_id), "token": token, **measured.tokens[row].columns()},
+                    **{
+                        "strategy": strategy,
+                        "token_id": int(token_id),
+                        "token": token,
+                        **measured.tokens[row].columns(),
+                    },
                     **{"copies": float(copies[row].mean()), "place": float(stand[row].mean())},
-                    "example": _example(encoder, texts[0], placed[name][0].gaps[row], int(token_id)),
+                    "example": _example(encoder, texts[0], placed[strategy][0].gaps[row], int(token_id)),
                 }
             )
     out.rows(PlacementRow, rows, encodes=encoder.texts)
