@@ -13,7 +13,7 @@ Fixed = Literal["rotation", "prefix", "suffix", "random", "interleaved", "senten
 Searched = Literal["best_random", "greedy", "gradient"]
 Strategy = Literal[Fixed, Searched]
 # The places of the search for sticky tokens, which the others are compared with.
-ROTATION = "rotation"
+ROTATION: Fixed = "rotation"
 SEARCHED: tuple[Searched, ...] = get_args(Searched)
 STRATEGIES: tuple[Strategy, ...] = (*get_args(Fixed), *SEARCHED)
 
