@@ -37,7 +37,9 @@ def weighted_vectors(
     bias = torch.log(weights)[:, None, None, :].expand(-1, 1, count, count)
     model = checkpoint.model
     mask = bias.to(next(model.parameters()).dtype)
-    hidden = model(input_ids=ids, attention_mask=mask, position_ids=positions).last_hidden_state
+    hidden = model(
+        input_ids=ids, attention_mask=mask, position_ids=positions + _first_position(model)
+    ).last_hidden_state
     pooled = pool(hidden, weights, checkpoint.recipe.pooling, checkpoint.prompt.unpooled)
     return torch.nn.functional.normalize(checkpoint.after_pooling(pooled).float(), dim=1)
 
@@ -66,3 +68,10 @@ def require_weights(encoder: Encoder) -> None:
         raise NotMeasurable(f"{name} does not take weights of tokens: {one_line(error)}.") from error
     if not torch.allclose(found, plain, atol=TOLERANCE):
         raise NotMeasurable(f"{name} does not read weights and places of tokens as given.")
+
+
+def _first_position(model: torch.nn.Module) -> int:
+    """RoBERTa and its kin count positions from behind the one of padding."""
+    table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
+    padding = getattr(table, "padding_idx", None)
+    return 0 if padding is None else int(padding) + 1

@@ -10,7 +10,7 @@ import torch
 from tiny import ENGLISH, tiny_bert
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.checkpoint.weighted import require_weights, weighted_vectors
+from embaudit.checkpoint.weighted import weighted_vectors
 from embaudit.measures.placement.places import fixed_places, random_places, rotation_places, text_of
 from embaudit.measures.placement.search import Goal, TextSearch, goal
 from embaudit.measures.sticky.insertion import OPERATORS, Draw, make_draw
@@ -169,7 +169,3 @@ def test_slopes_are_what_a_little_more_weight_does(
 
         slow = [(value(gap, 0.01) - value(gap, -0.01)) / 0.02 for gap in range(text.gaps)]
         assert found[row] == pytest.approx(slow, abs=2e-3 * np.abs(slow).max() + 1e-4)
-
-
-def test_a_model_is_asked_whether_it_reads_weights(encoder: Encoder) -> None:
-    require_weights(encoder)
