@@ -335,6 +335,9 @@ class Row:
         for name, other, _ in cls.table.comparisons:
             if other not in known:
                 raise TypeError(f"{table}: {name} is compared with {other!r}, which is neither a column nor computed")
+        figures = [name for name, one in ordered.items() if one.figure]
+        if bool(figures) != bool(item):
+            raise TypeError(f"{table}: figures {figures} and item={item!r} belong together: a figure is of an item")
 
 
 def _columns_of(cls: type) -> Iterator[tuple[str, Column]]:
