@@ -8,15 +8,14 @@ import numpy as np
 from prefect import flow
 
 from embaudit.corpora.judged import DOCUMENTS, QUERIES
-from embaudit.errors import NotMeasurable, UsageError
-from embaudit.measures.mitigation.remedies import SPACES, treatable
+from embaudit.errors import NotMeasurable
+from embaudit.measures.mitigation.remedies import SPACES
 from embaudit.measures.mitigation.settings import NONE, MitigationSettings, Remedy
-from embaudit.measures.sticky.inspect import find_token
 from embaudit.measures.sticky.plan import choose_controls, eligible_tokens
 from embaudit.measures.sticky.settings import StickySettings
-from embaudit.screening.tokens import severe_rows
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.plan import AuditPlan
+from embaudit_flows.severe import severe_tokens
 from embaudit_flows.sticky import measured_on
 from embaudit_tasks.downstream import task_material
 from embaudit_tasks.impact import NEVER_POISONED, impact_vectors
@@ -29,7 +28,7 @@ from embaudit_tasks.mitigation import (
     mitigation_scores,
     possible_remedies,
 )
-from embaudit_tasks.results import Staged, StagedCorpus, checkpoint_of, note
+from embaudit_tasks.results import Staged, StagedCorpus, note
 from embaudit_tasks.sticky_files import Sample
 from embaudit_tasks.vocabulary import read_tokens
 
@@ -43,7 +42,7 @@ def mitigation(plan: AuditPlan, ingested: dict[str, StagedCorpus], earlier: list
     settings = plan.profile.of(MitigationSettings)
     (tokens,) = read_tokens(plan.staging, plan.spec)
     entries = {row["token_id"]: row for row in read_rows([tokens.path])}
-    severe = _severe(plan, settings, entries, earlier or [])
+    severe = severe_tokens(plan, settings.tokens, settings.severity, entries, earlier or [])
     if not severe:
         return [note("Nothing to mitigate: the search found no severe token that a text can hold.", plan.staging)]
     worst = severe[: settings.tokens_per_arm]
@@ -80,30 +79,6 @@ def mitigation(plan: AuditPlan, ingested: dict[str, StagedCorpus], earlier: list
         return [*files, note(NO_SENTENCES, plan.staging)]
     _, _, sample = measured_on(plan, ingested)
     return files + _losses(plan, settings, sample, severe, entries, remedies, fitted_on)
-
-
-def _severe(
-    plan: AuditPlan, settings: MitigationSettings, entries: dict[int, dict[str, Any]], earlier: list[Staged]
-) -> list[int]:
-    """Tokens to be treated, the worst first: those that were asked for, or those of the search.
-
-    Raises:
-        UsageError: if the checkpoint has no such token, or none can be treated.
-    """
-    checkpoint = checkpoint_of(plan.spec)
-    if settings.tokens:
-        asked = list(dict.fromkeys(find_token(checkpoint, one) for one in settings.tokens))
-    else:
-        verdicts = read_rows([part.path for part in earlier if part.table == "sticky_validation"])
-        asked = [row["token_id"] for row in severe_rows(verdicts, settings.severity)]
-    can_be = treatable(checkpoint, asked)
-    found = [token for token in asked if token in can_be and entries[token]["is_reachable"]]
-    if asked and not found and settings.tokens:
-        raise UsageError(
-            "None of these tokens can be treated: no text can hold them, or every text does.",
-            next_step="See what is reachable: embaudit query vocabulary",
-        )
-    return found
 
 
 def _untreated(

@@ -70,8 +70,8 @@ def test_the_page_the_finding_and_the_queries(embaudit_here: Embaudit, outcome: 
         assert rows[0]["strategy"] == "rotation"
 
 
-def test_tokens_around_every_text_cannot_be_placed(
+def test_tokens_that_no_text_or_every_text_holds_are_refused(
     prefect_api: str, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path
 ) -> None:
-    with home_at(tmp_path / "home"), pytest.raises(UsageError, match="stand around every text"):
-        audit(request(tiny_checkpoint, tiny_profile, ["[CLS]"]))
+    with home_at(tmp_path / "home"), pytest.raises(UsageError, match="or every text does"):
+        audit(request(tiny_checkpoint, tiny_profile, ["[CLS]", "[unused0]"]))
