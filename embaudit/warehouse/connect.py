@@ -24,7 +24,8 @@ WRITER_MEMORY = "1GB"
 WRITER = {"memory_limit": WRITER_MEMORY, "preserve_insertion_order": "false"}
 # A reader of a lake has no file of its own; readers of a file may take what DuckDB takes.
 READER_MEMORY = "4GB"
-READER = {"enable_external_access": "false"}
+# Locked from the start: readers of one file in one process share their settings, so that the second could set none.
+READER = {"enable_external_access": "false", "lock_configuration": "true"}
 MAX_PAUSE_SECONDS = 5.0
 Answer = TypeVar("Answer")
 
@@ -136,7 +137,6 @@ def _open_file_reader(path: Path, wait_seconds: float) -> Iterator[duckdb.DuckDB
     try:
         with explained(path):
             _require_warehouse(connection, path)
-            connection.execute("SET lock_configuration = true")
         with interruptible(connection):
             yield connection
     finally:
@@ -181,8 +181,8 @@ def _connect(
     """Connect, trying again while another connection has the file; None if it keeps it."""
     connection = _retried(wait_seconds, lambda: duckdb.connect(str(path), read_only=read_only, config=dict(config)))
     if connection is not None:
-        # It would be drawn on stdout, among rows that a program reads.
-        connection.execute("SET enable_progress_bar = false")
+        # It would be drawn on stdout, among rows that a program reads. A locked connection obeys PRAGMA, not SET.
+        connection.execute("PRAGMA disable_progress_bar")
     return connection
 
 

@@ -126,6 +126,15 @@ def test_readers_read_side_by_side(filled: Path, hold: Callable) -> None:
         assert connection.execute("SELECT name FROM audit_corpus").fetchall() == [("sts",)]
 
 
+def test_readers_of_one_process_share_the_file_and_may_both_change_nothing(filled: Path) -> None:
+    """A flow's steps run in threads, and DuckDB opens a file once for a process."""
+    with open_reader(filled) as first, open_reader(filled) as second:
+        for connection in (first, second):
+            assert connection.execute("SELECT name FROM audit_corpus").fetchall() == [("sts",)]
+            with pytest.raises(duckdb.Error, match="locked"):
+                connection.execute("SET memory_limit = '100GB'")
+
+
 WRITES = (
     "INSERT INTO audit_corpus VALUES ('a2', 'sts', 's1')",
     "UPDATE audit_corpus SET name = 'x'",
