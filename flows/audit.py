@@ -23,6 +23,7 @@ from embaudit.tables.corpora import AuditCorpusRow
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.audit_log import AuditLog, describe_check
 from embaudit_flows.ending import pass_gate, put_report, show_and_end
+from embaudit_flows.estimate import say_how_long
 from embaudit_flows.findings import stage_findings
 from embaudit_flows.gpu import gpu_slot
 from embaudit_flows.notify import Notifier, notify_on_failure
@@ -67,6 +68,8 @@ def _measure_and_publish(
     log = AuditLog(plan, audit_id, settings.lock_wait_seconds)
     try:
         staged = _shared_tables(plan, ingested, audit_id)
+        read_as = _checkpoint_as_read(staged)
+        say_how_long(plan, ingested, audit_id, read_as)
         for measure in (MEASURES[name] for name in MEASURES if name in plan.measures):
             with gpu_slot(plan.spec.device):
                 log.add(measure, _run(measure, plan, ingested, log.staged))
@@ -77,7 +80,6 @@ def _measure_and_publish(
     except EmbauditError as error:
         log.record_failure(error)
         raise
-    read_as = _checkpoint_as_read(staged)
     outcome = AuditOutcome(
         audit_id=audit_id,
         checkpoint_id=plan.spec.checkpoint_id,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from prefect import flow
 
+from embaudit.corpora.judged import QUERIES
 from embaudit.errors import NotMeasurable
-from embaudit.measures.length.settings import LengthSettings
+from embaudit.measures.length.settings import DOCUMENTS, LengthSettings
 from embaudit_flows.plan import AuditPlan
 from embaudit_tasks.length import length_curve, length_sigma
+from embaudit_tasks.length_ranking import length_ranking
 from embaudit_tasks.results import Staged, StagedCorpus, note
 
 
@@ -21,7 +23,21 @@ def length(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]:
         # A corpus whose texts are all of one length has no rise, say.
         staged += [part for part in curve if part.rows]
         staged.append(_sigma(plan, corpus, settings))
+        if corpus.name == DOCUMENTS:
+            staged += _ranking(plan, corpus, ingested[QUERIES], settings)
     return staged
+
+
+def _ranking(plan: AuditPlan, documents: StagedCorpus, queries: StagedCorpus, settings: LengthSettings) -> list[Staged]:
+    try:
+        (found,) = length_ranking(plan.staging, plan.spec, documents, queries, settings, plan.seed)
+    except NotMeasurable as error:
+        reason = error.happened
+    else:
+        if found.rows:
+            return [found]
+        reason = "all documents are of one length."
+    return [note(f"Left out, length in rankings of {documents.name}: {reason}", plan.staging)]
 
 
 def _sigma(plan: AuditPlan, corpus: StagedCorpus, settings: LengthSettings) -> Staged:

@@ -17,6 +17,7 @@ from embaudit_tasks.socm_contrast import socm_contrast
 from embaudit_tasks.socm_cut import socm_cut
 from embaudit_tasks.socm_listed import socm_listed
 from embaudit_tasks.socm_plane import socm_plane
+from embaudit_tasks.socm_poolings import socm_poolings
 from embaudit_tasks.socm_summary import socm_summary
 from embaudit_tasks.socm_tightness import socm_tightness
 
@@ -54,6 +55,9 @@ def _all_pairs(plan: AuditPlan, corpus: StagedCorpus, pairs_per_shard: int) -> l
         few = Draw.of(min(settings.cut_texts, draw.rows), corpus.rows, settings.draw, plan.seed)
         # Texts may all be shorter.
         staged += [part for part in socm_cut(staging, spec, corpus, few, list(settings.cut_tokens)) if part.rows]
+    if settings.pooling_texts and found.detail["all_pairs"]:
+        few = Draw.of(min(settings.pooling_texts, draw.rows), corpus.rows, settings.draw, plan.seed)
+        staged += [part for part in socm_poolings(staging, spec, corpus, few, pairs) if part.rows]
     if settings.tightness_pairs:
         staged += socm_tightness(staging, spec, corpus, draw, settings.tightness_pairs)
     return [*staged, *_undefined(plan, corpus, described)]

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from prefect import task
 
@@ -19,7 +21,7 @@ from embaudit.hub import is_transient
 from embaudit.keys import content_key
 from embaudit.tables.corpora import CorpusRow, TextPairRow, TextRow
 from embaudit.warehouse.files import is_file
-from embaudit.warehouse.stage import opened, read_rows, staged_path
+from embaudit.warehouse.stage import opened, read_batches, read_rows, staged_path
 from embaudit_tasks.results import Staged, StagedCorpus, stage_rows
 
 
@@ -113,6 +115,15 @@ def rows_read(corpus: StagedCorpus, draws: Sequence[Draw], staging: str) -> list
     with opened(corpus.content_path) as source:
         rows = pq.read_table(source).take(places).to_pylist()
     return [record, stage_rows(staging, "corpus", key, kind, rows)]
+
+
+def mean_characters(corpus: StagedCorpus) -> float:
+    """Of a text, by those that come first; of a pair's two."""
+    columns = ["text"] if corpus.kind == "texts" else ["first", "second"]
+    batch = next(read_batches(corpus.content_path, columns), None)
+    if batch is None or not batch.num_rows:
+        return 0.0
+    return float(np.mean([pc.mean(pc.utf8_length(column)).as_py() for column in batch.columns]))
 
 
 @dataclass(frozen=True)

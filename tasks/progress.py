@@ -11,6 +11,7 @@ from uuid import UUID
 import httpx
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.context import TaskRunContext
+from prefect.logging import get_run_logger
 
 SECONDS_BETWEEN_UPDATES = 5.0
 # A server that does not answer is asked again after so long: each call waits for a minute of Prefect's own retries.
@@ -22,10 +23,15 @@ class Display(Protocol):
 
     def advance(self, label: str, done: int, total: int) -> None: ...
 
+    def say(self, line: str) -> None: ...
+
 
 class _NoDisplay:
     def advance(self, label: str, done: int, total: int) -> None:
         """Nobody is watching this process."""
+
+    def say(self, line: str) -> None:
+        """Nor listening."""
 
 
 _display: Display = _NoDisplay()
@@ -41,6 +47,12 @@ def shown_on(display: Display) -> Iterator[None]:
         yield
     finally:
         _display = before
+
+
+def say(line: str) -> None:
+    """Tell whoever watches: a line in the terminal, and in the flow run's log."""
+    _display.say(line)
+    get_run_logger().info(line)
 
 
 def shard_done(label: str, shards: int) -> None:

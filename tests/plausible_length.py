@@ -16,7 +16,7 @@ SIGMAS = ((0.8, 1.0), (1.4, 1.5))
 
 
 def length_rows() -> dict[str, list[dict[str, Any]]]:
-    """The five tables."""
+    """The six tables."""
     return {
         "length_bin": [
             {
@@ -80,6 +80,25 @@ def length_rows() -> dict[str, list[dict[str, Any]]]:
                 "cosine": 0.6 - 0.1 * rank,
             }
             for rank in (1, 2)
+        ],
+        "length_ranking": [
+            {
+                "corpus": "retrieval",
+                "condition": condition,
+                "relevant": relevant,
+                "boundary": 200.0,
+                "read": read,
+                "documents": 60,
+                "pairs": 12,
+                "units": 11,
+                "by_short": 0.3,
+                "by_long": 0.1,
+                "difference": 0.2,
+                "low": 0.1,
+                "high": 0.3,
+            }
+            for condition, read in (("natural", 254), ("cut", 40))
+            for relevant in ("short", "long")
         ],
         "length_sigma": [
             {

@@ -85,6 +85,29 @@ def socm_rows() -> dict[str, list[dict[str, Any]]]:
             }
             for distance in ("socm", "d_mu", "d_sigma")
         ],
+        "socm_pooling": [
+            {
+                "corpus": "wikipedia",
+                "pooling": pooling,
+                "is_served": pooling == "mean",
+                "texts": len(TRACES),
+                "pairs": len(pairs),
+                "kept": kept,
+                "kept_low": kept - 0.05,
+                "kept_high": kept + 0.05,
+                "cosine_to_mean": cosine,
+                "correlation": correlation,
+                "correlation_low": None if correlation is None else correlation - 0.1,
+                "correlation_high": None if correlation is None else correlation + 0.1,
+            }
+            for pooling, kept, cosine, correlation in (
+                ("mean", 0.4, 1.0, 0.6),
+                ("cls", 0.3, 0.8, 0.5),
+                ("lasttoken", 0.1, 0.5, None),
+                ("max", 0.3, 0.8, 0.4),
+                ("weightedmean", 0.35, 0.95, 0.6),
+            )
+        ],
         "socm_surface": [
             {
                 "corpus": "wikipedia",

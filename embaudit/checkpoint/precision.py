@@ -107,23 +107,7 @@ def product_seconds(
     import torch
 
     def timed(dtype: str, rows: int) -> Callable[[], float]:
-        hidden, intermediate = widths
-        # Numbers do not matter to the time; random ones would move the state that draws come from.
-        states, square, wide = (
-            torch.full(shape, 0.5, dtype=getattr(torch, dtype), device=device)
-            for shape in ((rows, hidden), (hidden, hidden), (intermediate, hidden))
-        )
-
-        def run() -> float:
-            _wait_for(device)
-            since = clock()
-            torch.nn.functional.linear(states, square)
-            torch.nn.functional.linear(states, wide)
-            _wait_for(device)
-            return clock() - since
-
-        run()  # kernels are chosen and memory is touched the first time
-        return run
+        return _products(device, dtype, widths, rows, clock)
 
     most_rows = TOKENS_PER_BATCH[device.split(":")[0]]
     rows = FIRST_ROWS
@@ -135,6 +119,43 @@ def product_seconds(
         seconds = [[run() for run in runs] for _ in range(REPEATS)]
     full, halved = (min(column) for column in zip(*seconds, strict=True))
     return ProductSeconds(full, halved, rows)
+
+
+def operations_per_second(device: str, dtype: str, widths: tuple[int, int]) -> float:
+    """What a device gives a batch of the encoder, with as many threads as it uses and beside whatever else runs."""
+    import torch
+
+    rows = TOKENS_PER_BATCH[device.split(":")[0]]
+    with torch.inference_mode():
+        run = _products(device, dtype, widths, rows, time.perf_counter)
+        seconds = sorted(run() for _ in range(REPEATS))[REPEATS // 2]
+    hidden, intermediate = widths
+    return 2 * rows * hidden * (hidden + intermediate) / seconds
+
+
+def _products(
+    device: str, dtype: str, widths: tuple[int, int], rows: int, clock: Callable[[], float]
+) -> Callable[[], float]:
+    """A function that multiplies once and says how long it took."""
+    import torch
+
+    hidden, intermediate = widths
+    # Numbers do not matter to the time; random ones would move the state that draws come from.
+    states, square, wide = (
+        torch.full(shape, 0.5, dtype=getattr(torch, dtype), device=device)
+        for shape in ((rows, hidden), (hidden, hidden), (intermediate, hidden))
+    )
+
+    def run() -> float:
+        _wait_for(device)
+        since = clock()
+        torch.nn.functional.linear(states, square)
+        torch.nn.functional.linear(states, wide)
+        _wait_for(device)
+        return clock() - since
+
+    run()  # kernels are chosen and memory is touched the first time
+    return run
 
 
 @contextmanager

@@ -57,6 +57,10 @@ class TerminalDisplay:
             seconds = time.monotonic() - self._started[label]
             self._console.print(f"{label}: {total:,} in {seconds:.0f} s", highlight=False)
 
+    def say(self, line: str) -> None:
+        """A line above the bars."""
+        self._console.print(line, highlight=False, markup=False, soft_wrap=True)
+
     def __enter__(self) -> TerminalDisplay:
         self._bars.start()
         return self

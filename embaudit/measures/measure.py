@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from embaudit.draw import Draw, How
+from embaudit.measures.workload import Readable, Work
 
 if TYPE_CHECKING:
     from embaudit.figure import Summary
@@ -47,6 +48,10 @@ class MeasureSettings(BaseModel):
         """What it reads of a corpus of so many rows; where a measure does not say, it may look at all of them."""
         return Draw(rows=rows)
 
+    def work(self, readable: Readable) -> Iterator[Work]:
+        """About what it gives the model, from which an audit's time is estimated; nothing where nobody knows."""
+        yield from ()
+
 
 class DrawnSettings(MeasureSettings):
     """Settings of a measure that reads some rows of each corpus."""
@@ -61,6 +66,10 @@ class DrawnSettings(MeasureSettings):
 
     def draw_from(self, corpus: str, rows: int, seed: int) -> Draw:
         return Draw.of(self.texts, rows, self.draw, seed)
+
+    def work(self, readable: Readable) -> Iterator[Work]:
+        for corpus in self.corpora:
+            yield readable.read(corpus, self.texts)
 
 
 # So many, or every one.
@@ -87,6 +96,13 @@ class DownstreamSettings(MeasureSettings):
         return (
             Draw.of(self.texts, rows, "random", seed) if corpus == "longdocs" else super().draw_from(corpus, rows, seed)
         )
+
+    def one_pass(self, readable: Readable, times: float) -> Iterator[Work]:
+        """All texts of all tasks, so many times."""
+        wanted = {"longdocs": self.texts, "retrieval": self.documents, "sts": 2 * self.pairs}
+        for corpus in self.corpora:
+            most = wanted[corpus]
+            yield readable.read(corpus, readable.rows[corpus] if most == "all" else most, times=times)
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,25 @@ import pyarrow.parquet as pq
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from embaudit.address import Warehouse
+from embaudit.errors import WarehouseError
 from embaudit.tables import TABLES
-from embaudit.warehouse.connect import open_writer
+from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.lake import is_conflict
 from embaudit.warehouse.leftovers import mark_used
 from embaudit.warehouse.stage import opened
 from embaudit.warehouse.transaction import transaction
 from embaudit.warehouse.write import StagedTable, replace_rows, sql_value, write_table
 
-__all__ = ["AuditRecord", "ExpectationRow", "MeasureRun", "StagedTable", "publish", "publish_content", "written"]
+__all__ = [
+    "AuditRecord",
+    "ExpectationRow",
+    "MeasureRun",
+    "StagedTable",
+    "publish",
+    "publish_content",
+    "was_published",
+    "written",
+]
 
 # Writers of a lake queue, and conflict only where one was killed in its last moment, or is no embaudit.
 MAX_ATTEMPTS = 20
@@ -120,6 +130,18 @@ def publish(
     counts = written(warehouse, wait_seconds, write)
     mark_used(tuple(path for table in staged for path in table.paths))
     return counts
+
+
+def was_published(warehouse: Warehouse | str, audit_id: str) -> bool:
+    """Whether an audit's tables are there; False where there is no warehouse yet, or it cannot be asked now."""
+    try:
+        with open_reader(warehouse, wait_seconds=0) as connection:
+            found = connection.execute(
+                "SELECT 1 FROM audit WHERE audit_id = ? AND status = 'published'", [audit_id]
+            ).fetchone()
+    except WarehouseError:
+        return False
+    return found is not None
 
 
 def publish_content(warehouse: Warehouse | str, wait_seconds: float, staged: Sequence[StagedTable]) -> dict[str, int]:

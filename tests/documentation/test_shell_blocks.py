@@ -15,6 +15,7 @@ import click
 import pytest
 import yaml
 from commands import Embaudit
+from judged_collections import write_collection
 from tiny import tiny_bert
 
 from embaudit.cli.lazy import LazyCommand
@@ -126,15 +127,7 @@ def put_readers_files(folder: Path) -> None:
     (folder / "wiki.txt").write_text("\n".join(texts))
     rows = "".join(f"{one},{other},{place % 6}\n" for place, (one, other) in enumerate(pairwise(texts)))
     (folder / "sts-dev.csv").write_text("sentence1,sentence2,score\n" + rows)
-    judged = folder / "beir-folder"
-    (judged / "qrels").mkdir(parents=True)
-    judged.joinpath("corpus.jsonl").write_text(
-        "".join(f'{{"_id": "d{i}", "title": "", "text": "{text}"}}\n' for i, text in enumerate(texts))
-    )
-    queries = "".join(f'{{"_id": "q{i}", "text": "{text[:14]}"}}\n' for i, text in enumerate(texts[:20]))
-    judged.joinpath("queries.jsonl").write_text(queries)
-    qrels = "".join(f"q{i}\td{i}\t1\n" for i in range(20))
-    (judged / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + qrels)
+    write_collection(folder / "beir-folder", texts, [text[:14] for text in texts[:20]])
     (folder / "release.toml").write_text('name = "release"\n[require]\nmeasures = ["sticky"]\n')
 
 

@@ -63,6 +63,14 @@ NUMBERS: dict[str, list[Broken]] = {
     "socm_contrast": [
         broken(0, "in_set difference_is_of_means", listed_mean=0.4),
     ],
+    "socm_pooling": [
+        broken(0, "between texts", texts=1),
+        broken(0, "greater kept_high, kept", kept=0.5),
+        broken(1, "between kept", kept=1.1, kept_high=1.2),
+        broken(1, "between correlation", correlation=1.1, correlation_high=1.2),
+        broken(2, "between cosine_to_mean", cosine_to_mean=1.1),
+        broken(3, "between pairs", pairs=0),
+    ],
     "socm_surface": [
         broken(1, "between socm_mean", socm_mean=-0.1),
     ],
@@ -234,6 +242,12 @@ NUMBERS: dict[str, list[Broken]] = {
     "length_pair": [
         broken(1, "greater second, first", second=0),
         broken(1, "between cosine", cosine=1.1),
+    ],
+    "length_ranking": [
+        broken(0, "in_set difference_is_of_shares", by_short=0.4),
+        broken(1, "between by_long", by_long=1.1, difference=-0.8, low=-0.9),
+        broken(2, "between read", read=0),
+        broken(3, "greater pairs, units", units=13),
     ],
     "length_sigma": [
         broken(1, "greater frobenius_and_tolerance, sigma_a", sigma_a=1.6),

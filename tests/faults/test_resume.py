@@ -29,6 +29,7 @@ SOCM = {
     "socm_plane",
     "socm_cut",
     "socm_length",
+    "socm_pooling",
 }
 LAYERS = {"layer_text", "layer_stat", "layer_head_stat", "pooled_stat"}
 CURVES = {"length_bin", "length_rise", "length_summary", "length_pair"}

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from commands import Embaudit
+from planned import assert_planned
 from small_audits import Audited
 
 from embaudit.checkpoint.precision import ProductSeconds
@@ -39,15 +40,20 @@ def inodes(home: Path) -> dict[Path, int]:
     return {path: path.stat().st_ino for path in home.rglob("*.parquet") if not {"audit", "corpus"} & set(path.parts)}
 
 
+def test_the_plan_says_about_how_much_is_encoded(audited: Audited) -> None:
+    assert_planned(audited.outcome)
+
+
 def test_an_audit_fills_every_table(audited: Audited) -> None:
     outcome = audited.outcome
     one = rows(outcome.warehouse, "SELECT audit_id, status, profile, reason FROM audit")
     assert one == [(outcome.audit_id, "published", "whole", None)]
     counts = dict(rows(outcome.warehouse, "SELECT table_name, estimated_size FROM duckdb_tables()"))
-    # A link to a backbone, scores of tasks, what a watch saw and what was pruned come by other commands; a gate and
-    # some measures only when asked for.
+    # A link to a backbone, scores of tasks, what a watch saw and what was pruned come by other commands; a gate, a
+    # ranking of documents and some measures only when asked for.
     by_request = {
         *("audit_backbone", "downstream_score", "gate_result", "watched_revision", "regression", "pruning"),
+        "length_ranking",
         *(row.table.name for measure in MEASURES.values() if not measure.is_default for row in measure.rows),
     }
     assert {table for table in counts if not counts[table]} == by_request, counts
@@ -152,6 +158,7 @@ def test_rerunning_recomputes_nothing_doubles_nothing_and_shows_the_same(
     again = embaudit_here(*audited.command, "--full")
     assert again.returncode == 0, again.stderr
     assert "Traceback" not in again.stderr
+    assert "takes about" not in again.stderr
     assert rows(warehouse, "SELECT audit_id, status FROM audit") == [(audited.outcome.audit_id, "published")]
     assert inodes(audited_home) == written
     assert dict(rows(warehouse, "SELECT table_name, estimated_size FROM duckdb_tables()")) == counts

@@ -98,6 +98,7 @@ def test_the_deltas_of_every_summary_are_stored(
         "socm_summary",
         "socm_cut",
         "socm_length",
+        "socm_pooling",
         "layer_stat",
         "pooled_stat",
     }

@@ -8,6 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from commands import Embaudit
+from planned import assert_planned
 from small_audits import home_at
 from tiny import ENGLISH
 
@@ -74,6 +75,10 @@ def test_a_corpus_has_a_row_with_intervals_and_what_is_undefined_is_said(outcome
     assert not any(row["is_worse"] for row in compare(figures, figures))
     assert outcome.gate is not None
     assert not outcome.gate.tripped
+
+
+def test_the_plan_says_about_how_much_it_encodes(outcome: AuditOutcome) -> None:
+    assert_planned(outcome)
 
 
 def test_the_page_the_report_and_the_query(embaudit_here: Embaudit, outcome: AuditOutcome) -> None:

@@ -10,6 +10,8 @@ import duckdb
 import numpy as np
 import pytest
 from commands import Embaudit
+from judged_collections import write_collection
+from planned import assert_planned
 from small_audits import home_at
 from tiny import ENGLISH
 
@@ -27,16 +29,10 @@ QUERIES, DOCUMENTS = 24, 40
 @pytest.fixture(scope="module")
 def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Forty documents, and twenty-four queries of five words of one each."""
-    folder = tmp_path_factory.mktemp("beir")
     generator = np.random.default_rng(0)
     documents = [" ".join(map(str, generator.choice(WORDS, 25))) for _ in range(DOCUMENTS)]
-    (folder / "qrels").mkdir()
-    lines = [json.dumps({"_id": f"d{i}", "title": "", "text": text}) for i, text in enumerate(documents)]
-    (folder / "corpus.jsonl").write_text("\n".join(lines))
-    asked = [json.dumps({"_id": f"q{i}", "text": " ".join(documents[i].split()[:5])}) for i in range(QUERIES)]
-    (folder / "queries.jsonl").write_text("\n".join(asked))
-    (folder / "qrels" / "test.tsv").write_text("\n".join(f"q{i}\td{i}\t1" for i in range(QUERIES)))
-    return folder
+    queries = [" ".join(text.split()[:5]) for text in documents[:QUERIES]]
+    return write_collection(tmp_path_factory.mktemp("beir"), documents, queries)
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +124,10 @@ def test_every_task_has_every_arm(outcome: AuditOutcome) -> None:
 
 
 @pytest.mark.slow
+def test_the_plan_says_about_how_much_it_encodes(outcome: AuditOutcome) -> None:
+    assert_planned(outcome)
+
+
 def test_the_worst_that_the_search_finds(home: Path, request_: AuditRequest) -> None:
     found = audit(request_)
     with duckdb.connect(found.warehouse, read_only=True) as connection:

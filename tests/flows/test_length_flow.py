@@ -9,9 +9,12 @@ import duckdb
 import numpy as np
 import pytest
 from commands import Embaudit
+from judged_collections import write_collection
+from planned import assert_planned
 from small_audits import home_at
 from tiny import ENGLISH
 
+from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.request import AuditRequest
 from embaudit_flows.audit import AuditOutcome, audit
 
@@ -52,8 +55,9 @@ def long_texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_texts(tmp_path_factory.mktemp("texts") / "long.jsonl", list(range(10, 160, 5)))
 
 
-def run(checkpoint: Path, profile: Path, texts: Path) -> AuditOutcome:
-    request = {"profile": str(profile), "measures": ["length"], "corpora": {"longdocs": str(texts)}, "device": "cpu"}
+def run(checkpoint: Path, profile: Path, texts: Path, **corpora: str) -> AuditOutcome:
+    sources = {"longdocs": str(texts), **corpora}
+    request = {"profile": str(profile), "measures": ["length"], "corpora": sources, "device": "cpu"}
     return audit(AuditRequest(checkpoint=str(checkpoint), **request))
 
 
@@ -87,6 +91,52 @@ def test_every_table_is_published(outcome: AuditOutcome) -> None:
     assert rows(outcome, "SELECT count(*) FROM length_sigma WHERE sigma_s IS NULL OR hc_energy > 1") == [(0,)]
     assert rows(outcome, "SELECT count(*) FROM length_pair WHERE first_label = second_label") == [(0,)]
     assert rows(outcome, "SELECT count(DISTINCT condition) FROM length_curve") == [(4,)]
+
+
+def test_a_given_collection_is_ranked_as_it_is_read_and_cut(
+    home: Path, tiny_checkpoint: Path, profile: Path, long_texts: Path, tmp_path: Path
+) -> None:
+    generator = np.random.default_rng(1)
+    documents = [" ".join(generator.choice(ENGLISH.split(), length)) for length in [8] * 20 + [30] * 20]
+    queries = [" ".join(text.split()[:6]) for text in documents[::2]]
+    folder = write_collection(tmp_path / "beir", documents, queries, {i: 2 * i for i in range(20)})
+    outcome = run(tiny_checkpoint, profile, long_texts, retrieval=str(folder))
+    assert outcome.warnings == []
+    assert_planned(outcome)
+    found = rows(
+        outcome,
+        'SELECT condition, relevant, boundary, "read", documents, pairs, units, low IS NOT NULL FROM length_ranking '
+        "ORDER BY ALL",
+    )
+    assert found == [
+        (condition, relevant, 19.0, read, 40, 10, 10, True)
+        for condition, read in (("cut", 8), ("natural", 62))
+        for relevant in ("long", "short")
+    ]
+    # Of texts that are cut to what the shortest have, those have the vectors that they had.
+    encoder = Encoder(load_checkpoint(str(tiny_checkpoint), LoadOptions(device="cpu")))
+    asked, *vectors = (
+        encoder.encode_texts(texts)
+        for texts in (queries, documents, [" ".join(text.split()[:8]) for text in documents])
+    )
+    for condition, own in zip(("natural", "cut"), vectors, strict=True):
+        expected = np.mean([(own[20:] @ asked[i] > own[2 * i] @ asked[i]).mean() for i in range(10)])
+        ((by_long,),) = rows(
+            outcome, f"SELECT by_long FROM length_ranking WHERE condition = '{condition}' AND relevant = 'short'"
+        )
+        assert by_long == pytest.approx(expected, abs=1e-6)
+    assert "length_ranking" in {name for (name,) in rows(outcome, "SELECT name FROM finding")}
+
+
+@pytest.mark.slow
+def test_documents_of_one_length_are_a_note(
+    home: Path, tiny_checkpoint: Path, profile: Path, long_texts: Path, tmp_path: Path
+) -> None:
+    alike = write_collection(
+        tmp_path / "alike", ["river stone " + word for word in ENGLISH.split()[:20]], ENGLISH.split()[:10]
+    )
+    note = "Left out, length in rankings of retrieval: all documents are of one length."
+    assert note in run(tiny_checkpoint, profile, long_texts, retrieval=str(alike)).warnings
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import duckdb
 import numpy as np
 import pytest
 from commands import Embaudit
+from planned import assert_planned
 from small_audits import home_at
 from tiny import ENGLISH
 
@@ -91,6 +92,10 @@ def test_scores_are_those_of_the_written_checkpoint(
         **dict.fromkeys(("centring", "components", "whitening"), 120),
     }
     assert losses["whitening"]["fitted_on"] == 120
+
+
+def test_the_plan_says_about_how_much_it_encodes(outcome: AuditOutcome) -> None:
+    assert_planned(outcome)
 
 
 def test_the_page_the_finding_and_the_queries(embaudit_here: Embaudit, outcome: AuditOutcome) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from commands import Embaudit
+from planned import assert_planned
 from small_audits import PROFILE, home_at
 from tiny import ENGLISH
 
@@ -89,6 +90,10 @@ def test_every_severe_token_is_counted_as_a_loop_counts_it(outcome: AuditOutcome
     if corpus["severe_texts"]:
         assert corpus["removal_texts"] > 0
         assert corpus["moved"] > 0
+
+
+def test_the_plan_says_about_how_much_it_encodes(outcome: AuditOutcome) -> None:
+    assert_planned(outcome)
 
 
 def test_the_page_the_findings_and_the_query(embaudit_here: Embaudit, outcome: AuditOutcome) -> None:

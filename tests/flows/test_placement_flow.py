@@ -8,6 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from commands import Embaudit
+from planned import assert_planned
 from small_audits import home_at
 
 from embaudit.errors import UsageError
@@ -56,6 +57,10 @@ def test_every_strategy_places_every_token(outcome: AuditOutcome) -> None:
         assert row["token"] in row["example"].split()
         if row["strategy"] == "suffix":
             assert row["example"].split()[-3:] == [row["token"]] * 3
+
+
+def test_the_plan_says_about_how_much_it_encodes(outcome: AuditOutcome) -> None:
+    assert_planned(outcome)
 
 
 def test_the_page_the_finding_and_the_queries(embaudit_here: Embaudit, outcome: AuditOutcome) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from judged_collections import write_collection
 from small_audits import Audited, home_at
 from tiny import tiny_bert
 
@@ -31,13 +32,7 @@ def rows(outcome: AuditOutcome, sql: str) -> list[tuple[Any, ...]]:
 def beir(folder: Path) -> Path:
     """Four passages, two queries, one relevant passage each."""
     passages = ("the river runs to the sea", "the old river town", "iron and stone", "a song of the sea")
-    (folder / "qrels").mkdir(parents=True)
-    (folder / "corpus.jsonl").write_text(
-        "\n".join(f'{{"_id": "p{i}", "title": "", "text": "{text}"}}' for i, text in enumerate(passages))
-    )
-    (folder / "queries.jsonl").write_text('{"_id": "a", "text": "river sea"}\n{"_id": "b", "text": "stone"}')
-    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\na\tp0\t1\nb\tp2\t1\n")
-    return folder
+    return write_collection(folder, passages, ["river sea", "stone"], {0: 0, 1: 2})
 
 
 @pytest.fixture(scope="module")

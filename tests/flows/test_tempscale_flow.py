@@ -11,6 +11,8 @@ import duckdb
 import numpy as np
 import pytest
 from commands import Embaudit
+from judged_collections import write_collection
+from planned import assert_planned
 from tiny import ENGLISH, tiny_bert
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
@@ -83,6 +85,7 @@ def rows(outcome: AuditOutcome, sql: str) -> list[tuple[Any, ...]]:
 def test_a_checkpoint_that_a_temperature_helps(home: Path, labelled: Path, tmp_path: Path) -> None:
     folder = readable(tmp_path / "helped", logit=0.5)
     outcome = ask(folder, {"longdocs": str(labelled)})
+    assert_planned(outcome)
     answers = rows(outcome, "SELECT task, recommendation, tau, low > 0, items FROM tempscale_choice WHERE bin = 0")
     assert sorted(answers) == [
         ("classification_knn", "yes", 0.5, True, 80),
@@ -131,16 +134,7 @@ def beir(folder: Path, words: list[str]) -> Path:
     """Forty documents, twenty-four queries, one relevant document each."""
     generator = np.random.default_rng(0)
     documents = [" ".join(map(str, generator.choice(words, 30))) for _ in range(40)]
-    (folder / "qrels").mkdir(parents=True)
-    (folder / "corpus.jsonl").write_text(
-        "\n".join(json.dumps({"_id": f"d{i}", "title": "", "text": text}) for i, text in enumerate(documents))
-    )
-    queries = [" ".join(text.split()[:4]) for text in documents[:24]]
-    (folder / "queries.jsonl").write_text(
-        "\n".join(json.dumps({"_id": f"q{i}", "text": text}) for i, text in enumerate(queries))
-    )
-    (folder / "qrels" / "test.tsv").write_text("\n".join(f"q{i}\td{i}\t1" for i in range(24)))
-    return folder
+    return write_collection(folder, documents, [" ".join(text.split()[:4]) for text in documents[:24]])
 
 
 @pytest.mark.slow

@@ -58,7 +58,18 @@ def attacked(facts: dict[str, Any], attack: str) -> dict[str, Any]:
     """The facts with a stranger's text in everything that a stranger can name."""
     named = {
         **dict.fromkeys(
-            ("socm", "socm_cuts", "socm_contrasts", "tightness", "layers", "length", "length_bins", "length_rises"),
+            (
+                "socm",
+                "socm_cuts",
+                "socm_contrasts",
+                "socm_poolings",
+                "tightness",
+                "layers",
+                "length",
+                "length_bins",
+                "length_rankings",
+                "length_rises",
+            ),
             ("corpus",),
         ),
         **{"tokens": ("token",), "corpora": ("name",), "temperatures": ("reason",), "length_sigma": ("corpus",)},

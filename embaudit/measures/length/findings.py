@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.finding import Finding, Rows, level_from, unless_ok
+from embaudit.finding import Finding, Rows, interval, level_from, unless_ok
 from embaudit.measures.length.settings import LengthSettings
 
 # Of pairs of long texts, above the 95th percentile of short ones; 0.05 if length did nothing. Five times that is seen
@@ -15,10 +15,12 @@ ABOVE_LOOK, ABOVE_PROBLEM = 0.25, 0.75
 MIN_PAIRS = 100
 # Of the mean cosine, between the shortest and the longest cut of the same texts.
 RISE = 0.1
+# Of irrelevant documents: two in a hundred more are the first pages of a collection of thousands.
+OUTRANKED = 0.02
 
 
 def findings(rows: Rows, settings: LengthSettings) -> Iterator[Finding]:
-    """At most two, from the audit's tables."""
+    """At most three, from the audit's tables."""
     summaries = rows("length_summary")
     if not summaries:
         return
@@ -35,6 +37,10 @@ def findings(rows: Rows, settings: LengthSettings) -> Iterator[Finding]:
     cut = [row for row in rises if row["condition"] == "truncation"]
     if cut:
         yield _rise(max(cut, key=lambda row: (row["rise"], row["corpus"])), rises)
+    rankings = rows("length_ranking")
+    if ranked := [row for row in rankings if row["condition"] == "natural" and row["low"] is not None]:
+        worst = max(ranked, key=lambda row: (abs(row["difference"]), row["relevant"]))
+        yield _ranking(worst, {row["relevant"]: row for row in rankings if row["condition"] == "cut"})
 
 
 def _long_pairs(row: dict[str, Any]) -> Finding:
@@ -76,5 +82,29 @@ def _rise(row: dict[str, Any], rises: list[dict[str, Any]]) -> Finding:
             level,
             "Similarities of long and of short texts are on two scales.",
             "Set thresholds separately for short and long texts.",
+        ),
+    )
+
+
+def _ranking(row: dict[str, Any], cut: dict[str, dict[str, Any]]) -> Finding:
+    is_real = row["low"] > 0 or row["high"] < 0
+    level = level_from(abs(row["difference"]) if is_real else 0.0, look=OUTRANKED)
+    control = ""
+    if other := cut.get(row["relevant"]):
+        control = f" With all documents cut to {other['read']} tokens the difference is {other['difference']:+.1%}."
+    favoured = "Short" if row["difference"] > 0 else "Long"
+    return Finding(
+        level,
+        f"{row['by_short']:.1%} of the short and {row['by_long']:.1%} of the long irrelevant documents of "
+        f"{row['corpus']} rank above a {row['relevant']} one that answers the query "
+        f"({row['difference']:+.1%}{interval(row['low'], row['high'], '+.1%')}).{control}",
+        name="length_ranking",
+        value=row["difference"],
+        low=row["low"],
+        high=row["high"],
+        **unless_ok(
+            level,
+            f"{favoured} documents come up for queries that they do not answer.",
+            "Index passages of about one length.",
         ),
     )

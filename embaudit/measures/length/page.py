@@ -13,6 +13,9 @@ FACTS = {
     "length": "SELECT * FROM length_summary WHERE audit_id = ? ORDER BY corpus",
     "length_bins": "SELECT * FROM length_bin WHERE audit_id = ? ORDER BY low, corpus, condition",
     "length_rises": "SELECT * FROM length_rise WHERE audit_id = ? ORDER BY corpus, condition",
+    "length_rankings": (
+        "SELECT * FROM length_ranking WHERE audit_id = ? ORDER BY corpus, condition DESC, relevant DESC"
+    ),
     "length_sigma": (
         "SELECT corpus, tokens, max(texts) AS texts, bool_or(is_causal) AS is_causal, "
         "avg(COLUMNS(['sigma_a', 'frobenius', 'sigma_s', 'sigma_s_centred', 'bound', 'bound_centred', 'holds', "
@@ -42,6 +45,10 @@ RISES = {
     "share_of_natural": Column("of natural", ".0%"),
     "share_of_truncation": Column("of truncations", ".0%"),
 }
+RANKINGS = (
+    *(Column("documents"), Column("relevant"), Column("pairs", ",")),
+    *(Column("by short", ".1%"), Column("by long", ".1%"), Column("difference [95 %]", "+.1%", bounds="+.1%")),
+)
 BINS_SHOWN = 12
 
 
@@ -64,6 +71,7 @@ def _corpus(summary: dict[str, Any], facts: dict[str, Any]) -> Iterator[Part]:
         yield f"{corpus}: {line}"
     rows = [(CONDITIONS.get(name, name), *(row[column] for column in RISES)) for name, row in rises.items()]
     yield Table([Column("condition"), *RISES.values()], rows, f"Rise of the mean cosine, {corpus}")
+    yield from _rankings(own("length_rankings"))
     yield from _sigma(own("length_sigma"))
 
 
@@ -154,6 +162,26 @@ def _neighbours(summary: dict[str, Any]) -> Iterator[str]:
             f"{summary['share_long_above']:.0%} of the pairs of {kind} long texts score above the 95th percentile of "
             "such short ones (5% if length did nothing); the highest: embaudit query length-pairs"
         )
+
+
+def _rankings(rows: list[dict[str, Any]]) -> Iterator[Part]:
+    if not rows:
+        return
+    first = rows[0]
+    yield Table(
+        RANKINGS,
+        [
+            (
+                "as read" if row["condition"] == "natural" else f"cut to {row['read']} tokens",
+                *(row["relevant"], row["pairs"], row["by_short"], row["by_long"]),
+                Estimate(row["difference"], row["low"], row["high"]),
+            )
+            for row in rows
+        ],
+        f"Irrelevant documents of {first['corpus']} that rank above a relevant one: of the short, of the long "
+        f"({first['documents']:,} documents, long above {first['boundary']:,.0f} tokens)",
+        more="embaudit query length-ranking",
+    )
 
 
 def _sigma(rows: list[dict[str, Any]]) -> Iterator[Part]:

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 from pydantic import Field, field_validator
 
 from embaudit.measures.measure import DrawnSettings
+from embaudit.measures.workload import Readable, Work
+
+if TYPE_CHECKING:
+    from embaudit.request import AuditSettings
+
+# The corpus whose documents are ranked by queries, as embaudit.corpora.judged (which needs numpy) names it.
+DOCUMENTS = "retrieval"
+# sigma_a of one head at 512 tokens (benchmarks/README.md).
+HEAD_SECONDS = 2e-3
 
 
 class LengthSettings(DrawnSettings):
@@ -23,6 +36,29 @@ class LengthSettings(DrawnSettings):
     sigma_lengths: tuple[int, ...] = Field(
         default=(16, 64, 128, 256, 512), min_length=1, description="what the model cannot read is cut to what it can"
     )
+
+    ranked_documents: int = Field(
+        default=1_000, ge=2, description="of a collection that is given, relevant ones first, ranked by its queries"
+    )
+    ranking_queries: int = Field(default=500, ge=4, description="of these")
+
+    def work(self, readable: Readable) -> Iterator[Work]:
+        for corpus in self.corpora:
+            yield readable.read(corpus, self.texts, up_to=self.longest)
+            # Truncations at up to eight lengths, half as long on average; and pieces, with two special tokens each.
+            controls = readable.read(corpus, self.control_texts, times=4, up_to=self.longest)
+            yield controls
+            yield Work(controls.texts / 4 * controls.tokens / self.window, self.window + 2)
+            for length in self.sigma_lengths:
+                heads = readable.read(corpus, self.sigma_texts, up_to=length)
+                yield replace(heads, core_seconds=heads.texts * readable.heads * HEAD_SECONDS * length / 512)
+        if DOCUMENTS in self.corpora:
+            yield readable.read(DOCUMENTS, self.ranked_documents, times=2)
+
+    def requested(self, request: AuditSettings) -> LengthSettings:
+        """A collection with judged queries that was given is one that lengths are compared in."""
+        asked = (DOCUMENTS,) if DOCUMENTS in request.corpora and DOCUMENTS not in self.corpora else ()
+        return super().requested(request).model_copy(update={"corpora": (*self.corpora, *asked)})
 
     @field_validator("sigma_lengths")
     @classmethod

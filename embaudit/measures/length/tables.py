@@ -12,6 +12,7 @@ from embaudit.table import (
     TOLERANCE,
     BigInt,
     Interval,
+    Range,
     Row,
     Series,
     column,
@@ -19,6 +20,7 @@ from embaudit.table import (
     rule,
 )
 
+DIFFERENCE: Range = (-1, 1)
 Condition = Literal["natural", "truncation", "windows", "input_embeddings"]
 # Norms of float32 weights are sums of different rounding.
 NORM_TOLERANCE = 1e-3
@@ -130,6 +132,37 @@ class LengthPairRow(Row, table="length_pair", key=("corpus", "rank")):
     cosine: float = column("Cosine of the two.", within=COSINE)
 
 
+class LengthRankingRow(
+    Row,
+    table="length_ranking",
+    key=("corpus", "condition", "relevant"),
+    item="{corpus}, {condition}, {relevant} documents",
+):
+    """How often documents that answer a query are outranked by short and by long ones that do not."""
+
+    corpus: str = column("Name of the collection in this audit.")
+    condition: Literal["natural", "cut"] = column("Documents as they are read, or all cut to one length.")
+    relevant: Literal["short", "long"] = column("Length of the relevant document.")
+    boundary: float = column("Median length of the documents: longer ones are long.", unit="tokens", ge=0)
+    read: int = column("Own tokens that are read of a document.", unit="tokens", ge=1)
+    documents: int = column("Documents that are ranked.", ge=2)
+    pairs: int = column("Pairs of a query and a relevant document.", ge=1, at_least="units")
+    units: int = column("Queries that share no relevant document: what the bootstrap draws.", ge=1)
+    by_short: float = column("Share of the irrelevant short documents that outrank; mean over pairs.", within=SHARE)
+    by_long: float = column("Share of the irrelevant long documents that outrank; mean over pairs.", within=SHARE)
+    difference: float = column(
+        "by_short − by_long, of the same queries and relevant documents.",
+        within=DIFFERENCE,
+        figure=True,
+        interval=Interval("bootstrap over units, from ten", "low", "high"),
+    )
+
+    @rule
+    def difference_is_of_shares(by_short: Series, by_long: Series, difference: Series) -> Series:
+        """difference = by_short − by_long."""
+        return (difference - (by_short - by_long)).abs() <= TOLERANCE
+
+
 class LengthSigmaRow(Row, table="length_sigma", key=("corpus", "layer", "head", "length")):
     """A head at one length, on truncations of the same texts: means over texts, and shares of texts."""
 
@@ -166,5 +199,6 @@ ROWS: tuple[type[Row], ...] = (
     LengthRiseRow,
     LengthSummaryRow,
     LengthPairRow,
+    LengthRankingRow,
     LengthSigmaRow,
 )

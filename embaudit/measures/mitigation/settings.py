@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal, get_args
 
 from pydantic import Field
 
 from embaudit.measures.impact.settings import ImpactSettings
+from embaudit.measures.workload import Readable, Work
 from embaudit.screening.tokens import Severity
 
 BeforeEncoding = Literal["strip", "prune", "unk", "mean", "scale"]
@@ -28,3 +30,13 @@ class MitigationSettings(ImpactSettings):
     loss_tokens: int = Field(default=5, ge=1, description="the worst, whose loss is measured under each remedy")
     vocabulary: int = Field(default=200, ge=1, description="random tokens whose loss is measured too")
     draws: int = Field(default=16, ge=1, description="sentences that these are inserted into")
+
+    def work(self, readable: Readable) -> Iterator[Work]:
+        encoded = sum(remedy in get_args(BeforeEncoding) for remedy in self.remedies)
+        # Without a remedy and under each, every token in all texts. Few clean texts hold one: they keep their vectors.
+        yield from self.one_pass(readable, 1 + (1 + encoded) * self.tokens_per_arm)
+        if "sts" in readable.rows:
+            # About as many ordinary tokens stand beside those of the vocabulary; only severe ones are remedied.
+            others = 2 * min(self.vocabulary, readable.vocabulary)
+            inserted = others + (1 + encoded) * self.loss_tokens
+            yield Work(inserted * self.draws, readable.tokens["sts"])

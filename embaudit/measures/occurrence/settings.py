@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pydantic import Field
 
 from embaudit.measures.measure import DrawnSettings
+from embaudit.measures.workload import Readable, Work
 from embaudit.screening.tokens import Severity
+
+# Severe tokens that ordinary texts hold, and as many others.
+TOKENS_MET = 10
 
 
 class OccurrenceSettings(DrawnSettings):
@@ -22,3 +28,8 @@ class OccurrenceSettings(DrawnSettings):
     @property
     def builds_on(self) -> tuple[str, ...]:
         return ("sticky",)
+
+    def work(self, readable: Readable) -> Iterator[Work]:
+        for corpus in self.corpora:
+            yield readable.read(corpus, self.anchors)
+            yield readable.read(corpus, self.removal_texts, times=2 * TOKENS_MET)

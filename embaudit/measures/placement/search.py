@@ -25,13 +25,12 @@ import numpy as np
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.weighted import weighted_vectors
 from embaudit.measures.placement.places import Text
+from embaudit.measures.placement.settings import GRADIENT_ENCODES
 from embaudit.measures.sticky.insertion import Draw
 from embaudit.measures.sticky.points import unit_rows
 
 # The weight of a copy that is there a little.
 LITTLE = 0.05
-# A forward and a backward pass, of texts with a candidate in each gap: twice as long, and three times the work.
-GRADIENT_ENCODES = 6
 
 
 @dataclass(frozen=True)

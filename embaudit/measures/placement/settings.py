@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal, get_args
 
 from pydantic import Field
 
 from embaudit.measures.measure import MeasureSettings
+from embaudit.measures.workload import Readable, Work
 from embaudit.screening.tokens import Severity
 
 Fixed = Literal["rotation", "prefix", "suffix", "random", "interleaved", "sentence_ends"]
@@ -15,6 +17,8 @@ Strategy = Literal[Fixed, Searched]
 # The places of the search for sticky tokens, which the others are compared with.
 ROTATION: Fixed = "rotation"
 SEARCHED: tuple[Searched, ...] = get_args(Searched)
+# A forward and a backward pass, of texts with a candidate in each gap: twice as long, and three times the work.
+GRADIENT_ENCODES = 6
 STRATEGIES: tuple[Strategy, ...] = (*get_args(Fixed), *SEARCHED)
 
 
@@ -37,3 +41,9 @@ class PlacementSettings(MeasureSettings):
     @property
     def builds_on(self) -> tuple[str, ...]:
         return () if self.tokens else ("sticky",)
+
+    def work(self, readable: Readable) -> Iterator[Work]:
+        sentence = readable.read("sts", 1).tokens
+        # Fixed places; random ones; a step of the greedy search tries every gap, one of the guided search a few.
+        placements = len(get_args(Fixed)) + self.tries + self.budget * (sentence + GRADIENT_ENCODES + self.guided)
+        yield Work((self.tokens_placed + self.ordinary) * self.draws * placements, sentence + self.budget)

@@ -2,7 +2,7 @@
 
 ``clouds`` scales a text's tokens, ``pairs`` compares them (by ``nuclear`` norms), ``summary`` averages pairs as they
 stream by, ``lengths`` holds length fixed, ``tightness`` asks how far to trust the Gaussian view, ``mining`` finds hard
-negatives, ``contrast`` sets them against random pairs.
+negatives, ``contrast`` sets them against random pairs, ``poolings`` puts other poolings beside the mean.
 """
 
 from __future__ import annotations

@@ -14,6 +14,9 @@ FACTS = {
     "socm": "SELECT * FROM socm_summary WHERE audit_id = ? ORDER BY corpus",
     "socm_cuts": "SELECT * FROM socm_cut WHERE audit_id = ? ORDER BY corpus, tokens",
     "socm_contrasts": "SELECT * FROM socm_contrast WHERE audit_id = ? ORDER BY corpus, distance DESC",
+    "socm_poolings": (
+        "SELECT * FROM socm_pooling WHERE audit_id = ? ORDER BY corpus, correlation DESC NULLS LAST, pooling"
+    ),
     "tightness": (
         "SELECT corpus, count(*) AS pairs, avg(gaussian_w2_squared / nullif(w2_squared, 0)) AS share, "
         "avg(socm) FILTER (socm_sif IS NOT NULL) AS plain, avg(socm_sif) AS sif, avg(socm_sif_removed) AS removed "
@@ -55,6 +58,12 @@ CONTRASTS = (
     *(Column("corpus"), Column("distance"), Column("pairs", ",")),
     *(Column("listed", ".3f"), Column("random", ".3f"), Column("difference [95 %]", "+.3f")),
 )
+POOLINGS = (
+    *(Column("corpus"), Column("pooling"), Column("served"), Column("texts", ",")),
+    *(Column("order [95 %]", ".3f", is_bar=True), Column("kept [95 %]", ".3f"), Column("cosine to mean", ".3f")),
+)
+# As people call them.
+POOLING_NAMES = {"cls": "first token", "lasttoken": "last token", "weightedmean": "mean weighted by position"}
 # The text counts that are worth a line, and what they count.
 LEFT_OUT = {
     "undefined": "whose tokens average to nothing (left out)",
@@ -96,6 +105,14 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
             [_contrast(row) for row in facts["socm_contrasts"]],
             "Listed pairs against random pairs of the same texts",
         )
+    if facts["socm_poolings"]:
+        yield Table(
+            POOLINGS,
+            [_pooling(row) for row in facts["socm_poolings"]],
+            "Poolings of the same token states: how far each orders pairs as all their tokens do (Spearman's ρ), and "
+            "how much of the tokens one vector stands for",
+            more="embaudit query socm-poolings",
+        )
     for row in facts["tightness"]:
         sif = "" if row["sif"] is None else f"; SIF weights make SOCM {row['sif']:.3f} of {row['plain']:.3f}"
         if row["removed"] is not None:
@@ -110,6 +127,14 @@ def _contrast(row: dict[str, Any]) -> tuple[Any, ...]:
     return (
         *(row["corpus"], row["distance"], row["pairs"], row["listed_mean"], row["random_mean"]),
         Estimate(row["difference"], row["difference_low"], row["difference_high"]),
+    )
+
+
+def _pooling(row: dict[str, Any]) -> tuple[Any, ...]:
+    return (
+        *(row["corpus"], POOLING_NAMES.get(row["pooling"], row["pooling"]), "yes" if row["is_served"] else ""),
+        *(row["texts"], Estimate(row["correlation"], row["correlation_low"], row["correlation_high"])),
+        *(Estimate(row["kept"], row["kept_low"], row["kept_high"]), row["cosine_to_mean"]),
     )
 
 

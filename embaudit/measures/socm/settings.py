@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pydantic import Field, field_validator
 
 from embaudit.draw import Draw
 from embaudit.measures.measure import DrawnSettings
+from embaudit.measures.workload import Readable, Work
 
 if TYPE_CHECKING:
     from embaudit.request import AuditSettings
+
+# Of one pair of texts of n tokens, over n² (benchmarks/README.md).
+PAIR_SECONDS = 26e-9
 
 
 class SocmSettings(DrawnSettings):
@@ -35,6 +41,11 @@ class SocmSettings(DrawnSettings):
         description="lengths that the texts of a corpus are cut to, so that all are of one length; none: ()",
     )
     cut_texts: int = Field(default=300, ge=2, description="of the drawn texts, as many as are cut")
+    pooling_texts: int = Field(
+        default=300,
+        ge=0,
+        description="of the drawn texts, as many on which other poolings stand beside the mean; none: 0",
+    )
     contrast_pairs: int = Field(
         default=1_000, ge=0, description="pairs of each corpus of pairs that are set against random ones"
     )
@@ -60,6 +71,20 @@ class SocmSettings(DrawnSettings):
 
         is_list = corpus in CORPORA and CORPORA[corpus].kind == "pairs"
         return Draw.of(self.listed_pairs if is_list else self.texts, rows, self.draw, seed)
+
+    def work(self, readable: Readable) -> Iterator[Work]:
+        from embaudit.corpora import CORPORA
+
+        for corpus in self.corpora:
+            is_list = corpus in CORPORA and CORPORA[corpus].kind == "pairs"
+            read = readable.read(corpus, self.listed_pairs if is_list else self.texts, times=2 if is_list else 1)
+            pairs = read.texts / 2 if is_list else read.texts**2 / 2
+            yield replace(read, core_seconds=pairs * PAIR_SECONDS * read.tokens**2)
+            for cut in () if is_list else self.cut_tokens:
+                few = readable.read(corpus, min(self.cut_texts, self.texts), up_to=cut)
+                yield replace(few, core_seconds=few.texts**2 / 2 * PAIR_SECONDS * few.tokens**2)
+            if not is_list:
+                yield readable.read(corpus, min(self.pooling_texts, self.texts))
 
     def requested(self, request: AuditSettings) -> SocmSettings:
         """A list of related pairs that was given is one that SOCM is to read; graded pairs are the sticky measure's."""

@@ -6,6 +6,7 @@ from typing import Literal
 
 from embaudit.figure import Worse
 from embaudit.table import (
+    COSINE,
     ROUNDED_SHARE,
     SHARE,
     TOLERANCE,
@@ -269,6 +270,32 @@ class SocmContrastRow(Row, table="socm_contrast", key=("corpus", "distance"), it
         return (difference - (listed_mean - random_mean)).abs() <= TOLERANCE * listed_mean.abs().clip(lower=1)
 
 
+class SocmPoolingRow(Row, table="socm_pooling", key=("corpus", "pooling"), item="{corpus}, {pooling}"):
+    """What a pooling of the same token states keeps, whether the checkpoint is served with it or not."""
+
+    corpus: str = column("Name of the corpus in this audit.")
+    pooling: Literal["mean", "cls", "lasttoken", "max", "weightedmean"] = column(
+        "How token states become one vector, in the words of sentence-transformers."
+    )
+    is_served: bool = column("Whether it is the checkpoint's own, alone.")
+    texts: int = column("Texts that take part.", ge=2)
+    pairs: BigInt = column("All pairs of them.", ge=1)
+    kept: float = column(
+        "Share of the tokens' mean squared length that one vector in its direction stands for; mean over texts.",
+        within=ROUNDED_SHARE,
+        figure=True,
+        interval=Interval("Student's over texts"),
+    )
+    cosine_to_mean: float = column("Mean cosine with the mean pooling of the same text.", within=COSINE)
+    correlation: float | None = column(
+        "Spearman's ρ over pairs of 1 − cosine with the angle between all tokens of the two texts, as Gaussians; null "
+        "where one of them does not vary.",
+        within=CORRELATION,
+        figure=True,
+        interval=Interval("jackknife over texts"),
+    )
+
+
 class SocmSurfaceRow(Row, table="socm_surface", key=("corpus", "alpha", "beta")):
     """The generalised SOCM of a corpus for one pair of exponents."""
 
@@ -336,6 +363,7 @@ ROWS: tuple[type[Row], ...] = (
     SocmCutRow,
     SocmLengthRow,
     SocmContrastRow,
+    SocmPoolingRow,
     SocmSurfaceRow,
     SocmTightnessRow,
     SocmPlaneRow,

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from embaudit.measures.measure import MeasureSettings
+from embaudit.measures.workload import Readable, Work
 
 if TYPE_CHECKING:
     from embaudit.request import AuditSettings
+
+# Of the vocabulary, whose similarities have a shape: eight million pairs, and the interval is that of the tokens.
+SAMPLED_TOKENS = 4_096
+# Of an entry of the vocabulary as a text, with special tokens.
+TOKEN_LENGTH = 4
 
 
 class StickySettings(MeasureSettings):
@@ -61,6 +68,27 @@ class StickySettings(MeasureSettings):
     def everything(self) -> StickySettings:
         """The same with all draws and candidates: what ``--exhaustive`` asks for."""
         return self.model_copy(update={"scan_encodes": None, "max_shortlist": None})
+
+    def work(self, readable: Readable) -> Iterator[Work]:
+        # u: an entry whose string comes back as its own id is encoded once.
+        yield Work(1.2 * readable.vocabulary + min(SAMPLED_TOKENS, readable.vocabulary), TOKEN_LENGTH)
+        sentences = readable.read("sts", self.sentences)
+        yield sentences
+        inserted = sentences.tokens + self.copies
+        every = readable.searched * self.draws
+        listed = min(2 * self.shortlist_share * readable.searched, 2 * (self.max_shortlist or readable.searched))
+        evidence = 2 * (
+            self.dose_tokens * len(self.doses) * self.dose_draws
+            + self.shift_tokens * min(self.shift_pairs, readable.rows["sts"])
+            + self.attention_tokens * self.attention_sentences
+        )
+        search = every if self.scan_encodes is None else min(every, self.scan_encodes)
+        yield Work(search + (listed + self.controls) * self.validation_draws + evidence, inserted)
+        if self.reference:
+            # 8 copies in 3 places, in 5 pairs each token, in 250 each of the worst 2 %.
+            validated = 0.02 * min(self.reference_validation_pairs, readable.rows["sts"])
+            pairs = readable.searched * (self.reference_pairs + validated)
+            yield Work(24 * pairs, inserted)
 
     def requested(self, request: AuditSettings) -> StickySettings:
         settings = self.everything() if request.exhaustive else self

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field, field_validator
 
 from embaudit.measures.measure import DownstreamSettings
+from embaudit.measures.workload import Readable, Work
 
 
 class TempscaleSettings(DownstreamSettings):
@@ -18,6 +20,10 @@ class TempscaleSettings(DownstreamSettings):
     reads: Literal["limit", "positions"] = Field(
         default="limit", description="documents up to the configured limit, as served, or up to the position table"
     )
+
+    def work(self, readable: Readable) -> Iterator[Work]:
+        # Averaged pieces are one pass more.
+        yield from self.one_pass(readable, len(self.grid) + 1)
 
     @field_validator("grid")
     @classmethod

@@ -20,10 +20,9 @@ import numpy as np
 import scipy
 
 from embaudit.intervals import MIN_UNITS, jackknife_half_width
+from embaudit.measures.sticky.settings import SAMPLED_TOKENS
 
 MEASURE_VERSION = 1
-# Eight million pairs: the interval is that of the tokens, and more of them would tell nothing that a page shows.
-SAMPLED_TOKENS = 4_096
 SAMPLE_SEED = 0
 GROUPS = 25
 # Cosines are counted in bins of 1e-4, which is how exact quantiles are. Beyond ±1 is rounding.

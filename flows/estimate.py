@@ -1,0 +1,81 @@
+"""How long an audit will take here, said before its measures begin."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from embaudit.address import warehouse_at
+from embaudit.checkpoint.precision import operations_per_second
+from embaudit.measures import MEASURES
+from embaudit.measures.workload import Readable
+from embaudit.warehouse.publish import was_published
+from embaudit_flows.plan import AuditPlan
+from embaudit_tasks.corpora import mean_characters
+from embaudit_tasks.progress import say
+from embaudit_tasks.results import StagedCorpus
+
+# Checks, publishing and the page.
+FIXED_SECONDS = 20
+CHARACTERS_PER_TOKEN = 4.5
+SPECIAL_TOKENS = 2
+# Shorter parts are not named.
+NAMED_SECONDS = 5
+
+
+def say_how_long(
+    plan: AuditPlan, ingested: Mapping[str, StagedCorpus], audit_id: str, checkpoint: Mapping[str, Any]
+) -> None:
+    """A line about the whole, unless all of it was published before.
+
+    Args:
+        checkpoint: the row of the table of that name.
+    """
+    if checkpoint["layers"] is None or was_published(warehouse_at(plan.warehouse), audit_id):
+        return
+    seconds = expected_seconds(plan, ingested, checkpoint)
+    parts = ", ".join(
+        f"{name} {rounded(one)}"
+        for name, one in sorted(seconds.items(), key=lambda part: -part[1])
+        if one > NAMED_SECONDS
+    )
+    whole = rounded(sum(seconds.values()) + FIXED_SECONDS)
+    say(f"This takes about {whole}{f' ({parts})' if parts else ''}, less what earlier audits computed.")
+
+
+def expected_seconds(
+    plan: AuditPlan, ingested: Mapping[str, StagedCorpus], checkpoint: Mapping[str, Any]
+) -> dict[str, float]:
+    """By measure, in float32, at what this process multiplies now."""
+    readable = readable_of(plan, ingested, checkpoint)
+    rate = operations_per_second(plan.spec.device, plan.spec.dtype, plan.widths)
+    return {
+        name: readable.seconds(plan.profile.of(MEASURES[name].settings).work(readable), rate, os.cpu_count() or 1)
+        for name in plan.measures
+    }
+
+
+def readable_of(plan: AuditPlan, ingested: Mapping[str, StagedCorpus], checkpoint: Mapping[str, Any]) -> Readable:
+    """The sizes that the work follows from."""
+    vocabulary = checkpoint["vocabulary_size"]
+    return Readable(
+        layers=checkpoint["layers"],
+        heads=checkpoint["layers"] * (checkpoint["heads"] or 0),
+        hidden_size=checkpoint["hidden_size"],
+        vocabulary=vocabulary,
+        searched=min(plan.limit_tokens or vocabulary, vocabulary),
+        max_length=checkpoint["max_length"],
+        rows={name: corpus.rows for name, corpus in ingested.items()},
+        tokens={
+            name: mean_characters(corpus) / CHARACTERS_PER_TOKEN + SPECIAL_TOKENS for name, corpus in ingested.items()
+        },
+    )
+
+
+def rounded(seconds: float) -> str:
+    """As exact as it is: 40 s, 6 min, 3 h."""
+    for unit, size in (("h", 3_600), ("min", 60)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(10 * round(seconds / 10), 10)} s"

@@ -1,0 +1,52 @@
+"""An audit's time, from its plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from embaudit.checkpoint.precision import operations_per_second
+from embaudit.measures.workload import Readable, Work
+from embaudit_flows.estimate import rounded
+
+READABLE = Readable(
+    layers=6,
+    heads=72,
+    hidden_size=384,
+    vocabulary=30_522,
+    searched=30_522,
+    max_length=256,
+    rows={"wikipedia": 100, "longdocs": 10},
+    tokens={"wikipedia": 30.0, "longdocs": 600.0},
+)
+
+
+def test_a_token_takes_two_operations_a_weight_and_its_attention() -> None:
+    # all-MiniLM-L6-v2 has 6 layers of four 384 x 384 and two 384 x 1536 matrices. A token meets 33 others twice.
+    per_token = 2 * 6 * (4 * 384 * 384 + 2 * 384 * 1536) + 6 * 2 * 2 * 33 * 384
+    assert READABLE.seconds([Work(10, 33)], 1e9, 1) == pytest.approx(10 * 33 * per_token / 1e9)
+
+
+def test_work_beside_encoding_is_shared_by_the_cores() -> None:
+    assert READABLE.seconds([Work(0, 0, core_seconds=30), Work(0, 0, core_seconds=10)], 1e9, 4) == 10
+
+
+def test_a_corpus_is_read_as_far_as_it_goes_and_its_texts_as_far_as_they_are_read() -> None:
+    assert READABLE.read("wikipedia", 1_000) == Work(100, 30)
+    assert READABLE.read("longdocs", 5, times=3) == Work(15, 256)
+    assert READABLE.read("longdocs", 5, up_to=512) == Work(5, 512)
+    assert replace(READABLE, max_length=16).read("wikipedia", 1) == Work(1, 16)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.2, "10 s"), (14, "10 s"), (89, "90 s"), (90, "2 min"), (299, "5 min"), (5_000, "83 min"), (5_500, "2 h")],
+)
+def test_no_time_is_said_more_exactly_than_it_is_known(seconds: float, said: str) -> None:
+    assert rounded(seconds) == said
+
+
+def test_this_machine_multiplies() -> None:
+    rate = operations_per_second("cpu", "float32", (64, 256))
+    assert 1e7 < rate < 1e15
