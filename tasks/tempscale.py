@@ -17,6 +17,7 @@ from embaudit.anatomy import anatomy_of
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.tokenizer import position_limit
 from embaudit.downstream.classification import Classification
+from embaudit.downstream.clustering import Clustering
 from embaudit.downstream.material import GradedPairs, Judgements
 from embaudit.downstream.retrieval import Retrieval
 from embaudit.downstream.similarity import Similarity
@@ -84,7 +85,7 @@ def tempscale_vectors(
     tables=(TempscaleRow, TempscaleChoiceRow),
     name="compare temperatures",
     run_name="temperatures on {corpus.name}",
-    reads=("reads", "resamples", "folds", "neighbours"),
+    reads=("reads", "resamples", "folds", "neighbours", "starts"),
 )
 def tempscale_scores(
     out: Outputs,
@@ -145,6 +146,7 @@ def _tasks(staged: Staged, settings: TempscaleSettings, seed: int) -> list[Task]
     return [
         Classification("classification_knn", material, lengths["text"], **options),
         Classification("classification_logistic", material, lengths["text"], **options),
+        Clustering(material, lengths["text"], starts=settings.starts, seed=seed, in_halves=True),
     ]
 
 

@@ -2,40 +2,112 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from embaudit.downstream.material import LabelledTexts
+from embaudit.downstream.split import in_report
 from embaudit.downstream.task import Items, Vectors, unit_rows
+from embaudit.intervals import MIN_UNITS, Interval, percentile_intervals
 
 
 class Clustering:
     """V-measure (Rosenberg and Hirschberg 2007) of as many clusters as there are classes, mean over starts.
 
-    An outcome is the cluster of a text in each start.
+    An outcome is the cluster of a text in each start, (n, starts).
 
     Args:
         lengths: (n,) tokens of each text.
         starts: of k-means, each with a seed of its own.
+        in_halves: cluster each half alone, so that what is chosen on one says nothing of the other; else all texts
+            are one task, and all are reported.
     """
 
-    def __init__(self, labelled: LabelledTexts, lengths: np.ndarray, *, starts: int, seed: int) -> None:
+    name = "clustering"
+
+    def __init__(
+        self, labelled: LabelledTexts, lengths: np.ndarray, *, starts: int, seed: int, in_halves: bool = False
+    ) -> None:
         self.labels = np.unique(np.array(labelled.labels), return_inverse=True)[1]
         self.starts, self.seed = starts, seed
         units = np.arange(len(labelled.texts))
-        self.items = Items(np.asarray(lengths), units, np.ones(len(units), dtype=bool))
+        everything = np.ones(len(units), dtype=bool)
+        report = in_report(labelled.texts, units, seed, labelled.labels) if in_halves else everything
+        self.items = Items(np.asarray(lengths), units, report)
+
+    @property
+    def fitted_on(self) -> Mapping[str, np.ndarray]:
+        return {"text": ~self.items.is_report}
 
     def outcomes(self, vectors: Vectors) -> np.ndarray:
         from sklearn.cluster import KMeans
 
         rows = unit_rows(vectors["text"])
-        classes = int(self.labels.max()) + 1
-        found = [
-            KMeans(classes, n_init=1, random_state=self.seed + start).fit(rows).labels_ for start in range(self.starts)
-        ]
-        return np.stack(found, axis=1)
+        clusters = np.zeros((len(rows), self.starts), dtype=np.int64)
+        for half in (self.items.is_report, ~self.items.is_report):
+            if not half.any():
+                continue
+            classes = len(np.unique(self.labels[half]))
+            for start in range(self.starts):
+                model = KMeans(classes, n_init=1, random_state=self.seed + start)
+                clusters[half, start] = model.fit(rows[half]).labels_
+        return clusters
 
     def score(self, outcomes: np.ndarray, chosen: np.ndarray) -> float | None:
-        from sklearn.metrics import v_measure_score
+        """None where the texts are of one class: there is nothing to tell apart."""
+        labels = self.labels[chosen]
+        return None if len(np.unique(labels)) < 2 else float(self._by_start(labels, outcomes[chosen]).mean())
 
-        labels, clusters = self.labels[chosen], outcomes[chosen]
-        return float(np.mean([v_measure_score(labels, clusters[:, start]) for start in range(self.starts)]))
+    def interval(
+        self, before: np.ndarray, after: np.ndarray, chosen: np.ndarray, resamples: int, seed: int
+    ) -> Interval | None:
+        """Resamples draw texts and starts: ten starts of k-means are a sample too."""
+        labels = self.labels[chosen]
+        if len(labels) < MIN_UNITS or len(np.unique(labels)) < 2:
+            return None
+        generator = np.random.default_rng(seed)
+        texts, starts = (
+            generator.multinomial(count, np.full(count, 1 / count), size=resamples)
+            for count in (len(labels), self.starts)
+        )
+        # (resamples, starts): of the same texts and the same start.
+        gained = self._by_start(labels, after[chosen], texts) - self._by_start(labels, before[chosen], texts)
+        low, high = percentile_intervals(np.einsum("bs,bs->b", gained, starts)[:, None] / self.starts)[0]
+        return None if low is None or high is None else (low, high)
+
+    def _by_start(self, labels: np.ndarray, clusters: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+        """(B, starts) V-measures; without weights of the texts as they are."""
+        weights = np.ones((1, len(labels)), dtype=np.int64) if weights is None else weights
+        return np.stack([v_measures(labels, clusters[:, start], weights) for start in range(self.starts)], axis=1)
+
+
+def v_measures(labels: np.ndarray, clusters: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """V = 2 I(C; K) / (H(C) + H(K)) of each row of weights, (B,): classes C, clusters K; 1 where both have one member.
+
+    Args:
+        labels: (n,) class of each text.
+        clusters: (n,) cluster of each text.
+        weights: (B, n) how often each text is there.
+    """
+    cells = np.unique(np.stack([labels, clusters]), axis=1, return_inverse=True)
+    (of_class, of_cluster), cell = cells[0], cells[1].ravel()
+    joint = weights @ _members(cell)
+    total = joint.sum(axis=1, keepdims=True)
+    of_both, classes, clustered = (
+        _entropy(shares)
+        for shares in (joint / total, *(joint @ _members(one) / total for one in (of_class, of_cluster)))
+    )
+    apart = classes + clustered
+    shared = np.maximum(apart - of_both, 0)
+    return np.divide(2 * shared, apart, out=np.ones_like(apart), where=apart > 1e-12)
+
+
+def _members(groups: np.ndarray) -> np.ndarray:
+    """(n, G): 1.0 where a row belongs to a group."""
+    return (groups[:, None] == np.unique(groups)).astype(np.float64)
+
+
+def _entropy(shares: np.ndarray) -> np.ndarray:
+    """−Σ p ln p of each row."""
+    return -(shares * np.log(np.where(shares > 0, shares, 1.0))).sum(axis=1)

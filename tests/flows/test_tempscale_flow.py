@@ -90,6 +90,7 @@ def test_a_checkpoint_that_a_temperature_helps(home: Path, labelled: Path, tmp_p
     assert sorted(answers) == [
         ("classification_knn", "yes", 0.5, True, 80),
         ("classification_logistic", "yes", 0.5, True, 80),
+        ("clustering", "yes", 0.5, True, 80),
     ]
     scope = rows(outcome, "SELECT DISTINCT corpus, reads, max_tokens FROM tempscale")
     assert scope == [("longdocs", "limit", 64)]

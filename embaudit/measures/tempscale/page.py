@@ -26,6 +26,7 @@ COLUMNS = (
 SCORES = {
     "classification_knn": "accuracy",
     "classification_logistic": "accuracy",
+    "clustering": "V-measure",
     "retrieval": "nDCG@10",
     "sts": "Spearman's ρ",
 }

@@ -21,6 +21,8 @@ class TempscaleSettings(DownstreamSettings):
         default="limit", description="documents up to the configured limit, as served, or up to the position table"
     )
 
+    starts: int = Field(default=10, ge=1, description="of k-means")
+
     def work(self, readable: Readable) -> Iterator[Work]:
         # Averaged pieces are one pass more.
         yield from self.one_pass(readable, len(self.grid) + 1)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from embaudit.table import COSINE, DIFFERENCE_OF_COSINES, TOLERANCE, BigInt, Row, Series, column, rule
 
-Task = Literal["classification_knn", "classification_logistic", "retrieval", "sts"]
+Task = Literal["classification_knn", "classification_logistic", "clustering", "retrieval", "sts"]
 MIN_TAU = 1e-12
 
 
@@ -41,9 +41,11 @@ class TempscaleRow(_Bin, table="tempscale", key=("task", "arm", "tau", "split", 
     )
     tau: float = column("τ of the attention; 1 for every arm but temperature.", ge=MIN_TAU)
     split: Literal["choose", "report"] = column("Half: arms are fitted on the first, and scored on the second.")
-    # Accuracy and nDCG lie in [0, 1], Spearman's ρ in [-1, 1].
+    # Accuracy, V-measure and nDCG lie in [0, 1], Spearman's ρ in [-1, 1].
     score: float | None = column(
-        "Accuracy (classification), nDCG@10 (retrieval) or Spearman's ρ (sts); null below two items.", within=COSINE
+        "Accuracy (classification), V-measure (clustering), nDCG@10 (retrieval) or Spearman's ρ (sts); null below two "
+        "items, and for clustering below two classes.",
+        within=COSINE,
     )
 
     @rule
