@@ -30,13 +30,18 @@ def plain(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> list[list[int
     return [one.ids for one in tokenizer.backend_tokenizer.encode_batch(texts, add_special_tokens=False)]
 
 
+def as_loaded(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """As checkpoints are loaded; some tests of this process, and some tokenizer files, leave padding set."""
+    tokenizer.backend_tokenizer.no_truncation()
+    tokenizer.backend_tokenizer.no_padding()
+    return tokenizer
+
+
 @pytest.mark.parametrize("name", ["minilm", "bert-base-uncased", "bert-base-cased"])
 def test_words_one_by_one_give_what_the_whole_text_gives(
     real_tokenizer: Callable[[str], PreTrainedTokenizerBase], name: str
 ) -> None:
-    tokenizer = real_tokenizer(name)
-    tokenizer.backend_tokenizer.no_truncation()
-    tokenizer.backend_tokenizer.no_padding()
+    tokenizer = as_loaded(real_tokenizer(name))
     encode = encoder_of_tokens(tokenizer)
     assert isinstance(encode, WordEncoder)
 
@@ -49,14 +54,14 @@ def test_words_one_by_one_give_what_the_whole_text_gives(
 
 
 def test_real_texts_come_out_the_same(real_tokenizer: Callable[[str], PreTrainedTokenizerBase], shared: Path) -> None:
-    tokenizer = real_tokenizer("bert-base-uncased")
+    tokenizer = as_loaded(real_tokenizer("bert-base-uncased"))
     lines = (shared / "data/wikipedia/wiki1m_sample.txt").read_text(encoding="utf-8").split("\n")[:4_000]
     assert encoder_of_tokens(tokenizer)(lines) == plain(tokenizer, lines)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "roberta-base", "t5-small", "albert", "clip"])
 def test_other_kinds_are_given_whole_texts(real_tokenizer: Callable[[str], PreTrainedTokenizerBase], name: str) -> None:
-    tokenizer = real_tokenizer(name)
+    tokenizer = as_loaded(real_tokenizer(name))
     assert not splits_at_spaces(tokenizer.backend_tokenizer)
     texts = ["The river  was\told.", " [MASK] working", ""]
     assert encoder_of_tokens(tokenizer)(texts) == plain(tokenizer, texts)
@@ -65,8 +70,7 @@ def test_other_kinds_are_given_whole_texts(real_tokenizer: Callable[[str], PreTr
 def test_an_added_token_with_a_space_in_it_is_not_cut(tiny_checkpoint: Path) -> None:
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(tiny_checkpoint)
-    tokenizer.backend_tokenizer.no_truncation()
+    tokenizer = as_loaded(AutoTokenizer.from_pretrained(tiny_checkpoint))
     assert splits_at_spaces(tokenizer.backend_tokenizer)
     tokenizer.add_tokens(["river stone"])
     assert encoder_of_tokens(tokenizer)(["a river stone b"]) == plain(tokenizer, ["a river stone b"])
