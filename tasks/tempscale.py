@@ -26,9 +26,10 @@ from embaudit.errors import NotMeasurable
 from embaudit.measures.tempscale import MEASURE_VERSION
 from embaudit.measures.tempscale.baselines import average_pieces, pieces_of
 from embaudit.measures.tempscale.compare import compare
+from embaudit.measures.tempscale.search import Part
 from embaudit.measures.tempscale.settings import TempscaleSettings
 from embaudit.measures.tempscale.tables import TempscaleChoiceRow, TempscaleRow
-from embaudit.tempscale import support_of, temperature
+from embaudit.tempscale import Temperatures, support_of, temperature
 from embaudit_tasks.downstream import VECTOR_SCHEMA, kind_of, read_material, read_vectors, texts_of, vector_rows
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus, checkpoint_of, encoder_of
@@ -60,21 +61,25 @@ def tempscale_vectors(
     corpus: str,
     material: Staged,
     side: str,
-    tau: float,
+    tau: float | dict[Part, list[float]],
     in_pieces: bool,
     settings: TempscaleSettings,
 ) -> None:
-    """Vectors of one side at one temperature; ``in_pieces``: of its pieces of the configured limit, averaged."""
+    """Vectors of one side at one temperature, or at one a layer or head.
+
+    Args:
+        in_pieces: of its pieces of the configured limit, averaged.
+    """
     encoder = encoder_of(spec, kind_of(side))
     checkpoint = encoder.checkpoint
     texts = texts_of(material, side)
-    label = f"{corpus}, {side}: pieces averaged" if in_pieces else f"{corpus}, {side}: τ = {tau:g}"
+    label = f"{corpus}, {side}: pieces averaged" if in_pieces else f"{corpus}, {side}: τ = {temperatures_of(tau)}"
     with tracked(label, len(texts)) as advance:
         if in_pieces:
             vectors = _averaged(encoder, texts, advance)
         else:
             ids = encoder.tokenize(texts, content_limit(checkpoint, settings.reads))
-            with temperature(checkpoint, tau) if tau != 1 else nullcontext():
+            with temperature(checkpoint, temperatures_of(tau)) if tau != 1 else nullcontext():
                 vectors = encoder.encode_ids(ids, advance)
     out.rows("tempscale_vectors", vector_rows(vectors), VECTOR_SCHEMA, encodes=encoder.texts)
 
@@ -104,18 +109,12 @@ def tempscale_scores(
         by_tau: τ -> side -> staged vectors.
         in_pieces: side -> staged vectors of averaged pieces.
     """
-    checkpoint = checkpoint_of(spec)
-    scope = {
-        "corpus": corpus.name,
-        "corpus_id": corpus.corpus_id,
-        "reads": settings.reads,
-        "max_tokens": content_limit(checkpoint, settings.reads) + len(checkpoint.with_special_tokens([])),
-    }
+    scope = scope_of(checkpoint_of(spec), corpus, settings)
     temperatures = {float(tau): read_vectors(sides) for tau, sides in by_tau.items()}
     pieces = read_vectors(in_pieces)
     rows: list[dict[str, Any]] = []
     choices: list[dict[str, Any]] = []
-    tasks = _tasks(material, settings, seed)
+    tasks = tasks_of(material, settings, seed)
     with tracked(f"{corpus.name}, scores", len(tasks)) as advance:
         for one in tasks:
             found, chosen = compare(
@@ -124,8 +123,27 @@ def tempscale_scores(
             rows += [{**asdict(row), **scope} for row in found]
             choices += [{**asdict(choice), **scope} for choice in chosen]
             advance(1)
+    single = {one["task"]: one["tau"] for one in choices if one["bin"] == 0}
     out.rows(TempscaleRow, rows)
-    out.rows(TempscaleChoiceRow, choices)
+    out.rows(TempscaleChoiceRow, choices, detail={"single": single})
+
+
+def temperatures_of(tau: float | dict[Part, list[float]]) -> Temperatures:
+    """One for all, or those of ``layer`` or ``head``."""
+    if isinstance(tau, dict):
+        ((part, taus),) = tau.items()
+        return Temperatures.of(taus) if part == "layer" else Temperatures.per_head(taus)
+    return Temperatures.of(tau)
+
+
+def scope_of(checkpoint: Checkpoint, corpus: StagedCorpus, settings: TempscaleSettings) -> dict[str, Any]:
+    """What every row says of what was read."""
+    return {
+        "corpus": corpus.name,
+        "corpus_id": corpus.corpus_id,
+        "reads": settings.reads,
+        "max_tokens": content_limit(checkpoint, settings.reads) + len(checkpoint.with_special_tokens([])),
+    }
 
 
 def content_limit(checkpoint: Checkpoint, reads: str) -> int:
@@ -136,7 +154,8 @@ def content_limit(checkpoint: Checkpoint, reads: str) -> int:
     return max(positions - len(checkpoint.with_special_tokens([])), checkpoint.content_limit)
 
 
-def _tasks(staged: Staged, settings: TempscaleSettings, seed: int) -> list[Task]:
+def tasks_of(staged: Staged, settings: TempscaleSettings, seed: int) -> list[Task]:
+    """What the picked texts of one corpus are used for."""
     material, lengths = read_material(staged)
     if isinstance(material, Judgements):
         return [Retrieval(material, lengths["document"], seed=seed)]

@@ -7,17 +7,41 @@ from typing import Any
 SCOPE = {"corpus": "retrieval", "corpus_id": "w1", "reads": "limit", "max_tokens": 256}
 # What no column is null in comes first: tests turn the first row around.
 BINS = ((1, 0, 100), (0, None, None))
-NONE, LOWER = 0.5, 0.55
+NONE, LOWER, BY_PART = 0.5, 0.55, 0.6
 
 
 def tempscale_rows() -> dict[str, list[dict[str, Any]]]:
-    """The two tables."""
+    """The three tables."""
     return {
         "tempscale": [_row(*arm, split, *one) for one in BINS for arm, split in _arms()],
         "tempscale_choice": [
             _choice(*BINS[0], "no", -0.01, "the interval of the difference does not lie above 0"),
             _choice(*BINS[1], "yes", 0.01, "the interval of the difference lies above 0"),
         ],
+        "tempscale_search": [_search("layer", "yes", 0.01), _search("head", "no", -0.01)],
+    }
+
+
+def _search(part: str, answer: str, lowest: float) -> dict[str, Any]:
+    return {
+        "task": "retrieval",
+        "part": part,
+        "tau": 0.8,
+        "taus": "0.8,0.9",
+        "trials": 9,
+        "recommendation": answer,
+        "items": 30,
+        "units": 20,
+        "score_before": NONE,
+        "score_single": LOWER,
+        "score_after": BY_PART,
+        "difference": BY_PART - NONE,
+        "low": 0.02,
+        "high": 0.2,
+        "beyond": BY_PART - LOWER,
+        "beyond_low": lowest,
+        "beyond_high": 0.15,
+        **SCOPE,
     }
 
 

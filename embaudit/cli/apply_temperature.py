@@ -15,6 +15,7 @@ from embaudit.tempscale.apply import apply_temperature as write
 @click.argument("checkpoint")
 @click.option("--tau", type=float, metavar="T", help="One temperature for all layers; below 1 attention is sharper.")
 @click.option("--layer-tau", metavar="T,T,…", help="One temperature a layer, from the first to the last.")
+@click.option("--head-tau", metavar="T,T,…", help="One temperature a head, the same in every layer.")
 @click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="A new or empty folder.")
 @click.option(
     "--divide-position-bias",
@@ -27,15 +28,14 @@ def apply_temperature(
     checkpoint: str,
     tau: float | None,
     layer_tau: str | None,
+    head_tau: str | None,
     out: Path,
     divide_position_bias: bool,
     device: str,
     allow_pickle: bool,
 ) -> None:
     """Write CHECKPOINT with attention softmax(QKᵀ/(τ√d)), by its weights; sentence-transformers loads it unchanged."""
-    if (tau is None) == (layer_tau is None):
-        raise UsageError("apply-temperature needs --tau or --layer-tau, one of them.", next_step="Try --tau 0.8")
-    temperatures = Temperatures.of(_numbers(layer_tau) if tau is None else tau)
+    temperatures = _temperatures(tau, layer_tau, head_tau)
     made = write(
         checkpoint,
         temperatures,
@@ -53,10 +53,23 @@ def apply_temperature(
     click.echo(f"Next: embaudit audit {made.folder}")
 
 
-def _numbers(given: str | None) -> list[float]:
+def _temperatures(tau: float | None, by_layer: str | None, by_head: str | None) -> Temperatures:
+    match tau, by_layer, by_head:
+        case float(), None, None:
+            return Temperatures.of(tau)
+        case None, str(), None:
+            return Temperatures.of(_numbers("layer", by_layer))
+        case None, None, str():
+            return Temperatures.per_head(_numbers("head", by_head))
+    raise UsageError(
+        "apply-temperature needs --tau, --layer-tau or --head-tau, one of them.", next_step="Try --tau 0.8"
+    )
+
+
+def _numbers(part: str, given: str) -> list[float]:
     try:
-        return [float(one) for one in (given or "").split(",")]
+        return [float(one) for one in given.split(",")]
     except ValueError as error:
         raise UsageError(
-            f"--layer-tau {given} is no list of numbers.", next_step="Write one a layer: 0.9,0.9,0.8"
+            f"--{part}-tau {given} is no list of numbers.", next_step=f"Write one a {part}: 0.9,0.9,0.8"
         ) from error

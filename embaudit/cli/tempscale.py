@@ -20,6 +20,12 @@ from embaudit.request import AuditRequest
     profile="Sizes where none are given.",
 )
 @click.option("--tau", "grid", metavar="T,T,…", help="The grid.  [default: 1,0.95,0.9,0.8,0.7,0.6,0.5]")
+@click.option(
+    "--by",
+    type=click.Choice(["layer", "head"]),
+    multiple=True,
+    help="Search a τ for each layer, or for each head, from the best single one as well; can be repeated.",
+)
 @click.option("--to-positions", is_flag=True, help="Read documents up to the position table, not the configured limit.")
 @click.option("--texts", type=click.IntRange(min=4), help="Most labelled texts.")
 @click.option("--documents", type=click.IntRange(min=2), help="Most documents of the collection, relevant ones first.")
@@ -28,19 +34,27 @@ from embaudit.request import AuditRequest
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option("--logs", is_flag=True, help="Show Prefect's log lines.")
 def tempscale(
-    request: AuditRequest, grid: str | None, to_positions: bool, as_json: bool, logs: bool, **sizes: int | None
+    request: AuditRequest,
+    grid: str | None,
+    by: tuple[str, ...],
+    to_positions: bool,
+    as_json: bool,
+    logs: bool,
+    **sizes: int | None,
 ) -> None:
     """Say whether a lower attention temperature helps CHECKPOINT, task by task and by length.
 
     τ is chosen on one half of the texts and reported on the other: 'yes' needs an interval above 0. Beside it, on the
     same half: pieces averaged, whitening, centring. It is the measure tempscale of an audit, published as one.
     """
-    changes = _changes(request.corpora, grid, to_positions, **sizes)
+    changes = _changes(request.corpora, grid, by, to_positions, **sizes)
     request = request.changed(measures=["tempscale"], measure_settings={"tempscale": changes})
     audit_one_measure(request, "tempscale", as_json=as_json, logs=logs)
 
 
-def _changes(sources: dict[str, str], grid: str | None, to_positions: bool, **sizes: int | None) -> dict[str, Any]:
+def _changes(
+    sources: dict[str, str], grid: str | None, by: tuple[str, ...], to_positions: bool, **sizes: int | None
+) -> dict[str, Any]:
     """What the options change of the profile's settings.
 
     Raises:
@@ -50,6 +64,8 @@ def _changes(sources: dict[str, str], grid: str | None, to_positions: bool, **si
     changes: dict[str, Any] = {name: size for name, size in sizes.items() if size is not None}
     if sources:
         changes["corpora"] = list(sources)
+    if by:
+        changes["by"] = list(by)
     if to_positions:
         changes["reads"] = "positions"
     if grid is not None:

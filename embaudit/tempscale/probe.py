@@ -1,7 +1,8 @@
 """A short run before and after: whether a temperature did to the model what it should.
 
 Published code patched nothing on several families and said nothing. So: every layer that was declared runs, in order;
-the first scaled layer's queries come out divided by τ; and the outputs move.
+the first scaled layer's queries come out divided by τ; and the outputs move, where all heads of all layers have a τ: a
+pruned head moves nothing.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def require_effect(anatomy: Anatomy, scalings: Sequence[Scaling], before: Probe,
     """Compare a probe before with one after.
 
     Raises:
-        MeasureError: if queries were not divided by τ, or the outputs did not move, or are not finite.
+        MeasureError: if queries were not divided by τ, or the outputs did not move or are not finite.
     """
     import torch
 
@@ -86,7 +87,9 @@ def require_effect(anatomy: Anatomy, scalings: Sequence[Scaling], before: Probe,
     tolerance = TOLERANCE.get(str(anatomy.model.dtype).removeprefix("torch."), 1e-2)
     if not float((now * scaling.divisors - was).norm()) <= tolerance * float(was.norm()):
         raise _failed(anatomy, f"does not make its queries from {scaling.name} alone: they are not divided by τ.")
-    if torch.equal(before.output, after.output):
+    layers = {layer for one in scalings for layer in one.layers}
+    is_whole = len(layers) == len(anatomy.layers) and all(bool((one.divisors != 1).all()) for one in scalings)
+    if is_whole and torch.equal(before.output, after.output):
         raise _failed(anatomy, f"gives the same as before: τ changed nothing in {anatomy.model.dtype}.")
 
 

@@ -223,6 +223,14 @@ NUMBERS: dict[str, list[Broken]] = {
         broken(0, "in_set difference_is_of_the_scores", difference=0.5),
         broken(0, "between tau", tau=0.0),
     ],
+    "tempscale_search": [
+        broken(1, "in_set recommended_where_better_than_both", recommendation="yes"),
+        broken(0, "in_set recommended_where_better_than_both", low=-0.1),
+        broken(0, "in_set differences_are_of_the_scores", score_single=0.3),
+        broken(0, "in_set differences_are_of_the_scores", score_before=0.3),
+        broken(0, "between trials", trials=0),
+        broken(0, "in_set part", part="prayer"),
+    ],
     "length_bin": [
         broken(1, "in_set mean_needs_two_texts", cosine_mean=0.2),
         broken(2, "in_set mean_needs_two_texts", texts=1),

@@ -26,11 +26,12 @@ SIGNALS = {"a": "red", "b": "green"}
 NOISE = [word for word in ENGLISH.split() if word not in SIGNALS.values()]
 
 
-def readable(folder: Path, logit: float) -> Path:
+def readable(folder: Path, logit: float, noise: float | None = None) -> Path:
     """A real BERT whose last layer reads "red" and "green" more than other words, by ``logit`` or so.
 
     One token of forty says the class. Everything but that layer's attention adds nothing, so that the vector is the
     attention-weighted mean of word embeddings: a lower temperature reads the word that counts more, or less.
+    The class is in the first head's dimensions; the others may read ``noise``.
     """
     import torch
     from transformers import BertModel, PreTrainedTokenizerFast
@@ -51,8 +52,10 @@ def readable(folder: Path, logit: float) -> Path:
         attention.self.value.weight.copy_(torch.eye(32))
         attention.output.dense.weight.copy_(10 * torch.eye(32))
         for head in range(4):
-            attention.self.query.bias[8 * head] = 8**0.5 * logit / 3.8  # what LayerNorm makes of that 4
-            attention.self.key.weight[8 * head, 2] = 1
+            reads_noise = noise is not None and head > 0
+            attention.self.query.bias[8 * head] = 8**0.5 * (noise if reads_noise else logit) / 3.8
+            # Of other words, those that say most in the head's own dimensions: a sharper head averages less away.
+            attention.self.key.weight[8 * head, 8 * head + 1 if reads_noise else 2] = 1
     model.save_pretrained(folder)
     return folder
 
@@ -119,6 +122,57 @@ def test_a_checkpoint_that_a_temperature_helps(home: Path, labelled: Path, tmp_p
     after = {path: path.stat().st_ino for path in home.glob("staging/tempscale/*/tempscale_vectors-*.parquet")}
     assert len(after) == 5
     assert written.items() <= after.items()
+
+
+def test_heads_that_want_different_temperatures_get_them(
+    home: Path, labelled: Path, tmp_path: Path, embaudit: Embaudit
+) -> None:
+    folder = readable(tmp_path / "heads", logit=0.5, noise=4.0)
+    outcome = ask(folder, {"longdocs": str(labelled)}, grid=[0.9, 0.7, 0.5], by=["layer", "head"])
+    assert_planned(outcome)
+    found = {
+        (task, part): (taus, recommendation)
+        for task, part, taus, recommendation in rows(
+            outcome, "SELECT task, part, taus, recommendation FROM tempscale_search"
+        )
+    }
+    assert {part for _, part in found} == {"layer", "head"}
+    assert len(found) == 6
+    # The layer below does nothing, and what changes nothing is no gain.
+    assert found["classification_logistic", "layer"] == ("0.5,0.5", "no")
+    # The first head reads the class, the others noise.
+    taus, recommendation = found["classification_logistic", "head"]
+    assert recommendation == "yes"
+    first, *others = map(float, taus.split(","))
+    assert first == 0.5 < max(others)
+    advice = f"embaudit apply-temperature CHECKPOINT --head-tau {taus} --out DIR"
+    assert advice in [finding["advice"] for finding in outcome.findings]
+    # What is advised scores what was said.
+    ((said,),) = rows(
+        outcome,
+        "SELECT score_after FROM tempscale_search WHERE (task, part) = ('classification_logistic', 'head')",
+    )
+    made = tmp_path / "made"
+    assert embaudit("apply-temperature", str(folder), "--head-tau", taus, "--out", str(made)).returncode == 0
+    again = ask(made, {"longdocs": str(labelled)}, grid=[1.0])
+    assert rows(
+        again,
+        f"SELECT score FROM tempscale WHERE audit_id = '{again.audit_id}' AND task = 'classification_logistic' "
+        "AND bin = 0 AND split = 'report' AND arm = 'none'",
+    ) == [(pytest.approx(said, abs=0.02),)]
+
+
+@pytest.mark.slow
+def test_layers_that_share_their_weights_have_no_temperatures_of_their_own(home: Path, tmp_path: Path) -> None:
+    tests = Path(__file__).resolve().parents[1]
+    sys.path += [str(tests / "anatomy"), str(tests / "tempscale")]
+    from checkpoint_folders import save_tiny
+
+    asked = {"pairs": 60, "grid": [0.5], "by": ["layer", "head"]}
+    outcome = ask(save_tiny(tmp_path / "albert", "albert"), {"sts": "sample"}, **asked)
+    (warning,) = [one for one in outcome.warnings if "by layer" in one]
+    assert warning.startswith("Left out, temperatures by layer on sts: Layers 0 and 1 share ")
+    assert rows(outcome, "SELECT task, part FROM tempscale_search") == [("sts", "head")]
 
 
 @pytest.mark.slow

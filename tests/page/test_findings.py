@@ -36,6 +36,7 @@ def found(measure: str, **changes: dict[str, Any] | None) -> dict[str, Finding]:
 
 
 NO_PILOT = {"pilot_shortlisted": 0, "pilot_missed": 0, "miss_rate": None, "miss_low": None, "miss_high": None}
+TEMPERATURES = ("tempscale", "tempscale_choice", "tempscale_search")
 
 
 @pytest.mark.parametrize(
@@ -175,8 +176,8 @@ def test_what_was_not_measured_is_not_judged() -> None:
     assert "length_rise" not in found("length", length_rise={"rise": None})
     assert not found("layers", pooled_stat={"within_text_cosine": None})
     assert not found("geometry", geometry={"mean_cosine": None})
-    for measure, table in (("socm", "socm_summary"), ("length", "length_summary"), ("tempscale", "tempscale_choice")):
-        assert not found(measure, **{table: None})
+    for measure, *tables in (("socm", "socm_summary"), ("length", "length_summary"), TEMPERATURES):
+        assert not found(measure, **dict.fromkeys(tables))
 
 
 @pytest.mark.parametrize(

@@ -375,6 +375,10 @@ def test_the_command_says_what_it_did(source: Path, tmp_path: Path) -> None:
     for fact in ("τ = 0.8, 0.9 (layer by layer)", "4 tensors divided", "largest difference 0.0e+00 (float32)", "Next:"):
         assert fact in result.output
     np.testing.assert_allclose(vectors(tmp_path / "out"), vectors_under(source, [0.8, 0.9]), atol=1e-5)
+    by_head = run(str(source), "--head-tau", "1,0.9,0.8,0.7", "--out", str(tmp_path / "heads"), "--device", "cpu")
+    assert by_head.exception is None
+    expected = vectors_under(source, Temperatures.per_head([1, 0.9, 0.8, 0.7]))
+    np.testing.assert_allclose(vectors(tmp_path / "heads"), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -382,6 +386,8 @@ def test_the_command_says_what_it_did(source: Path, tmp_path: Path) -> None:
     [
         ([], "one of them"),
         (["--tau", "0.8", "--layer-tau", "0.8,0.8"], "one of them"),
+        (["--head-tau", "0.8,0.8", "--layer-tau", "0.8,0.8"], "one of them"),
+        (["--head-tau", "0.8"], "1 heads"),
         (["--layer-tau", "0.8,warm"], "no list of numbers"),
         (["--layer-tau", ""], "no list of numbers"),
         (["--tau", "0"], "greater than 0"),

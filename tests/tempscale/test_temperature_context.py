@@ -237,6 +237,19 @@ def test_what_has_no_effect_or_another_one_is_an_error_that_names_the_family(cha
     assert are_same(before, weights(model))
 
 
+def test_a_layer_or_head_that_was_pruned_may_have_a_temperature() -> None:
+    model = build("bert")
+    nn.init.zeros_(model.encoder.layer[1].attention.output.dense.weight)
+    for layer in model.encoder.layer:
+        with torch.no_grad():
+            for parameter in layer.attention.self.value.parameters():
+                parameter[: layer.attention.self.attention_head_size] = 0
+    for temperatures in ([1.0, 0.7], Temperatures.per_head([0.7] + [1.0] * (HEADS - 1))):
+        before = outputs(model)
+        with temperature(model, temperatures):
+            assert difference(before, outputs(model)) == 0
+
+
 def test_numbers_that_do_not_fit_are_an_error() -> None:
     model = build("bert", torch.float16)
     before = weights(model)

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from embaudit.finding import MAX_FINDINGS, Finding, Rows, interval
 from embaudit.measures.tempscale.settings import TempscaleSettings
 
+# Arms that need no temperature, as a sentence begins with them.
+BASELINES = {"chunk_average": "Averaging pieces", "centring": "Centring", "whitening": "Whitening"}
+
 
 def findings(rows: Rows, settings: TempscaleSettings) -> Iterator[Finding]:
-    """One for each task that gains, the largest gain first; or one that none does."""
+    """One for each task that gains, the largest gain first, or one that none does; then what one τ for all misses."""
+    found = [*_of_one(rows), *(_by_part(row) for row in rows("tempscale_search") if row["recommendation"] == "yes")]
+    yield from islice(found, MAX_FINDINGS)
+
+
+def _of_one(rows: Rows) -> Iterator[Finding]:
     choices = [row for row in rows("tempscale_choice") if row["bin"] == 0]
     gains = sorted(
         (row for row in choices if row["recommendation"] == "yes"), key=lambda row: (-row["difference"], row["task"])
     )
-    yield from (_gain(row) for row in gains[:MAX_FINDINGS])
+    arms = [row for row in rows("tempscale") if row["bin"] == 0 and row["split"] == "report"]
+    for row in gains:
+        yield _gain(row, [arm for arm in arms if arm["task"] == row["task"] and arm["arm"] in BASELINES])
     if choices and not gains:
         asked = ", ".join(row["task"].replace("_", " ") for row in choices)
         # An answer needs an interval, or a choice that fell on 1; too few items have neither.
@@ -29,16 +40,38 @@ def findings(rows: Rows, settings: TempscaleSettings) -> Iterator[Finding]:
         )
 
 
-def _gain(row: dict[str, Any]) -> Finding:
-    task = row["task"].replace("_", " ")
+def _gain(row: dict[str, Any], baselines: list[dict[str, Any]]) -> Finding:
+    # What gains more by another way, beyond noise, is said beside it: the simpler one may do.
+    more = [one for one in baselines if (one["low"] or 0) > 0 and one["difference"] > row["difference"]]
+    best = max(more, key=lambda one: one["difference"], default=None)
     return Finding(
         "look",
-        f"At an attention temperature of {row['tau']:g}, {task} scores {row['score_after']:.3f} instead of "
+        f"At an attention temperature of {row['tau']:g}, {_named(row)} scores {row['score_after']:.3f} instead of "
         f"{row['score_before']:.3f} ({row['difference']:+.3f}{interval(row['low'], row['high'], '+.3f')}, held out).",
-        "The task gains without training.",
+        "The task gains without training."
+        + (f" {BASELINES[best['arm']]}, at no temperature, gains {best['difference']:+.3f}." if best else ""),
         f"embaudit apply-temperature CHECKPOINT --tau {row['tau']:g} --out DIR",
         name=f"temperature_{row['task']}",
         value=row["difference"],
         low=row["low"],
         high=row["high"],
     )
+
+
+def _by_part(row: dict[str, Any]) -> Finding:
+    return Finding(
+        "look",
+        f"With a temperature for each {row['part']}, {_named(row)} scores {row['score_after']:.3f}, and "
+        f"{row['score_single']:.3f} with the best one for all "
+        f"({row['beyond']:+.3f}{interval(row['beyond_low'], row['beyond_high'], '+.3f')}, held out).",
+        f"The {row['part']}s want different temperatures for this task.",
+        f"embaudit apply-temperature CHECKPOINT --{row['part']}-tau {row['taus']} --out DIR",
+        name=f"temperature_{row['task']}_by_{row['part']}",
+        value=row["beyond"],
+        low=row["beyond_low"],
+        high=row["beyond_high"],
+    )
+
+
+def _named(row: dict[str, Any]) -> str:
+    return str(row["task"]).replace("_", " ")

@@ -15,6 +15,7 @@ FACTS = {
         "SELECT * FROM tempscale WHERE audit_id = ? AND split = 'report' AND bin = 0 "
         "ORDER BY task, arm <> 'none', arm <> 'temperature', tau DESC, arm"
     ),
+    "temperatures_by_part": "SELECT * FROM tempscale_search WHERE audit_id = ? ORDER BY task, part DESC",
 }
 
 COLUMNS = (
@@ -22,6 +23,12 @@ COLUMNS = (
     *(Column("τ", "g"), Column("items", ","), Column("τ = 1", ".3f"), Column("at τ", ".3f")),
     Column("difference [95 %]", "+.3f", "+.3f"),
     Column("why", is_prose=True, is_detail=True),
+)
+SEARCH_COLUMNS = (
+    *(Column("task"), Column("a τ for each"), Column("better", levels={"yes": "ok"}), Column("τ for all", "g")),
+    *(Column("τ = 1", ".3f"), Column("at it", ".3f"), Column("each its own", ".3f")),
+    *(Column("from τ = 1 [95 %]", "+.3f", "+.3f"), Column("from one τ for all [95 %]", "+.3f", "+.3f")),
+    *(Column("tried", ",", is_detail=True), Column("from the first", is_prose=True, is_detail=True)),
 )
 SCORES = {
     "classification_knn": "accuracy",
@@ -62,6 +69,13 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
     if swept := [row for row in facts["temperature_arms"] if row["difference"] is not None]:
         yield sweep_chart(swept, {row["task"]: row["tau"] for row in overall})
     yield _arms(facts["temperature_arms"])
+    if searched := facts["temperatures_by_part"]:
+        yield Table(
+            SEARCH_COLUMNS,
+            [_searched(row) for row in searched],
+            "A τ for each layer or head, searched on one half from the best τ for all, on the other half",
+            more="embaudit query tempscale-search",
+        )
     yield "By length: embaudit query tempscale   and   embaudit query tempscale-arms"
 
 
@@ -70,6 +84,18 @@ def _choice(row: dict[str, Any]) -> tuple[Any, ...]:
         *(row["task"].replace("_", ", "), _bin(row) if row["bin"] else "all", SCORES[row["task"]]),
         *(row["recommendation"], row["tau"], row["items"], row["score_before"], row["score_after"]),
         *(_difference(row), row["reason"]),
+    )
+
+
+def _searched(row: dict[str, Any]) -> tuple[Any, ...]:
+    return (
+        *(row["task"].replace("_", ", "), row["part"], row["recommendation"], row["tau"]),
+        *(row["score_before"], row["score_single"], row["score_after"], _difference(row)),
+        *(
+            Estimate(row["beyond"], row["beyond_low"], row["beyond_high"]),
+            row["trials"],
+            row["taus"].replace(",", ", "),
+        ),
     )
 
 

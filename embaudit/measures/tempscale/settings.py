@@ -22,10 +22,17 @@ class TempscaleSettings(DownstreamSettings):
     )
 
     starts: int = Field(default=10, ge=1, description="of k-means")
+    by: tuple[Literal["layer", "head"], ...] = Field(
+        default=(), description="a τ for each layer, or for each head (the same in every layer), is searched as well"
+    )
 
     def work(self, readable: Readable) -> Iterator[Work]:
         # Averaged pieces are one pass more.
         yield from self.one_pass(readable, len(self.grid) + 1)
+        parts = {"layer": readable.layers, "head": readable.heads / readable.layers}
+        for part in self.by:
+            # Two neighbours of each, in one sweep or two.
+            yield from self.one_pass(readable, 3 * parts[part])
 
     @field_validator("grid")
     @classmethod

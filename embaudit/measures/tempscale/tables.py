@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from typing import Literal
 
-from embaudit.table import COSINE, DIFFERENCE_OF_COSINES, TOLERANCE, BigInt, Row, Series, column, rule
+from embaudit.table import COSINE, DIFFERENCE_OF_COSINES, TOLERANCE, BigInt, Interval, Row, Series, column, rule
 
 Task = Literal["classification_knn", "classification_logistic", "clustering", "retrieval", "sts"]
 MIN_TAU = 1e-12
 
 
-class _Bin(Row):
-    """What a score is measured on."""
+class _Asked(Row):
+    """The task, and what was read for it."""
 
     task: Task = column("What the embeddings are used for.")
+    items: BigInt = column("Documents, queries or pairs.", ge=0, at_least="units")
+    units: BigInt = column("Items that share a text are one unit: what the bootstrap draws.", ge=0)
+    corpus: str = column("Name of the corpus in this audit.")
+    corpus_id: str = column("The corpus.")
+    reads: Literal["limit", "positions"] = column("How far texts are read: as served, or up to the position table.")
+    max_tokens: int = column("Longest document, special tokens included.", unit="tokens", ge=1)
+
+
+class _Bin(_Asked):
+    """What a score is measured on."""
+
     bin: int = column("Bin of lengths; 0 has all of them.", ge=0)
     bin_low: BigInt | None = column("Shortest text of the bin before truncation.", unit="tokens")
     bin_high: BigInt | None = column("End of the bin, itself not in it; null: open.", unit="tokens", at_least="bin_low")
-    items: BigInt = column("Documents, queries or pairs.", ge=0, at_least="units")
-    units: BigInt = column("Items that share a text are one unit: what the bootstrap draws.", ge=0)
     difference: float | None = column("Score − that of the arm none on the same items.", within=DIFFERENCE_OF_COSINES)
     low: float | None = column(
         "Lower end of the 95 % interval of the difference: paired bootstrap over units, from ten of them.",
@@ -27,10 +36,6 @@ class _Bin(Row):
     high: float | None = column(
         "Upper end of the 95 % interval of the difference.", within=DIFFERENCE_OF_COSINES, at_least="low"
     )
-    corpus: str = column("Name of the corpus in this audit.")
-    corpus_id: str = column("The corpus.")
-    reads: Literal["limit", "positions"] = column("How far texts are read: as served, or up to the position table.")
-    max_tokens: int = column("Longest document, special tokens included.", unit="tokens", ge=1)
 
 
 class TempscaleRow(_Bin, table="tempscale", key=("task", "arm", "tau", "split", "bin")):
@@ -82,7 +87,48 @@ class TempscaleChoiceRow(_Bin, table="tempscale_choice", key=("task", "bin")):
         return difference.isna() | ((difference.astype(float) - expected).abs() <= TOLERANCE)
 
 
+class TempscaleSearchRow(_Asked, table="tempscale_search", key=("corpus", "task", "part")):
+    """A τ for each layer or head, searched on the choose half from the best single τ; scores of the report half."""
+
+    part: Literal["layer", "head"] = column("What has a τ of its own; heads have the same in every layer.")
+    tau: float = column("The single τ that did best on the choose half, where the search began.", ge=MIN_TAU)
+    taus: str = column("τ of each layer or head, from the first: what `--layer-tau` and `--head-tau` take.")
+    trials: int = column("Temperatures that were tried.", ge=1)
+    recommendation: Literal["yes", "no"] = column("yes: low > 0 and beyond_low > 0.")
+    score_before: float | None = column("Score at τ = 1.", within=COSINE)
+    score_single: float | None = column("Score at the single τ.", within=COSINE)
+    score_after: float | None = column("Score at `taus`.", within=COSINE)
+    difference: float | None = column(
+        "score_after − score_before.",
+        within=DIFFERENCE_OF_COSINES,
+        interval=Interval("paired bootstrap over units, from ten", "low", "high"),
+    )
+    beyond: float | None = column(
+        "score_after − score_single: what one τ for all does not give.",
+        within=DIFFERENCE_OF_COSINES,
+        interval=Interval("paired bootstrap over units, from ten", "beyond_low", "beyond_high"),
+    )
+
+    @rule
+    def recommended_where_better_than_both(recommendation: Series, low: Series, beyond_low: Series) -> Series:
+        """Yes where both intervals lie above 0, and nowhere else."""
+        return (recommendation == "yes") == ((low.astype(float) > 0) & (beyond_low.astype(float) > 0))
+
+    @rule
+    def differences_are_of_the_scores(
+        difference: Series, beyond: Series, score_before: Series, score_single: Series, score_after: Series
+    ) -> Series:
+        """Both differences are those of the scores."""
+        after = score_after.astype(float)
+        errors = [
+            (found.astype(float) - (after - before.astype(float))).abs()
+            for found, before in ((difference, score_before), (beyond, score_single))
+        ]
+        return ~((errors[0] > TOLERANCE) | (errors[1] > TOLERANCE))
+
+
 ROWS: tuple[type[Row], ...] = (
     TempscaleRow,
     TempscaleChoiceRow,
+    TempscaleSearchRow,
 )

@@ -1,0 +1,125 @@
+"""A τ for each layer, or for each head: found on the choose half, looked at on the report half.
+
+The paper divides all logits by one τ (arXiv 2410.24200, §5). Whether parts of a model want different ones is asked by
+coordinate descent from the best single τ: part by part, the next τ of the grid above and below is tried, and the better
+one stays where the choose half's score rises. Each trial encodes all texts, so that the descent is greedy and short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from embaudit.downstream.task import Task
+
+Part = Literal["layer", "head"]
+Taus = tuple[float, ...]
+MAX_SWEEPS = 2
+
+
+class Found(NamedTuple):
+    """The end of a descent, and how many temperatures were tried on the way."""
+
+    taus: Taus
+    trials: int
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A row of ``tempscale_search``; see there."""
+
+    task: str
+    part: Part
+    tau: float
+    taus: str
+    trials: int
+    recommendation: Literal["yes", "no"]
+    items: int
+    units: int
+    score_before: float | None
+    score_single: float | None
+    score_after: float | None
+    difference: float | None
+    low: float | None
+    high: float | None
+    beyond: float | None
+    beyond_low: float | None
+    beyond_high: float | None
+
+
+def descend(start: Taus, grid: Sequence[float], score: Callable[[Taus], float | None]) -> Found:
+    """Coordinate descent on a grid, from ``start``; what has no score is never better.
+
+    Args:
+        start: (parts,) members of the grid.
+        grid: τ in order.
+        score: the more, the better.
+    """
+    asked: dict[Taus, float] = {}
+
+    def worth(taus: Taus) -> float:
+        if taus not in asked:
+            found = score(taus)
+            asked[taus] = float("-inf") if found is None else found
+        return asked[taus]
+
+    best = start
+    for _ in range(MAX_SWEEPS):
+        before = best
+        for part in range(len(start)):
+            at = grid.index(best[part])
+            near = [grid[place] for place in (at - 1, at + 1) if 0 <= place < len(grid)]
+            # The first of equals: where nothing is gained, what stands stays.
+            best = max([best, *((*best[:part], tau, *best[part + 1 :]) for tau in near)], key=worth)
+        if best == before:
+            break
+    return Found(best, len(asked))
+
+
+def report(
+    task: Task,
+    part: Part,
+    tau: float,
+    found: Found,
+    outcomes: tuple[np.ndarray, np.ndarray, np.ndarray],
+    *,
+    resamples: int,
+    seed: int,
+) -> Searched:
+    """What was found, on the half that it was not chosen on.
+
+    Args:
+        tau: the single one that the search began at.
+        outcomes: at τ = 1, at ``tau`` and at ``found.taus``.
+    """
+    chosen = task.items.is_report
+    items = int(chosen.sum())
+    before, single, after = (task.score(one, chosen) if items > 1 else None for one in outcomes)
+
+    def interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float] | tuple[None, None]:
+        return (None if after is None else task.interval(first, second, chosen, resamples, seed)) or (None, None)
+
+    low, high = interval(outcomes[0], outcomes[2])
+    beyond_low, beyond_high = interval(outcomes[1], outcomes[2])
+    return Searched(
+        task=task.name,
+        part=part,
+        tau=tau,
+        taus=",".join(f"{one:g}" for one in found.taus),
+        trials=found.trials,
+        recommendation="yes" if min(low or 0, beyond_low or 0) > 0 else "no",
+        items=items,
+        units=len(np.unique(task.items.units[chosen])),
+        score_before=before,
+        score_single=single,
+        score_after=after,
+        difference=None if after is None or before is None else after - before,
+        low=low,
+        high=high,
+        beyond=None if after is None or single is None else after - single,
+        beyond_low=beyond_low,
+        beyond_high=beyond_high,
+    )
