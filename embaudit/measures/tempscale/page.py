@@ -25,10 +25,10 @@ COLUMNS = (
     Column("why", is_prose=True, is_detail=True),
 )
 SEARCH_COLUMNS = (
-    *(Column("task"), Column("a τ for each"), Column("better", levels={"yes": "ok"}), Column("τ for all", "g")),
-    *(Column("τ = 1", ".3f"), Column("at it", ".3f"), Column("each its own", ".3f")),
-    *(Column("from τ = 1 [95 %]", "+.3f", "+.3f"), Column("from one τ for all [95 %]", "+.3f", "+.3f")),
-    *(Column("tried", ",", is_detail=True), Column("from the first", is_prose=True, is_detail=True)),
+    *(Column("task"), Column("for each"), Column("better", levels={"yes": "ok"}), Column("one τ", "g")),
+    *(Column("τ = 1", ".3f"), Column("at one τ", ".3f"), Column("at own", ".3f")),
+    *(Column("from τ = 1 [95 %]", "+.3f", "+.3f"), Column("from one τ [95 %]", "+.3f", "+.3f")),
+    *(Column("tried", ",", is_detail=True), Column("τ from the first", is_prose=True, is_detail=True)),
 )
 SCORES = {
     "classification_knn": "accuracy",
@@ -73,7 +73,7 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
         yield Table(
             SEARCH_COLUMNS,
             [_searched(row) for row in searched],
-            "A τ for each layer or head, searched on one half from the best τ for all, on the other half",
+            "Is a τ for each layer or head better than one for all? Searched on one half, scored on the other",
             more="embaudit query tempscale-search",
         )
     yield "By length: embaudit query tempscale   and   embaudit query tempscale-arms"
