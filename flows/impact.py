@@ -6,14 +6,13 @@ from typing import Any
 
 from prefect import flow
 
-from embaudit.corpora.judged import DOCUMENTS, QUERIES
 from embaudit.errors import NotMeasurable, UsageError
 from embaudit.measures.impact.arms import ArmName, found_arms, with_ordinary
 from embaudit.measures.impact.settings import ImpactSettings
 from embaudit.measures.sticky.inspect import find_token
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.plan import AuditPlan
-from embaudit_tasks.downstream import task_material
+from embaudit_tasks.downstream import corpora_of, task_material
 from embaudit_tasks.impact import NEVER_POISONED, ByArm, impact_scores, impact_vectors
 from embaudit_tasks.results import Staged, StagedCorpus, checkpoint_of, note
 from embaudit_tasks.vocabulary import read_tokens
@@ -36,7 +35,7 @@ def impact(plan: AuditPlan, ingested: dict[str, StagedCorpus], earlier: list[Sta
     arms = with_ordinary(arms, list(entries.values()), settings.tokens_per_arm, plan.seed)
     names = {token: entries[token]["token"] for tokens in arms.values() for token in tokens}
     for name in settings.corpora:
-        corpora = [ingested[name]] + ([ingested[QUERIES]] if name == DOCUMENTS else [])
+        corpora = corpora_of(name, ingested)
         try:
             staged += _one_corpus(plan, corpora, arms, names)
         except NotMeasurable as error:

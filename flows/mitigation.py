@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from prefect import flow
 
-from embaudit.corpora.judged import DOCUMENTS, QUERIES
 from embaudit.errors import NotMeasurable
 from embaudit.measures.mitigation.remedies import SPACES
 from embaudit.measures.mitigation.settings import NONE, MitigationSettings, Remedy
@@ -17,7 +16,7 @@ from embaudit.warehouse.stage import read_rows
 from embaudit_flows.plan import AuditPlan
 from embaudit_flows.severe import severe_tokens
 from embaudit_flows.sticky import measured_on
-from embaudit_tasks.downstream import task_material
+from embaudit_tasks.downstream import corpora_of, task_material
 from embaudit_tasks.impact import NEVER_POISONED, impact_vectors
 from embaudit_tasks.mitigation import (
     CLEAN,
@@ -49,7 +48,7 @@ def mitigation(plan: AuditPlan, ingested: dict[str, StagedCorpus], earlier: list
     files: list[Staged] = [tokens]
     materials: list[Material] = []
     for name in settings.corpora:
-        corpora = [ingested[name]] + ([ingested[QUERIES]] if name == DOCUMENTS else [])
+        corpora = corpora_of(name, ingested)
         try:
             (material,) = task_material(plan.staging, plan.spec, corpora, settings, plan.seed)
             untreated = _untreated(plan, corpora[0], material, worst, entries)

@@ -11,12 +11,11 @@ from typing import Any
 
 from prefect import flow
 
-from embaudit.corpora.judged import DOCUMENTS, QUERIES
 from embaudit.errors import NotMeasurable
 from embaudit.measures.tempscale.search import Part, Taus, descend
 from embaudit.measures.tempscale.settings import TempscaleSettings
 from embaudit_flows.plan import AuditPlan
-from embaudit_tasks.downstream import task_material
+from embaudit_tasks.downstream import corpora_of, task_material
 from embaudit_tasks.results import Staged, StagedCorpus, note
 from embaudit_tasks.tempscale import tempscale_scores, tempscale_support, tempscale_vectors
 from embaudit_tasks.tempscale_search import tempscale_parts, tempscale_searched, tempscale_trial
@@ -27,7 +26,7 @@ def tempscale(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged
     """Every arm of every task; a corpus that allows no task is a note."""
     staged: list[Staged] = []
     for name in plan.profile.of(TempscaleSettings).corpora:
-        corpora = [ingested[name]] + ([ingested[QUERIES]] if name == DOCUMENTS else [])
+        corpora = corpora_of(name, ingested)
         try:
             staged += _one_corpus(plan, corpora)
         except NotMeasurable as error:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from embaudit.checkpoint import TextKind
-from embaudit.corpora.judged import DOCUMENTS, label_of, relevant_of
+from embaudit.corpora.judged import DOCUMENTS, QUERIES, label_of, relevant_of
 from embaudit.downstream.classification import Classification
 from embaudit.downstream.clustering import Clustering
 from embaudit.downstream.material import (
@@ -61,6 +61,11 @@ def task_material(
         for place, ((text, label), tokens) in enumerate(zip(texts, _own_tokens(spec, side, texts), strict=True))
     ]
     out.rows("task_material", rows, MATERIAL_SCHEMA, detail={"sides": list(sides), "left_out": left_out})
+
+
+def corpora_of(name: str, ingested: Mapping[str, StagedCorpus]) -> list[StagedCorpus]:
+    """What a task reads of its corpus: a collection comes with its queries."""
+    return [ingested[one] for one in ((name, QUERIES) if name == DOCUMENTS else (name,))]
 
 
 def read_material(material: Staged) -> tuple[Material, dict[str, np.ndarray]]:

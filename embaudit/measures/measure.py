@@ -98,11 +98,14 @@ class DownstreamSettings(MeasureSettings):
         )
 
     def one_pass(self, readable: Readable, times: float) -> Iterator[Work]:
-        """All texts of all tasks, so many times."""
-        wanted = {"longdocs": self.texts, "retrieval": self.documents, "sts": 2 * self.pairs}
+        """All texts of all corpora, so many times."""
         for corpus in self.corpora:
-            most = wanted[corpus]
-            yield readable.read(corpus, readable.rows[corpus] if most == "all" else most, times=times)
+            yield self.texts_of(corpus, readable, times)
+
+    def texts_of(self, corpus: str, readable: Readable, times: float) -> Work:
+        """All texts that tasks take of one corpus, so many times."""
+        most = {"longdocs": self.texts, "retrieval": self.documents, "sts": 2 * self.pairs}[corpus]
+        return readable.read(corpus, readable.rows[corpus] if most == "all" else most, times=times)
 
 
 @dataclass(frozen=True)

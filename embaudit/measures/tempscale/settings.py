@@ -10,6 +10,9 @@ from pydantic import Field, field_validator
 from embaudit.measures.measure import DownstreamSettings
 from embaudit.measures.workload import Readable, Work
 
+# Nearest neighbours, logistic regression and clustering.
+LABELLED_TASKS = 3
+
 
 class TempscaleSettings(DownstreamSettings):
     """Settings of the question whether a lower attention temperature helps."""
@@ -31,8 +34,9 @@ class TempscaleSettings(DownstreamSettings):
         yield from self.one_pass(readable, len(self.grid) + 1)
         parts = {"layer": readable.layers, "head": readable.heads / readable.layers}
         for part in self.by:
-            # Two neighbours of each, in one sweep or two.
-            yield from self.one_pass(readable, 3 * parts[part])
+            for corpus in self.corpora:
+                # Of each part its two neighbours in each sweep, less what tasks of the same texts have in common.
+                yield self.texts_of(corpus, readable, 2 * parts[part] * (LABELLED_TASKS if corpus == "longdocs" else 1))
 
     @field_validator("grid")
     @classmethod
