@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from prefect.events.worker import EventsWorker
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from embaudit.api.audit import audit
 from embaudit.api.reading import Audit
 
 PREFIX = "embaudit/"
+DRAIN_SECONDS = 10.0
 
 
 class AuditCallback(TrainerCallback):  # type: ignore[misc]
@@ -75,5 +78,15 @@ def _same_random_numbers() -> Iterator[None]:
         try:
             yield
         finally:
+            close_event_connection()
             random.setstate(drawn)
             np.random.set_state(numbers)
+
+
+def close_event_connection() -> None:
+    """Send what Prefect still has to send, and end its connection: each ping on it draws from ``random``.
+
+    A later flow run opens another. It runs in a thread of its own, since a notebook's thread has a running loop.
+    """
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        pool.submit(EventsWorker.drain_all, timeout=DRAIN_SECONDS, at_exit=False).result()

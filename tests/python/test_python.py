@@ -8,6 +8,7 @@ import random
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -183,12 +184,19 @@ def test_a_model_in_memory_is_the_checkpoint_of_its_folder(
 def test_the_callback_example_of_the_docs(
     model: SentenceTransformer, saved_model: Path, tiny_profile: Path, home: Path, tmp_path: Path
 ) -> None:
+    from embaudit.api.callback import close_event_connection
+
     trainer = SmallTrainer(model, tmp_path / "out")
+    close_event_connection()  # of an earlier test: it may draw from ``random`` at any time
     before = random.getstate()
     report = tmp_path / "last.html"
     here = {"quick": repr(str(tiny_profile)), "last-checkpoint.html": repr(str(report))}
     names = run_block("AuditCallback(on", {"trainer": trainer}, here)
     assert random.getstate() == before
+    for thread in threading.enumerate():
+        if "EventsWorker" in thread.name:
+            thread.join(timeout=30)
+            assert not thread.is_alive(), "an open connection draws from ``random`` with each ping"
     (step, audit), *others = names["callback"].audits.items()
     assert step == 7
     assert not others
