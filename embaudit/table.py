@@ -220,6 +220,7 @@ class Table:
         scope: ``audit`` rows carry the audit's id, which is not staged; ``content`` rows belong to a checkpoint or
             corpus and are the same whichever audit brought them.
         is_bulk: no key index; checked shard by shard.
+        planned: what steps before it call the number of its rows in the detail of their files; empty where none knows.
         is_kept: the first key is a hash of the content: rows that are there already are left as they are.
         is_detail: rows per token, text or pair that no summary, verdict or comparison needs once it is made:
             `embaudit prune` may delete them.
@@ -232,6 +233,7 @@ class Table:
     keys: tuple[str, ...]
     scope: Literal["audit", "content"]
     is_bulk: bool
+    planned: str
     is_kept: bool
     is_detail: bool
     item: str
@@ -314,6 +316,7 @@ class Row:
         key: tuple[str, ...] = (),
         scope: Literal["audit", "content"] = "audit",
         bulk: bool = False,
+        planned: str = "",
         kept: bool = False,
         detail: bool = False,
         item: str = "",
@@ -331,7 +334,7 @@ class Row:
                 raise TypeError(f"{table}: {one.name} reads {sorted(missing)}, which is neither a column nor computed")
             known.add(one.name)
         meaning = inspect.cleandoc(cls.__doc__ or "")
-        cls.table = Table(table, meaning, key, scope, bulk, kept, detail, item, ordered, rules, lookup)
+        cls.table = Table(table, meaning, key, scope, bulk, planned, kept, detail, item, ordered, rules, lookup)
         for name, other, _ in cls.table.comparisons:
             if other not in known:
                 raise TypeError(f"{table}: {name} is compared with {other!r}, which is neither a column nor computed")

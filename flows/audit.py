@@ -16,9 +16,9 @@ from embaudit.corpora import MinedSource
 from embaudit.errors import EmbauditError, UsageError
 from embaudit.gate import load_policy
 from embaudit.measures import MEASURES, Measure
-from embaudit.measures.socm.settings import SocmSettings
 from embaudit.request import PROMPTS, AuditRequest
 from embaudit.settings import Settings
+from embaudit.tables import TABLES
 from embaudit.tables.corpora import AuditCorpusRow
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.audit_log import AuditLog, describe_check
@@ -121,7 +121,7 @@ def _ingest(plan: AuditPlan, sources: dict[str, str]) -> dict[str, StagedCorpus]
         source = sources.get(name, "sample")
         mined = MinedSource.parse(name, source)
         if mined:
-            negatives = plan.profile.of(SocmSettings).negatives
+            negatives = plan.negatives_of(name)
             corpora = [mine_corpus(plan.spec, name, mined.method, str(mined.folder), negatives, plan.staging)]
         else:
             corpora = ingest_corpus(name=name, source=source, staging=plan.staging, draw=plan.kept_of(name))
@@ -159,8 +159,9 @@ def planned_rows(staged: list[Staged]) -> dict[str, int]:
     # By path: one content under two names is staged, and published, once.
     for part in {part.path: part for part in staged}.values():
         plan[part.table] = plan.get(part.table, 0) + part.rows
-    # All pairs of the N texts that have a mean, whatever the shards say they wrote.
-    pairs = [part.detail["all_pairs"] for part in staged if "all_pairs" in part.detail]
-    if pairs:
-        plan["socm_pair"] = sum(pairs)
+    # A sharded table has what was planned before, whatever its shards say they wrote.
+    for table in TABLES.values():
+        counts = [part.detail[table.planned] for part in staged if table.planned in part.detail]
+        if counts:
+            plan[table.name] = sum(counts)
     return plan

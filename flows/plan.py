@@ -18,6 +18,7 @@ from embaudit.draw import Draw
 from embaudit.errors import UsageError
 from embaudit.keys import content_key
 from embaudit.measures import MEASURES
+from embaudit.measures.measure import MeasureSettings
 from embaudit.profile import Profile, load_profile
 from embaudit.request import AuditRequest
 from embaudit.settings import Settings
@@ -76,8 +77,11 @@ class AuditPlan(BaseModel):
 
     def draws_of(self, corpus: str, rows: int) -> list[Draw]:
         """What the chosen measures read of a corpus of so many rows, one draw each."""
-        chosen = [getattr(self.profile, measure) for measure in MEASURES if measure in self.measures]
-        return [settings.draw_from(corpus, rows, self.seed) for settings in chosen if corpus in settings.corpora]
+        return [settings.draw_from(corpus, rows, self.seed) for settings in self._readers_of(corpus)]
+
+    def negatives_of(self, corpus: str) -> int:
+        """Passages per query that are mined for a corpus of hard negatives."""
+        return max(settings.mined_negatives for settings in self._readers_of(corpus))
 
     def kept_of(self, corpus: str) -> Draw | None:
         """What is kept of a source, whose size nobody knows yet, so that every measure finds the rows that it draws.
@@ -93,9 +97,15 @@ class AuditPlan(BaseModel):
     @property
     def corpus_names(self) -> tuple[str, ...]:
         """The corpora that the chosen measures read."""
-        chosen = [getattr(self.profile, measure) for measure in MEASURES if measure in self.measures]
-        names = [name for settings in chosen for name in settings.corpora]
+        names = [name for settings in self._chosen for name in settings.corpora]
         return tuple(dict.fromkeys(names))
+
+    @property
+    def _chosen(self) -> list[MeasureSettings]:
+        return [getattr(self.profile, measure) for measure in MEASURES if measure in self.measures]
+
+    def _readers_of(self, corpus: str) -> list[MeasureSettings]:
+        return [settings for settings in self._chosen if corpus in settings.corpora]
 
 
 def plan_audit(request: AuditRequest) -> AuditPlan:

@@ -62,7 +62,7 @@ def _check_table(
     results: list[ExpectationRow] = []
     rows = 0
     is_sharded = len(staged.paths) > 1
-    seen = PairsSeen(looked_up or {}) if table.is_bulk and is_sharded else None
+    seen = PairsSeen(table.keys, looked_up or {}) if table.is_bulk and is_sharded else None
     for shard, path in enumerate(staged.paths):
         frame = _read_frame(table.name, path)
         rows += len(frame)

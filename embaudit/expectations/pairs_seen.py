@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-PAIR_KEYS = ("corpus", "first", "second")
-
 
 class PairsSeen:
     """A bit map of pairs, since twelve million keys are too many to hold.
 
     Args:
-        texts: a series by position for each corpus, as the lookup of ``socm_pair`` has it.
+        keys: columns of the corpus and of the two positions.
+        texts: a series by position for each corpus, as the table's lookup has it.
     """
 
-    def __init__(self, texts: Mapping[str, pd.Series]) -> None:
+    def __init__(self, keys: tuple[str, ...], texts: Mapping[str, pd.Series]) -> None:
+        self._keys = keys
         self._texts = texts
         self._seen: dict[str, np.ndarray] = {}
         self._repeated = 0
@@ -32,22 +32,23 @@ class PairsSeen:
         """Count a shard's pairs; rows without a key, or outside the corpus, are other expectations' business."""
         import numpy as np
 
-        if not set(PAIR_KEYS) <= set(frame.columns):
+        if not set(self._keys) <= set(frame.columns):
             return
+        group, *sides = self._keys
         for corpus, texts in self._texts.items():
-            own = frame.loc[(frame["corpus"] == corpus).to_numpy(), ["first", "second"]].dropna()
+            own = frame.loc[(frame[group] == corpus).to_numpy(), sides].dropna()
             if own.empty:  # the texts of a list of pairs may be too many for a map
                 continue
             # Numbered without the gaps that a draw leaves between positions.
-            numbered = {side: texts.index.get_indexer(own[side]) for side in ("first", "second")}
-            is_known = (numbered["first"] >= 0) & (numbered["second"] >= 0)
+            first, second = (texts.index.get_indexer(own[side]) for side in sides)
+            is_known = (first >= 0) & (second >= 0)
             own, size = own[is_known], len(texts)
             seen = self._seen.setdefault(corpus, np.zeros(size * size, dtype=bool))
-            pairs = numbered["first"][is_known] * size + numbered["second"][is_known]
+            pairs = first[is_known] * size + second[is_known]
             repeated = seen[pairs]
             self._repeated += int(repeated.sum())
-            for first, second in own[repeated].head(EXAMPLES_KEPT - len(self._examples)).to_numpy().tolist():
-                self._examples.append({"corpus": corpus, "first": first, "second": second})
+            examples = own[repeated].head(EXAMPLES_KEPT - len(self._examples))
+            self._examples += [{group: corpus, **row} for row in examples.to_dict("records")]
             seen[pairs] = True
 
     def as_row(self, table: str) -> ExpectationRow:
@@ -56,8 +57,8 @@ class PairsSeen:
             table_name=table,
             shard=ALL_SHARDS,
             expectation="expect_compound_columns_to_be_unique",
-            column_name=", ".join(PAIR_KEYS),
-            kwargs={"column_list": list(PAIR_KEYS)},
+            column_name=", ".join(self._keys),
+            kwargs={"column_list": list(self._keys)},
             severity="critical",
             success=self._repeated == 0,
             raised_exception=False,

@@ -44,6 +44,11 @@ class MeasureSettings(BaseModel):
         """
         return self
 
+    @property
+    def mined_negatives(self) -> int:
+        """Passages per query that it wants of a corpus of hard negatives that are mined."""
+        return 1
+
     def draw_from(self, corpus: str, rows: int, seed: int) -> Draw:
         """What it reads of a corpus of so many rows; where a measure does not say, it may look at all of them."""
         return Draw(rows=rows)

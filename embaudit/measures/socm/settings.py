@@ -51,6 +51,10 @@ class SocmSettings(DrawnSettings):
     )
     negatives: int = Field(default=1, ge=1, description="passages per query where hard negatives are mined")
 
+    @property
+    def mined_negatives(self) -> int:
+        return self.negatives
+
     @field_validator("exponents")
     @classmethod
     def _no_exponent_is_negative(cls, exponents: tuple[float, ...]) -> tuple[float, ...]:

@@ -125,7 +125,13 @@ class _BoundedDistances(_Distances):
 
 
 class SocmPairRow(
-    _BoundedDistances, table="socm_pair", key=("corpus", "first", "second"), bulk=True, detail=True, lookup=TRACES
+    _BoundedDistances,
+    table="socm_pair",
+    key=("corpus", "first", "second"),
+    bulk=True,
+    planned="all_pairs",
+    detail=True,
+    lookup=TRACES,
 ):
     """Every pair of the drawn texts of a corpus, first < second: up to twelve million rows per audit."""
 
