@@ -7,8 +7,8 @@ builds on other measures with what those staged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -123,6 +123,7 @@ class Measure:
         version: rises when values change, and with it every key of its steps.
         rows: its published tables.
         view_summaries: views over them that have figures, which gates and regressions know.
+        headline_figures: of its figures those that a reader asks for first of two audits, by summary.
         is_default: whether an audit includes it unasked.
         is_sharded: whether its shards may be computed elsewhere (``EMBAUDIT_RUNNER``).
         shown_tables: those of its tables that are small enough to be read on a page of the Prefect UI.
@@ -134,6 +135,7 @@ class Measure:
     version: int
     rows: tuple[type[Row], ...]
     view_summaries: tuple[Summary, ...] = ()
+    headline_figures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     is_default: bool = True
     is_sharded: bool = False
     shown_tables: tuple[str, ...] = ()

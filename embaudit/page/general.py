@@ -8,6 +8,7 @@ from typing import Any
 
 from embaudit.finding import LEVELS, Finding
 from embaudit.gate import GateVerdict
+from embaudit.measures import MEASURES
 from embaudit.page.model import Column, Estimate, Part, Section, Table, count
 
 PASSED_SHOWN = 40
@@ -28,13 +29,8 @@ PUBLISHED = {
     "reference_sticky": "reference: sticky",
 }
 PUBLISHED_COUNTS = ("reference_scanned", "reference_candidates", "reference_sticky")
-# Of a backbone's differences those that a reader asks for first, by the summary they are of.
-BACKBONE = {
-    "sticky_summary": ("u", "outliers"),
-    "sticky_token": ("worst_loss",),
-    "sticky_severity": ("estimated",),
-    "socm_summary": ("socm_mean", "d_mu_mean", "d_sigma_mean", "share_trace_above_bound"),
-    "pooled_stat": ("normalised_spread", "within_text_cosine"),
+HEADLINE_FIGURES = {
+    summary: figures for measure in MEASURES.values() for summary, figures in measure.headline_figures.items()
 }
 
 
@@ -209,8 +205,8 @@ def _backbone(link: dict[str, Any], facts: dict[str, Any]) -> Iterator[Part]:
     if not deltas:
         yield f"{link['backbone']}: the two audits share no figure to compare."
         return
-    shown = [row for row in deltas if row["measure"] in BACKBONE.get(row["summary"], ())]
-    shown.sort(key=lambda row: (list(BACKBONE).index(row["summary"]), row["item"], row["measure"]))
+    shown = [row for row in deltas if row["measure"] in HEADLINE_FIGURES.get(row["summary"], ())]
+    shown.sort(key=lambda row: (list(HEADLINE_FIGURES).index(row["summary"]), row["item"], row["measure"]))
     columns = (
         *(Column("what"), Column("figure"), Column("backbone", ".4g"), Column("this checkpoint", ".4g")),
         Column("difference", "+.4g"),

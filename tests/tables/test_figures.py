@@ -6,6 +6,7 @@ import duckdb
 import pytest
 
 from embaudit.figure import Summary, SummaryFigure, Worse, cell_view, figure_view, interval_view
+from embaudit.measures import MEASURES
 from embaudit.tables import SUMMARIES
 
 LAYERS = Summary("stat", "{corpus}, layer {layer}", (SummaryFigure("r", "r", Worse("lower"), "r_low", "r_high"),))
@@ -52,3 +53,15 @@ def test_every_summary_is_a_view_or_a_table_with_its_own_name() -> None:
         "length_ranking",
         *("occurrence_corpus", "sticky_shape", "impact", "mitigation", "mitigation_loss", "placement"),
     }
+
+
+def test_what_a_reader_asks_for_first_is_a_figure() -> None:
+    named = [
+        (table, name)
+        for measure in MEASURES.values()
+        for table, names in measure.headline_figures.items()
+        for name in names
+    ]
+    assert named
+    for table, name in named:
+        assert name in {figure.name for figure in SUMMARIES[table].figures}, (table, name)

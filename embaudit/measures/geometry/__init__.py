@@ -18,6 +18,7 @@ MEASURE = Measure(
     settings=GeometrySettings,
     version=MEASURE_VERSION,
     rows=ROWS,
+    headline_figures={"geometry": ("mean_cosine", "effective_rank")},
     # It encodes every text once more: seconds that a first look is spared.
     is_default=False,
     shown_tables=("geometry", "geometry_dimension"),

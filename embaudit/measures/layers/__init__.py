@@ -19,5 +19,6 @@ MEASURE = Measure(
     settings=LayerSettings,
     version=MEASURE_VERSION,
     rows=ROWS,
+    headline_figures={"pooled_stat": ("normalised_spread", "within_text_cosine")},
     shown_tables=("layer_stat", "pooled_stat"),
 )

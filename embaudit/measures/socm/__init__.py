@@ -20,6 +20,7 @@ MEASURE = Measure(
     settings=SocmSettings,
     version=MEASURE_VERSION,
     rows=ROWS,
+    headline_figures={"socm_summary": ("socm_mean", "d_mu_mean", "d_sigma_mean", "share_trace_above_bound")},
     is_sharded=True,
     shown_tables=("socm_summary", "socm_cut"),
 )

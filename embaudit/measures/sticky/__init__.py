@@ -16,6 +16,11 @@ MEASURE = Measure(
     version=MEASURE_VERSION,
     rows=ROWS,
     view_summaries=(STICKY_TOKEN,),
+    headline_figures={
+        "sticky_summary": ("u", "outliers"),
+        "sticky_token": ("worst_loss",),
+        "sticky_severity": ("estimated",),
+    },
     is_sharded=True,
     shown_tables=("sticky_summary", "sticky_reference_summary", "sticky_attention"),
 )
