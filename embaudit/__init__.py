@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
-# Imported when they are asked for: every command imports this package, and ``embaudit --help`` answers in 0.1 s.
+# Imported on first use: every command imports this package, and ``embaudit --help`` must answer in 0.1 s.
 _PLACES = {
     "Audit": ("reading", "Audit"),
     "AuditCallback": ("callback", "AuditCallback"),
@@ -19,7 +19,7 @@ _PLACES = {
     "audit": ("audit", "audit"),
     "open": ("reading", "open_warehouse"),
 }
-# Without ``open``: ``from embaudit import *`` must not take Python's own away.
+# Without ``open``: ``from embaudit import *`` must not shadow the built-in.
 __all__ = ["Audit", "AuditCallback", "WarehouseReader", "__version__", "audit"]
 
 

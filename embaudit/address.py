@@ -1,6 +1,6 @@
 """Where a warehouse is: a DuckDB file, or a DuckLake named by an address. Parsing only; nothing is opened here.
 
-``ducklake:postgres:KEY=VALUE …?data_path=FOLDER[&schema=NAME]``: the catalog in PostgreSQL, named in libpq's words
+``ducklake:postgres:KEY=VALUE …?data_path=FOLDER[&schema=NAME]``: the catalog in PostgreSQL, in libpq's keywords
 (dbname, host, port, user, service, sslmode …), and the folder of the data files, which every machine must see.
 """
 
@@ -16,7 +16,7 @@ from embaudit.errors import UsageError
 
 PREFIX = "ducklake:"
 EXAMPLE = "ducklake:postgres:dbname=embaudit host=db.example?data_path=/srv/embaudit/lake"
-# Whatever opens a door: an address is shown in output, in logs and on Prefect's pages.
+# Not allowed in an address: addresses are shown in output, in logs and in Prefect's UI.
 SECRETS = {"password", "sslpassword", "passfile", "oauth_client_secret"}
 SETTINGS = {"data_path", "schema"}
 
@@ -26,7 +26,7 @@ class Lake:
     """A DuckLake: its catalog and its data files.
 
     Attributes:
-        connection: PostgreSQL's database in libpq's ``key=value`` words; never with a password.
+        connection: the PostgreSQL database as libpq ``key=value`` pairs, never with a password.
         data_path: the folder of the Parquet files.
         schema: the catalog's schema in that database; several warehouses can share one database.
     """
@@ -44,20 +44,20 @@ Warehouse: TypeAlias = Path | Lake
 
 
 def warehouse_at(place: str | Path | Lake) -> Warehouse:
-    """The warehouse that a person, a setting or a flow's parameter names.
+    """The warehouse named by a user, a setting or a flow parameter.
 
     Raises:
-        UsageError: if it begins like an address and is none, has a password in it, or a path has a question mark.
+        UsageError: if it is an invalid address, contains a password, or is a path with a question mark.
     """
     if isinstance(place, Lake):
         return place
     if not str(place).startswith(PREFIX):
         path = Path(place).expanduser().absolute()
         if "?" in str(path):
-            # duckdb 1.5.5 takes it for the start of parameters, and puts the write-ahead log beside another folder.
+            # duckdb 1.5.5 reads it as the start of parameters and puts the write-ahead log in the wrong folder.
             raise UsageError(
-                f"DuckDB keeps no database under a path with a question mark: {path}.",
-                next_step="Name another place: --warehouse PATH",
+                f"DuckDB cannot use a path with a question mark: {path}.",
+                next_step="Choose another path: --warehouse PATH",
             )
         return path
     return _lake(str(place).removeprefix(PREFIX))
@@ -73,9 +73,9 @@ def _lake(address: str) -> Lake:
     words = {match[1].lower() for match in re.finditer(r"(\w+)\s*=", connection)}
     if given := sorted(words & SECRETS):
         raise UsageError(
-            f"The warehouse's address has a {given[0]} in it, and addresses are shown in output and in Prefect's UI.",
-            next_step="Take it out of the address: PostgreSQL reads PGPASSWORD, a password file (PGPASSFILE), or a "
-            "service of pg_service.conf (service=NAME).",
+            f"The warehouse address contains a {given[0]}, and addresses are shown in output and in Prefect's UI.",
+            next_step="Remove it from the address and use PGPASSWORD, a password file (PGPASSFILE) or a service in "
+            "pg_service.conf (service=NAME) instead.",
         )
     settings = dict(parse_qsl(query, keep_blank_values=True))
     if unknown := sorted(settings.keys() - SETTINGS):
@@ -84,13 +84,13 @@ def _lake(address: str) -> Lake:
         raise _wrong("it names no data_path")
     folder = Path(settings["data_path"]).expanduser()
     if not folder.is_absolute() or re.match(r"\w+:/", settings["data_path"]):
-        raise _wrong("its data_path is not a folder from the root")
+        raise _wrong("its data_path is not an absolute path")
     schema = settings.get("schema", "public")
     if not re.fullmatch(r"[A-Za-z_]\w*", schema):
-        raise _wrong("its schema is no plain name")
+        raise _wrong("its schema is not a plain name")
     return Lake(connection.strip(), folder, schema)
 
 
 def _wrong(why: str) -> UsageError:
-    # The address itself is not repeated: what is wrong with it may be a password.
-    return UsageError(f"The warehouse's address cannot be used: {why}.", next_step=f"It looks like this: {EXAMPLE}")
+    # The address itself is not repeated: it may contain a password.
+    return UsageError(f"The warehouse address cannot be used: {why}.", next_step=f"It looks like this: {EXAMPLE}")

@@ -1,11 +1,10 @@
-"""Which rows of a corpus are read: so many of them, drawn at random by a seed and by what they say, or the first.
+"""Which rows of a corpus are read: a random draw, determined by a seed and the rows' content, or the first ones.
 
-The first rows of a source are no sample of it. An article's sentences follow one another, passages stand by query and
-labelled texts by class: an estimate from them is off, and its interval too narrow.
+The first rows of a source are not a random sample. Sentences follow one another in an article, passages are grouped by
+query and labelled texts by class, so an estimate from the first rows is biased and its interval too narrow.
 
-A row's place in the draw depends on the seed and its own text alone. So every checkpoint reads the same texts, a
-smaller draw is part of a larger one, the order of a file does not matter, and a source can be drawn from while it
-streams.
+Whether a row is drawn depends only on the seed and its own text. So every checkpoint reads the same texts, a smaller
+draw is a subset of a larger one, the order of a file does not matter, and a stream can be drawn from.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ How = Literal["random", "first"]
 
 
 class Draw(BaseModel):
-    """So many rows of a corpus.
+    """How many rows of a corpus are read, and how they are chosen.
 
     Attributes:
-        seed: that draws them; None: the first ones, in the order of the source.
+        seed: of the random draw; None: the first rows, in source order.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -36,14 +35,14 @@ class Draw(BaseModel):
 
     @classmethod
     def of(cls, wanted: int, rows: int, how: How, seed: int) -> Draw:
-        """Of ``rows`` rows as many as are ``wanted``; where that is all of them, no value depends on the seed."""
+        """A draw of ``wanted`` out of ``rows`` rows; no seed if that is all of them, so that no value depends on it."""
         return cls(rows=min(wanted, rows), seed=seed if how == "random" and wanted < rows else None)
 
     def places(self, texts: Sequence[str]) -> list[int]:
-        """The places of the drawn rows, ascending.
+        """Indices of the drawn rows, ascending.
 
         Args:
-            texts: what each row of the corpus says.
+            texts: the text of each row of the corpus.
         """
         if self.seed is None:
             return list(range(min(self.rows, len(texts))))
@@ -51,17 +50,17 @@ class Draw(BaseModel):
 
 
 def content_order(texts: Sequence[str], seed: int) -> list[int]:
-    """The places of texts in an order drawn by the seed and the texts alone."""
+    """Indices of the texts in a random order that depends only on the seed and the texts."""
     keys = [rank(text, seed) for text in texts]
     return sorted(range(len(texts)), key=lambda place: (keys[place], place))
 
 
 def rank(text: str, seed: int) -> str:
-    """Where a text stands in the order of a seed, as 16 hex digits: the rows of lowest rank are drawn first."""
-    # ``content_key(seed=seed, text=text)``, three times as fast: millions of rows may stream by.
+    """A text's rank in the order given by a seed, as 16 hex digits; the lowest ranks are drawn first."""
+    # Equals ``content_key(seed=seed, text=text)`` but is three times as fast: there may be millions of rows.
     return sha256(f'{{"seed":{seed},"text":{encode_basestring(text)}}}'.encode()).hexdigest()[:KEY_DIGITS]
 
 
 def pair_text(first: str, second: str) -> str:
-    """What a pair says, to be drawn by."""
+    """The text by which a pair is ranked."""
     return f"{first}\n{second}"

@@ -1,8 +1,8 @@
-"""The one exception family of embaudit, and the exit codes that the command line gives for it.
+"""The exceptions of embaudit and their exit codes.
 
-Read by every module that can fail in an expected way; printed by ``embaudit.cli`` as one paragraph without
-a traceback. An error says what happened (to which checkpoint, token or file), what was kept, and what to
-type next. Anything that is not an ``EmbauditError`` is a bug and keeps its traceback.
+An error says what happened (to which checkpoint, token or file), what was kept, and what to do next; ``embaudit.cli``
+prints it as one paragraph without a traceback. Anything that is not an ``EmbauditError`` is a bug and keeps its
+traceback.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ class EmbauditError(Exception):
 
     Args:
         happened: what went wrong and to what, one or two sentences.
-        kept: what is still there afterwards (staged files, published tables); empty if nothing was at stake.
-        next_step: what the reader can type or change now.
+        kept: what is still intact (staged files, published tables); empty if nothing was at stake.
+        next_step: what the user can type or change now.
     """
 
     exit_code = EXIT_USAGE
 
     def __init__(self, happened: str, *, kept: str = "", next_step: str = "") -> None:
-        # A library's message may repeat the address that it asked, and this text goes to logs and to the warehouse.
+        # A library's message may contain an address with credentials, and this text goes to logs and the warehouse.
         self.happened = happened = without_credentials(happened)
         self.kept = kept
         self.next_step = next_step
         super().__init__(" ".join(part for part in (happened, kept, next_step) if part))
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Keyword-only arguments are lost by Exception's own pickling, which Prefect and process pools use.
+        # Exception's own pickling, which Prefect and process pools use, loses keyword-only arguments.
         return (_rebuild, (type(self), self.happened, self.kept, self.next_step))
 
 
@@ -56,11 +56,11 @@ class CorpusError(EmbauditError):
 
 
 class HubUnreachable(CheckpointError, CorpusError):
-    """The hub gave no answer: nothing is wrong with the checkpoint or data set, and a later try may find it."""
+    """The hub did not answer. The checkpoint or data set may be fine; trying again later may work."""
 
 
 class HubOffline(HubUnreachable):
-    """Nobody asked the hub: HF_HUB_OFFLINE is set."""
+    """The hub was not asked, because HF_HUB_OFFLINE is set."""
 
 
 class MeasureError(EmbauditError):
@@ -72,7 +72,7 @@ class NotMeasurable(MeasureError):
 
 
 class WarehouseError(EmbauditError):
-    """A warehouse that is locked, newer than this program, unreadable, or a query that it refuses."""
+    """A warehouse that is locked, newer than this program or unreadable, or a query that it rejects."""
 
 
 class StorageError(EmbauditError):
@@ -80,7 +80,7 @@ class StorageError(EmbauditError):
 
 
 class ServerError(EmbauditError):
-    """A Prefect server that is not named, does not answer, or lacks what a run counts on."""
+    """A Prefect server that is not configured, does not answer, or lacks something a run needs."""
 
 
 class CheckFailed(EmbauditError):
@@ -90,10 +90,10 @@ class CheckFailed(EmbauditError):
 
 
 def is_of_interrupt(error: BaseException) -> bool:
-    """Whether Ctrl-C began the chain of errors that ends in this one.
+    """Whether this error was ultimately caused by Ctrl-C.
 
-    Prefect 3.8 cleans up after an interrupt between two tasks with objects that it had not made yet, and what comes
-    out is the error of the cleaning up.
+    If the interrupt comes between two tasks, Prefect 3.8's cleanup uses objects that do not exist yet, and the error of
+    the cleanup is raised instead.
     """
     seen: set[int] = set()
     cause: BaseException | None = error
@@ -106,7 +106,7 @@ def is_of_interrupt(error: BaseException) -> bool:
 
 
 def one_line(error: Exception) -> str:
-    """A library's message as one sentence of a paragraph."""
+    """A library's message on one line, as a sentence."""
     message = " ".join(str(error).split()).rstrip(" :") or type(error).__name__
     message = message if len(message) <= MAX_REASON else message[:MAX_REASON].rsplit(" ", 1)[0] + " …"
     return message if message.endswith((".", "!", "?", "…")) else message + "."

@@ -1,7 +1,7 @@
 """Files and folders that are complete or absent: written to a hidden sibling, synced, and renamed.
 
-Whoever has the old one open keeps it; whoever opens the name gets the old one or the new one, never half of either.
-A kill leaves a hidden ``.NAME.<hex>.partial`` and nothing else.
+A process that has the old file open keeps it; one that opens the path gets the old or the new file, never a partial
+one. A killed process leaves at most a hidden ``.NAME.<hex>.partial``.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from uuid import uuid4
 
 @contextmanager
 def replace_atomically(path: Path, *, mode: int | None = None) -> Iterator[Path]:
-    """A path to write a file, folder or link to; it takes the place of ``path`` when the block ends without an error.
+    """A path to write a file, folder or link to; it replaces ``path`` when the block ends without an error.
 
     Args:
-        path: what is replaced; its folder is created if need be. A folder can only take the place of an empty one.
+        path: what is replaced; its parent is created if necessary. A folder can only replace an empty one.
         mode: permissions of the new file.
 
     Raises:
-        OSError: if it cannot be written; ``path`` is then as it was, and the sibling is gone.
+        OSError: if it cannot be written; ``path`` is then unchanged, and the sibling is deleted.
     """
     with temporary_sibling(path) as partial:
         yield partial
@@ -32,7 +32,7 @@ def replace_atomically(path: Path, *, mode: int | None = None) -> Iterator[Path]
 
 @contextmanager
 def temporary_sibling(path: Path) -> Iterator[Path]:
-    """A hidden path next to ``path``, where nothing is yet; a file or folder made there is deleted at the end."""
+    """An unused hidden path next to ``path``; whatever is created there is deleted at the end."""
     sibling = path.with_name(f".{path.name}.{uuid4().hex[:8]}.partial")
     sibling.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -47,8 +47,7 @@ def temporary_sibling(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def temporary_folder(path: Path) -> Iterator[Path]:
-    """A new hidden folder next to ``path``, deleted with its content: for a DuckDB file that is made in it under its
-    final name, with the log and spill files that DuckDB writes next to it."""
+    """A new hidden folder next to ``path``, deleted at the end: for a DuckDB file and its log and spill files."""
     with temporary_sibling(path) as folder:
         folder.mkdir()
         yield folder

@@ -1,7 +1,6 @@
-"""Every contact with the Hugging Face hub: questions with a deadline, downloads, streams, and what their failures mean.
+"""All access to the Hugging Face hub: requests with a deadline, downloads, streams, and their errors.
 
-``huggingface_hub`` is imported when the hub is needed: it reads its settings from the environment at that moment, and
-most commands need no hub.
+``huggingface_hub`` is imported on first use: it reads the environment on import, and most commands do not need it.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from embaudit.errors import CheckpointError, CorpusError, EmbauditError, HubOffl
 from embaudit.masking import without_credentials
 
 ANSWER_SECONDS = 5.0
-# Name lookups and the library's own retries know no time-out.
+# Name lookups and the library's own retries have no timeout.
 GIVE_UP_SECONDS = 8.0
-# A listing tries again by itself for half a minute.
+# Listing retries by itself for half a minute.
 LISTING_SECONDS = 40.0
 CANNOT_STORE = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
-# Answers of a hub that is ill or busy: the same question may be answered a little later.
+# Status codes of a hub that is down or busy: a retry may succeed.
 PASSING_STATUS = (408, 429)
 STREAM_TRIES = 2
 STREAM_RETRY_SECONDS = 1
@@ -35,7 +34,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class RepositoryInfo:
-    """What the hub says of a repository: the commit that its revision stands for, and the names of its files."""
+    """A repository's commit at the given revision, and the names of its files."""
 
     commit: str
     files: tuple[str, ...]
@@ -45,8 +44,8 @@ class RepositoryInfo:
 class Repository:
     """A repository at a revision.
 
-    All methods raise ``HubUnreachable`` where the hub gives no answer, and ``CheckpointError`` (of a model) or
-    ``CorpusError`` (of a data set) where it has no such thing, does not give it away, or it cannot be stored.
+    All methods raise ``HubUnreachable`` if the hub does not answer, and ``CheckpointError`` (for a model) or
+    ``CorpusError`` (for a data set) if the repository does not exist, may not be accessed, or cannot be stored.
 
     Attributes:
         revision: branch, tag or commit; None: main.
@@ -59,15 +58,15 @@ class Repository:
     otherwise: str
 
     def info(self) -> RepositoryInfo:
-        """Ask for the commit and the files."""
+        """Commit and file names, from the hub."""
         with explained(self):
             return self._ask()
 
     def file(self, name: str) -> Path:
-        """A file, from the cache or else downloaded."""
+        """A file, from the cache or downloaded."""
         from huggingface_hub import hf_hub_download
 
-        # No deadline of ours: a download may take its time, and the library gives up on a dead connection itself.
+        # No deadline: downloads can take long, and the library itself gives up on a dead connection.
         with explained(self, name):
             return Path(
                 hf_hub_download(
@@ -76,11 +75,11 @@ class Repository:
             )
 
     def address(self, name: str) -> str:
-        """A file of a data set as ``datasets`` streams it: at this commit, which is part of the address."""
+        """The address from which ``datasets`` streams a file at this commit."""
         return f"hf://datasets/{self.name}@{self.revision}/{name}"
 
     def size(self, name: str) -> int:
-        """Bytes of a file."""
+        """Size of a file in bytes."""
         from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
         with explained(self, name):
@@ -88,9 +87,9 @@ class Repository:
             return int(get_hf_file_metadata(url, timeout=ANSWER_SECONDS).size or 0)
 
     def opened(self, name: str) -> AbstractContextManager[IO[bytes]]:
-        """A file of a data set for reads at any place: over the wire, and nothing of it is kept.
+        """A data set's file with random access over the network; nothing is cached.
 
-        Unlike the others it leaves failures to the caller's ``explained``, since what is read may be damaged.
+        Unlike the other methods it leaves errors to the caller's ``explained``, since the content may be damaged.
         """
         from huggingface_hub import HfFileSystem, constants
 
@@ -99,10 +98,10 @@ class Repository:
         return file
 
     def snapshot(self, patterns: Sequence[str], accept: Callable[[Sequence[str]], None]) -> Path:
-        """A folder with the files that match, from the hub where it answers and else from the cache.
+        """A folder with the matching files, from the hub, or from the cache if the hub does not answer.
 
         Args:
-            accept: gets the names of all files before one is downloaded, and raises where that must not be.
+            accept: called with all file names before anything is downloaded; raises to refuse.
         """
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import LocalEntryNotFoundError, RevisionNotFoundError
@@ -110,7 +109,7 @@ class Repository:
         download = partial(snapshot_download, self.name, revision=self.revision, allow_patterns=list(patterns))
         with explained(self):
             try:
-                # A download waits for ever on a hub that accepts the connection and says nothing: ask it first.
+                # A download waits forever for a hub that accepts the connection but never answers: ask first.
                 info = self._ask()
             except RevisionNotFoundError:
                 raise
@@ -123,7 +122,7 @@ class Repository:
             return Path(download(etag_timeout=ANSWER_SECONDS))
 
     def cached_snapshot(self) -> Path | None:
-        """The folder of files that were downloaded before, if there is one; it is named after their commit."""
+        """The folder of previously downloaded files, if any; it is named after their commit."""
         folder, revision = self._cache, self.revision or "main"
         ref = folder / "refs" / revision
         commit = ref.read_text(encoding="utf-8").strip() if ref.is_file() else revision
@@ -131,17 +130,18 @@ class Repository:
         return snapshot if snapshot.is_dir() else None
 
     def cached_commits(self) -> list[str]:
-        """The commits of which the cache holds files."""
+        """The commits that have files in the cache."""
         return sorted(path.name for path in (self._cache / "snapshots").glob("*"))
 
     def remember(self, revision: str) -> None:
         """Note in the cache, as ``huggingface_hub`` does, that a branch or tag stands for this commit.
 
-        Offline it is this one then. What has no file in the cache has no note, which would make the cache look broken.
+        Offline, the revision then resolves to it. A commit without cached files is not recorded: the cache would look
+        broken.
         """
         if revision != self.revision and self.cached_snapshot():
             ref = self._cache / "refs" / revision
-            with suppress(OSError):  # a cache that cannot be written to is said where something has to be stored
+            with suppress(OSError):  # an unwritable cache is reported when something has to be stored
                 ref.parent.mkdir(parents=True, exist_ok=True)
                 ref.write_text(str(self.revision), encoding="utf-8")
 
@@ -165,14 +165,14 @@ class Repository:
 
 
 def list_models(author: str, tags: Sequence[str], accept: Callable[[str], bool], limit: int) -> list[str]:
-    """Names of models of an organisation or a person, the most recently changed first.
+    """Names of the models of an organisation or user, most recently changed first.
 
     Args:
-        tags: each model has them all.
-        accept: says of a name whether it counts; at most ``limit`` do.
+        tags: all of which a model must have.
+        accept: whether a name counts; at most ``limit`` names are returned.
 
     Raises:
-        HubUnreachable: if the hub gives no answer.
+        HubUnreachable: if the hub does not answer.
     """
     from huggingface_hub import HfApi
 
@@ -187,10 +187,10 @@ def list_models(author: str, tags: Sequence[str], accept: Callable[[str], bool],
 
 
 def answering_address() -> str:
-    """Where the hub is, once it has answered.
+    """The hub's address, after checking that it answers.
 
     Raises:
-        HubUnreachable: if it has not.
+        HubUnreachable: if it does not.
     """
     from huggingface_hub import constants, get_session
 
@@ -202,16 +202,17 @@ def answering_address() -> str:
     except Exception as error:
         raise HubUnreachable(
             f"{address} cannot be reached ({type(error).__name__})",
-            next_step="local folders, packaged: and --corpus NAME=FILE work without it; behind a proxy set HTTPS_PROXY",
+            next_step="local folders, packaged: and --corpus NAME=FILE work without it; behind a proxy, set "
+            "HTTPS_PROXY",
         ) from error
     return address
 
 
 def asked(call: Callable[[], Answer], seconds: float | None = None) -> Answer:
-    """The answer of a call that may wait for ever.
+    """The result of a call that might otherwise wait forever.
 
     Raises:
-        TimeoutError: if there is none within ``seconds`` (``GIVE_UP_SECONDS``); else whatever the call raises.
+        TimeoutError: if it takes longer than ``seconds`` (``GIVE_UP_SECONDS``); otherwise whatever the call raises.
     """
     seconds = GIVE_UP_SECONDS if seconds is None else seconds
     answers: list[Answer] = []
@@ -232,15 +233,15 @@ def asked(call: Callable[[], Answer], seconds: float | None = None) -> Answer:
 
 
 def is_transient(error: object) -> bool:
-    """Whether the hub may answer the same question a little later."""
+    """Whether a retry may succeed."""
     return isinstance(error, HubUnreachable) and not isinstance(error, HubOffline)
 
 
 def datasets_library() -> Any:
-    """``datasets``, without progress bars and log lines, and with little patience: an ingest tries again itself.
+    """``datasets`` without progress bars, log lines and long retries: an ingest retries by itself.
 
-    What it is given are files at a commit. It is never given the name of a repository, since it would then take any
-    revision that some other program left in its cache where the hub does not answer.
+    It is only given files at a commit, never the name of a repository: if the hub does not answer, it would take any
+    revision that some other program left in its cache.
     """
     import datasets
 
@@ -254,22 +255,22 @@ def datasets_library() -> Any:
 
 
 def stream_options() -> dict[str, Any]:
-    """Storage options with which ``datasets`` streams from the hub that everything else here asks."""
+    """Storage options that make ``datasets`` stream from the same hub as everything else here."""
     from huggingface_hub import constants
 
     return {"hf": {"endpoint": constants.ENDPOINT}}
 
 
 def _is_inside(name: str) -> bool:
-    """Whether a file's name leads nowhere but into its repository's folder; a hub of one's own may say anything."""
+    """Whether a file name stays inside the repository's folder: a custom hub may send any name."""
     return not {"", ".", ".."} & set(name.split("/"))
 
 
 @contextmanager
 def explained(repository: Repository, file: str = "") -> Iterator[None]:
-    """Turns what the library and its transport raise into errors that name the repository and say what to do.
+    """Turn errors of the library and its transport into errors that name the repository and say what to do.
 
-    They differ between releases of huggingface_hub and share no base but Exception.
+    Their classes differ between releases of huggingface_hub and share no base but Exception.
     """
     try:
         yield
@@ -292,7 +293,7 @@ def _failure(error: Exception, repository: Repository, file: str) -> EmbauditErr
         )
     if isinstance(error, errors.GatedRepoError):
         return kind(
-            f"The hub's {what} is gated: its licence has to be accepted first.",
+            f"The hub's {what} is gated: you have to accept its licence first.",
             next_step=f"Accept it on the hub and log in (hf auth login), or {otherwise}",
         )
     if isinstance(error, errors.RevisionNotFoundError):
@@ -310,7 +311,7 @@ def _failure(error: Exception, repository: Repository, file: str) -> EmbauditErr
     if isinstance(error, OSError) and error.errno in CANNOT_STORE and not is_local:
         return kind(
             f"The hub's {what} cannot be stored in the local hub cache: {one_line(error)}",
-            next_step=f"Make room, point HF_HOME to a folder that you may write to, or {otherwise}",
+            next_step=f"Free some space, point HF_HOME to a writable folder, or {otherwise}",
         )
     if status is not None and status < 500 and status not in PASSING_STATUS:
         return kind(
@@ -322,7 +323,7 @@ def _failure(error: Exception, repository: Repository, file: str) -> EmbauditErr
 def _unreachable(what: str, error: Exception, otherwise: str, status: int | None = None) -> HubUnreachable:
     from huggingface_hub import constants
 
-    kept = "Files already in the local hub cache stay there."
+    kept = "Files already in the local hub cache are kept."
     if constants.HF_HUB_OFFLINE:
         return HubOffline(
             f"The hub cannot be reached for {what}: HF_HUB_OFFLINE is set.",

@@ -1,6 +1,6 @@
-"""95 % intervals: Student's over texts, jackknife, bootstrap over units and clusters, exact for shares, MOVER.
+"""95 % intervals: Student's t over texts, jackknife, bootstrap over units and clusters, exact for shares, MOVER.
 
-An interval that the values cannot support is None, never one of no width: a reader takes that for certainty.
+An interval that the values cannot support is None, never of zero width, which readers would take for certainty.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 import scipy
 
 CONFIDENCE = 0.95
-# Standard errors in half of a normal interval of that confidence, to the two digits that tables of it have.
+# Half-width of the normal interval in standard errors, to two decimals as in printed tables.
 NORMAL = 1.96
-# Below this a bootstrap's resamples repeat themselves, and their interval is far too narrow.
+# Below this, bootstrap resamples repeat and the interval is far too narrow.
 MIN_UNITS = 10
 PERCENTILES = (2.5, 97.5)
 Interval = tuple[float, float]
@@ -32,7 +32,7 @@ def student_half_width(values: np.ndarray) -> float | None:
 
 
 def mean_with_interval(values: np.ndarray) -> tuple[float | None, float | None, float | None]:
-    """Mean and Student's interval of the finite ones; no interval below two values, no mean without any."""
+    """Mean and Student's interval of the finite values; no interval below two values, no mean without any."""
     defined = values[np.isfinite(values)]
     if not len(defined):
         return None, None, None
@@ -41,7 +41,7 @@ def mean_with_interval(values: np.ndarray) -> tuple[float | None, float | None, 
 
 
 def jackknife_half_width(without: np.ndarray) -> float:
-    """1.96 · √((N−1)/N · Σ_i (θ_i − θ̄)²) from (N,) values θ_i without one text each (Efron and Stein 1981)."""
+    """1.96 · √((N−1)/N · Σ_i (θ_i − θ̄)²) from (N,) values θ_i, each without one text (Efron and Stein 1981)."""
     N = len(without)
     return float(NORMAL * np.sqrt((N - 1) / N * np.square(without - without.mean()).sum()))
 
@@ -53,15 +53,15 @@ def exact_share(hits: int, trials: int) -> Interval:
 
 
 def difference_half_width(above: float, below: float) -> float:
-    """√(a² + b²) from the half-widths of two independent values on the sides that face each other.
+    """√(a² + b²) from the half-widths of two independent values, on the sides facing each other.
 
-    Zou and Donner 2008 (MOVER): the difference is more than noise where it is larger.
+    Zou and Donner 2008 (MOVER): a larger difference is more than noise.
     """
     return hypot(above, below)
 
 
 def resample_clusters(clusters: np.ndarray, resamples: int, seed: int) -> np.ndarray:
-    """(B, P): how often each of P points is in each resample of whole clusters."""
+    """(B, P): how often each of P points occurs in each resample of whole clusters."""
     count = int(clusters.max()) + 1
     generator = np.random.default_rng([seed, count])
     draws = generator.multinomial(count, np.full(count, 1 / count), size=resamples)
@@ -69,8 +69,8 @@ def resample_clusters(clusters: np.ndarray, resamples: int, seed: int) -> np.nda
 
 
 def percentile_intervals(resampled: np.ndarray) -> list[tuple[float | None, float | None]]:
-    """Of each column of (B, T) resampled values; (None, None) where no resample is defined, or all are one."""
-    # Pairs that all share a sentence are one cluster: resampling it says nothing, and must not look certain.
+    """Interval of each column of (B, T) resampled values; (None, None) if none is defined or all are equal."""
+    # Pairs that all share a sentence are one cluster: resampling it gives zero width, which is not certainty.
     defined = np.isfinite(resampled).any(axis=0) & (np.ptp(np.nan_to_num(resampled), axis=0) > 0)
     safe = np.where(defined, resampled, 0.0)
     low, high = np.nanpercentile(safe, PERCENTILES, axis=0)
@@ -94,7 +94,7 @@ def correlation_interval(
 ) -> Interval | None:
     """Paired bootstrap over units of the difference of Spearman's ρ with ``wanted``.
 
-    None for too few units, or where a resample has no ρ.
+    None for too few units, or if ρ is undefined for a resample.
     """
     _, places = np.unique(units, return_inverse=True)
     members = np.split(np.argsort(places, kind="stable"), np.cumsum(np.bincount(places))[:-1])
@@ -108,7 +108,7 @@ def correlation_interval(
 
 
 def spearman(values: np.ndarray, wanted: np.ndarray) -> float | None:
-    """Spearman's ρ; None where one side does not vary."""
+    """Spearman's ρ; None if one side is constant."""
     ranks = [scipy.stats.rankdata(side) - (len(side) + 1) / 2 for side in (values, wanted)]
     norms = [float(np.linalg.norm(side)) for side in ranks]
     return None if 0 in norms else float(ranks[0] @ ranks[1] / (norms[0] * norms[1]))
@@ -128,7 +128,7 @@ def _bootstrap(
     if len(data[0]) < MIN_UNITS:
         return None
     with warnings.catch_warnings():
-        # Resamples without a value are told by what comes out.
+        # Undefined resamples show in the result, so the warnings are redundant.
         warnings.simplefilter("ignore", scipy.stats.DegenerateDataWarning)
         found = scipy.stats.bootstrap(
             data,
@@ -137,7 +137,7 @@ def _bootstrap(
             vectorized=vectorized,
             n_resamples=resamples,
             confidence_level=CONFIDENCE,
-            # BCa divides by zero where nearly all differences are 0, as accuracies' are.
+            # BCa divides by zero if nearly all differences are 0, as with accuracies.
             method="percentile",
             rng=np.random.default_rng(seed),
         ).confidence_interval

@@ -1,4 +1,4 @@
-"""Addresses without the credentials in them: what is shown, logged or stored must not open a door."""
+"""Removes credentials from addresses before they are shown, logged or stored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CREDENTIALS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)[^/\s?#]*@")
 
 
 def without_credentials(text: str) -> str:
-    """The text with ``scheme://user:password@host`` as ``scheme://host``, wherever it stands in it."""
+    """The text with every ``scheme://user:password@host`` replaced by ``scheme://host``."""
     return CREDENTIALS.sub(r"\g<scheme>", text)
 
 

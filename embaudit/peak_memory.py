@@ -1,4 +1,4 @@
-"""The most memory that this process has used."""
+"""Peak memory of this process."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 def peak_memory() -> int:
     """Peak resident memory of this process in bytes.
 
-    Linux' ``ru_maxrss`` also counts what the process that started this one held at that moment, so a command started
-    by a large program would report that program's memory: where there is ``VmHWM``, it is read instead.
+    On Linux ``ru_maxrss`` includes the memory of the parent process at the time of the fork, so a command started by a
+    large program would report that program's memory: ``VmHWM`` is read instead where available.
     """
     status = Path("/proc/self/status")
     if status.is_file():
@@ -19,5 +19,5 @@ def peak_memory() -> int:
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # Linux counts in KiB, macOS in bytes.
+    # KiB on Linux, bytes on macOS.
     return peak if sys.platform == "darwin" else peak * 1024

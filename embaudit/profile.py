@@ -1,6 +1,6 @@
 """What an audit computes: profiles (``quick``, ``standard``, ``paper``) as one typed, versioned object.
 
-Where things are (warehouse, staging) is the other layer of settings: ``embaudit.settings``.
+Where things are (warehouse, staging) is in ``embaudit.settings``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ S = TypeVar("S", bound=MeasureSettings)
 
 
 class _Profile(BaseModel):
-    """Everything that decides what an audit computes, beside checkpoint, corpora, device and seed."""
+    """Everything that decides what an audit computes, apart from checkpoint, corpora, device and seed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -43,20 +43,20 @@ class _Profile(BaseModel):
         return settings.model_dump(mode="json")
 
     def asked_of(self, measures: Collection[str]) -> dict[str, object]:
-        """What it says of these measures, in JSON form and without its description.
+        """The settings of these measures, in JSON form and without the description.
 
-        Settings of a measure that is left out change no result: a measure that embaudit gets later must not make
-        another question of an old one.
+        Settings of other measures are left out, so that a measure added to embaudit later does not change the question
+        of an old audit.
         """
         return self.model_dump(
             mode="json", exclude={"description", *(name for name in MEASURES if name not in measures)}
         )
 
     def requested(self, request: AuditSettings) -> Self:
-        """The profile with what one request changes of it.
+        """The profile with one request's changes.
 
         Raises:
-            UsageError: if a change does not fit.
+            UsageError: if a change is invalid.
         """
         changed = {name: _changed(name, getattr(self, name), request) for name in MEASURES}
         return self.model_copy(update=changed)
@@ -68,14 +68,14 @@ def _changed(measure: str, settings: MeasureSettings, request: AuditSettings) ->
         changed = type(settings).model_validate({**settings.model_dump(), **changes}) if changes else settings
     except ValidationError as error:
         first = complaint(dict(error.errors()[0]), type(settings))
-        raise UsageError(f"The settings of {measure} do not fit: {first}.") from error
+        raise UsageError(f"The settings of {measure} are invalid: {first}.") from error
     return changed.requested(request)
 
 
 if TYPE_CHECKING:
     Profile = _Profile
 else:
-    # A table of the file for each measure.
+    # The file has a table for each measure.
     Profile = create_model(
         "Profile",
         __base__=_Profile,
@@ -85,15 +85,15 @@ else:
 
 
 def profile_names() -> list[str]:
-    """The profiles that come with embaudit, cheapest first."""
+    """The built-in profiles, cheapest first."""
     return ["quick", "standard", "paper"]
 
 
 def load_profile(name: str) -> Profile:
-    """Read a profile by name, or from a TOML file of the user's own.
+    """Read a profile by name or from a TOML file.
 
     Raises:
-        UsageError: if there is none of that name, or the file does not fit.
+        UsageError: if there is no such profile, or the file is invalid.
     """
     packaged = files("embaudit.profiles")
     if name in profile_names():
@@ -103,6 +103,6 @@ def load_profile(name: str) -> Profile:
         example = f"Compare it with {packaged.joinpath('quick.toml')}."
         return read_toml(path, Profile, what="profile", next_step=example)
     raise UsageError(
-        f"No profile is called {name!r}.",
+        f"Unknown profile {name!r}.",
         next_step=did_you_mean(name, profile_names()) + f"Choose {', '.join(profile_names())} or a .toml file.",
     )

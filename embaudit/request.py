@@ -1,4 +1,4 @@
-"""What one audit is asked: one object for the command line, the flow, its deployment, a watch list and the plan."""
+"""An audit request: one object for the command line, the flow, its deployment, a watch list and the plan."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 OTHER_MEASURES = [name for name in MEASURES if name not in DEFAULT_MEASURES]
 PROMPTS = ("prompt", "query_prompt", "document_prompt")
-# Where an audit runs, and what is made of its figures, is no part of what it asks.
+# Where an audit runs and what happens to its results is not part of the question it asks.
 NOT_ASKED = {"device", "policy", "gate", "notify"}
 Purpose = Literal["scoring", "validation"]
 
 
 class AuditSettings(BaseModel):
-    """Everything that an audit can be told, but for its checkpoint and its warehouse."""
+    """All settings of an audit except its checkpoint and warehouse."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -38,45 +38,45 @@ class AuditSettings(BaseModel):
     )
     corpora: dict[str, str] = Field(
         default={},
-        description="Where a corpus comes from: sample, hub, hub:owner/name[config]/split@revision:column, a file or "
+        description="Source of a corpus: sample, hub, hub:owner/name[config]/split@revision:column, a file or "
         "a folder (docs/corpora.md); hard negatives also from mined:bm25:FOLDER or mined:checkpoint:FOLDER.",
     )
     pairs: dict[Purpose, str] = Field(
         default={},
-        description="Sentence pairs of your own, kept as they are: csv, tsv, json, jsonl or Parquet with sentence1 and "
+        description="Your own sentence pairs, used as they are: csv, tsv, json, jsonl or Parquet with sentence1 and "
         "sentence2.",
     )
     exhaustive: bool = Field(
-        default=False, description="Every token gets all draws, and shortlists have no longest length: no saving."
+        default=False, description="Score every token on all draws and do not limit the shortlists (slow)."
     )
     reference: bool = Field(
-        default=False, description="The published code's protocol too: 120 encodes per scanned token."
+        default=False, description="Also run the published code's protocol: 120 encodes per scanned token."
     )
     draw: How | None = Field(
         default=None,
-        description="Which texts of a larger corpus are read: random, drawn by the seed, or its first. "
+        description="Which texts of a larger corpus to read: a random draw, or the first ones. "
         "[default: the profile's: random]",
     )
-    limit_tokens: int | None = Field(default=None, ge=1, description="Scan only N tokens, drawn by the seed.")
+    limit_tokens: int | None = Field(default=None, ge=1, description="Scan only N tokens, drawn at random.")
     measure_settings: dict[MeasureName, dict[str, Any]] = Field(
-        default={}, description="Settings of the profile to change, by measure."
+        default={}, description="Changes to the profile's settings, by measure."
     )
-    policy: str | None = Field(default=None, description="A gate's policy (TOML), applied once the audit is published.")
+    policy: str | None = Field(default=None, description="Gate policy (TOML) to check the published audit against.")
     gate: Literal["fail", "mark"] = Field(
-        default="fail", description="Where the gate trips: fail with exit code 1, or only mark the run."
+        default="fail", description="If the gate trips: fail with exit code 1, or only mark the run."
     )
     notify: str | None = Field(
         default=None,
-        description="A Prefect notification block to tell of a failure or a tripped gate, such as slack-webhook/ops.",
+        description="Prefect notification block to notify of a failure or a tripped gate, such as slack-webhook/ops.",
     )
-    device: str = Field(default="auto", description="auto, cpu, cuda, cuda:1, mps.")
+    device: str = Field(default="auto", description="Device: auto, cpu, cuda, cuda:1, mps.")
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
-        default="auto", description="Precision; auto: float32."
+        default="auto", description="Precision; auto is float32."
     )
     scan_dtype: Literal["auto", "float32", "bfloat16", "float16"] | None = Field(
         default=None,
-        description="Precision of the scan for sticky tokens, which only ranks; auto: half precision where a "
-        "measurement shows it to be clearly faster. [default: the profile's: auto]",
+        description="Precision of the scan for sticky tokens, which only ranks them; auto uses half precision if it is "
+        "measurably faster here. [default: the profile's: auto]",
     )
     pooling: str | None = Field(
         default=None, description="Override the declared pooling: mean, cls, lasttoken, max, weightedmean."
@@ -84,29 +84,29 @@ class AuditSettings(BaseModel):
     max_length: int | None = Field(default=None, ge=1, description="Override the length limit, in tokens.")
     prompt: str | None = Field(
         default=None,
-        description="What stands before every text, queries and documents too: the name of a declared prompt, or a "
-        "text as it stands ('query: '); '' for nothing.  [default: what the checkpoint declares]",
+        description="Prompt before every text, including queries and documents: the name of a declared prompt, or "
+        "literal text ('query: '); '' for none.  [default: what the checkpoint declares]",
     )
     query_prompt: str | None = Field(
-        default=None, description="What stands before queries instead, where a measure has queries and documents."
+        default=None, description="Prompt before queries instead, in measures with queries and documents."
     )
     document_prompt: str | None = Field(
-        default=None, description="What stands before documents instead, where a measure has queries and documents."
+        default=None, description="Prompt before documents instead, in measures with queries and documents."
     )
-    seed: int = Field(default=0, ge=0, description="Of every draw.")
-    allow_pickle: bool = Field(default=False, description="Read pickled weights, which can run any code.")
-    trust_remote_code: bool = Field(default=False, description="Run model code that comes with the checkpoint.")
+    seed: int = Field(default=0, ge=0, description="Random seed of every draw.")
+    allow_pickle: bool = Field(default=False, description="Read pickled weights, which can run arbitrary code.")
+    trust_remote_code: bool = Field(default=False, description="Run model code shipped with the checkpoint.")
 
     @field_validator("corpora")
     @classmethod
-    def _no_source_holds_a_password(cls, corpora: dict[str, str]) -> dict[str, str]:
+    def _refuse_passwords_in_sources(cls, corpora: dict[str, str]) -> dict[str, str]:
         named = [name for name, source in corpora.items() if has_credentials(source)]
         if named:
-            raise ValueError(f"the corpus {named[0]} is an address with a password in it, and sources are shown")
+            raise ValueError(f"the source of corpus {named[0]} contains a password, and sources are shown in output")
         return corpora
 
     def overridden_by(self, other: AuditSettings) -> Self:
-        """The same, but for what ``other`` was given explicitly."""
+        """These settings, with those that ``other`` sets explicitly."""
         return self.model_copy(update={name: getattr(other, name) for name in other.model_fields_set})
 
     @property
@@ -115,10 +115,10 @@ class AuditSettings(BaseModel):
 
     @property
     def key(self) -> str:
-        """The same settings have the same key, in whatever words; an edited profile file has another.
+        """A key of what the settings mean; editing the profile file changes it.
 
         Raises:
-            UsageError: if the profile does not exist or fit.
+            UsageError: if the profile does not exist or is invalid.
         """
         asked = self.model_dump(mode="json", exclude=NOT_ASKED | set(PROMPTS)) | self.asked_prompts
         asked["profile"] = load_profile(self.profile).asked_of(self.chosen_measures)
@@ -127,13 +127,13 @@ class AuditSettings(BaseModel):
 
     @property
     def asked_prompts(self) -> dict[str, str]:
-        """The prompts that were given: where none was, keys are what they were before there were any."""
+        """The given prompts only, so that keys without prompts are as before prompts were supported."""
         return {name: given for name in PROMPTS if (given := getattr(self, name)) is not None}
 
     @property
     def load_options(self) -> LoadOptions:
         """How the checkpoint is loaded."""
-        # It brings numpy, and most commands only print their help.
+        # It imports numpy, and this module is imported for every --help.
         from embaudit.checkpoint import AskedPrompts, LoadOptions
 
         return LoadOptions(
@@ -147,7 +147,7 @@ class AuditSettings(BaseModel):
         )
 
     def relative_to(self, folder: Path) -> Self:
-        """The same with file names that are relative to the watch list, wherever the flow runs."""
+        """The same with file names relative to a folder (of the watch list), wherever the flow runs."""
         profile = str(folder / self.profile) if self.profile.endswith(".toml") else self.profile
         return self.model_copy(
             update={
@@ -160,7 +160,7 @@ class AuditSettings(BaseModel):
 
 
 class AuditRequest(AuditSettings):
-    """One audit: of which checkpoint, with which settings, into which warehouse."""
+    """One audit: checkpoint, settings and warehouse."""
 
     checkpoint: str = Field(description="packaged:NAME, a local folder, or owner/name@revision on the hub.")
     warehouse: str | None = Field(
@@ -171,27 +171,27 @@ class AuditRequest(AuditSettings):
 
     @classmethod
     def of(cls, **asked: Any) -> AuditRequest:
-        """A request from what a person typed.
+        """A request from user input.
 
         Raises:
-            UsageError: if a setting does not exist or fit.
+            UsageError: if a setting does not exist or is invalid.
         """
         try:
             return cls(**asked)
         except ValidationError as error:
-            raise _misfit(error) from error
+            raise _invalid_settings(error) from error
 
     @classmethod
     def with_settings(cls, settings: AuditSettings, checkpoint: str, warehouse: str | None) -> AuditRequest:
-        """A watch's settings, asked of one checkpoint."""
+        """A request for one checkpoint with the settings of a watch list."""
         return cls(checkpoint=checkpoint, warehouse=warehouse, **settings.model_dump())
 
     def changed(self, **changes: Any) -> AuditRequest:
-        """The same request but for some fields, checked like any other."""
+        """The same request with some fields changed and validated."""
         return AuditRequest.of(**{**self.model_dump(), **changes})
 
 
-def _misfit(error: ValidationError) -> UsageError:
+def _invalid_settings(error: ValidationError) -> UsageError:
     first = error.errors()[0]
     name, *_ = (str(part) for part in first["loc"])
     if name == "pairs" and first["type"] == "literal_error":
@@ -199,15 +199,15 @@ def _misfit(error: ValidationError) -> UsageError:
             f"Pairs are for {' or '.join(get_args(Purpose))}, not for {first['input']!r}.",
             next_step="Write --pairs FILE for both, or --pairs validation=FILE.",
         )
-    login = "Name a file, or hub:owner/name; for a private one log in with: hf auth login"
+    login = "Name a file, or hub:owner/name; for a private data set log in with: hf auth login"
     return UsageError(
-        f"The audit's settings do not fit: {complaint(dict(first), AuditRequest)}.",
+        f"The audit's settings are invalid: {complaint(dict(first), AuditRequest)}.",
         next_step=login if name == "corpora" else "",
     )
 
 
 def _source(folder: Path, source: str) -> str:
-    """A corpus comes from a file, or from words that are none (``sample``, ``hub``, ``mined:bm25:FOLDER``)."""
+    """A corpus source, below ``folder`` if it is a file there (not ``sample``, ``hub`` and the like)."""
     kind, separator, rest = source.rpartition(":")
     if kind.startswith("mined:"):
         return f"{kind}{separator}{folder / rest}"

@@ -1,4 +1,4 @@
-"""Where things are: the ``EMBAUDIT_*`` environment, read once and passed on as one object."""
+"""Settings of this machine: the ``EMBAUDIT_*`` environment variables as one object."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from embaudit.address import Warehouse, warehouse_at
 from embaudit.errors import UsageError
 
-# In these addresses what stands before the @ is a container, and no user.
+# In these addresses the part before the @ is a container, not a user.
 CONTAINER_SCHEMES = {"az", "abfs", "abfss", "adl"}
 
 
 def staging_at(place: str) -> str:
-    """A place for staged files as every process names it: a path from the root, or an address that fsspec reads.
+    """The staging location in a form valid in every process: an absolute path, or an fsspec address.
 
     Raises:
-        UsageError: if it has credentials in it.
+        UsageError: if it contains credentials.
     """
     if "://" not in place:
         return str(Path(place).expanduser().absolute())
@@ -28,10 +28,10 @@ def staging_at(place: str) -> str:
     if parts.password is not None or (parts.username is not None and parts.scheme not in CONTAINER_SCHEMES):
         # The address is not repeated: it holds a secret.
         raise UsageError(
-            "EMBAUDIT_STAGING has credentials in it, and the places of staged files are shown in output and in "
+            "EMBAUDIT_STAGING contains credentials, and the locations of staged files are shown in output and in "
             "Prefect's UI.",
-            next_step="Take them out: fsspec's packages read them from the environment, a profile or the machine's "
-            "role (for s3://: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE).",
+            next_step="Remove them: fsspec's packages read credentials from the environment, a profile or the "
+            "machine's role (for s3://: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE).",
         )
     return str(Path(parts.path).absolute()) if parts.scheme in ("file", "local") else place.rstrip("/")
 
@@ -41,7 +41,7 @@ def _default_staging(settings: dict[str, Any]) -> str:
 
 
 class Settings(BaseSettings):
-    """Places and limits of this machine; what to compute is ``embaudit.profile``."""
+    """Locations and limits of this machine; ``embaudit.profile`` says what to compute."""
 
     model_config = SettingsConfigDict(env_prefix="EMBAUDIT_", frozen=True)
 
@@ -49,25 +49,25 @@ class Settings(BaseSettings):
         """Read the environment.
 
         Raises:
-            UsageError: if a variable does not fit.
+            UsageError: if a variable is invalid.
         """
         try:
             super().__init__(**values)
         except ValidationError as error:
             first = error.errors()[0]
             name = "EMBAUDIT_" + "_".join(str(part) for part in first["loc"]).upper()
-            raise UsageError(f"{name} does not fit: {first['msg']}.", next_step=f"Change or unset {name}.") from error
+            raise UsageError(f"{name} is invalid: {first['msg']}.", next_step=f"Change or unset {name}.") from error
 
-    home: Path = Field(default=Path(".embaudit"), description="warehouse, staged results, reports")
+    home: Path = Field(default=Path(".embaudit"), description="folder of the warehouse, staged results and reports")
     warehouse: str | Path | None = Field(
         default=None, description="DuckDB file, or a DuckLake's address; default HOME/warehouse.duckdb"
     )
     snapshot: Path | None = Field(
-        default=None, description="a read-only copy of the warehouse that every publication refreshes"
+        default=None, description="path of a read-only copy of the warehouse, refreshed whenever an audit is published"
     )
-    snapshot_bulk: bool = Field(default=True, description="whether that copy holds the bulk tables (socm_pair) too")
+    snapshot_bulk: bool = Field(default=True, description="whether that copy includes the bulk tables (socm_pair)")
     report_url: str | None = Field(
-        default=None, description="where HOME/reports is served, for links; they name the file where it is not"
+        default=None, description="URL where HOME/reports is served, for links; without it, links point to the file"
     )
     staging: Annotated[str, AfterValidator(staging_at)] = Field(
         default_factory=_default_staging,
@@ -75,23 +75,24 @@ class Settings(BaseSettings):
         description="staged results: a folder, or an address such as s3://bucket/prefix; default HOME/staging",
     )
     runner: Literal["process", "dask"] = Field(
-        default="process", description="what computes shards: processes of this machine, or a Dask cluster"
+        default="process", description="what computes shards: local processes or a Dask cluster"
     )
     runner_address: str | None = Field(
-        default=None, description="a Dask scheduler that runs already; without one, EMBAUDIT_WORKERS local ones"
+        default=None,
+        description="address of a running Dask scheduler; without it, EMBAUDIT_WORKERS local workers are started",
     )
-    watch_list: Path | None = Field(default=None, description="what `watch` looks at; default HOME/watch.toml")
+    watch_list: Path | None = Field(default=None, description="watch list of `embaudit watch`; default HOME/watch.toml")
     lock_wait_seconds: float = Field(
-        default=60.0, ge=0, description="how long to wait for a warehouse that another process has open"
+        default=60.0, ge=0, description="how long to wait while another process has the warehouse open"
     )
     pairs_per_shard: int = Field(default=500_000, ge=1, description="SOCM pairs in one staged file")
     workers: int = Field(
-        default=1, ge=1, description="processes that compute shards at the same time, each with its share of the cores"
+        default=1, ge=1, description="number of processes that compute shards in parallel, sharing the cores"
     )
     gpu_limit: str | None = Field(
-        default=None, description="a Prefect server's concurrency limit that a measure holds while it uses a GPU"
+        default=None, description="Prefect concurrency limit that a measure holds while it uses a GPU"
     )
-    tokens_per_shard: int = Field(default=4_096, ge=1, description="tokens of a scan in one staged file")
+    tokens_per_shard: int = Field(default=4_096, ge=1, description="scanned tokens in one staged file")
 
     @property
     def warehouse_path(self) -> Warehouse:
@@ -99,11 +100,11 @@ class Settings(BaseSettings):
 
     @property
     def reports(self) -> Path:
-        """Pages of audits, made anew from the warehouse by ``embaudit report``."""
+        """The folder of HTML pages that ``embaudit report`` writes."""
         return (self.home / "reports").expanduser().absolute()
 
     def report_link(self, audit_id: str) -> str:
-        """Where people open an audit's page."""
+        """The link to an audit's page."""
         name = f"{audit_id}.html"
         return f"{self.report_url.rstrip('/')}/{name}" if self.report_url else (self.reports / name).as_uri()
 

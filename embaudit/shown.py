@@ -1,7 +1,7 @@
-"""Text from outside (names, tokens, reasons) with nothing in it that a reader cannot see.
+"""Untrusted text (names, tokens, reasons) with invisible characters escaped.
 
-Vocabularies, folder names and model cards may hold an escape sequence, a newline, or a sign that turns the text after
-it around. A terminal, a page and a table cell would obey.
+Vocabularies, folder names and model cards may contain escape sequences, newlines or direction overrides, which a
+terminal, page or table cell would interpret.
 """
 
 from __future__ import annotations
@@ -13,5 +13,5 @@ def visible(text: object) -> str:
 
 
 def visible_lines(text: object) -> str:
-    """The same for a text of several lines."""
+    """The same for text of several lines."""
     return "\n".join(visible(line) for line in str(text).split("\n"))

@@ -1,4 +1,4 @@
-"""What a published table is, said once: a class with typed columns, and the rules that its rows obey.
+"""Declares each published table once: a class with typed columns, and the rules that its rows obey.
 
     class LengthBinRow(Row, table="length_bin", key=("corpus", "condition", "low")):
         '''Mean cosine of the texts of one length under one condition.'''
@@ -12,9 +12,9 @@
         def mean_needs_two_texts(cosine_mean: Series, texts: Series) -> Series:
             return cosine_mean.notna() == (texts > 1)
 
-``LengthBinRow.table`` holds what was declared. From it are made: the schema of staged files, the suite of expectations,
-the primary key, the comments in the warehouse, ``docs/tables.md``, the figures that gates and regressions know and
-the views that gather them. ``sql/migrations`` remains the truth about what is in a warehouse; a test compares.
+``LengthBinRow.table`` holds the declaration. The schema of staged files, the expectation suite, the primary key, the
+comments in the warehouse, ``docs/tables.md``, the figures of gates and regressions and their views are derived from it.
+``sql/migrations`` remains the authority on what is in a warehouse; a test compares the two.
 
 Importing a declaration imports neither pandas nor DuckDB, pyarrow or Great Expectations.
 """
@@ -33,7 +33,7 @@ from embaudit.figure import Summary, SummaryFigure, Worse
 # A pandas column or frame. pandas itself would take a third of a second to import.
 Series: TypeAlias = Any
 Frame: TypeAlias = Any
-# An ``int`` has 32 bits, a ``str`` is text; these are the exceptions.
+# By default an ``int`` has 32 bits and a ``str`` is text; these are the exceptions.
 BigInt = Annotated[int, "int64"]
 Json = Annotated[str, "json"]
 Range: TypeAlias = tuple[float | None, float | None]
@@ -43,7 +43,7 @@ TOLERANCE = 1e-6
 COSINE: Range = (-1 - TOLERANCE, 1 + TOLERANCE)
 DIFFERENCE_OF_COSINES: Range = (-2 - 2 * TOLERANCE, 2 + 2 * TOLERANCE)
 SHARE: Range = (0, 1)
-# A share or a squared length that is computed from float32 and may exceed 1 by its rounding.
+# A share or squared length computed from float32, which may exceed 1 by rounding.
 ROUNDED_SHARE: Range = (0, 1 + TOLERANCE)
 ANY: Range = (None, None)
 
@@ -72,7 +72,7 @@ class Warn:
 
 @dataclass(frozen=True)
 class Interval:
-    """A 95 % interval that contains its value: two more columns, null where there is none.
+    """A 95 % interval that contains its value: two more columns, null if there is no interval.
 
     Attributes:
         low, high: their names; by default the value's with ``_low`` and ``_high``.
@@ -88,9 +88,9 @@ class Column:
     """One column, as declared; ``name``, ``type``, ``is_nullable`` and ``members`` come from its annotation.
 
     Attributes:
-        within: the lowest and highest value that it may have, None for open.
-        at_least, above: columns of the same row that it must not be below, or must exceed.
-        figure: whether gates and comparisons of audits know it; ``Worse`` where a direction is worse.
+        within: lowest and highest allowed value, None for open.
+        at_least, above: columns of the same row that it must not fall below, or must exceed.
+        figure: whether gates and comparisons use it; ``Worse`` if one direction is worse.
     """
 
     meaning: str
@@ -116,7 +116,7 @@ class Column:
 
     @property
     def comment(self) -> str:
-        """The meaning with its unit, as the warehouse and the documentation say it."""
+        """The meaning with its unit, for the warehouse and the documentation."""
         return f"{self.meaning.removesuffix('.')} [{self.unit}]." if self.unit else self.meaning
 
 
@@ -136,7 +136,7 @@ def column(
     """Declare a column of a ``Row``; see ``Column``.
 
     Args:
-        ge, le: the ends of ``within``, where only one is closed.
+        ge, le: the ends of ``within``, if only one is closed.
     """
     return Column(
         meaning,
@@ -152,9 +152,9 @@ def column(
 
 @dataclass(frozen=True)
 class Rule:
-    """A statement about a row, true or false, made from the columns that the function's parameters name.
+    """A statement about a row, true or false, computed from the columns named by the function's parameters.
 
-    A function sees whole columns, so that a rule may also be about all rows of a file.
+    The function gets whole columns, so a rule can also be about all rows of a file.
     """
 
     name: str
@@ -165,11 +165,11 @@ class Rule:
 
 @dataclass(frozen=True)
 class ComputedColumn(Rule):
-    """A column that only the checks have, to be compared with others and to be read by later rules.
+    """A column that exists only in the checks, to compare with others and for later rules.
 
     Attributes:
-        is_required: null fails.
-        at_least: columns of the row that it must not be below.
+        is_required: whether null fails.
+        at_least: columns of the row that it must not fall below.
     """
 
     is_required: bool = False
@@ -177,7 +177,7 @@ class ComputedColumn(Rule):
 
 
 def rule(function: Callable[..., Series]) -> Any:
-    """Declare a statement that must be true in every row; its name is what a failed check says."""
+    """Declare a statement that must be true in every row; a failed check reports its name."""
     return Rule(function.__name__, inspect.getdoc(function) or "", _parameters(function), function)
 
 
@@ -198,11 +198,11 @@ def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Lookup:
-    """What rules need from another table: prepared once per check, and passed as the parameter called ``name``.
+    """What rules need from another table: prepared once per check, and passed as the parameter ``name``.
 
     Attributes:
-        columns: that are read of all its staged files; what is null there fails that table's own suite.
-        prepare: makes what is passed on.
+        columns: read from all of its staged files; nulls in them fail that table's own suite.
+        prepare: makes the parameter from these columns.
     """
 
     name: str
@@ -218,13 +218,13 @@ class Table:
     Attributes:
         keys: columns that identify a row within one audit (or one checkpoint, or one corpus).
         scope: ``audit`` rows carry the audit's id, which is not staged; ``content`` rows belong to a checkpoint or
-            corpus and are the same whichever audit brought them.
+            corpus and are the same in every audit.
         is_bulk: no key index; checked shard by shard.
-        planned: what steps before it call the number of its rows in the detail of their files; empty where none knows.
-        is_kept: the first key is a hash of the content: rows that are there already are left as they are.
-        is_detail: rows per token, text or pair that no summary, verdict or comparison needs once it is made:
-            `embaudit prune` may delete them.
-        item: which of its rows a figure is from, as a format of its columns; empty where it has no figures.
+        planned: key under which an earlier step gives the number of its rows; empty if none knows it.
+        is_kept: the first key is a content hash, so existing rows are left as they are.
+        is_detail: rows per token, text or pair that no summary, verdict or comparison needs later: `embaudit prune` may
+            delete them.
+        item: name of the row that a figure is from, as a format string of columns; empty if it has no figures.
         rules: statements and computed columns, in the order in which they are evaluated.
     """
 
@@ -252,7 +252,7 @@ class Table:
 
     @property
     def computed(self) -> list[ComputedColumn]:
-        """The columns that only the checks have."""
+        """The columns that exist only in the checks."""
         return [one for one in self.rules if isinstance(one, ComputedColumn)]
 
     @property
@@ -268,7 +268,7 @@ class Table:
 
     @property
     def comparisons(self) -> list[tuple[str, str, bool]]:
-        """(larger, smaller, whether they may be equal) for every two columns that are compared row by row."""
+        """(larger, smaller, whether they may be equal) for each pair of columns compared row by row."""
         columns = self.columns.values()
         return [
             *((one.name, other, True) for one in columns for other in one.at_least),
@@ -278,17 +278,17 @@ class Table:
 
     @property
     def summary(self) -> Summary | None:
-        """Its columns that gates and comparisons of audits know; None where there are none."""
+        """Its columns that gates and comparisons use; None if there are none."""
         figures = tuple(_figure_of(one) for one in self.columns.values() if one.figure)
         return Summary(self.name, self.item, figures) if figures else None
 
     def derive(self, frame: Frame, lookup: Any = None) -> Frame:
-        """The frame with what its rules say, a column each.
+        """The frame with one more column for each rule.
 
-        A rule whose columns are not all there is left out, so that its expectation fails for want of it.
+        A rule with a missing column is left out, so that its expectation fails.
 
         Args:
-            lookup: what ``Table.lookup`` prepared; None where the table has none.
+            lookup: what ``Table.lookup`` prepared; None if the table has none.
         """
         for one in self.rules:
             given = {} if self.lookup is None else {self.lookup.name: lookup}
@@ -305,7 +305,7 @@ def _figure_of(column: Column) -> SummaryFigure:
 
 
 class Row:
-    """The base of row classes; one without ``table`` only lends its columns and rules to others."""
+    """Base of row classes; one without ``table`` is a mixin of columns and rules."""
 
     table: ClassVar[Table]
 
@@ -340,18 +340,18 @@ class Row:
                 raise TypeError(f"{table}: {name} is compared with {other!r}, which is neither a column nor computed")
         figures = [name for name, one in ordered.items() if one.figure]
         if bool(figures) != bool(item):
-            raise TypeError(f"{table}: figures {figures} and item={item!r} belong together: a figure is of an item")
+            raise TypeError(f"{table}: figures {figures} and item={item!r}: a table needs both or neither")
 
 
 def _columns_of(cls: type) -> Iterator[tuple[str, Column]]:
-    """The columns of a class and of those that it is made of, with the two of each interval after its value."""
+    """The columns of a class and its bases, with the two of each interval after its value."""
     hints = get_type_hints(cls, include_extras=True)
     # ``get_type_hints`` begins with the base classes: their columns come first.
     for name, hint in hints.items():
         declared = getattr(cls, name, None)
         if not isinstance(declared, Column):
             if name != "table":
-                raise TypeError(f"{cls.__name__}.{name} is annotated, and not declared with column(…)")
+                raise TypeError(f"{cls.__name__}.{name} is annotated but not declared with column(…)")
             continue
         kind, is_nullable, members = _type_of(hint)
         interval = declared.interval and Interval(
@@ -392,7 +392,7 @@ def _type_of(hint: Any) -> tuple[str, bool, tuple[str, ...]]:
 
 
 def _rules_of(cls: type) -> Iterator[Rule]:
-    """The rules of a class and of those that it is made of, in the order of their declaration, base classes first."""
+    """The rules of a class and its bases, in order of declaration, base classes first."""
     for one in reversed(cls.__mro__):
         for value in vars(one).values():
             if isinstance(value, Rule):

@@ -1,7 +1,7 @@
-"""TOML files of the user's own (profiles, policies, watch lists), read into typed objects.
+"""Reads the user's TOML files (profiles, policies, watch lists) into typed objects.
 
-What is wrong with a file is one paragraph: its name, the key with its place (``limit 2, max``), what was expected and
-what is there, and the name that was probably meant.
+An error is one paragraph: the file, the key and its place (``limit 2, max``), what was expected and found, and the name
+that was probably meant.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def read_toml(
     """Read a TOML file into a model.
 
     Args:
-        what: what the file is to its reader, as in "the policy".
-        next_step: where an example is; errors end with it.
+        what: what the file is, as in "the policy".
+        next_step: end of the error messages, such as where to find an example.
         defaults: values of keys that the file may leave out.
 
     Raises:
-        UsageError: if there is no such file, it is not TOML, or its content does not fit the model.
+        UsageError: if there is no such file, it is not TOML, or its content is invalid.
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -54,21 +54,21 @@ def read_toml(
     except ValidationError as error:
         found = "; ".join(complaint(dict(one), model) for one in error.errors()[:MAX_COMPLAINTS])
         stop = "" if found.endswith("?") else "."
-        raise UsageError(f"The {what} {path} does not fit: {found}{stop}", next_step=next_step) from error
+        raise UsageError(f"The {what} {path} is invalid: {found}{stop}", next_step=next_step) from error
 
 
 def complaint(error: dict[str, Any], model: type[BaseModel]) -> str:
-    """What one of pydantic's errors says, with the place of the key and the name that was probably meant."""
+    """A pydantic error in words, with the place of the key and the name that was probably meant."""
     location: tuple[str | int, ...] = error["loc"]
     place = _place(location)
     if error["type"] == "extra_forbidden":
-        # The place already ends in the key itself.
-        return f"there is no key {place}{hint(str(location[-1]), _model_at(location[:-1], model).model_fields)}"
+        # The place already ends with the key.
+        return f"unknown key {place}{hint(str(location[-1]), _model_at(location[:-1], model).model_fields)}"
     if error["type"] == "missing":
         return f"{place} is missing"
     message = str(error["msg"]).removeprefix("Value error, ")
     message = message[0].lower() + message[1:]
-    # Validators of our own say as much of a value as may be shown: it can be a secret.
+    # Our own validators decide how much of a value to show: it can be a secret.
     if error["type"] != "value_error" and isinstance(error["input"], str | int | float):
         message += f", not {error['input']!r}"
     return f"{place}: {message}" if place else message

@@ -20,11 +20,11 @@ def test_packaged_profiles_load(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (HEAD + "[sticky]\ncopys = 3\n", "there is no key sticky, copys; did you mean copies?"),
+        (HEAD + "[sticky]\ncopys = 3\n", "unknown key sticky, copys; did you mean copies?"),
         (HEAD + "[sticky]\ncopies = 0\n", "sticky, copies: input should be greater than or equal to 1, not 0."),
         (HEAD + '[socm]\ntexts = "many"\n', "socm, texts: input should be a valid integer"),
         ('name = "mine"\ndescription = ""\n', "version is missing."),
-        ("zebra = 1\n" + HEAD, "there is no key zebra; there are name, version"),
+        ("zebra = 1\n" + HEAD, "unknown key zebra; there are name, version"),
         (HEAD + "[sticky]\ncopies = 0\ncontrols = 0\nsentences = 0\ndraws = 0\n", "; sticky, draws"),
         (HEAD + "[sticky\n", "is not TOML"),
     ],

@@ -1,4 +1,4 @@
-"""``embaudit against``: what does mean pooling throw away between these texts and a corpus? No scan, no warehouse."""
+"""``embaudit against``: SOCM between given texts and a corpus, without a scan or a warehouse."""
 
 from __future__ import annotations
 
@@ -23,14 +23,26 @@ from embaudit.request import AuditRequest
 @click.command()
 @request_options(*CHECKPOINT_FIELDS)
 @click.argument("texts", nargs=-1, required=True)
-@click.option("--corpus", metavar="NAME=SOURCE", default="msmarco=sample", show_default=True, help="A corpus of texts.")
-@click.option("--first", type=click.IntRange(min=1), default=1_000, show_default=True, help="Texts of the corpus read.")
-@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Pairs shown for each text.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list, one object a pair.")
+@click.option(
+    "--corpus",
+    metavar="NAME=SOURCE",
+    default="msmarco=sample",
+    show_default=True,
+    help="Corpus of texts to compare with.",
+)
+@click.option(
+    "--first",
+    type=click.IntRange(min=1),
+    default=1_000,
+    show_default=True,
+    help="Number of texts to read from the corpus.",
+)
+@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Pairs to show for each text.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list with one object per pair.")
 def against(request: AuditRequest, texts: tuple[str, ...], corpus: str, first: int, top: int, as_json: bool) -> None:
     """Compare TEXTS with a corpus by SOCM under CHECKPOINT, largest first.
 
-    A large SOCM says: the two are near each other after mean pooling, and their tokens are spread differently.
+    A large SOCM means that the two texts are close after mean pooling although their tokens are spread differently.
     """
     ((name, source),) = parse_sources((corpus,)).items()
     found = load_corpus(name, source, limit=first)
@@ -48,14 +60,16 @@ def against(request: AuditRequest, texts: tuple[str, ...], corpus: str, first: i
 
 
 def compare(encoder: Any, texts: tuple[str, ...], passages: list[str], top: int) -> list[dict[str, Any]]:
-    """The pairs of largest SOCM of each text, as plain values.
+    """The pairs with the largest SOCM for each text, as plain values.
 
     Raises:
-        UsageError: if one of the texts has no cloud (its tokens average to nothing).
+        UsageError: if a text has no cloud (its token embeddings average to zero).
     """
     own, undefined = clouds_of(encoder.token_embeddings(list(texts)))
     if undefined:
-        raise UsageError(f"SOCM is undefined for {texts[undefined[0].position]!r}: its tokens average to nothing.")
+        raise UsageError(
+            f"SOCM is undefined for {texts[undefined[0].position]!r}: its token embeddings average to zero."
+        )
     others, _ = clouds_of(encoder.token_embeddings(passages))
     blocks = list(against_corpus(own, others, norms=nuclear_norms_on(encoder.checkpoint.device)))
     columns = {

@@ -1,4 +1,4 @@
-"""``embaudit apply-temperature``: a checkpoint at another attention temperature, written down."""
+"""``embaudit apply-temperature``: write a checkpoint with another attention temperature."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from embaudit.tempscale.apply import apply_temperature as write
 
 @click.command()
 @click.argument("checkpoint")
-@click.option("--tau", type=float, metavar="T", help="One temperature for all layers; below 1 attention is sharper.")
-@click.option("--layer-tau", metavar="T,T,…", help="One temperature a layer, from the first to the last.")
-@click.option("--head-tau", metavar="T,T,…", help="One temperature a head, the same in every layer.")
-@click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="A new or empty folder.")
+@click.option("--tau", type=float, metavar="T", help="One temperature for all layers; below 1 sharpens attention.")
+@click.option("--layer-tau", metavar="T,T,…", help="One temperature per layer, first to last.")
+@click.option("--head-tau", metavar="T,T,…", help="One temperature per head, the same in every layer.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="New or empty folder.")
 @click.option(
     "--divide-position-bias",
     is_flag=True,
-    help="T5, UMT5 and MPNet: divide the position bias as well, as the published code does.",
+    help="T5, UMT5 and MPNet: also divide the position bias, as the published code does.",
 )
-@click.option("--device", default="auto", show_default=True, help="Where the check runs: auto, cpu, cuda, cuda:1, mps.")
-@click.option("--allow-pickle", is_flag=True, help="Read pickled weights, which can run any code.")
+@click.option("--device", default="auto", show_default=True, help="Device for the check: auto, cpu, cuda, cuda:1, mps.")
+@click.option("--allow-pickle", is_flag=True, help="Read pickled weights, which can run arbitrary code.")
 def apply_temperature(
     checkpoint: str,
     tau: float | None,
@@ -34,7 +34,7 @@ def apply_temperature(
     device: str,
     allow_pickle: bool,
 ) -> None:
-    """Write CHECKPOINT with attention softmax(QKᵀ/(τ√d)), by its weights; sentence-transformers loads it unchanged."""
+    """Write CHECKPOINT with attention softmax(QKᵀ/(τ√d)) built into its weights, loadable by sentence-transformers."""
     temperatures = _temperatures(tau, layer_tau, head_tau)
     made = write(
         checkpoint,
@@ -46,7 +46,7 @@ def apply_temperature(
     )
     click.echo(
         f"{made.folder}: τ = {temperatures} in {made.layers} layers; {made.support.reason}.\n"
-        f"{len(made.divided)} tensors divided, {made.others} byte for byte as they were; the model card says so.\n"
+        f"{len(made.divided)} tensors divided, {made.others} copied unchanged; the model card says so.\n"
         f"Check: vectors of {made.texts} texts, loaded from there, against {checkpoint} under τ: largest difference "
         f"{made.difference:.1e} ({made.dtype})."
     )
@@ -62,7 +62,7 @@ def _temperatures(tau: float | None, by_layer: str | None, by_head: str | None) 
         case None, None, str():
             return Temperatures.per_head(_numbers("head", by_head))
     raise UsageError(
-        "apply-temperature needs --tau, --layer-tau or --head-tau, one of them.", next_step="Try --tau 0.8"
+        "apply-temperature needs exactly one of --tau, --layer-tau and --head-tau.", next_step="Try --tau 0.8"
     )
 
 
@@ -71,5 +71,5 @@ def _numbers(part: str, given: str) -> list[float]:
         return [float(one) for one in given.split(",")]
     except ValueError as error:
         raise UsageError(
-            f"--{part}-tau {given} is no list of numbers.", next_step=f"Write one a {part}: 0.9,0.9,0.8"
+            f"--{part}-tau {given} is not a list of numbers.", next_step=f"Write one per {part}: 0.9,0.9,0.8"
         ) from error

@@ -1,4 +1,4 @@
-"""``embaudit audit``: the main job."""
+"""``embaudit audit``: audit a checkpoint."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option(
     "--backbone",
     metavar="CHECKPOINT",
-    help="Audit its backbone too and store the differences; 'card': the one that the model card or config names.",
+    help="Also audit the backbone and store the differences; 'card' takes the one named in the model card or config.",
 )
 @click.option("--full", "is_full", is_flag=True, help="Print every section, not only findings and the worst tokens.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def audit(request: AuditRequest, backbone: str | None, is_full: bool, as_json: bool, logs: bool) -> None:
     """Audit CHECKPOINT: packaged:NAME, a local folder, or owner/name@revision on the hub.
 
-    The same command again continues where the last one stopped, and recomputes nothing that is done.
+    Running the same command again continues where it stopped and recomputes nothing.
     """
     from embaudit.cli.prefect_setup import prepare_prefect
 
@@ -54,7 +54,7 @@ def audit(request: AuditRequest, backbone: str | None, is_full: bool, as_json: b
         try:
             outcome, both = run_audit(request, backbone)
         except GateTripped as error:
-            # The audit itself is done and published: it is shown before the command ends as the gate says.
+            # The audit is done and published: show it before exiting with the gate's code.
             tripped, outcome, both = error, error.audit, None
     if as_json:
         click.echo((both or outcome).model_dump_json(indent=1))
@@ -65,7 +65,7 @@ def audit(request: AuditRequest, backbone: str | None, is_full: bool, as_json: b
 
 
 def print_outcome(outcome: AuditOutcome, warehouse: str | None, *, is_full: bool) -> None:
-    """The audit's page, what it read and what it cost."""
+    """Print the audit's page, what it read and what it cost."""
     from embaudit.page.audit import audit_page
     from embaudit.page.facts import read_audit
     from embaudit.page.terminal import print_page
@@ -80,9 +80,9 @@ def print_outcome(outcome: AuditOutcome, warehouse: str | None, *, is_full: bool
     if outcome.report:
         click.echo(visible(f"Report:  {outcome.report}"))
     where = "" if warehouse is None else f" --warehouse {quote(warehouse)}"
-    click.echo(visible(f"Ask it:  embaudit query worst-tokens{where}   or   embaudit query 'SELECT …'{where}"))
+    click.echo(visible(f"Query:   embaudit query worst-tokens{where}   or   embaudit query 'SELECT …'{where}"))
 
 
 def print_cost(seconds: float) -> None:
-    """Wall time and peak memory of this process."""
+    """Print wall time and peak memory of this process."""
     click.echo(f"Took {seconds:.0f} s, peak memory {peak_memory() / 1024**3:.1f} GiB.")

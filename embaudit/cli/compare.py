@@ -1,4 +1,4 @@
-"""``embaudit compare``: what did a checkpoint gain and lose against another?"""
+"""``embaudit compare``: compare checkpoints by their audits."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ from embaudit.page.write import put
 @click.argument("first")
 @click.argument("others", nargs=-1, required=True)
 @click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write it as an HTML page, too."
+    "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also write it as an HTML page."
 )
-@click.option("--json", "is_json", is_flag=True, help="Print it as JSON.")
+@click.option("--json", "is_json", is_flag=True, help="Print the result as JSON.")
 @warehouse_option
 def compare(first: str, others: tuple[str, ...], out: Path | None, is_json: bool, warehouse: Warehouse | None) -> None:
-    """Compare OTHERS with FIRST: audits by id, first digits or latest, or checkpoints, each by its newest audit.
+    """Compare OTHERS with FIRST. Each is an audit (its id, the first digits, or latest), or a checkpoint, which stands
+    for its newest audit.
 
-    Figures of other texts, settings or versions are named, and not subtracted.
+    Figures measured on different texts, settings or versions are listed but not compared.
     """
     sides = read_sides(warehouse_path(warehouse), (first, *others))
     if out is not None:
         put(render(comparison_page(sides)), out)
     if is_json:
-        # Everything but ASCII as escapes: a name may hold signs that turn a terminal's text around.
+        # ASCII only: a name may contain direction overrides.
         click.echo(json.dumps(as_json(sides), indent=1))
         return
     print_page(comparison_page(sides))

@@ -1,4 +1,4 @@
-"""Progress in a terminal: one bar a step, with rate and remaining time; plain lines where nobody watches."""
+"""Progress in a terminal: one bar per step with rate and remaining time; plain lines if it is not a terminal."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class TerminalDisplay:
         self._done[label] += done
         self._bars.advance(self._tasks[label], done)
         if not self._console.is_terminal and self._done[label] >= total > self._done[label] - done:
-            # Work done before the first call (the first batch) is not in the clock: say only the time.
+            # The clock misses the work before the first call (the first batch), so a rate would be wrong.
             seconds = time.monotonic() - self._started[label]
             self._console.print(f"{label}: {total:,} in {seconds:.0f} s", highlight=False)
 
     def say(self, line: str) -> None:
-        """A line above the bars."""
+        """Print a line above the bars."""
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def __enter__(self) -> TerminalDisplay:

@@ -1,4 +1,4 @@
-"""``embaudit doctor``: what this machine has, and what to do about what it lacks."""
+"""``embaudit doctor``: check this machine and say how to fix problems."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MIN_FREE_BYTES = 2 * GIB
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the doctor's sheet; an ``advice`` on a bad finding says what to type."""
+    """One line of the result; the ``advice`` of a bad finding says what to type."""
 
     what: str
     found: str
@@ -48,9 +48,9 @@ class Finding:
 @click.command()
 @warehouse_option
 def doctor(warehouse: Warehouse | None) -> int:
-    """Check versions, device, hub, warehouse, disk and servers, and say what to do about each.
+    """Check versions, device, hub, warehouse, disk and servers, and say how to fix problems.
 
-    Exits with 2 if an audit of a local checkpoint could not run here; an unreachable hub alone is no reason.
+    Exit code 2 if an audit of a local checkpoint cannot run here; an unreachable hub alone does not count.
     """
     place = warehouse_path(warehouse)
     findings = [
@@ -102,7 +102,7 @@ def _device() -> Finding:
         return Finding(
             "device",
             f"cpu, {torch.get_num_threads()} threads",
-            advice="A GPU runs the full profiles far faster.",
+            advice="the full profiles run much faster on a GPU",
         )
     return Finding("device", f"{device}: {torch.cuda.get_device_name(0) if device == 'cuda' else 'Apple GPU'}")
 
@@ -118,7 +118,7 @@ def _packaged_checkpoint() -> Finding:
         _, identity = describe(resolve(f"packaged:{name}"), LoadOptions())
         return f"packaged:{name}, weights as published (checkpoint {identity.checkpoint_id})"
 
-    return _tried("packaged checkpoint", state)
+    return _check("packaged checkpoint", state)
 
 
 def _hub() -> Finding:
@@ -134,7 +134,9 @@ def _warehouse(place: Warehouse) -> Finding:
     from embaudit.warehouse.connect import open_reader
 
     if isinstance(place, Path) and not place.exists():
-        return Finding("warehouse", f"none yet at {place}", advice="embaudit audit packaged:all-MiniLM-L6-v2 makes it")
+        return Finding(
+            "warehouse", f"none yet at {place}", advice="embaudit audit packaged:all-MiniLM-L6-v2 creates it"
+        )
 
     def state() -> str:
         with open_reader(place) as connection:
@@ -145,7 +147,7 @@ def _warehouse(place: Warehouse) -> Finding:
         size = f", {place.stat().st_size / 1024**2:.0f} MiB" if isinstance(place, Path) else ""
         return f"{place}: schema {schema}, audits published: {audits}{size}"
 
-    return _tried("warehouse", state)
+    return _check("warehouse", state)
 
 
 def _disk(path: Path) -> Finding:
@@ -157,14 +159,14 @@ def _disk(path: Path) -> Finding:
             "disk",
             f"{existing} is not writable",
             False,
-            "point EMBAUDIT_HOME or --warehouse to a folder of yours",
+            "point EMBAUDIT_HOME or --warehouse to a writable folder",
         )
     if free < MIN_FREE_BYTES:
         return Finding(
             "disk",
             f"{free / GIB:.1f} GiB free at {existing}",
             False,
-            "make room, or point EMBAUDIT_HOME elsewhere",
+            "free some space, or point EMBAUDIT_HOME elsewhere",
         )
     return Finding("disk", f"{free / GIB:.0f} GiB free at {existing}")
 
@@ -174,8 +176,8 @@ def _server() -> Finding:
     if not url:
         return Finding(
             "Prefect",
-            "no server set: audits start a temporary one",
-            advice="a running `prefect server start` saves its 10 s",
+            "no server configured: audits start a temporary one",
+            advice="keeping `prefect server start` running saves 10 s per audit",
         )
     import httpx
 
@@ -199,13 +201,13 @@ def _leftovers() -> Finding:
         return Finding(what, f"cannot be listed: {error}")
     left = [server for server in servers if server.is_leftover]
     if not left:
-        return Finding(what, f"running: {len(servers)}, each with its command" if servers else "none is running")
+        return Finding(what, f"{len(servers)} running, none left over" if servers else "none running")
     named = [f"process {one.pid} ({one.age} old, {one.memory / 1024**2:.0f} MiB)" for one in left]
     pids = " ".join(str(server.pid) for server in left)
-    return Finding(what, f"their commands are gone: {', '.join(named)}", False, f"kill {pids}")
+    return Finding(what, f"left over from commands that have ended: {', '.join(named)}", False, f"kill {pids}")
 
 
-def _tried(what: str, state: Callable[[], str]) -> Finding:
+def _check(what: str, state: Callable[[], str]) -> Finding:
     try:
         return Finding(what, state())
     except EmbauditError as error:

@@ -1,4 +1,4 @@
-"""``embaudit export``: a read-only copy of the warehouse that dashboards can keep open."""
+"""``embaudit export``: write a read-only copy of the warehouse that dashboards can keep open."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from embaudit.warehouse.export import export as export_warehouse
     "--format",
     "form",
     type=click.Choice(["duckdb", "parquet"]),
-    help="A DuckDB file, or a folder of Parquet files.  [default: by the name's ending]",
+    help="A DuckDB file, or a folder of Parquet files.  [default: by the file name]",
 )
-@click.option("--tables", metavar="NAMES", help="Comma-separated: only these.  [default: all]")
-@click.option("--no-bulk", is_flag=True, help="Leave the bulk tables out (socm_pair: millions of rows an audit).")
+@click.option("--tables", metavar="NAMES", help="Comma-separated tables to copy.  [default: all]")
+@click.option("--no-bulk", is_flag=True, help="Leave out the bulk tables (socm_pair: millions of rows per audit).")
 @click.option(
     "--keep",
     type=click.IntRange(min=1),
     default=3,
     show_default=True,
-    help="Of a folder's versions, how many stay for those who read them.",
+    help="Versions to keep in a folder, for programs that are still reading them.",
 )
 def export(
     destination: Path, warehouse: Warehouse | None, form: str | None, tables: str | None, no_bulk: bool, keep: int
 ) -> None:
-    """Copy the warehouse, as it is at one moment, to FILE.duckdb or into FOLDER/current.
+    """Copy a consistent snapshot of the warehouse to FILE.duckdb or FOLDER/current.
 
-    The copy is replaced in one step: readers see the old one or the new one, and block nobody.
+    The copy is replaced atomically: readers see the old or the new one and block nobody.
     """
     names = [name.strip() for name in tables.split(",") if name.strip()] if tables is not None else None
     made = export_warehouse(

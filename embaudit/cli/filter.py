@@ -1,4 +1,4 @@
-"""``embaudit filter``: the severe tokens of an audit, for whoever ingests texts."""
+"""``embaudit filter``: list the severe tokens of an audit for an ingestion pipeline."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from embaudit.warehouse.severe import severe_tokens
 @click.command("filter")
 @click.argument("audit", metavar="AUDIT|CHECKPOINT")
 @click.option(
-    "--severity", type=click.Choice(SEVERITIES), default="moderate", show_default=True, help="At least so severe."
+    "--severity", type=click.Choice(SEVERITIES), default="moderate", show_default=True, help="Minimum severity."
 )
 @click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write it there.  [default: stdout]"
+    "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Output file.  [default: stdout]"
 )
 @warehouse_option
 def filter_(audit: str, severity: Severity, out: Path | None, warehouse: Warehouse | None) -> None:
-    """Print the severe tokens of an audit as JSON, the worst first, to strip them from texts or to flag these.
+    """Print the severe tokens of an audit as JSON, worst first, to strip them from texts or flag texts.
 
-    AUDIT is an id, its first digits or latest; a CHECKPOINT stands for its newest audit that looked for sticky tokens.
+    AUDIT is an id, its first digits, or latest; CHECKPOINT stands for its newest audit with the sticky measure.
     """
     place = warehouse_path(warehouse)
     with open_reader(place) as connection:
@@ -44,5 +44,7 @@ def filter_(audit: str, severity: Severity, out: Path | None, warehouse: Warehou
         with replace_atomically(out) as partial:
             partial.write_text(listed.as_json(is_ascii=False) + "\n", encoding="utf-8")
     except OSError as error:
-        raise StorageError(f"Cannot write {out}: {error}.", next_step="Make room, or name another file.") from error
+        raise StorageError(
+            f"Cannot write {out}: {error}.", next_step="Free some space, or choose another file."
+        ) from error
     click.echo(visible(f"{out}: {count(len(listed.tokens), 'token')} of {listed.checkpoint}, audit {listed.audit_id}."))

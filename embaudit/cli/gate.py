@@ -1,4 +1,4 @@
-"""``embaudit gate``: does a published audit keep to a policy? For CI: exit code 1 where it does not."""
+"""``embaudit gate``: check a published audit against a policy, for CI: exit code 1 if it fails."""
 
 from __future__ import annotations
 
@@ -18,21 +18,19 @@ from embaudit.page.terminal import console, print_part, print_section
 
 @click.command()
 @click.argument("audit")
-@click.option(
-    "--policy", required=True, type=click.Path(path_type=Path), metavar="FILE", help="The policy, a TOML file."
-)
+@click.option("--policy", required=True, type=click.Path(path_type=Path), metavar="FILE", help="Policy (TOML).")
 @click.option(
     "--baseline",
     metavar="AUDIT",
-    help="What changes are measured against: an audit's id or first digits, latest, or previous (of the same source "
-    "and question).  [default: what the policy says, or previous]",
+    help="Audit to measure changes against: an id, its first digits, latest, or previous (same source and question).  "
+    "[default: the policy's, or previous]",
 )
 @warehouse_option
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
 def gate(audit: str, policy: Path, baseline: str | None, warehouse: Warehouse | None, as_json: bool) -> None:
-    """Compare AUDIT (an id, its first digits, or latest) with a policy; nothing is stored.
+    """Check AUDIT (an id, its first digits, or latest) against a policy; nothing is stored.
 
-    Exit code 0 where it passes, 1 with a table of what tripped.
+    Exit code 0 if it passes; 1 and a table of the rules that tripped if not.
     """
     verdict = run_gate(warehouse_path(warehouse), audit, load_policy(policy), baseline)
     if as_json:

@@ -1,4 +1,4 @@
-"""``embaudit impact``: what do sticky tokens do to retrieval, clustering, classification and similarity?"""
+"""``embaudit impact``: measure what sticky tokens do to retrieval, clustering, classification and similarity."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ COLLECTION = "retrieval"
 
 
 class _SizeType(click.ParamType[int | str]):
-    """A number, or all."""
+    """A number, or ``all``."""
 
     name = "number or all"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
         if value != "all" and not (str(value).isdigit() and int(value) >= 4):
-            self.fail(f"{value!r} is neither 'all' nor a number from 4.", param, ctx)
+            self.fail(f"{value!r} is neither 'all' nor a number of at least 4.", param, ctx)
         return value if value == "all" else int(value)
 
 
@@ -29,22 +29,29 @@ class _SizeType(click.ParamType[int | str]):
 @request_options(
     *("corpora", "profile", "warehouse", "query_prompt", "document_prompt", *CHECKPOINT_FIELDS),
     corpora="retrieval: a BEIR or LongEmbed folder, the same on the hub (hub:owner/name/FOLDER), or QMSum's file; "
-    "longdocs: labelled texts; sts: scored pairs.  [default: all three, embedded samples]",
-    profile="Sizes where none are given, and how the tokens are searched for.",
+    "longdocs: labelled texts; sts: scored pairs.  [default: all three, from the embedded samples]",
+    profile="Default sizes, and how to search for the tokens.",
 )
-@click.option("--data", metavar="FOLDER", help="The same as --corpus retrieval=FOLDER.")
+@click.option("--data", metavar="FOLDER", help="Short for --corpus retrieval=FOLDER.")
 @click.option(
     "--tokens",
     metavar="TOKEN,TOKEN,…",
-    help="Ids, strings of the vocabulary, or texts that are one token; text:7 is the text 7.  "
-    "[default: the worst that the measure sticky finds, by either protocol]",
+    help="Token ids, vocabulary strings, or texts that are one token; text:7 is the text 7.  "
+    "[default: the worst found by the measure sticky, under either protocol]",
 )
-@click.option("--tokens-per-arm", type=click.IntRange(min=1), metavar="N", help="Of each list, and ordinary ones.")
-@click.option("--documents", type=_SizeType(), metavar="N|all", help="Of the collection, relevant ones first.")
-@click.option("--queries", type=_SizeType(), metavar="N|all", help="Of the collection.")
-@click.option("--texts", type=click.IntRange(min=4), metavar="N", help="Labelled texts at most.")
-@click.option("--pairs", type=click.IntRange(min=4), metavar="N", help="Scored pairs at most.")
-@click.option("--remedies", is_flag=True, help="What helps, too: each remedy on the same tasks, and what it costs.")
+@click.option(
+    "--tokens-per-arm",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Tokens to take from each list, and ordinary ones.",
+)
+@click.option(
+    "--documents", type=_SizeType(), metavar="N|all", help="Documents of the collection, relevant ones first."
+)
+@click.option("--queries", type=_SizeType(), metavar="N|all", help="Queries of the collection.")
+@click.option("--texts", type=click.IntRange(min=4), metavar="N", help="Maximum number of labelled texts.")
+@click.option("--pairs", type=click.IntRange(min=4), metavar="N", help="Maximum number of scored pairs.")
+@click.option("--remedies", is_flag=True, help="Also try each remedy on the same tasks, and measure its cost.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option("--logs", is_flag=True, help="Show Prefect's log lines.")
 def impact(
@@ -56,15 +63,15 @@ def impact(
     logs: bool,
     **sizes: int | str | None,
 ) -> None:
-    """Say what sticky tokens in texts do to the tasks that CHECKPOINT is used for.
+    """Measure what sticky tokens in texts do to the tasks that CHECKPOINT is used for.
 
-    One copy for ten words is put into every text, and into half of them: ordinary tokens, and the worst that the
-    search found or those that you name. What an earlier audit with the same settings found is not searched for again.
+    Inserts one copy per ten words into all texts, and into half of them, of ordinary tokens and of the worst sticky
+    ones (found by the search, or given). An earlier search with the same settings is reused.
     """
     sources = request.corpora
     if data is not None:
         if COLLECTION in sources:
-            raise UsageError("--data and --corpus retrieval=… name two collections.", next_step="Leave one out.")
+            raise UsageError("--data and --corpus retrieval=… both give the collection.", next_step="Leave one out.")
         sources = {COLLECTION: data, **sources}
     require_tasks(sources)
     changes: dict[str, Any] = {name: size for name, size in sizes.items() if size is not None}

@@ -1,4 +1,4 @@
-"""``embaudit index``: all audits of a warehouse as one HTML page."""
+"""``embaudit index``: write one HTML page about all audits of a warehouse."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from embaudit.settings import Settings
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Where to write it; it links to the audits' pages in the same folder.  [default: reports/index.html in "
-    "EMBAUDIT_HOME]",
+    help="Output file; links to the audits' pages in the same folder.  [default: reports/index.html in EMBAUDIT_HOME]",
 )
 @warehouse_option
 def index(out: Path | None, warehouse: Warehouse | None) -> None:
-    """Write all audits as one HTML page: how each checkpoint stands, what is open, what got worse, what failed."""
+    """Write one HTML page about all audits: each checkpoint's state, open findings, regressions and failures."""
     click.echo(visible(write_index(warehouse_path(warehouse), Settings().reports, out)))

@@ -1,4 +1,4 @@
-"""``embaudit ingest``: bring a corpus into the warehouse."""
+"""``embaudit ingest``: load a corpus into the warehouse."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from embaudit.corpora.catalog import CORPORA
 @warehouse_option
 @click.option("--logs", is_flag=True, help="Show Prefect's log lines.")
 def ingest(corpus: str, source: str, warehouse: Warehouse | None, logs: bool) -> None:
-    """Ingest CORPUS from SOURCE: sample, hub, hub:owner/name[config]/split@revision:column, a local file or folder.
+    """Ingest CORPUS from SOURCE: sample, hub, hub:owner/name[config]/split@revision:column, or a local file or folder.
 
-    CORPUS is wikipedia, msmarco, msmarco-queries, msmarco-hard-negatives, sts or longdocs. The same rows again
-    change nothing.
+    CORPUS is wikipedia, msmarco, msmarco-queries, msmarco-hard-negatives, sts or longdocs. Ingesting the same rows
+    again changes nothing.
     """
     if corpus not in CORPORA:
-        load_corpus(corpus, source)  # answers with the nearest name
+        load_corpus(corpus, source)  # raises with the closest name
     prepare_prefect(show_logs=logs)
     from embaudit_flows.ingest import ingest as ingest_flow
 

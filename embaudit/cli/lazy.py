@@ -1,4 +1,4 @@
-"""A group of commands, each imported when it is called: the list of them and ``--help`` import none."""
+"""A command group that imports a command when it is called; ``--help`` imports none."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import click
 
 
 class LazyCommand(click.Command):
-    """A command's name and its line in the list, until it is called.
+    """A placeholder with a command's name and line of help, until it is called.
 
     Args:
-        place: where the command itself is, as ``module:attribute``.
+        place: the command's ``module:attribute``.
     """
 
     def __init__(self, name: str, short_help: str, place: str) -> None:
@@ -31,6 +31,6 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that was asked for, imported; an unknown one is answered with the nearest name."""
+        """Import the command; click suggests the closest name for an unknown one."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, command.load() if isinstance(command, LazyCommand) else command, rest

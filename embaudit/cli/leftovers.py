@@ -1,4 +1,4 @@
-"""Temporary servers of this user's whose command is gone: they should have ended with it (``server/process.py``)."""
+"""Finds temporary servers of this user that outlived their command (``server/process.py`` should prevent it)."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from dataclasses import dataclass
 
 from embaudit.server.process import MODULE
 
-# Days, hours, minutes and seconds since a process began, as ps prints them: [[dd-]hh:]mm:ss.
+# Age of a process as ps prints it: [[dd-]hh:]mm:ss.
 ELAPSED = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+)")
 UNITS = ("d", "h", "min", "s")
 
 
 @dataclass(frozen=True)
 class TemporaryServerProcess:
-    """A running temporary server of embaudit's.
+    """A running temporary server of embaudit.
 
-    ``command`` is the process that started it, ``age`` in its largest unit ("3 d"), ``memory`` its resident bytes.
+    ``command`` is the process that started it, ``age`` its age in the largest unit ("3 d"), ``memory`` its resident
+    bytes.
     """
 
     pid: int
@@ -29,15 +30,15 @@ class TemporaryServerProcess:
 
     @property
     def is_leftover(self) -> bool:
-        """A process whose parent has died gets another one."""
+        """Whether the command has ended: an orphaned process gets another parent."""
         return self.parent != self.command
 
 
 def temporary_servers() -> list[TemporaryServerProcess]:
-    """Those of this user, of whatever command and environment; other programs' Prefect servers are none of them.
+    """Temporary servers of this user, from any command and environment; not Prefect servers of other programs.
 
     Raises:
-        OSError: if there is no ``ps`` here, or it does not do what POSIX says.
+        OSError: if there is no ``ps``, or it does not behave as POSIX says.
     """
     columns = [word for column in ("pid", "ppid", "etime", "rss", "args") for word in ("-o", f"{column}=")]
     listed = subprocess.run(

@@ -1,4 +1,4 @@
-"""``embaudit list``: the measures that there are; checkpoints and audits in the warehouse."""
+"""``embaudit list``: list the measures, or the checkpoints or audits in the warehouse."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from embaudit.warehouse.query import QueryResult, run_query
 @warehouse_option
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 def list_(what: str, warehouse: Warehouse | None, form: str) -> None:
-    """List the checkpoints or the audits in the warehouse, newest first; or what can be measured, and why."""
+    """List the checkpoints or audits in the warehouse, newest first, or the available measures."""
     if what == "measures":
         rows = [(one.name, one.question, "" if one.is_default else "--measures") for one in MEASURES.values()]
-        print_result(QueryResult(["measure", "question", "only with"], rows), form)
+        print_result(QueryResult(["measure", "question", "requires"], rows), form)
     else:
         print_result(run_query(warehouse_path(warehouse), what), form)

@@ -1,4 +1,4 @@
-"""``embaudit``: the list of commands, and what an ending looks like.
+"""``embaudit``: the list of commands, and how errors and interrupts are reported.
 
 Expected failures print one paragraph and no traceback. Exit codes: 0 done, 1 a check or gate failed, 2 usage or
 environment, 130 interrupted.
@@ -14,48 +14,48 @@ import click
 from embaudit.cli.lazy import LazyCommand, LazyGroup
 from embaudit.errors import EXIT_INTERRUPTED, EmbauditError, ServerError, is_of_interrupt
 
-# Their finished steps are staged: the same command goes on from there.
+# These stage their finished steps, so the same command can continue.
 STAGING_COMMANDS = {"audit", "tempscale", "token", "watch"}
 
 
-# Name, module and function, and a line for the list; each is imported when it is called.
+# Name, module and function, and one line of help; each is imported when it is called.
 COMMANDS = {
     "against": ("against:against", "Compare a few texts with a corpus by SOCM."),
     "apply-temperature": (
         "apply_temperature:apply_temperature",
         "Write a checkpoint with another attention temperature.",
     ),
-    "audit": ("audit:audit", "Audit a checkpoint; the same command again continues."),
-    "compare": ("compare:compare", "Say what a checkpoint gained and lost against another."),
+    "audit": ("audit:audit", "Audit a checkpoint; run it again to continue."),
+    "compare": ("compare:compare", "Compare checkpoints by their audits."),
     "doctor": ("doctor:doctor", "Check versions, device, hub, warehouse, disk and servers."),
     "export": ("export:export", "Copy the warehouse to a file or folder for dashboards."),
     "filter": ("filter:filter_", "List an audit's severe tokens as JSON, for an ingestion pipeline."),
     "gate": ("gate:gate", "Check an audit against a policy."),
-    "impact": ("impact:impact", "Say what sticky tokens do to retrieval and other tasks."),
-    "index": ("index:index", "Write all audits of a warehouse as one HTML page."),
-    "ingest": ("ingest:ingest", "Bring a corpus into the warehouse."),
+    "impact": ("impact:impact", "Measure what sticky tokens do to retrieval and other tasks."),
+    "index": ("index:index", "Write one HTML page about all audits of a warehouse."),
+    "ingest": ("ingest:ingest", "Load a corpus into the warehouse."),
     "list": ("list:list_", "List the measures, or the checkpoints or audits in the warehouse."),
-    "mitigate": ("mitigate:mitigate", "Write a checkpoint whose severe tokens have other embeddings."),
+    "mitigate": ("mitigate:mitigate", "Write a checkpoint with severe tokens replaced or removed."),
     "prune": ("prune:prune", "Delete detail rows of old audits and staged files."),
     "query": ("query:query", "Run a named query or one SQL statement, read-only."),
     "report": ("report:report", "Write an audit as one HTML page."),
     "scores": ("scores:scores", "Import downstream scores and correlate them with audits."),
-    "screen": ("screen:screen", "Flag texts that carry severe tokens at unusual density."),
+    "screen": ("screen:screen", "Flag texts with an unusual density of severe tokens."),
     "setup-server": ("setup_server:setup_server", "Prepare a Prefect server for the deployments."),
     "show": ("show:show", "Show an audit's summary."),
-    "simulate": ("simulate:simulate", "Repeat a simulation that the docs rest on."),
-    "tempscale": ("tempscale:tempscale", "Say whether a lower attention temperature helps a checkpoint."),
-    "token": ("token:token", "Say whether a few tokens are sticky, without a scan."),
-    "upgrade": ("upgrade:upgrade", "Bring the warehouse to this program's schema."),
+    "simulate": ("simulate:simulate", "Repeat a simulation cited in the docs."),
+    "tempscale": ("tempscale:tempscale", "Test whether a lower attention temperature helps a checkpoint."),
+    "token": ("token:token", "Test whether given tokens are sticky, without a scan."),
+    "upgrade": ("upgrade:upgrade", "Upgrade the warehouse to the current schema."),
     "watch": ("watch:watch", "Audit what is new on a watch list."),
-    "worker": ("worker:worker", "Run audits that a Prefect server hands out."),
+    "worker": ("worker:worker", "Run audits scheduled by a Prefect server."),
 }
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="embaudit")
 def cli() -> None:
-    """Audit text-embedding checkpoints: sticky tokens, and what mean pooling throws away.
+    """Audit text-embedding checkpoints for sticky tokens and for what mean pooling loses.
 
     Start with: embaudit audit packaged:all-MiniLM-L6-v2
     """
@@ -66,18 +66,18 @@ for _name, (_place, _line) in COMMANDS.items():
 
 
 def main() -> None:
-    """Run a command and turn its ending into a paragraph and an exit code."""
+    """Run a command; report errors and interrupts as one paragraph and an exit code."""
     try:
         code = cli(standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
-        sys.exit(interrupted())
+        sys.exit(report_interrupt())
     except EmbauditError as error:
         if is_of_interrupt(error):
-            sys.exit(interrupted())
+            sys.exit(report_interrupt())
         print_failure(error)
         sys.exit(error.exit_code)
     except BrokenPipeError:
-        # The reader has gone (`embaudit query … | head`): nothing is left to say, and nowhere to say it.
+        # The reader has gone (`embaudit query … | head`).
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except click.ClickException as error:
@@ -85,7 +85,7 @@ def main() -> None:
         sys.exit(error.exit_code)
     except Exception as error:
         if is_of_interrupt(error):
-            sys.exit(interrupted())
+            sys.exit(report_interrupt())
         from embaudit.server.lost import expected_failure
 
         failure = expected_failure(error)
@@ -93,8 +93,8 @@ def main() -> None:
             raise
         print_failure(failure)
         if isinstance(failure, ServerError) and os.environ.get("PREFECT_API_URL"):
-            # Prefect's client would go on for minutes, trying to tell the server what it has missed. (A temporary
-            # server is a child of this process, and is stopped by the ordinary way out.)
+            # Prefect's client would keep trying for minutes to send the server its pending events. (A temporary server
+            # is a child of this process and is stopped by the normal exit.)
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(failure.exit_code)
@@ -103,8 +103,8 @@ def main() -> None:
 
 
 def print_failure(error: EmbauditError) -> None:
-    """One paragraph: what happened, what was kept, what to type."""
-    # Only for the endings that need them: the list of commands imports neither.
+    """Print an error as one paragraph: what happened, what was kept, what to do next."""
+    # Imported only here: --help needs neither.
     from rich.console import Console
     from rich.text import Text
 
@@ -119,14 +119,14 @@ def print_failure(error: EmbauditError) -> None:
     console.print(Text.assemble(*parts), soft_wrap=not console.is_terminal)
 
 
-def interrupted() -> int:
-    """What an interrupt leaves behind; only some commands have steps to continue after."""
+def report_interrupt() -> int:
+    """Report an interrupt; only some commands have finished steps to continue from."""
     from rich.console import Console
 
     text = "\nInterrupted."
     if STAGING_COMMANDS & set(sys.argv[1:2]):
         text += (
-            " Every finished step is staged and the published tables are as they were. "
+            " Every finished step is staged and the published tables are unchanged. "
             "[bold]Run the same command again: it continues where it stopped.[/bold]"
         )
     Console(stderr=True).print(text, soft_wrap=True)

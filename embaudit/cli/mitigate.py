@@ -1,4 +1,4 @@
-"""``embaudit mitigate``: a checkpoint whose severe tokens have other input embeddings, or none, written down."""
+"""``embaudit mitigate``: write a checkpoint with the embeddings of severe tokens replaced or the tokens removed."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ if TYPE_CHECKING:
     "--tokens",
     required=True,
     metavar="FILE|TOKEN,TOKEN,…",
-    help="What `embaudit filter` wrote; or ids, strings of the vocabulary, or texts that are one token.",
+    help="Output of `embaudit filter`; or token ids, vocabulary strings, or texts that are one token.",
 )
 @click.option(
     "--how",
     type=click.Choice(WAYS),
     default="unk",
     show_default=True,
-    help="What their input embeddings become: the unknown token's, the mean of all others, or their own direction at "
-    "an ordinary length. Or prune: the tokenizer no longer produces them.",
+    help="Replace their input embeddings with: unk, the unknown token's; mean, the mean of all others; scale, their "
+    "own direction at an ordinary length. Or prune: the tokenizer no longer produces them.",
 )
-@click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="A new or empty folder.")
-@click.option("--device", default="auto", show_default=True, help="Where the check runs: auto, cpu, cuda, cuda:1, mps.")
-@click.option("--allow-pickle", is_flag=True, help="Read pickled weights, which can run any code.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="New or empty folder.")
+@click.option("--device", default="auto", show_default=True, help="Device for the check: auto, cpu, cuda, cuda:1, mps.")
+@click.option("--allow-pickle", is_flag=True, help="Read pickled weights, which can run arbitrary code.")
 def mitigate(checkpoint: str, tokens: str, how: Way, out: Path, device: str, allow_pickle: bool) -> None:
-    """Write CHECKPOINT with other input embeddings for some tokens, or without them; for sentence-transformers.
+    """Write CHECKPOINT with the input embeddings of some tokens replaced, or without these tokens.
 
-    Texts without these tokens keep their vectors. Everything else is the source's, byte for byte.
+    sentence-transformers can load it. Texts without these tokens keep their vectors; everything else is copied
+    unchanged.
     """
     from embaudit.checkpoint import LoadOptions, load_checkpoint
     from embaudit.mitigation.write import write_mitigated
@@ -48,7 +49,7 @@ def mitigate(checkpoint: str, tokens: str, how: Way, out: Path, device: str, all
     severe = token_ids(source, tokens)
     made = write_mitigated(checkpoint, severe, how, out, device=device, allow_pickle=allow_pickle)
     for line in (
-        f"{made.folder}: {_change(made, how)}; all else is byte for byte as it was, and the model card says so.",
+        f"{made.folder}: {_change(made, how)}; everything else is copied unchanged, and the model card says so.",
         f"Check: vectors of {made.texts} texts without them, loaded from there: largest difference "
         f"{made.difference:.1e}.",
         f"Next: {_next(made)}",
@@ -59,7 +60,7 @@ def mitigate(checkpoint: str, tokens: str, how: Way, out: Path, device: str, all
 def _change(made: Mitigated, how: Way) -> str:
     count = len(made.tokens)
     if made.norms is None:
-        kept = f" (it cannot do without {len(made.kept):,} more)" if made.kept else ""
+        kept = f" ({len(made.kept):,} more cannot be removed)" if made.kept else ""
         return f"the tokenizer no longer produces {count:,} {'token' if count == 1 else 'tokens'}{kept}"
     before, after = made.norms
     replaced = f"{count:,} tokens have other input embeddings" if count > 1 else "1 token has another input embedding"
@@ -67,17 +68,17 @@ def _change(made: Mitigated, how: Way) -> str:
 
 
 def _next(made: Mitigated) -> str:
-    # Copies are inserted as ids, which no text gives a pruned tokenizer.
+    # `token` inserts copies by id, which a pruned tokenizer never produces.
     folder = quote(str(made.folder))
     pruned = made.norms is None
     return f"embaudit audit {folder}" if pruned else f"embaudit token {folder} {' '.join(map(str, made.tokens[:3]))}"
 
 
 def token_ids(checkpoint: Checkpoint, tokens: str) -> set[int]:
-    """The ids that a list of ``embaudit filter``, or words of a person's, name.
+    """The token ids named in a list from ``embaudit filter`` or by the user.
 
     Raises:
-        UsageError: if the checkpoint has no such token, or the list is of another tokenizer.
+        UsageError: if the checkpoint has no such token, or the list is for another tokenizer.
     """
     from embaudit.measures.sticky.inspect import find_token
     from embaudit.screening.tokens import read_token_list
@@ -87,7 +88,7 @@ def token_ids(checkpoint: Checkpoint, tokens: str) -> set[int]:
     listed = read_token_list(Path(tokens))
     if listed.tokenizer_sha256 != checkpoint.identity.tokenizer_sha256:
         raise UsageError(
-            f"The tokens in {tokens} are of another tokenizer than that of {checkpoint.resolved.ref}.",
-            next_step="Make a list of this checkpoint: embaudit filter CHECKPOINT --out FILE",
+            f"The tokens in {tokens} belong to a different tokenizer than that of {checkpoint.resolved.ref}.",
+            next_step="Make a list for this checkpoint: embaudit filter CHECKPOINT --out FILE",
         )
     return {one.token_id for one in listed.tokens}

@@ -1,4 +1,4 @@
-"""Commands that ask for one measure: an audit of it, published as any, of which its own section is shown."""
+"""Commands for a single measure: run and publish an audit of it, and print only its section."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ TASKS = ("longdocs", "retrieval", "sts")
 
 
 def require_tasks(sources: Collection[str]) -> None:
-    """Raise a UsageError for a corpus that no task is on."""
+    """Raise a UsageError for a corpus without a task."""
     unknown = [name for name in sources if name not in TASKS]
     if unknown:
-        raise UsageError(f"No task is on a corpus called {unknown[0]!r}.", next_step=f"There are: {', '.join(TASKS)}.")
+        raise UsageError(
+            f"There is no task for a corpus {unknown[0]!r}.", next_step=f"Choose from: {', '.join(TASKS)}."
+        )
 
 
 def audit_one_measure(request: AuditRequest, *measures: str, as_json: bool, logs: bool) -> None:

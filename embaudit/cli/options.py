@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class _WarehouseType(click.ParamType[Warehouse]):
-    """A file, or a DuckLake's address."""
+    """A file or a DuckLake address."""
 
     name = "path or address"
 
@@ -37,29 +37,29 @@ warehouse_option = click.option(
 )
 METAVARS = {"profile": "NAME", "policy": "FILE", "notify": "BLOCK", "limit_tokens": "N", "max_length": "N", "seed": "N"}
 METAVARS |= dict.fromkeys(PROMPTS, "NAME|TEXT")
-# How a checkpoint is loaded and run: the same options on every command that does so.
+# How a checkpoint is loaded and run, for every command that does so.
 CHECKPOINT_FIELDS = ("device", "dtype", "pooling", "max_length", "prompt", "seed", "allow_pickle", "trust_remote_code")
 
 
 def request_options(*fields: str, **help_texts: str) -> Callable[[Command], Command]:
-    """Options for these fields of an audit's request, and CHECKPOINT; the command gets the ``request`` itself.
+    """Options for these fields of an audit request, and CHECKPOINT; the command receives a ``request``.
 
     Args:
-        help_texts: for the fields that this command reads in its own way.
+        help_texts: help for fields that mean something more specific in this command.
     """
 
-    def with_options(command: Command) -> Command:
+    def decorate(command: Command) -> Command:
         @functools.wraps(command)
-        def called(**given: Any) -> Any:
-            asked = {name: READ.get(name, as_it_is)(given.pop(name)) for name in ("checkpoint", *fields)}
+        def wrapper(**given: Any) -> Any:
+            asked = {name: PARSERS.get(name, unchanged)(given.pop(name)) for name in ("checkpoint", *fields)}
             return command(request=AuditRequest.of(**asked), **given)
 
-        with_all: Any = called
+        decorated: Any = wrapper
         for name in reversed(fields):
-            with_all = _option(name, help_texts.get(name))(with_all)
-        return cast(Command, click.argument("checkpoint")(with_all))
+            decorated = _option(name, help_texts.get(name))(decorated)
+        return cast(Command, click.argument("checkpoint")(decorated))
 
-    return with_options
+    return decorate
 
 
 def _option(name: str, help_text: str | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -70,7 +70,7 @@ def _option(name: str, help_text: str | None) -> Callable[[Callable[..., Any]], 
     if name == "corpora":
         return click.option("--corpus", name, multiple=True, metavar="NAME=SOURCE", help=f"{help_text} Repeatable.")
     if name == "pairs":
-        purposes = "PURPOSE is scoring or validation; both without one."
+        purposes = "PURPOSE is scoring or validation; without it, both."
         return click.option("--pairs", multiple=True, metavar="[PURPOSE=]FILE", help=f"{help_text} {purposes}")
     if name == "measures":
         return click.option("--measures", metavar="NAMES", help=f"Comma-separated: {help_text}")
@@ -88,7 +88,7 @@ def _option(name: str, help_text: str | None) -> Callable[[Callable[..., Any]], 
 
 
 def _click_type(field: FieldInfo) -> click.ParamType[Any] | type:
-    """The field's type and limits in click's words, so that click itself refuses what does not fit."""
+    """The field's type and limits as a click type, so that click itself rejects invalid values."""
     kinds = (field.annotation, *get_args(field.annotation))
     for kind in kinds:
         if get_origin(kind) is Literal:
@@ -99,12 +99,12 @@ def _click_type(field: FieldInfo) -> click.ParamType[Any] | type:
     return str
 
 
-def as_it_is(value: Any) -> Any:
+def unchanged(value: Any) -> Any:
     return value
 
 
 def parse_measures(names: str | None) -> list[str] | None:
-    """Comma-separated names; None where none were given."""
+    """Comma-separated names; None if none were given."""
     return [name.strip() for name in names.split(",") if name.strip()] if names is not None else None
 
 
@@ -112,7 +112,7 @@ def parse_sources(corpora: Iterable[str]) -> dict[str, str]:
     """NAME=SOURCE options as a mapping.
 
     Raises:
-        UsageError: if one has no '=' or a name comes twice.
+        UsageError: if one has no '=' or a name is repeated.
     """
     sources: dict[str, str] = {}
     for given in corpora:
@@ -136,14 +136,14 @@ def parse_pairs(given: Iterable[str]) -> dict[str, str]:
         purpose, separator, file = one.partition("=")
         named = separator and purpose in ("scoring", "validation")
         more = {purpose: file} if named else {"scoring": one, "validation": one}
-        if doubled := found.keys() & more.keys():
-            raise UsageError(f"--pairs names two files for {' and '.join(sorted(doubled))}.")
+        if repeated := found.keys() & more.keys():
+            raise UsageError(f"--pairs names two files for {' and '.join(sorted(repeated))}.")
         found |= more
     return found
 
 
-# What a person types for a field that is no plain word or number.
-READ: dict[str, Callable[[Any], Any]] = {
+# Parsers of the options that are not plain values.
+PARSERS: dict[str, Callable[[Any], Any]] = {
     "measures": parse_measures,
     "corpora": parse_sources,
     "pairs": parse_pairs,

@@ -1,4 +1,4 @@
-"""``embaudit prune``: delete what grows and is not needed, and give the room back."""
+"""``embaudit prune``: delete detail rows and staged files that are no longer needed, and reclaim the space."""
 
 from __future__ import annotations
 
@@ -23,18 +23,23 @@ MEBIBYTE = 1024**2
 
 @click.command()
 @warehouse_option
-@click.option("--keep-days", type=click.IntRange(min=0), metavar="N", help="Audits of the last N days keep their rows.")
 @click.option(
-    "--keep-audits", type=click.IntRange(min=0), metavar="N", help="The newest N audits of each checkpoint keep theirs."
+    "--keep-days", type=click.IntRange(min=0), metavar="N", help="Keep the rows of audits of the last N days."
+)
+@click.option(
+    "--keep-audits",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Keep the rows of the newest N audits of each checkpoint.",
 )
 @click.option(
     "--staged-days",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Also delete staged files that nothing made or published for N days; what is needed again is computed anew.",
+    help="Also delete staged files not used for N days; they are recomputed if needed again.",
 )
-@click.option("--no-vacuum", is_flag=True, help="Do not give the room back now.")
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--no-vacuum", is_flag=True, help="Do not reclaim the space now.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
 def prune(
     warehouse: Warehouse | None,
     keep_days: int | None,
@@ -43,21 +48,22 @@ def prune(
     no_vacuum: bool,
     dry_run: bool,
 ) -> None:
-    """Delete rows by token, text and pair of audits that neither --keep-days nor --keep-audits keeps.
+    """Delete the per-token, per-text and per-pair rows of audits kept by neither --keep-days nor --keep-audits.
 
-    Summaries, verdicts, corpora and the log stay. What went is on record in the table pruning, and the same audit
-    command publishes an audit's rows again.
+    Summaries, verdicts, corpora and the log are kept. Deletions are recorded in the table pruning; running the same
+    audit command again restores an audit's rows.
     """
     place, settings = warehouse_path(warehouse), Settings()
     keep = Keep(keep_days, keep_audits)
     has_rule = keep_days is not None or keep_audits is not None
     if not has_rule and staged_days is None:
         raise UsageError(
-            "Nothing says what may go.", next_step="Say it: --keep-days 90, --keep-audits 2, --staged-days 30."
+            "Nothing to prune was specified.",
+            next_step="For example: --keep-days 90, --keep-audits 2, --staged-days 30.",
         )
     pruned = prune_rows(place, settings.lock_wait_seconds, keep, dry_run=dry_run) if has_rule else []
     _print_rows([(one.audit_id, one.table, one.rows) for one in pruned])
-    verb = "would go" if dry_run else "deleted"
+    verb = "would be deleted" if dry_run else "deleted"
     click.echo(f"{sum(one.rows for one in pruned):,} rows of {len({one.audit_id for one in pruned}):,} audits {verb}.")
     if staged_days is not None:
         file = place if isinstance(place, Path) else None

@@ -1,4 +1,4 @@
-"""``embaudit query``: ask the warehouse, by the name of a question or in SQL."""
+"""``embaudit query``: query the warehouse, by name or in SQL."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from embaudit.warehouse.query import QueryResult, named_queries, run_query
 @warehouse_option
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 def query(name_or_sql: str | None, warehouse: Warehouse | None, form: str) -> None:
-    """Run a named query or one SQL statement, read-only. Without an argument: the names and what they answer."""
+    """Run a named query or one SQL statement, read-only. Without an argument, list the named queries."""
     if name_or_sql is None:
         print_result(
             QueryResult(["name", "question"], [(one.name, one.question) for one in named_queries().values()]),
@@ -37,7 +37,7 @@ def query(name_or_sql: str | None, warehouse: Warehouse | None, form: str) -> No
 
 
 def print_result(result: QueryResult, form: str) -> None:
-    """Rows as a table for people, as CSV or as JSON for programs."""
+    """Print rows as a table, CSV or JSON."""
     if form == "json":
         names = _distinct(result.columns)
         rows = [dict(zip(names, (_json_value(value) for value in row), strict=True)) for row in result.rows]
@@ -52,11 +52,11 @@ def print_result(result: QueryResult, form: str) -> None:
 
 def _print_table(result: QueryResult) -> None:
     console = Console()
-    # Names come from the SQL: as Text their brackets are no markup.
+    # Names come from the SQL: as Text, rich does not read brackets as markup.
     table = Table(*(Column(Text(visible(str(name)))) for name in result.columns))
     for row in result.rows:
         table.add_row(*(_cell(value) for value in row))
-    # In a pipe nothing must be cut to a guessed width.
+    # Never truncate to a guessed width in a pipe.
     console = console if console.is_terminal else Console(width=10_000)
     console.print(table, soft_wrap=not console.is_terminal, crop=console.is_terminal)
     click.echo(f"{len(result.rows)} row{'' if len(result.rows) == 1 else 's'}")
@@ -75,7 +75,7 @@ def _distinct(columns: list[str]) -> list[str]:
 
 
 def _json_value(value: Any) -> Any:
-    """A cell as JSON has it: no NaN or infinity (null), decimals as numbers, instants in ISO 8601."""
+    """A cell as JSON: NaN and infinity as null, decimals as numbers, timestamps in ISO 8601."""
     if isinstance(value, Decimal):
         value = float(value)
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,4 +1,4 @@
-"""``embaudit report``: an audit as one HTML page."""
+"""``embaudit report``: write an audit as one HTML page."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from embaudit.settings import Settings
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Where to write it.  [default: reports/AUDIT.html in EMBAUDIT_HOME]",
+    help="Output file.  [default: reports/AUDIT.html in EMBAUDIT_HOME]",
 )
 @warehouse_option
 def report(audit: str | None, out: Path | None, warehouse: Warehouse | None) -> None:
-    """Write AUDIT (an id, its first digits, or latest, which is the default) as one HTML page that needs no network."""
+    """Write AUDIT (an id, its first digits, or latest, the default) as one self-contained HTML page."""
     click.echo(visible(write_page(warehouse_path(warehouse), audit or "latest", Settings().reports, out)))

@@ -1,4 +1,4 @@
-"""``embaudit scores``: downstream scores beside what audits measured."""
+"""``embaudit scores``: compare downstream scores with audit measures."""
 
 from __future__ import annotations
 
@@ -21,29 +21,27 @@ from embaudit.warehouse.scores import ImportedScores, import_scores
 
 FORM = click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 SKIPPED_SHOWN = 5
-# A share is at most 1 and a percentage rarely below: a task with both was imported in two units.
+# A share is at most 1, a percentage rarely below: a task with both was imported in two units.
 MAX_SHARE = 1.0
 
 
 @click.group()
 def scores() -> None:
-    """Import downstream scores (MTEB's, or your own), and correlate them with what audits measured."""
+    """Import downstream scores (MTEB's or your own) and correlate them with audit measures."""
 
 
 @scores.command("import")
 @click.argument(
     "files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path), metavar="FILE_OR_FOLDER…"
 )
-@click.option(
-    "--checkpoint", metavar="NAME", help="Whose scores they are, where the files do not say or say it otherwise."
-)
+@click.option("--checkpoint", metavar="NAME", help="Checkpoint of the scores, if the files name none or another.")
 @warehouse_option
 def import_(files: tuple[Path, ...], checkpoint: str | None, warehouse: Warehouse | None) -> None:
-    """Import scores: csv, tsv, json or jsonl with checkpoint, task and score, or results of MTEB.
+    """Import scores: csv, tsv, json or jsonl with checkpoint, task and score, or MTEB results.
 
     \b
-    Rows may also have revision, split, subset and metric. MTEB's results are taken as mteb
-    writes them: one task's file, or a folder of them. Importing again replaces.
+    Rows may also have revision, split, subset and metric. MTEB results are files as written by mteb, one per task, or a
+    folder of them. Importing again replaces scores.
     """
     read = read_scores(files, checkpoint)
     path = warehouse_path(warehouse)
@@ -56,18 +54,18 @@ def import_(files: tuple[Path, ...], checkpoint: str | None, warehouse: Warehous
 @warehouse_option
 @FORM
 def list_(warehouse: Warehouse | None, form: str) -> None:
-    """List the imported scores by checkpoint, and the audited checkpoints that they belong to."""
+    """List the imported scores by checkpoint, with the audited checkpoint they belong to."""
     print_result(run_query(warehouse_path(warehouse), "scores"), form)
 
 
 @scores.command()
 @click.option(
-    "--measure", type=click.Choice(["socm", "spread"]), help="Only average SOCM, or the spread of the pooled states."
+    "--measure", type=click.Choice(["socm", "spread"]), help="Only mean SOCM, or only the spread of the pooled states."
 )
-@click.option("--corpus", metavar="NAME", help="Only on this corpus, e.g. wikipedia.  [default: each one]")
+@click.option("--corpus", metavar="NAME", help="Only this corpus, e.g. wikipedia.  [default: all]")
 @click.option("--task", "tasks", multiple=True, metavar="NAME", help="Only this task. Repeatable.")
 @click.option(
-    "--average", is_flag=True, help="Only the average over the tasks (given with --task, or those that all have)."
+    "--average", is_flag=True, help="Only the average over tasks (those given with --task, or those that all have)."
 )
 @warehouse_option
 @FORM
@@ -82,7 +80,7 @@ def correlate(
     """Spearman's ρ between a measure and downstream scores, over the checkpoints that have both.
 
     \b
-    p is two-sided: all pairings counted up to 9 checkpoints, Student's t from 10 on.
+    p is two-sided: exact up to 9 checkpoints, Student's t from 10 on.
     It is not corrected for the number of rows.
     """
     path = warehouse_path(warehouse)
@@ -104,11 +102,11 @@ def correlate(
 def _print_import(read: ReadScores, done: ImportedScores) -> None:
     checkpoints = {one.checkpoint for one in read.scores}
     tasks = {one.task for one in read.scores}
-    again = f", {read.repeated} of them given twice" if read.repeated else ""
+    again = f", {read.repeated} of them repeated" if read.repeated else ""
     click.echo(
         f"Read {_count(len(read.scores) + read.repeated, 'score')}{again}, of {_count(len(checkpoints), 'checkpoint')} "
         f"on {_count(len(tasks), 'task')} from {_count(read.files, 'file')}: "
-        f"{done.new:,} new, {done.replaced:,} replaced, {done.same:,} as they were."
+        f"{done.new:,} new, {done.replaced:,} replaced, {done.same:,} unchanged."
     )
     for one in read.skipped[:SKIPPED_SHOWN]:
         click.echo(visible(f"Skipped {one.origin}: {one.why}."))
@@ -121,17 +119,17 @@ def _count(number: int, name: str) -> str:
 
 
 def _chosen(warehouse: Warehouse, measure: str | None, corpus: str | None, tasks: tuple[str, ...]) -> list[Beside]:
-    """Scores beside measures, as asked for.
+    """The selected scores with their measures.
 
     Raises:
-        UsageError: if there is none, saying what is lacking.
+        UsageError: if there are none, with the reason.
     """
     columns = ", ".join(Beside._fields)
     rows = [
         Beside(*row) for row in run_query(warehouse, f"SELECT {columns} FROM score_beside_measure ORDER BY ALL").rows
     ]
     if not rows:
-        raise _nothing_beside(warehouse)
+        raise _no_common_checkpoint(warehouse)
     for name, given, known in (
         ("task", tasks, {row.task for row in rows}),
         ("corpus", (corpus,) if corpus else (), {row.corpus for row in rows}),
@@ -141,7 +139,7 @@ def _chosen(warehouse: Warehouse, measure: str | None, corpus: str | None, tasks
             if one not in known:
                 raise UsageError(
                     f"No checkpoint has both a score and a measure for the {name} {one}.",
-                    next_step=did_you_mean(one, known) + f"There are: {', '.join(sorted(known))}.",
+                    next_step=did_you_mean(one, known) + f"Choose from: {', '.join(sorted(known))}.",
                 )
     chosen = [
         row
@@ -149,13 +147,11 @@ def _chosen(warehouse: Warehouse, measure: str | None, corpus: str | None, tasks
         if measure in (None, row.measure) and corpus in (None, row.corpus) and (not tasks or row.task in tasks)
     ]
     if not chosen:
-        raise UsageError(
-            "No checkpoint has all of this together.", next_step="See what there is: embaudit scores correlate"
-        )
+        raise UsageError("No checkpoint has all of this.", next_step="See what there is: embaudit scores correlate")
     return chosen
 
 
-def _nothing_beside(warehouse: Warehouse) -> Exception:
+def _no_common_checkpoint(warehouse: Warehouse) -> Exception:
     def names(sql: str) -> str:
         found = [str(name) for (name,) in run_query(warehouse, sql).rows]
         return ", ".join([*found[:3], "…"] if len(found) > 3 else found)
@@ -163,12 +159,17 @@ def _nothing_beside(warehouse: Warehouse) -> Exception:
     scored = names("SELECT DISTINCT checkpoint FROM downstream_score ORDER BY 1")
     audited = names("SELECT DISTINCT source FROM latest_audit ORDER BY 1")
     if not scored:
-        return UsageError("The warehouse has no downstream score.", next_step="Bring some: embaudit scores import FILE")
+        return UsageError(
+            "The warehouse has no downstream scores.", next_step="Import some: embaudit scores import FILE"
+        )
     if not audited:
-        return UsageError("The warehouse has no audit.", next_step=f"Audit the checkpoints that have scores: {scored}.")
+        return UsageError(
+            "The warehouse has no audits.", next_step=f"Audit the checkpoints that have scores: {scored}."
+        )
     return UsageError(
-        f"No checkpoint has both a score and an audit of SOCM or layers: scores are of {scored}, audits of {audited}.",
-        next_step="Scores find their audit by the hub id or by the last part of the name: "
+        f"No checkpoint has both a score and an audit of SOCM or layers: there are scores for {scored}, audits of "
+        f"{audited}.",
+        next_step="Scores are matched to audits by hub id or by the last part of the name: "
         "embaudit scores import FILE --checkpoint NAME",
     )
 
@@ -179,15 +180,15 @@ def _no_common_task(rows: list[Beside]) -> Exception:
         by_checkpoint.setdefault(row.checkpoint_id, set()).add(row.task)
     fewest = min(by_checkpoint, key=lambda one: (len(by_checkpoint[one]), one))
     return UsageError(
-        f"There are no two tasks that all {len(by_checkpoint)} checkpoints have; checkpoint {fewest} has "
+        f"No two tasks have scores for all {len(by_checkpoint)} checkpoints; checkpoint {fewest} has "
         f"{_count(len(by_checkpoint[fewest]), 'task')}.",
-        next_step="Name the tasks, and those that have them all are compared: --average --task A --task B",
+        next_step="Name the tasks to compare the checkpoints that have all of them: --average --task A --task B",
     )
 
 
 def _print_notes(warehouse: Warehouse, rows: list[Beside], has_average: bool) -> None:
-    """How to read the table, what was published, and what looks wrong."""
-    click.echo("p is two-sided (exact: all pairings; t: Student's t), and not corrected for the number of rows.")
+    """Print how to read the table, published values, and warnings."""
+    click.echo("p is two-sided (exact: all pairings; t: Student's t) and not corrected for the number of rows.")
     if has_average:
         measures = {row.measure for row in rows}
         figures = run_query(
@@ -201,5 +202,6 @@ def _print_notes(warehouse: Warehouse, rows: list[Beside], has_average: bool) ->
         of_task = [row.score for row in rows if row.task == task]
         if min(of_task) <= MAX_SHARE < max(of_task):
             click.echo(
-                f"Warning: scores of {task} lie between {min(of_task):g} and {max(of_task):g}: in percent and not?"
+                f"Warning: scores of {task} lie between {min(of_task):g} and {max(of_task):g}: some in percent, some "
+                "not?"
             )

@@ -1,4 +1,4 @@
-"""``embaudit screen``: which texts carry severe tokens at unusual density?"""
+"""``embaudit screen``: flag texts with an unusual density of severe tokens."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NAMED_TOKENS = 4
 
 
 class _Limit(click.ParamType[tuple[float, bool]]):
-    """So many texts, or a share of them; the value, and whether it is a share."""
+    """A number of texts or a share of them; gives the value and whether it is a share."""
 
     name = "N or P%"
 
@@ -46,44 +46,53 @@ class _Limit(click.ParamType[tuple[float, bool]]):
         except ValueError:
             limit = -1
         if not 0 <= limit < float("inf"):
-            self.fail(f"{value!r} is no number of texts, and no share of them such as 0.1%.", param, ctx)
+            self.fail(f"{value!r} is neither a number of texts nor a share such as 0.1%.", param, ctx)
         return limit, is_share
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=FILE)
-@click.option("--tokens", type=FILE, metavar="FILE", help="The list that embaudit filter wrote.")
+@click.option("--tokens", type=FILE, metavar="FILE", help="Token list from embaudit filter.")
 @click.option(
     "--audit",
     metavar="AUDIT|CHECKPOINT",
-    help="Or an audit of the warehouse.  [default: its newest that looked for sticky tokens]",
+    help="Or the audit to take the tokens from.  [default: the newest with the sticky measure]",
 )
 @click.option(
     "--severity",
     type=click.Choice(SEVERITIES),
-    help="Tokens that are at least so severe.  [default: all of the list; moderate of an audit]",
+    help="Minimum severity of tokens.  [default: all of a list; moderate for an audit]",
 )
 @click.option(
     "--checkpoint",
     metavar="CHECKPOINT",
-    help="Where the tokenizer is.  [default: what the audit's checkpoint is called]",
+    help="Checkpoint with the tokenizer.  [default: the audited one]",
 )
 @click.option(
-    "--ordinary", multiple=True, type=FILE, metavar="FILE", help="Texts that are as they should be. Repeatable.  "
+    "--ordinary", multiple=True, type=FILE, metavar="FILE", help="Ordinary texts to compare with. Repeatable.  "
     "[default: the embedded sample]",
 )  # fmt: skip
 @click.option(
-    "--score", type=click.FloatRange(0, 1), default=MIN_SCORE, show_default=True, help="Of a flagged text, at least."
+    "--score",
+    type=click.FloatRange(0, 1),
+    default=MIN_SCORE,
+    show_default=True,
+    help="Minimum score of a flagged text.",
 )
 @click.option(
-    "--max-length", type=click.IntRange(min=1), metavar="N", help="Tokens read of a text.  [default: as served]"
+    "--max-length", type=click.IntRange(min=1), metavar="N", help="Tokens to read of each text.  [default: as served]"
 )
 @click.option(
-    "--limit", type=_Limit(), metavar="N|P%", default="0", show_default=True, help="More flagged texts end with code 1."
+    "--limit",
+    type=_Limit(),
+    metavar="N|P%",
+    default="0",
+    show_default=True,
+    help="Exit with code 1 if more texts are flagged.",
 )
-@click.option("--show", type=click.IntRange(min=0), default=20, show_default=True, help="Flagged texts listed.")
+@click.option("--show", type=click.IntRange(min=0), default=20, show_default=True, help="Flagged texts to list.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-@click.option("--trust-remote-code", is_flag=True, help="Run tokenizer code that comes with the checkpoint.")
+@click.option("--trust-remote-code", is_flag=True, help="Run tokenizer code shipped with the checkpoint.")
 @warehouse_option
 def screen(
     files: tuple[Path, ...],
@@ -100,13 +109,13 @@ def screen(
     trust_remote_code: bool,
     warehouse: Warehouse | None,
 ) -> int:
-    """Flag the texts of FILES that carry severe tokens at unusual density; exit code 1 if there are any.
+    """Flag texts in FILES with an unusual density of severe tokens; exit code 1 if there are any.
 
-    FILES are txt (one text a line), csv, tsv, jsonl, json, Parquet or Arrow, text formats also with .gz. No file is in
-    memory as a whole.
+    FILES are txt (one text per line), csv, tsv, jsonl, json, Parquet or Arrow, text formats also with .gz. Files are
+    streamed.
     """
     if tokens is not None and audit is not None:
-        raise UsageError("--tokens and --audit both say which tokens are severe.", next_step="Leave one of them out.")
+        raise UsageError("--tokens and --audit both give the severe tokens.", next_step="Leave one of them out.")
     if tokens is not None:
         listed = read_token_list(tokens)
         listed = listed.at_least(severity) if severity else listed
@@ -133,28 +142,28 @@ def _screen_of(
     listed: TokenList, checkpoint: str, max_length: int | None, score: float, show: int, trust_remote_code: bool
 ) -> Screen:
     """Raises:
-    UsageError: if no listed token can be in a text, or the tokenizer is another one."""
+    UsageError: if no listed token can occur in a text, or the tokenizer is a different one."""
     if not listed.losses:
         none = f"{len(listed.tokens)} of them, and no text produces one" if listed.tokens else "no such token"
         raise UsageError(
-            f"There is nothing to look for: audit {listed.audit_id} of {listed.checkpoint} has {none} that is at least "
+            f"Nothing to look for: audit {listed.audit_id} of {listed.checkpoint} has {none} at least "
             f"{listed.severity}.",
-            next_step="Look for less: --severity weak. (No severe token is a good result.)",
+            next_step="Lower the threshold: --severity weak. (Having no severe token is a good result.)",
         )
     tokenizer, tokenizer_sha256 = load_tokenizer_alone(checkpoint, trust_remote_code=trust_remote_code)
     if tokenizer_sha256 != listed.tokenizer_sha256:
         raise UsageError(
-            f"The tokens are of another tokenizer ({listed.tokenizer_sha256[:12]}…) than that of {checkpoint} "
+            f"The tokens belong to a different tokenizer ({listed.tokenizer_sha256[:12]}…) than that of {checkpoint} "
             f"({tokenizer_sha256[:12]}…).",
-            next_step="Name the checkpoint that was audited: --checkpoint CHECKPOINT; or audit this one.",
+            next_step="Give the audited checkpoint with --checkpoint CHECKPOINT, or audit this one.",
         )
     encode = encoder_of_tokens(tokenizer)
     around = sum(map(len, special_tokens_around(tokenizer))) + (len(encode([listed.prompt])[0]) if listed.prompt else 0)
     own = (max_length or listed.max_length) - around
     if own < 1:
         raise UsageError(
-            f"--max-length {max_length} leaves no room beside {around} tokens that stand around every text.",
-            next_step="Give a larger one.",
+            f"--max-length {max_length} leaves no room for text: {around} tokens are added to every text.",
+            next_step="Use a larger value.",
         )
     return Screen(encode, listed.losses, own, score, show)
 
@@ -204,7 +213,7 @@ def _print(listed: TokenList, found: Outcome) -> None:
     rate = found.ordinary
     print_part(
         f"{count(len(listed.losses), 'token')} of {listed.checkpoint} (audit {listed.audit_id}, at least "
-        f"{listed.severity}){_left_out(listed)}. In ordinary text at most {rate.most:.2%} of the tokens are severe "
+        f"{listed.severity}){_left_out(listed)}. In ordinary text, at most {rate.most:.2%} of the tokens are severe "
         f"({rate.severe:,} of {rate.tokens:,}).",
         out,
     )
@@ -214,7 +223,7 @@ def _print(listed: TokenList, found: Outcome) -> None:
             f"{file.name}: {file.rows}; {count(file.with_severe, 'text')} with a severe token"
             f"{f' ({common})' if common else ''}"
             f"{f'; {file.without_tokens:,} without any token' if file.without_tokens else ''}"
-            f"{f'; {file.cut:,} longer than the checkpoint reads: their ends were not looked at' if file.cut else ''}.",
+            f"{f'; {file.cut:,} longer than the checkpoint reads: their ends were not checked' if file.cut else ''}.",
             out,
         )
     print_table(
@@ -246,4 +255,4 @@ def _left_out(listed: TokenList) -> str:
         return ""
     named = ", ".join(repr(one.token) for one in listed.unreachable[:NAMED_TOKENS])
     more = ", …" if len(listed.unreachable) > NAMED_TOKENS else ""
-    return f"; {len(listed.unreachable)} more that no text can produce ({named}{more}) left out"
+    return f"; {len(listed.unreachable)} more ({named}{more}) left out: no text can produce them"

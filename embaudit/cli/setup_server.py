@@ -1,4 +1,4 @@
-"""``embaudit setup-server``: what a Prefect server needs before the deployments."""
+"""``embaudit setup-server``: prepare a Prefect server for the deployments."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from embaudit.server.settings import set_defaults
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Measures that may use GPUs at the same time, over all workers.",
+    help="How many measures may use GPUs at once, over all workers.",
 )
 def setup_server(gpu_slots: int) -> None:
-    """Prepare the Prefect server that PREFECT_API_URL names: work pool, GPU limit, an end for dead runs.
+    """Prepare the Prefect server at PREFECT_API_URL: work pool, GPU limit, and automatic cleanup of dead runs.
 
-    May be run again: what is there is brought to what is asked for. Then: prefect deploy --all
+    Can be run again to update them. Then run: prefect deploy --all
     """
     set_defaults(show_logs=False)
     from embaudit_flows.server import set_up_server

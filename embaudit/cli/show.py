@@ -1,4 +1,4 @@
-"""``embaudit show``: one audit's summary."""
+"""``embaudit show``: show one audit's summary."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from embaudit.page.terminal import print_page
 @click.command()
 @click.argument("audit", required=False)
 @warehouse_option
-@click.option("--full", "is_full", is_flag=True, help="Every section, not only findings and the worst tokens.")
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@click.option("--full", "is_full", is_flag=True, help="Show every section, not only findings and the worst tokens.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def show(audit: str | None, warehouse: Warehouse | None, is_full: bool, as_json: bool) -> None:
     """Show AUDIT (an id or its first digits), or the newest one."""
     facts = read_audit(warehouse_path(warehouse), audit)

@@ -1,6 +1,6 @@
-"""Text from outside (names, tokens, reasons) as a terminal may show it: as text, never as markup or control codes.
+"""Untrusted text (names, tokens, reasons) for a terminal: as plain text, never markup or control codes.
 
-A token may be ``[red]``, and rich would obey it; what a terminal itself obeys is ``embaudit.shown``'s part.
+Rich would interpret a token such as ``[red]``; ``embaudit.shown`` handles what the terminal itself interprets.
 """
 
 from __future__ import annotations
@@ -13,5 +13,5 @@ __all__ = ["as_text", "visible", "visible_lines"]
 
 
 def as_text(text: object) -> str:
-    """Visible, and nothing but text where rich reads markup."""
+    """The text with invisible characters and rich markup escaped."""
     return escape(visible(text))

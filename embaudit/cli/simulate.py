@@ -1,4 +1,4 @@
-"""``embaudit simulate``: studies that anyone can repeat, without a checkpoint or an audit."""
+"""``embaudit simulate``: simulations cited in the docs, without a checkpoint or an audit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Numbers(click.ParamType[Any]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[int, ...] | tuple[float, ...]:
-        """Read what was typed; values of the right kind pass."""
+        """Parse the option; values of the right type are returned as they are."""
         if isinstance(value, tuple):
             return value
         try:
@@ -30,25 +30,25 @@ class Numbers(click.ParamType[Any]):
         except ValueError:
             self.fail(f"{value!r} is not a list of numbers.", param, ctx)
         if not numbers or not all(self.lowest <= number < float("inf") for number in numbers):
-            self.fail(f"{value!r}: numbers from {self.lowest:g} up, separated by commas.", param, ctx)
+            self.fail(f"{value!r}: expected numbers of at least {self.lowest:g}, separated by commas.", param, ctx)
         return numbers
 
 
 @click.group()
 def simulate() -> None:
-    """Repeat a simulation that a statement in the docs rests on."""
+    """Repeat a simulation cited in the docs."""
 
 
 @simulate.command()
 @click.option("--sigma-s", type=Numbers(float, 0), help="Standard deviations of the logits.  [default: 0.1 to 4]")
 @click.option("--tokens", type=Numbers(int, 2), help="Numbers of tokens, n.  [default: 4 to 512]")
-@click.option("--matrices", type=click.IntRange(min=1), default=20, show_default=True, help="A cell.")
+@click.option("--matrices", type=click.IntRange(min=1), default=20, show_default=True, help="Matrices per cell.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 def bound(
     sigma_s: tuple[float, ...] | None, tokens: tuple[int, ...] | None, matrices: int, seed: int, form: str
 ) -> None:
-    """Does the published bound on σ_a hold where its premise does: for Gaussian logits?
+    """Test whether the published bound on σ_a holds under its own assumption, Gaussian logits.
 
     \b
     σ_a = ‖PA‖₂ of A = softmax(σ_s·G), G an n × n matrix of standard Gaussians, against
@@ -59,7 +59,7 @@ def bound(
     rows = [tuple(_shown(getattr(cell, name), form) for name in columns) for cell in cells]
     print_result(QueryResult(columns, rows), form)
     failed = [cell for cell in cells if not cell.holds]
-    where = f", all with σ_s from {min(cell.sigma_s for cell in failed):g} up" if failed else ""
+    where = f", all with σ_s ≥ {min(cell.sigma_s for cell in failed):g}" if failed else ""
     click.echo(f"The bound fails in {len(failed)} of {len(cells)} cells{where}.", err=form != "table")
 
 

@@ -1,4 +1,4 @@
-"""``embaudit tempscale``: does a lower attention temperature help this checkpoint, on these texts?"""
+"""``embaudit tempscale``: test whether a lower attention temperature helps a checkpoint."""
 
 from __future__ import annotations
 
@@ -16,21 +16,25 @@ from embaudit.request import AuditRequest
 @request_options(
     *("corpora", "profile", "warehouse", "query_prompt", "document_prompt", *CHECKPOINT_FIELDS),
     corpora="longdocs: labelled texts; retrieval: a BEIR or LongEmbed folder, the same on the hub "
-    "(hub:owner/name/FOLDER), or QMSum's file; sts: scored pairs.  [default: all three, embedded samples]",
-    profile="Sizes where none are given.",
+    "(hub:owner/name/FOLDER), or QMSum's file; sts: scored pairs.  [default: all three, from the embedded samples]",
+    profile="Default sizes.",
 )
-@click.option("--tau", "grid", metavar="T,T,…", help="The grid.  [default: 1,0.95,0.9,0.8,0.7,0.6,0.5]")
+@click.option("--tau", "grid", metavar="T,T,…", help="Temperatures to try.  [default: 1,0.95,0.9,0.8,0.7,0.6,0.5]")
 @click.option(
     "--by",
     type=click.Choice(["layer", "head"]),
     multiple=True,
-    help="Search a τ for each layer, or for each head, from the best single one as well; can be repeated.",
+    help="Also search for a τ per layer or per head, starting from the best single one. Repeatable.",
 )
-@click.option("--to-positions", is_flag=True, help="Read documents up to the position table, not the configured limit.")
-@click.option("--texts", type=click.IntRange(min=4), help="Most labelled texts.")
-@click.option("--documents", type=click.IntRange(min=2), help="Most documents of the collection, relevant ones first.")
-@click.option("--queries", type=click.IntRange(min=4), help="Most queries.")
-@click.option("--pairs", type=click.IntRange(min=4), help="Most scored pairs.")
+@click.option(
+    "--to-positions",
+    is_flag=True,
+    help="Read documents up to the position table's end instead of the configured limit.",
+)
+@click.option("--texts", type=click.IntRange(min=4), help="Maximum number of labelled texts.")
+@click.option("--documents", type=click.IntRange(min=2), help="Maximum number of documents, relevant ones first.")
+@click.option("--queries", type=click.IntRange(min=4), help="Maximum number of queries.")
+@click.option("--pairs", type=click.IntRange(min=4), help="Maximum number of scored pairs.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option("--logs", is_flag=True, help="Show Prefect's log lines.")
 def tempscale(
@@ -42,10 +46,11 @@ def tempscale(
     logs: bool,
     **sizes: int | None,
 ) -> None:
-    """Say whether a lower attention temperature helps CHECKPOINT, task by task and by length.
+    """Test whether a lower attention temperature helps CHECKPOINT, by task and by length.
 
-    τ is chosen on one half of the texts and reported on the other: 'yes' needs an interval above 0. Beside it, on the
-    same half: pieces averaged, whitening, centring. It is the measure tempscale of an audit, published as one.
+    τ is chosen on one half of the texts and evaluated on the other; 'yes' requires an interval above 0. Averaged
+    pieces, whitening and centring are evaluated on the same half for comparison. This runs and publishes an audit with
+    only the measure tempscale.
     """
     changes = _changes(request.corpora, grid, by, to_positions, **sizes)
     request = request.changed(measures=["tempscale"], measure_settings={"tempscale": changes})
@@ -55,10 +60,10 @@ def tempscale(
 def _changes(
     sources: dict[str, str], grid: str | None, by: tuple[str, ...], to_positions: bool, **sizes: int | None
 ) -> dict[str, Any]:
-    """What the options change of the profile's settings.
+    """The options as changes to the profile's settings.
 
     Raises:
-        UsageError: if a corpus is none of the three, or the grid is no list of temperatures.
+        UsageError: if a corpus is none of the three, or the grid is not a list of temperatures.
     """
     require_tasks(sources)
     changes: dict[str, Any] = {name: size for name, size in sizes.items() if size is not None}
@@ -72,10 +77,10 @@ def _changes(
         try:
             changes["grid"] = [float(one) for one in grid.split(",")]
         except ValueError as error:
-            raise UsageError(f"--tau {grid} is no list of numbers.", next_step="Write --tau 1,0.9,0.8") from error
+            raise UsageError(f"--tau {grid} is not a list of numbers.", next_step="Write --tau 1,0.9,0.8") from error
         if any(not 0 < tau < float("inf") for tau in changes["grid"]):
             raise UsageError(
-                f"--tau {grid}: a temperature divides the logits and must be a number greater than 0.",
-                next_step="Give numbers above 0, for example between 0.5 and 1.",
+                f"--tau {grid}: temperatures divide the logits and must be greater than 0.",
+                next_step="Use numbers above 0, for example between 0.5 and 1.",
             )
     return changes

@@ -1,4 +1,4 @@
-"""``embaudit token``: is this token sticky? A few tokens in full, without a scan."""
+"""``embaudit token``: test whether given tokens are sticky, without a scan."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROTOCOLS = ("definition", "retention", "reference")
 
 
 @click.command()
-@request_options("pairs", "profile", *CHECKPOINT_FIELDS, profile="How many sentences and controls.")
+@request_options("pairs", "profile", *CHECKPOINT_FIELDS, profile="Profile with the number of sentences and controls.")
 @click.argument("tokens", nargs=-1, required=True)
 @click.option(
     "--protocol",
@@ -29,14 +29,16 @@ PROTOCOLS = ("definition", "retention", "reference")
     type=click.Choice(PROTOCOLS),
     multiple=True,
     default=("definition", "retention"),
-    help="definition and retention come from the same encodes; reference is the published code's. Repeatable.  "
+    help="definition and retention share their encodes; reference is the published code's protocol. Repeatable.  "
     "[default: definition, retention]",
 )
-@click.option("--corpus", metavar="SOURCE", default="sample", help="Where sentences are drawn from without --pairs.")
+@click.option("--corpus", metavar="SOURCE", default="sample", help="Source of the sentences if --pairs is not given.")
 @click.option(
-    "--controls", type=click.IntRange(min=1), help="Ordinary tokens to compare with.  [default: the profile's]"
+    "--controls",
+    type=click.IntRange(min=1),
+    help="Number of ordinary tokens to compare with.  [default: the profile's]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list, one object a token.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list with one object per token.")
 def token(
     request: AuditRequest,
     tokens: tuple[str, ...],
@@ -45,10 +47,10 @@ def token(
     controls: int | None,
     as_json: bool,
 ) -> None:
-    """Say whether TOKENS of CHECKPOINT are sticky, without a scan.
+    """Test whether TOKENS of CHECKPOINT are sticky, without a scan.
 
-    A TOKEN is an id, a string of the vocabulary (##ing), a text that is one token, text:7 for the text 7, or @FILE
-    with one of these a line. The first call for a checkpoint encodes its vocabulary for u; later ones find it staged.
+    A TOKEN is an id, a vocabulary string (##ing), a text that is one token, text:7 for the text 7, or @FILE with one of
+    these per line. The first call for a checkpoint encodes its vocabulary to get u; later calls reuse it.
     """
     wanted = _from_files(tokens)
     prepare_prefect(show_logs=False)
@@ -67,7 +69,7 @@ def token(
 
 
 def _from_files(tokens: tuple[str, ...]) -> list[str]:
-    """@FILE arguments replaced by the lines of their files.
+    """The arguments with each @FILE replaced by its lines.
 
     Raises:
         UsageError: if a file cannot be read.
@@ -82,16 +84,16 @@ def _from_files(tokens: tuple[str, ...]) -> list[str]:
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(
                 f"The tokens in {given[1:]} cannot be read: {error}",
-                next_step="For a token that starts with @ give its id.",
+                next_step="To pass a token that starts with @, use its id.",
             ) from error
         found += [line.strip("\r") for line in lines if line.strip()]
     if not found:
-        raise UsageError("The files hold no token.", next_step="Write one a line: an id, a string or a text.")
+        raise UsageError("The files contain no tokens.", next_step="Write one per line: an id, a string or a text.")
     return found
 
 
 def _print(found: list[dict[str, Any]]) -> None:
-    """One table for all tokens, a column for every number that a reader compares."""
+    """Print one table for all tokens."""
     out, first = console(), found[0]
     columns = [Column("token"), Column("id", "d"), Column("category"), Column("origin")]
     if "rho_0" in first:

@@ -1,4 +1,4 @@
-"""``embaudit upgrade``: bring an older warehouse to this program's schema."""
+"""``embaudit upgrade``: upgrade an older warehouse to the current schema."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from embaudit.warehouse.connect import open_reader, open_writer
 @click.command()
 @warehouse_option
 def upgrade(warehouse: Warehouse | None) -> None:
-    """Bring the warehouse to this program's schema; every row is kept. Audits do it too, when they publish."""
+    """Upgrade the warehouse to the current schema, keeping every row. Audits also do this when they publish."""
     place = warehouse_path(warehouse)
     wait = Settings().lock_wait_seconds
-    # Reading first: a writer would make a warehouse where there is none.
+    # Read first: opening it for writing would create a missing warehouse.
     with open_reader(place, wait):
         pass
     with open_writer(place, wait) as connection:
         row = connection.execute("SELECT max(version) FROM schema_migration").fetchone()
-    click.echo(visible(f"{place} has schema {row[0] if row else 0}, the newest that this embaudit knows."))
+    click.echo(visible(f"{place} has schema {row[0] if row else 0}, the newest this embaudit knows."))

@@ -1,4 +1,4 @@
-"""``embaudit watch``: look at a watch list once, and audit what is new."""
+"""``embaudit watch``: check a watch list once and audit what is new."""
 
 from __future__ import annotations
 
@@ -32,14 +32,16 @@ if TYPE_CHECKING:
     is_flag=True,
     default=True,
     show_default=True,
-    help="Look once and end, which is all it does: schedules are Prefect's (docs/operate.md).",
+    help="Check once and exit. Always on: use Prefect for schedules (docs/operate.md).",
 )
-@click.option("--dry-run", is_flag=True, help="Say what is new and what would be done; fetch, audit and write nothing.")
-@click.option("--again", is_flag=True, help="Audit every source's current revision, seen before or not.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show what is new and what would be done; fetch, audit and write nothing."
+)
+@click.option("--again", is_flag=True, help="Audit every source's current revision even if seen before.")
 @click.option(
     "--deployment",
     metavar="NAME",
-    help="Run audits on workers, as runs of this deployment (audit/on-demand) of the server.",
+    help="Run audits on workers, as runs of this deployment, such as audit/on-demand.",
 )
 @warehouse_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -54,12 +56,12 @@ def watch(
     as_json: bool,
     logs: bool,
 ) -> None:
-    """Audit what is new on WATCH_LIST (TOML), with the settings it had before, and compare it with what it follows.
+    """Audit what is new on WATCH_LIST (TOML), and compare it with the previous revision.
 
-    Without WATCH_LIST: EMBAUDIT_WATCH_LIST, or watch.toml in EMBAUDIT_HOME.
+    The default WATCH_LIST is EMBAUDIT_WATCH_LIST, or watch.toml in EMBAUDIT_HOME.
     """
     path = (watch_list or Settings().watch_list_path).expanduser().absolute()
-    # What is wrong with the list is said before a server starts.
+    # Report errors in the list before starting a server.
     entries = read_watch_list(path)
     if dry_run:
         set_defaults(show_logs=logs)
@@ -91,7 +93,7 @@ def watch(
 
 
 def print_outcome(outcome: WatchOutcome, as_json: bool) -> None:
-    """What became of every source."""
+    """Print the outcome for every source."""
     if as_json:
         click.echo(outcome.model_dump_json(indent=1))
         return
@@ -102,13 +104,13 @@ def print_outcome(outcome: WatchOutcome, as_json: bool) -> None:
         gate = f"gate {row.gate}" if row.gate else ""
         said = "; ".join(part for part in (worse, gate, row.reason) if part)
         rows.append((row.source, row.revision[:12], row.outcome, row.audit_id or "", said))
-    _print_table(("source", "revision", "outcome", "audit", "what there is to say"), rows)
+    _print_table(("source", "revision", "outcome", "audit", "notes"), rows)
     click.echo(f"{outcome.summary}.")
-    click.echo("Ask it:  embaudit query watched   or   embaudit query regressions   or   embaudit query sticky-changes")
+    click.echo("Query:   embaudit query watched   or   embaudit query regressions   or   embaudit query sticky-changes")
 
 
 def print_preview(findings: list[Finding], as_json: bool) -> None:
-    """What a watch would do."""
+    """Print what a watch would do."""
     if as_json:
         found = [
             finding.model_dump(mode="json", exclude={"source"})
@@ -127,7 +129,7 @@ def print_preview(findings: list[Finding], as_json: bool) -> None:
         )
         for finding in findings
     ]
-    _print_table(("source", "revision", "", "what it would do", "what there is to say"), rows)
+    _print_table(("source", "revision", "", "what it would do", "notes"), rows)
 
 
 def would(finding: Finding) -> str:
@@ -141,7 +143,7 @@ def would(finding: Finding) -> str:
 
 
 def _print_table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    # In a pipe nothing must be cut to a guessed width.
+    # Never truncate to a guessed width in a pipe.
     console = Console(width=None if Console().is_terminal else 10_000)
     table = Table(*columns)
     for row in rows:

@@ -1,4 +1,4 @@
-"""``embaudit worker``: Prefect's own process worker, started where its results will last."""
+"""``embaudit worker``: start Prefect's process worker with absolute paths for its results."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from embaudit.settings import Settings
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("options", nargs=-1, type=click.UNPROCESSED)
 def worker(options: tuple[str, ...]) -> None:
-    """Run audits that a Prefect server hands out: `prefect worker start --pool embaudit`, with lasting places.
+    """Run audits scheduled by a Prefect server: `prefect worker start --pool embaudit` with absolute paths.
 
-    A worker's runs begin in temporary folders. So EMBAUDIT_HOME and the records of finished tasks become absolute
-    paths here, and an audit from a terminal and one from a worker on this machine share everything that is done.
-    OPTIONS go to Prefect as they are: --limit 1, --name gpu-3.
+    A worker's runs start in temporary folders. EMBAUDIT_HOME and the records of finished tasks are therefore made
+    absolute, so that audits from a terminal and from workers on this machine share their results. OPTIONS are passed on
+    to Prefect: --limit 1, --name gpu-3.
     """
     set_defaults(show_logs=True)
     os.environ["EMBAUDIT_HOME"] = str(Settings().home.expanduser().absolute())
@@ -30,7 +30,7 @@ def worker(options: tuple[str, ...]) -> None:
     click.echo(f"Working for {without_credentials(url)}; results go to {os.environ['EMBAUDIT_HOME']}.")
     sys.stdout.flush()
     command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", WORK_POOL, *options]
-    # A script's `embaudit worker &` ignores SIGINT, which is what Prefect's worker sends itself on SIGTERM (3.8.8): it
-    # would stay until a second one, which Prefect answers with SIGKILL.
+    # `embaudit worker &` in a script ignores SIGINT, which Prefect's worker (3.8.8) sends itself on SIGTERM: it would
+    # keep running until a second SIGTERM, to which Prefect responds with SIGKILL.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.execv(sys.executable, command)

@@ -14,7 +14,7 @@ def test_only_commands_that_stage_speak_of_steps(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["embaudit", command, "something"])
-    assert interrupted() == 130
+    assert report_interrupt() == 130
     said = capsys.readouterr().err
     assert "Interrupted." in said
     assert ("Run the same command again" in said) is (command in STAGING_COMMANDS)

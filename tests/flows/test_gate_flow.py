@@ -186,7 +186,7 @@ def test_a_failed_audit_is_told_and_a_wrong_policy_costs_no_audit(
 ) -> None:
     server, block = webhook("ops")
     (tmp_path / "wrong.toml").write_text("[[limit]]\nmax = 1\n")
-    with pytest.raises(UsageError, match="does not fit"):
+    with pytest.raises(UsageError, match="is invalid"):
         run(tiny_checkpoint, tiny_profile, policy=str(tmp_path / "wrong.toml"), notify=block)
     assert not (home / "warehouse.duckdb").exists()
     with pytest.raises(EmbauditError, match="no/such"):
@@ -195,7 +195,7 @@ def test_a_failed_audit_is_told_and_a_wrong_policy_costs_no_audit(
         f"Audit of {tiny_checkpoint}: failed",
         "Audit of /no/such: failed",
     ]
-    assert "does not fit" in server.posts[0][1]["text"]
+    assert "is invalid" in server.posts[0][1]["text"]
 
 
 @pytest.mark.usefixtures("prefect_api")

@@ -160,9 +160,9 @@ def test_the_command_on_tokens_of_ones_own(
 
 def test_what_the_command_refuses(embaudit_here: Embaudit, tiny_checkpoint: Path, collection: Path) -> None:
     for arguments, expected in {
-        ("--data", "a", "--corpus", "retrieval=b"): "name two collections",
-        ("--corpus", "wikipedia=sample"): "No task is on a corpus called 'wikipedia'",
-        ("--documents", "few"): "neither 'all' nor a number from 4",
+        ("--data", "a", "--corpus", "retrieval=b"): "both give the collection",
+        ("--corpus", "wikipedia=sample"): "There is no task for a corpus 'wikipedia'",
+        ("--documents", "few"): "neither 'all' nor a number of at least 4",
         ("--data", str(collection), "--tokens", "xyzzy"): "'xyzzy' is no token",
     }.items():
         refused = embaudit_here("impact", str(tiny_checkpoint), *arguments)

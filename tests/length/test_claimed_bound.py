@@ -68,7 +68,7 @@ def test_the_study_of_the_docs_comes_out() -> None:
 def test_the_command_prints_the_study() -> None:
     result = CliRunner().invoke(cli, ["simulate", "bound", "--sigma-s", "0.5,2", "--tokens", "8,32"])
     assert result.exit_code == 0, result.output
-    assert "The bound fails in 2 of 4 cells, all with σ_s from 2 up." in result.output
+    assert "The bound fails in 2 of 4 cells, all with σ_s ≥ 2." in result.output
     as_json = CliRunner().invoke(
         cli, ["simulate", "bound", "--sigma-s", "0.5", "--tokens", "8", "--matrices", "2", "--format", "json"]
     )

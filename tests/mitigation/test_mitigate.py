@@ -152,4 +152,4 @@ def test_the_command_takes_words_and_lists(source: Path, tmp_path: Path) -> None
     path.write_text(json.dumps({**listed, "tokenizer_sha256": "0" * 64}))
     other = run("--tokens", str(path), "--out", str(tmp_path / "other"))
     assert isinstance(other.exception, UsageError)
-    assert "of another tokenizer" in str(other.exception)
+    assert "to a different tokenizer" in str(other.exception)

@@ -86,7 +86,7 @@ def test_a_checkpoint_without_a_token_is_served_as_it_is_audited(tmp_path: Path)
     river, mask = (checkpoint.tokenizer.convert_tokens_to_ids(name) for name in ("river", "[MASK]"))
     arguments = ["mitigate", str(source), "--tokens", f"river,{mask}", "--how", "prune", "--device", "cpu"]
     done = CliRunner().invoke(cli, [*arguments, "--out", str(tmp_path / "out")])
-    assert "the tokenizer no longer produces 1 token (it cannot do without 1 more); all else is" in done.output
+    assert "the tokenizer no longer produces 1 token (1 more cannot be removed); everything else is" in done.output
     assert f"Next: embaudit audit {tmp_path}/out" in done.output
     assert (tmp_path / "out" / "model.safetensors").read_bytes() == (source / "model.safetensors").read_bytes()
     assert f"- {river}\n" in (tmp_path / "out" / "README.md").read_text()

@@ -139,7 +139,7 @@ def test_a_warehouse_answers_in_data_frames(audited: Audited, audited_home: Path
 def test_what_is_not_there_is_said_in_an_error_of_the_project(home: Path, tmp_path: Path) -> None:
     with pytest.raises(WarehouseError, match="embaudit audit"):
         library.open(tmp_path / "none.duckdb")
-    with pytest.raises(UsageError, match="settings do not fit"):
+    with pytest.raises(UsageError, match="settings are invalid"):
         library.audit("packaged:all-MiniLM-L6-v2", sede=1)
     with pytest.raises(CheckpointError, match="Did you mean"):
         library.audit("packaged:all-MiniLM-L6-v3")

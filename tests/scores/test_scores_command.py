@@ -75,7 +75,7 @@ def test_an_import_makes_the_warehouse_and_says_what_it_read(tmp_path: Path) -> 
     path = csv_file(tmp_path / "scores.csv", "m/a,T,0.5", "m/a,U,0.25", "m/b,T,0.75", "m/b,T,0.75")
     text = output("scores", "import", str(path), warehouse=warehouse)
     assert (
-        "Read 4 scores, 1 of them given twice, of 2 checkpoints on 2 tasks from 1 file: 3 new, 0 replaced, 0 as they "
+        "Read 4 scores, 1 of them repeated, of 2 checkpoints on 2 tasks from 1 file: 3 new, 0 replaced, 0 as they "
         "were." in text
     )
     assert f"embaudit scores correlate --warehouse {warehouse}" in text
@@ -233,7 +233,7 @@ def test_scores_in_two_units_are_pointed_out(tmp_path: Path, warehouse: Path) ->
     path = csv_file(tmp_path / "scores.csv", "m/a,T,0.52", "m/b,T,81.3", "m/c,T,0.6")
     output("scores", "import", str(path), warehouse=warehouse)
     text = output("scores", "correlate", "--measure", "socm", warehouse=warehouse)
-    assert "Warning: scores of T lie between 0.52 and 81.3: in percent and not?" in text
+    assert "Warning: scores of T lie between 0.52 and 81.3: some in percent, some not?" in text
 
 
 def test_an_average_is_over_the_tasks_that_are_named_or_common(tmp_path: Path, warehouse: Path) -> None:
@@ -251,7 +251,7 @@ def test_an_average_is_over_the_tasks_that_are_named_or_common(tmp_path: Path, w
     run = ("scores", "import", str(csv_file(tmp_path / "more.csv", "n/9,D,1")))
     output(*run, warehouse=warehouse)
     put_audits(warehouse, ["x/0", "x/1", "x/2", "x/3", "n/9"], [0.5] * 5)
-    with pytest.raises(UsageError, match="no two tasks that all"):
+    with pytest.raises(UsageError, match="No two tasks have scores for all"):
         output(*base, warehouse=warehouse)
 
 

@@ -68,10 +68,10 @@ def test_a_password_is_refused_and_not_repeated(secret: str) -> None:
         ("ducklake:sqlite:catalog.sqlite?data_path=/srv/lake", "not PostgreSQL"),
         ("ducklake:postgres:dbname=audits", "names no data_path"),
         ("ducklake:postgres:dbname=audits?data_path=", "names no data_path"),
-        ("ducklake:postgres:dbname=audits?data_path=lake", "not a folder from the root"),
+        ("ducklake:postgres:dbname=audits?data_path=lake", "not an absolute path"),
         ("ducklake:postgres:dbname=audits?data_path=s3://bucket/lake", "URI"),
         ("ducklake:postgres:dbname=audits?data_path=/srv/lake&shema=x", "no setting shema"),
-        ("ducklake:postgres:dbname=audits?data_path=/srv/lake&schema=a'b", "no plain name"),
+        ("ducklake:postgres:dbname=audits?data_path=/srv/lake&schema=a'b", "not a plain name"),
     ],
 )
 def test_what_is_wrong_is_said(address: str, why: str) -> None:

@@ -63,7 +63,7 @@ def test_what_needs_the_newest_tables_asks_for_the_upgrade_and_works_behind_it(
         assert asked in refused.next_step, arguments
     assert version(older) == NEWEST
     upgraded = embaudit("upgrade")
-    assert f"has schema {SECOND.version}, the newest that this embaudit knows" in upgraded.output
+    assert f"has schema {SECOND.version}, the newest this embaudit knows" in upgraded.output
     assert version(older) == SECOND.version
     for arguments in needs_it:
         done = embaudit(*arguments)
