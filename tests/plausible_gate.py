@@ -1,4 +1,4 @@
-"""Plausible rows of a gate: a limit that holds, a change that trips, a figure that is missing and only warned of."""
+"""Plausible rows of a gate: a limit that holds, a change that trips, a figure that is missing (warning only)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``embaudit.audit``: the main job, called from Python."""
+"""``embaudit.audit``: audit a checkpoint from Python."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ def audit(
     backbone: str | None = None,
     **settings: Any,
 ) -> Audit:
-    """Audit a checkpoint, as ``embaudit audit`` does; the same call again continues and recomputes nothing.
+    """Audit a checkpoint like ``embaudit audit``; repeating the call continues and recomputes nothing.
 
-    Flows run on the server that ``PREFECT_API_URL`` names; without one, the first call starts a server that later
-    calls use too and that ends with this process.
+    Flows run on the server at ``PREFECT_API_URL``; without it, the first call starts a server that is shared by later
+    calls and ends with this process.
 
     Args:
         checkpoint: packaged:NAME, a local folder, owner/name@revision on the hub, or a loaded ``SentenceTransformer``,
             which is written to ``EMBAUDIT_HOME/models/CHECKPOINT_ID`` and audited from there.
         profile: quick, standard, paper, or a TOML file.
-        warehouse: where it is published; by default ``EMBAUDIT_WAREHOUSE``, or warehouse.duckdb in ``EMBAUDIT_HOME``.
-        backbone: audit this checkpoint too and store the differences; ``card``: the one that the model card names.
+        warehouse: where to publish it; by default ``EMBAUDIT_WAREHOUSE``, or warehouse.duckdb in ``EMBAUDIT_HOME``.
+        backbone: also audit this checkpoint and store the differences; ``card``: the one named in the model card.
         settings: fields of ``embaudit.request.AuditSettings``: measures, corpora, device, seed, …
 
     Raises:
-        EmbauditError: whatever the command would end with; a tripped gate as ``GateTripped``, after publishing.
+        EmbauditError: as the command would; ``GateTripped`` for a tripped gate, after publishing.
     """
     asked: dict[str, Any] = {"profile": str(profile), "warehouse": str(warehouse) if warehouse else None, **settings}
     name = str(checkpoint) if isinstance(checkpoint, str | Path) else None
-    # What is wrong with a setting is said before a model is written.
+    # Report invalid settings before writing a model.
     request = AuditRequest.of(checkpoint=name or "a loaded model", **asked)
     if name is None:
         request = request.changed(checkpoint=str(saved(checkpoint, request)))

@@ -1,4 +1,4 @@
-"""A training run that audits its checkpoints."""
+"""A trainer callback that audits checkpoints during training."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ DRAIN_SECONDS = 10.0
 class AuditCallback(TrainerCallback):  # type: ignore[misc]
     """Audits the model of a ``SentenceTransformerTrainer`` and adds the figures of its findings to the training log.
 
-    Training waits meanwhile; its random numbers are as they would be without the audit. In a distributed run the first
+    Training waits meanwhile; its random state is the same as without the audit. In a distributed run only the first
     process audits.
 
     Args:
-        on: ``save`` audits each folder that the trainer saves; ``evaluate`` each model that it evaluates, which is
-            written to ``EMBAUDIT_HOME/models`` for that.
-        log: gets the figures (``embaudit/problems``, ``embaudit/<finding>``). By default they join the log history;
-            ``trainer.log`` brings them to the trainer's reporters too.
+        on: ``save`` audits each checkpoint that the trainer saves; ``evaluate`` each model that it evaluates, which is
+            first written to ``EMBAUDIT_HOME/models``.
+        log: called with the figures (``embaudit/problems``, ``embaudit/<finding>``). By default they are added to the
+            log history; pass ``trainer.log`` to also send them to the trainer's reporters.
         settings: of ``embaudit.audit``: profile, warehouse, device, …
 
     Attributes:
-        audits: the audits so far, by the global step.
+        audits: the audits so far, by global step.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class AuditCallback(TrainerCallback):  # type: ignore[misc]
 
 @contextmanager
 def _same_random_numbers() -> Iterator[None]:
-    """Loading a model and naming a flow run draw from the generators that training shuffles with."""
+    """Restore the random state: loading a model and naming a flow run use the same generators as training."""
     drawn, numbers = random.getstate(), np.random.get_state()
     with torch.random.fork_rng():
         try:
@@ -84,9 +84,9 @@ def _same_random_numbers() -> Iterator[None]:
 
 
 def close_event_connection() -> None:
-    """Send what Prefect still has to send, and end its connection: each ping on it draws from ``random``.
+    """Flush Prefect's events and close its connection, whose pings draw from ``random``.
 
-    A later flow run opens another. It runs in a thread of its own, since a notebook's thread has a running loop.
+    A later flow run opens a new one. Runs in its own thread because a notebook's thread has a running loop.
     """
     with ThreadPoolExecutor(max_workers=1) as pool:
         pool.submit(EventsWorker.drain_all, timeout=DRAIN_SECONDS, at_exit=False).result()

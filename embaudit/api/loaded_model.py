@@ -1,4 +1,4 @@
-"""A model in memory as a checkpoint: a folder, since whatever is audited is known by the content of its files."""
+"""Saves a model in memory as a checkpoint folder: audits identify checkpoints by the content of their files."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from embaudit.settings import Settings
 
 
 def saved(model: Any, request: AuditRequest) -> Path:
-    """Write a loaded ``SentenceTransformer`` to ``EMBAUDIT_HOME/models/CHECKPOINT_ID``, unless it lies there.
+    """Write a loaded ``SentenceTransformer`` to ``EMBAUDIT_HOME/models/CHECKPOINT_ID`` unless it is already there.
 
-    It stays there, as staged files do: ``embaudit token`` and a repeated audit find it. It may be deleted whenever no
-    audit reads it; the same model is written to the same place again.
+    It stays there, like staged files, for ``embaudit token`` and repeated audits. It can be deleted while no audit is
+    running; the same model is written to the same place again.
 
     Args:
-        request: how it will be loaded; another pooling is another checkpoint.
+        request: how it will be loaded; a different pooling makes a different checkpoint.
 
     Raises:
-        UsageError: if the model cannot write itself down as a folder of sentence-transformers.
-        CheckpointError: if what it writes is no checkpoint that can be audited.
+        UsageError: if the model cannot be saved in sentence-transformers format.
+        CheckpointError: if the saved model cannot be audited.
         StorageError: if the folder cannot be written.
     """
     if not (hasattr(model, "save_pretrained") and hasattr(model, "encode")):
         raise UsageError(
             f"A checkpoint is a name, a folder or a loaded SentenceTransformer, not a {type(model).__name__}.",
-            next_step="Save the model as a folder of sentence-transformers and audit that.",
+            next_step="Save the model in sentence-transformers format and audit that folder.",
         )
     models = (Settings().home / "models").expanduser().absolute()
     try:
@@ -43,7 +43,7 @@ def saved(model: Any, request: AuditRequest) -> Path:
     except OSError as error:
         raise StorageError(
             f"Cannot write the model to {models}: {error}.",
-            kept="Staged and published results are as they were.",
-            next_step="Make room, or name another folder in EMBAUDIT_HOME.",
+            kept="Staged and published results are unchanged.",
+            next_step="Free some space, or set EMBAUDIT_HOME to another folder.",
         ) from error
     return place

@@ -1,6 +1,6 @@
-"""What is published, for notebooks: one audit, and a warehouse of them, as pandas DataFrames.
+"""Published audits and warehouses as pandas DataFrames, for notebooks.
 
-Neither keeps a connection: DuckDB locks its file, and the next audit has to publish into it.
+Neither class keeps a connection open: DuckDB locks its file, and the next audit has to publish into it.
 """
 
 from __future__ import annotations
@@ -26,45 +26,45 @@ if TYPE_CHECKING:
 
 
 class Audit:
-    """A published audit; a notebook shows its findings.
+    """A published audit; notebooks display its findings.
 
     Args:
         warehouse: where it is published.
-        audit_id: the whole of it.
-        warnings: what its run said besides; empty for an audit of an earlier day.
+        audit_id: the complete id.
+        warnings: of its run; empty for an audit read from the warehouse.
     """
 
     def __init__(self, warehouse: Warehouse, audit_id: str, warnings: tuple[str, ...] = ()) -> None:
-        # A notebook may change its folder.
+        # Absolute: a notebook may change its working directory.
         self.warehouse = warehouse.expanduser().absolute() if isinstance(warehouse, Path) else warehouse
         self.audit_id = audit_id
         self.warnings = warnings
 
     @property
     def checkpoint_id(self) -> str:
-        """The checkpoint by content: 16 hex digits."""
+        """The checkpoint's content id, 16 hex digits."""
         return str(self._facts["checkpoint_id"])
 
     @property
     def source(self) -> str:
-        """What the checkpoint was called when it was audited."""
+        """The checkpoint's name when it was audited."""
         return str(self._facts["source"] or self.checkpoint_id)
 
     @property
     def findings(self) -> list[Finding]:
-        """What the figures come to, in words, in the audit's own order."""
+        """What the figures mean, in words, in the audit's order."""
         names = ("level", "sentence", "meaning", "advice", "name", "value", "low", "high")
         rows = ({name: row[name] for name in names} for row in self._facts["findings"])
         return [Finding(**{**row, "meaning": row["meaning"] or "", "advice": row["advice"] or ""}) for row in rows]
 
     @property
     def figures(self) -> dict[str, float]:
-        """The findings as numbers, for a training log: how many problems, and each finding's value by its name."""
+        """The findings as numbers for a training log: the number of problems, and each finding's value by name."""
         values = {found.name: found.value for found in self.findings if found.value is not None}
         return {"problems": float(self._levels["problem"]), **values}
 
     def table(self, name: str) -> DataFrame:
-        """A table or view of the warehouse: this audit's rows where it has an audit_id, else all of them.
+        """A table or view of the warehouse: this audit's rows if it has an audit_id, else all rows.
 
         Raises:
             UsageError: if there is no such table or view.
@@ -73,7 +73,7 @@ class Audit:
         return table_frame(self.warehouse, name, self.audit_id)
 
     def report(self, path: str | Path | None = None) -> Path:
-        """Write the HTML page and return where it lies: ``path``, or reports/AUDIT.html in EMBAUDIT_HOME.
+        """Write the HTML page to ``path``, or to reports/AUDIT.html in EMBAUDIT_HOME, and return its path.
 
         Raises:
             StorageError: if it cannot be written.
@@ -99,7 +99,7 @@ class Audit:
 
 
 class WarehouseReader:
-    """A warehouse, for reading."""
+    """A warehouse, read-only."""
 
     def __init__(self, warehouse: Warehouse) -> None:
         self.warehouse = warehouse.expanduser().absolute() if isinstance(warehouse, Path) else warehouse
@@ -109,19 +109,19 @@ class WarehouseReader:
 
         Raises:
             UsageError: if the name is unknown or the SQL is wrong.
-            WarehouseError: if the warehouse is locked, or DuckDB refuses what the SQL does.
+            WarehouseError: if the warehouse is locked, or DuckDB rejects the SQL.
         """
         return query_frame(self.warehouse, name_or_sql)
 
     def audits(self) -> DataFrame:
-        """Every audit and how it ended, the newest first."""
+        """Every audit and its outcome, newest first."""
         return self.query("audits")
 
     def audit(self, audit: str = "latest") -> Audit:
         """A published audit by its id, the id's first digits, or ``latest``.
 
         Raises:
-            UsageError: if none or several begin so.
+            UsageError: if there is none, or several match.
             CheckFailed: if it is not published.
             WarehouseError: if the warehouse is locked.
         """
@@ -133,7 +133,7 @@ class WarehouseReader:
 
 
 def open_warehouse(warehouse: str | Path | None = None) -> WarehouseReader:
-    """Open a warehouse for reading: a DuckDB file, or a DuckLake's address.
+    """Open a warehouse for reading: a DuckDB file or a DuckLake address.
 
     Args:
         warehouse: by default ``EMBAUDIT_WAREHOUSE``, or warehouse.duckdb in ``EMBAUDIT_HOME`` (.embaudit).

@@ -1,4 +1,4 @@
-"""Running the flow of an audit, for the command line and for calls from Python."""
+"""Runs the audit flow for the command line and Python."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 def run_audit(request: AuditRequest, backbone: str | None) -> tuple[AuditOutcome, BackboneOutcome | None]:
-    """Run the flow that was asked for: the audit, or the audit with its backbone's."""
-    # Planning needs it, and a temporary server takes as long to start.
+    """Run the requested flow: the audit, or the audit together with its backbone's."""
+    # Planning needs it, and a temporary server takes just as long to start.
     import torch  # noqa: F401
 
     if backbone is None:
@@ -26,7 +26,7 @@ def run_audit(request: AuditRequest, backbone: str | None) -> tuple[AuditOutcome
 
 
 def refuse_early(request: AuditRequest, backbone: str | None = None) -> None:
-    """What is wrong with the question itself is said before a server starts or torch is imported."""
+    """Report an invalid request before a server is started or torch is imported."""
     from embaudit.checkpoint.reference import CheckpointRef, resolve
     from embaudit.profile import load_profile
 

@@ -1,8 +1,8 @@
-"""The gate: does a published audit keep to a policy?
+"""The gate: checks a published audit against a policy.
 
 A policy (TOML) says what is allowed: absolute limits, change against a baseline, severity, required measures.
-``policy`` and ``load`` read it, ``facts`` reads what it is about from the warehouse, ``evaluate`` compares, ``run``
-puts the three together. A gate never passes because a figure is missing, unless the policy says so.
+``policy`` and ``load`` read it, ``facts`` reads the audit from the warehouse, ``evaluate`` compares them, ``run`` puts
+it all together. A missing figure never makes a gate pass, unless the policy says so.
 """
 
 from embaudit.gate.load import load_policy

@@ -1,4 +1,4 @@
-"""Compares an audit with a policy: pure, nothing is read or written here."""
+"""Compares an audit with a policy; pure functions without I/O."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from embaudit.gate.facts import AuditFacts, Cell
 from embaudit.gate.policy import SEVERITIES, Change, FigureRule, Limit, Policy, Requirements, Severity
 from embaudit.gate.verdict import Finding
 
-# A change is a difference of two doubles: 0.52 - 0.5 is a little more than 0.02, and must be allowed where 0.02 is.
+# A change is a difference of two doubles: 0.52 - 0.5 is slightly more than 0.02 and must pass a limit of 0.02.
 ROUNDING = 1e-12
 TOKENS_NAMED = 5
 
 
 def evaluate(policy: Policy, audit: AuditFacts, baseline: AuditFacts | None) -> tuple[Finding, ...]:
-    """One finding for each rule and figure that it is about, and at least one for each rule."""
+    """One finding for each rule and figure that it applies to, and at least one per rule."""
     return (
         *_required(policy.require, audit),
         *(finding for rule in policy.limit for finding in _limit(rule, audit)),
@@ -68,7 +68,7 @@ def _change(rule: Change, audit: AuditFacts, baseline: AuditFacts | None, no_bas
 
 
 def _changed(rule: Change, cell: Cell, value: float, before: float) -> Finding:
-    """Relative to a baseline of 0 any change is infinite: what x · 0 allows is no change at all."""
+    """Relative to a baseline of 0 every change is infinite, so no change is allowed."""
     unit = abs(before) if rule.relative else 1.0
     highest = None if rule.max_increase is None else before + rule.max_increase * unit
     lowest = None if rule.max_decrease is None else before - rule.max_decrease * unit
@@ -83,7 +83,7 @@ def _changed(rule: Change, cell: Cell, value: float, before: float) -> Finding:
         lowest=lowest,
         highest=highest,
         baseline_value=before,
-        # A quotient by a tiny baseline may leave the doubles.
+        # Dividing by a tiny baseline may overflow.
         change=change if change is not None and math.isfinite(change) else None,
         observed="relative" if rule.relative else "",
         outcome="passed" if is_within else "tripped",
@@ -98,7 +98,7 @@ def _severity(rule: Severity, audit: AuditFacts) -> Finding:
         return _missing(rule, cell, "the audit has no sticky-token measure")
     counted = SEVERITIES[: SEVERITIES.index(rule.at_least) + 1]
     tokens = [token for token, severity in audit.tokens if severity in counted]
-    # No more tokens are validated than the shortlists hold: beyond that the estimate counts.
+    # Only shortlisted tokens are validated; if there must be more, the estimate counts.
     amount = round(audit.capped.get(rule.at_least, len(tokens)))
     is_within = amount <= rule.most
     named = tokens[:TOKENS_NAMED]
@@ -164,7 +164,7 @@ def _required(required: Requirements, audit: AuditFacts) -> Iterator[Finding]:
             **Cell("finding", required.no_finding, "count", None).names,
             value=float(len(named)) if audit.findings else None,
             highest=0.0,
-            # Audits of an earlier embaudit have none, good or bad.
+            # Audits by older versions of embaudit have no findings at all.
             observed=", ".join(named) if audit.findings else "this audit has no findings: run it again",
             outcome="tripped" if named else "passed" if audit.findings else "missing",
             trips=bool(named) or not audit.findings,
@@ -172,7 +172,7 @@ def _required(required: Requirements, audit: AuditFacts) -> Iterator[Finding]:
 
 
 def _statement(rule: str, summary: str, item: str, measure: str, holds: bool, observed: str) -> Finding:
-    """Something that must be so: 1 where it is, 0 where it is not."""
+    """A condition that must hold: 1 if it does, 0 if not."""
     return Finding(
         rule=rule,
         kind="require",
@@ -186,7 +186,7 @@ def _statement(rule: str, summary: str, item: str, measure: str, holds: bool, ob
 
 
 def _matching(rule: FigureRule, audit: AuditFacts) -> list[Cell]:
-    # Only * and ? are signs of a pattern: a corpus may have a bracket in its name.
+    # Only * and ? are wildcards: a corpus name may contain brackets.
     pattern = rule.item.replace("[", "[[]")
     return [
         cell

@@ -1,4 +1,4 @@
-"""What a gate looks at of one audit, read from the warehouse in one go."""
+"""Everything a gate needs to know of an audit, read from the warehouse in one go."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIST_THEM = "List them: embaudit list audits"
 
 @dataclass(frozen=True)
 class Cell:
-    """One figure of one summary; null where the audit could not say."""
+    """One figure of one summary; null if the audit could not determine it."""
 
     summary: str
     item: str
@@ -33,11 +33,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class AuditFacts:
-    """What rules are about.
+    """What rules can refer to.
 
     Attributes:
-        tokens: the validated candidates with their severity, worst first; None where the measure did not run.
-        capped: by severity the estimated number of tokens at least as bad, where more must exist than were validated.
+        tokens: the validated candidates with their severity, worst first; None if the measure did not run.
+        capped: by severity, the estimated number of tokens at least as bad, if more must exist than were validated.
     """
 
     audit_id: str
@@ -55,18 +55,18 @@ class AuditFacts:
 
 
 def find_audit(connection: duckdb.DuckDBPyConnection, given: str) -> str:
-    """The published audit that is meant: an id, its first digits, or ``latest``.
+    """Find a published audit by its id, its first digits, or ``latest``.
 
     Raises:
-        UsageError: if none or several begin so.
-        CheckFailed: if the one that does is not published.
+        UsageError: if there is none, or several match.
+        CheckFailed: if it is not published.
     """
     if given == LATEST:
         newest = connection.execute(
             "SELECT audit_id FROM audit WHERE status = 'published' ORDER BY finished DESC, audit_id LIMIT 1"
         ).fetchone()
         if newest is None:
-            raise UsageError("The warehouse has no published audit.", next_step="Make one: embaudit audit CHECKPOINT")
+            raise UsageError("The warehouse has no published audit.", next_step="Run one: embaudit audit CHECKPOINT")
         return str(newest[0])
     found = connection.execute(
         "SELECT audit_id, status, reason FROM audit WHERE starts_with(audit_id, ?) ORDER BY audit_id", [given]
@@ -80,22 +80,22 @@ def find_audit(connection: duckdb.DuckDBPyConnection, given: str) -> str:
     audit_id, status, reason = (exact or found)[0]
     if status != "published":
         raise CheckFailed(
-            f"The audit {audit_id} is {status}, so that there is nothing to compare: {reason or 'no reason given'}",
+            f"The audit {audit_id} is {status}, so there is nothing to compare: {reason or 'no reason given'}",
             next_step="Run the audit again: it continues where it stopped.",
         )
     return str(audit_id)
 
 
 def find_named(connection: duckdb.DuckDBPyConnection, name: str, measure: str | None = None) -> str:
-    """The published audit that is meant: as ``find_audit``, or a checkpoint for the newest audit of it.
+    """Like ``find_audit``, but also takes a checkpoint, for its newest audit.
 
     Args:
-        measure: of several audits the newest that ran it.
+        measure: prefer audits that ran it.
 
     Raises:
         UsageError, CheckFailed: as ``find_audit``.
     """
-    # A folder is recorded by its whole path; a revision where it was named.
+    # A folder is recorded by its absolute path; a revision if it was given.
     folder = str(Path(name).expanduser().resolve())
     newest = connection.execute(
         "SELECT audit_id FROM audit_question AS question JOIN audit USING (audit_id) "
@@ -109,7 +109,7 @@ def find_named(connection: duckdb.DuckDBPyConnection, name: str, measure: str | 
 
 
 def find_baseline(connection: duckdb.DuckDBPyConnection, audit_id: str, given: str) -> str | None:
-    """The audit that changes are measured against; None where ``previous`` has none.
+    """The audit that changes are measured against; None if there is no ``previous`` one.
 
     Raises:
         UsageError, CheckFailed: as ``find_audit``; UsageError if it is the audit itself.
@@ -122,13 +122,13 @@ def find_baseline(connection: duckdb.DuckDBPyConnection, audit_id: str, given: s
     baseline = find_audit(connection, given)
     if baseline == audit_id:
         raise UsageError(
-            f"The audit {audit_id} cannot be its own baseline.", next_step="Name another: --baseline AUDIT"
+            f"The audit {audit_id} cannot be its own baseline.", next_step="Choose another: --baseline AUDIT"
         )
     return baseline
 
 
 def read_facts(connection: duckdb.DuckDBPyConnection, audit_id: str) -> AuditFacts:
-    """Everything that rules can be about."""
+    """Read everything that rules can refer to."""
 
     def rows(sql: str) -> list[tuple[Any, ...]]:
         return connection.execute(sql, [audit_id]).fetchall()
@@ -147,7 +147,7 @@ def read_facts(connection: duckdb.DuckDBPyConnection, audit_id: str) -> AuditFac
             measure for (measure,) in rows("SELECT measure FROM measure_run WHERE audit_id = ? AND status = 'done'")
         ),
         cells=tuple(
-            # What is no number compares with nothing: it is missing, whatever a table holds.
+            # NaN compares with nothing, so it counts as missing.
             Cell(summary, item, measure, value if value is not None and math.isfinite(value) else None)
             for summary, item, measure, value in rows(
                 "SELECT summary, item, measure, value FROM summary_cell WHERE audit_id = ? ORDER BY ALL"

@@ -1,6 +1,6 @@
 """The figures that rules can name: those of the view ``summary_figure``.
 
-They come from the declarations, so that a mistyped name is said before an audit of hours and not after it.
+They come from the declarations, so that a mistyped name is reported before a long audit and not after it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ FIGURES = {summary.name: tuple(one.name for one in summary.figures) for summary 
 
 
 def unknown_figure(summary: str, measure: str) -> str:
-    """What is wrong with a figure's name, with the nearest ones; empty where there is such a figure."""
+    """What is wrong with a figure's name, with the closest ones; empty if the figure exists."""
     if summary not in FIGURES:
-        return f"no summary is called {summary!r}{hint(summary, FIGURES)}"
+        return f"unknown summary {summary!r}{hint(summary, FIGURES)}"
     if measure not in FIGURES[summary]:
         elsewhere = [name for name, measures in FIGURES.items() if measure in measures]
         where = f"; {measure} is a figure of {' and '.join(elsewhere)}" if elsewhere else ""

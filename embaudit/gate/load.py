@@ -1,4 +1,4 @@
-"""Reading a policy's file."""
+"""Reads policy files."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from embaudit.toml import read_toml
 
 
 def load_policy(path: str | Path) -> Policy:
-    """Read a policy from a TOML file; without a name of its own it is called as the file is.
+    """Read a policy from a TOML file; its name defaults to that of the file.
 
     Raises:
-        UsageError: if there is no such file, it is no TOML, or it says something that a policy cannot.
+        UsageError: if there is no such file, it is not TOML, or it is invalid.
     """
     path = Path(path).expanduser()
     return read_toml(

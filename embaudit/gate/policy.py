@@ -1,7 +1,7 @@
-"""What a policy may say, as typed objects; ``docs/gate.md`` explains each key with an example.
+"""Policies as typed objects; ``docs/gate.md`` explains each key with an example.
 
-Strict: a key that is not here, a number as text or a limit that is not finite is an error, because a rule that was
-misread is a rule that does not hold.
+Parsing is strict (an unknown key, a number as text or a limit that is not finite is an error), because a misread rule
+would not be enforced.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ class _Part(BaseModel):
 
 
 class Rule(_Part):
-    """What every rule has."""
+    """Base of all rules."""
 
-    name: str = Field(default="", description="as results call it; made of the figure where it is not given")
-    reason: str = Field(default="", description="why the rule is there, shown where it trips")
-    missing: Missing = Field(default="trip", description="what to do where the figure is not there or is null")
+    name: str = Field(default="", description="name shown in results; by default made from the figure")
+    reason: str = Field(default="", description="why the rule exists, shown if it trips")
+    missing: Missing = Field(default="trip", description="what to do if the figure is missing or null")
 
 
 class FigureRule(Rule):
-    """A rule about figures of the view ``summary_figure``."""
+    """A rule about figures in the view ``summary_figure``."""
 
     summary: str
-    item: str = Field(default="*", description="a corpus, protocol or layer; * and ? stand for any characters")
+    item: str = Field(default="*", description="a corpus, protocol or layer; * and ? are wildcards")
     measure: str
 
     @model_validator(mode="after")
@@ -70,11 +70,11 @@ class Limit(FigureRule):
 
 
 class Change(FigureRule):
-    """How far a figure may be from the baseline's; the bound itself is allowed."""
+    """How far a figure may move from the baseline; the bound itself is allowed."""
 
     max_increase: float | None = Field(default=None, ge=0)
     max_decrease: float | None = Field(default=None, ge=0)
-    relative: bool = Field(default=False, description="shares of the baseline's figure instead of its own units")
+    relative: bool = Field(default=False, description="bounds are shares of the baseline's figure, not in its units")
 
     @model_validator(mode="after")
     def _has_a_bound(self) -> Change:
@@ -88,7 +88,7 @@ class Change(FigureRule):
 
 
 class Severity(Rule):
-    """How many validated tokens may be of a severity or worse."""
+    """How many validated tokens may have a severity or worse."""
 
     at_least: Literal["strong", "moderate", "weak"]
     most: int = Field(ge=0)
@@ -99,15 +99,15 @@ class Severity(Rule):
 
 
 class Requirements(_Part):
-    """What the audit must be before its figures count."""
+    """What is required of the audit itself."""
 
     measures: list[MeasureName] = []
     profiles: list[str] = Field(default=[], description="the audit's profile must be one of these")
     basis: Literal["screened", "validated"] | None = Field(
-        default=None, description="of the sticky verdicts; validated is the stronger one and does for both"
+        default=None, description="of the sticky verdicts; validated is stronger and satisfies both"
     )
     real_corpora: bool = Field(default=False, description="no corpus may be the embedded sample")
-    most_failed_warnings: int | None = Field(default=None, ge=0, description="checks that failed without blocking")
+    most_failed_warnings: int | None = Field(default=None, ge=0, description="failed non-blocking checks to allow")
     no_finding: Literal["problem", "look"] | None = Field(
         default=None, description="no finding may have this level; look forbids problem too"
     )
@@ -125,22 +125,22 @@ class Policy(_Part):
     baseline: str = Field(
         default=PREVIOUS,
         min_length=1,
-        description="what changes are measured against: previous (of the same source and question), or an audit's id",
+        description="audit to measure changes against: previous (same source and question), or an audit's id",
     )
-    no_baseline: Missing = Field(default="trip", description="what change rules do where there is no baseline")
+    no_baseline: Missing = Field(default="trip", description="what change rules do without a baseline")
     require: Requirements = Requirements()
     limit: list[Limit] = []
     change: list[Change] = []
     severity: list[Severity] = []
 
     @model_validator(mode="after")
-    def _rules_have_names_of_their_own(self) -> Policy:
+    def _rule_names_are_unique(self) -> Policy:
         titles = [rule.title for rule in self.rules]
-        doubled = next((title for title in titles if titles.count(title) > 1), None)
-        if doubled is not None:
-            raise ValueError(f"two rules are called {doubled!r}: give one of them another name")
+        repeated = next((title for title in titles if titles.count(title) > 1), None)
+        if repeated is not None:
+            raise ValueError(f"two rules are named {repeated!r}: rename one of them")
         if not titles and self.require.is_empty:
-            raise ValueError("it has no rule, so that every audit would pass")
+            raise ValueError("it has no rules, so every audit would pass")
         return self
 
     @property
@@ -149,6 +149,6 @@ class Policy(_Part):
 
     @property
     def hash(self) -> str:
-        """16 hex digits over what the policy says, whatever its comments and layout."""
+        """16 hex digits of the policy's content, ignoring comments and layout."""
         content: dict[str, Any] = self.model_dump(mode="json")
         return content_key(**content)

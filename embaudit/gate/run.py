@@ -1,4 +1,4 @@
-"""A gate on one audit of a warehouse, read-only."""
+"""Runs a gate on an audit in a warehouse, read-only."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def run_gate(
 
     Args:
         audit: an id, its first digits, or ``latest``.
-        baseline: the same, or ``previous``; None for what the policy says.
+        baseline: the same, or ``previous``; None for the policy's.
 
     Raises:
         UsageError: if there is no such audit or baseline.
         CheckFailed: if the audit is not published.
-        WarehouseError: if the warehouse is not there, is locked, or is of an older embaudit.
+        WarehouseError: if the warehouse does not exist, is locked, or needs an upgrade.
     """
     warehouse = warehouse_at(warehouse)
     with open_reader(warehouse, wait_seconds) as connection:
         require_newest(connection, warehouse)
         audit_id = find_audit(connection, audit)
-        # A policy without change rules needs no baseline, and must not fail for want of one.
+        # A policy without change rules needs no baseline and must not fail without one.
         asked = baseline or (policy.baseline if policy.change else None)
         baseline_id = find_baseline(connection, audit_id, asked) if asked else None
         own = read_facts(connection, audit_id)

@@ -1,4 +1,4 @@
-"""What a gate says: one finding a rule and figure, and whether any of them trips."""
+"""A gate's verdict: one finding per rule and figure, and whether any of them trips."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Outcome = Literal["passed", "tripped", "missing"]
 class Finding(BaseModel):
     """One rule on one figure.
 
-    ``lowest`` and ``highest`` are what the rule allows, in the figure's own units: those of a change are already added
-    to the baseline's figure.
+    ``lowest`` and ``highest`` are what the rule allows, in the figure's units; for a change they include the baseline's
+    figure.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -32,10 +32,10 @@ class Finding(BaseModel):
     highest: float | None = None
     baseline_value: float | None = None
     change: float | None = None
-    # What is no number: the profile, the tokens that are too bad, why a figure is missing.
+    # Text rather than a number: the profile, the offending tokens, why a figure is missing.
     observed: str = ""
     outcome: Outcome
-    # A missing figure may be let off with a warning.
+    # A missing figure may only warn.
     trips: bool
     reason: str = ""
 
@@ -45,18 +45,18 @@ class Finding(BaseModel):
 
     @property
     def shown_value(self) -> str:
-        """The value, and what is no number beside it."""
+        """The value, followed by the change and any text."""
         if self.is_statement:
             return self.observed or ("yes" if self.outcome == "passed" else "no")
         number = "" if self.value is None else f"{self.value:.4g}"
         change = "" if self.change is None else f"{self.change:+.4g}" if not self.observed else f"{self.change:+.1%}"
         words = "" if self.kind == "change" and self.outcome != "missing" else self.observed
-        beside = ", ".join(part for part in (change, words) if part)
-        return f"{number} ({beside})" if number and beside else number or beside or "missing"
+        details = ", ".join(part for part in (change, words) if part)
+        return f"{number} ({details})" if number and details else number or details or "missing"
 
     @property
     def allowed(self) -> str:
-        """What the rule lets through."""
+        """The allowed range."""
         if self.is_statement:
             return self.measure
         low = None if self.lowest is None else f"{self.lowest:.4g}"
@@ -71,12 +71,12 @@ class Finding(BaseModel):
 
     @property
     def is_statement(self) -> bool:
-        """Something that must be so, instead of a number within limits."""
+        """Whether this is a condition instead of a number within limits."""
         return self.kind == "require" and self.highest is None
 
 
 class GateVerdict(BaseModel):
-    """What a policy says of an audit."""
+    """The result of checking an audit against a policy."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -93,8 +93,8 @@ class GateVerdict(BaseModel):
         return tuple(finding for finding in self.findings if finding.trips)
 
     @property
-    def let_off(self) -> tuple[Finding, ...]:
-        """Missing figures that the policy only warns of."""
+    def warnings(self) -> tuple[Finding, ...]:
+        """Missing figures for which the policy only warns."""
         return tuple(finding for finding in self.findings if finding.outcome == "missing" and not finding.trips)
 
     @property
@@ -105,28 +105,28 @@ class GateVerdict(BaseModel):
     def headline(self) -> str:
         """The verdict in one sentence."""
         count, of = len(self.tripped), f"{len(self.findings)} finding{'' if len(self.findings) == 1 else 's'}"
-        warned = f", {len(self.let_off)} missing and only warned of" if self.let_off else ""
+        warned = f", {len(self.warnings)} missing (warning only)" if self.warnings else ""
         if count:
             return f"Gate tripped: {count} of {of} of the policy {self.policy}{warned}."
         return f"Gate passed: {of} of the policy {self.policy}{warned}."
 
 
 class GateTripped(CheckFailed):
-    """A policy does not let an audit through; unlike a failed check, the audit stays published."""
+    """An audit fails a policy; unlike after a failed check, the audit stays published."""
 
-    # The finished audit, where a flow raised this: the command line prints it all the same.
+    # The finished audit, if a flow raised this: the command line still prints it.
     audit: Any = None
     verdict: GateVerdict | None = None
 
 
 def tripped_error(verdict: GateVerdict, kept: str = "") -> GateTripped:
-    """The error that a tripped gate ends in."""
+    """The error for a tripped gate."""
     names = list(dict.fromkeys(finding.rule for finding in verdict.tripped))
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     error = GateTripped(
-        f"The audit {verdict.audit_id} of {verdict.source} does not keep to the policy {verdict.policy}: {shown}.",
+        f"The audit {verdict.audit_id} of {verdict.source} fails the policy {verdict.policy}: {shown}.",
         kept=kept,
-        next_step="The page: embaudit report " + verdict.audit_id,
+        next_step="See the report: embaudit report " + verdict.audit_id,
     )
     error.verdict = verdict
     return error

@@ -111,7 +111,7 @@ def gate_section(verdict: GateVerdict, more: str) -> Section:
     """
     against = f", against audit {verdict.baseline_audit_id}" if verdict.baseline_audit_id else ""
     passed = [finding for finding in verdict.findings if finding.outcome == "passed"]
-    first = [*verdict.tripped, *verdict.let_off]
+    first = [*verdict.tripped, *verdict.warnings]
     rows = [
         (
             *(finding.rule, finding.figure, finding.shown_value, finding.allowed, finding.shown_baseline),

@@ -268,7 +268,7 @@ def test_the_command_shows_the_audit_and_ends_as_the_gate_says(
     assert "Traceback" not in failed.stderr
     paragraph = failed.stderr.strip().split("\n")[-1]
     assert paragraph.startswith("Error: The audit ")
-    assert "does not keep to the policy strict" in paragraph
+    assert "fails the policy strict" in paragraph
     assert "embaudit report" in paragraph
 
     marked = embaudit_here(*arguments, "--policy", policies["strict"], "--gate", "mark")

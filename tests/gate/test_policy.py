@@ -47,7 +47,7 @@ def test_a_policy_is_called_as_its_file_is_and_has_strict_defaults(tmp_path: Pat
         (LIMIT.replace("socm_mean", "socm_men"), ("socm_men", "did you mean socm_mean?")),
         (LIMIT.replace("socm_mean", "worst_loss"), ("worst_loss", "figure of sticky_token")),
         (LIMIT.replace('measure = "socm_mean"\n', ""), ("limit 1, measure is missing",)),
-        (LIMIT + LIMIT, ("two rules are called", "another name")),
+        (LIMIT + LIMIT, ("two rules are named", "another name")),
         ('[require]\nmeasures = ["socmm"]\n', ("require, measures 1", "no measure is called 'socmm'", "socm, layers")),
         ('[require]\nprofile = ["paper"]\n', ("no key require, profile", "did you mean profiles?")),
         ('[[severity]]\nat_least = "awful"\nmost = 0\n', ("severity 1, at_least", "'strong'")),

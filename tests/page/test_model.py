@@ -115,7 +115,7 @@ def test_a_long_gate_lists_all_that_is_wrong_and_forty_that_passed(full_facts: d
     verdict = stored_verdict(full_facts)
     assert verdict is not None
     (tripped,) = verdict.tripped
-    (missing,) = verdict.let_off
+    (missing,) = verdict.warnings
     passed = next(finding for finding in verdict.findings if finding.outcome == "passed")
     many = verdict.model_copy(update={"findings": (*[passed] * 60, *[missing] * 2, *[tripped] * 50)})
     section = gate_section(many, "--json")

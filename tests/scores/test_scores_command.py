@@ -75,8 +75,8 @@ def test_an_import_makes_the_warehouse_and_says_what_it_read(tmp_path: Path) -> 
     path = csv_file(tmp_path / "scores.csv", "m/a,T,0.5", "m/a,U,0.25", "m/b,T,0.75", "m/b,T,0.75")
     text = output("scores", "import", str(path), warehouse=warehouse)
     assert (
-        "Read 4 scores, 1 of them repeated, of 2 checkpoints on 2 tasks from 1 file: 3 new, 0 replaced, 0 as they "
-        "were." in text
+        "Read 4 scores, 1 of them repeated, of 2 checkpoints on 2 tasks from 1 file: 3 new, 0 replaced, 0 unchanged."
+        in text
     )
     assert f"embaudit scores correlate --warehouse {warehouse}" in text
     assert stored(warehouse) == [
@@ -91,10 +91,10 @@ def test_importing_again_replaces(tmp_path: Path, warehouse: Path) -> None:
     output("scores", "import", str(first), warehouse=warehouse)
     before = stored(warehouse)
     text = output("scores", "import", str(first), warehouse=warehouse)
-    assert "0 new, 0 replaced, 2 as they were" in text
+    assert "0 new, 0 replaced, 2 unchanged" in text
     assert stored(warehouse) == before
     second = csv_file(tmp_path / "b.csv", "m/a,T,0.6", "m/a,V,0.1")
-    assert "1 new, 1 replaced, 0 as they were" in output("scores", "import", str(second), warehouse=warehouse)
+    assert "1 new, 1 replaced, 0 unchanged" in output("scores", "import", str(second), warehouse=warehouse)
     assert [(row[2], row[5], Path(row[7]).name) for row in stored(warehouse)] == [
         ("T", 0.6, "b.csv"),
         ("U", 0.25, "a.csv"),
@@ -142,7 +142,7 @@ def test_a_wrong_row_writes_nothing(tmp_path: Path) -> None:
 def test_thousands_of_scores_are_written_and_found_again(tmp_path: Path, warehouse: Path) -> None:
     path = csv_file(tmp_path / "many.csv", *(f"m/{i % 50},T{i // 50},{i / 10_000}" for i in range(10_000)))
     assert "10,000 new" in output("scores", "import", str(path), warehouse=warehouse)
-    assert "10,000 as they were" in output("scores", "import", str(path), warehouse=warehouse)
+    assert "10,000 unchanged" in output("scores", "import", str(path), warehouse=warehouse)
 
 
 def test_a_warehouse_that_another_program_has_open_is_one_paragraph(
