@@ -12,7 +12,7 @@ from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.query import print_result
 from embaudit.cli.shown import visible
 from embaudit.errors import UsageError
-from embaudit.scores import Beside, ReadScores, read_scores
+from embaudit.scores import ScoredMeasure, ReadScores, read_scores
 from embaudit.scores import correlate as correlate_rows
 from embaudit.settings import Settings
 from embaudit.suggest import did_you_mean
@@ -118,15 +118,18 @@ def _count(number: int, name: str) -> str:
     return f"{number:,} {name}{'' if number == 1 else 's'}"
 
 
-def _chosen(warehouse: Warehouse, measure: str | None, corpus: str | None, tasks: tuple[str, ...]) -> list[Beside]:
+def _chosen(
+    warehouse: Warehouse, measure: str | None, corpus: str | None, tasks: tuple[str, ...]
+) -> list[ScoredMeasure]:
     """The selected scores with their measures.
 
     Raises:
         UsageError: if there are none, with the reason.
     """
-    columns = ", ".join(Beside._fields)
+    columns = ", ".join(ScoredMeasure._fields)
     rows = [
-        Beside(*row) for row in run_query(warehouse, f"SELECT {columns} FROM score_beside_measure ORDER BY ALL").rows
+        ScoredMeasure(*row)
+        for row in run_query(warehouse, f"SELECT {columns} FROM score_beside_measure ORDER BY ALL").rows
     ]
     if not rows:
         raise _no_common_checkpoint(warehouse)
@@ -174,7 +177,7 @@ def _no_common_checkpoint(warehouse: Warehouse) -> Exception:
     )
 
 
-def _no_common_task(rows: list[Beside]) -> Exception:
+def _no_common_task(rows: list[ScoredMeasure]) -> Exception:
     by_checkpoint: dict[str, set[str]] = {}
     for row in rows:
         by_checkpoint.setdefault(row.checkpoint_id, set()).add(row.task)
@@ -186,7 +189,7 @@ def _no_common_task(rows: list[Beside]) -> Exception:
     )
 
 
-def _print_notes(warehouse: Warehouse, rows: list[Beside], has_average: bool) -> None:
+def _print_notes(warehouse: Warehouse, rows: list[ScoredMeasure], has_average: bool) -> None:
     """Print how to read the table, published values, and warnings."""
     click.echo("p is two-sided (exact: all pairings; t: Student's t) and not corrected for the number of rows.")
     if has_average:

@@ -1,4 +1,4 @@
-"""What must hold of every table before it is published, as Great Expectations suites.
+"""Checks of every table before it is published, as Great Expectations suites.
 
-``suites`` makes them from the tables' declarations; ``check`` runs them on staged files.
+``suites`` builds them from the tables' declarations; ``check`` runs them on staged files.
 """

@@ -1,7 +1,7 @@
-"""Great Expectations, with each expectation's configuration built once in a validation.
+"""Speeds up Great Expectations: builds each expectation's configuration once per validation.
 
 ``Expectation.configuration`` is a property that serializes all fields. Version 1.24 reads it about a hundred times to
-validate one expectation, which takes half of the whole time.
+validate one expectation, which takes half of the total time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from great_expectations.expectations import Expectation
 if TYPE_CHECKING:
     from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
 
-# An expectation has no hash, so that its identity is the key; who holds it keeps that identity from being given again.
+# Expectations are not hashable, so the key is the identity; holding the object keeps the identity from being reused.
 _Built = dict[int, tuple[Expectation, "ExpectationConfiguration"]]
 _built: ContextVar[_Built | None] = ContextVar("built", default=None)
 _read = vars(Expectation).get("configuration")
@@ -24,7 +24,7 @@ _read = vars(Expectation).get("configuration")
 
 @contextmanager
 def configurations_built_once() -> Iterator[None]:
-    """Within, an expectation's fields must not change."""
+    """Cache configurations; expectations' fields must not change within the block."""
     token = _built.set({})
     try:
         yield
@@ -41,6 +41,6 @@ def _configuration(expectation: Expectation) -> ExpectationConfiguration:
     return built[id(expectation)][1]
 
 
-# A later version may do without the property; it is only slower where it does not.
+# A later version may not have the property; then nothing is cached.
 if isinstance(_read, property):
     Expectation.configuration = property(_configuration)

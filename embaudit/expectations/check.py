@@ -1,4 +1,4 @@
-"""Runs the suites on staged files, shard by shard, and says which rows fail."""
+"""Runs the suites on staged files, shard by shard, and reports which rows fail."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 def check_tables(
     staged: Sequence[StagedTable], planned_rows: Mapping[str, int], remembered_in: str | None = None
 ) -> list[ExpectationRow]:
-    """Check every staged table, one shard in memory at a time.
+    """Check every staged table, with one shard in memory at a time.
 
     Args:
-        planned_rows: rows that the plan demands of a table over all its shards; a table that is not named may
-            have any number from one up. Names that are no published table are ignored.
-        remembered_in: the staging where results are remembered; None checks everything.
+        planned_rows: planned number of rows of a table over all its shards; other tables may have any number from one
+            up. Unknown table names are ignored.
+        remembered_in: the staging folder where results are cached; None checks everything.
 
     Raises:
         StorageError: if a staged file is missing or broken.
@@ -72,7 +72,7 @@ def _check_table(
             seen.add(frame)
         del frame, checked
     if is_sharded and planned is not None:
-        # Shards are checked one by one; that none is missing shows in the sum, that none is doubled in the keys.
+        # Shards are checked one by one; the total row count shows missing shards, the keys show duplicate ones.
         results.append(row_count(table.name, rows, planned))
     if seen:
         results.append(seen.as_row(table.name))
@@ -82,10 +82,10 @@ def _check_table(
 def check_frame(
     table: str, frame: pd.DataFrame, planned_rows: int | None, shard: int = 0, source: PandasDatasource | None = None
 ) -> list[ExpectationRow]:
-    """Run a table's suite on one frame, which ``Table.derive`` has completed; its index must be unique.
+    """Run a table's suite on one frame completed by ``Table.derive``; its index must be unique.
 
     Args:
-        source: what ``frames_source`` made, to check several frames with one.
+        source: from ``frames_source``, to check several frames with one.
     """
     import great_expectations as gx
 
@@ -103,9 +103,9 @@ def check_frame(
         results = {_identity(result): result for result in batch.validate(suite, result_format="BASIC").results}
     failed = [result.expectation_config.to_domain_obj() for result in results.values() if not result.success]
     if failed:
-        # Which rows fail is asked for where some do: to look for them everywhere takes 1.6 times as long. They come
-        # back by their index, and their keys are looked up here: asked for key columns, Great Expectations 1.24 takes
-        # 45 s for one expectation that fails in all of 500 000 rows.
+        # Failing rows are requested only for expectations that fail: requesting them everywhere takes 1.6 times as
+        # long. They are returned by index and their keys looked up here: with key columns, Great Expectations 1.24
+        # takes 45 s for one expectation that fails in all of 500 000 rows.
         with_rows = {"result_format": "SUMMARY", "partial_unexpected_count": EXAMPLES_KEPT}
         again = batch.validate(gx.ExpectationSuite(table, expectations=failed), result_format=with_rows)
         results |= {_identity(result): result for result in again.results}
@@ -118,7 +118,7 @@ def _identity(result: Any) -> tuple[str, str]:
 
 
 def frames_source() -> PandasDatasource:
-    """What Great Expectations needs to read frames. It keeps the last frame of each table for as long as it lives."""
+    """A Great Expectations source for frames. It keeps the last frame of each table for as long as it lives."""
     import great_expectations as gx
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
@@ -131,12 +131,12 @@ def _read_frame(table: str, path: str) -> pd.DataFrame:
     import pyarrow.parquet as pq
 
     with opened(path) as source:
-        # A bulk table's corpus is one name half a million times: a category takes a byte a row.
+        # The corpus of a bulk table is one name half a million times: a category takes one byte per row.
         return pq.read_table(
             source,
             partitioning=None,
             read_dictionary=["corpus"] if TABLES[table].is_bulk else None,
-            # A flipped bit in a number is a valid number: only the checksum tells.
+            # A flipped bit in a number is still a number: only the checksum shows it.
             page_checksum_verification=True,
         ).to_pandas()
 
@@ -147,7 +147,7 @@ def _looked_up(staged: Sequence[StagedTable], lookup: Lookup | None) -> list[str
 
 
 def _read_all(staged: Sequence[StagedTable], lookup: Lookup) -> pd.DataFrame:
-    """The rows that a lookup is prepared from; a file that lacks a column fails its own table's suite."""
+    """The rows from which a lookup is prepared; a file that lacks a column fails its own table's suite."""
     import pandas as pd
 
     columns = list(lookup.columns)

@@ -1,4 +1,4 @@
-"""Which pairs of texts the shards of a bulk table brought so far."""
+"""Keeps track of the pairs of texts in a bulk table's shards."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class PairsSeen:
-    """A bit map of pairs, since twelve million keys are too many to hold.
+    """A bitmap of pairs: twelve million keys would take too much memory.
 
     Args:
-        keys: columns of the corpus and of the two positions.
-        texts: a series by position for each corpus, as the table's lookup has it.
+        keys: columns of the corpus and the two positions.
+        texts: for each corpus a series by position, as in the table's lookup.
     """
 
     def __init__(self, keys: tuple[str, ...], texts: Mapping[str, pd.Series]) -> None:
@@ -29,7 +29,7 @@ class PairsSeen:
         self._examples: list[dict[str, Any]] = []
 
     def add(self, frame: pd.DataFrame) -> None:
-        """Count a shard's pairs; rows without a key, or outside the corpus, are other expectations' business."""
+        """Count a shard's pairs; other expectations report rows without a key or outside the corpus."""
         import numpy as np
 
         if not set(self._keys) <= set(frame.columns):
@@ -37,9 +37,9 @@ class PairsSeen:
         group, *sides = self._keys
         for corpus, texts in self._texts.items():
             own = frame.loc[(frame[group] == corpus).to_numpy(), sides].dropna()
-            if own.empty:  # the texts of a list of pairs may be too many for a map
+            if own.empty:  # a list of pairs may have too many texts for a map
                 continue
-            # Numbered without the gaps that a draw leaves between positions.
+            # Renumber positions: a random draw leaves gaps.
             first, second = (texts.index.get_indexer(own[side]) for side in sides)
             is_known = (first >= 0) & (second >= 0)
             own, size = own[is_known], len(texts)
@@ -52,7 +52,7 @@ class PairsSeen:
             seen[pairs] = True
 
     def as_row(self, table: str) -> ExpectationRow:
-        """The expectation that no pair came twice, over all shards."""
+        """The expectation that no pair occurs twice, over all shards."""
         return ExpectationRow(
             table_name=table,
             shard=ALL_SHARDS,

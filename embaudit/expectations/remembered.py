@@ -1,9 +1,8 @@
-"""What checks of staged tables found: the same bytes, under the same code, are not checked twice.
+"""Caches check results of staged tables: the same bytes are not checked twice by the same code.
 
-A table's check hangs on its files, on the rows that were planned, on the texts' traces that bound the distances of
-pairs, and on the rules. The first three are hashed as they are; for the rules stands the whole of embaudit's code with
-the version of Great Expectations, so that nobody has to remember to raise a number. A failure that blocks publishing is
-always seen anew.
+A result depends on the table's files, the planned rows, the files of other tables that its rules read, and the rules.
+For the rules, all of embaudit's code and the version of Great Expectations are hashed, so that nobody has to remember
+to increment a version. Failures that block publishing are not cached.
 """
 
 from __future__ import annotations
@@ -23,25 +22,25 @@ from embaudit.warehouse.stage import read_rows, reading, staged_path, write_rows
 SCHEMA = {"result": "string"}
 
 
-def check_path(staging: str, table: str, paths: Sequence[str], beside: Sequence[str], planned: int | None) -> str:
-    """Where a table's results are remembered.
+def check_path(staging: str, table: str, paths: Sequence[str], others: Sequence[str], planned: int | None) -> str:
+    """Where a table's results are cached.
 
     Args:
-        beside: files of other tables that its rules read.
+        others: files of other tables that its rules read.
     """
-    key = content_key(rules=_rules(), table=table, files=_digests(paths), beside=_digests(beside), planned=planned)
+    key = content_key(rules=_rules(), table=table, files=_digests(paths), others=_digests(others), planned=planned)
     return staged_path(staging, "audit", key, "checks")
 
 
 def recall(path: str) -> list[ExpectationRow] | None:
-    """What is remembered of a table; None if that is nothing."""
+    """A table's cached results; None if there are none."""
     if not is_file(path):
         return None
     return [ExpectationRow(**json.loads(row["result"])) for row in read_rows([path])]
 
 
 def remember(path: str, results: Sequence[ExpectationRow]) -> None:
-    """Remember results, if the table may be published."""
+    """Cache results, if the table may be published."""
     if not any(row.blocks for row in results):
         write_rows(path, [{"result": json.dumps(asdict(row))} for row in results], SCHEMA)
 

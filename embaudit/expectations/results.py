@@ -1,4 +1,4 @@
-"""What Great Expectations found, as rows of ``expectation_result``."""
+"""Great Expectations' results as rows of ``expectation_result``."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 EXAMPLES_KEPT = 10
-# The ``shard`` of an expectation on all of a table's files together.
+# The ``shard`` of an expectation over all of a table's files.
 ALL_SHARDS = -1
 
 
 def row_count(table: str, rows: int, planned: int) -> ExpectationRow:
-    """The expectation that all of a table's files together have the planned rows."""
+    """The expectation that a table's files together have the planned number of rows."""
     return ExpectationRow(
         table_name=table,
         shard=ALL_SHARDS,
@@ -32,12 +32,12 @@ def row_count(table: str, rows: int, planned: int) -> ExpectationRow:
 
 
 def result_row(table: str, shard: int, result: Any, frame: pd.DataFrame) -> ExpectationRow:
-    """A result, with the keys of the first rows that fail."""
+    """A result with the keys of the first failing rows."""
     config = result.expectation_config
     kwargs = {name: value for name, value in config.kwargs.items() if name != "batch_id"}
     columns = _columns_of(kwargs)
     raised = result.exception_info or {}
-    # One exception is a flat record; several come keyed by metric.
+    # One exception is a flat record; several are keyed by metric.
     records = [raised] if "raised_exception" in raised else list(raised.values())
     messages = [str(record["exception_message"]) for record in records if record.get("raised_exception")]
     observed = result.result.get("observed_value")
@@ -61,13 +61,13 @@ def result_row(table: str, shard: int, result: Any, frame: pd.DataFrame) -> Expe
 
 
 def _columns_of(kwargs: Mapping[str, Any]) -> list[str]:
-    """The columns that an expectation is about."""
+    """The columns an expectation refers to."""
     named = [kwargs[name] for name in ("column", "column_A", "column_B") if name in kwargs]
     return [*named, *kwargs.get("column_list", [])]
 
 
 def _examples(frame: pd.DataFrame, index: Sequence[Any], columns: Sequence[str]) -> list[dict[str, Any]]:
-    """Keys of the failing rows, and the values that fail; null where a value is missing."""
+    """Keys and values of the failing rows; null for missing values."""
     if not index:
         return []
     rows = frame.loc[list(index[:EXAMPLES_KEPT]), [name for name in columns if name in frame.columns]]

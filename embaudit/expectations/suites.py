@@ -1,7 +1,7 @@
 """One suite per published table, made from its declaration; keys must be unique and complete.
 
-``critical`` expectations block publishing; a ``warning`` is recorded and shown. Column expectations pass on an
-empty table, so that every suite begins with a row count.
+``critical`` expectations block publishing; a ``warning`` is recorded and shown. Column expectations pass on an empty
+table, so every suite starts with a row count.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from embaudit.table import ANY, Column, Table
 
 
 def suite_of(table: Table, planned_rows: int | None) -> list[Expectation]:
-    """The expectations of a table, on a frame that ``Table.derive`` has completed.
+    """The expectations of a table, for a frame completed by ``Table.derive``.
 
     Args:
-        planned_rows: how many rows the plan says there must be; None where the plan cannot know.
+        planned_rows: planned number of rows; None if unknown.
     """
     return [_count(planned_rows), *_completeness(table), *_values(table), *_comparisons(table), *_warnings(table)]
 
@@ -26,7 +26,7 @@ def suite_of(table: Table, planned_rows: int | None) -> list[Expectation]:
 def _count(planned_rows: int | None) -> Expectation:
     if planned_rows is None:
         return gxe.ExpectTableRowCountToBeBetween(min_value=1)
-    # A plan of no rows cannot be met: an empty table passes every column expectation.
+    # A plan of 0 rows cannot be satisfied: an empty table would pass every column expectation.
     return gxe.ExpectTableRowCountToEqual(value=max(planned_rows, 1))
 
 

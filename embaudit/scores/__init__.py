@@ -1,6 +1,6 @@
-"""Downstream scores: read from files that other tools wrote, and set against what an audit measured.
+"""Downstream scores: read from other tools' files and correlated with audit measures.
 
-``read`` opens files and folders, ``rows`` and ``mteb`` know the formats, ``correlation`` is Spearman's rho.
+``read`` opens files and folders, ``rows`` and ``mteb`` parse the formats, ``correlation`` computes Spearman's rho.
 """
 
 from embaudit.scores.correlation import Beside, Correlation, TaskCorrelation, average_over_tasks, correlate, spearman

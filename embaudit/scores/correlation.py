@@ -1,4 +1,4 @@
-"""Spearman's rho between what audits measured and how their checkpoints score downstream (arXiv 2604.27398)."""
+"""Spearman's rho between audit measures and downstream scores of checkpoints (arXiv 2604.27398)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-# Up to here all n! pairings are counted (362 880); above, Student's t is close, and is what papers report.
+# Up to here all n! pairings are enumerated (362 880); above, Student's t is close, and is what papers report.
 EXACT_UP_TO = 9
 MIN_PAIRS = 3
 EXACT, STUDENT = "exact", "t"
 AVERAGE = "average"
 
 
-class Beside(NamedTuple):
-    """One checkpoint's score on a task beside a measure of it: a row of the view ``score_beside_measure``."""
+class ScoredMeasure(NamedTuple):
+    """One checkpoint's score on a task together with a measure: a row of the view ``score_beside_measure``."""
 
     checkpoint_id: str
     task: str
@@ -34,9 +34,9 @@ class Correlation:
     """Spearman's rho over n checkpoints.
 
     Attributes:
-        rho: None with fewer than three checkpoints, or where one side is constant.
-        p: two-sided; None where rho is.
-        method: of p: ``exact`` (all n! pairings) or ``t`` (Student's t with n - 2 degrees of freedom).
+        rho: None with fewer than three checkpoints, or if one side is constant.
+        p: two-sided; None if rho is.
+        method: how p was computed: ``exact`` (all n! pairings) or ``t`` (Student's t with n - 2 degrees of freedom).
     """
 
     n: int
@@ -56,7 +56,7 @@ class TaskCorrelation:
     correlation: Correlation
 
 
-def correlate(rows: Sequence[Beside], *, only_average: bool = False) -> list[TaskCorrelation]:
+def correlate(rows: Sequence[ScoredMeasure], *, only_average: bool = False) -> list[TaskCorrelation]:
     """Rho by measure, corpus and task, and for the average over the tasks that all checkpoints have.
 
     Args:
@@ -81,7 +81,7 @@ def spearman(values: Sequence[float], scores: Sequence[float]) -> Correlation:
     """Spearman's rho: Pearson's correlation of average ranks, with a two-sided p.
 
     Args:
-        values: (n,) the measure, checkpoint by checkpoint.
+        values: (n,) the measure, one per checkpoint.
         scores: (n,) the downstream score in the same order.
     """
     n = len(values)
@@ -98,11 +98,11 @@ def spearman(values: Sequence[float], scores: Sequence[float]) -> Correlation:
 def average_over_tasks(
     scores: Mapping[tuple[str, str], float], tasks: Sequence[str] = ()
 ) -> tuple[dict[str, float], list[str]]:
-    """Each checkpoint's mean score over the same tasks: averages over different tasks do not compare.
+    """Each checkpoint's mean score over the same tasks: averages over different tasks are not comparable.
 
     Args:
         scores: by checkpoint and task.
-        tasks: over which; then checkpoints that lack one are left out. Without: those that all checkpoints have.
+        tasks: to average over; checkpoints that lack one are left out. By default those that all checkpoints have.
 
     Returns:
         The averages by checkpoint, and the tasks.
@@ -124,10 +124,10 @@ def _one(
 
 
 def _exact_p(value_ranks: Any, score_ranks: Any) -> float:
-    """Twice the smaller tail over all pairings; for given ranks the correlation grows with their product."""
+    """Twice the smaller tail over all pairings; the correlation is monotonic in the sum of the products of ranks."""
     products = value_ranks[_pairings(len(value_ranks))] @ score_ranks
     seen = float(value_ranks @ score_ranks)
-    # Ranks are multiples of 1/2, products of 1/4: compared exactly.
+    # Ranks are multiples of 1/2 and products of 1/4, so the comparison is exact.
     tail = min(float(np.mean(products >= seen)), float(np.mean(products <= seen)))
     return min(1.0, 2 * tail)
 

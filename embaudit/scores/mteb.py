@@ -16,10 +16,10 @@ from embaudit.errors import UsageError
 from embaudit.scores.shapes import DEFAULT_SUBSET, NOTHING_IMPORTED, Score, SkippedSource, finite_number
 
 MODEL_META = "model_meta.json"
-# Results under other settings of the same checkpoint.
+# Results of the same checkpoint under other settings.
 EXPERIMENTS = "experiments"
-# The main score of a task before 1.11, by what its scores hold: retrieval, clustering, STS and summaries, pair
-# classification, reranking, classification, bitext mining. The first that is there counts.
+# Main scores before 1.11, in order of preference: retrieval, clustering, STS and summaries, pair classification,
+# reranking, classification, bitext mining.
 OLD_MAIN_SCORES = (
     ("main_score",),
     ("ndcg_at_10",),
@@ -34,14 +34,14 @@ OLD_HEAD = ("mteb_dataset_name", "dataset_revision", "mteb_version", "evaluation
 
 
 def is_mteb_result(value: Any) -> bool:
-    """Whether a JSON document is a result of one task."""
+    """Whether a JSON document is an MTEB result of one task."""
     if not isinstance(value, dict):
         return False
     return ("task_name" in value and isinstance(value.get("scores"), dict)) or "mteb_dataset_name" in value
 
 
 def mteb_scores(path: Path, result: dict[str, Any], checkpoint: str | None) -> Iterator[Score | SkippedSource]:
-    """One score for each split and subset; a main score that is null or not finite is skipped, and said.
+    """One score per split and subset; a main score that is null or not finite is reported as skipped.
 
     Raises:
         UsageError: if nothing names the checkpoint.
@@ -50,10 +50,10 @@ def mteb_scores(path: Path, result: dict[str, Any], checkpoint: str | None) -> I
     name = checkpoint or name
     if not name:
         raise UsageError(
-            f"{path} is an MTEB result, and nothing beside it names the checkpoint (no {MODEL_META}, no folder "
+            f"{path} is an MTEB result, but nothing names its checkpoint (no {MODEL_META}, no folder "
             "<owner>__<name>/<revision>).",
             kept=NOTHING_IMPORTED,
-            next_step="Name it: --checkpoint owner/name",
+            next_step="Give it: --checkpoint owner/name",
         )
     task = str(result["task_name"] if "task_name" in result else result["mteb_dataset_name"])
     parts = list(_parts(result))
@@ -69,7 +69,7 @@ def mteb_scores(path: Path, result: dict[str, Any], checkpoint: str | None) -> I
 
 
 def checkpoint_of(path: Path) -> tuple[str, str]:
-    """Name and revision of the checkpoint that a result is of; both "" where nothing says."""
+    """Name and revision of a result's checkpoint; both "" if unknown."""
     meta = _model_meta(path.parent / MODEL_META)
     name, revision = meta.get("name"), meta.get("revision")
     folder = path.parent.parent.name

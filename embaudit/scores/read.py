@@ -1,4 +1,4 @@
-"""Files and folders of scores, whatever wrote them: rows (csv, tsv, json, jsonl) and MTEB's results."""
+"""Reads files and folders of scores: rows (csv, tsv, json, jsonl) and MTEB results."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SUFFIXES = (*SEPARATORS, ".json", *JSON_LINES)
 
 @dataclass(frozen=True)
 class ReadScores:
-    """What was read.
+    """The result of reading score files.
 
     Attributes:
-        scores: no two for the same checkpoint, revision, task, split and subset.
-        files: how many files they come from.
-        repeated: scores that came more than once, with the same value.
+        scores: unique by checkpoint, revision, task, split and subset.
+        files: number of files they come from.
+        repeated: number of repeated scores (with the same value).
     """
 
     scores: list[Score]
@@ -37,7 +37,7 @@ def read_scores(paths: Sequence[Path], checkpoint: str | None = None) -> ReadSco
     """Read score files, and folders of MTEB results.
 
     Args:
-        checkpoint: the name of the checkpoint, whatever the files call it.
+        checkpoint: name of the checkpoint, overriding the files.
 
     Raises:
         UsageError: if a file cannot be read, a row is wrong, nothing names the checkpoint, two rows contradict each
@@ -55,9 +55,9 @@ def read_scores(paths: Sequence[Path], checkpoint: str | None = None) -> ReadSco
     if not scores:
         why = f" ({skipped[0].origin}: {skipped[0].why})" if skipped else ""
         raise UsageError(
-            f"No score in {', '.join(map(str, paths))}{why}.",
+            f"No scores in {', '.join(map(str, paths))}{why}.",
             kept=NOTHING_IMPORTED,
-            next_step="Give csv, tsv, json or jsonl with checkpoint, task and score, or MTEB's results.",
+            next_step="Give csv, tsv, json or jsonl with checkpoint, task and score, or MTEB results.",
         )
     if checkpoint:
         scores = _named(scores, checkpoint)
@@ -66,11 +66,11 @@ def read_scores(paths: Sequence[Path], checkpoint: str | None = None) -> ReadSco
 
 
 def _folder(folder: Path, checkpoint: str | None) -> Iterator[Score | SkippedSource]:
-    """Every MTEB result below a folder, in the order of their names."""
+    """Every MTEB result below a folder, sorted by name."""
     paths = sorted(path for path in folder.rglob("*.json") if path.is_file() and path.name != MODEL_META)
     if not paths:
         raise UsageError(
-            f"{folder} has no .json file in it.",
+            f"{folder} contains no .json files.",
             kept=NOTHING_IMPORTED,
             next_step="Give a folder of MTEB results, or a csv, tsv, json or jsonl file.",
         )
@@ -82,16 +82,16 @@ def _folder(folder: Path, checkpoint: str | None) -> Iterator[Score | SkippedSou
         if is_mteb_result(value):
             yield from mteb_scores(path, value, checkpoint)
         else:
-            yield SkippedSource(str(path), "no MTEB result")
+            yield SkippedSource(str(path), "not an MTEB result")
 
 
 def _file(path: Path, checkpoint: str | None) -> Iterable[Score | SkippedSource]:
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise UsageError(
-            f"{path} is of no format that scores are read from.",
+            f"{path} is not in a supported score format.",
             kept=NOTHING_IMPORTED,
-            next_step=f"Give a file that ends in {', '.join(SUFFIXES)}, or a folder of MTEB results.",
+            next_step=f"Give a file ending in {', '.join(SUFFIXES)}, or a folder of MTEB results.",
         )
     text = _text(path)
     if suffix in SEPARATORS:
@@ -123,11 +123,11 @@ def _parsed(path: Path, text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path} is no JSON: {error}.", kept=NOTHING_IMPORTED) from error
+        raise UsageError(f"{path} is not JSON: {error}.", kept=NOTHING_IMPORTED) from error
 
 
 def _named(scores: list[Score], checkpoint: str) -> list[Score]:
-    """All under one name; only scores of one checkpoint can be."""
+    """All scores under one name; they must be of one checkpoint."""
     names = sorted({one.checkpoint for one in scores} - {checkpoint})
     if len(names) > 1 or (names and any(one.checkpoint == checkpoint for one in scores)):
         shown = ", ".join([*names[:3], "…"] if len(names) > 3 else names)
@@ -140,7 +140,7 @@ def _named(scores: list[Score], checkpoint: str) -> list[Score]:
 
 
 def _distinct(scores: list[Score]) -> list[Score]:
-    """Each part of a task once.
+    """Remove duplicates.
 
     Raises:
         UsageError: if two rows give it different scores.

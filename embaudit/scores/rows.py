@@ -1,4 +1,4 @@
-"""Score files with one score a row: csv, tsv, json (a list of objects) and jsonl."""
+"""Score files with one score per row: csv, tsv, json (a list of objects) and jsonl."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def separated_scores(path: Path, text: str, checkpoint: str | None) -> Iterator[
         for row in reader:
             place = f"line {reader.line_num}"
             if None in row:
-                raise refused(str(path), place, f"{len(columns) + len(row[None])} fields, and {len(columns)} columns.")
+                raise refused(str(path), place, f"{len(columns) + len(row[None])} fields but {len(columns)} columns.")
             yield score_of(path, place, row, checkpoint)
     except csv.Error as error:
         raise refused(str(path), f"line {reader.reader.line_num}", f"{error}.") from error
@@ -44,18 +44,18 @@ def json_scores(path: Path, values: list[Any], checkpoint: str | None) -> Iterat
 
 
 def json_line_scores(path: Path, text: str, checkpoint: str | None) -> Iterator[Score]:
-    """Scores of a file with one JSON object a line."""
+    """Scores of a file with one JSON object per line."""
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             try:
                 value = json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise refused(str(path), f"line {number}", f"no JSON: {error}.") from error
+                raise refused(str(path), f"line {number}", f"not JSON: {error}.") from error
             yield _of_object(path, f"line {number}", value, checkpoint)
 
 
 def score_of(path: Path, place: str, row: Mapping[str, Any], checkpoint: str | None) -> Score:
-    """One row; ``checkpoint`` stands in where the row names none.
+    """The score of one row; ``checkpoint`` is used if the row names none.
 
     Raises:
         UsageError: naming the field that is missing or wrong.
@@ -73,8 +73,8 @@ def score_of(path: Path, place: str, row: Mapping[str, Any], checkpoint: str | N
     score = finite_number(row.get("score"))
     if score is None:
         given = row.get("score")
-        why = "no score." if given is None or given == "" else f"the score {given!r} is no finite number."
-        raise refused(str(path), place, why, "Mend or delete that row, and import again.")
+        why = "no score." if given is None or given == "" else f"the score {given!r} is not a finite number."
+        raise refused(str(path), place, why, "Correct or delete that row and import again.")
     return Score(
         checkpoint=text("checkpoint", checkpoint),
         revision=text("revision", ""),
@@ -99,10 +99,11 @@ def _require_columns(path: Path, columns: list[str], checkpoint: str | None) -> 
     missing = [name for name in wanted if name not in columns]
     if missing:
         raise UsageError(
-            f"{path} has no column {' and none '.join(missing)}; its first line is: {', '.join(columns) or '(empty)'}.",
+            f"{path} has no column {' and no column '.join(missing)}; its first line is: "
+            f"{', '.join(columns) or '(empty)'}.",
             kept=NOTHING_IMPORTED,
-            next_step=f"Columns are {', '.join(REQUIRED)}, and if you like {', '.join(OPTIONAL)}."
-            + (" Or name the checkpoint: --checkpoint NAME" if missing == ["checkpoint"] else ""),
+            next_step=f"Required columns: {', '.join(REQUIRED)}; optional: {', '.join(OPTIONAL)}."
+            + (" Or give the checkpoint: --checkpoint NAME" if missing == ["checkpoint"] else ""),
         )
     if len(set(columns)) < len(columns):
-        raise UsageError(f"{path} names a column twice: {', '.join(columns)}.", kept=NOTHING_IMPORTED)
+        raise UsageError(f"{path} has duplicate columns: {', '.join(columns)}.", kept=NOTHING_IMPORTED)

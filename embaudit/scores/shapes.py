@@ -1,4 +1,4 @@
-"""What every format becomes: a score of one checkpoint on one part of a task."""
+"""The common form of all formats: a score of one checkpoint on one part of a task."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from embaudit.errors import UsageError
 
-# MTEB's names for the part of a task that has only one.
+# MTEB's names for the split and subset of a task that has only one.
 DEFAULT_SPLIT = "test"
 DEFAULT_SUBSET = "default"
 NOTHING_IMPORTED = "Nothing was imported."
@@ -19,10 +19,10 @@ class Score:
     """One row of ``downstream_score``, without the time of its import.
 
     Attributes:
-        revision: of the checkpoint; "" where the file names none.
-        metric: what the score is; None where the file does not say.
+        revision: of the checkpoint; "" if the file names none.
+        metric: name of the metric; None if the file does not say.
         origin: the file.
-        place: where in the file, for errors.
+        place: location in the file, for errors.
     """
 
     checkpoint: str
@@ -46,14 +46,14 @@ class Score:
 
 @dataclass(frozen=True)
 class SkippedSource:
-    """A file, or a part of one, that was not taken, and why."""
+    """A skipped file or part of a file, and why."""
 
     origin: str
     why: str
 
 
 def finite_number(value: Any) -> float | None:
-    """The value as a score; None if it is no number, or not a finite one."""
+    """The value as a float; None if it is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -64,5 +64,5 @@ def finite_number(value: Any) -> float | None:
 
 
 def refused(origin: str, place: str, why: str, next_step: str = "") -> UsageError:
-    """The error for one row of a file."""
+    """The error for an invalid row of a file."""
     return UsageError(f"{origin}, {place}: {why}", kept=NOTHING_IMPORTED, next_step=next_step)

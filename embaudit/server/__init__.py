@@ -1,1 +1,1 @@
-"""The Prefect server that a command or a call from Python runs its flows on, and Prefect's settings for it."""
+"""The Prefect server for commands and Python calls, and Prefect's settings."""

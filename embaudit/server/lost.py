@@ -1,7 +1,7 @@
-"""A Prefect server that went away under a command: the paragraph for it, instead of its client's traceback.
+"""Reports a lost Prefect server in one paragraph instead of its client's traceback.
 
-The hub's network errors are this project's by the time they get here; what still is the transport's own was said to
-Prefect's client.
+The hub's network errors have been translated by the time they get here, so a bare transport error comes from Prefect's
+client.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import os
 from embaudit.errors import EmbauditError, ServerError
 
 TRANSPORTS = ("httpx", "httpcore")
-# What Prefect's client raises where its first call already finds nobody.
+# Prefect's client raises this if its very first call fails.
 UNREACHED = "Failed to reach API"
 
 
 def expected_failure(error: BaseException) -> EmbauditError | None:
-    """What to print for an error that is no ``EmbauditError``: the one that began it, or that the server is gone."""
+    """The error to print for one that is not an ``EmbauditError``: its cause, or a lost server; None for a bug."""
     causes = _chain(error)
     own = next((cause for cause in causes if isinstance(cause, EmbauditError)), None)
     if own is not None:
@@ -27,16 +27,16 @@ def expected_failure(error: BaseException) -> EmbauditError | None:
         is_of_transport = type(cause).__module__.split(".")[0] in TRANSPORTS
         if is_of_transport or UNREACHED in str(cause) or type(cause).__name__ == "PrefectHTTPStatusError":
             return ServerError(
-                f"The Prefect server {named or 'of this command'} does not answer any more "
+                f"The Prefect server {named or 'of this command'} is no longer responding "
                 f"({type(cause).__name__}: {cause}).",
-                kept="Every finished step is staged, and the published tables are as they were, or whole.",
+                kept="Every finished step is staged, and the published tables are consistent.",
                 next_step=f"Start it, or unset PREFECT_API_URL, and {again}" if named else again.capitalize(),
             )
     return None
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """An error and what led to it, the last one first."""
+    """An error and its causes, the last error first."""
     found: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and cause not in found:

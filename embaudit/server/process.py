@@ -1,9 +1,9 @@
-"""Prefect's temporary server, in a process that ends with the command that started it, however that one ends.
+"""Prefect's temporary server in a process that ends with the command that started it, however that ends.
 
-``python -m embaudit.server.process SOCKET COMMAND``: the number of the listening socket that it inherits, and the
-id of the command's process, for whoever looks at a list of processes. Standard input is a pipe whose other end the
-command alone holds: the system closes it when the command is gone, killed with -9 or for its memory too. (Linux'
-parent-death signal would come when the thread ends that started the server, and macOS has none.)
+``python -m embaudit.server.process SOCKET COMMAND``: the number of the inherited listening socket, and the command's
+process id, so that it shows in ``ps``. Standard input is a pipe whose other end is held only by the command: the system
+closes it when the command is gone, even if it was killed. (Linux's parent-death signal would come when the thread that
+started the server ends, and macOS has none.)
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ MODULE = "embaudit.server.process"
 
 
 def main() -> None:
-    """Serve until the command stops this process or is gone."""
+    """Serve until the command stops this process or has ended."""
     threading.Thread(target=_end_with_command, name="end with command", daemon=True).start()
-    # Only now, since it takes seconds: the command may be killed meanwhile.
+    # Imported after starting the thread: it takes seconds, and the command may be killed meanwhile.
     import uvicorn
 
     config = uvicorn.Config("prefect.server.api.server:create_app", factory=True, log_level="error", lifespan="on")
@@ -29,7 +29,7 @@ def main() -> None:
 def _end_with_command() -> None:
     while os.read(0, 1024):
         pass
-    # Nobody is left to be told, and a server that shuts down politely may wait for ever. SQLite survives this.
+    # A graceful shutdown may wait forever, and nobody is left to serve. SQLite survives this.
     os._exit(0)
 
 

@@ -1,6 +1,6 @@
-"""Prefect as a command and a call from Python want it: quiet and private.
+"""Prefect's settings for commands and Python calls: quiet and private.
 
-Set before Prefect is imported; whatever the user has set in the environment stays as it is.
+Set before Prefect is imported; variables set by the user are left alone.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from embaudit.settings import Settings
 
 
 def set_defaults(*, show_logs: bool) -> list[str]:
-    """Prefect's settings for a terminal or a notebook; returns the variables that were not set before."""
+    """Set Prefect's settings for a terminal or notebook; returns the variables that were not set before."""
     settings = Settings()
     defaults = {
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "DO_NOT_TRACK": "1",
-        # A busy SQLite makes the server answer 500 for a moment; Prefect tries again only what it is told to.
+        # With a busy SQLite the server briefly answers 500; Prefect only retries the given status codes.
         "PREFECT_CLIENT_RETRY_EXTRA_CODES": "500",
-        # A server that was set up for embaudit takes 90 s of silence for a dead run; Prefect's default is 180.
+        # A server prepared by `setup-server` declares runs dead after 90 s of silence; Prefect's default is 180.
         "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
-        # The temporary server writes tasks down once a second, and not one by one: its SQLite refused whoever wrote
-        # meanwhile, who tried again two seconds later.
+        # The temporary server writes task runs once a second instead of one by one: with SQLite, concurrent writers
+        # were rejected and only retried two seconds later.
         "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
         "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
         "TOKENIZERS_PARALLELISM": "true",
@@ -34,13 +34,13 @@ def set_defaults(*, show_logs: bool) -> list[str]:
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     }
     if not os.access(Path.home(), os.W_OK):
-        # A container without a home: Prefect would give up waiting for its own server, after two minutes.
+        # In a container without a home directory, Prefect would wait two minutes for its own server and give up.
         defaults["PREFECT_HOME"] = str((settings.home / "prefect").expanduser().absolute())
     if not show_logs:
         # The console handler only: Prefect's server and UI still get every line.
         defaults["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"] = "CRITICAL"
         defaults["PREFECT_SERVER_LOGGING_LEVEL"] = "CRITICAL"
-        # An event that did not reach the server would be printed whole; that the server is gone is said in a paragraph.
+        # An event that did not reach the server would be printed in full; a lost server is reported separately.
         defaults["PREFECT_LOGGING_INTERNAL_LEVEL"] = "CRITICAL"
     new = [name for name in defaults if name not in os.environ]
     os.environ.update((name, defaults[name]) for name in new)
@@ -51,13 +51,13 @@ def set_defaults(*, show_logs: bool) -> list[str]:
 
 @contextmanager
 def server_for_call(own: dict[Any, Any] | None = None) -> Iterator[None]:
-    """Where no server is named, one is started for this process, and ends with it.
+    """Start a server for this process if none is configured; it ends with the process.
 
-    It has no pages to point at. It gets no heartbeats: they cost a second at the end of every sub-flow, and nobody
-    would miss them. Prefect has no environment variable for that, so that the settings hold for a block.
+    It has no UI, and it gets no heartbeats, which cost a second at the end of every sub-flow. Prefect has no
+    environment variable for that, so the settings apply within the block.
 
     Args:
-        own: further settings of Prefect's for the block.
+        own: further Prefect settings for the block.
     """
     from prefect import settings
 
@@ -70,7 +70,7 @@ def server_for_call(own: dict[Any, Any] | None = None) -> Iterator[None]:
         without_server = {
             settings.PREFECT_API_URL: temporary_server().api_url,
             settings.PREFECT_UI_URL: "",
-            # Its first answer takes 9 to 16 s on two cores, more on a busy machine.
+            # The server takes 9 to 16 s to answer on two cores, more on a busy machine.
             settings.PREFECT_API_REQUEST_TIMEOUT: 120,
             settings.PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None,
         }
@@ -80,14 +80,14 @@ def server_for_call(own: dict[Any, Any] | None = None) -> Iterator[None]:
 
 @contextmanager
 def prefect_for_call() -> Iterator[None]:
-    """The defaults and the server, in a process that has other work too: afterwards its settings are as they were."""
+    """Defaults and server for a process with other work: its settings are restored afterwards."""
     logger = logging.getLogger("transformers")
     level = logger.level
     new = set_defaults(show_logs=False)
     try:
         from prefect import settings
 
-        # Prefect may have been imported before, and read its environment then; how it logs is settled by that.
+        # If Prefect was imported before, it has already read its environment and set up logging.
         own = {getattr(settings, name): os.environ[name] for name in new if hasattr(settings, name)}
         with server_for_call(own):
             yield

@@ -1,4 +1,4 @@
-"""The temporary Prefect server of a process for which none is named; it never outlives the process."""
+"""The temporary Prefect server of a process without a configured one; it never outlives the process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _started: list[TemporaryServer] = []
 
 
 def temporary_server() -> TemporaryServer:
-    """This process's server: started by the first call, and again only where it has died."""
+    """This process's server: started by the first call, and restarted if it has died."""
     if not _started or not _started[-1].is_running:
         _started.append(TemporaryServer())
     return _started[-1]
@@ -27,16 +27,16 @@ def temporary_server() -> TemporaryServer:
 class TemporaryServer:
     """Prefect's server in a child process, started while the command still imports what it needs.
 
-    Prefect would start one when it first needs it. For that it imports the whole server into the command (4 s and
-    78 MB), and a kill -9 of the command would leave that server running, with 230 MB, for ever.
+    Prefect would start one when it first needs it, but it imports the whole server into the command for that (4 s and
+    78 MB), and after a kill -9 of the command the server (230 MB) would keep running forever.
 
-    The command opens the socket and hands it over: whoever connects before the server is up waits in the socket's
-    queue, no other program can take the port meanwhile, and where the server dies, its socket dies with it.
+    The command opens the socket and hands it over: clients that connect before the server is up wait in the socket's
+    queue, no other program can take the port, and if the server dies, so does its socket.
     """
 
     def __init__(self) -> None:
         prefect = get_current_settings()
-        # Its database lies there. Prefect makes the folder, but none above it.
+        # For its database. Prefect creates the folder, but not its parents.
         prefect.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         settings = prefect.to_environment_variables(exclude_unset=True)
         own = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
@@ -55,7 +55,7 @@ class TemporaryServer:
         return self._process.poll() is None
 
     def stop(self) -> None:
-        """It writes down what it was told last."""
+        """Let it write what it received last."""
         self._process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(SECONDS_TO_STOP)

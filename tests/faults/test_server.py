@@ -74,7 +74,7 @@ def test_a_server_that_is_killed_under_a_running_audit(
     result = running.wait()
     assert result.returncode == 2, result.stdout + result.stderr
     assert "Traceback" not in result.stderr, result.stderr
-    assert "does not answer any more" in result.stderr
+    assert "is no longer responding" in result.stderr
     kept = staged(home)
     assert kept
     again = command().run()
@@ -160,7 +160,7 @@ def test_what_is_the_server_s_doing_and_what_is_a_bug() -> None:
     lost = expected_failure(raised(refused.value))
     assert lost is not None
     assert lost.exit_code == 2
-    assert "does not answer any more" in lost.happened
+    assert "is no longer responding" in lost.happened
     assert "same command again" in lost.next_step
     assert isinstance(expected_failure(raised(CheckFailed("a check failed"))), CheckFailed)
     assert expected_failure(raised(ValueError("a bug"))) is None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from embaudit.scores import Beside, average_over_tasks, correlate, spearman
+from embaudit.scores import ScoredMeasure, average_over_tasks, correlate, spearman
 
 
 @pytest.mark.parametrize("n", [3, 5, 7])
@@ -81,7 +81,7 @@ def test_averages_are_over_the_same_tasks() -> None:
 def test_correlations_by_measure_corpus_and_task() -> None:
     values, scores = {"a": 1.0, "b": 2.0, "c": 3.0}, {"T": (9.0, 8.0, 7.0), "U": (1.0, 3.0, 2.0)}
     rows = [
-        Beside(one, task, score, measure, "wikipedia", value if measure == "socm" else -value)
+        ScoredMeasure(one, task, score, measure, "wikipedia", value if measure == "socm" else -value)
         for measure in ("socm", "spread")
         for task, all_scores in scores.items()
         for (one, value), score in zip(values.items(), all_scores, strict=True)

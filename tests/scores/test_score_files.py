@@ -110,15 +110,15 @@ def test_a_wrong_row_is_named_by_file_row_and_field(
     ("name", "content", "words"),
     [
         ("a.csv", b"", r"no column checkpoint and none task and none score; its first line is: \(empty\)"),
-        ("a.csv", b"checkpoint,task,score\n", "No score in"),
-        ("a.csv", b"checkpoint,task,score,task\nm,T,1,U\n", "names a column twice"),
+        ("a.csv", b"checkpoint,task,score\n", "No scores in"),
+        ("a.csv", b"checkpoint,task,score,task\nm,T,1,U\n", "has duplicate columns"),
         ("a.csv", b'checkpoint,task,score\nm,"T,1\n', "line 2"),
         ("a.csv", b"checkpoint,task,score\n\xff\xfe,T,1\n", "is not UTF-8"),
         ("a.json", b"[1]", "row 1: a JSON int where an object was expected"),
         ("a.json", b"{}", "neither a list of scores nor an MTEB result"),
         ("a.json", b"[{", "is no JSON"),
         ("a.jsonl", b'{"checkpoint": "m"', "line 1: no JSON"),
-        ("a.xlsx", b"PK", "of no format that scores are read from"),
+        ("a.xlsx", b"PK", "not in a supported score format"),
     ],
 )
 def test_a_wrong_file_is_named(tmp_path: Path, name: str, content: bytes, words: str) -> None:
@@ -167,7 +167,7 @@ def test_without_meta_the_folders_name_checkpoint_and_revision(tmp_path: Path) -
 def test_a_lone_mteb_file_needs_a_name(tmp_path: Path) -> None:
     path = tmp_path / "STS12.json"
     path.write_text(json.dumps(mteb_result("STS12", {"main_score": 0.7})))
-    with pytest.raises(UsageError, match=r"nothing beside it names the checkpoint.*--checkpoint owner/name"):
+    with pytest.raises(UsageError, match=r"nothing names its checkpoint.*--checkpoint owner/name"):
         read_scores([path])
     assert [key(one)[:2] for one in read_scores([path], "me/mine").scores] == [("me/mine", "")]
 
@@ -200,7 +200,7 @@ def test_a_folder_of_results_says_what_it_skipped(tmp_path: Path) -> None:
         ("STS14.json", "test, x: the main score is null"),
         ("STS15.json", "no split with scores"),
         ("STS12.json", "an experiment: the checkpoint under other settings"),
-        ("notes.json", "no MTEB result"),
+        ("notes.json", "not an MTEB result"),
     ]
 
 
@@ -208,7 +208,7 @@ def test_a_folder_without_results_or_with_a_broken_one_is_an_error(tmp_path: Pat
     with pytest.raises(UsageError, match=r"has no \.json file"):
         read_scores([tmp_path])
     (tmp_path / "notes.json").write_text("{}")
-    with pytest.raises(UsageError, match=r"No score in .*notes.json: no MTEB result"):
+    with pytest.raises(UsageError, match=r"No scores in .*notes.json: not an MTEB result"):
         read_scores([tmp_path])
     (tmp_path / "STS12.json").write_text('{"task_name": "STS12", "scor')
     with pytest.raises(UsageError, match=r"STS12.json is no JSON"):
