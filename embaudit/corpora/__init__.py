@@ -1,6 +1,6 @@
 """Corpora: Wikipedia, MS MARCO, STS and labelled texts, from the hub, a local file or the embedded sample.
 
-``load`` is the way in; ``catalog`` lists what there is; ``shapes`` is what comes out.
+``load`` is the entry point, ``catalog`` lists the corpora, and ``shapes`` has the result types.
 """
 
 from embaudit.corpora.catalog import CORPORA, CorpusSpec, HubPart

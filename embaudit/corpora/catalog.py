@@ -1,7 +1,7 @@
-"""The corpora that embaudit knows by name, and where each one comes from.
+"""The named corpora and their sources.
 
-Read by ``load`` and by the command line's list of corpora. Revisions are commits of the hub repositories as
-embeddings-benchmark/mteb pins them in its task metadata, or as the repository's own history shows them.
+Revisions are commits of the hub repositories as pinned in the task metadata of embeddings-benchmark/mteb, or taken from
+the repository's history.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from embaudit.corpora.shapes import Kind
 
 @dataclass(frozen=True)
 class HubPart:
-    """One split, or some files, of one hub repository.
+    """One split or some files of a hub repository.
 
     Attributes:
-        revision: a commit, branch or tag; None: ``main``, which is resolved to its commit.
-        files: names or patterns in the repository, the first one that matches counts; none: ``split`` counts.
-        config: the configuration; None: the default one of the repository.
-        split: None: test, or the only one.
-        first: read only that many rows.
-        columns: the text, or a pair's two sides (and its score); none: columns of known names.
+        revision: a commit, branch or tag; None for ``main``, which is resolved to its commit.
+        files: names or patterns, of which the first that matches is used; if empty, ``split`` is used.
+        config: the configuration; None for the repository's default.
+        split: the split; None for test, or the only one.
+        first: read only this many rows.
+        columns: the text, or a pair's two sides (and its score); if empty, columns are found by name.
     """
 
     repository: str
@@ -36,13 +36,13 @@ class HubPart:
 
 @dataclass(frozen=True)
 class CorpusSpec:
-    """What a corpus holds and how its records are read.
+    """What a corpus contains and how its records are read.
 
     Attributes:
         sample: the embedded file, or "" for the sample folder itself (read as a BEIR folder).
-        joins_title: the text is "title text", as BEIR encodes passages; everywhere else a title stays apart.
-        relation: of the pairs; positives and hard negatives of one source are two corpora.
-        beir: the part of a BEIR folder (corpus.jsonl, queries.jsonl, qrels) that this corpus is.
+        joins_title: whether the text is "title text", as BEIR encodes passages; otherwise the title is kept separate.
+        relation: of the pairs; positives and hard negatives from the same source are two corpora.
+        beir: which part of a BEIR folder (corpus.jsonl, queries.jsonl, qrels) this corpus is.
     """
 
     name: str
@@ -60,7 +60,7 @@ def _sts(repository: str, revision: str, *files: str) -> HubPart:
     return HubPart(repository, revision, files or ("test.jsonl.gz",))
 
 
-# English test sets only. STS 2022 is the revision of mteb's STS22.v2: the pairs with an empty side are gone.
+# English test sets only. STS 2022 is the revision of mteb's STS22.v2, without pairs with an empty side.
 STS_PARTS = (
     _sts("mteb/sts12-sts", "a0d554a64d88156834ff5ae9920b964011b16384"),
     _sts("mteb/sts13-sts", "7e90230a92c190f1bf69ae9002b8cea547a64cca"),
@@ -86,7 +86,7 @@ STS_PARTS = (
 
 MSMARCO = ("mteb/msmarco", "c5a29a104738b98a9e76336939199e264163d4a0")
 
-# One mined negative a query; the other configurations repeat the queries (triplet-50, -all, -hard).
+# One mined negative per query; the other configurations repeat the queries (triplet-50, -all, -hard).
 TRIPLETS = HubPart(
     "sentence-transformers/msmarco-co-condenser-margin-mse-sym-mnrl-mean-v1",
     "efc1b6fbe06c131bd137997c97bb0f0c2d2268b9",
@@ -97,7 +97,7 @@ _SPECS = (
     CorpusSpec(
         name="wikipedia",
         kind="texts",
-        about="English Wikipedia sentences (SimCSE's training corpus), one a line",
+        about="English Wikipedia sentences (SimCSE's training corpus), one per line",
         sample="wikipedia.txt",
         hub=(
             HubPart(
@@ -128,7 +128,7 @@ _SPECS = (
     CorpusSpec(
         name="msmarco-hard-negatives",
         kind="pairs",
-        about="MS MARCO queries, each with a passage that looks relevant and is not",
+        about="MS MARCO queries, each with a passage that looks relevant but is not",
         sample="",
         hub=(TRIPLETS,),
         joins_title=True,

@@ -1,6 +1,6 @@
-"""Which columns of a table are read, and as which fields: those of known names, or those that a person names.
+"""Chooses which columns of a table are read and as which fields: by known names, or as given by the user.
 
-Read by ``tabular``. A table's columns are known before its rows: what lacks a text is said before anything is read.
+A table's columns are known before its rows, so a missing text column is reported before anything is read.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ PAIR = ("sentence1", "sentence2", "score")
 def choose_columns(
     schema: Any, shown: str, spec: CorpusSpec | None = None, named: tuple[str, ...] = (), next_step: str = ""
 ) -> dict[str, str]:
-    """Columns to read -> the fields that they are read as.
+    """The columns to read, mapped to field names.
 
     Args:
-        schema: the table's, of pyarrow.
-        spec: the corpus, if what it needs must be there; None: any known column will do.
-        named: what a person named: the text, or a pair's two sides, and its score.
-        next_step: what to do where a column is missing.
+        schema: the table's pyarrow schema.
+        spec: the corpus whose columns are required; None if any known column will do.
+        named: the user's columns: the text, or a pair's two sides and its score.
+        next_step: what to do if a column is missing.
 
     Raises:
-        CorpusError: if a column is missing, or holds something else than text.
+        CorpusError: if a column is missing or does not contain text.
     """
     known: dict[str, str] = {}
     for name in schema.names:
@@ -53,7 +53,7 @@ def choose_columns(
     for name, field in chosen.items():
         if _must_be_text(field, spec) and not _is_text(schema.field(name).type):
             raise CorpusError(
-                f"Column {name} of {shown} holds {schema.field(name).type}, no text: it has {_listed(schema)}.",
+                f"Column {name} of {shown} contains {schema.field(name).type}, not text: it has {_listed(schema)}.",
                 next_step=next_step,
             )
     return chosen
@@ -65,7 +65,7 @@ def _named(schema: Any, shown: str, spec: CorpusSpec, named: tuple[str, ...]) ->
     needed = 2 if spec.kind == "pairs" else 1
     if not needed <= len(set(named)) == len(named) <= len(fields):
         raise CorpusError(
-            f"Corpus {spec.name} is read from columns {', '.join(fields)}, and {shown} names {', '.join(named)}.",
+            f"Corpus {spec.name} needs columns {', '.join(fields)}, but {shown} names {', '.join(named)}.",
             next_step=f"Name {needed}"
             + (f" or {len(fields)}" if len(fields) > needed else "")
             + f" of its columns, in that order: it has {_listed(schema)}.",
@@ -79,11 +79,11 @@ def _named(schema: Any, shown: str, spec: CorpusSpec, named: tuple[str, ...]) ->
 
 
 def _lacking(fields: set[str], spec: CorpusSpec | None) -> str:
-    """What a corpus needs and the fields have not, in words; "" if nothing."""
+    """What the fields lack for a corpus, in words; "" if nothing."""
     if spec is None:
-        return "" if fields else "column known here"
+        return "" if fields else "column with a known name"
     if spec.kind == "texts":
-        return "" if fields & set(spec.text_fields or TEXT_FIELDS) else "column of texts"
+        return "" if fields & set(spec.text_fields or TEXT_FIELDS) else "text column"
     if fields & set(FIRST_FIELDS) and fields & set(SECOND_FIELDS):
         return ""
     has_related = fields & set(RELATED_FIELDS.get(spec.relation, ())) or (
@@ -102,7 +102,7 @@ def _must_be_text(field: str, spec: CorpusSpec | None) -> bool:
 
 
 def _is_text(type_: Any) -> bool:
-    """A column of nulls may become one of text further down."""
+    """Null columns count: later batches may have text."""
     import pyarrow.types as types
 
     if types.is_dictionary(type_):

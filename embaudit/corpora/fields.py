@@ -1,6 +1,6 @@
-"""From a record to a text or to pairs, by the names that its fields go by in public data sets.
+"""Turns records into texts or pairs, by the field names common in public data sets.
 
-Read by ``load`` and ``beir``. Names are tried in order, the first one present counts.
+Names are tried in order; the first one present is used.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RELATED_FIELDS = {
     "hard_negative": ("negative", "negatives", "neg"),
 }
 NUMBERED_NEGATIVE = "negative_"
-# Rounded, so that float32 Parquet (3.8 is stored as 3.7999999523) and decimal text give the same corpus.
+# Rounded so that float32 Parquet (3.8 is stored as 3.7999999523) and decimal text give the same corpus.
 SCORE_DIGITS = 6
 
 _KNOWN = frozenset(
@@ -39,7 +39,7 @@ def is_known_field(name: str) -> bool:
 
 
 def text_of(record: dict[str, Any], spec: CorpusSpec) -> Text | Flaw:
-    """The text of one record; a passage is its title and its text, as BEIR encodes it."""
+    """The text of a record; for a passage, title and text, as BEIR encodes it."""
     raw = _first_of(record, spec.text_fields or TEXT_FIELDS)
     if not isinstance(raw, str):
         return _lacking(record, "text")
@@ -59,7 +59,7 @@ def text_of(record: dict[str, Any], spec: CorpusSpec) -> Text | Flaw:
 
 
 def pairs_of(record: dict[str, Any], spec: CorpusSpec) -> Iterator[TextPair | Flaw]:
-    """The pairs of one record: its two sentences, or its query with each negative (or positive)."""
+    """The pairs of a record: its two sentences, or its query with each negative (or positive)."""
     relation = spec.relation
     first, second = _first_of(record, FIRST_FIELDS), _first_of(record, SECOND_FIELDS)
     if first is not None or second is not None:
@@ -71,12 +71,12 @@ def pairs_of(record: dict[str, Any], spec: CorpusSpec) -> Iterator[TextPair | Fl
         yield _lacking(record, "sentence1 and sentence2" if relation == "sts" else f"query and {relation}")
         return
     for other in related:
-        # A triple's score, where there is one, is a teacher's margin and no similarity.
+        # A triple's score, if any, is a teacher's margin and not a similarity.
         yield _pair(query, other, None, relation)
 
 
 def clean(text: str) -> str:
-    """Without surrounding whitespace; a leading U+FEFF is a byte-order mark that a writer left."""
+    """The text without surrounding whitespace and byte-order mark."""
     return text.strip().lstrip("\ufeff").strip()
 
 
@@ -91,7 +91,7 @@ def _related(record: dict[str, Any], relation: str) -> list[Any]:
 
 def _pair(first: Any, second: Any, score: Any, relation: str) -> TextPair | Flaw:
     if not isinstance(first, str) or not isinstance(second, str):
-        return Flaw("broken", "a pair with one side missing or no text")
+        return Flaw("broken", "a pair with a side that is missing or not text")
     pair = (clean(first), clean(second))
     if flaw := _unusable(pair[0]) or _unusable(pair[1]):
         return flaw
@@ -102,17 +102,17 @@ def _pair(first: Any, second: Any, score: Any, relation: str) -> TextPair | Flaw
     except (TypeError, ValueError):
         value = math.nan
     if not math.isfinite(value):
-        return Flaw("broken", f"a score that is no number: {score!r}")
+        return Flaw("broken", f"a score that is not a number: {score!r}")
     return TextPair(*pair, round(value, SCORE_DIGITS), relation)
 
 
 def _unusable(text: str) -> Flaw | None:
     if "\0" in text:
-        return Flaw("broken", "NUL characters in a text (a binary or UTF-16 file?)")
+        return Flaw("broken", "NUL characters in the text (a binary or UTF-16 file?)")
     try:
         text.encode()
     except UnicodeEncodeError:
-        return Flaw("broken", "half of a surrogate pair in a text")
+        return Flaw("broken", "half of a surrogate pair in the text")
     return None
 
 
@@ -125,7 +125,7 @@ def _first_of(record: dict[str, Any], names: tuple[str, ...]) -> Any:
 
 
 def _as_name(value: Any) -> str | None:
-    """Ids and labels come as strings or integers; anything else names nothing."""
+    """An id or label (string or integer) as a string; None for anything else."""
     if isinstance(value, str):
         return value.strip() or None
     return str(value) if isinstance(value, int) else None

@@ -1,6 +1,6 @@
-"""Folders: BEIR's layout for retrieval (corpus.jsonl, queries.jsonl, qrels/*.tsv), and folders of STS files.
+"""Folders in BEIR's retrieval layout (corpus.jsonl, queries.jsonl, qrels/*.tsv), and folders of STS files.
 
-Read by ``load``. The embedded sample is such a BEIR folder, with passages.jsonl and one qrels.tsv.
+The embedded sample is such a BEIR folder, with passages.jsonl and one qrels.tsv.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NO_DATA_STEMS = ("readme", "license", "00-readme")
 
 @dataclass(frozen=True)
 class Retrieval:
-    """A retrieval task: queries, passages, and for each query the places of its relevant passages."""
+    """A retrieval task: queries, passages, and for each query the indices of its relevant passages."""
 
     queries: tuple[str, ...]
     passages: tuple[str, ...]
@@ -32,7 +32,7 @@ class Retrieval:
 
 
 def beir_file(folder: Path, part: str) -> Path:
-    """The file of a BEIR folder that holds ``part`` (corpus or queries).
+    """The file of a BEIR folder with ``part`` (corpus or queries).
 
     Raises:
         CorpusError: if the folder has none.
@@ -42,22 +42,22 @@ def beir_file(folder: Path, part: str) -> Path:
         if (folder / name).is_file():
             return folder / name
     raise CorpusError(
-        f"{folder} is no BEIR folder: it has no {names[0]} (nor {', '.join(names[1:])}).",
+        f"{folder} is not a BEIR folder: it has no {names[0]} (nor {', '.join(names[1:])}).",
         next_step="Give a folder with corpus.jsonl, queries.jsonl and qrels/*.tsv, or a single file.",
     )
 
 
 def beir_pairs(folder: Path, spec: CorpusSpec) -> Iterator[TextPair | Flaw]:
-    """Query-passage pairs in the order of the qrels: score 0 is a hard negative, above 0 a positive.
+    """Query-passage pairs in the order of the qrels; score 0 is a hard negative, above 0 a positive.
 
-    Judgements of the other relation are no rows of this corpus and are not counted.
+    Judgements of the other relation are not rows of this corpus and are not counted.
     """
     judged = list(_judgements(folder, spec.relation))
     pairs = [row for row in judged if not isinstance(row, Flaw)]
     if not pairs:
         wanted = "0" if spec.relation == "hard_negative" else "above 0"
         raise CorpusError(
-            f"The qrels of {folder} hold no judgement with score {wanted}: no {spec.relation} pairs.",
+            f"The qrels of {folder} contain no judgements with score {wanted}, so there are no {spec.relation} pairs.",
             next_step=f"Give qrels with such scores, or rows of query and {RELATED_COLUMN[spec.relation]}.",
         )
     queries = _texts_by_id(beir_file(folder, "queries"), CORPORA["msmarco-queries"], {query for query, _ in pairs})
@@ -74,7 +74,7 @@ def beir_pairs(folder: Path, spec: CorpusSpec) -> Iterator[TextPair | Flaw]:
 
 
 def read_retrieval(folder: Path) -> Retrieval:
-    """All passages of a BEIR folder, and the queries that some passage is judged relevant to, in the files' order.
+    """All passages of a BEIR folder and the queries with relevant passages, in file order.
 
     Raises:
         CorpusError: if a file is missing or unreadable, or no query has a relevant passage.
@@ -90,8 +90,8 @@ def read_retrieval(folder: Path) -> Retrieval:
     asked = [(text, known) for text, known in zip(queries.values(), relevant, strict=True) if text and known]
     if not asked:
         raise CorpusError(
-            f"The qrels of {folder} name no query of queries.jsonl with a relevant passage of corpus.jsonl.",
-            next_step="Give a folder whose qrels hold judgements above 0.",
+            f"The qrels of {folder} list no relevant passage of corpus.jsonl for any query of queries.jsonl.",
+            next_step="Give a folder whose qrels contain judgements above 0.",
         )
     texts, known_relevant = zip(*asked, strict=True)
     return Retrieval(tuple(texts), tuple(passages.values()), tuple(known_relevant))
@@ -109,7 +109,7 @@ def _judgements(folder: Path, relation: str) -> Iterator[tuple[str, str] | Flaw]
             for number, line in enumerate(stream):
                 row = judgement_of(line)
                 if isinstance(row, Flaw):
-                    # The first line may be BEIR's header; a second one that does not parse is a flaw.
+                    # The first line may be BEIR's header; any other unparsable line is a flaw.
                     if number > 0 or row.counted_as != "broken":
                         yield row
                 elif (row[2] > 0) == (relation == "positive"):
@@ -117,7 +117,7 @@ def _judgements(folder: Path, relation: str) -> Iterator[tuple[str, str] | Flaw]
 
 
 def judgement_of(line: bytes) -> tuple[str, str, float] | Flaw:
-    """Query, passage and grade of one line of a qrels file, in BEIR's or TREC's columns."""
+    """Query, passage and grade from a line of a qrels file, in BEIR's or TREC's columns."""
     try:
         text = line.decode("utf-8").strip()
     except UnicodeDecodeError:
@@ -145,7 +145,7 @@ def _texts_by_id(path: Path, spec: CorpusSpec, wanted: set[str] | None = None) -
 
 
 def sts_files(folder: Path) -> list[Path]:
-    """Every data file under a folder of STS files, sorted by path; readmes and licences are left out.
+    """Every data file below a folder of STS files, sorted by path, without readmes and licences.
 
     Raises:
         CorpusError: if there is none.
@@ -157,7 +157,7 @@ def sts_files(folder: Path) -> list[Path]:
     ]
     if not files:
         raise CorpusError(
-            f"{folder} holds no STS file.",
+            f"{folder} contains no STS files.",
             next_step=f"Expected files ending in {', '.join(SUFFIXES)}, at any depth.",
         )
     return files

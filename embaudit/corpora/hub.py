@@ -1,7 +1,7 @@
-"""Hub data sets at a fixed commit: from the cache, else fetched or streamed, else an error at once.
+"""Hub data sets at a fixed commit: from the cache, downloaded, or streamed.
 
-Read by ``load`` and ``judged``. Which files are meant is told from the names at that commit (``splits``), and each file
-is asked for at that commit: ``datasets`` is never left to look for a repository by its name.
+The files are determined from the names at that commit (``splits``), and each is requested at that commit: ``datasets``
+never looks up a repository by name.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class HubFiles:
     """Files of a data set at a commit.
 
     Attributes:
-        ref: what to type for the same rows again.
-        asked: the revision that was asked for: this commit, or what stands for it.
-        builder: what reads the split; None: the files were named.
+        ref: the reference that gives the same rows.
+        asked: the requested revision: this commit, or a name for it.
+        builder: reads the split; None if files were named.
     """
 
     repository: Repository
@@ -65,20 +65,20 @@ class HubFiles:
         return str(self.repository.revision)
 
     def downloads(self) -> Iterator[ByteSource]:
-        """Each file on this machine, when it is reached."""
+        """Each file, downloaded when it is reached."""
         for name in self.files:
             yield ByteSource(self._shown(name), self._fetched(name), name)
 
     def records(self, spec: CorpusSpec, *, stream: bool) -> Iterator[Record | Flaw]:
-        """Rows in the order of the files.
+        """Rows in file order.
 
         Args:
-            stream: take the bytes over the wire as they are read, and keep none; else each file is put into the hub's
-                cache when it is reached.
+            stream: read over the network without storing anything; otherwise each file is downloaded into the hub cache
+                when it is reached.
 
         Raises:
-            CorpusError: on a column that is missing or no text, or a broken file.
-            HubUnreachable: if the hub gives no answer and the cache does not hold a file.
+            CorpusError: if a column is missing or not text, or a file is broken.
+            HubUnreachable: if the hub does not answer and a file is not cached.
         """
         builder = self.builder or builder_of_files(self.files)
         for name in self.files:
@@ -89,11 +89,11 @@ class HubFiles:
                 )
 
     def pieces(self, seed: int) -> Pieces | None:
-        """Which pieces of the files a draw of this seed reads; None where it reads them whole.
+        """The pieces of the files that a draw with this seed reads; None if it reads them whole.
 
         Raises:
-            CorpusError: on a broken file.
-            HubUnreachable: if the hub gives no answer and the cache does not hold a file.
+            CorpusError: if a file is broken.
+            HubUnreachable: if the hub does not answer and a file is not cached.
         """
         kinds = {tuple(suffixes(name)) for name in self.files}
         if not kinds <= {(kind,) for kind in (*IN_LINES, *IN_ROW_GROUPS)}:
@@ -108,7 +108,7 @@ class HubFiles:
         return choose_pieces(of_pieces, seed)
 
     def records_of(self, chosen: Pieces, spec: CorpusSpec) -> Iterator[Record | Flaw]:
-        """Rows of these pieces, in the order of the files; from the cache, or over the wire and not kept.
+        """Rows of these pieces in file order; from the cache, or over the network without storing them.
 
         Raises:
             CorpusError, HubUnreachable: as ``records``.
@@ -122,12 +122,12 @@ class HubFiles:
         wanted = ("COLUMN",) if spec.kind == "texts" else ("FIRST", "SECOND")
         hint = f"Name the columns to read: {replace(self.ref, columns=wanted)}"
         if suffixes(self.files[0])[:1] in (["csv"], ["tsv"]):
-            hint += " (a table without a header is understood as a local file)"
+            hint += " (a table without a header can be read as a local file)"
         return partial(choose_columns, shown=self._shown(name), spec=spec, named=self.ref.columns, next_step=hint)
 
     @contextmanager
     def _readable(self, name: str, spec: CorpusSpec | None = None) -> Iterator[None]:
-        """Says what is wrong with a file, or with the hub, in one sentence."""
+        """Turn errors of a file or the hub into one sentence."""
         advice = self._read_locally(name, self._cached(name), spec) if spec else ""
         with explained(self.repository, name), undamaged(self._shown(name), advice):
             yield
@@ -155,18 +155,18 @@ class HubFiles:
         fetch = f"hf download {self.repository.name} {name} --repo-type dataset --revision {self.commit}"
         return (
             "Read it" if path else f"Fetch it ({fetch}) and read it"
-        ) + f" as a local file, whose broken rows are dropped and counted: --corpus {spec.name}={path or 'FILE'}"
+        ) + f" as a local file, for which broken rows are dropped and counted: --corpus {spec.name}={path or 'FILE'}"
 
     def _shown(self, name: str) -> str:
         return f"hub:{self.repository.name}/{name}@{self.commit[:12]}"
 
 
 def locate(part: HubPart, corpus: str) -> HubFiles:
-    """The commit and files that ``part`` means: from the cache if it is pinned and cached, else from the hub.
+    """The commit and files of ``part``: from the cache if it is pinned and cached, otherwise from the hub.
 
     Raises:
         CorpusError: if the repository, revision, configuration, split or files do not exist.
-        HubUnreachable: if the hub cannot be reached and the cache does not hold them.
+        HubUnreachable: if the hub cannot be reached and they are not cached.
     """
     revision = part.revision or DEFAULT_REVISION
     repository = Repository("dataset", part.repository, revision, f"pass a local file: --corpus {corpus}=FILE")
@@ -197,10 +197,10 @@ def _chosen(repository: Repository, part: HubPart, names: Sequence[str], card: P
 
 
 def _cached(repository: Repository, part: HubPart) -> HubFiles | None:
-    """What the cache holds of ``part``, if it alone can tell that this is all of it.
+    """The cached files of ``part``, if the cache alone shows that they are complete.
 
-    It can for files that are named in full and for numbered shards. A split is what the card says: without a card, or
-    where another split that is not cached might be meant, the hub is asked.
+    That is the case for files named in full and for numbered shards. Splits are defined by the card: without a card, or
+    if an uncached split might be meant, the hub is asked.
     """
     snapshot = repository.cached_snapshot()
     if snapshot is None:
@@ -228,16 +228,16 @@ def _cached_names(snapshot: Path) -> list[str]:
 
 
 def _with_cached(error: HubUnreachable, repository: Repository) -> HubUnreachable:
-    """The error, saying what the cache holds of the data set and how to ask for it."""
+    """The error with what the cache has of the data set and how to request it."""
     snapshot = repository.cached_snapshot()
     names = list(filter(is_data_file, _cached_names(snapshot))) if snapshot else []
     commits = repository.cached_commits()
     if snapshot and names:
-        kept = f"The local hub cache holds {listed(names)} of commit {snapshot.name}, and cannot tell if that is all."
-        next_step = f"Name what of it is meant: hub:{repository.name}/{names[0]}@{snapshot.name}."
+        kept = f"The local hub cache has {listed(names)} of commit {snapshot.name}, which may not be all of it."
+        next_step = f"Name the file to use: hub:{repository.name}/{names[0]}@{snapshot.name}."
     elif commits and not snapshot:
-        kept = f"The local hub cache holds other commits of it, which are not taken for it: {listed(commits)}."
-        next_step = f"If one of them will do, name it: hub:{repository.name}@{commits[0]}."
+        kept = f"The local hub cache only has other commits of it: {listed(commits)}."
+        next_step = f"To use one of them, name it: hub:{repository.name}@{commits[0]}."
     else:
         return error
     return type(error)(error.happened, kept=kept, next_step=f"{next_step} {error.next_step}")

@@ -1,8 +1,7 @@
-"""What a person types for a hub data set, and which of its files that means. No network here.
+"""References to hub data sets, and which files they mean. No network access.
 
-Read by ``hub``. The form is ``hub:owner/name[config]/split@revision:column``, where all but the name can be left out.
-In place of the split a file or a pattern can be named (``/data/test-*.parquet``), and ``[:N]`` after either takes the
-first N rows only.
+The form is ``hub:owner/name[config]/split@revision:column``; all but the name is optional. Instead of a split, a file
+or pattern can be given (``/data/test-*.parquet``), and ``[:N]`` after either takes only the first N rows.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ REFERENCE = re.compile(
     r"(@(?P<revision>[^:\[\]]+))?(:(?P<columns>.+))?"
 )
 SHARD = re.compile(r"-(\d{5})-of-(\d{5})(?=\.)")
-# What datasets reads as rows of a table; a repository's other files (pictures, weights, code) are passed over.
+# What datasets reads as rows of a table; a repository's other files (pictures, weights, code) are ignored.
 FORMATS = ("parquet", "jsonl", "ndjson", "json", "csv", "tsv", "arrow", "txt")
 PACKINGS = ("gz", "bz2", "xz", "zst")
 LISTED_FILES = 8
@@ -32,12 +31,12 @@ LISTED_FILES = 8
 
 @dataclass(frozen=True)
 class HubRef:
-    """A reference taken apart; None or () for what was not typed.
+    """A parsed reference; None or () for omitted parts.
 
     Attributes:
-        path: a split, a file, a pattern of files, or (of a retrieval collection) a folder.
-        first: take only that many rows.
-        columns: the text; or a pair's two sides, and its score.
+        path: a split, a file, a file pattern, or (for a retrieval collection) a folder.
+        first: take only this many rows.
+        columns: the text, or a pair's two sides and its score.
     """
 
     repository: str
@@ -49,28 +48,28 @@ class HubRef:
 
     @classmethod
     def parse(cls, source: str) -> HubRef:
-        """Take ``hub:owner/name[config]/split@revision:column`` apart.
+        """Parse ``hub:owner/name[config]/split@revision:column``.
 
         Raises:
-            CorpusError: if it has another form.
+            CorpusError: if it has a different form.
         """
         match = REFERENCE.fullmatch(source.removeprefix(f"{HUB}:"))
-        # The cache keeps a file for each revision: git allows no ".." in one, and neither may a path.
+        # The cache has a file for each revision, so ".." must not occur in it (git forbids it) or in a path.
         if match is None or ".." in source or (match["revision"] or "").startswith("/"):
             raise CorpusError(
-                f"{source!r} is no hub reference.",
-                next_step=f"Write {FORM}, or less of it; plain 'hub' is the pinned default.",
+                f"{source!r} is not a hub reference.",
+                next_step=f"Write {FORM}, with optional parts left out; plain 'hub' is the pinned default.",
             )
         columns = tuple(name.strip() for name in (match["columns"] or "").split(",") if name.strip())
         if any(is_data_file(name) for name in columns):
             plain = source.removesuffix(f":{match['columns']}").split("@")
             raise CorpusError(
-                f"{source!r} names a file where a column stands.",
+                f"{source!r} has a file in place of a column.",
                 next_step=f"Write {plain[0]}/{match['columns']}" + "".join(f"@{revision}" for revision in plain[1:]),
             )
         if match["config"] and names_files(match["path"] or ""):
             raise CorpusError(
-                f"{source!r} names a configuration and files, and each of them says what is read.",
+                f"{source!r} names both a configuration and files.",
                 next_step=f"Leave one out: {source.replace('[' + match['config'] + ']', '')}",
             )
         first = int(match["first"]) if match["first"] else None
@@ -87,7 +86,7 @@ class HubRef:
         )
 
     def as_part(self, spec: CorpusSpec) -> HubPart:
-        """This reference as a part to load; files and pin of the catalogue count for its own repositories."""
+        """This reference as a part to load; for repositories in the catalogue, its files and pin are the defaults."""
         known = next((part for part in spec.hub if part.repository == self.repository), None)
         files: tuple[str, ...] = (self.path,) if self.path and names_files(self.path) else ()
         if known and not (self.config or self.path):
@@ -104,23 +103,23 @@ class HubRef:
 
 
 def names_files(path: str) -> bool:
-    """Whether a path means files, and not a split."""
+    """Whether a path means files rather than a split."""
     return is_data_file(path) or any(char in path for char in "/*?")
 
 
 def is_data_file(name: str) -> bool:
-    """Whether a file holds rows, by its suffix (``.jsonl``, ``.csv.gz``)."""
+    """Whether a file contains rows, by its suffix (``.jsonl``, ``.csv.gz``)."""
     return bool(suffixes(name)) and suffixes(name)[0] in FORMATS
 
 
 def suffixes(name: str) -> list[str]:
-    """What a file's name says of its format and of how it is packed: ``["jsonl", "gz"]``."""
+    """Format and compression from a file's name: ``["jsonl", "gz"]``."""
     found = name.rsplit("/", 1)[-1].lower().split(".")[1:]
     return found[-2:] if found and found[-1] in PACKINGS else found[-1:]
 
 
 def choose_files(names: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...]:
-    """The files that the first matching pattern means, in order; empty if none matches."""
+    """The files of the first matching pattern, in order; empty if none matches."""
     for pattern in patterns:
         matching = sorted(name for name in names if name == pattern or fnmatchcase(name, pattern))
         if matching:
@@ -129,9 +128,9 @@ def choose_files(names: Sequence[str], patterns: Sequence[str]) -> tuple[str, ..
 
 
 def is_told_by_cache(files: Sequence[str], patterns: Sequence[str]) -> bool:
-    """Whether cached files are all that the patterns mean on the hub.
+    """Whether the cached files are everything that the patterns mean on the hub.
 
-    They are if each is named in full, or is one of a complete number of shards that a pattern spells up to the number.
+    They are if each is named in full, or they are a complete set of numbered shards.
     """
     for file in files:
         shard = SHARD.search(file)
@@ -146,16 +145,16 @@ def is_told_by_cache(files: Sequence[str], patterns: Sequence[str]) -> bool:
 
 
 def listed(names: Sequence[str]) -> str:
-    """The first of them, for a sentence."""
+    """The first few names, for a sentence."""
     return ", ".join(names[:LISTED_FILES]) + (", ..." if len(names) > LISTED_FILES else "")
 
 
 def no_such_files(names: Sequence[str], patterns: Sequence[str], ref: HubRef) -> CorpusError:
     files = [name for name in names if is_data_file(name)]
-    wanted = f"no file {' or '.join(patterns)}" if patterns else "no file of a format that is read here"
+    wanted = f"no file {' or '.join(patterns)}" if patterns else "no file in a supported format"
     return CorpusError(
         f"{ref} has {wanted}.",
         next_step=f"Name a file (hub:{ref.repository}/FILE). It has {listed(files)}."
         if files
-        else f"Formats: {', '.join(FORMATS)}, also packed ({', '.join(PACKINGS)}).",
+        else f"Formats: {', '.join(FORMATS)}, also compressed ({', '.join(PACKINGS)}).",
     )

@@ -1,8 +1,8 @@
-"""A retrieval collection as two corpora: its documents, and the queries that some of them are judged relevant to.
+"""A retrieval collection as two corpora: its documents, and the queries that have relevant documents.
 
-Sources: a folder in BEIR's layout, a folder of LongEmbed (qrels.jsonl), the same on the hub, a file of QMSum's
-meetings, or the embedded sample. A query's label lists its relevant documents: ``place:grade``, by their place in the
-other corpus.
+Sources: a folder in BEIR's layout or LongEmbed's (qrels.jsonl), the same on the hub, a file of QMSum meetings, or the
+    embedded sample. A query's label lists its relevant documents as ``place:grade``, where place is the index in the
+    other corpus.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ DOCUMENTS = "retrieval"
 QUERIES = "retrieval-queries"
 SAMPLE = "sample"
 SAMPLE_FOLDER = Path(__file__).parent / "sample"
-# Where judgements stand: the test split alone where there is one.
+# Files with judgements; only the test split if there is one.
 QRELS = ("qrels/test.tsv", "qrels.tsv", "qrels.jsonl", "qrels/test.jsonl")
 QUERY_IDS = ("query-id", "query_id", "qid")
 DOCUMENT_IDS = ("corpus-id", "doc_id", "corpus_id", "docid")
 GRADES = ("score", "relevance", "grade")
 
-_DOCUMENT = CorpusSpec(DOCUMENTS, "texts", "documents to be found", "", (), joins_title=True)
+_DOCUMENT = CorpusSpec(DOCUMENTS, "texts", "documents to retrieve", "", (), joins_title=True)
 _QUERY = CorpusSpec(QUERIES, "texts", "queries", "", (), text_fields=("query", "text", "question"))
 
 Judgement = tuple[str, str, float]
@@ -40,7 +40,7 @@ Judgement = tuple[str, str, float]
 
 @dataclass(frozen=True)
 class JudgedCollection:
-    """Documents, and queries whose ``label`` says which of them are relevant."""
+    """Documents, and queries whose ``label`` lists the relevant ones."""
 
     documents: Corpus
     queries: Corpus
@@ -48,7 +48,7 @@ class JudgedCollection:
 
 @dataclass(frozen=True)
 class _Collection:
-    """What a source holds, not yet matched with each other."""
+    """The parts of a source, not yet matched with each other."""
 
     documents: Iterator[Text | Flaw]
     queries: Iterator[Text | Flaw]
@@ -58,7 +58,7 @@ class _Collection:
 
 
 def load_judged(source: str = SAMPLE) -> JudgedCollection:
-    """Read a retrieval collection; documents and queries that say the same are one.
+    """Read a retrieval collection; duplicate documents and queries are merged.
 
     Raises:
         CorpusError: if it cannot be found or read, or no query has a relevant document.
@@ -79,9 +79,10 @@ def load_judged(source: str = SAMPLE) -> JudgedCollection:
     asked = keep_rows(_queries(found, known))
     queries = tuple(row for row in asked.rows if isinstance(row, Text))
     if not queries:
-        reason = f" The first flaw: {asked.first_broken}." if asked.first_broken else ""
+        reason = f" The first broken row: {asked.first_broken}." if asked.first_broken else ""
         raise CorpusError(
-            f"{found.source} judges no document relevant to a query: {len(texts)} documents, no judged query.{reason}",
+            f"{found.source} has no relevant document for any query: {len(texts)} documents, no judged "
+            f"queries.{reason}",
             next_step="Give a folder with corpus.jsonl, queries.jsonl, and qrels/test.tsv with scores above 0.",
         )
     return JudgedCollection(
@@ -91,24 +92,24 @@ def load_judged(source: str = SAMPLE) -> JudgedCollection:
 
 
 def relevant_of(label: str) -> dict[int, float]:
-    """The relevant documents that a query's label lists: place -> grade."""
+    """The relevant documents in a query's label: place -> grade."""
     pairs = (one.split(":") for one in label.split())
     return {int(place): float(grade) for place, grade in pairs}
 
 
 def label_of(relevant: Mapping[int, float]) -> str:
-    """The label that ``relevant_of`` reads."""
+    """The label that ``relevant_of`` parses."""
     return " ".join(f"{place}:{grade!r}" for place, grade in sorted(relevant.items()))
 
 
 def _queries(found: _Collection, known: Mapping[str, int]) -> Iterator[Text | Flaw]:
-    """Judged queries, those of one text joined; a query without a relevant document is no row of this corpus."""
+    """Judged queries, merged if they have the same text; queries without relevant documents are left out."""
     relevant: dict[str, dict[int, float]] = {}
     for row in found.judgements:
         if isinstance(row, Flaw):
             yield row
         elif row[2] > 0 and row[1] not in known:
-            yield Flaw("broken", f"document {row[1]} is judged relevant but is not there")
+            yield Flaw("broken", f"document {row[1]} is judged relevant but does not exist")
         elif row[2] > 0:
             grades = relevant.setdefault(row[0], {})
             grades[known[row[1]]] = max(row[2], grades.get(known[row[1]], 0.0))
@@ -138,7 +139,7 @@ def _find(source: str) -> _Collection:
         return _meetings(path)
     raise CorpusError(
         f"There is no file or folder {source!r} with documents, queries and judgements.",
-        next_step="A source is 'sample', a folder in BEIR's layout, a file of QMSum's meetings, or "
+        next_step="A source is 'sample', a folder in BEIR's layout, a file of QMSum meetings, or "
         "hub:owner/name/FOLDER@revision.",
     )
 
@@ -160,11 +161,11 @@ def _folder(folder: Path, shown: str) -> _Collection:
 
 
 def _on_hub(source: str) -> _Collection:
-    """Three files of one hub repository: in its top folder, or in the one that is named (LongEmbed: qmsum)."""
+    """Three files of one hub repository, in its root or in the given folder (LongEmbed: qmsum)."""
     ref = HubRef.parse(source)
     if ref.columns or ref.config or ref.first is not None:
         raise CorpusError(
-            f"{source!r} names columns, a configuration or a number of rows, and a collection is read as a whole.",
+            f"{source!r} has columns, a configuration or a number of rows, but a collection is read as a whole.",
             next_step="Write hub:owner/name@revision, or hub:owner/name/FOLDER@revision.",
         )
     start = f"{ref.path.strip('/')}/" if ref.path else ""
@@ -172,7 +173,7 @@ def _on_hub(source: str) -> _Collection:
     for names in (BEIR_NAMES["corpus"], BEIR_NAMES["queries"], QRELS):
         wanted = tuple(f"{start}{name}{packed}" for name in names for packed in ("", ".gz"))
         opened.append(locate(HubPart(ref.repository, revision, wanted), DOCUMENTS))
-        revision = opened[0].commit  # all three are of the commit that the first was resolved to
+        revision = opened[0].commit  # all three from the commit that the first was resolved to
     documents, queries, judgements = opened
     return _Collection(
         (row for file in documents.downloads() for row in _texts(file, _DOCUMENT)),
@@ -202,7 +203,7 @@ def _judgements(source: ByteSource) -> Iterator[Judgement | Flaw]:
 
 
 def _judgement_record(record: Mapping[str, object]) -> Judgement | Flaw:
-    """LongEmbed writes no grade: what it lists is relevant."""
+    """LongEmbed gives no grades: listed documents are relevant."""
     ids = [next((str(record[name]) for name in names if name in record), None) for names in (QUERY_IDS, DOCUMENT_IDS)]
     grade = next((record[name] for name in GRADES if name in record), 1.0)
     query, document = ids
@@ -212,9 +213,9 @@ def _judgement_record(record: Mapping[str, object]) -> Judgement | Flaw:
 
 
 def _meetings(path: Path) -> _Collection:
-    """QMSum: a meeting's turns are one document, and its specific queries ask for it.
+    """QMSum: a meeting's turns form one document, to be found by its specific queries.
 
-    Its general queries ("Summarize the whole meeting.") name no meeting, and are no rows here.
+    General queries ("Summarize the whole meeting.") do not identify a meeting and are left out.
     """
     documents: list[Text | Flaw] = []
     queries: list[Text | Flaw] = []
@@ -226,7 +227,7 @@ def _meetings(path: Path) -> _Collection:
         turns, asked = record.get("meeting_transcripts"), record.get("specific_query_list")
         if not isinstance(turns, list) or not isinstance(asked, list):
             raise CorpusError(
-                f"{path} holds no meetings: line {number + 1} has no meeting_transcripts and specific_query_list.",
+                f"{path} contains no meetings: line {number + 1} has no meeting_transcripts and specific_query_list.",
                 next_step="Give QMSum's jsonl, or a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv.",
             )
         spoken = [f"{turn['speaker']}: {turn['content']}" for turn in turns if _is_turn(turn)]

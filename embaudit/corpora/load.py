@@ -1,4 +1,4 @@
-"""From a corpus name and a source to a corpus: the one function that flows and notebooks call.
+"""Loads a corpus by name and source, for flows and notebooks.
 
 A source is ``sample``, ``hub``, ``hub:owner/name[config]/split@revision:column``, or a local file or folder.
 """
@@ -35,10 +35,10 @@ Row = Text | TextPair | Flaw
 
 @dataclass(frozen=True)
 class RowSource:
-    """Rows that have not been read yet, and where they will come from.
+    """Rows not read yet, and where they come from.
 
     Attributes:
-        share: of the source, where random pieces of it will be read.
+        share: of the source, if only random pieces of it are read.
     """
 
     rows: Iterator[Row]
@@ -50,20 +50,21 @@ class RowSource:
 def load_corpus(name: str, source: str = SAMPLE, *, limit: int | None = None, draw: Draw | None = None) -> Corpus:
     """Read corpus ``name`` from ``source``.
 
-    Rows come in the order of the files; a pool (``sts``) is read part by part, so a limit keeps its first
-    parts only: draw from the whole pool instead.
+    Rows are in file order. A pool (``sts``) is read part by part, so a limit keeps only its first parts: use a draw
+    from the whole pool instead.
 
     Args:
-        limit: stop after so many kept rows.
-        draw: keep the rows that it draws, in the order of the files; the whole source is read while it streams, or
-            random pieces of a large one on the hub.
+        limit: stop after this many kept rows.
+        draw: keep the drawn rows, in file order; streams the whole source, or random pieces of a large one on the hub.
 
     Raises:
-        CorpusError: on an unknown name or source, an unreadable file, or when no row could be kept.
+        CorpusError: if the name or source is unknown, a file is unreadable, or no row can be kept.
     """
     spec = _spec(name)
     if limit is not None and limit < 1:
-        raise CorpusError(f"A limit of {limit} rows keeps nothing.", next_step="Give a limit of at least 1, or none.")
+        raise CorpusError(
+            f"A limit of {limit} rows would keep nothing.", next_step="Give a limit of at least 1, or none."
+        )
     draw = draw if limit is None else Draw(rows=limit)
     opened = _open(spec, source, draw)
     kept = keep_rows(opened.rows, draw)
@@ -89,7 +90,7 @@ def _spec(name: str) -> CorpusSpec:
     if name in CORPORA:
         return CORPORA[name]
     raise CorpusError(
-        f"No corpus is called {name!r}.",
+        f"Unknown corpus {name!r}.",
         next_step=did_you_mean(name.lower(), CORPORA) + f"Known: {', '.join(CORPORA)}.",
     )
 
@@ -113,11 +114,11 @@ def _open(spec: CorpusSpec, source: str, draw: Draw | None) -> RowSource:
 
 
 def _open_hub(spec: CorpusSpec, parts: tuple[HubPart, ...], draw: Draw | None) -> RowSource:
-    # All parts are located before the first row is read: a repository that is missing is known at once.
+    # Locate all parts before reading the first row, so that a missing repository is reported at once.
     located = [locate(part, spec.name) for part in parts]
 
     is_start = draw is not None and draw.seed is None
-    # A pool of several parts is read whole: none of them is large.
+    # A pool of several parts is read completely: none of them is large.
     is_one = len(parts) == 1 and parts[0].first is None
     chosen = located[0].pieces(draw.seed) if is_one and draw is not None and draw.seed is not None else None
 
@@ -152,7 +153,7 @@ def _path_rows(spec: CorpusSpec, path: Path) -> Iterator[Row]:
         return (row for file in sts_files(path) for row in _rows(spec, local_file(file)))
     files = sorted(file.name for file in path.iterdir() if local_file(file).suffix in SUFFIXES)
     raise CorpusError(
-        f"{path} is a folder where corpus {spec.name} needs a file.",
+        f"{path} is a folder, but corpus {spec.name} needs a file.",
         next_step=f"Name the file: {path / files[0]}" if files else f"Name a file in {', '.join(SUFFIXES)}.",
     )
 
@@ -188,7 +189,7 @@ def _unknown_source(spec: CorpusSpec, source: str) -> CorpusError:
 
 def _wanted_fields(spec: CorpusSpec) -> str:
     if spec.kind == "texts":
-        return "one text a line (.txt), or a field 'text'"
+        return "one text per line (.txt), or a field 'text'"
     if spec.relation == "sts":
         return "sentence1, sentence2 and score"
     return f"query and {spec.relation.removeprefix('hard_')}, or a BEIR folder whose qrels have such judgements"

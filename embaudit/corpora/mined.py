@@ -1,7 +1,7 @@
-"""Hard negatives that are mined from a BEIR folder: the source ``mined:bm25:FOLDER`` or ``mined:checkpoint:FOLDER``.
+"""Hard negatives mined from a BEIR folder: the source ``mined:bm25:FOLDER`` or ``mined:checkpoint:FOLDER``.
 
-Which passages look relevant is the business of ``embaudit.measures.socm.mining``, run by ``embaudit_tasks.mining``:
-here are the spelling of the source and the corpus that comes out.
+``embaudit.measures.socm.mining``, run by ``embaudit_tasks.mining``, finds passages that look relevant; this module
+parses the source and builds the corpus.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ METHODS: tuple[Method, ...] = ("bm25", "checkpoint")
 
 @dataclass(frozen=True)
 class MinedSource:
-    """A way of mining, and the BEIR folder to mine in."""
+    """A mining method and the BEIR folder to mine."""
 
     method: Method
     folder: Path
 
     @classmethod
     def parse(cls, name: str, source: str) -> MinedSource | None:
-        """Read ``mined:METHOD:FOLDER``; None for any other source.
+        """Parse ``mined:METHOD:FOLDER``; None for any other source.
 
         Raises:
-            CorpusError: if the corpus holds no hard negatives, the method is unknown, or there is no such folder.
+            CorpusError: if the corpus is not one of hard negatives, the method is unknown, or there is no such folder.
         """
         kind, _, rest = source.partition(":")
         if kind != MINED:
@@ -41,19 +41,19 @@ class MinedSource:
         if name in CORPORA and CORPORA[name].relation != "hard_negative":
             minable = [spec.name for spec in CORPORA.values() if spec.relation == "hard_negative"]
             raise CorpusError(
-                f"Corpus {name} is not mined: {source} gives hard negatives.",
+                f"Corpus {name} cannot be mined: {source} gives hard negatives.",
                 next_step=f"For example: --corpus {minable[0]}={source}",
             )
         method, _, folder = rest.partition(":")
         if method not in METHODS or not folder:
             raise CorpusError(
-                f"{source!r} does not say how to mine and where.",
+                f"{source!r} does not give a mining method and a folder.",
                 next_step=f"Write {' or '.join(f'{MINED}:{known}:FOLDER' for known in METHODS)}.",
             )
         path = Path(folder).expanduser().absolute()
         if not path.is_dir():
             raise CorpusError(
-                f"There is no folder {path} to mine hard negatives in.",
+                f"There is no folder {path} to mine hard negatives from.",
                 next_step="Give a folder with corpus.jsonl, queries.jsonl and qrels/*.tsv.",
             )
         return cls(method, path)
@@ -63,7 +63,7 @@ class MinedSource:
 
 
 def mined_corpus(name: str, source: MinedSource, pairs: Iterable[tuple[str, str]]) -> Corpus:
-    """The mined pairs as a corpus; blank and repeated ones are dropped and counted as everywhere.
+    """The mined pairs as a corpus; blank and repeated ones are dropped and counted as usual.
 
     Raises:
         CorpusError: if no pair is left.
@@ -71,7 +71,7 @@ def mined_corpus(name: str, source: MinedSource, pairs: Iterable[tuple[str, str]
     kept = keep_rows(TextPair(query, passage, None, "hard_negative") for query, passage in pairs)
     if not kept.rows:
         raise CorpusError(
-            f"Mining in {source.folder} found no hard negative: every passage is judged relevant.",
+            f"Mining {source.folder} found no hard negatives: every passage is judged relevant.",
             next_step="Give a folder with more passages than relevant ones.",
         )
     return Corpus(

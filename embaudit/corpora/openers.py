@@ -1,7 +1,7 @@
-"""Bytes of a corpus file: opened, unpacked, freed of a byte-order mark, every failure said in one sentence.
+"""Opens corpus files: decompresses them, strips a byte-order mark, and reports failures in one sentence.
 
-Read by ``records``. A source is a path, and the names by which a person and its format know it: the same code reads a
-local file and one that was fetched from the hub.
+A source is a path with a display name and a name that decides its format, so that the same code reads local files and
+files from the hub.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WIDE_BOMS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 @dataclass(frozen=True)
 class ByteSource:
-    """A file to read: what a person calls it, where it is, and the name that decides its format."""
+    """A file to read: its display name, its path, and the name that decides its format."""
 
     shown: str
     path: Path
@@ -42,10 +42,10 @@ def local_file(path: Path) -> ByteSource:
 
 @contextmanager
 def reading(source: ByteSource) -> Iterator[IO[bytes]]:
-    """Open ``source`` for reading its unpacked bytes.
+    """Open ``source`` for reading its decompressed bytes.
 
     Raises:
-        CorpusError: if it cannot be opened or read to its end, or is UTF-16.
+        CorpusError: if it cannot be opened or completely read, or is UTF-16.
     """
     try:
         with source.path.open("rb") as raw:
@@ -53,7 +53,7 @@ def reading(source: ByteSource) -> Iterator[IO[bytes]]:
             yield _without_mark(stream, source)
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise CorpusError(
-            f"{source.shown} is damaged: its gzip data ends or breaks before the end of the file ({error}).",
+            f"{source.shown} is damaged: its gzip data is truncated or corrupt ({error}).",
             next_step=f"Check it with: gzip -t {source.shown}; then fetch it again.",
         ) from error
     except OSError as error:
@@ -65,7 +65,7 @@ def _unpacked(raw: io.BufferedReader, source: ByteSource) -> io.BufferedReader:
         return io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=raw)))
     if source.name.lower().endswith(".gz"):
         raise CorpusError(
-            f"{source.shown} ends in .gz but holds no gzip data.",
+            f"{source.shown} ends in .gz but is not gzip data.",
             next_step="Rename it without .gz if it is plain text, or fetch it again.",
         )
     return raw
@@ -75,7 +75,7 @@ def _without_mark(stream: io.BufferedReader, source: ByteSource) -> io.BufferedR
     start = stream.peek(3)[:3]
     if start[:2] in WIDE_BOMS:
         raise CorpusError(
-            f"{source.shown} is {WIDE_BOMS[start[:2]]}; corpora are read as UTF-8.",
+            f"{source.shown} is {WIDE_BOMS[start[:2]]}; corpora must be UTF-8.",
             next_step=f"Convert it: iconv -f utf-16 -t utf-8 {source.shown} > converted{source.suffix}",
         )
     if start == UTF8_BOM:
@@ -84,19 +84,19 @@ def _without_mark(stream: io.BufferedReader, source: ByteSource) -> io.BufferedR
 
 
 def os_failure(shown: str, error: OSError) -> CorpusError:
-    """What the operating system said about ``shown``, as this package's error."""
+    """An operating system error about ``shown`` as a CorpusError."""
     if isinstance(error, FileNotFoundError):
         return CorpusError(
             f"There is no file or folder {shown}.", next_step="Check the path; source 'sample' needs no file."
         )
     if isinstance(error, PermissionError):
         return CorpusError(
-            f"{shown} may not be read: permission denied.",
-            next_step=f"Give yourself access: chmod u+r {shown}",
+            f"{shown} cannot be read: permission denied.",
+            next_step=f"Grant access: chmod u+r {shown}",
         )
     if isinstance(error, IsADirectoryError):
-        return CorpusError(f"{shown} is a folder where a file was expected.", next_step="Name a file in it.")
+        return CorpusError(f"{shown} is a folder; a file was expected.", next_step="Name a file in it.")
     return CorpusError(
         f"{shown} could not be read: {error.strerror or error}.",
-        next_step="Check the disk or mount that it is on.",
+        next_step="Check its disk or mount.",
     )

@@ -1,7 +1,7 @@
-"""Random pieces of a large source: a sample of millions of rows without fetching them all.
+"""Reads random pieces of a large source, to sample millions of rows without fetching them all.
 
-Read by ``hub``. A piece is the lines that begin in half a megabyte of a file, or a row group of Parquet. Each is as
-likely to be read as any other, and so each row is; pieces are many, so that neighbours of a piece weigh little.
+A piece is the lines that begin in half a megabyte of a file, or a Parquet row group. Each piece is equally likely to be
+read, and so is each row; there are many pieces, so that neighbouring rows have little weight.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import numpy as np
 from embaudit.corpora.openers import UTF8_BOM
 from embaudit.corpora.tabular import Choose
 
-# Smaller sources are read whole: it takes seconds, and every row has its chance.
+# Smaller sources are read completely: it takes seconds.
 LARGE_BYTES = 256 * 2**20
-# What is read of larger ones: some 150 000 passages of MS MARCO.
+# Bytes to read of larger ones: some 150 000 passages of MS MARCO.
 READ_BYTES = 64 * 2**20
 PIECE_BYTES = 2**19
-# A piece's last line ends in the next one.
+# A piece's last line may end in the next piece.
 TAIL_BYTES = 2**16
-# Which files have pieces, by suffix; packed files have none.
+# Suffixes of files that can be read in pieces; compressed files cannot.
 IN_LINES = ("jsonl", "ndjson", "txt")
 IN_ROW_GROUPS = ("parquet",)
 
@@ -33,7 +33,7 @@ Opened = Callable[[], AbstractContextManager[IO[bytes]]]
 
 @dataclass(frozen=True)
 class Pieces:
-    """Which pieces of which files are read.
+    """The pieces to read.
 
     Attributes:
         chosen: pieces of each file, ascending.
@@ -45,10 +45,10 @@ class Pieces:
 
 
 def choose_pieces(sizes: dict[str, Sequence[int]], seed: int) -> Pieces:
-    """Pieces at random, until they have ``READ_BYTES``.
+    """Choose random pieces up to ``READ_BYTES``.
 
     Args:
-        sizes: bytes of each piece of each file.
+        sizes: bytes of each piece, by file.
     """
     all_pieces = [(name, piece) for name, of_file in sizes.items() for piece in range(len(of_file))]
     order = np.random.default_rng([seed, len(all_pieces)]).permutation(len(all_pieces))
@@ -67,21 +67,21 @@ class FileInPieces(Protocol):
     """A file that can be read piece by piece."""
 
     def sizes(self) -> Sequence[int]:
-        """Bytes of each piece."""
+        """Size of each piece in bytes."""
         ...
 
     def tables(self, pieces: Sequence[int], choose: Choose) -> Iterator[Any]:
-        """The pieces as Arrow tables, which may have more columns than were chosen."""
+        """The pieces as Arrow tables, possibly with more columns than chosen."""
         ...
 
 
 def in_pieces(kind: str, size: int, opened: Opened) -> FileInPieces:
-    """A file as pieces.
+    """A file that is read in pieces.
 
     Args:
-        kind: its suffix, one of ``IN_LINES`` or ``IN_ROW_GROUPS``.
-        size: its bytes.
-        opened: opens it for reads at any place.
+        kind: its suffix, from ``IN_LINES`` or ``IN_ROW_GROUPS``.
+        size: in bytes.
+        opened: opens it for random access.
     """
     return _RowGroups(opened) if kind in IN_ROW_GROUPS else _Lines(kind, size, opened)
 
@@ -137,8 +137,8 @@ class _RowGroups:
 
 
 def lines_of(file: IO[bytes], start: int, stop: int) -> bytes:
-    """The lines that begin at the bytes start … stop−1: of all pieces together, every line once."""
-    # From the byte before, which says whether a line begins at the start itself.
+    """The lines that begin at bytes start … stop−1, so that every line is in exactly one piece."""
+    # Start one byte earlier to see whether a line begins exactly at the start.
     begin = max(start - 1, 0)
     file.seek(begin)
     read = file.read(stop - begin + TAIL_BYTES)

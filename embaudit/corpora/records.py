@@ -1,7 +1,6 @@
-"""From a file to records (field name -> value) or flaws, by the format that its name promises.
+"""Reads a file as records (field name -> value) or flaws, by the format that its name indicates.
 
-Read by ``fields``, which turns records into texts and pairs. A row that cannot be read becomes a flaw and is
-counted; a file that cannot be read at all is a CorpusError.
+A row that cannot be read becomes a flaw and is counted; a file that cannot be read at all is a CorpusError.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def read_records(source: ByteSource, kind: Kind) -> Iterator[Record | Flaw]:
     """Yield the records of one file, each with lower-case field names.
 
     Raises:
-        CorpusError: on a suffix that is not read, a damaged file, or a table that fits no layout.
+        CorpusError: if the suffix is not supported, the file is damaged, or a table fits no layout.
     """
     match source.suffix:
         case ".txt" if kind == "texts":
@@ -44,8 +43,8 @@ def read_records(source: ByteSource, kind: Kind) -> Iterator[Record | Flaw]:
                 source.path, source.shown, partial(choose_columns, shown=source.shown, next_step=RENAME)
             )
     raise CorpusError(
-        f"{source.shown} is of no format that corpora are read from.",
-        next_step=f"Give a file that ends in {', '.join(SUFFIXES)} (text formats also with .gz).",
+        f"{source.shown} is not in a supported corpus format.",
+        next_step=f"Give a file ending in {', '.join(SUFFIXES)} (text formats also with .gz).",
     )
 
 
@@ -82,7 +81,7 @@ def _json_line_records(stream: IO[bytes]) -> Iterator[Record | Flaw]:
         try:
             yield _as_record(json.loads(text))
         except (ValueError, RecursionError) as error:
-            yield Flaw("broken", f"a line that is no JSON: {error}")
+            yield Flaw("broken", f"a line that is not JSON: {error}")
 
 
 def _as_record(value: Any) -> Record | Flaw:
@@ -96,7 +95,7 @@ def _as_record(value: Any) -> Record | Flaw:
 def _json(source: ByteSource) -> Iterator[Record | Flaw]:
     with reading(source) as stream:
         content = stream.read()
-    # Hub data sets call JSON Lines ".json" as often as not.
+    # Hub data sets often use ".json" for JSON Lines.
     if not content.lstrip().startswith(b"["):
         yield from _json_line_records(io.BytesIO(content))
         return
@@ -104,8 +103,8 @@ def _json(source: ByteSource) -> Iterator[Record | Flaw]:
         values = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise CorpusError(
-            f"{source.shown} is no JSON list: {error}.",
-            next_step="Write a list of objects or strings, or one object a line in a .jsonl file.",
+            f"{source.shown} is not a JSON list: {error}.",
+            next_step="Write a list of objects or strings, or one object per line in a .jsonl file.",
         ) from error
     for value in values:
         yield _as_record(value)

@@ -1,4 +1,4 @@
-"""Rows drawn from a source while it streams by: no more of them are in memory than stay."""
+"""Draws rows from a stream, keeping only the drawn ones in memory."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ class _Drawn:
 
 
 class Reservoir:
-    """The distinct rows of lowest rank: those that a draw of the whole source takes.
+    """The distinct rows of lowest rank, as a draw from the whole source would give.
 
-    Two rows that say the same have one rank, so that duplicates of rows that stay are found without remembering the
-    others. The first of them stays.
+    Identical rows have the same rank, so duplicates of kept rows are found without remembering the others. The first
+    one is kept.
 
     Attributes:
-        left_out: rows that were seen and are not among the drawn ones, duplicates of such rows included.
+        left_out: number of rows that were not drawn, including their duplicates.
     """
 
-    # Any row to come may be drawn.
+    # Any later row may be drawn.
     is_full = False
 
     def __init__(self, rows: int, seed: int) -> None:
         self._rows, self._seed = rows, seed
         self._drawn: dict[tuple[int, str], _Drawn] = {}
-        # The highest rank first.
+        # A heap, highest rank first.
         self._heap: list[tuple[int, str]] = []
         self._seen = 0
         self.left_out = 0
 
     def add(self, row: Text | TextPair) -> None:
-        """See a row."""
+        """Process a row."""
         self._seen += 1
         said, relation = (row.text, "") if isinstance(row, Text) else (pair_text(row.first, row.second), row.relation)
         place = int(rank(said, self._seed), 16)
@@ -58,11 +58,11 @@ class Reservoir:
         self._drawn[key] = _Drawn(row, self._seen)
 
     def drawn(self) -> Iterator[Text | TextPair]:
-        """The rows that stay, in the order of the source."""
+        """The drawn rows, in source order."""
         for one in sorted(self._drawn.values(), key=lambda one: one.number):
             yield one.row
 
     @property
     def duplicates(self) -> int:
-        """How often a row that stays came again."""
+        """How often a kept row was repeated."""
         return sum(one.copies for one in self._drawn.values())

@@ -1,6 +1,6 @@
-"""What a corpus is once it is read: texts or pairs, what was dropped on the way, and an id by content.
+"""A corpus after reading: texts or pairs, counts of dropped rows, and a content id.
 
-Read by every measure and by the warehouse's staging. Nothing here knows where a corpus came from.
+Used by every measure and by staging; independent of where a corpus came from.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Kind = Literal["texts", "pairs"]
 class Text:
     """One text, without surrounding whitespace.
 
-    ``title`` is kept as it was read even where the catalogue joins it to the text (see ``CorpusSpec``).
+    ``title`` is kept as read even if it is joined to the text (see ``CorpusSpec``).
     """
 
     text: str
@@ -31,8 +31,8 @@ class Text:
 class TextPair:
     """An ordered pair; ``relation`` is ``sts``, ``hard_negative`` or ``positive``.
 
-    ``score`` is on the scale of its own data set (STS Benchmark 0-5, SICK 1-5, STS 2022 1-4) and None where
-    nobody scored the pair.
+    ``score`` is on the scale of its own data set (STS Benchmark 0-5, SICK 1-5, STS 2022 1-4) and None if the pair has
+    no score.
     """
 
     first: str
@@ -43,11 +43,11 @@ class TextPair:
 
 @dataclass(frozen=True)
 class IngestCounts:
-    """What became of the rows: ``read`` is the sum of the other six.
+    """Counts of rows: ``read`` is the sum of the other six.
 
-    ``undecodable`` rows hold bytes that are not UTF-8; ``broken`` ones lack a field, cannot be parsed,
-    contain NUL characters or have a score that is no number. ``undrawn`` ones would do, and a draw left them out.
-    Of a large source on the hub only random pieces are read: ``share_read`` is their share of its bytes, else 1.
+    ``undecodable`` rows contain bytes that are not UTF-8; ``broken`` ones lack a field, cannot be parsed, contain NUL
+    characters or have a score that is not a number; ``undrawn`` ones are valid but were not drawn. If only random
+    pieces of a large hub source are read, ``share_read`` is their share of its bytes, otherwise 1.
     """
 
     read: int
@@ -64,7 +64,7 @@ class IngestCounts:
         return (
             f"{self.read} rows read{pieces}: {self.kept} kept, {self.duplicate} duplicate, {self.blank} blank, "
             f"{self.broken} broken, {self.undecodable} not UTF-8"
-            + (f", {self.undrawn} left out by the draw" if self.undrawn else "")
+            + (f", {self.undrawn} not drawn" if self.undrawn else "")
         )
 
 
@@ -72,7 +72,7 @@ class IngestCounts:
 class Corpus:
     """The kept rows of one corpus, in order.
 
-    ``revision`` is the commit of a hub repository (joined by ``+`` for a pool of several), None otherwise.
+    ``revision`` is the commit of a hub repository (joined by ``+`` for a pool of several) or None.
     """
 
     corpus_id: str
@@ -86,7 +86,7 @@ class Corpus:
 
 
 def content_id(kind: Kind, rows: Sequence[Text | TextPair]) -> str:
-    """Sixteen hex digits over what a measure can see: texts and labels, or pairs, scores and relations.
+    """16 hex digits of everything a measure uses: texts and labels, or pairs, scores and relations.
 
     External ids and unjoined titles are left out: no measure reads them, and most formats cannot carry them.
     """

@@ -1,7 +1,7 @@
-"""Which files a configuration and a split of a repository mean, as ``datasets`` tells from names and card alone.
+"""Determines the files of a repository's configuration and split as ``datasets`` would, from file names and card.
 
-Read by ``hub``. ``datasets`` gets a folder of empty files with the repository's names: so it says the same with and
-without the network, and it meets no other revision than the one whose names these are.
+``datasets`` is given a folder of empty files with the repository's names, so that the result is the same with and
+without network, and always for the revision with these names.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ ELSEWHERE = re.compile(r"^[/~]|://|::|\.\.")
 
 
 def builder_of_files(files: Sequence[str]) -> Any:
-    """What reads these files, by the suffix of the first; its name is left out, as it may look like a pattern."""
+    """The builder for these files, by the suffix of the first; not by its name, which may look like a pattern."""
     stand_in = f"rows.{'.'.join(suffixes(files[0]))}"
     return _builder([stand_in], None, data_files={"rows": [stand_in]})[0]
 
 
 def builder_of_split(names: Sequence[str], card: Path | None, ref: HubRef) -> tuple[Any, str, tuple[str, ...]]:
-    """What reads a split, its name, and its files in order.
+    """The builder of a split, the split's name, and its files in order.
 
     Args:
-        names: of all files of the repository.
-        card: its README.md, if it has one.
-        ref: the configuration (None: the default one) and, as its path, the split (None: test, or the only one).
+        names: all file names of the repository.
+        card: its README.md, if any.
+        ref: with the configuration (None for the default) and, as path, the split (None for test, or the only one).
 
     Raises:
-        CorpusError: if there is no such configuration or split, no file that is read here, or code that is needed.
+        CorpusError: if there is no such configuration or split, no supported file, or code is required.
     """
     script = f"{ref.repository.rsplit('/', 1)[-1]}.py"
     if script in names:
         raise CorpusError(
-            f"{ref} needs code of its own ({script}) to say what its splits are, and such code is not run.",
-            next_step=f"Name its files (hub:{ref.repository}/FILE), or the hub's own copy as Parquet: "
+            f"{ref} defines its splits in code ({script}), which embaudit does not run.",
+            next_step=f"Name its files (hub:{ref.repository}/FILE), or the hub's Parquet copy: "
             f"hub:{ref.repository}/{ref.config or 'CONFIG'}/{ref.path or 'SPLIT'}/*.parquet@refs/convert/parquet",
         )
     if named_elsewhere := next(filter(ELSEWHERE.search, patterns_of(card)), ""):
         raise CorpusError(
-            f"The card of {ref} takes data from elsewhere ({named_elsewhere}), which no commit of it pins.",
-            next_step="Name the repository that holds them.",
+            f"The card of {ref} refers to data elsewhere ({named_elsewhere}), which its commits do not pin.",
+            next_step="Name the repository with that data.",
         )
     if not any(map(is_data_file, names)):
         raise no_such_files(names, (), ref)
@@ -59,17 +59,17 @@ def builder_of_split(names: Sequence[str], card: Path | None, ref: HubRef) -> tu
     except ValueError as error:
         raise _unreadable(names, card, ref, error) from error
     if builder.__module__.rsplit(".", 1)[-1] not in READ_BY:
-        raise CorpusError(f"{ref} holds no tables or lines of text.", next_step="Name its files: hub:owner/name/FILE.")
+        raise CorpusError(f"{ref} contains no tables or text files.", next_step="Name its files: hub:owner/name/FILE.")
     split = ref.path or ("test" if "test" in splits else next(iter(splits)) if len(splits) == 1 else "")
     if split not in splits:
-        asked = f"no split {split}" if split else "several splits, and none was named"
+        asked = f"no split {split}" if split else "several splits and none was given"
         exists = replace(ref, path=next(iter(splits)))
         raise CorpusError(f"{ref} has {asked}: it has {', '.join(splits)}.", next_step=f"Name one: {exists}")
     return builder, split, splits[split]
 
 
 def patterns_of(card: Path | None) -> list[str]:
-    """Every file, pattern and folder that the card names."""
+    """Every file, pattern and folder named in the card."""
     return [text for config in _configs(card) for text in _strings(config)]
 
 
@@ -79,7 +79,7 @@ def default_patterns(split: str) -> tuple[str, ...]:
 
 
 def stand_ins(names: Sequence[str], patterns: Sequence[str]) -> Iterator[str]:
-    """A made-up file for each pattern that no name matches: ``datasets`` wants files for every split of a card."""
+    """A made-up name for each pattern without a match: ``datasets`` requires files for every split of a card."""
     suffix = next((PurePosixPath(name).suffix for name in names if is_data_file(name)), "")
     for pattern in patterns:
         if not choose_files(names, (pattern,)):
@@ -151,7 +151,7 @@ def _is_tame(name: str) -> bool:
 def _unreadable(names: Sequence[str], card: Path | None, ref: HubRef, error: Exception) -> CorpusError:
     configs = [str(config.get("config_name")) for config in _configs(card)]
     if configs and ref.config not in configs:
-        asked = f"no configuration {ref.config}" if ref.config else "several configurations, and none was named"
+        asked = f"no configuration {ref.config}" if ref.config else "several configurations and none was given"
         exists = replace(ref, config=configs[0])
         return CorpusError(f"{ref} has {asked}: it has {', '.join(configs)}.", next_step=f"Name one: {exists}")
     if ref.config and not configs:
@@ -160,6 +160,6 @@ def _unreadable(names: Sequence[str], card: Path | None, ref: HubRef, error: Exc
             next_step=f"Leave it out: {replace(ref, config=None)}",
         )
     return CorpusError(
-        f"What {ref} holds cannot be told from its card and its files: {one_line(error)}",
+        f"The splits of {ref} cannot be determined from its card and files: {one_line(error)}",
         next_step=f"Name a file: hub:{ref.repository}/{next(filter(is_data_file, names))}",
     )

@@ -1,7 +1,7 @@
-"""Comma- and tab-separated files: rows, and which column is what.
+"""Comma- and tab-separated files: rows and column names.
 
-Read by ``records``. Layouts are data: a header names its columns itself (SICK), a file without one is
-recognised by its first rows (STS Benchmark, SemEval STS, MS MARCO's collection.tsv).
+Columns are named by a header (SICK); a file without one is recognised by its first rows (STS Benchmark, SemEval STS, MS
+MARCO's collection.tsv).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NOT_UTF8 = re.compile("[\udc80-\udcff]")
 
 @dataclass(frozen=True)
 class Layout:
-    """A table without a header: what its columns are, and what a row of it looks like to a person."""
+    """The layout of a table without a header: its columns, and an example for error messages."""
 
     kind: Kind
     columns: tuple[str, ...]
@@ -44,7 +44,7 @@ LAYOUTS = (
     Layout("pairs", ("sentence1", "sentence2", "score"), "sentence1,sentence2,score (STS Benchmark)"),
     Layout("pairs", ("score", "sentence1", "sentence2"), "score<TAB>sentence1<TAB>sentence2 (SemEval STS)"),
     Layout("pairs", ("sentence1", "sentence2"), "sentence1<TAB>sentence2"),
-    Layout("texts", ("text",), "one text a row"),
+    Layout("texts", ("text",), "one text per row"),
     Layout("texts", ("_id", "text"), "id<TAB>text (MS MARCO's collection.tsv)"),
 )
 HEADERS: dict[Kind, tuple[frozenset[str], str]] = {
@@ -66,7 +66,7 @@ def is_number(cell: str) -> bool:
 def separated_rows(stream: IO[bytes], suffix: str) -> Iterator[list[str] | Flaw]:
     """Rows of cells. Tabs separate unless the first line of a .csv file has commas and no tab.
 
-    Tab-separated files know no quoting: SemEval's hold single unpaired quotes.
+    Tab-separated files have no quoting: SemEval's contain unpaired quotes.
     """
     first = stream.readline()
     lines = itertools.chain([first] if first else [], stream)
@@ -87,8 +87,8 @@ def _tab_rows(lines: Iterator[bytes]) -> Iterator[list[str] | Flaw]:
 
 def _comma_rows(lines: Iterator[bytes]) -> Iterator[list[str] | Flaw]:
     csv.field_size_limit(2**31 - 1)  # the default of 128 KiB is shorter than a long document
-    # Undecodable bytes travel as lone surrogates, so that one bad cell costs one row and not the file.
-    # strict: a stray quote must not quietly swallow the rows up to the next one.
+    # Undecodable bytes become lone surrogates, so that a bad cell only loses its row.
+    # strict: a stray quote must not silently swallow the rows up to the next one.
     reader = csv.reader((line.decode("utf-8", "surrogateescape") for line in lines), strict=True)
     lines_before = 0
     while True:
@@ -108,7 +108,7 @@ def _comma_rows(lines: Iterator[bytes]) -> Iterator[list[str] | Flaw]:
 
 
 def named_rows(rows: Iterator[list[str] | Flaw], kind: Kind, shown: str) -> Iterator[Record | Flaw]:
-    """Give every row its column names, from the header or from the layout that most first rows fit.
+    """Add column names to every row, from the header or from the layout that fits most of the first rows.
 
     Raises:
         CorpusError: if there is no header and no layout fits half of the first rows.
@@ -127,7 +127,7 @@ def named_rows(rows: Iterator[list[str] | Flaw], kind: Kind, shown: str) -> Iter
         if isinstance(row, Flaw):
             yield row
         elif len(row) != len(columns):
-            yield Flaw("broken", f"a row of {len(row)} columns where {len(columns)} were expected")
+            yield Flaw("broken", f"a row of {len(row)} columns instead of {len(columns)}")
         else:
             yield dict(zip(columns, row, strict=True))
 
@@ -138,6 +138,6 @@ def _layout_of(rows: list[list[str]], kind: Kind, shown: str) -> Layout:
     if 2 * sum(map(best.fits, rows)) >= len(rows):
         return best
     raise CorpusError(
-        f"{shown} fits no layout for {kind}: its first row has {len(rows[0])} columns: {str(rows[0])[:120]}.",
+        f"{shown} does not fit any layout for {kind}: its first row has {len(rows[0])} columns: {str(rows[0])[:120]}.",
         next_step=f"Expected {HEADERS[kind][1]}, or no header: {'; '.join(x.example for x in layouts)}.",
     )

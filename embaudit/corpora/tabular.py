@@ -1,7 +1,7 @@
-"""Tables that ``datasets`` reads, as records: files of a hub repository, Parquet and Arrow files, saved data sets.
+"""Reads tables through ``datasets`` as records: hub files, Parquet and Arrow files, saved data sets.
 
-Read by ``hub``, ``records`` and ``load``. Rows are streamed: no more than a batch of them is in memory, and nothing is
-written to a cache of ``datasets``. A file that breaks off is an error, since nobody can say what it would have held.
+Rows are streamed: at most one batch is in memory, and nothing is written to the cache of ``datasets``. A truncated file
+is an error.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from embaudit.corpora.tally import UNDECODABLE, Flaw
 from embaudit.errors import CorpusError, one_line
 from embaudit.hub import datasets_library
 
-# The schema of a table -> the columns to read, and the fields that they are read as.
+# Maps a table's schema to the columns to read and their field names.
 Choose = Callable[[Any], dict[str, str]]
 BATCH_ROWS = 1000
-# A damaged length makes Arrow ask for more memory than there is.
+# A corrupt length makes Arrow request too much memory.
 DAMAGE = (ValueError, TypeError, EOFError, MemoryError, ImportError, NotImplementedError, zlib.error, gzip.BadGzipFile)
 SAVED = (("state.json", "dataset_info.json"), ("dataset_dict.json",))
 
@@ -35,12 +35,12 @@ def file_records(path: Path, shown: str, choose: Choose) -> Iterator[Record | Fl
         CorpusError: if it is damaged or cannot be read.
     """
     with _local(shown, "Fetch it again."):
-        # The library takes a relative path for one inside a data set.
+        # The library would resolve a relative path inside a data set.
         yield from stream_records(builder_of_files([path.name]), str(path.absolute()), choose)
 
 
 def stream_records(builder: Any, address: str, choose: Choose) -> Iterator[Record | Flaw]:
-    """Rows of one file, local or on the hub, that ``builder`` can read."""
+    """Rows of one file, local or on the hub, read by ``builder``."""
     config = builder.config
     config.data_files = {"rows": [address]}
     for name, value in {"parse_agent_traces": False, "keep_default_na": False}.items():
@@ -48,10 +48,10 @@ def stream_records(builder: Any, address: str, choose: Choose) -> Iterator[Recor
             setattr(config, name, value)
     try:
         rows = builder.as_streaming_dataset(split="rows")
-    except StopIteration:  # an empty JSON file has no first row to tell the columns from
+    except StopIteration:  # an empty JSON file has no first row to get the columns from
         return
     if rows.features is not None and hasattr(config, "columns"):
-        config.columns = list(choose(rows.features.arrow_schema))  # no other column of a Parquet file is fetched
+        config.columns = list(choose(rows.features.arrow_schema))  # fetch only these columns of a Parquet file
         rows = builder.as_streaming_dataset(split="rows")
     yield from table_records(rows.with_format("arrow").iter(BATCH_ROWS), choose)
 
@@ -62,10 +62,10 @@ def is_saved(folder: Path) -> bool:
 
 
 def saved_records(folder: Path, choose: Choose) -> Iterator[Record | Flaw]:
-    """Rows of a folder that ``save_to_disk`` wrote; of several splits, test or the only one.
+    """Rows of a folder written by ``save_to_disk``; from its test split, or the only one.
 
     Raises:
-        CorpusError: if it is damaged, or none of its splits is meant.
+        CorpusError: if it is damaged, or it is unclear which split to read.
     """
     with _local(str(folder), "Save it again with save_to_disk."):
         saved = datasets_library().load_from_disk(str(folder))
@@ -81,9 +81,9 @@ def saved_records(folder: Path, choose: Choose) -> Iterator[Record | Flaw]:
 
 @contextmanager
 def undamaged(shown: str, next_step: str) -> Iterator[None]:
-    """Says of a file that it is damaged, as pyarrow, pandas and ``datasets`` report that.
+    """Turn errors of pyarrow, pandas and ``datasets`` about damaged files into a CorpusError.
 
-    One of pyarrow's words for damage is a plain error of the operating system, which has no number then.
+    Pyarrow reports some damage as an OSError without errno.
     """
     try:
         yield
@@ -108,13 +108,13 @@ def table_records(tables: Iterable[Any], choose: Choose) -> Iterator[Record | Fl
     fields: dict[str, str] = {}
     for table in tables:
         fields = fields or choose(table.schema)
-        # A later part of a JSON file may lack a column that its first part had.
+        # A later part of a JSON file may lack a column of its first part.
         names = [name for name in fields if name in table.column_names]
         yield from _rows(table.select(names).rename_columns([fields[name] for name in names]))
 
 
 def _rows(table: Any) -> Iterator[Record | Flaw]:
-    """One record a row. Parquet promises UTF-8, but nothing checks that its writer kept the promise."""
+    """One record per row. Parquet strings should be UTF-8, but nothing enforces it."""
     try:
         yield from table.to_pylist()
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
-"""From a stream of rows and flaws to the rows that are kept and the counts of everything else.
+"""Keeps rows from a stream of rows and flaws, and counts everything else.
 
-Every reader of this package yields into :func:`keep_rows`, so that duplicates, blanks and limits mean the
-same for every source.
+Every reader of this package feeds :func:`keep_rows`, so duplicates, blanks and limits are treated the same for every
+source.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from embaudit.draw import Draw
 
 @dataclass(frozen=True)
 class Flaw:
-    """A row that is dropped: why it is counted, and a reason that an error message can quote."""
+    """A dropped row: which count it belongs to, and a reason for error messages."""
 
     counted_as: Literal["blank", "broken", "undecodable"]
     reason: str = ""
@@ -30,7 +30,7 @@ UNDECODABLE = Flaw("undecodable", "bytes that are not UTF-8")
 
 @dataclass(frozen=True)
 class KeptRows:
-    """The outcome: rows in order, counts, and the reason of the first broken row ("" if none was)."""
+    """The result: rows in order, counts, and the reason of the first broken row ("" if none)."""
 
     rows: tuple[Text | TextPair, ...]
     counts: IngestCounts
@@ -38,11 +38,11 @@ class KeptRows:
 
 
 def keep_rows(rows: Iterable[Text | TextPair | Flaw], draw: Draw | None = None) -> KeptRows:
-    """Drop blanks and exact duplicates (the first stays), and keep as many rows as are drawn.
+    """Drop blanks and exact duplicates (keeping the first), and keep the drawn rows.
 
     Args:
-        draw: of a seed: all rows are seen, and those that it draws are kept; the first rows: no more than them are
-            seen; None: all are kept.
+        draw: with a seed, reads all rows and keeps the drawn ones; for the first rows, reads no more than those; None
+            keeps all rows.
     """
     kept = _First(draw.rows if draw else None) if draw is None or draw.seed is None else Reservoir(draw.rows, draw.seed)
     dropped: Counter[str] = Counter()

@@ -1,5 +1,5 @@
-"""Which checkpoints are watched, what is new of them, and what got worse.
+"""Watching checkpoints: what is new, and what got worse.
 
-``watch_list`` reads the list, ``hub`` and ``folders`` find what its entries stand for, ``look`` says what is new of one
-source, ``history`` is what was seen before, ``regression`` compares two audits' figures. Flows run it every night.
+``watch_list`` reads the list, ``hub`` and ``folders`` find the checkpoints of its entries, ``look`` decides what is new
+for one source, ``history`` holds what was seen before, and ``regression`` compares the figures of two audits.
 """

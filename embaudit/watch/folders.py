@@ -10,12 +10,12 @@ from safetensors import SafetensorError, safe_open
 from embaudit.checkpoint.files import weight_files
 from embaudit.errors import CheckpointError, one_line
 
-# Any of these makes a folder one that holds a checkpoint, or will when the copying is done.
+# A folder with any of these holds a checkpoint, or will when copying is done.
 SIGNS = ("config.json", "modules.json", "tokenizer.json", "*.safetensors", "*.safetensors.index.json", "*.bin")
 
 
 def checkpoint_folders(folder: Path, pattern: str) -> list[Path]:
-    """The checkpoint folders directly inside a folder, by name; a half-copied one is among them.
+    """The checkpoint folders directly inside a folder, by name, including half-copied ones.
 
     Raises:
         CheckpointError: if the folder cannot be read.
@@ -32,7 +32,7 @@ def checkpoint_folders(folder: Path, pattern: str) -> list[Path]:
 
 
 def require_whole_weights(folder: Path) -> None:
-    """Refuse weights whose file ends before its header says it does: one that is still being copied has a hash, too.
+    """Refuse truncated weight files: a file that is still being copied would have a hash, too.
 
     Raises:
         CheckpointError: naming the file.
@@ -45,16 +45,16 @@ def require_whole_weights(folder: Path) -> None:
                 pass
         except (SafetensorError, OSError) as error:
             raise CheckpointError(
-                f"{path} is not whole ({one_line(error)[:-1]}).",
-                next_step="If it is still being copied, the next watch finds it whole; else copy it again.",
+                f"{path} is incomplete ({one_line(error)[:-1]}).",
+                next_step="If it is still being copied, the next watch will find it complete; otherwise copy it again.",
             ) from error
 
 
 def fingerprint(folder: Path) -> dict[str, tuple[int, int]]:
-    """Size and time of every file: what changes while somebody writes.
+    """Size and modification time of every file, which change while someone is writing.
 
     Raises:
-        CheckpointError: if a file goes away meanwhile, or a folder cannot be listed.
+        CheckpointError: if a file disappears meanwhile, or a folder cannot be listed.
     """
     try:
         stats = {path: path.stat() for path in sorted(folder.rglob("*")) if path.is_file()}
@@ -67,5 +67,5 @@ def _holds_checkpoint(folder: Path) -> bool:
     try:
         return any(next(folder.glob(sign), None) is not None for sign in SIGNS)
     except OSError:
-        # It cannot be looked into: that is for the one who asks what is in it to say.
+        # Unreadable: whoever reads its content reports that.
         return True

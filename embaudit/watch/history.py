@@ -1,4 +1,4 @@
-"""What earlier watches saw: which revisions of which source, what became of them, and under which settings."""
+"""What earlier watches saw: the revisions of each source, their outcome and settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from embaudit.tables.watch import DONE, Status
 
-# Where no revision could be told: the folder could not be read, or the hub gave no answer.
+# Used if the revision is unknown: the folder could not be read, or the hub did not answer.
 NO_REVISION = ""
 
 
@@ -19,11 +19,11 @@ class WatchedRevision(BaseModel):
 
     Attributes:
         source: ``owner/name``, ``owner/name@branch`` or a path, as watched.
-        revision: the commit of a repository; of a folder its checkpoint id.
-        parameters_key: of the settings; other settings make other rows.
-        status: ``audited`` now; ``unchanged``: same content as the source's revision before; ``known``: this content
-            was audited before, under another name or revision; ``running``: a worker has not finished it;
-            ``failed``; ``unreachable``: the hub gave no answer.
+        revision: commit of a repository, or checkpoint id of a folder.
+        parameters_key: key of the settings; other settings have other rows.
+        status: ``audited`` by this watch; ``unchanged``: same content as the source's previous revision; ``known``:
+            this content was audited before, under another name or revision; ``running``: a worker has not finished it;
+            ``failed``; ``unreachable``: the hub did not answer.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -41,7 +41,7 @@ class WatchedRevision(BaseModel):
 
 
 class History:
-    """All rows, and what a watch asks of them."""
+    """All watched revisions, with the lookups that a watch needs."""
 
     def __init__(self, rows: Iterable[WatchedRevision] = ()) -> None:
         self._rows = {_key(row): row for row in rows}
@@ -50,7 +50,7 @@ class History:
         return self._rows.get((source, revision, parameters_key))
 
     def by_content(self, checkpoint_id: str, parameters_key: str) -> WatchedRevision | None:
-        """A row that has an audit of this content under these settings, whatever its source."""
+        """A row with an audit of this content under these settings, from any source."""
         for row in self._rows.values():
             same = (row.checkpoint_id, row.parameters_key) == (checkpoint_id, parameters_key)
             if same and row.status in DONE and row.audit_id is not None:
@@ -58,23 +58,23 @@ class History:
         return None
 
     def newest(self, source: str, parameters_key: str) -> WatchedRevision | None:
-        """The source's newest revision that was dealt with under these settings."""
+        """The source's newest finished revision under these settings."""
         return self._newest(self._under(source, parameters_key))
 
     def previous(self, source: str, parameters_key: str, checkpoint_id: str) -> WatchedRevision | None:
-        """The source's newest revision of another content: what a revision is compared with."""
+        """The source's newest revision with different content, to compare with."""
         return self._newest(row for row in self._under(source, parameters_key) if row.checkpoint_id != checkpoint_id)
 
     def has_other_settings(self, source: str, parameters_key: str) -> bool:
-        """Whether the source was dealt with under other settings, and never under these."""
+        """Whether the source has finished revisions only under other settings."""
         keys = {row.parameters_key for row in self._of(source)}
         return bool(keys) and parameters_key not in keys
 
     def put(self, row: WatchedRevision) -> WatchedRevision:
-        """Take a row over what is known under its key; returns it with the first time it was seen."""
+        """Add or replace a row; returns it with the time it was first seen."""
         known = self._rows.get(_key(row))
         if known is not None:
-            # A clock that went backwards makes nothing older than it was.
+            # If the clock was set back, keep the earlier time.
             row = row.model_copy(
                 update={"first_seen": known.first_seen, "last_seen": max(row.last_seen, known.last_seen)}
             )
@@ -86,7 +86,7 @@ class History:
 
     @staticmethod
     def _newest(rows: Iterable[WatchedRevision]) -> WatchedRevision | None:
-        # A source that went back to older content came to it last, however early it was first seen.
+        # By last seen: a source may have returned to older content.
         return max(rows, key=lambda row: (row.last_seen, row.first_seen), default=None)
 
     def _of(self, source: str) -> list[WatchedRevision]:

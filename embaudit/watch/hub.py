@@ -1,4 +1,4 @@
-"""What the hub says of a repository or an organisation: one small question each, nothing fetched."""
+"""Looks up repositories and organisations on the hub, without downloading anything."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from embaudit.watch.watch_list import OrganisationEntry
 
 
 def current_commit(name: str, revision: str | None) -> str:
-    """The commit that a branch or tag of a repository stands for now.
+    """The current commit of a repository's branch or tag.
 
     Raises:
         CheckpointError: if there is no such repository or revision, or it may not be read.
-        HubUnreachable: if the hub gives no answer.
+        HubUnreachable: if the hub does not answer.
     """
     commit = Repository("model", name, revision, otherwise="wait: the next watch tries again").info().commit
     if not commit:
-        raise CheckpointError(f"The hub names no commit of {name}: the repository is empty.")
+        raise CheckpointError(f"The hub has no commits of {name}: the repository is empty.")
     return commit
 
 
 def list_organisation(entry: OrganisationEntry) -> list[str]:
-    """The organisation's models that the entry asks for, the most recently changed first.
+    """The organisation's models that match the entry, most recently changed first.
 
     Raises:
-        HubUnreachable: if the hub gives no answer.
+        HubUnreachable: if the hub does not answer.
     """
     return list_models(
         entry.name,

@@ -1,4 +1,4 @@
-"""One source: what is there now, and whether it is new. No commit is fetched that was seen before."""
+"""Decides for one source what is there now and whether it is new, without fetching known commits."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from embaudit.watch.history import NO_REVISION, History, WatchedRevision
 from embaudit.watch.hub import current_commit
 from embaudit.watch.watch_list import OrganisationEntry, WatchList
 
-BASELINE = "the settings have changed: a new baseline, compared with nothing"
+BASELINE = "the settings have changed: a new baseline, not compared"
 
 
 class Source(BaseModel):
-    """One checkpoint that is watched."""
+    """A watched checkpoint."""
 
     model_config = ConfigDict(frozen=True)
 
     kind: Literal["hub", "local"]
     name: str
-    # owner/name, or a path; what the branch stands for is looked up.
+    # owner/name or a path; the branch's commit is looked up.
     place: str
     branch: str | None = None
     settings: AuditSettings
 
 
 class Finding(BaseModel):
-    """What a look at a source found.
+    """The result of looking at a source.
 
     Attributes:
-        status: of the row to write; None where an audit is to decide it.
-        is_new: nobody saw this revision before.
+        status: of the row to write; None if an audit is needed first.
+        is_new: whether this revision was never seen before.
         reference: what to audit, pinned.
     """
 
@@ -60,7 +60,7 @@ class Finding(BaseModel):
 
 
 def named_sources(watch_list: WatchList) -> tuple[list[Source], list[Finding]]:
-    """The repositories and folders of a list, and what could not be listed. Organisations are asked of the hub."""
+    """The repositories and folders of a list, and findings for folders that could not be listed; no organisations."""
     found = [
         Source(kind="hub", name=entry.source, place=entry.name, branch=entry.revision, settings=entry.settings)
         for entry in watch_list.hub
@@ -83,13 +83,13 @@ def named_sources(watch_list: WatchList) -> tuple[list[Source], list[Finding]]:
 def every_source(
     watch_list: WatchList, models_of: Callable[[OrganisationEntry], list[str]]
 ) -> tuple[list[Source], list[Finding]]:
-    """Every source of a list, each once under the same settings, and the findings of what could not be listed.
+    """Every source of a list, once per settings, and findings for entries that could not be listed.
 
     Args:
-        models_of: asks the hub for an organisation's models; a flow gives its task.
+        models_of: gets an organisation's models from the hub; flows pass a task.
     """
     sources, failed = named_sources(watch_list)
-    # A repository with an entry of its own has settings of its own.
+    # A repository's own entry takes precedence over its organisation's.
     named = {source.name for source in sources}
     for entry in watch_list.organisation:
         everything = Source(kind="hub", name=f"{entry.name}/*", place=entry.name, settings=entry.settings)
@@ -99,7 +99,7 @@ def every_source(
             failed.append(unreadable(everything, error, "unreachable"))
             continue
         if not names:
-            none = CheckpointError(f"The hub has no model of {entry.name} that the entry asks for.")
+            none = CheckpointError(f"The hub has no models of {entry.name} that match the entry.")
             failed.append(unreadable(everything, none))
         sources += [
             Source(kind="hub", name=name, place=name, settings=entry.settings) for name in names if name not in named
@@ -120,12 +120,12 @@ def look(
     content_of: Callable[[Source, str], str] | None = None,
     again: bool = False,
 ) -> Finding:
-    """What is there of a source, and whether it needs an audit; what cannot be read is a finding, too.
+    """What is there now for a source, and whether it needs an audit. Errors become findings, too.
 
     Args:
-        commit_of: asks the hub for a branch's commit; a flow gives its task.
-        content_of: reads the checkpoint id of a reference, fetching it. Without, a new commit's content stays unknown.
-        again: audit it, seen or not.
+        commit_of: gets a branch's commit from the hub; flows pass a task.
+        content_of: fetches a reference and returns its checkpoint id. Without it, a new commit's content stays unknown.
+        again: audit it even if seen before.
     """
     key = source.settings.key
     revision = NO_REVISION
@@ -144,14 +144,14 @@ def look(
     except HubUnreachable as error:
         return unreadable(source, error, "unreachable", revision)
     except EmbauditError as error:
-        # A pooling that does not exist is as good a reason as a file that does not.
+        # Including invalid settings, such as an unknown pooling.
         return unreadable(source, error, "failed", revision)
 
 
 def judged(
     source: Source, revision: str, checkpoint_id: str, reference: str, history: History, *, again: bool = False
 ) -> Finding:
-    """A revision whose content is known: seen, the same as before, audited elsewhere, or to be audited."""
+    """The finding for a revision with known content: seen, unchanged, audited elsewhere, or to be audited."""
     key = source.settings.key
     seen = history.find(source.name, revision, key)
     facts: dict[str, Any] = {
@@ -177,7 +177,7 @@ def judged(
 
 
 def seen_again(source: Source, row: WatchedRevision) -> Finding:
-    """Nothing is new of it."""
+    """The finding for a revision that was dealt with before."""
     return Finding(
         source=source,
         revision=row.revision,
@@ -189,16 +189,16 @@ def seen_again(source: Source, row: WatchedRevision) -> Finding:
 
 
 def unreadable(source: Source, error: EmbauditError, status: Status = "failed", revision: str = NO_REVISION) -> Finding:
-    """What is recorded where a look ended in an error."""
+    """The finding for a source that could not be read."""
     return Finding(source=source, status=status, revision=revision, reason=error.happened)
 
 
 def read_content(source: Source, reference: str) -> str:
-    """The checkpoint id of what a reference stands for; weights that are not whole have none.
+    """The checkpoint id of a reference; incomplete weights are an error.
 
     Raises:
         CheckpointError: if it cannot be read, or is being written.
-        HubUnreachable: if the hub gives no answer, and the cache does not have it.
+        HubUnreachable: if the hub does not answer and the cache does not have it.
     """
     options = source.settings.load_options
     resolved = resolve(reference, allow_pickle=options.allow_pickle, trust_remote_code=options.trust_remote_code)
@@ -207,5 +207,5 @@ def read_content(source: Source, reference: str) -> str:
     for part in (recipe.transformer_path, *(module.path for module in recipe.modules)):
         require_whole_weights(resolved.folder / part)
     if before is not None and fingerprint(resolved.folder) != before:
-        raise CheckpointError(f"{source.place} changed while it was read: it is still being written.")
+        raise CheckpointError(f"{source.place} changed while being read: it is still being written.")
     return identity.checkpoint_id

@@ -1,7 +1,6 @@
-"""What changed between two audits of one question, and which of it is worse.
+"""Compares two audits of the same question: what changed, and what got worse.
 
-Every figure that both have is compared; worse are only those that are declared to have a direction, beyond what noise
-explains.
+Every shared figure is compared; only figures with a declared direction can be worse, by more than noise.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from embaudit.tables import SUMMARIES
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of one summary, with its 95 % interval where the audit has one."""
+    """One figure of one summary, with its 95 % interval if the audit has one."""
 
     summary: str
     item: str
@@ -31,7 +30,7 @@ class Figure:
         return self.summary, self.item, self.measure
 
 
-# SOCM, cosines and spreads have intervals over texts, and their tolerances are for want of them.
+# SOCM, cosines and spreads have intervals over texts; their tolerances apply only if those are missing.
 RULES: dict[tuple[str, str], Worse] = {
     (summary.name, figure.name): figure.worse
     for summary in SUMMARIES.values()
@@ -43,8 +42,8 @@ RULES: dict[tuple[str, str], Worse] = {
 def compare(own: Iterable[Figure], before: Iterable[Figure]) -> list[dict[str, Any]]:
     """Rows of the table ``regression``, without the two audits' ids: every figure that both have.
 
-    Where both values have an interval the tolerance is that of their difference (``difference_half_width``). Both
-    audits read the same texts, so that it is wider than it need be: a change beyond it is one, a smaller one may be.
+    If both values have an interval, the tolerance is the half-width of their difference (``difference_half_width``).
+    Both audits read the same texts, so this is conservative: a smaller change may be real, too.
     """
     earlier = {figure.name: figure for figure in before}
     shared = [figure for figure in own if figure.name in earlier]

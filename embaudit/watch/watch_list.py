@@ -2,7 +2,7 @@
 
 ::
 
-    [settings]                       # of every audit; an entry's own settings come before them
+    [settings]                       # for every audit; an entry's own settings override them
     profile = "quick"
 
     [[hub]]
@@ -33,7 +33,7 @@ from embaudit.request import AuditSettings
 from embaudit.toml import read_toml
 
 KINDS = ("hub", "organisation", "folder")
-EXAMPLE = 'For example: [[hub]] and below it name = "owner/name". docs/watch.md says more.'
+EXAMPLE = 'For example: [[hub]] and below it name = "owner/name". See docs/watch.md.'
 
 
 class _Entry(BaseModel):
@@ -46,38 +46,40 @@ class HubEntry(_Entry):
     """A repository on the hub, followed on one branch."""
 
     name: str = Field(pattern=r"^[\w.-]+/[\w.-]+$")
-    revision: str | None = Field(default=None, min_length=1, description="branch, tag or commit; main if none")
+    revision: str | None = Field(default=None, min_length=1, description="branch, tag or commit; default main")
 
     @property
     def source(self) -> str:
-        """The name that it is recorded under."""
+        """The name under which it is recorded."""
         return self.name if self.revision in (None, "main") else f"{self.name}@{self.revision}"
 
 
 class OrganisationEntry(_Entry):
-    """What an organisation (or a person) has on the hub, in as far as it is an embedding model."""
+    """The embedding models of an organisation (or user) on the hub."""
 
     name: str = Field(pattern=r"^[\w.-]+$")
-    library: str = Field(default="sentence-transformers", description="tag of the library; empty for any")
-    tags: list[str] = Field(default=[], description="further tags that a model must have")
-    pattern: str = Field(default="*", description="of the model's name, without the organisation")
-    limit: int = Field(default=50, ge=1, le=1000, description="the most recently changed ones")
+    library: str = Field(default="sentence-transformers", description="library tag; empty for any")
+    tags: list[str] = Field(default=[], description="further tags a model must have")
+    pattern: str = Field(default="*", description="pattern of the model's name, without the organisation")
+    limit: int = Field(default=50, ge=1, le=1000, description="maximum number of models, most recently changed first")
 
 
 class FolderEntry(_Entry):
     """A local checkpoint, or a folder of checkpoints."""
 
     path: Path
-    each: bool = Field(default=False, description="every checkpoint folder directly inside it")
-    pattern: str = Field(default="*", description="of the folders' names, with each")
+    each: bool = Field(default=False, description="watch every checkpoint folder directly inside it")
+    pattern: str = Field(default="*", description="pattern of the folders' names, with each")
 
 
 class WatchList(BaseModel):
-    """A watch list; as ``read_watch_list`` returns it, every entry has its whole settings."""
+    """A watch list; ``read_watch_list`` returns it with the complete settings in every entry."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    settings: AuditSettings = Field(default=AuditSettings(), description="of every audit, unless an entry has its own")
+    settings: AuditSettings = Field(
+        default=AuditSettings(), description="for every audit, unless overridden by an entry"
+    )
     hub: list[HubEntry] = []
     organisation: list[OrganisationEntry] = []
     folder: list[FolderEntry] = []
@@ -88,15 +90,15 @@ class WatchList(BaseModel):
 
 
 def read_watch_list(path: Path) -> WatchList:
-    """Read a watch list; files that it names are relative to it.
+    """Read a watch list; file names in it are relative to it.
 
     Raises:
-        UsageError: if there is none, or something in it does not fit: named with its place.
+        UsageError: if there is no such file, or it is invalid.
     """
     path = path.expanduser().absolute()
     found = read_toml(path, WatchList, what="watch list", next_step=EXAMPLE)
     if not found.all:
-        raise UsageError(f"The watch list {path} names nothing to watch.", next_step=EXAMPLE)
+        raise UsageError(f"The watch list {path} has no entries.", next_step=EXAMPLE)
     return found.model_copy(
         update={
             kind: [_completed(entry, found.settings, path.parent) for entry in getattr(found, kind)] for kind in KINDS
@@ -105,11 +107,11 @@ def read_watch_list(path: Path) -> WatchList:
 
 
 def _completed(entry: _Entry, shared: AuditSettings, folder: Path) -> _Entry:
-    """An entry with the shared settings that it does not override and absolute paths; its profile exists."""
+    """The entry with the shared settings filled in and paths made absolute; checks that its profile exists."""
     settings = shared.overridden_by(entry.settings).relative_to(folder)
     load_profile(settings.profile)
     update: dict[str, Any] = {"settings": settings}
     if isinstance(entry, FolderEntry):
-        # A link stays a link: what it points to changes, and what is watched is the name.
+        # Links are not resolved: the name is watched, and its target may change.
         update["path"] = folder / entry.path.expanduser()
     return entry.model_copy(update=update)

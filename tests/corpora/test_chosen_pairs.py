@@ -85,12 +85,12 @@ def test_where_one_side_ends_counts(write: Write) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "row", "reason"),
     [
-        ("gap.json", '[{"sentence1": "a", "sentence2": "b"}, {"sentence1": "c"}]', 2, "one side missing"),
+        ("gap.json", '[{"sentence1": "a", "sentence2": "b"}, {"sentence1": "c"}]', 2, "a side that is missing"),
         ("other.jsonl", '{"sentence1": "a", "sentence2": "b"}\n{"text": "c"}\n', 2, "no sentence1 and sentence2"),
         ("blank.json", '[{"sentence1": "a", "sentence2": "  "}]', 1, "a side is blank"),
         ("line.jsonl", '{"sentence1": "a", "sentence2": "b"}\n\n{"sentence1": "a", "sentence2": "b"}\n', 2, "blank"),
-        ("broken.jsonl", '{"sentence1": "a", "sentence2": "b"}\n{"sentence1": \n', 2, "no JSON"),
-        ("number.json", '[{"sentence1": "a", "sentence2": 7}]', 1, "no text"),
+        ("broken.jsonl", '{"sentence1": "a", "sentence2": "b"}\n{"sentence1": \n', 2, "not JSON"),
+        ("number.json", '[{"sentence1": "a", "sentence2": 7}]', 1, "not text"),
         ("bytes.jsonl", b'{"sentence1": "a", "sentence2": "b"}\n{"sentence1": "\xff", "sentence2": "b"}\n', 2, "UTF-8"),
     ],
 )
@@ -98,14 +98,14 @@ def test_a_row_that_is_no_pair_is_named(write: Write, name: str, content: bytes 
     path = write(name, content)
     with pytest.raises(CorpusError, match=reason) as caught:
         read_chosen_pairs(Path(path))
-    assert caught.value.happened.startswith(f"Row {row} of {path} is no sentence pair: ")
+    assert caught.value.happened.startswith(f"Row {row} of {path} is not a sentence pair: ")
     assert "sentence1 and a sentence2" in caught.value.next_step
 
 
 @pytest.mark.parametrize(("name", "content"), [("none.json", "[]"), ("none.jsonl", ""), ("none.json", "")])
 def test_an_empty_file_is_an_error(write: Write, name: str, content: str) -> None:
     path = write(name, content)
-    with pytest.raises(CorpusError, match="holds no pair") as caught:
+    with pytest.raises(CorpusError, match="contains no pairs") as caught:
         read_chosen_pairs(Path(path))
     assert path in caught.value.happened
 
@@ -118,7 +118,7 @@ def test_a_header_alone_holds_no_pair(write: Write) -> None:
 def test_a_missing_file_and_one_of_no_format(write: Write, tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="There is no file"):
         read_chosen_pairs(tmp_path / "gone.json")
-    with pytest.raises(CorpusError, match="no format"):
+    with pytest.raises(CorpusError, match="not in a supported"):
         read_chosen_pairs(Path(write("pairs.docx", "x")))
 
 

@@ -68,7 +68,7 @@ def test_a_large_corpus_of_the_hub_keeps_what_is_drawn_and_says_what_it_saw(hub:
     places = draw.places([text.text for text in whole.texts])
     assert [text.external_id for text in corpus.texts] == [str(place) for place in places]
     assert str(corpus.counts).startswith("5002 rows read: 40 kept, ")
-    assert str(corpus.counts).endswith(", 4961 left out by the draw")
+    assert str(corpus.counts).endswith(", 4961 not drawn")
     assert corpus.counts.undrawn == 4_961 - corpus.counts.duplicate
     assert "draw" not in str(whole.counts)
     assert whole.corpus_id != corpus.corpus_id == load_corpus("msmarco", "hub:mteb/msmarco@main", draw=draw).corpus_id

@@ -134,7 +134,7 @@ def place_in_cache(repository: str, commit: str, name: str, content: bytes) -> N
     [
         ("hub:org/none", "has no data set org/none"),
         ("hub:org/sts@nope", "has data set org/sts, but no revision 'nope' of it"),
-        ("hub:org/empty", "has no file of a format that is read here"),
+        ("hub:org/empty", "has no file in a supported format"),
         ("hub:org/sts/train.csv", "has no file train.csv"),
     ],
 )

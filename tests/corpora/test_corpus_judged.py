@@ -61,7 +61,7 @@ def test_labels_read_back() -> None:
 
 def test_no_judgements_and_no_relevant_ones_are_said(beir: str, write: Write) -> None:
     write("beir/qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t0\n")
-    with pytest.raises(CorpusError, match="judges no document relevant"):
+    with pytest.raises(CorpusError, match="has no relevant document"):
         load_judged(beir)
     for name in ("test.tsv", "train.tsv"):
         (Path(beir) / "qrels" / name).unlink()
@@ -87,7 +87,7 @@ def test_meetings_are_documents_that_their_specific_queries_ask_for(write: Write
         ("y?", "0:1.0"),
         ("z?", "1:1.0"),
     ]
-    with pytest.raises(CorpusError, match="holds no meetings"):
+    with pytest.raises(CorpusError, match="contains no meetings"):
         load_judged(write("other.jsonl", '{"text": "no meeting"}\n'))
 
 

@@ -47,7 +47,7 @@ def test_an_unread_format_lists_the_read_ones(write: Write) -> None:
 
 @pytest.mark.parametrize("limit", [0, -1])
 def test_a_limit_below_one_is_an_error(limit: int) -> None:
-    with pytest.raises(CorpusError, match="keeps nothing"):
+    with pytest.raises(CorpusError, match="would keep nothing"):
         load_corpus("sts", limit=limit)
 
 

@@ -41,7 +41,7 @@ def test_of_several_splits_test_counts_or_one_is_named(tmp_path: Path) -> None:
 
 def test_what_does_not_fit_is_said(tmp_path: Path) -> None:
     Dataset.from_dict({"abstract": ["a"]}).save_to_disk(str(tmp_path / "d"))
-    with pytest.raises(CorpusError, match=r"no column of texts: it has abstract \(string\)") as caught:
+    with pytest.raises(CorpusError, match=r"no text column: it has abstract \(string\)") as caught:
         load_corpus("wikipedia", str(tmp_path / "d"))
     assert "Rename" in caught.value.next_step
     (tmp_path / "d" / "data-00000-of-00001.arrow").write_bytes(b"no arrow")

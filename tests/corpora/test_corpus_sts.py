@@ -93,5 +93,5 @@ def test_a_folder_is_read_whole_without_its_readmes(write: Write, tmp_path: Path
     assert corpus.pairs == (*PAIRS, TextPair("New.", "Pair.", 2.0))
     assert corpus.counts.duplicate == 2
     (tmp_path / "none").mkdir()
-    with pytest.raises(CorpusError, match="holds no STS file"):
+    with pytest.raises(CorpusError, match="contains no STS files"):
         load_corpus("sts", str(tmp_path / "none"))

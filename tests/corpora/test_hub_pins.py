@@ -175,7 +175,7 @@ def test_a_card_that_takes_data_from_elsewhere_is_refused(elsewhere: str, hub: F
     files = f"  - split: test\n    path: [x.csv, '{elsewhere}']\n"
     card = f"---\nconfigs:\n- config_name: default\n  data_files:\n{files}---\n"
     hub.repositories["org/d"] = {"README.md": card.encode(), "x.csv": b"text\na\n"}
-    with pytest.raises(CorpusError, match=r"from elsewhere .*, which no commit of it pins"):
+    with pytest.raises(CorpusError, match=r"refers to data elsewhere .*, which its commits do not pin"):
         load_corpus("wikipedia", "hub:org/d")
 
 

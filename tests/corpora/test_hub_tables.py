@@ -86,17 +86,17 @@ def test_a_named_column_is_the_text_and_ids_and_labels_stay(hub: FakeHub) -> Non
 @pytest.mark.parametrize(
     ("corpus", "columns", "happened", "answer"),
     [
-        ("wikipedia", "", "no column of texts", "abstract (string), label (int64)"),
+        ("wikipedia", "", "no text column", "abstract (string), label (int64)"),
         ("wikipedia", ":abstrakt", "no column abstrakt", "abstract (string), label (int64)"),
         (
             "wikipedia",
             ":label",
-            "Column label of hub:org/d/.* holds int64, no text",
+            "Column label of hub:org/d/.* contains int64, not text",
             "abstract (string), label (int64)",
         ),
-        ("wikipedia", ":abstract,label", "is read from columns text", "Name 1 of its columns"),
+        ("wikipedia", ":abstract,label", "needs columns text", "Name 1 of its columns"),
         ("sts", "", "no columns sentence1 and sentence2", f"hub:org/d/test@{COMMIT}:FIRST,SECOND"),
-        ("sts", ":abstract", "is read from columns sentence1, sentence2, score", "Name 2 or 3 of its columns"),
+        ("sts", ":abstract", "needs columns sentence1, sentence2, score", "Name 2 or 3 of its columns"),
         ("sts", ":abstract,label", "Column label", f"hub:org/d/test@{COMMIT}:FIRST,SECOND"),
         ("msmarco-positives", "", "no columns query and positive", "abstract (string)"),
     ],
@@ -160,7 +160,7 @@ def test_an_empty_file_has_no_rows(name: str, hub: FakeHub) -> None:
 
 def test_a_script_is_refused_with_the_ways_around_it(hub: FakeHub) -> None:
     hub.repositories["org/d"] = {"d.py": b"raise SystemExit", "data.csv": b"text\na\n"}
-    with pytest.raises(CorpusError, match=r"needs code of its own \(d\.py\)") as caught:
+    with pytest.raises(CorpusError, match=r"defines its splits in code \(d\.py\)") as caught:
         load_corpus("wikipedia", "hub:org/d[en]/test")
     assert "hub:org/d/en/test/*.parquet@refs/convert/parquet" in caught.value.next_step
     assert load_corpus("wikipedia", "hub:org/d/data.csv").counts.kept == 1

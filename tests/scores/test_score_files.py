@@ -116,7 +116,7 @@ def test_a_wrong_row_is_named_by_file_row_and_field(
         ("a.csv", b"checkpoint,task,score\n\xff\xfe,T,1\n", "is not UTF-8"),
         ("a.json", b"[1]", "row 1: a JSON int where an object was expected"),
         ("a.json", b"{}", "neither a list of scores nor an MTEB result"),
-        ("a.json", b"[{", "is no JSON"),
+        ("a.json", b"[{", "is not JSON"),
         ("a.jsonl", b'{"checkpoint": "m"', "line 1: no JSON"),
         ("a.xlsx", b"PK", "not in a supported score format"),
     ],
@@ -211,7 +211,7 @@ def test_a_folder_without_results_or_with_a_broken_one_is_an_error(tmp_path: Pat
     with pytest.raises(UsageError, match=r"No scores in .*notes.json: not an MTEB result"):
         read_scores([tmp_path])
     (tmp_path / "STS12.json").write_text('{"task_name": "STS12", "scor')
-    with pytest.raises(UsageError, match=r"STS12.json is no JSON"):
+    with pytest.raises(UsageError, match=r"STS12.json is not JSON"):
         read_scores([tmp_path])
 
 

@@ -178,7 +178,7 @@ def test_bad_rows_are_counted_and_never_scored(severe_json: Path, ordinary_txt: 
         ("texts.txt", "\n \n", "no text to screen: .*2 rows: 0 texts, 2 blank"),
         ("texts.jsonl", "{", "no text to screen: .*1 broken"),
         ("texts.txt", "", "no text to screen: .*0 rows"),
-        ("texts.pdf", "x", "no format"),
+        ("texts.pdf", "x", "not in a supported"),
     ],
 )
 def test_files_without_a_text_are_an_error(

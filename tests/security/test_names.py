@@ -110,7 +110,7 @@ def test_a_file_of_that_name_is_a_corpus_like_any_other(tmp_path: Path, name: st
 def test_no_corpus_is_called_that(command: Callable[..., tuple[object, str]], name: str, tmp_path: Path) -> None:
     code, printed = command("ingest", "--", name, "sample")
     assert code == 2
-    assert printed.startswith("Error: No corpus is called")
+    assert printed.startswith("Error: Unknown corpus")
     assert printed.count("\n") == 1
     assert not list(tmp_path.rglob("*.parquet"))
 

@@ -121,7 +121,7 @@ def test_a_link_is_watched_by_its_name(put: Put, tmp_path: Path, settings: Audit
         ("config.json", "holds no config.json"),
         ("tokenizer.json", "holds no tokenizer"),
         ("model.safetensors", "holds no weights"),
-        ("cut weights", "is not whole"),
+        ("cut weights", "is incomplete"),
         ("cut config", "cannot be read as JSON"),
         ("gone", "No checkpoint is called"),
     ],

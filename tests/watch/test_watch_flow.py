@@ -183,7 +183,7 @@ def test_one_that_fails_stops_no_other_and_is_tried_again(watcher: Watcher, put:
     }
     assert len(audits(watcher)) == 1, "one content, one audit"
     reasons = dict(watcher.ask("SELECT source, reason FROM watched_revision WHERE status = 'failed'"))
-    assert "is not whole" in reasons[str(weights.parent)]
+    assert "is incomplete" in reasons[str(weights.parent)]
     assert "texts.txt" in reasons[str(watcher.folder / "runs" / "b-refused")]
 
     weights.write_bytes(whole)

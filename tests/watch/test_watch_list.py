@@ -127,7 +127,7 @@ def test_an_edited_profile_is_other_settings(tmp_path: Path) -> None:
         ('[settings]\nprofile = "gone.toml"\n[[hub]]\nname = "a/b"', ["gone.toml"]),
         ('[[organisation]]\nname = "a"\nlimit = 0', ["organisation 1, limit"]),
         ("[[folder]]\neach = true", ["folder 1, path is missing"]),
-        ('[settings]\nprofile = "quick"', ["names nothing to watch"]),
+        ('[settings]\nprofile = "quick"', ["has no entries"]),
         ("[[hub]\nname = 1", ["is not TOML"]),
         ('hub = "a/b"', ["hub: ", "valid list"]),
         ("settings = 3\n", ["settings: ", "dictionary or instance"]),
