@@ -14,7 +14,7 @@ def watch_rows() -> dict[str, list[dict[str, Any]]]:
     return {
         "watched_revision": [
             _seen("/models/tiny", "c1", "audited", "a1", checkpoint_id="c1"),
-            _seen("/models/tiny", "", "failed", None, reason="it holds no weights", minutes=5),
+            _seen("/models/tiny", "", "failed", None, reason="it has no weights", minutes=5),
             _seen("/models/tiny", "c2", "audited", "a3", checkpoint_id="c2", minutes=10),
             _seen("owner/away", "", "unreachable", None, reason="no answer"),
         ],

@@ -1,9 +1,9 @@
-"""From a reference that a person types to an encoder that the measures call.
+"""Turns a checkpoint reference into an encoder for the measures.
 
-``reference`` finds the folder, ``files`` tells which of its files count, ``identity`` hashes them, ``modules`` reads
-the declared sentence-transformers pipeline and ``prompts`` what stands before a text; ``model``, ``tokenizer`` and
-``pooling`` build its parts, ``load`` puts them together on a device, ``encoder`` runs them in batches, ``precision``
-measures which dtype multiplies faster, and ``describe`` tells the warehouse what they are.
+``reference`` finds the folder, ``files`` selects its relevant files, ``identity`` hashes them, ``modules`` reads the
+declared sentence-transformers pipeline and ``prompts`` the prompts; ``model``, ``tokenizer`` and ``pooling`` build the
+parts, ``load`` puts them together on a device, ``encoder`` runs them in batches, ``precision`` measures which dtype is
+faster, and ``describe`` gives the warehouse row.
 """
 
 from embaudit.checkpoint.encoder import Encoder

@@ -1,4 +1,4 @@
-"""Which backbone a fine-tuned checkpoint says it was made from: its model card, then its config."""
+"""Finds the backbone that a fine-tuned checkpoint names in its model card or config."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from pathlib import Path
 from embaudit.checkpoint.files import read_object
 from embaudit.errors import CheckpointError, UsageError, one_line
 
-# What training scripts leave in a config when they started from a folder of their own machine.
+# What training scripts leave in a config if they started from a local folder.
 LOCAL_SIGNS = ("/", ".", "~", "checkpoint-")
 
 
 def named_backbone(folder: Path, source: str) -> str:
-    """The backbone that a checkpoint names: ``base_model`` of its card, or ``_name_or_path`` of its config.
+    """The backbone named by a checkpoint: ``base_model`` in its card, or ``_name_or_path`` in its config.
 
     Args:
         source: the checkpoint as the user named it; a config that names the checkpoint itself names no backbone.
 
     Raises:
         CheckpointError: if the model card cannot be read.
-        UsageError: if there is no name, or several (a merge has several).
+        UsageError: if it names none, or several (as for a merge).
     """
     named = _of_card(folder / "README.md") or _of_config(folder / "config.json", source)
     if len(named) == 1:
@@ -27,7 +27,7 @@ def named_backbone(folder: Path, source: str) -> str:
     said = "names no backbone: no base_model in its model card, no usable _name_or_path in its config.json"
     if named:
         said = f"was made from several: {', '.join(named)}"
-    raise UsageError(f"{source} {said}.", next_step="Name one yourself: --backbone owner/name, or a folder.")
+    raise UsageError(f"{source} {said}.", next_step="Give one: --backbone owner/name, or a folder.")
 
 
 def _of_card(card: Path) -> list[str]:
@@ -38,10 +38,10 @@ def _of_card(card: Path) -> list[str]:
     try:
         content = card.read_text(encoding="utf-8", errors="replace")
         found = ModelCard(content, ignore_metadata_errors=True).data.get("base_model")
-    except Exception as error:  # broken YAML comes out as several classes
+    except Exception as error:  # broken YAML raises several classes
         raise CheckpointError(
             f"The front matter of {card} cannot be read: {one_line(error)}",
-            next_step="Name the backbone yourself: --backbone owner/name, or a folder.",
+            next_step="Give the backbone: --backbone owner/name, or a folder.",
         ) from error
     names = [found] if isinstance(found, str) else list(found or [])
     return [str(name) for name in names]

@@ -1,4 +1,4 @@
-"""A checkpoint as one row of facts, for the warehouse and for ``embaudit show``."""
+"""A checkpoint as a row for the warehouse and ``embaudit show``."""
 
 from __future__ import annotations
 

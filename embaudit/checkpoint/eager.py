@@ -1,6 +1,6 @@
-"""The eager attention kernel, the only one that hands out its weights: switched on for a while and put back.
+"""Temporarily switches to the eager attention kernel, the only one that returns attention weights.
 
-Read by ``sticky.evidence.attention`` and ``anatomy.watch``.
+Used by ``sticky.evidence.attention`` and ``anatomy.watch``.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from embaudit.errors import NotMeasurable, one_line
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-# The kernel is a setting of the shared model: a second thread would put it back under the first one's hands.
+# The kernel is a setting of the shared model: a second thread would restore it while the first is still using it.
 _ONE_AT_A_TIME = threading.Lock()
 
 
 @contextmanager
 def eager_attention(model: PreTrainedModel) -> Iterator[None]:
-    """Run a model under the eager kernel; the former one comes back after.
+    """Run a model with the eager kernel and restore the previous one afterwards.
 
-    It does not nest: a second use, also of another model, waits for the end of the first.
+    Does not nest: a second use, even for another model, waits for the first to end.
 
     Raises:
-        NotMeasurable: if the model cannot switch.
+        NotMeasurable: if the model cannot switch kernels.
     """
     with _ONE_AT_A_TIME:
         former = model.config._attn_implementation
@@ -40,9 +40,9 @@ def eager_attention(model: PreTrainedModel) -> Iterator[None]:
 
 
 def no_attention(model: PreTrainedModel, reason: str) -> NotMeasurable:
-    """The error of a measure that needs attention weights, for a model that does not give them."""
+    """The error for a model that does not return attention weights."""
     return NotMeasurable(
-        f"{type(model).__name__} cannot give its attention weights: {reason}",
+        f"{type(model).__name__} cannot return its attention weights: {reason}",
         kept="The other measures are unaffected.",
         next_step="Leave the attention measure out for this checkpoint.",
     )
@@ -52,8 +52,8 @@ def _switch_to_eager(model: PreTrainedModel) -> None:
     try:
         with quiet_transformers():
             model.set_attn_implementation("eager")
-    except Exception as error:  # models with code of their own may fail in any way
+    except Exception as error:  # custom model code may raise anything
         raise no_attention(model, f"it cannot switch to the eager kernel: {one_line(error)}") from error
-    # transformers only warns where a model class cannot switch.
+    # transformers only warns if a model class cannot switch.
     if model.config._attn_implementation != "eager":
         raise no_attention(model, f"it cannot leave the kernel {model.config._attn_implementation!r}.")

@@ -1,7 +1,7 @@
-"""Runs a checkpoint over many texts: length-sorted batches under a token budget.
+"""Runs a checkpoint over many texts, in length-sorted batches under a token budget.
 
-Every measure encodes through this one class, so that pooling, truncation and the check for NaN are the same
-everywhere. It counts what it did (``texts`` and ``tokens``), because encodes are what an audit costs.
+Every measure encodes through this class, so pooling, truncation and the NaN check are the same everywhere. It counts
+``texts`` and ``tokens``, because encoding is the main cost of an audit.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 
 # Measured (`python -m benchmarks encoding`): all-MiniLM-L6-v2 on 2 cores encodes 236 texts/s of 33 tokens at 2 048
-# tokens a batch and 194 at 8 192, where activations leave the cache. A GPU wants far more work a launch.
+# tokens per batch and 194 at 8 192, where activations no longer fit in the cache. A GPU needs much larger batches.
 TOKENS_PER_BATCH = {"cpu": 2_048, "cuda": 131_072, "mps": 16_384}
 Progress = Callable[[int], None]
 
 
 def no_progress(done: int) -> None:
-    """The default for callers that show nothing."""
+    """Report no progress."""
 
 
 class Encoder:
-    """Texts or token ids in, pooled vectors or token embeddings out.
+    """Encodes texts or token ids as pooled vectors or token embeddings.
 
     Args:
         checkpoint: what to run.
-        tokens_per_batch: most tokens (padding included) in one forward pass; a longer text runs alone.
+        tokens_per_batch: maximum number of tokens (including padding) per forward pass; a longer text runs alone.
     """
 
     def __init__(self, checkpoint: Checkpoint, tokens_per_batch: int | None = None) -> None:
@@ -45,26 +45,26 @@ class Encoder:
         self.tokens = 0
 
     def tokenize(self, texts: Sequence[str], limit: int | None = None) -> list[list[int]]:
-        """Token ids of each text behind the prompt, with special tokens.
+        """Token ids of each text, with prompt and special tokens.
 
         Args:
-            limit: how many of its own tokens a text keeps; default: what the checkpoint reads.
+            limit: how many of its own tokens a text keeps; by default, as many as the checkpoint reads.
         """
         checkpoint = self.checkpoint
         kept = len(checkpoint.prompt.ids) + (checkpoint.content_limit if limit is None else limit)
-        # Prompt and text were tokenised together, and stay as they came out, whatever merged where they meet.
+        # Prompt and text were tokenised together and may have merged at the boundary.
         return [[*checkpoint.prefix_ids, *ids[:kept], *checkpoint.suffix_ids] for ids in checkpoint.prompted_ids(texts)]
 
     def pooled_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """Of ``tokenize`` the ids whose states are pooled, those of ``token_embeddings``."""
+        """The ids from ``tokenize`` whose states are pooled, as in ``token_embeddings``."""
         return [ids[self.checkpoint.prompt.unpooled :] for ids in self.tokenize(texts)]
 
     def count_truncated(self, texts: Sequence[str]) -> int:
-        """How many texts are longer than the checkpoint reads."""
+        """Number of texts longer than the checkpoint reads."""
         return sum(len(ids) > self.checkpoint.content_limit for ids in self.own_ids(texts))
 
     def own_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """The texts' own token ids as they are behind the prompt, neither cut nor with special tokens."""
+        """The texts' own token ids as they are after the prompt, untruncated and without special tokens."""
         return self.checkpoint.own_ids(texts)
 
     def encode_texts(self, texts: Sequence[str], progress: Progress = no_progress) -> np.ndarray:
@@ -75,7 +75,7 @@ class Encoder:
         """Pooled vectors of id sequences (prompt and special tokens included), (N, D) float32, in the order given.
 
         Raises:
-            MeasureError: if a vector is not finite; the message names the sequence.
+            MeasureError: if a vector is not finite, naming the sequence.
         """
         vectors = np.empty((len(sequences), self.checkpoint.dimension), dtype=np.float32)
         for indices, ids, mask in self._batches(sequences):
@@ -86,7 +86,7 @@ class Encoder:
         return vectors
 
     def encode_dense(self, ids: torch.Tensor) -> torch.Tensor:
-        """Pooled vectors of sequences of one length, without padding.
+        """Pooled vectors of sequences of equal length, without padding.
 
         Args:
             ids: (B, n) int64 token ids, prompt and special tokens included, on any device.
@@ -113,13 +113,13 @@ class Encoder:
     def token_embeddings(self, texts: Sequence[str]) -> Iterator[tuple[int, np.ndarray]]:
         """Final token embeddings X of each text, as (index, (n, d) float32), shortest texts first.
 
-        They are those that mean pooling averages: special tokens included, and the prompt's unless pooling leaves
-        them out.
+        These are the embeddings that mean pooling averages: including special tokens, and the prompt unless it is
+        excluded from pooling.
         """
         yield from self.token_embeddings_of_ids(self.tokenize(texts))
 
     def token_embeddings_of_ids(self, sequences: Sequence[Sequence[int]]) -> Iterator[tuple[int, np.ndarray]]:
-        """The same of id sequences (prompt and special tokens included)."""
+        """The same for id sequences (prompt and special tokens included)."""
         for indices, ids, mask in self._batches(sequences):
             X = self._hidden(ids, mask).float().cpu().numpy()
             _require_finite(X.reshape(len(indices), -1), indices, sequences)
@@ -137,7 +137,7 @@ class Encoder:
         start = 0
         while start < len(order):
             stop = start + 1
-            # Sorted by length: the next text is the longest, so it sets the width of the batch.
+            # Sorted by length, so the next text sets the width of the batch.
             while stop < len(order) and (stop - start + 1) * lengths[order[stop]] <= self.tokens_per_batch:
                 stop += 1
             indices = order[start:stop]
@@ -153,17 +153,17 @@ class Encoder:
             start = stop
 
     def _require_known(self, token_id: int) -> None:
-        # On a GPU an id beyond the embedding matrix ends the whole process's use of the device.
+        # On a GPU, an id outside the embedding matrix makes the device unusable for the whole process.
         if token_id >= self.checkpoint.vocabulary_size:
             raise MeasureError(
-                f"The tokenizer gives token {token_id}; {self.checkpoint.resolved.ref} has embeddings for "
-                f"{self.checkpoint.vocabulary_size} tokens only.",
+                f"The tokenizer gives token {token_id}, but {self.checkpoint.resolved.ref} has embeddings for only "
+                f"{self.checkpoint.vocabulary_size} tokens.",
                 next_step="Check that tokenizer and weights belong together.",
             )
 
     def _pad_id(self) -> int:
         pad = self.checkpoint.tokenizer.pad_token_id
-        # Padding is masked, so any embedded token will do where the tokenizer's own has no embedding.
+        # Padding is masked, so any token will do if the tokenizer's pad token has no embedding.
         return 0 if pad is None or pad >= self.checkpoint.vocabulary_size else int(pad)
 
     def _hidden(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -193,7 +193,7 @@ def _require_finite(rows: np.ndarray, indices: np.ndarray, sequences: Sequence[S
 
 def _no_tokens(text: int) -> MeasureError:
     return MeasureError(
-        f"Text {text} has no tokens at all: this tokenizer adds no special tokens.",
+        f"Text {text} has no tokens: this tokenizer adds no special tokens.",
         next_step="Remove blank texts from the corpus.",
     )
 
@@ -203,5 +203,5 @@ def _not_finite(ids: list[int]) -> MeasureError:
     return MeasureError(
         f"The checkpoint gives NaN or infinity for the token ids {shown}.",
         kept="Everything staged before this text is kept.",
-        next_step="In half precision try --dtype float32; otherwise the checkpoint is damaged.",
+        next_step="In half precision, try --dtype float32; otherwise the checkpoint is damaged.",
     )

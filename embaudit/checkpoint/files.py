@@ -1,4 +1,4 @@
-"""Which files of a checkpoint folder decide what it computes, and how its JSON files are read."""
+"""Finds the files that decide what a checkpoint computes, and reads its JSON files."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 
 from embaudit.errors import CheckpointError
 
-# In the order in which transformers looks: one file, or an index that names its shards.
+# In transformers' order: one file, or an index of shards.
 SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
-# A tokenizer's vocabulary is in one of these; the settings beside it are no tokenizer by themselves.
+# A tokenizer's vocabulary is in one of these; settings files alone are not a tokenizer.
 VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model", "*.spm", "bpe.codes", "*.tiktoken")
 TOKENIZER_SETTINGS = ("added_tokens.json", "merges.txt", "special_tokens_map.json", "tokenizer_config.json")
-# ByT5 and CANINE read bytes and characters: they have settings and no vocabulary file.
+# ByT5 and CANINE read bytes and characters: they have settings but no vocabulary file.
 TOKENIZERS_WITHOUT_VOCABULARY = ("ByT5Tokenizer", "CanineTokenizer", "PerceiverTokenizer")
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The files that the weights of a folder are read from, safetensors before pickles; empty if there are none.
+    """The weight files of a folder, safetensors before pickles; empty if there are none.
 
     Raises:
-        CheckpointError: if an index names a shard that is not there, or not in the checkpoint.
+        CheckpointError: if an index names a shard that is missing or outside the checkpoint.
     """
     for single, index in (SAFETENSORS, PICKLES):
         if (folder / single).is_file():
@@ -37,13 +37,13 @@ def is_pickle(path: Path) -> bool:
 
 
 def tokenizer_files(folder: Path) -> list[Path]:
-    """The files that the tokenizer of a folder is read from; empty if there is no vocabulary among them."""
+    """The tokenizer files of a folder; empty if there is no vocabulary."""
     vocabularies = _matching(folder, VOCABULARIES)
     settings = _matching(folder, TOKENIZER_SETTINGS)
     needs_vocabulary = True
     if (folder / "tokenizer_config.json").is_file():
         declared = read_object(folder / "tokenizer_config.json")
-        # Code that comes with a checkpoint may name its vocabulary as it likes.
+        # Code shipped with a checkpoint may use any name for its vocabulary.
         needs_vocabulary = not (
             declared.get("tokenizer_class") in TOKENIZERS_WITHOUT_VOCABULARY or "auto_map" in declared
         )
@@ -51,14 +51,14 @@ def tokenizer_files(folder: Path) -> list[Path]:
 
 
 def code_files(folder: Path) -> list[Path]:
-    """The Python files of a checkpoint whose config or tokenizer asks to run them; else none."""
+    """The Python files of a checkpoint whose config or tokenizer uses them; otherwise none."""
     configs = [folder / name for name in ("config.json", "tokenizer_config.json")]
     asks = any("auto_map" in read_object(path) for path in configs if path.is_file())
     return sorted(folder.glob("*.py")) if asks else []
 
 
 def read_json(path: Path) -> Any:
-    """A checkpoint's JSON file.
+    """Read a checkpoint's JSON file.
 
     Raises:
         CheckpointError: if it is missing or broken.
@@ -73,15 +73,15 @@ def read_json(path: Path) -> Any:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """A checkpoint's JSON file that must hold an object.
+    """Read a checkpoint's JSON file that must contain an object.
 
     Raises:
-        CheckpointError: if it is missing or broken, or holds something else.
+        CheckpointError: if it is missing, broken, or not an object.
     """
     content = read_json(path)
     if not isinstance(content, dict):
         raise CheckpointError(
-            f"{path} should hold a JSON object, and holds a {type(content).__name__}.",
+            f"{path} should contain a JSON object but contains a {type(content).__name__}.",
             next_step="Check that the folder is complete, or fetch it again.",
         )
     return content
@@ -95,14 +95,14 @@ def _shards(index: Path) -> list[Path]:
     outside = [name for name in names if Path(name).is_absolute() or ".." in Path(name).parts]
     if outside:
         raise CheckpointError(
-            f"{index} names a weight file outside of the checkpoint: {outside[0]}.",
-            next_step="Do not trust this checkpoint, or write its index anew.",
+            f"{index} names a weight file outside the checkpoint: {outside[0]}.",
+            next_step="Do not trust this checkpoint, or rewrite its index.",
         )
     shards = [index.parent / name for name in names]
     missing = [path.name for path in shards if not path.is_file()]
     if missing:
         raise CheckpointError(
-            f"{index.parent} lacks {len(missing)} of the {len(shards)} weight files that {index.name} names: "
+            f"{index.parent} lacks {len(missing)} of the {len(shards)} weight files listed in {index.name}: "
             f"{missing[0]}{' first' if len(missing) > 1 else ''}.",
             next_step="Check that the download is complete.",
         )

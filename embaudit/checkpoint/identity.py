@@ -1,7 +1,7 @@
-"""What a checkpoint is, by content: the hashes that every cache key and every table row hang on.
+"""A checkpoint's identity: the content hashes used in every cache key and table row.
 
-Two folders with the same bytes are one checkpoint, wherever they came from; one changed pooling flag, token
-or weight makes another one. Read by ``load`` and by the warehouse's ``checkpoint`` table.
+Two folders with the same bytes are the same checkpoint, wherever they came from; changing a pooling flag, token or
+weight makes a different one.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from embaudit.checkpoint.modules import Recipe
 from embaudit.errors import CheckpointError
 
 ID_DIGITS = 16
-# transformers 5 saves in tokenizer_config.json how the tokenizer was loaded, from a folder or the hub.
+# transformers 5 records in tokenizer_config.json whether the tokenizer was loaded from a folder or the hub.
 HOW_IT_WAS_LOADED = {"is_local", "local_files_only"}
 
 
 @dataclass(frozen=True)
 class CheckpointIdentity:
-    """Hashes of the four things that decide what a checkpoint computes (hex sha256)."""
+    """Hashes (hex sha256) of the four parts that decide what a checkpoint computes."""
 
     weights_sha256: str
     tokenizer_sha256: str
@@ -33,7 +33,7 @@ class CheckpointIdentity:
 
     @property
     def checkpoint_id(self) -> str:
-        """The first 16 hex digits of the sha256 over all four."""
+        """The first 16 hex digits of the sha256 of all four."""
         parts = (self.weights_sha256, self.tokenizer_sha256, self.config_sha256, self.modules_sha256)
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:ID_DIGITS]
 
@@ -48,21 +48,21 @@ def identify(folder: Path, recipe: Recipe) -> CheckpointIdentity:
     config = transformer / "config.json"
     if not config.is_file():
         raise CheckpointError(
-            f"{transformer} holds no config.json.",
-            next_step="Name the folder that holds config.json, the weights and the tokenizer.",
+            f"{transformer} has no config.json.",
+            next_step="Use the folder that contains config.json, the weights and the tokenizer.",
         )
     tokenizer_sha256 = tokenizer_hash(folder, recipe)
     weights = weight_files(transformer)
     if not weights:
         raise CheckpointError(
-            f"{transformer} holds no weights: no model.safetensors is there.",
+            f"{transformer} has no weights (model.safetensors).",
             next_step="Check that the download is complete, or save with model.save_pretrained(FOLDER).",
         )
     weights = weights + [path for module in recipe.modules for path in weight_files(folder / module.path)]
     return CheckpointIdentity(
         weights_sha256=_combined(folder, weights),
         tokenizer_sha256=tokenizer_sha256,
-        # Code that the config asks for decides as much as the config does.
+        # Custom code decides as much as the config does.
         config_sha256=_combined(folder, [config, *code_files(transformer)]),
         modules_sha256=hashlib.sha256(json.dumps(recipe.as_json(), sort_keys=True).encode()).hexdigest(),
     )
@@ -77,14 +77,14 @@ def tokenizer_hash(folder: Path, recipe: Recipe) -> str:
     files = tokenizer_files(folder / recipe.tokenizer_path)
     if not files:
         raise CheckpointError(
-            f"{folder / recipe.tokenizer_path} holds no tokenizer (tokenizer.json, vocab.txt, vocab.json, *.model).",
+            f"{folder / recipe.tokenizer_path} has no tokenizer (tokenizer.json, vocab.txt, vocab.json, *.model).",
             next_step="Save it there with tokenizer.save_pretrained(FOLDER), or check that the folder is complete.",
         )
     return _combined(folder, files)
 
 
 def _combined(folder: Path, files: Iterable[Path]) -> str:
-    """The file's own sha256 when there is one (so that it is the published figure), else one over all."""
+    """The file's own sha256 if there is one file (as published on the hub), otherwise a hash over all."""
     hashes = {path.relative_to(folder).as_posix(): _content_sha256(path) for path in files}
     if len(hashes) == 1:
         return next(iter(hashes.values()))
@@ -93,7 +93,7 @@ def _combined(folder: Path, files: Iterable[Path]) -> str:
 
 
 def _content_sha256(path: Path) -> str:
-    """The file's sha256; where it says how it was loaded, that of everything else that it says."""
+    """The file's sha256, ignoring the record of how it was loaded."""
     if path.name == "tokenizer_config.json":
         declared = read_object(path)
         if HOW_IT_WAS_LOADED & declared.keys():
@@ -114,6 +114,6 @@ def _file_sha256(path: Path) -> str:
 
 @lru_cache(maxsize=1024)
 def _hash_unchanged_file(path: Path, inode: int, size: int, mtime_ns: int) -> str:
-    # One process asks for the same hashes in the flow and in every task: these three tell a rewritten file.
+    # The flow and every task need the same hashes: cached by these three, which change if the file is rewritten.
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""A checkpoint in memory: model, tokenizer and declared modules on one device, checked before use."""
+"""Loads a checkpoint: model, tokenizer and declared modules on one device, checked before use."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DTYPES = ("float32", "bfloat16", "float16")
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """How a checkpoint is loaded; the defaults trust nothing and change nothing."""
+    """How to load a checkpoint; the defaults trust nothing and change nothing."""
 
     device: str = "auto"
     dtype: str = "auto"
@@ -44,12 +44,12 @@ class LoadOptions:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A loaded checkpoint, and the kind of text that it is given (``reading``).
+    """A loaded checkpoint for one kind of text (see ``reading``).
 
     ``prefix_ids`` and ``suffix_ids`` are the special tokens that the tokenizer puts around any text
-    ([CLS] … [SEP], </s>, nothing), so that id sequences can be built without decoding and encoding again.
-    ``max_length`` counts them; ``dimension`` is D, the length of the served vector. The prompt of the kind stands
-    behind ``prefix_ids``, in whatever is encoded.
+    ([CLS] … [SEP], </s>, or none), so that id sequences can be built without decoding and re-encoding.
+    ``max_length`` includes them; ``dimension`` is D, the length of the served vector. The prompt for this kind of text
+    follows ``prefix_ids`` in everything that is encoded.
     """
 
     resolved: ResolvedCheckpoint
@@ -73,36 +73,36 @@ class Checkpoint:
 
     @property
     def vocabulary_size(self) -> int:
-        """Rows of the input embedding matrix; the tokenizer may know fewer or more tokens."""
+        """Rows of the input embedding matrix; the tokenizer may have fewer or more tokens."""
         return int(self.model.get_input_embeddings().weight.shape[0])
 
     @property
     def prompt(self) -> PromptTokens:
-        """What stands before the kind of text that is read."""
+        """The prompt for this kind of text."""
         return self.prompts[self.kind]
 
     def reading(self, kind: TextKind) -> Checkpoint:
-        """The same checkpoint, given texts of that kind: it puts their prompt before them."""
+        """The same checkpoint for another kind of text, with its prompt."""
         return replace(self, kind=kind)
 
     @property
     def content_limit(self) -> int:
-        """How many of a text's own tokens fit between the special tokens, behind the prompt."""
+        """How many of a text's own tokens fit between special tokens and prompt."""
         return self.max_length - len(self.with_special_tokens([]))
 
     def with_special_tokens(self, content_ids: Sequence[int]) -> list[int]:
-        """A text's own token ids as the model reads them: behind the prompt, between the special tokens."""
+        """A text's own token ids as the model reads them, with prompt and special tokens."""
         return [*self.prefix_ids, *self.prompt.ids, *content_ids, *self.suffix_ids]
 
     def prompted_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of prompt and text, tokenised as one string, neither cut nor with special tokens."""
+        """The ids of prompt and text tokenised as one string, untruncated and without special tokens."""
         return self._ids([self.prompt.text + text for text in texts])
 
     def own_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """The texts' own token ids as they are behind the prompt, neither cut nor with special tokens.
+        """The texts' own token ids as they are after the prompt, untruncated and without special tokens.
 
-        A text whose first sign merges with the prompt's last one (``:"``) is taken as it is without the prompt, so that
-        what is made of its ids has the prompt as a whole, and the text as a whole behind it.
+        If a text's first character merges with the prompt's last one (``:"``), the text is tokenised without the
+        prompt, so that sequences built from its ids contain both prompt and text in full.
         """
         prompt = self.prompt.ids
         whole = self.prompted_ids(texts)
@@ -126,10 +126,10 @@ class Checkpoint:
 def load_checkpoint(reference: str | ResolvedCheckpoint, options: LoadOptions | None = None) -> Checkpoint:
     """Resolve, hash, load and check a checkpoint.
 
-    Loads of the same content within a process share one model in memory.
+    Loading the same content again in a process shares one model in memory.
 
     Raises:
-        CheckpointError: if something is missing, broken, unsafe or not finite.
+        CheckpointError: if anything is missing, broken, unsafe or not finite.
     """
     options = options or LoadOptions()
     if isinstance(reference, str):
@@ -142,19 +142,19 @@ def describe(resolved: ResolvedCheckpoint, options: LoadOptions) -> tuple[Recipe
     """Recipe and identity of a checkpoint, without loading its weights.
 
     Raises:
-        CheckpointError: if files are missing, the weights are pickles that nobody allowed, or the packaged
-            weights are not the published ones.
+        CheckpointError: if files are missing, the weights are pickles and not allowed, or the packaged weights are not
+            the published ones.
     """
     if not resolved.folder.is_dir():
         raise CheckpointError(
-            f"{resolved.ref}: {resolved.folder} is no directory.",
+            f"{resolved.ref}: {resolved.folder} is not a directory.",
             next_step="Check the path; reinstall the package if it is a packaged checkpoint.",
         )
     recipe = read_recipe(resolved.folder, options.pooling, options.max_length, options.prompts)
     if resolved.ref.kind == "hub" and resolved.ref.name in INSTRUCTORS:
         recipe = replace(recipe, pools_prompt=False)
     identity = identify(resolved.folder, recipe)
-    # An index may name files of both kinds.
+    # An index may list files of both kinds.
     pickles = [path.name for path in weight_files(resolved.folder / recipe.transformer_path) if is_pickle(path)]
     if pickles and not options.allow_pickle:
         raise weights_are_pickles(str(resolved.ref), pickles[0])
@@ -169,7 +169,7 @@ def describe(resolved: ResolvedCheckpoint, options: LoadOptions) -> tuple[Recipe
 
 
 def choose_device(device: str) -> str:
-    """``auto`` takes CUDA, then Apple's MPS, then the CPU; a named device must be there."""
+    """``auto`` is CUDA, Apple's MPS or the CPU, in this order; a named device must exist."""
     import torch
 
     available = ["cuda"] if torch.cuda.is_available() else []
@@ -188,12 +188,12 @@ def choose_device(device: str) -> str:
 
 
 def choose_dtype(dtype: str) -> str:
-    """``auto`` is float32, whatever the weights were saved in: bounds that hold can seem broken on rounded states.
+    """``auto`` is float32, whatever the weights were saved in: with rounding, valid bounds can seem violated.
 
-    A scan, which only ranks, chooses for itself.
+    A scan, which only ranks, makes its own choice.
     """
     if dtype not in ("auto", *DTYPES):
-        raise UsageError(f"No dtype is called {dtype!r}.", next_step=f"Choose one of: auto, {', '.join(DTYPES)}.")
+        raise UsageError(f"Unknown dtype {dtype!r}.", next_step=f"Choose one of: auto, {', '.join(DTYPES)}.")
     return "float32" if dtype == "auto" else dtype
 
 
@@ -260,14 +260,15 @@ def _max_length(
     positions = position_limit(model)
     if options.max_length is not None and positions is not None and options.max_length > positions:
         raise UsageError(
-            f"{resolved.ref} has {positions} positions: it cannot read {options.max_length} tokens.",
-            next_step=f"Give a --max-length of at most {positions}.",
+            f"{resolved.ref} has {positions} positions and cannot read {options.max_length} tokens.",
+            next_step=f"Use a --max-length of at most {positions}.",
         )
     max_length = effective_max_length(recipe.max_length, model, tokenizer)
     if max_length <= special:
         raise CheckpointError(
-            f"{resolved.ref}: a maximum length of {max_length} leaves no room beside {special} special tokens.",
-            next_step="Give a larger --max-length.",
+            f"{resolved.ref}: a maximum length of {max_length} leaves no room for text next to {special} special "
+            "tokens.",
+            next_step="Use a larger --max-length.",
         )
     return max_length
 
@@ -278,9 +279,9 @@ def _refuse_long_prompts(
     for kind, prompt in prompts.items():
         if len(prompt.ids) + special >= max_length:
             raise CheckpointError(
-                f"{resolved.ref}: the prompt before a {kind} takes {len(prompt.ids)} tokens, which leaves no room for "
-                f"the {kind} in {max_length} tokens.",
-                next_step="Give a shorter --prompt, or a larger --max-length.",
+                f"{resolved.ref}: the prompt for a {kind} takes {len(prompt.ids)} tokens, which leaves no room for the "
+                f"{kind} in {max_length} tokens.",
+                next_step="Use a shorter --prompt or a larger --max-length.",
             )
 
 
@@ -292,13 +293,13 @@ def _try_out(
     after_pooling: torch.nn.Module,
     rows: int,
 ) -> int:
-    """D, found by running one short text: what cannot run at all should fail here and not in the middle of an audit."""
+    """D, found by running one short text, so that failures occur here and not in the middle of an audit."""
     import torch
 
     ids = torch.tensor([tokenizer("a", truncation=False, padding=False)["input_ids"]])
     if int(ids.max()) >= rows:
         raise CheckpointError(
-            f"{resolved.ref}: the tokenizer gives token {int(ids.max())}, the model has embeddings for {rows}.",
+            f"{resolved.ref}: the tokenizer gives token {int(ids.max())}, but the model has embeddings for {rows}.",
             next_step="Check that tokenizer and weights belong together.",
         )
     ids = ids.to(model.device)
@@ -309,9 +310,9 @@ def _try_out(
             return int(after_pooling(pool(hidden, mask, recipe.pooling)).shape[1])
     except torch.OutOfMemoryError:
         raise
-    except Exception as error:  # any model class of transformers may be behind this
+    except Exception as error:  # any transformers model class may be involved
         raise CheckpointError(
             f"{resolved.ref} cannot be run as a text encoder ({type(model).__name__}, pooling "
             f"{'+'.join(recipe.pooling)}): {one_line(error)}",
-            next_step="embaudit audits transformers that give one vector a token; check the pooling and its modules.",
+            next_step="embaudit audits transformers that give one vector per token; check the pooling and its modules.",
         ) from error

@@ -1,6 +1,6 @@
-"""The transformer of a checkpoint, read by transformers, checked for what it would pass over, and shared.
+"""Loads the transformer of a checkpoint, with stricter checks than the transformers library, and shares it.
 
-Read by ``load``. What transformers only warns of (missing tensors, shapes that do not fit) is an error here.
+What transformers only warns about (missing tensors, mismatched shapes) is an error here.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from embaudit.errors import CheckpointError, one_line
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-# Weights that sentence embeddings never read; checkpoints are often saved without them.
+# Weights not used by sentence embeddings; checkpoints are often saved without them.
 UNUSED_WEIGHTS = ("pooler.",)
-# Of an encoder-decoder only the encoder makes embeddings, as in sentence-transformers.
+# Of an encoder-decoder, only the encoder is used, as in sentence-transformers.
 ENCODERS = {
     "t5": "T5EncoderModel",
     "mt5": "MT5EncoderModel",
     "umt5": "UMT5EncoderModel",
     "longt5": "LongT5EncoderModel",
 }
-# transformers builds models under process-wide settings (dtype, device): two threads must not do it at once.
+# transformers builds models under process-wide settings (dtype, device), so only one thread may do it at a time.
 ONE_AT_A_TIME = threading.Lock()
 
 
-# An audit holds one checkpoint; two, while a fine-tuned one is compared with its backbone.
+# An audit needs one checkpoint, or two while a fine-tuned one is compared with its backbone.
 @lru_cache(maxsize=2)
 def load_model(
     folder: Path,
@@ -42,20 +42,20 @@ def load_model(
     allow_pickle: bool,
     trust_remote_code: bool,
 ) -> PreTrainedModel:
-    """A model on its device, read once for each content; hold ``ONE_AT_A_TIME`` while calling it.
+    """A model on its device, loaded once per content; hold ``ONE_AT_A_TIME`` while calling it.
 
     Raises:
         CheckpointError: if it cannot be read, or its weights are incomplete or not finite.
     """
     import torch
 
-    # The hashes are part of the key only: files that changed under the same path are read again.
+    # The hashes are only part of the cache key: files that changed under the same path are read again.
     model, report = _read_model(folder, dtype, allow_pickle, trust_remote_code)
     missing = sorted(name for name in report["missing_keys"] if not name.startswith(UNUSED_WEIGHTS))
     if missing:
         raise CheckpointError(
             f"The weights of {folder} lack {_count(missing, 'tensor')} that the model needs, {missing[0]} first: "
-            "they would be random numbers.",
+            "they would be random.",
             next_step="Check that config.json belongs to these weights.",
         )
     damaged = [
@@ -65,8 +65,8 @@ def load_model(
     ]
     if damaged:
         raise CheckpointError(
-            f"The weights of {folder} hold NaN or infinity in {_count(damaged, 'tensor')}, {damaged[0]} first.",
-            next_step="The file is damaged or training diverged: fetch it again, or audit an earlier revision.",
+            f"The weights of {folder} contain NaN or infinity in {_count(damaged, 'tensor')}, {damaged[0]} first.",
+            next_step="The file is damaged or training diverged: download it again, or audit an earlier revision.",
         )
     return model.to(device).eval()
 
@@ -83,7 +83,7 @@ def _read_model(
             config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
             _refuse_kernels(config, trust_remote_code)
             if hasattr(config, "use_cache"):
-                config.use_cache = False  # a decoder would keep keys and values that nobody asks for again
+                config.use_cache = False  # a decoder would keep keys and values that are not needed
             kind: Any = getattr(transformers, ENCODERS.get(config.model_type, "AutoModel"))
             model, report = kind.from_pretrained(
                 folder,
@@ -95,39 +95,41 @@ def _read_model(
             )
     except CheckpointError:
         raise
-    except Exception as error:  # safetensors, pickle and the config's own validation each have exceptions of their own
+    except Exception as error:  # safetensors, pickle and config validation raise their own exceptions
         reason, next_step = _why_not_read(error)
         raise CheckpointError(f"transformers cannot load {folder}: {reason}", next_step=next_step) from error
     return model, report
 
 
 def _refuse_kernels(config: Any, trust_remote_code: bool) -> None:
-    """A config may name attention of its own on the hub (owner/kernel): compiled code, which transformers fetches and
-    runs where the package ``kernels`` is installed, whatever ``trust_remote_code`` says."""
+    """Refuse attention kernels from the hub (owner/kernel), which are compiled code.
+
+    If the package ``kernels`` is installed, transformers fetches and runs them whatever ``trust_remote_code`` says.
+    """
     named = [getattr(config, "_attn_implementation", None), getattr(config, "_experts_implementation", None)]
     kernels = [str(name) for name in named if name is not None and "/" in str(name)]
     if kernels and not trust_remote_code:
         raise CheckpointError(
-            f"The checkpoint's config.json asks to run the attention kernel {kernels[0]}, compiled code from the hub.",
-            next_step="Take it out of config.json, or add --trust-remote-code if you trust it.",
+            f"The checkpoint's config.json uses the attention kernel {kernels[0]}, compiled code from the hub.",
+            next_step="Remove it from config.json, or add --trust-remote-code if you trust it.",
         )
 
 
 def _why_not_read(error: Exception) -> tuple[str, str]:
-    """A reason, and what to do about it, where transformers' own words would mislead."""
-    if isinstance(error, UnpicklingError):  # its text recommends to switch the safety off
-        return "its pickle is broken or holds more than tensors.", "Convert it to safetensors where it was made."
+    """A reason and what to do about it, because transformers' own messages can be misleading."""
+    if isinstance(error, UnpicklingError):  # its message recommends disabling the protection
+        return "its pickle is broken or contains more than tensors.", "Convert it to safetensors where it was made."
     if "ignore_mismatched_sizes" in str(error):
         return (
-            "the shapes of its weights do not fit its config.json.",
+            "the shapes of its weights do not match its config.json.",
             "Check that config.json belongs to these weights.",
         )
     if "trust_remote_code" in str(error):
         return (
-            "it asks to run code of its own.",
-            "Read that code, then add --trust-remote-code if you trust it.",
+            "it requires its own code to be run.",
+            "Review that code and add --trust-remote-code if you trust it.",
         )
-    return one_line(error), "Check that the folder is complete and not cut short."
+    return one_line(error), "Check that the folder is complete and its files are not truncated."
 
 
 def embedding_rows(model: PreTrainedModel, source: str) -> int:
@@ -147,7 +149,7 @@ def embedding_rows(model: PreTrainedModel, source: str) -> int:
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """No progress bars and no load report: what is wrong with a checkpoint is said once, by its exception."""
+    """Suppress progress bars and load reports: problems are reported once, by an exception."""
     from transformers.utils import logging
 
     verbosity, had_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

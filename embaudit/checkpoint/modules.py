@@ -1,8 +1,8 @@
-"""The pipeline that a checkpoint declares: transformer, pooling, and what comes after pooling.
+"""The pipeline declared by a checkpoint: transformer, pooling, and the modules after it.
 
-Reads the sentence-transformers layout (``modules.json`` and one folder a module); a plain transformers folder
-gets the pooling that sentence-transformers itself would give it. An unknown module is an error and not a guess:
-leaving one out would audit another embedding function than the one that is served.
+Reads the sentence-transformers layout (``modules.json`` and one folder per module); a plain transformers folder gets
+the pooling that sentence-transformers would give it. An unknown module is an error: without it, the audit would be of a
+different embedding function than the one that is served.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from embaudit.errors import CheckpointError, UsageError
 PoolingMode = Literal["mean", "cls", "lasttoken", "max", "weightedmean", "mean_sqrt_len_tokens"]
 POOLING_MODES: tuple[str, ...] = get_args(PoolingMode)
 AFTER_POOLING = ("Dense", "Normalize", "LayerNorm", "Dropout")
-# sentence-transformers before 5.x wrote one flag a mode; several are concatenated in this order.
+# sentence-transformers before 5.x wrote one flag per mode; several are concatenated in this order.
 LEGACY_POOLING_FLAGS = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -27,7 +27,7 @@ LEGACY_POOLING_FLAGS = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
-# What encode() does beside running the modules: prompts, dimensions served.
+# What encode() does in addition to running the modules: prompts, served dimensions.
 SETTINGS = "config_sentence_transformers.json"
 TRANSFORMER_SETTINGS = (
     "sentence_bert_config.json",
@@ -51,7 +51,7 @@ class Module:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything beside weights and tokenizer that decides how a text becomes a vector."""
+    """Everything except weights and tokenizer that decides how a text becomes a vector."""
 
     transformer_path: str
     tokenizer_path: str
@@ -64,7 +64,7 @@ class Recipe:
     pools_prompt: bool = True
 
     def as_json(self) -> dict[str, Any]:
-        """A canonical form for hashing: folders do not count, their content does."""
+        """A canonical form for hashing: the content of folders counts, not their names."""
         canonical = {
             "pooling": list(self.pooling),
             "modules": [{"kind": module.kind, "config": module.config} for module in self.modules],
@@ -72,7 +72,7 @@ class Recipe:
             "is_lowercased": self.is_lowercased,
             "truncate_dim": self.truncate_dim,
         }
-        # Without a prompt nothing is added: a checkpoint has the id that it had before prompts were read.
+        # Without a prompt nothing is added, so ids are the same as before prompts were supported.
         if self.prompts:
             canonical |= {"prompts": self.prompts.as_json(), "pools_prompt": self.pools_prompt}
         return canonical
@@ -84,20 +84,20 @@ def read_recipe(
     max_length: int | None = None,
     prompts: AskedPrompts = AS_DECLARED,
 ) -> Recipe:
-    """Read the declared pipeline of a checkpoint folder.
+    """Read the pipeline declared in a checkpoint folder.
 
     Args:
         folder: the checkpoint.
-        pooling: the user's own pooling, in place of the declared one (also where that one is unknown).
-        max_length: the user's own length limit in tokens, special tokens included.
-        prompts: the user's own prompts, in place of the declared ones.
+        pooling: overrides the declared pooling (even if that is unknown).
+        max_length: overrides the length limit, in tokens including special tokens.
+        prompts: overrides the declared prompts.
 
     Raises:
-        UsageError: if an override makes no sense.
-        CheckpointError: if a file is broken or a declared module is not one of those that can be run.
+        UsageError: if an override is invalid.
+        CheckpointError: if a file is broken or a declared module is not supported.
     """
     if pooling is not None and pooling not in POOLING_MODES:
-        raise UsageError(f"No pooling is called {pooling!r}.", next_step=f"Choose one of: {', '.join(POOLING_MODES)}.")
+        raise UsageError(f"Unknown pooling {pooling!r}.", next_step=f"Choose one of: {', '.join(POOLING_MODES)}.")
     if max_length is not None and max_length < 1:
         raise UsageError(f"A maximum length of {max_length} tokens leaves nothing to encode.")
     override = (pooling,) if pooling else None
@@ -105,7 +105,7 @@ def read_recipe(
         return Recipe(
             *("", "", override or _default_pooling(folder), (), max_length),
             is_lowercased=False,
-            # sentence-transformers reads the settings of a folder with modules only.
+            # sentence-transformers only reads these settings if there is a modules.json.
             prompts=choose_prompts({}, folder / SETTINGS, prompts),
         )
     entries = _entries(folder / "modules.json")
@@ -124,14 +124,14 @@ def read_recipe(
             modules.append(Module(kind, path, config))
         else:
             raise CheckpointError(
-                f"{folder / 'modules.json'} declares a module {kind} that embaudit does not run "
+                f"{folder / 'modules.json'} declares a module {kind} that embaudit does not support "
                 f"{'before pooling' if declared_pooling is None else 'after pooling'}.",
-                next_step=f"Known are Transformer, Pooling and then {', '.join(AFTER_POOLING)}.",
+                next_step=f"Supported are Transformer, Pooling and then {', '.join(AFTER_POOLING)}.",
             )
     if declared_pooling is None:
         raise CheckpointError(
-            f"{folder / 'modules.json'} declares no pooling, so that there is no vector a text.",
-            next_step="embaudit audits one-vector embedding checkpoints.",
+            f"{folder / 'modules.json'} declares no pooling, so there is no vector per text.",
+            next_step="embaudit audits single-vector embedding checkpoints.",
         )
     settings = _transformer_settings(folder / transformer_path)
     served = read_object(folder / SETTINGS) if (folder / SETTINGS).is_file() else {}
@@ -156,7 +156,7 @@ def _entries(modules_file: Path) -> list[tuple[str, str]]:
         for entry in declared
     ):
         raise CheckpointError(
-            f"{modules_file} should hold a list of modules, each with a type and a path.",
+            f"{modules_file} should contain a list of modules, each with a type and a path.",
             next_step="Check that the folder is complete, or fetch it again.",
         )
     entries = []
@@ -165,10 +165,10 @@ def _entries(modules_file: Path) -> list[tuple[str, str]]:
         path = entry.get("path", "")
         if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
             raise CheckpointError(
-                f"{modules_file} names a folder outside of the checkpoint: {path}.",
-                next_step="Do not trust this checkpoint, or write its modules.json anew.",
+                f"{modules_file} names a folder outside the checkpoint: {path}.",
+                next_step="Do not trust this checkpoint, or rewrite its modules.json.",
             )
-        # A class of the checkpoint's own may share a known name (custom_st.Transformer) and do something else.
+        # A custom class may have a known name (custom_st.Transformer) and do something else.
         entries.append((kind if package.split(".")[0] == "sentence_transformers" else entry["type"], path))
     if not entries or entries[0][0] != "Transformer":
         raise CheckpointError(
@@ -179,7 +179,7 @@ def _entries(modules_file: Path) -> list[tuple[str, str]]:
 
 
 def _default_pooling(folder: Path) -> tuple[str, ...]:
-    """What sentence-transformers gives a folder without modules: the mean, or a causal model's last token."""
+    """The default of sentence-transformers without modules: mean, or last token for causal models."""
     if not (folder / "config.json").is_file():
         return ("mean",)
     config = read_object(folder / "config.json")
@@ -192,12 +192,12 @@ def _pooling_modes(config: dict[str, Any], source: Path) -> tuple[str, ...]:
     if not config:
         raise CheckpointError(
             f"{source} is missing or empty: it should name the pooling.",
-            next_step=f"Check that the folder is complete, or name one yourself: --pooling {'|'.join(POOLING_MODES)}.",
+            next_step=f"Check that the folder is complete, or give one: --pooling {'|'.join(POOLING_MODES)}.",
         )
     declared = config.get("pooling_mode")
     if declared is None:
         flags = {name: value for name, value in config.items() if name.startswith("pooling_mode_") and value}
-        # With no flag set sentence-transformers takes the mean; a flag that it does not know it refuses.
+        # With no flag set, sentence-transformers uses the mean; it rejects unknown flags.
         declared = [mode for flag, mode in LEGACY_POOLING_FLAGS.items() if flag in flags]
         declared += sorted(set(flags) - set(LEGACY_POOLING_FLAGS))
         declared = declared or ["mean"]
@@ -206,7 +206,7 @@ def _pooling_modes(config: dict[str, Any], source: Path) -> tuple[str, ...]:
     if unknown or not modes:
         raise CheckpointError(
             f"{source} declares pooling {', '.join(unknown) or '(none)'}, which embaudit does not know.",
-            next_step=f"Name one yourself: --pooling {'|'.join(POOLING_MODES)}.",
+            next_step=f"Give one: --pooling {'|'.join(POOLING_MODES)}.",
         )
     return modes
 
@@ -215,8 +215,8 @@ def _refuse_token_level(kind: str, config: dict[str, Any], source: Path) -> None
     for key in ("module_input_name", "module_output_name"):
         if config.get(key) not in (None, "sentence_embedding"):
             raise CheckpointError(
-                f"{source} applies {kind} to {config[key]!r}; embaudit runs modules on the sentence embedding only.",
-                next_step="embaudit audits one-vector embedding checkpoints.",
+                f"{source} applies {kind} to {config[key]!r}; embaudit only runs modules on the sentence embedding.",
+                next_step="embaudit audits single-vector embedding checkpoints.",
             )
 
 
@@ -228,14 +228,14 @@ def _transformer_settings(folder: Path) -> dict[str, Any]:
     for key, known in (("transformer_task", "feature-extraction"), ("module_output_name", "token_embeddings")):
         if settings.get(key) not in (None, known):
             raise CheckpointError(
-                f"{found[0]} sets {key} to {settings[key]!r}; embaudit runs {known!r} only.",
+                f"{found[0]} sets {key} to {settings[key]!r}; embaudit only supports {known!r}.",
                 next_step="embaudit audits checkpoints that pool the token embeddings of a transformer.",
             )
     if "message" in (settings.get("modality_config") or {}):
         raise CheckpointError(
-            f"{found[0]} has texts written into a chat template, and prompts as its system message, which embaudit "
-            "does not do.",
-            next_step="embaudit audits checkpoints that read a text as it stands behind its prompt.",
+            f"{found[0]} puts texts into a chat template with prompts as its system message, which embaudit does not "
+            "support.",
+            next_step="embaudit audits checkpoints that read a text as it is, after its prompt.",
         )
     return settings
 
@@ -246,7 +246,7 @@ def _whole_number(settings: dict[str, Any], key: str, source: Path) -> int | Non
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise CheckpointError(
-            f"{source}: {key} should be a number from 1 up, and is {value!r}.",
-            next_step="Correct it, or fetch the checkpoint again.",
+            f"{source}: {key} should be a number of at least 1 but is {value!r}.",
+            next_step="Correct it, or download the checkpoint again.",
         )
     return value

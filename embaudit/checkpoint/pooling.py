@@ -1,6 +1,6 @@
-"""From token embeddings to the vector that is served: pooling, and the modules that come after it.
+"""From token embeddings to the served vector: pooling, and the modules after it.
 
-The arithmetic is sentence-transformers'; the tests compare every mode and module with it.
+The arithmetic is that of sentence-transformers; the tests compare every mode and module.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def pool(token_embeddings: torch.Tensor, mask: torch.Tensor, modes: tuple[str, ...], unpooled: int = 0) -> torch.Tensor:
-    """Pool token embeddings into one vector a text; several modes are concatenated.
+    """Pool token embeddings into one vector per text; several modes are concatenated.
 
     Args:
         token_embeddings: (B, n, d).
         mask: (B, n), 1 at attended tokens; padding is on the right.
         modes: names from ``POOLING_MODES``.
-        unpooled: how many positions, from the first, are left out; those behind them keep their weights.
+        unpooled: how many leading positions are left out; the others keep their weights.
 
     Returns:
         (B, d · len(modes)), float32 at least.
@@ -46,7 +46,7 @@ def _pool_one(X: torch.Tensor, weights: torch.Tensor, lengths: torch.Tensor, mod
 
     texts = torch.arange(len(X), device=X.device)
     if mode == "cls":
-        # The first token that is pooled; where there is none, the first.
+        # The first pooled token; if there is none, the first token.
         return X[texts, torch.where(lengths > unpooled, unpooled, 0)]
     if mode == "lasttoken":
         last = lengths.long().clamp(min=1) - 1
@@ -67,12 +67,12 @@ def build_after_pooling(
 
     Args:
         modules: the declared modules after pooling.
-        folder: the checkpoint's folder, which their paths start from.
+        folder: the checkpoint's folder, to which their paths are relative.
         allow_pickle: whether weights may be read from pickles.
-        truncate_dim: how many dimensions are served (Matryoshka), cut off after the last module.
+        truncate_dim: how many dimensions are served (Matryoshka), truncated after the last module.
 
     Raises:
-        CheckpointError: if a module's config or weights are missing, broken or do not fit.
+        CheckpointError: if a module's config or weights are missing, broken or do not match.
     """
     import torch
 
@@ -95,7 +95,7 @@ def build_after_pooling(
             norm = torch.nn.Sequential()
             norm.add_module("norm", torch.nn.LayerNorm(_size(module, path, "dimension")))
             steps.append(_with_weights(norm, path, allow_pickle=allow_pickle))
-        # Dropout declares nothing that happens at inference.
+        # Dropout does nothing at inference.
     if truncate_dim is not None:
         steps.append(FirstDimensions())
     return torch.nn.Sequential(*steps).eval()
@@ -129,16 +129,16 @@ def _activation(module: Module, folder: Path) -> torch.nn.Module:
     import torch
 
     declared = str(module.config.get("activation_function", "torch.nn.modules.activation.Tanh"))
-    # Only torch's own activations: a dotted path from a checkpoint is never imported.
+    # Only torch's own activations: a dotted path given in a checkpoint is never imported.
     kind: Any = getattr(torch.nn, declared.rsplit(".", 1)[-1], None) if declared.startswith("torch.nn.") else None
     if isinstance(kind, type) and issubclass(kind, torch.nn.Module):
         try:
             return kind()
-        except TypeError:  # a layer that wants sizes, which no activation does
+        except TypeError:  # a layer that takes sizes is not an activation
             pass
     raise CheckpointError(
         f"{folder / 'config.json'} names an activation that torch.nn does not have: {declared}.",
-        next_step="embaudit runs torch's own activations only, and never code that a checkpoint names.",
+        next_step="embaudit only runs torch's own activations, never code named in a checkpoint.",
     )
 
 
@@ -146,7 +146,7 @@ def _size(module: Module, folder: Path, key: str) -> int:
     value = module.config.get(key)
     if not isinstance(value, int) or value < 1:
         raise CheckpointError(
-            f"{folder / 'config.json'} gives no {key} for the {module.kind} module.",
+            f"{folder / 'config.json'} has no {key} for the {module.kind} module.",
             next_step="Check that the folder is complete.",
         )
     return value
@@ -160,7 +160,7 @@ def _with_weights(layer: torch.nn.Module, folder: Path, *, allow_pickle: bool) -
     pickles = [file.name for file in files if is_pickle(file)]
     if not files or (pickles and not allow_pickle):
         raise CheckpointError(
-            f"{folder} holds no model.safetensors" + (f", only the pickle {pickles[0]}." if pickles else "."),
+            f"{folder} has no model.safetensors" + (f", only the pickle {pickles[0]}." if pickles else "."),
             next_step="If you trust that pickle's origin, add --allow-pickle."
             if pickles
             else "Check that the folder is complete.",
@@ -170,18 +170,18 @@ def _with_weights(layer: torch.nn.Module, folder: Path, *, allow_pickle: bool) -
         for file in files:
             state |= torch.load(file, weights_only=True, map_location="cpu") if is_pickle(file) else load_file(file)
         layer.load_state_dict(state)
-    except Exception as error:  # safetensors and pickle have exceptions of their own
-        reason = "not a pickle of tensors alone." if isinstance(error, UnpicklingError) else one_line(error)
+    except Exception as error:  # safetensors and pickle raise their own exceptions
+        reason = "not a pickle of tensors only." if isinstance(error, UnpicklingError) else one_line(error)
         raise CheckpointError(
-            f"The weights in {folder} cannot be read or do not fit its config.json: {reason}",
-            next_step="Check that the folder is complete and not cut short.",
+            f"The weights in {folder} cannot be read or do not match its config.json: {reason}",
+            next_step="Check that the folder is complete and its files are not truncated.",
         ) from error
-    # The model may come in half precision; the few values after pooling are always computed in float32.
+    # The model may run in half precision; after pooling everything is computed in float32.
     layer = layer.float()
     damaged = [name for name, tensor in layer.named_parameters() if not torch.isfinite(tensor).all()]
     if damaged:
         raise CheckpointError(
-            f"The weights in {folder} hold NaN or infinity, in {damaged[0]}.",
-            next_step="The file is damaged or training diverged: fetch it again, or audit an earlier revision.",
+            f"The weights in {folder} contain NaN or infinity, in {damaged[0]}.",
+            next_step="The file is damaged or training diverged: download it again, or audit an earlier revision.",
         )
     return layer

@@ -1,8 +1,8 @@
-"""Half precision or float32 for work that only ranks: whichever multiplies faster here, by measurement.
+"""Chooses half precision or float32 for work that only ranks, by measuring which multiplies faster here.
 
-A CPU with AVX512-BF16 or AMX multiplies in bfloat16 two to four times as fast as in float32, a GPU two to sixteen
-times; a CPU without such units takes three to ten times as long as in float32. No flag of a processor tells how fast
-it is, and a few products of the model's own shapes do, in milliseconds.
+A CPU with AVX512-BF16 or AMX multiplies two to four times as fast in bfloat16 as in float32, a GPU two to sixteen
+times; a CPU without such units takes three to ten times as long. Processor flags do not tell how fast it is, but a few
+products in the model's shapes do, in milliseconds.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from embaudit.checkpoint.encoder import TOKENS_PER_BATCH
 from embaudit.checkpoint.files import read_object
 from embaudit.keys import content_key
 
-# In the middle of the gap between machines that have units for half precision (2 and more) and those that have none
-# (0.3 and less), so that a busy moment cannot change the answer. A forward pass is not products alone: less than this
-# would hardly pay for loading a second model and comparing its ranks.
+# In the gap between machines with half-precision units (2 and more) and without (0.3 and less), so that a busy moment
+# cannot change the result. A forward pass is more than products: a smaller speedup would hardly pay for loading a
+# second model and comparing its ranks.
 CLEARLY_FASTER = 1.5
-# Long enough to be timed, and short enough to fit between other processes.
+# Long enough to be timed, short enough to fit between other processes.
 MIN_SECONDS = 0.005
 FIRST_ROWS = 128
 REPEATS = 5
-# What families call their widths: BERT and Llama, T5, GPT-2, DistilBERT.
+# Config names of the widths: BERT and Llama, T5, GPT-2, DistilBERT.
 HIDDEN = ("hidden_size", "d_model", "n_embd", "dim")
 INTERMEDIATE = ("intermediate_size", "d_ff", "n_inner", "hidden_dim")
-# BERT base: the ratio of two precisions hardly depends on the width.
+# BERT base: the ratio of the two precisions hardly depends on the width.
 USUAL_WIDTH = 768
 
 
 @dataclass(frozen=True)
 class ProductSeconds:
-    """Seconds of the same products (rows, hidden) × (hidden, hidden) and × (hidden, intermediate)."""
+    """Seconds for the products (rows, hidden) × (hidden, hidden) and × (hidden, intermediate)."""
 
     float32: float
     half: float
@@ -44,31 +44,31 @@ class ProductSeconds:
 
     @property
     def speedup(self) -> float:
-        """How many times as fast half precision is; below 1 where it is slower."""
+        """Speedup of half precision; below 1 if it is slower."""
         return self.float32 / self.half
 
 
 def faster_precision(half: str, speedup: float) -> str:
-    """``half`` where it is clearly faster, else float32."""
+    """``half`` if it is clearly faster, otherwise float32."""
     return half if speedup >= CLEARLY_FASTER else "float32"
 
 
 def widths_of(folder: Path) -> tuple[int, int]:
-    """Hidden and intermediate width of a transformer, by its config.json, without importing transformers.
+    """Hidden and intermediate width of a transformer from its config.json, without importing transformers.
 
     Raises:
         CheckpointError: if there is no such file, or it is broken.
     """
     config = read_object(folder / "config.json")
     nested = config.get("text_config")
-    if isinstance(nested, dict):  # of a model that reads images too
+    if isinstance(nested, dict):  # of a multimodal model
         config = {**config, **nested}
     hidden = _first(config, HIDDEN) or USUAL_WIDTH
     return hidden, _first(config, INTERMEDIATE) or 4 * hidden
 
 
 def half_precision(device: str) -> str | None:
-    """The half precision to measure on a device; None where none was ever tried (Apple's MPS)."""
+    """The half precision to measure on a device; None if not supported here (Apple's MPS)."""
     if device == "cpu":
         return "bfloat16"
     if not device.startswith("cuda"):
@@ -79,9 +79,9 @@ def half_precision(device: str) -> str | None:
 
 
 def machine(device: str) -> dict[str, str]:
-    """What the ratio of two precisions depends on beside the shapes: the processor and torch.
+    """What the ratio of the two precisions depends on in addition to the shapes: the processor and torch.
 
-    Machines of one kind give the same; how many threads they use does not count.
+    Machines of one kind give the same result; the number of threads is not included.
     """
     import torch
 
@@ -89,7 +89,7 @@ def machine(device: str) -> dict[str, str]:
         return {"processor": torch.cuda.get_device_name(device), "torch": torch.__version__}
     return {
         "processor": platform.machine(),
-        # Virtual machines hide units of a processor and keep its name; ONEDNN_MAX_CPU_ISA and its like hide more.
+        # Virtual machines can hide features of a processor under the same name, and so can ONEDNN_MAX_CPU_ISA.
         "features": content_key(cpu=_cpu_features()),
         "capability": torch.backends.cpu.get_cpu_capability(),
         "torch": torch.__version__,
@@ -99,10 +99,10 @@ def machine(device: str) -> dict[str, str]:
 def product_seconds(
     device: str, half: str, widths: tuple[int, int], clock: Callable[[], float] = time.perf_counter
 ) -> ProductSeconds:
-    """Time products of a model's shapes in float32 and in half precision, by turns, on one thread of a CPU.
+    """Time products in a model's shapes in float32 and half precision, alternating, on one CPU thread.
 
-    Rows are those of a batch of the encoder, or fewer, so that all of it stays within milliseconds where half
-    precision is fast and within a second where it is not.
+    The number of rows is that of an encoder batch or less, so that everything takes milliseconds if half precision is
+    fast and at most a second if not.
     """
     import torch
 
@@ -115,14 +115,14 @@ def product_seconds(
         while rows < most_rows and timed("float32", rows)() < MIN_SECONDS:
             rows *= 2
         runs = [timed(dtype, rows) for dtype in ("float32", half)]
-        # By turns, and of each the fastest: what else the machine does meanwhile only ever adds time.
+        # Alternate, and take the fastest of each: other load can only add time.
         seconds = [[run() for run in runs] for _ in range(REPEATS)]
     full, halved = (min(column) for column in zip(*seconds, strict=True))
     return ProductSeconds(full, halved, rows)
 
 
 def operations_per_second(device: str, dtype: str, widths: tuple[int, int]) -> float:
-    """What a device gives a batch of the encoder, with as many threads as it uses and beside whatever else runs."""
+    """Throughput of a device on an encoder batch, with the usual threads and other load."""
     import torch
 
     rows = TOKENS_PER_BATCH[device.split(":")[0]]
@@ -136,11 +136,11 @@ def operations_per_second(device: str, dtype: str, widths: tuple[int, int]) -> f
 def _products(
     device: str, dtype: str, widths: tuple[int, int], rows: int, clock: Callable[[], float]
 ) -> Callable[[], float]:
-    """A function that multiplies once and says how long it took."""
+    """A function that multiplies once and returns the time it took."""
     import torch
 
     hidden, intermediate = widths
-    # Numbers do not matter to the time; random ones would move the state that draws come from.
+    # The values do not affect the time; random ones would advance the random state.
     states, square, wide = (
         torch.full(shape, 0.5, dtype=getattr(torch, dtype), device=device)
         for shape in ((rows, hidden), (hidden, hidden), (intermediate, hidden))
@@ -154,14 +154,13 @@ def _products(
         _wait_for(device)
         return clock() - since
 
-    run()  # kernels are chosen and memory is touched the first time
+    run()  # warm up: kernels are selected and memory is allocated
     return run
 
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """On a busy machine several threads wait for each other longer than they multiply, in either precision: a ratio of
-    one, whatever the processor can do. How many threads torch has is as before afterwards."""
+    """Use one thread within the block: on a busy machine, threads mostly wait for each other in either precision."""
     import torch
 
     threads = torch.get_num_threads()
@@ -173,7 +172,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def _wait_for(device: str) -> None:
-    """A GPU's products return before they are computed."""
+    """Wait for a GPU, whose operations are asynchronous."""
     if device.startswith("cuda"):
         import torch
 
@@ -186,7 +185,7 @@ def _first(config: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
 
 
 def _cpu_features() -> list[str]:
-    """Model and instruction sets of the first processor, where the system tells them as Linux does."""
+    """Model and instruction sets of the first processor, from /proc/cpuinfo."""
     wanted = ("model name", "flags", "Features", "CPU implementer", "CPU part")
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")[0].splitlines()

@@ -1,14 +1,14 @@
-"""Prompts: what a checkpoint puts before a text ("query: "), and where the text's own tokens begin behind it.
+"""Prompts: what a checkpoint puts before a text ("query: "), and where the text's own tokens begin.
 
 sentence-transformers reads ``prompts`` and ``default_prompt_name`` from ``config_sentence_transformers.json`` and
-tokenises prompt and text as one string. A text is encoded as one of three kinds, and its prompt is:
+tokenises prompt and text as one string. Each of the three kinds of text has its own prompt:
 
     text        the default prompt: ``encode``
     query       the one called "query": ``encode_query``
     document    the one called "document": ``encode_document``
 
-``encode_query`` and ``encode_document`` never fall back to the default prompt, and "passage" is never reached, because
-sentence-transformers gives every checkpoint a "query" and a "document", empty where it declares none.
+``encode_query`` and ``encode_document`` never fall back to the default prompt or to "passage", because
+sentence-transformers gives every checkpoint a "query" and a "document" prompt, empty if not declared.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 TextKind = Literal["text", "query", "document"]
-# sentence-transformers gives every checkpoint both, empty where it declares none.
+# sentence-transformers gives every checkpoint both, empty if not declared.
 ALWAYS_DECLARED = ("query", "document")
-# What nobody would put before a text as it stands, without a colon or a space: a name, and mistyped if it is unknown.
+# Without a colon or space it is hardly literal text, so it must be a name, mistyped if unknown.
 LOOKS_LIKE_A_NAME = re.compile(r"[\w-]+")
-# sentence-transformers knows these by name: their files do not say that prompts are left out of the pooling.
+# sentence-transformers knows by name that these exclude prompts from pooling; their files do not say so.
 INSTRUCTORS = ("hkunlp/instructor-base", "hkunlp/instructor-large", "hkunlp/instructor-xl")
 
 
 @dataclass(frozen=True)
 class Prompts:
-    """The prompt of each kind of text, as it stands before it; empty for none."""
+    """The literal prompt for each kind of text; empty for none."""
 
     text: str = ""
     query: str = ""
@@ -51,9 +51,9 @@ class Prompts:
 
 @dataclass(frozen=True)
 class AskedPrompts:
-    """A user's own prompts, each a declared prompt's name or a text; None: as declared.
+    """The user's prompts, each a declared prompt's name or literal text; None: as declared.
 
-    ``text`` goes before queries and documents too, unless they are given their own.
+    ``text`` also applies to queries and documents unless they have their own.
     """
 
     text: str | None = None
@@ -63,11 +63,11 @@ class AskedPrompts:
 
 @dataclass(frozen=True)
 class PromptTokens:
-    """A prompt as a checkpoint's tokenizer reads it.
+    """A prompt as tokenised by a checkpoint.
 
     Attributes:
-        ids: its tokens before a word. A space at its end that becomes part of the word is the word's.
-        unpooled: how many positions, from the first, pooling leaves out; 0 where it takes the prompt's tokens in.
+        ids: its tokens before a word, without a trailing space that merges with the word.
+        unpooled: how many leading positions pooling leaves out; 0 if it includes the prompt's tokens.
     """
 
     text: str
@@ -80,22 +80,22 @@ AS_DECLARED = AskedPrompts()
 
 
 def choose_prompts(settings: Mapping[str, Any], source: Path, asked: AskedPrompts) -> Prompts:
-    """The prompts that are applied: the user's own where given, else what the checkpoint declares.
+    """The prompts to apply: the user's if given, otherwise the declared ones.
 
     Args:
         settings: the content of ``config_sentence_transformers.json``; empty without that file.
-        source: the file.
+        source: that file.
 
     Raises:
-        CheckpointError: if the file declares something else than prompts.
+        CheckpointError: if the declared prompts are invalid.
         UsageError: if the user names a prompt that is not declared.
     """
     declared = _declared(settings, source)
     default = settings.get("default_prompt_name")
     if default is not None and default not in {*declared, *ALWAYS_DECLARED}:
         raise CheckpointError(
-            f"{source} makes {default!r} the default prompt, and declares {_names(declared)}.",
-            next_step='Correct it, or choose a prompt yourself: --prompt TEXT, --prompt "" for none.',
+            f"{source} makes {default!r} the default prompt but declares {_names(declared)}.",
+            next_step='Correct it, or give a prompt: --prompt TEXT, or --prompt "" for none.',
         )
     served = Prompts(declared.get(default or "", ""), declared.get("query", ""), declared.get("document", ""))
     text, query, document = (
@@ -115,7 +115,7 @@ def choose_prompts(settings: Mapping[str, Any], source: Path, asked: AskedPrompt
 
 
 def prompt_tokens(prompt: str, tokenizer: PreTrainedTokenizerBase, *, is_pooled: bool) -> PromptTokens:
-    """Find out how a tokenizer reads a prompt, alone and before a text."""
+    """Determine how a tokenizer reads a prompt, alone and before a text."""
     if not prompt:
         return PromptTokens("", (), 0)
 
@@ -129,13 +129,13 @@ def prompt_tokens(prompt: str, tokenizer: PreTrainedTokenizerBase, *, is_pooled:
     ids = tuple(alone[: _shared(before_a_text, alone)])
     if is_pooled:
         return PromptTokens(prompt, ids, 0)
-    # As sentence-transformers counts, with the special tokens in front: not always len(ids).
+    # Counted like sentence-transformers, including leading special tokens: not always len(ids).
     whole = ids_of(prompt, special=True)
     return PromptTokens(prompt, ids, len(whole) - (whole[-1] in tokenizer.all_special_ids))
 
 
 def _shared(ids: Sequence[int], other: Sequence[int]) -> int:
-    """How many ids both begin with."""
+    """Length of the common prefix."""
     length = 0
     for one, two in zip(ids, other, strict=False):
         if one != two:
@@ -148,8 +148,8 @@ def _declared(settings: Mapping[str, Any], source: Path) -> dict[str, str]:
     found = settings.get("prompts") or {}
     if not isinstance(found, dict) or not all(text is None or isinstance(text, str) for text in found.values()):
         raise CheckpointError(
-            f"{source}: prompts should be an object that gives each prompt's name its text.",
-            next_step="Correct it, or fetch the checkpoint again.",
+            f"{source}: prompts should be an object that maps names to texts.",
+            next_step="Correct it, or download the checkpoint again.",
         )
     return {name: text or "" for name, text in found.items()}
 
@@ -162,9 +162,9 @@ def _named_or_literal(given: str, declared: Mapping[str, str], option: str) -> s
     names = {name.lower(): name for name in declared}
     near = closest(given.lower(), names)
     raise UsageError(
-        f"{option}: this checkpoint declares no prompt called {given!r}; it declares {_names(declared)}.",
+        f"{option}: this checkpoint has no prompt {given!r}; it declares {_names(declared)}.",
         next_step=(f"Did you mean {names[near]}? " if near else "")
-        + f"A text of your own is written as it stands before another: {option} '{given}: '",
+        + f"For a literal prompt, include its punctuation: {option} '{given}: '",
     )
 
 

@@ -1,7 +1,7 @@
-"""What a person types for a checkpoint, and the local folder that it stands for.
+"""Checkpoint references, and the local folders they stand for.
 
-Three kinds: ``packaged:NAME`` (weights that come with a Python package), a local directory, and a hub id
-``owner/name@revision``. Resolving never loads weights; it ends in a folder with files in it.
+There are three kinds: ``packaged:NAME`` (weights from a Python package), a local directory, and a hub id
+``owner/name@revision``. Resolving gives a folder of files and never loads weights.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from embaudit.errors import CheckpointError
 from embaudit.hub import Repository
 from embaudit.suggest import closest
 
-# Everything a checkpoint can need, and nothing else: no ONNX, TensorFlow or OpenVINO copies of the weights.
+# Everything a checkpoint can need, but no ONNX, TensorFlow or OpenVINO copies of the weights.
 HUB_FILES = ["*.json", "*.txt", "*.model", "*.spm", "*.codes", "*.tiktoken", "*.safetensors", "*.jinja", "README.md"]
 HUB_PICKLES = ["*.bin", "*.pt", "*.pth"]
 HUB_REMOTE_CODE = ["*.py"]
@@ -24,7 +24,7 @@ HUB_REMOTE_CODE = ["*.py"]
 
 @dataclass(frozen=True)
 class PackagedCheckpoint:
-    """A checkpoint that a Python package carries, with the published hash of its weights."""
+    """A checkpoint in a Python package, with the published hash of its weights."""
 
     package: str
     folder: str
@@ -46,7 +46,7 @@ PACKAGED = {
 
 @dataclass(frozen=True)
 class CheckpointRef:
-    """A reference as typed, taken apart but not yet looked up."""
+    """A parsed reference, not yet looked up."""
 
     kind: Literal["packaged", "local", "hub"]
     name: str
@@ -54,7 +54,7 @@ class CheckpointRef:
 
     @classmethod
     def parse(cls, text: str) -> CheckpointRef:
-        """Take ``packaged:NAME``, a directory, or ``owner/name[@revision]`` apart.
+        """Parse ``packaged:NAME``, a directory, or ``owner/name[@revision]``.
 
         Raises:
             CheckpointError: if the text is none of the three.
@@ -66,16 +66,16 @@ class CheckpointRef:
             return cls("local", str(path.resolve()))
         if path is not None and path.is_file():
             raise CheckpointError(
-                f"{text} is a file: a checkpoint is a folder with config, weights and tokenizer.",
+                f"{text} is a file, but a checkpoint is a folder with config, weights and tokenizer.",
                 next_step=f"Try its folder: {path.parent}",
             )
         name, _, revision = text.partition("@")
         looks_like_path = text.startswith((".", "/", "~")) or name.count("/") != 1 or " " in text
-        # The hub's cache keeps a file for each revision; git allows neither of the two in one.
+        # The hub cache has a file for each revision, and git allows neither in a name.
         looks_like_path |= ".." in text or revision.startswith("/")
         if looks_like_path or not all(name.split("/")):
             raise CheckpointError(
-                f"No checkpoint is called {text!r}: it is no directory here, and no hub id of the form owner/name.",
+                f"Unknown checkpoint {text!r}: neither a directory nor a hub id of the form owner/name.",
                 next_step=_nearest(text, path),
             )
         return cls("hub", name, revision or None)
@@ -87,19 +87,19 @@ class CheckpointRef:
 
 
 def _as_path(text: str) -> Path | None:
-    """The path that a text may be; None where it cannot be one."""
+    """The text as a path; None if it cannot be one."""
     if not text.strip():
         return None  # Path("") would be the current folder
     try:
         path = Path(text).expanduser()
         path.is_dir()
-    except (OSError, RuntimeError, ValueError):  # too long, or ~nobody
+    except (OSError, RuntimeError, ValueError):  # too long, or an unknown user like ~nobody
         return None
     return path
 
 
 def _nearest(text: str, path: Path | None) -> str:
-    """What a mistyped reference may have meant."""
+    """A suggestion for a mistyped reference."""
     names = {name.lower(): name for name in PACKAGED}
     if packaged := closest(text.lower().rpartition(":")[2], names):
         return f"Did you mean packaged:{names[packaged]}?"
@@ -112,7 +112,7 @@ def _nearest(text: str, path: Path | None) -> str:
 
 @dataclass(frozen=True)
 class ResolvedCheckpoint:
-    """A folder on this machine that holds the checkpoint that was asked for."""
+    """The local folder of a checkpoint."""
 
     ref: CheckpointRef
     folder: Path
@@ -121,9 +121,9 @@ class ResolvedCheckpoint:
 
 
 def weights_are_pickles(ref: str, name: str) -> CheckpointError:
-    """The error for weights that only a pickle holds, where nobody allowed pickles."""
+    """The error for weights that exist only as a pickle, which is not allowed."""
     return CheckpointError(
-        f"{ref} has its weights only as a pickle ({name}), which can run any code when it is read.",
+        f"{ref} has its weights only as a pickle ({name}), which can run arbitrary code when loaded.",
         next_step="Convert it to safetensors, or add --allow-pickle if you trust its origin.",
     )
 
@@ -131,7 +131,7 @@ def weights_are_pickles(ref: str, name: str) -> CheckpointError:
 def resolve(
     ref: CheckpointRef | str, *, allow_pickle: bool = False, trust_remote_code: bool = False
 ) -> ResolvedCheckpoint:
-    """Find the folder of a reference, downloading from the hub where that is what it names.
+    """Find the folder of a reference, downloading it from the hub if necessary.
 
     Raises:
         CheckpointError: if there is no such package, folder or repository, or the hub cannot be reached.
@@ -151,9 +151,9 @@ def _resolve_packaged(ref: CheckpointRef) -> ResolvedCheckpoint:
         names = {name.lower(): name for name in PACKAGED}
         near = closest(ref.name.lower(), names) or next(iter(names))
         raise CheckpointError(
-            f"No packaged checkpoint is called {ref.name!r}.", next_step=f"Did you mean packaged:{names[near]}?"
+            f"Unknown packaged checkpoint {ref.name!r}.", next_step=f"Did you mean packaged:{names[near]}?"
         )
-    # Only the path is needed: importing the package would pull in sentence-transformers.
+    # Only find its path: importing the package would import sentence-transformers.
     spec = importlib.util.find_spec(packaged.package)
     if spec is None or not spec.submodule_search_locations:
         raise CheckpointError(
@@ -177,5 +177,5 @@ def _resolve_hub(ref: CheckpointRef, *, allow_pickle: bool, trust_remote_code: b
     ]
     otherwise = f"pass a local folder, or packaged:{next(iter(PACKAGED))}."
     folder = Repository("model", ref.name, ref.revision, otherwise).snapshot(patterns, refuse_pickles)
-    # The snapshot's folder is named after the commit that the revision stood for when it was fetched.
+    # The snapshot's folder is named after the commit of the revision when it was downloaded.
     return ResolvedCheckpoint(ref, folder, revision=folder.name)

@@ -1,6 +1,6 @@
-"""A changed checkpoint written down: the same folder, with other numbers in its weight files.
+"""Writes a changed checkpoint: a copy of the folder with different values in its weight files.
 
-It is built where nobody looks, checked, and only then renamed.
+It is built in a temporary folder, checked, and only then renamed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from embaudit.checkpoint.tensors import StoredTensor, stored_tensors, unpickle
 from embaudit.errors import CheckpointError, StorageError, UsageError, one_line
 from embaudit.files import replace_atomically
 
-# What a checkpoint needs, its card and its licence; no ONNX, TensorFlow or OpenVINO copies, whose weights are old.
+# What a checkpoint needs, with card and licence, but no ONNX, TensorFlow or OpenVINO copies of the old weights.
 COPIED = (*HUB_FILES, *HUB_REMOTE_CODE, "*.md", "LICENSE*", "NOTICE*")
 OTHER_RUNTIMES = ("onnx", "openvino", "coreml", "__pycache__")
 SAMPLE = (
@@ -37,7 +37,7 @@ SAMPLE = (
 
 @dataclass(frozen=True)
 class Source:
-    """A checkpoint to be changed, loaded in the dtype that it is stored in, so that both copies round alike."""
+    """The checkpoint to be changed, loaded in its stored dtype so that both copies round alike."""
 
     resolved: ResolvedCheckpoint
     recipe: Recipe
@@ -46,15 +46,16 @@ class Source:
 
 
 def open_source(reference: str, folder: Path, *, device: str, allow_pickle: bool) -> Source:
-    """Load a checkpoint of which a changed copy is to lie in ``folder``.
+    """Load a checkpoint, to write a changed copy to ``folder``.
 
     Args:
         reference: as for ``load_checkpoint``.
-        folder: where to; it must be empty or missing.
+        folder: the destination, empty or missing.
         allow_pickle: read pickled weights; they are written as safetensors.
 
     Raises:
-        UsageError, CheckpointError, StorageError: if the folder is taken, or the checkpoint cannot be read or copied.
+        UsageError, CheckpointError, StorageError: if the folder is not empty, or the checkpoint cannot be read or
+            copied.
     """
     resolved = resolve(reference, allow_pickle=allow_pickle)
     recipe, _ = describe(resolved, LoadOptions(allow_pickle=allow_pickle))
@@ -65,7 +66,7 @@ def open_source(reference: str, folder: Path, *, device: str, allow_pickle: bool
 
 @contextmanager
 def copied(source: Source, folder: Path) -> Iterator[tuple[Path, dict[str, StoredTensor]]]:
-    """A copy of the checkpoint and the tensors in it, which becomes ``folder`` at the end; a failure leaves nothing.
+    """A copy of the checkpoint and its tensors, moved to ``folder`` at the end; a failure leaves nothing behind.
 
     Raises:
         StorageError: if it cannot be written.
@@ -80,7 +81,7 @@ def copied(source: Source, folder: Path) -> Iterator[tuple[Path, dict[str, Store
 
 
 def _require_new(folder: Path, resolved: ResolvedCheckpoint, recipe: Recipe) -> None:
-    """Refuse a folder that is taken or lies in the checkpoint, and a checkpoint whose weights are not all its own.
+    """Refuse a folder that is not empty or inside the checkpoint, and a checkpoint with an adapter.
 
     Raises:
         UsageError, CheckpointError, StorageError: for each of them.
@@ -91,21 +92,21 @@ def _require_new(folder: Path, resolved: ResolvedCheckpoint, recipe: Recipe) -> 
         raise _cannot_write(folder, error) from error
     if is_taken:
         raise UsageError(
-            f"{folder} is there already, and not an empty folder.",
-            kept="It is untouched.",
-            next_step="Give another --out, or remove it first.",
+            f"{folder} already exists and is not an empty folder.",
+            kept="It was not changed.",
+            next_step="Choose another --out, or remove it first.",
         )
     if folder.resolve().is_relative_to(resolved.folder.resolve()):
-        raise UsageError(f"{folder} lies inside of the checkpoint itself.", next_step="Give an --out elsewhere.")
+        raise UsageError(f"{folder} is inside the checkpoint itself.", next_step="Choose an --out elsewhere.")
     if (resolved.folder / recipe.transformer_path / "adapter_config.json").is_file():
         raise CheckpointError(
-            f"{resolved.ref} has an adapter on top of its weights, which would be left as it is.",
+            f"{resolved.ref} has an adapter on top of its weights, which would not be changed.",
             next_step="Merge it first: peft's merge_and_unload(), then save_pretrained(FOLDER).",
         )
 
 
 def _stored_dtype(transformer: Path) -> str:
-    """The dtype that most of the weights are stored in, so that both checkpoints of the comparison round alike."""
+    """The dtype of most of the stored weights, so that both checkpoints of the comparison round alike."""
     weights = weight_files(transformer)
     if is_pickle(weights[0]):
         return "float32"
@@ -117,13 +118,13 @@ def _stored_dtype(transformer: Path) -> str:
 
 
 def _copy_parts(source: Path, recipe: Recipe, folder: Path) -> None:
-    """What the checkpoint is made of, links followed; copies of the weights that nothing declares stay behind."""
+    """Copy the checkpoint's files, following links, without undeclared copies of the weights."""
     declared = {Path(recipe.transformer_path), *(Path(module.path) for module in recipe.modules)}
     seen: set[str] = set()
     for parent, children, names in os.walk(source, followlinks=True):
         real = os.path.realpath(parent)
         children[:] = sorted(name for name in children if not name.startswith(".") and name not in OTHER_RUNTIMES)
-        if real in seen:  # a link back up
+        if real in seen:  # a cyclic link
             children[:] = []
             continue
         seen.add(real)
@@ -137,7 +138,7 @@ def _copy_parts(source: Path, recipe: Recipe, folder: Path) -> None:
 
 
 def _copied_weights(source: Path, recipe: Recipe, folder: Path) -> list[Path]:
-    """The copied weight files of the transformer, which a pickle becomes."""
+    """The copied weight files of the transformer, with pickles converted to safetensors."""
     transformer, copied = source / recipe.transformer_path, folder / recipe.transformer_path
     files = weight_files(transformer)
     if not is_pickle(files[0]):
@@ -151,10 +152,10 @@ def _copied_weights(source: Path, recipe: Recipe, folder: Path) -> list[Path]:
 
 
 def add_section(card: Path, section: str, source: ResolvedCheckpoint) -> None:
-    """Write a section at the end of a model card; its front matter and its text stay as they are.
+    """Append a section to a model card.
 
     Args:
-        card: README.md; made if it is missing, with the source as its base model where that is on the hub.
+        card: README.md; created if missing, with the source as base model if it is on the hub.
     """
     if card.is_file():
         text = card.read_bytes().decode("utf-8", errors="surrogateescape").rstrip() + "\n\n"
@@ -164,10 +165,10 @@ def add_section(card: Path, section: str, source: ResolvedCheckpoint) -> None:
 
 
 def _cannot_write(folder: Path, error: Exception) -> StorageError:
-    """What to say of a disk that is full, or a folder that nobody may write to."""
+    """The error for a full disk or an unwritable folder."""
     reason = getattr(error, "strerror", None) or one_line(error).rstrip(".")
     return StorageError(
         f"Cannot write {folder}: {reason}.",
-        kept="Nothing was left there; the source is untouched.",
-        next_step="Make room, or give an --out on another disk, and run the same command again.",
+        kept="Nothing was left there; the source is unchanged.",
+        next_step="Free some space, or choose an --out on another disk, and run the same command again.",
     )

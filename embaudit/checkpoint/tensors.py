@@ -1,6 +1,6 @@
-"""safetensors files whose tensors are read and overwritten where they lie, so that every other byte stays.
+"""Reads and overwrites tensors of safetensors files in place, leaving every other byte unchanged.
 
-The format: eight bytes with the header's length, a JSON header with each tensor's dtype, shape and place, the data.
+The format: eight bytes with the header's length, a JSON header with each tensor's dtype, shape and offsets, the data.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LENGTH_BYTES = 8
 
 @dataclass(frozen=True)
 class StoredTensor:
-    """One tensor in a file: its dtype as safetensors writes it (F32); its data is the bytes from ``start`` on."""
+    """One tensor in a file: its dtype in safetensors notation (F32); its data begins at byte ``start``."""
 
     file: Path
     name: str
@@ -33,13 +33,13 @@ class StoredTensor:
     start: int
 
     def read(self, first: int = 0, count: int | None = None) -> torch.Tensor:
-        """Some of its leading rows, all without a ``count``."""
+        """Rows from ``first`` on; all of them without a ``count``."""
         with safe_open(self.file, framework="pt") as opened:
             rows: torch.Tensor = opened.get_slice(self.name)[first : self.shape[0] if count is None else first + count]
         return rows
 
     def overwrite(self, first: int, rows: torch.Tensor) -> None:
-        """Put rows of its own dtype in the place of those from ``first`` on."""
+        """Replace rows from ``first`` on; they must have the tensor's dtype."""
         import torch
 
         data = rows.cpu().contiguous().view(torch.uint8).numpy().tobytes()
@@ -49,7 +49,7 @@ class StoredTensor:
 
 
 def stored_tensors(files: Sequence[Path]) -> dict[str, StoredTensor]:
-    """Every tensor of one or several safetensors files, by name.
+    """The tensors of safetensors files, by name.
 
     Raises:
         CheckpointError: if a header cannot be read.
@@ -75,21 +75,21 @@ def stored_tensors(files: Sequence[Path]) -> dict[str, StoredTensor]:
             MemoryError,
         ) as error:
             raise CheckpointError(
-                f"{file} cannot be read as safetensors: {one_line(error)}", next_step="Fetch the checkpoint again."
+                f"{file} cannot be read as safetensors: {one_line(error)}", next_step="Download the checkpoint again."
             ) from error
     return found
 
 
 def unpickle(pickles: Sequence[Path], index: Path | None, folder: Path) -> list[Path]:
-    """Write pickled weights, which the user trusts, as safetensors of the same tensors into ``folder``.
+    """Convert pickled weights, which the user trusts, to safetensors in ``folder``.
 
     Args:
         pickles: the weights, one file or shards.
-        index: the file that names the shards, where there are several.
+        index: the file that lists the shards, if there are several.
         folder: where the new files go.
 
     Raises:
-        CheckpointError: if a pickle holds more than tensors, or cannot be read.
+        CheckpointError: if a pickle contains more than tensors, or cannot be read.
     """
     import torch
     from safetensors.torch import save_file
@@ -100,11 +100,11 @@ def unpickle(pickles: Sequence[Path], index: Path | None, folder: Path) -> list[
     for path in pickles:
         try:
             content = torch.load(path, weights_only=True, map_location="cpu")
-            # A clone each: tensors of a pickle may share their memory, those of safetensors may not.
+            # Clone: tensors in a pickle may share memory, those in safetensors may not.
             tensors = {str(name): tensor.detach().clone().contiguous() for name, tensor in content.items()}
-        except Exception as error:  # pickle has exceptions of its own, and torch for it too
+        except Exception as error:  # pickle and torch raise their own exceptions
             raise CheckpointError(
-                f"{path} cannot be read as a pickle of tensors alone.",
+                f"{path} cannot be read as a pickle of tensors only.",
                 next_step="Convert it to safetensors where it was made.",
             ) from error
         save_file(tensors, folder / renamed[path.name], metadata={"format": "pt"})

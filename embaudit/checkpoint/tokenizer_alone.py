@@ -1,4 +1,4 @@
-"""A checkpoint's tokenizer without its weights: for whoever counts tokens and encodes nothing."""
+"""Loads a checkpoint's tokenizer without its weights, for counting tokens."""
 
 from __future__ import annotations
 

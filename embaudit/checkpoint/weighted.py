@@ -1,8 +1,8 @@
-"""Sequences whose tokens count with weights: 1 as they are, 0 not at all, w as if there were w of them in one place.
+"""Sequences with weighted tokens: 1 is an ordinary token, 0 none, w as if there were w copies in one position.
 
-A key of weight w takes w·exp(score) in every softmax of attention, which a mask of log w adds to its score, and counts
-w times in mean pooling. The vector is then a smooth function of how often a token stands in a place, and its gradient
-says where one copy more would move it.
+A key of weight w contributes w·exp(score) to every attention softmax (a mask of log w added to its score) and counts w
+times in mean pooling. The vector is then a smooth function of the number of copies in each position, and its gradient
+shows where another copy would move it.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from embaudit.errors import NotMeasurable, one_line
 if TYPE_CHECKING:
     import torch
 
-# A weight that must not be seen in a vector.
+# A weight that must not affect the vector.
 NOTHING, TOLERANCE = 1e-8, 1e-4
 
 
 def weighted_vectors(
     checkpoint: Checkpoint, ids: torch.Tensor, positions: torch.Tensor, weights: torch.Tensor
 ) -> torch.Tensor:
-    """(B, D) float32 unit vectors, differentiable by the weights.
+    """(B, D) float32 unit vectors, differentiable with respect to the weights.
 
     Args:
         ids: (B, n) token ids, prompt and special tokens included.
-        positions: (B, n) the place of each in the text, from 0; candidates for one place share it.
+        positions: (B, n) position of each in the text, from 0; candidates for the same position share it.
         weights: (B, n) float32, above 0.
     """
     import torch
@@ -45,10 +45,10 @@ def weighted_vectors(
 
 
 def require_weights(encoder: Encoder) -> None:
-    """Raise unless a token of no weight leaves the vector of a text as it is without that token.
+    """Raise unless a token of weight 0 leaves a text's vector unchanged.
 
     Raises:
-        NotMeasurable: if the model has no such mask or positions, or reads them in another way.
+        NotMeasurable: if the model does not support such masks or positions, or interprets them differently.
     """
     import torch
 
@@ -64,14 +64,14 @@ def require_weights(encoder: Encoder) -> None:
     try:
         with torch.no_grad():
             found = weighted_vectors(checkpoint, ids, positions, weights)
-    except Exception as error:  # models with code of their own may fail in any way
-        raise NotMeasurable(f"{name} does not take weights of tokens: {one_line(error)}.") from error
+    except Exception as error:  # custom model code may raise anything
+        raise NotMeasurable(f"{name} does not support token weights: {one_line(error)}.") from error
     if not torch.allclose(found, plain, atol=TOLERANCE):
-        raise NotMeasurable(f"{name} does not read weights and places of tokens as given.")
+        raise NotMeasurable(f"{name} does not apply token weights and positions as given.")
 
 
 def _first_position(model: torch.nn.Module) -> int:
-    """RoBERTa and its kin count positions from behind the one of padding."""
+    """The first position: RoBERTa and similar models count from padding_idx + 1."""
     table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
     padding = getattr(table, "padding_idx", None)
     return 0 if padding is None else int(padding) + 1

@@ -12,7 +12,7 @@ from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.query import print_result
 from embaudit.cli.shown import visible
 from embaudit.errors import UsageError
-from embaudit.scores import ScoredMeasure, ReadScores, read_scores
+from embaudit.scores import ReadScores, ScoredMeasure, read_scores
 from embaudit.scores import correlate as correlate_rows
 from embaudit.settings import Settings
 from embaudit.suggest import did_you_mean

@@ -11,7 +11,7 @@ from embaudit.draw import pair_text, rank
 
 
 @dataclass
-class _Drawn:
+class _Candidate:
     row: Text | TextPair
     number: int
     copies: int = 0
@@ -32,7 +32,7 @@ class Reservoir:
 
     def __init__(self, rows: int, seed: int) -> None:
         self._rows, self._seed = rows, seed
-        self._drawn: dict[tuple[int, str], _Drawn] = {}
+        self._drawn: dict[tuple[int, str], _Candidate] = {}
         # A heap, highest rank first.
         self._heap: list[tuple[int, str]] = []
         self._seen = 0
@@ -55,7 +55,7 @@ class Reservoir:
         else:
             self.left_out += 1
             return
-        self._drawn[key] = _Drawn(row, self._seen)
+        self._drawn[key] = _Candidate(row, self._seen)
 
     def drawn(self) -> Iterator[Text | TextPair]:
         """The drawn rows, in source order."""

@@ -3,15 +3,22 @@
 ``read`` opens files and folders, ``rows`` and ``mteb`` parse the formats, ``correlation`` computes Spearman's rho.
 """
 
-from embaudit.scores.correlation import Beside, Correlation, TaskCorrelation, average_over_tasks, correlate, spearman
+from embaudit.scores.correlation import (
+    Correlation,
+    ScoredMeasure,
+    TaskCorrelation,
+    average_over_tasks,
+    correlate,
+    spearman,
+)
 from embaudit.scores.read import ReadScores, read_scores
 from embaudit.scores.shapes import Score, SkippedSource
 
 __all__ = [
-    "Beside",
     "Correlation",
     "ReadScores",
     "Score",
+    "ScoredMeasure",
     "SkippedSource",
     "TaskCorrelation",
     "average_over_tasks",

@@ -99,15 +99,15 @@ WORDS, LAYER_0 = "embeddings.word_embeddings.weight", "encoder.layer.0.output.de
 BIAS_1 = "encoder.layer.1.output.dense.bias"
 # What happened to the folder: the change, what the error must say, and what it must tell to do.
 BROKEN: dict[str, tuple[Change, str, str]] = {
-    "empty folder": (emptied, "holds no config.json", "config.json"),
-    "no config": (without("config.json"), "holds no config.json", "config.json"),
-    "no tokenizer": (without("tokenizer.json"), "holds no tokenizer", "save_pretrained"),
-    "no weights": (without("model.safetensors"), "holds no weights", "download"),
+    "empty folder": (emptied, "has no config.json", "config.json"),
+    "no config": (without("config.json"), "has no config.json", "config.json"),
+    "no tokenizer": (without("tokenizer.json"), "has no tokenizer", "save_pretrained"),
+    "no weights": (without("model.safetensors"), "has no weights", "download"),
     "pickle": (to_pickle, r"only as a pickle \(pytorch_model.bin\)", "--allow-pickle"),
     "truncated weights": (lambda f: cut_short(f / "model.safetensors"), "cannot load", "cut short"),
     "empty weights": (with_text("model.safetensors", ""), "cannot load", "cut short"),
     "broken config": (with_text("config.json", "{"), "config.json cannot be read as JSON", "complete"),
-    "list as config": (with_text("config.json", "[]"), "should hold a JSON object", "complete"),
+    "list as config": (with_text("config.json", "[]"), "should contain a JSON object", "complete"),
     "no model type": (with_text("config.json", "{}"), "model_type", "complete"),
     "unknown model type": (with_config(model_type="nobody"), "nobody", "complete"),
     "wrong type in config": (with_config(num_hidden_layers="two"), "num_hidden_layers", "complete"),
@@ -136,7 +136,7 @@ def test_a_folder_that_is_gone() -> None:
     from embaudit.checkpoint import CheckpointRef
 
     gone = resolve(CheckpointRef("local", "/nowhere/at/all"))
-    with pytest.raises(CheckpointError, match="is no directory"):
+    with pytest.raises(CheckpointError, match="is not a directory"):
         describe(gone, LoadOptions())
 
 
@@ -167,7 +167,7 @@ def test_a_pickle_that_runs_code_is_refused_even_where_pickles_are_allowed(bert:
     to_pickle(bert)
     (bert / "pytorch_model.bin").write_bytes(pickle.dumps(Harmful(), protocol=2))
     error = broken(bert, lambda _: None, allow_pickle=True)
-    assert "pickle is broken or holds more than tensors" in error.happened
+    assert "pickle is broken or contains more than tensors" in error.happened
     assert "weights_only" not in str(error)  # torch's advice to switch the safety off
     assert not (bert / "was-run").exists()
 
@@ -224,7 +224,7 @@ def test_a_bare_sentencepiece_file_says_what_to_install(declared: str | None, be
 def test_a_vocabulary_that_transformers_does_not_find_is_no_empty_tokenizer(bert: Path) -> None:
     """transformers would load a tokenizer of five special tokens, to which every word is [UNK]."""
     error = broken(bert, bare_sentencepiece)
-    assert "knows 5 tokens, the model has embeddings for" in error.happened
+    assert "has 5 tokens, but the model has embeddings for" in error.happened
 
 
 def test_a_vocabulary_file_alone_is_a_tokenizer(bert: Path) -> None:
@@ -274,7 +274,7 @@ def with_code(bert: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Pa
 
 def test_code_of_its_own_is_not_run_unasked(with_code: Path, tmp_path: Path) -> None:
     error = broken(with_code, lambda _: None)
-    assert "asks to run code of its own" in error.happened
+    assert "requires its own code to be run" in error.happened
     assert "--trust-remote-code" in error.next_step
     assert not list((tmp_path / "modules").rglob("modeling_own.py"))
 

@@ -201,7 +201,7 @@ def test_a_pickle_only_repository(hub: ModelHub, bert: Path) -> None:
 
 def test_an_incomplete_cache_is_no_checkpoint(cached: Path) -> None:
     (cached / "model.safetensors").unlink()
-    with pytest.raises(CheckpointError, match="holds no weights") as caught:
+    with pytest.raises(CheckpointError, match="has no weights") as caught:
         load_checkpoint(NAME, CPU)
     assert "download" in caught.value.next_step
 

@@ -208,11 +208,11 @@ def test_an_unknown_override_names_the_known_ones() -> None:
         ([pooling("mean"), ("Normalize", {"module_output_name": "other"})], "'other'"),
         ([pooling("mean"), ("Dense", {"out_features": 3})], "no in_features"),
         ([pooling("mean"), ("LayerNorm", {})], "no dimension"),
-        ([pooling("mean"), dense()[:2]], "2_Dense holds no model.safetensors"),
+        ([pooling("mean"), dense()[:2]], "2_Dense has no model.safetensors"),
         ([pooling("mean"), dense(activation="my_code.Activation")], "my_code.Activation"),
         ([pooling("mean"), dense(activation="torch.nn.Linear")], "torch.nn.Linear"),
         ([pooling("mean"), dense(activation="torch.nn.functional.relu")], "torch.nn.functional.relu"),
-        ([pooling("mean"), ("Dense", {**dense()[1], "out_features": 17}, dense()[2])], "do not fit"),
+        ([pooling("mean"), ("Dense", {**dense()[1], "out_features": 17}, dense()[2])], "do not match"),
         ([pooling("mean", "cls"), dense()], "cannot be run"),
     ],
 )
@@ -229,9 +229,9 @@ def test_pipelines_that_cannot_be_run_are_errors_and_not_guesses(modules: list[A
         ([], "starts with nothing"),
         ([{"type": "sentence_transformers.models.StaticEmbedding", "path": ""}], "starts with StaticEmbedding"),
         ([{"type": "custom_st.Transformer", "path": ""}], "starts with custom_st.Transformer"),
-        ({"0": "Transformer"}, "should hold a list"),
-        ([{"path": ""}], "should hold a list"),
-        ([{"type": "sentence_transformers.models.Transformer", "path": "../other"}], "outside of the checkpoint"),
+        ({"0": "Transformer"}, "should contain a list"),
+        ([{"path": ""}], "should contain a list"),
+        ([{"type": "sentence_transformers.models.Transformer", "path": "../other"}], "outside the checkpoint"),
     ],
 )
 def test_a_modules_file_that_makes_no_sense(modules: Any, names: str, bert: Path) -> None:
@@ -264,7 +264,7 @@ def test_a_transformer_that_serves_something_else(settings: dict[str, Any], name
 def test_nan_in_a_dense_is_named(plain: Copy) -> None:
     kind, config, weights = dense()
     weights["linear.weight"][2, 3] = float("nan")
-    with pytest.raises(CheckpointError, match=r"2_Dense hold NaN or infinity, in linear\.weight"):
+    with pytest.raises(CheckpointError, match=r"2_Dense contain NaN or infinity, in linear\.weight"):
         load(declare(plain(), pooling("mean"), (kind, config, weights)))
 
 

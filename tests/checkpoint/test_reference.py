@@ -51,7 +51,7 @@ def test_a_folder_is_local_however_it_is_written(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("text", ["packaged:all-minilm-l6-v2", "packaged:all-MiniLM-L6", "packaged:ALL-MINILM-L12-V2"])
 def test_a_mistyped_packaged_name_is_answered_with_the_nearest(text: str) -> None:
-    with pytest.raises(CheckpointError, match="No packaged checkpoint is called") as caught:
+    with pytest.raises(CheckpointError, match="Unknown packaged checkpoint") as caught:
         resolve(text)
     assert caught.value.next_step == f"Did you mean packaged:{MINILM}?"
 
@@ -65,7 +65,7 @@ def test_a_packaged_name_without_its_prefix(text: str) -> None:
 
 def test_a_mistyped_folder_is_answered_with_its_neighbour(tmp_path: Path) -> None:
     (tmp_path / "my-finetuned-bert").mkdir()
-    with pytest.raises(CheckpointError, match="no directory here") as caught:
+    with pytest.raises(CheckpointError, match="neither a directory") as caught:
         CheckpointRef.parse(str(tmp_path / "my-finetuned-bret"))
     assert caught.value.next_step == f"Did you mean {tmp_path / 'my-finetuned-bert'}?"
 
@@ -95,7 +95,7 @@ def test_a_file_instead_of_a_folder(bert: Path) -> None:
     ],
 )
 def test_what_is_no_reference_at_all(text: str) -> None:
-    with pytest.raises(CheckpointError, match="No checkpoint is called") as caught:
+    with pytest.raises(CheckpointError, match="Unknown checkpoint") as caught:
         CheckpointRef.parse(text)
     assert caught.value.next_step
     assert caught.value.exit_code == EXIT_USAGE
@@ -147,5 +147,5 @@ def test_a_package_without_its_model_folder(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "an_empty_package" / "__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setitem(reference_module.PACKAGED, MINILM, replace(PACKAGED[MINILM], package="an_empty_package"))
-    with pytest.raises(CheckpointError, match="is no directory"):
+    with pytest.raises(CheckpointError, match="is not a directory"):
         load_checkpoint(f"packaged:{MINILM}")

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from embaudit.cli.main import STAGING_COMMANDS, cli, interrupted
+from embaudit.cli.main import STAGING_COMMANDS, cli, report_interrupt
 
 
 @pytest.mark.parametrize("command", sorted(cli.commands))

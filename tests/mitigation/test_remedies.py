@@ -138,6 +138,6 @@ def test_losses_are_least_squares_in_the_space_of_the_remedy(encoder: Encoder, s
 def test_the_model_is_restored_where_encoding_fails(encoder: Encoder, severe: frozenset[int]) -> None:
     weight = encoder.checkpoint.model.get_input_embeddings().weight
     before = weight.detach().clone()
-    with pytest.raises(Exception, match="no tokens at all"):
+    with pytest.raises(Exception, match="no tokens: "):
         encode_with(encoder, [[]], severe, "mean")
     assert torch.equal(weight, before)

@@ -172,7 +172,7 @@ def test_a_model_without_attentions_is_named(
     tiny: Checkpoint, monkeypatch: pytest.MonkeyPatch, attentions: object
 ) -> None:
     monkeypatch.setattr(tiny.model, "forward", lambda **inputs: SimpleNamespace(attentions=attentions))
-    with pytest.raises(MeasureError, match="BertModel cannot give its attention weights: it returns none") as error:
+    with pytest.raises(MeasureError, match="BertModel cannot return its attention weights: it returns none") as error:
         attention_received(Encoder(tiny), SENTENCES, TOKENS)
     assert error.value.next_step
     assert tiny.model.config._attn_implementation == "sdpa"

@@ -477,7 +477,7 @@ def test_a_tokenizer_without_any_special_token(tmp_path: Path) -> None:
     effects = measure_effects(audited.validation, validated, np.arange(len(candidates)) >= TOKENS, 50, 0)
     assert np.isfinite([effect.loss for effect in effects]).all()
     beyond = len(vocabulary)
-    with pytest.raises(MeasureError, match=rf"token {beyond}; .* for {beyond} tokens only"):
+    with pytest.raises(MeasureError, match=rf"token {beyond}; .* for only {beyond} tokens"):
         insert_tokens(audited.encoder, audited.scan, np.array([5, beyond]), [0])
 
 

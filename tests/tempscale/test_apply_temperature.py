@@ -254,7 +254,7 @@ def test_a_folder_with_something_in_it_is_not_touched(source: Path, tmp_path: Pa
     with pytest.raises(UsageError, match="not an empty folder"):
         apply(source, tmp_path / "out" / "mine")
     assert left_in(tmp_path / "out") == ["mine"]
-    with pytest.raises(UsageError, match="inside of the checkpoint"):
+    with pytest.raises(UsageError, match="inside the checkpoint"):
         apply(source, source / "out")
     assert left_in(tmp_path) == ["out", "source"]
 

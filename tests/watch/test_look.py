@@ -118,12 +118,12 @@ def test_a_link_is_watched_by_its_name(put: Put, tmp_path: Path, settings: Audit
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        ("config.json", "holds no config.json"),
-        ("tokenizer.json", "holds no tokenizer"),
-        ("model.safetensors", "holds no weights"),
+        ("config.json", "has no config.json"),
+        ("tokenizer.json", "has no tokenizer"),
+        ("model.safetensors", "has no weights"),
         ("cut weights", "is incomplete"),
         ("cut config", "cannot be read as JSON"),
-        ("gone", "No checkpoint is called"),
+        ("gone", "Unknown checkpoint"),
     ],
 )
 def test_a_half_copied_folder_is_a_failure_with_a_reason(

@@ -38,10 +38,10 @@ def test_a_dry_run_says_what_is_new_and_writes_nothing(alone: Path, put: Put) ->
     found = {Path(row["source"]).name: row for row in json.loads(invoke("--dry-run", "--json"))}
     assert (found["one"]["would"], found["one"]["is_new"]) == ("audit it", True)
     assert found["half"]["would"] == "record it and try again next time"
-    assert "holds no weights" in found["half"]["reason"]
+    assert "has no weights" in found["half"]["reason"]
     table = invoke(str(alone / "home" / "watch.toml"), "--dry-run", "--once")
     assert "audit it" in table
-    assert "holds no weights" in table
+    assert "has no weights" in table
     assert [path.name for path in (alone / "home").iterdir()] == ["watch.toml"]
 
 
