@@ -162,7 +162,7 @@ def test_a_model_that_gives_no_weights_is_not_measurable(name: str, changes: dic
     anatomy = anatomy_of(build(name))
     silent = replace(anatomy, family=replace(anatomy.family, **changes))
     hooks = hooks_of(anatomy.model)
-    with pytest.raises(NotMeasurable, match="cannot give its attention weights"), watching(silent) as run:
+    with pytest.raises(NotMeasurable, match="cannot return its attention weights"), watching(silent) as run:
         run(IDS, ignore)
     assert hooks_of(anatomy.model) == hooks
 

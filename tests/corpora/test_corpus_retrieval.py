@@ -44,7 +44,7 @@ def test_missing_parts_of_a_beir_folder_are_named(write: Write, tmp_path: Path) 
     with pytest.raises(CorpusError, match="relevance judgements"):
         load_corpus("msmarco-hard-negatives", str(tmp_path / "half"))
     write("half/qrels.tsv", "q1\tp1\t1\n")
-    with pytest.raises(CorpusError, match="no judgement with score 0"):
+    with pytest.raises(CorpusError, match="no judgements with score 0"):
         load_corpus("msmarco-hard-negatives", str(tmp_path / "half"))
 
 

@@ -78,7 +78,7 @@ def test_a_json_score_that_is_no_number_breaks_its_row(score: str, write: Write)
 
 
 def test_an_unknown_layout_says_what_was_expected(write: Write) -> None:
-    with pytest.raises(CorpusError, match="fits no layout") as caught:
+    with pytest.raises(CorpusError, match="does not fit any layout") as caught:
         load_corpus("sts", write("x.csv", "a,b,c,d,e\nf,g,h,i,j\n"))
     assert "sentence1,sentence2,score" in caught.value.next_step
     assert "score<TAB>sentence1<TAB>sentence2" in caught.value.next_step

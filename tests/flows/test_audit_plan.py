@@ -111,7 +111,7 @@ def test_another_commit_of_the_same_content_is_another_row(hub: ModelHub, tiny_c
         ({"limit_tokens": 0}, "limit_tokens: .* greater than or equal to 1, not 0"),
         ({"dtype": "int8"}, "dtype: .*'int8'"),
         ({"scan_dtype": "int8"}, "scan_dtype: .*'int8'"),
-        ({"colour": "red"}, "no key colour"),
+        ({"colour": "red"}, "unknown key colour"),
         ({"corpora": {"sts": "https://me:secret@example.com/a.csv"}}, "password"),
     ],
 )

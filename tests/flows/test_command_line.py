@@ -131,7 +131,7 @@ def test_doctor_says_what_is_there_and_what_to_do(embaudit_here: Embaudit) -> No
     ("arguments", "words"),
     [
         (("audit", "packaged:all-MiniLM-L6"), ("packaged:all-MiniLM-L6-v2?",)),
-        (("audit", "./no/such/folder"), ("No checkpoint", "local folder")),
+        (("audit", "./no/such/folder"), ("Unknown checkpoint", "local folder")),
         (("audit", "packaged:all-MiniLM-L6-v2", "--profile", "quik"), ("quik", "quick")),
         (("audit", "packaged:all-MiniLM-L6-v2", "--measures", "sticky,scom"), ("scom", "socm")),
         (("audit", "packaged:all-MiniLM-L6-v2", "--corpus", "sts"), ("NAME=SOURCE",)),

@@ -44,7 +44,7 @@ def test_a_lake_from_the_command_line(
         (("query", "SELECT count(*) AS audits FROM audit", "--format", "csv"), "audits\n1\n"),
         (("upgrade",), "has schema"),
         (("doctor",), "audits published: 1"),
-        (("prune", "--keep-audits", "0", "--dry-run"), "would go"),
+        (("prune", "--keep-audits", "0", "--dry-run"), "would be deleted"),
         (("export", str(tmp_path / "parquet")), "rows of"),
     ):
         answer = embaudit_here(*command, **places)

@@ -114,7 +114,7 @@ def test_what_is_refused(source: Path, tmp_path: Path) -> None:
         write_mitigated(str(source), set(), "mean", tmp_path / "out", device="cpu")
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "file").touch()
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="already exists"):
         write(source, tmp_path / "taken")
     with pytest.raises(StorageError, match="Nothing was left there"):
         write(source, tmp_path / "taken" / "file" / "out")

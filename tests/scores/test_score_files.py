@@ -81,16 +81,16 @@ def test_one_name_is_not_for_several_checkpoints(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("suffix", "row", "words"),
     [
-        (".csv", {"score": "nan"}, "line 3: the score 'nan' is no finite number"),
-        (".tsv", {"score": "-inf"}, "line 3: the score '-inf' is no finite number"),
-        (".csv", {"score": "0,5"}, "line 3: 4 fields, and 3 columns"),
+        (".csv", {"score": "nan"}, "line 3: the score 'nan' is not a finite number"),
+        (".tsv", {"score": "-inf"}, "line 3: the score '-inf' is not a finite number"),
+        (".csv", {"score": "0,5"}, "line 3: 4 fields but 3 columns"),
         (".csv", {"score": ""}, "line 3: no score"),
         (".csv", {"task": " "}, "line 3: no task"),
-        (".json", {"score": float("nan")}, "row 2: the score nan is no finite number"),
-        (".json", {"score": float("inf")}, "row 2: the score inf is no finite number"),
-        (".json", {"score": True}, "row 2: the score True is no finite number"),
+        (".json", {"score": float("nan")}, "row 2: the score nan is not a finite number"),
+        (".json", {"score": float("inf")}, "row 2: the score inf is not a finite number"),
+        (".json", {"score": True}, "row 2: the score True is not a finite number"),
         (".json", {"score": None}, "row 2: no score"),
-        (".jsonl", {"score": "high"}, "line 2: the score 'high' is no finite number"),
+        (".jsonl", {"score": "high"}, "line 2: the score 'high' is not a finite number"),
         (".jsonl", {"checkpoint": None}, "line 2: no checkpoint"),
         (".jsonl", {"task": ["T"]}, r"line 2: task is \['T'\]"),
         (".jsonl", {"split": 0.5}, "line 2: split is 0.5"),
@@ -109,7 +109,7 @@ def test_a_wrong_row_is_named_by_file_row_and_field(
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("a.csv", b"", r"no column checkpoint and none task and none score; its first line is: \(empty\)"),
+        ("a.csv", b"", r"no column checkpoint and no column task and no column score; its first line is: \(empty\)"),
         ("a.csv", b"checkpoint,task,score\n", "No scores in"),
         ("a.csv", b"checkpoint,task,score,task\nm,T,1,U\n", "has duplicate columns"),
         ("a.csv", b'checkpoint,task,score\nm,"T,1\n', "line 2"),
@@ -117,7 +117,7 @@ def test_a_wrong_row_is_named_by_file_row_and_field(
         ("a.json", b"[1]", "row 1: a JSON int where an object was expected"),
         ("a.json", b"{}", "neither a list of scores nor an MTEB result"),
         ("a.json", b"[{", "is not JSON"),
-        ("a.jsonl", b'{"checkpoint": "m"', "line 1: no JSON"),
+        ("a.jsonl", b'{"checkpoint": "m"', "line 1: not JSON"),
         ("a.xlsx", b"PK", "not in a supported score format"),
     ],
 )
@@ -205,7 +205,7 @@ def test_a_folder_of_results_says_what_it_skipped(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_results_or_with_a_broken_one_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"has no \.json file"):
+    with pytest.raises(UsageError, match=r"contains no \.json files"):
         read_scores([tmp_path])
     (tmp_path / "notes.json").write_text("{}")
     with pytest.raises(UsageError, match=r"No scores in .*notes.json: not an MTEB result"):

@@ -109,7 +109,7 @@ def test_mteb_folders_are_imported_and_listed(tmp_path: Path, warehouse: Path) -
     (place / "notes.json").write_text("{}")
     text = output("scores", "import", str(results), warehouse=warehouse)
     assert "Read 4 scores, of 2 checkpoints on 2 tasks from 4 files: 4 new" in text
-    assert f"Skipped {place / 'notes.json'}: no MTEB result." in text
+    assert f"Skipped {place / 'notes.json'}: not an MTEB result." in text
     put_audits(warehouse, ["/models/e5-base-v2"], [0.1])
     listed = rows("scores", "list", warehouse=warehouse)
     assert [{**row, "imported": None} for row in listed] == [
@@ -134,7 +134,7 @@ def test_a_wrong_row_writes_nothing(tmp_path: Path) -> None:
     warehouse = tmp_path / "warehouse.duckdb"
     good = csv_file(tmp_path / "good.csv", "m/a,T,0.5")
     bad = csv_file(tmp_path / "bad.csv", "m/a,U,0.5", "m/a,V,inf")
-    with pytest.raises(UsageError, match=r"bad.csv, line 3: the score 'inf' is no finite number"):
+    with pytest.raises(UsageError, match=r"bad.csv, line 3: the score 'inf' is not a finite number"):
         output("scores", "import", str(good), str(bad), warehouse=warehouse)
     assert not warehouse.exists()
 
@@ -279,7 +279,7 @@ def test_what_is_lacking_is_said(tmp_path: Path) -> None:
     put_audits(warehouse, ["m/a"], [0.1])
     assert "embaudit scores import FILE" in str(fails())
     output("scores", "import", str(csv_file(tmp_path / "scores.csv", "other/b,T,1")), warehouse=warehouse)
-    assert "scores are of other/b, audits of m/a" in str(fails())
+    assert "there are scores for other/b, audits of m/a" in str(fails())
     (tmp_path / "fresh").mkdir()
     fresh = tmp_path / "fresh" / "warehouse.duckdb"
     output("scores", "import", str(tmp_path / "scores.csv"), warehouse=fresh)

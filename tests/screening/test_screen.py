@@ -207,7 +207,7 @@ def test_what_does_not_fit_says_what_to_type(
         raise_of(run(texts, "--warehouse", empty_warehouse))
     other = tmp_path / "other.json"
     other.write_text(token_list.model_copy(update={"tokenizer_sha256": "f" * 64}).as_json(is_ascii=True))
-    with pytest.raises(UsageError, match="another tokenizer"):
+    with pytest.raises(UsageError, match="different tokenizer"):
         raise_of(run(texts, "--tokens", other))
     none = token_list.model_copy(update={"tokens": token_list.tokens[2:]})
     other.write_text(none.as_json(is_ascii=True))

@@ -121,12 +121,12 @@ def test_the_source_says_how_and_where(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "source", "message"),
     [
-        ("msmarco-hard-negatives", "mined:bm26:/tmp", "does not say how"),
-        ("msmarco-hard-negatives", "mined:bm25:", "does not say how"),
-        ("msmarco-hard-negatives", "mined:/tmp", "does not say how"),
+        ("msmarco-hard-negatives", "mined:bm26:/tmp", "does not give a mining method"),
+        ("msmarco-hard-negatives", "mined:bm25:", "does not give a mining method"),
+        ("msmarco-hard-negatives", "mined:/tmp", "does not give a mining method"),
         ("msmarco-hard-negatives", "mined:bm25:/no/such/folder", "no folder /no/such/folder"),
-        ("msmarco-positives", "mined:bm25:/tmp", "is not mined"),
-        ("wikipedia", "mined:bm25:/tmp", "is not mined"),
+        ("msmarco-positives", "mined:bm25:/tmp", "cannot be mined"),
+        ("wikipedia", "mined:bm25:/tmp", "cannot be mined"),
     ],
 )
 def test_a_source_that_cannot_be_mined_is_refused(name: str, source: str, message: str) -> None:

@@ -384,9 +384,9 @@ def test_the_command_says_what_it_did(source: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ([], "one of them"),
-        (["--tau", "0.8", "--layer-tau", "0.8,0.8"], "one of them"),
-        (["--head-tau", "0.8,0.8", "--layer-tau", "0.8,0.8"], "one of them"),
+        ([], "exactly one of"),
+        (["--tau", "0.8", "--layer-tau", "0.8,0.8"], "exactly one of"),
+        (["--head-tau", "0.8,0.8", "--layer-tau", "0.8,0.8"], "exactly one of"),
         (["--head-tau", "0.8"], "1 heads"),
         (["--layer-tau", "0.8,warm"], "not a list of numbers"),
         (["--layer-tau", ""], "not a list of numbers"),
