@@ -1,4 +1,4 @@
-"""The DuckDB warehouse: one writer for a moment at a time, everybody else reads.
+"""The DuckDB warehouse: brief exclusive writes, read-only access otherwise.
 
-``stage`` writes immutable Parquet files, ``publish`` brings them in within one transaction, ``query`` reads.
+``stage`` writes immutable Parquet files, ``publish`` loads them in one transaction, ``query`` reads.
 """

@@ -1,4 +1,4 @@
-"""Opening the warehouse: briefly for writing, read-only for everybody else, with waiting where it is locked."""
+"""Opens the warehouse, briefly for writing or read-only, waiting while it is locked."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from embaudit.warehouse.explain import explained, interruptible, no_warehouse
 from embaudit.warehouse.lake import DATABASE
 from embaudit.warehouse.migrate import migrate, require_known_version
 
-# Enough for twelve million rows in one transaction; what does not fit spills beside the warehouse.
+# Enough for twelve million rows in one transaction; the rest spills to disk next to the warehouse.
 WRITER_MEMORY = "1GB"
 WRITER = {"memory_limit": WRITER_MEMORY, "preserve_insertion_order": "false"}
-# A reader of a lake has no file of its own; readers of a file may take what DuckDB takes.
+# For readers of a lake, which have no file; readers of a file use DuckDB's default.
 READER_MEMORY = "4GB"
-# Locked from the start: readers of one file in one process share their settings, so that the second could set none.
+# Locked from the start: readers of one file in one process share settings, so a second one could not set any.
 READER = {"enable_external_access": "false", "lock_configuration": "true"}
 MAX_PAUSE_SECONDS = 5.0
 Answer = TypeVar("Answer")
@@ -32,10 +32,10 @@ Answer = TypeVar("Answer")
 
 @contextmanager
 def open_writer(place: Warehouse | str, wait_seconds: float) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The one writing connection, migrated to this program's schema; closed again at once.
+    """The only writing connection, migrated to the current schema; keep it open briefly.
 
     Raises:
-        WarehouseError: if another process keeps it locked, or a newer embaudit wrote it.
+        WarehouseError: if another process keeps it locked, or it was written by a newer embaudit.
         StorageError: if the disk is full or not writable.
     """
     warehouse = warehouse_at(place)
@@ -50,7 +50,7 @@ def open_writer(place: Warehouse | str, wait_seconds: float) -> Iterator[duckdb.
 
 @contextmanager
 def open_reader(place: Warehouse | str, wait_seconds: float = 5.0) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A read-only connection that can reach no other file and change no setting.
+    """A read-only connection that can neither access other files nor change settings.
 
     Raises:
         WarehouseError: if there is no warehouse, or it is locked or newer.
@@ -67,7 +67,7 @@ def open_reader(place: Warehouse | str, wait_seconds: float = 5.0) -> Iterator[d
 
 @contextmanager
 def open_source(place: Warehouse | str, wait_seconds: float) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The warehouse read-only, on a connection that may write other files: for exports, never for a person's SQL.
+    """The warehouse read-only, on a connection that can write other files: for exports, never for user SQL.
 
     Raises:
         WarehouseError: as ``open_reader``.
@@ -86,16 +86,14 @@ def open_source(place: Warehouse | str, wait_seconds: float) -> Iterator[duckdb.
 def _open_file_source(path: Path, wait_seconds: float) -> Iterator[duckdb.DuckDBPyConnection]:
     if not path.is_file():
         raise no_warehouse(path)
-    # A connection to the file itself, opened read-only, could not attach another file to write to.
+    # A read-only connection to the file itself could not attach another file for writing.
     connection = connect_memory(WRITER_MEMORY)
     literal = str(path).replace("'", "''")
     try:
         with explained(path):
-            attached = _retried(
-                wait_seconds, lambda: connection.execute(f"ATTACH '{literal}' AS {DATABASE} (READ_ONLY)")
-            )
+            attached = _retry(wait_seconds, lambda: connection.execute(f"ATTACH '{literal}' AS {DATABASE} (READ_ONLY)"))
             if attached is None:
-                raise _kept_by_a_writer(path)
+                raise _locked_for_writing(path)
             connection.execute(f"USE {DATABASE}")
             _require_warehouse(connection, path)
         with interruptible(connection):
@@ -113,10 +111,10 @@ def _open_file_writer(path: Path, wait_seconds: float) -> Iterator[duckdb.DuckDB
         connection = _connect(path, wait_seconds, read_only=False, config=WRITER)
         if connection is None:
             raise WarehouseError(
-                f"Another process has the warehouse {path} open, and kept it for {wait_seconds:.0f} seconds.",
+                f"Another process has had the warehouse {path} open for {wait_seconds:.0f} seconds.",
                 kept="All computed results are staged; nothing is lost.",
                 next_step="Close that program (a DuckDB shell or dashboard?) and run the same command again: "
-                "it only has to publish.",
+                "only publishing is left.",
             )
         try:
             with interruptible(connection):
@@ -133,7 +131,7 @@ def _open_file_reader(path: Path, wait_seconds: float) -> Iterator[duckdb.DuckDB
     with explained(path):
         connection = _connect(path, wait_seconds, read_only=True, config=READER)
     if connection is None:
-        raise _kept_by_a_writer(path)
+        raise _locked_for_writing(path)
     try:
         with explained(path):
             _require_warehouse(connection, path)
@@ -143,24 +141,23 @@ def _open_file_reader(path: Path, wait_seconds: float) -> Iterator[duckdb.DuckDB
         connection.close()
 
 
-def _kept_by_a_writer(path: Path) -> WarehouseError:
+def _locked_for_writing(path: Path) -> WarehouseError:
     return WarehouseError(
         f"Another process has the warehouse {path} open for writing.",
-        next_step="An audit publishes within a minute: try again then, or close that program.",
+        next_step="Audits publish within a minute: try again, or close that program.",
     )
 
 
 def _require_warehouse(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     if require_known_version(connection, path) == 0:
         raise WarehouseError(
-            f"{path} is a DuckDB database, but no embaudit warehouse.",
-            next_step="Name the warehouse: --warehouse PATH",
+            f"{path} is a DuckDB database but not an embaudit warehouse.",
+            next_step="Give the warehouse: --warehouse PATH",
         )
 
 
 def _create(path: Path) -> None:
-    """A new warehouse appears under its name when it is whole: a kill or a full disk while DuckDB lays it would
-    leave a file that is no database, and that no later run could open."""
+    """Create a warehouse under a temporary name: a kill or full disk would leave a broken file."""
     with temporary_folder(path) as folder:
         with duckdb.connect(str(folder / path.name), config=WRITER) as connection:
             migrate(connection, path)
@@ -168,9 +165,9 @@ def _create(path: Path) -> None:
         try:
             path.hardlink_to(folder / path.name)
         except FileExistsError:
-            pass  # Another process was quicker: its warehouse stays.
+            pass  # Another process created it first.
         except OSError:
-            # A file system without hard links.
+            # The file system has no hard links.
             if not path.exists():
                 (folder / path.name).rename(path)
 
@@ -178,23 +175,23 @@ def _create(path: Path) -> None:
 def _connect(
     path: Path, wait_seconds: float, *, read_only: bool, config: Mapping[str, str]
 ) -> duckdb.DuckDBPyConnection | None:
-    """Connect, trying again while another connection has the file; None if it keeps it."""
-    connection = _retried(wait_seconds, lambda: duckdb.connect(str(path), read_only=read_only, config=dict(config)))
+    """Connect, retrying while another connection has the file open; None on timeout."""
+    connection = _retry(wait_seconds, lambda: duckdb.connect(str(path), read_only=read_only, config=dict(config)))
     if connection is not None:
-        # It would be drawn on stdout, among rows that a program reads. A locked connection obeys PRAGMA, not SET.
+        # It would be drawn on stdout, among rows read by a program. A locked connection accepts PRAGMA but not SET.
         connection.execute("PRAGMA disable_progress_bar")
     return connection
 
 
-def _retried(wait_seconds: float, attempt: Callable[[], Answer]) -> Answer | None:
-    """Try with growing pauses while another connection has the file; None if it keeps it."""
+def _retry(wait_seconds: float, attempt: Callable[[], Answer]) -> Answer | None:
+    """Retry with growing pauses while another connection has the file open; None on timeout."""
     deadline = time.monotonic() + wait_seconds
     growing = wait_exponential(multiplier=0.1, max=MAX_PAUSE_SECONDS)
     try:
         return Retrying(
             retry=retry_if_exception(_is_locked),
             stop=stop_after_delay(wait_seconds),
-            # The last try comes at the deadline, not a whole pause after it.
+            # The last attempt is at the deadline, not a full pause after it.
             wait=lambda state: max(0.01, min(growing(state), deadline - time.monotonic())),
         )(attempt)
     except RetryError:
@@ -202,11 +199,11 @@ def _retried(wait_seconds: float, attempt: Callable[[], Answer]) -> Answer | Non
 
 
 def _is_locked(error: BaseException) -> bool:
-    # Not merely "lock": a corrupt file is reported by its "block".
+    # Not just "lock": errors about a corrupt file contain "block".
     return (
         (isinstance(error, duckdb.IOException) and "Could not set lock" in str(error))
         or (
-            # The same file in this process: a reader while it is written, or the other way round.
+            # The same file is open in this process for reading while opened for writing, or vice versa.
             isinstance(error, duckdb.ConnectionException) and "different configuration" in str(error)
         )
         or (isinstance(error, duckdb.BinderException) and "Unique file handle conflict" in str(error))

@@ -1,4 +1,4 @@
-"""Opening a DuckLake: writers one after the other, readers at any time."""
+"""Opens a DuckLake: one writer at a time, readers at any time."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ T = TypeVar("T")
 
 @contextmanager
 def open_lake_writer(lake: Lake, wait_seconds: float, memory: str) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The one writing connection of the moment, migrated; other writers wait, readers do not."""
+    """The only writing connection, migrated; other writers wait, readers do not."""
     deadline = time.monotonic() + wait_seconds
     with explained(lake):
         lake.data_path.mkdir(parents=True, exist_ok=True)
         connection = connect_memory(memory)
         try:
             load_extensions(connection)
-            # Before the lake is attached: of two that find no lake, one makes it.
+            # Lock before attaching, so that only one process creates a missing lake.
             holder = _until(deadline, lambda: try_lock(connection, lake))
             if holder is None:
                 raise WarehouseError(
-                    f"Other writers kept the queue of the warehouse {lake} for {wait_seconds:.0f} seconds.",
+                    f"Other writers have kept the warehouse {lake} locked for {wait_seconds:.0f} seconds.",
                     kept="All computed results are staged; nothing is lost.",
-                    next_step="Run the same command again: it only has to publish. A longer wait: "
+                    next_step="Run the same command again: only publishing is left. To wait longer: "
                     "EMBAUDIT_LOCK_WAIT_SECONDS.",
                 )
             with held(holder), interruptible(connection):
@@ -53,7 +53,7 @@ def open_lake_writer(lake: Lake, wait_seconds: float, memory: str) -> Iterator[d
 
 @contextmanager
 def open_lake_reader(lake: Lake, wait_seconds: float, memory: str) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A read-only connection that reaches PostgreSQL's catalog, the folder of the data files, and no other file."""
+    """A read-only connection that can only access the PostgreSQL catalog and the folder of the data files."""
     with open_lake_source(lake, wait_seconds, memory) as connection:
         with explained(lake):
             folder = str(lake.data_path).replace("'", "''")
@@ -65,7 +65,7 @@ def open_lake_reader(lake: Lake, wait_seconds: float, memory: str) -> Iterator[d
 
 @contextmanager
 def open_lake_source(lake: Lake, wait_seconds: float, memory: str) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The same without the locks on files, for this program's own statements: exports."""
+    """The same without restrictions on files, for this program's own statements (exports)."""
     deadline = time.monotonic() + wait_seconds
     connection = connect_memory(memory)
 
@@ -79,8 +79,8 @@ def open_lake_source(lake: Lake, wait_seconds: float, memory: str) -> Iterator[d
             _until(deadline, attached)
             if require_known_version(connection, lake) == 0:
                 raise WarehouseError(
-                    f"{lake} is a DuckLake, but no embaudit warehouse.",
-                    next_step="Name the warehouse: --warehouse ADDRESS",
+                    f"{lake} is a DuckLake but not an embaudit warehouse.",
+                    next_step="Give the warehouse: --warehouse ADDRESS",
                 )
         with interruptible(connection):
             yield connection
@@ -89,27 +89,27 @@ def open_lake_source(lake: Lake, wait_seconds: float, memory: str) -> Iterator[d
 
 
 def connect_memory(memory: str) -> duckdb.DuckDBPyConnection:
-    """A connection without a database file, which will attach what it works on."""
+    """A connection without a database file, to attach databases to."""
     config = {
         "memory_limit": memory,
         "preserve_insertion_order": "false",
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
-        # A database without a file would spill into the folder that the command happens to run in.
+        # Without a database file it would spill into the working directory.
         "temp_directory": str(Path(tempfile.gettempdir()) / f"embaudit-spill-{os.getpid()}"),
     }
     connection = duckdb.connect(":memory:", config=config)
-    # It would be drawn on stdout, among rows that a program reads.
+    # It would be drawn on stdout, among rows read by a program.
     connection.execute("SET enable_progress_bar = false")
     return connection
 
 
 def _until(deadline: float, attempt: Callable[[], T | None]) -> T | None:
-    """Try until it gives something, with growing pauses; a server that does not answer is tried again too.
+    """Retry with growing pauses until there is a result; also if the server does not answer.
 
-    None at the deadline; what the last attempt raised, if it raised.
+    None at the deadline, or raises the last attempt's error.
     """
-    # Random pauses: several machines that publish after the same nightly run must not keep step.
+    # Random pauses, so that machines publishing after the same nightly run do not stay in step.
     growing = wait_random_exponential(multiplier=0.1, max=MAX_PAUSE_SECONDS)
     try:
         return Retrying(

@@ -1,4 +1,4 @@
-"""A warehouse copied table by table into a new DuckDB file: what snapshots and rewritten warehouses are made of."""
+"""Copies a warehouse table by table into a new DuckDB file, for snapshots and vacuuming."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ TARGET = "embaudit_copy"
 
 
 def create_file(path: Path, config: dict[str, str]) -> None:
-    """An empty warehouse of this program's schema: tables with keys, views."""
+    """Create an empty warehouse with the current schema: tables with keys, and views."""
     with explained(path), duckdb.connect(str(path), config=config) as connection:
         migrate(connection, path)
 
 
 def copy_tables(connection: duckdb.DuckDBPyConnection, path: Path, left_out: Collection[str] = ()) -> dict[str, int]:
-    """Fill a laid file from the connection's warehouse, as it is at one moment; returns rows by table.
+    """Fill a created file with a consistent copy of the connection's warehouse; returns rows by table.
 
-    A table that only one of the two knows is left as it is: an older warehouse lacks some, and a lake has one of its
-    own. Those left out are there, and empty, so that views and queries work.
+    Tables that exist in only one of the two are ignored: an older warehouse lacks some, and a lake has an extra one.
+    Tables left out exist but are empty, so that views and queries work.
     """
     literal = str(path).replace("'", "''")
     connection.execute(f"ATTACH '{literal}' AS {TARGET}")
     try:
         shared = _shared_tables(connection)
         for name in shared:
-            # What the migrations brought: the source has it too, as it is there now.
+            # Replace rows inserted by migrations with the source's.
             connection.execute(f"DELETE FROM {TARGET}.main.{name}")
         counts = {}
-        # One transaction is one moment of the source. Of a lake nothing is written: its writers do not notice.
+        # One transaction, for a consistent state of the source. Nothing in a lake is written, so writers are not
+        # blocked.
         connection.execute("BEGIN TRANSACTION")
         for name in shared:
             if name not in left_out:
@@ -44,7 +45,7 @@ def copy_tables(connection: duckdb.DuckDBPyConnection, path: Path, left_out: Col
         connection.execute(f"CHECKPOINT {TARGET}")
     except BaseException:
         connection.interrupt()
-        # On a full disk detaching fails too; the first error is the one to report.
+        # On a full disk detaching fails too; report the first error.
         for statement in ("ROLLBACK", f"DETACH {TARGET}"):
             with suppress(duckdb.Error, RuntimeError):
                 connection.execute(statement)
@@ -69,6 +70,6 @@ def _shared_tables(connection: duckdb.DuckDBPyConnection) -> list[str]:
         for table in ("schema_migration", f"{TARGET}.main.schema_migration")
     )
     if of_source != of_target:
-        # The copy of an older warehouse has this program's schema, and its record says so.
+        # A copy of an older warehouse has the current schema and must record it.
         shared.discard("schema_migration")
     return sorted(shared)

@@ -1,4 +1,4 @@
-"""What the declarations say, as comments in the warehouse: ``duckdb_columns()`` has them, and any browser of tables."""
+"""Writes the declared descriptions as comments into the warehouse (see ``duckdb_columns()``)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from embaudit.warehouse.transaction import transaction
 if TYPE_CHECKING:
     import duckdb
 
-# The table whose own comment says which declarations the others were described by.
+# The table whose comment records which descriptions were written.
 RECORD = "schema_migration"
 
 
 def describe_tables(connection: duckdb.DuckDBPyConnection, *, even_if_there: bool) -> None:
-    """Comment on every published table and column, unless this program's words are there already.
+    """Comment on every published table and column, unless the comments are up to date.
 
-    Writing them takes a quarter of a second, and a lake keeps each time in its history.
+    Writing them takes a quarter of a second, and a lake keeps every change in its history.
 
     Args:
-        even_if_there: the tables have changed.
+        even_if_there: write them anyway, because the tables have changed.
     """
     statements = _statements()
     mark = f"Columns are described by embaudit {hashlib.sha256(statements.encode()).hexdigest()[:16]}."

@@ -1,7 +1,7 @@
-"""A consistent, read-only copy of the warehouse for dashboards: a DuckDB file, or a folder of Parquet files.
+"""Exports a consistent, read-only copy of the warehouse for dashboards: a DuckDB file or a folder of Parquet files.
 
-Reading it blocks nobody. Making it reads the warehouse as a query does: a file's writer waits these seconds, a
-lake's does not.
+Reading the copy blocks nobody. Exporting reads the warehouse like a query: the writer of a file waits for a few
+seconds, that of a lake does not.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Export:
     """The result of an export.
 
     Attributes:
-        path: what to open: the file, or the folder of this version.
-        rows: by table; tables that were left out are not in it.
-        bytes: on disk.
+        path: the file, or the folder of this version.
+        rows: by table, without tables that were left out.
+        bytes: size on disk.
     """
 
     path: Path
@@ -45,7 +45,7 @@ class Export:
 
 
 def form_of(destination: Path) -> Form:
-    """A name that ends like a database is one; any other is a folder."""
+    """DuckDB for a database's file name, otherwise a folder of Parquet files."""
     return "duckdb" if destination.suffix.lower() in FILE_ENDINGS else "parquet"
 
 
@@ -59,15 +59,15 @@ def export(
     with_bulk: bool = True,
     keep: int = DEFAULT_KEEP,
 ) -> Export:
-    """Copy the warehouse as it is at one moment, and put the copy in its place in one step.
+    """Copy the warehouse consistently, and replace an earlier copy atomically.
 
     Args:
-        tables: only these; in a DuckDB copy the others are there and empty, so that views and queries work.
-        with_bulk: the bulk tables too, which hold millions of rows an audit.
-        keep: of a folder's versions, how many stay.
+        tables: only these; in a DuckDB copy the others exist but are empty, so that views and queries work.
+        with_bulk: include the bulk tables, which have millions of rows per audit.
+        keep: number of versions to keep in a folder.
 
     Raises:
-        UsageError: if a table does not exist, or the destination is the warehouse itself or something else.
+        UsageError: if a table does not exist, or the destination is the warehouse itself or not an export.
         WarehouseError: as ``open_reader``.
         StorageError: if the copy cannot be written.
     """
@@ -117,44 +117,44 @@ def _public(connection: duckdb.DuckDBPyConnection) -> set[str]:
 def _left_out(known: Sequence[str], tables: Sequence[str] | None, with_bulk: bool) -> set[str]:
     for name in tables or ():
         if name not in known:
-            raise UsageError(f"The warehouse has no table {name!r}.", next_step=f"There are: {', '.join(known)}.")
+            raise UsageError(f"The warehouse has no table {name!r}.", next_step=f"Choose from: {', '.join(known)}.")
     left_out = set(known) - set(tables) if tables else set()
     if not with_bulk:
         left_out |= {table.name for table in TABLES.values() if table.is_bulk}
-    # Without its version a copy would be no warehouse.
+    # Without the schema version the copy would not be a warehouse.
     return left_out - {"schema_migration"}
 
 
 def _require_free(place: Warehouse, destination: Path, form: Form) -> None:
-    """Replace an earlier copy, and nothing else that happens to stand there."""
+    """Refuse to replace anything but an earlier copy."""
     if isinstance(place, Path) and destination.resolve() == place.resolve():
-        raise UsageError("That is the warehouse itself.", next_step="Name another file for the copy.")
+        raise UsageError("That is the warehouse itself.", next_step="Choose another file for the copy.")
     if isinstance(place, Lake) and place.data_path.resolve() in (destination.resolve(), *destination.resolve().parents):
-        raise UsageError("That is inside the folder of the warehouse's own data.", next_step="Name another place.")
+        raise UsageError("That is inside the warehouse's data folder.", next_step="Choose another folder.")
     if form == "duckdb":
         if destination.is_dir():
-            raise UsageError(f"{destination} is a folder.", next_step="Name a file, or: --format parquet")
+            raise UsageError(f"{destination} is a folder.", next_step="Choose a file, or: --format parquet")
         if destination.exists() and destination.stat().st_mode & 0o222:
             raise UsageError(
-                f"{destination} is there already, and no export made it: it can be written.",
-                kept="It was not touched.",
-                next_step="Move it away or name another file.",
+                f"{destination} already exists and is not an export: it is writable.",
+                kept="It was not changed.",
+                next_step="Move it or choose another file.",
             )
         return
     if destination.is_file():
-        raise UsageError(f"{destination} is a file.", next_step="Name a folder, or: --format duckdb")
+        raise UsageError(f"{destination} is a file.", next_step="Choose a folder, or: --format duckdb")
     own = (CURRENT, VERSION_PREFIX, ".")
     if destination.is_dir() and any(not path.name.startswith(own) for path in destination.iterdir()):
         raise UsageError(
-            f"The folder {destination} holds other things than exports.",
-            kept="It was not touched.",
-            next_step="Name an empty or a new folder.",
+            f"The folder {destination} contains something other than exports.",
+            kept="It was not changed.",
+            next_step="Choose an empty or new folder.",
         )
 
 
 @contextmanager
 def _disk_named(destination: Path) -> Iterator[None]:
-    """A full disk is the copy's, not the warehouse's."""
+    """Report a full disk for the copy, not the warehouse."""
     try:
         yield
     except (duckdb.Error, WarehouseError, StorageError) as error:
@@ -166,6 +166,6 @@ def _disk_named(destination: Path) -> Iterator[None]:
 def _cannot_write(destination: Path, why: str) -> StorageError:
     return StorageError(
         f"Cannot write the copy {destination}: {why}",
-        kept="The warehouse and an earlier copy are as they were.",
-        next_step="Make room, or name another place.",
+        kept="The warehouse and any earlier copy are unchanged.",
+        next_step="Free some space, or choose another location.",
     )

@@ -1,8 +1,8 @@
-"""Staged files where they lie: a local folder, or any place that fsspec reaches (s3://, gs://, az://, sftp:// …).
+"""Access to staged files in a local folder or any fsspec location (s3://, gs://, az://, sftp:// …).
 
-A place is a string. A local one is a path from the root; anything with a scheme goes through fsspec, whose packages
-(s3fs, gcsfs, adlfs) read credentials from their own places: the environment, a profile, the machine's role. So an
-address needs none, and none is ever written down. Complete or absent holds everywhere: see ``upload``.
+A place is a string: an absolute local path, or an address with a scheme for fsspec, whose packages (s3fs, gcsfs, adlfs)
+read credentials from the environment, a profile or the machine's role. So addresses contain no credentials, and none
+are stored. Files are complete or absent everywhere: see ``upload``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import duckdb
 from embaudit.errors import StorageError, UsageError
 from embaudit.masking import without_credentials
 
-# Here a PUT shows under its name when it is whole, and not before; elsewhere a finished file is moved into its place.
+# In these stores a file becomes visible only when complete; in others it is uploaded and then moved into place.
 OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss", "oci", "memory"}
 PACKAGES = {
     **dict.fromkeys(("s3", "s3a"), "s3fs"),
@@ -30,34 +30,34 @@ MAX_REASON = 200
 
 
 def is_remote(place: str | Path) -> bool:
-    """Whether fsspec has to reach it."""
+    """Whether it is an fsspec location."""
     return "://" in str(place)
 
 
 def within(place: str | Path, *names: str) -> str:
-    """A file or folder below a place."""
+    """The place of a file or folder below ``place``."""
     if is_remote(place):
         return "/".join((str(place).rstrip("/"), *names))
     return str(Path(place).joinpath(*names))
 
 
 def name_within(place: str | Path) -> str:
-    """The last name of a place."""
+    """The last component of a place."""
     return PurePosixPath(str(place)).name
 
 
 def is_file(place: str | Path) -> bool:
-    """Whether there is a file, now: what a store listed a while ago does not count.
+    """Whether the file exists now, ignoring cached listings.
 
     Raises:
-        StorageError: if the store does not say.
+        StorageError: if the store does not answer.
     """
     if not is_remote(place):
         return Path(place).is_file()
     with explained(place):
         store, key = _store(place)
         store.invalidate_cache()
-        # Not fsspec's isfile: to that, a store that does not answer is one that has nothing.
+        # Not fsspec's isfile, which returns False if the store does not answer.
         try:
             return bool(store.info(key)["type"] == "file")
         except FileNotFoundError:
@@ -66,7 +66,7 @@ def is_file(place: str | Path) -> bool:
 
 @contextmanager
 def readable(place: str | Path) -> Iterator[Any]:
-    """What pyarrow reads a file from: its path, or an open file of the store. Errors come as the store raises them."""
+    """A source for pyarrow: the path, or an open file of the store. The store's errors are not translated."""
     if not is_remote(place):
         yield str(place)
         return
@@ -77,10 +77,10 @@ def readable(place: str | Path) -> Iterator[Any]:
 
 
 def upload(file: Path, place: str) -> None:
-    """Bring a finished local file to its place, where it appears whole or not at all.
+    """Upload a finished local file, which becomes visible as a whole or not at all.
 
     Raises:
-        StorageError: if the store does not take it.
+        StorageError: if the upload fails.
     """
     with explained(place):
         store, key = _store(place)
@@ -99,7 +99,7 @@ def upload(file: Path, place: str) -> None:
 
 
 def let_duckdb_read(connection: duckdb.DuckDBPyConnection, places: Sequence[str]) -> None:
-    """Have a connection read files of these stores through fsspec, and not through extensions that it would fetch.
+    """Make a connection read these stores through fsspec instead of downloading extensions.
 
     Raises:
         UsageError: if a store's package is missing.
@@ -116,9 +116,9 @@ def let_duckdb_read(connection: duckdb.DuckDBPyConnection, places: Sequence[str]
 
 @contextmanager
 def explained(place: str | Path) -> Iterator[None]:
-    """Turns what a store raises into an error that names the place and what to look at, and shows no credentials.
+    """Turn a store's errors into one that names the place and says what to check, without credentials.
 
-    Stores raise what their packages define (botocore's errors have no common base but Exception).
+    Stores raise classes of their own packages (botocore's have no common base but Exception).
     """
     try:
         yield
@@ -129,12 +129,12 @@ def explained(place: str | Path) -> Iterator[None]:
 
 
 def unusable(place: str | Path, error: Exception) -> StorageError:
-    """A store's error in this project's words."""
+    """Translate a store's error."""
     lines = without_credentials(str(error)).strip().splitlines() or [type(error).__name__]
     reason = lines[0][:MAX_REASON]
     return StorageError(
-        f"The staging at {without_credentials(str(place))} cannot be used: {reason.rstrip('.')}.",
-        kept="Everything staged before it is kept, and the published tables are untouched.",
+        f"The staging location {without_credentials(str(place))} cannot be used: {reason.rstrip('.')}.",
+        kept="Everything staged before is kept, and the published tables are unchanged.",
         next_step=f"{_advice(error)}, and run the same command again; it continues here.",
     )
 
@@ -144,8 +144,8 @@ def _advice(error: Exception) -> str:
     if "Credential" in known or isinstance(error, PermissionError) or "Token" in known:
         return "Give this machine the store's credentials (its environment, profile or role) and the right to write"
     if isinstance(error, FileNotFoundError):
-        return "Make the bucket, or name another place in EMBAUDIT_STAGING"
-    return "See that the store answers"
+        return "Create the bucket, or set EMBAUDIT_STAGING to another location"
+    return "Check that the store is reachable"
 
 
 def _scheme(place: str | Path) -> str:
@@ -153,10 +153,10 @@ def _scheme(place: str | Path) -> str:
 
 
 def _store(place: str | Path) -> tuple[Any, str]:
-    """The file system of a place, and the place in its words.
+    """The fsspec file system of a place, and the path within it.
 
     Raises:
-        UsageError: if no such kind of place is known, or its package is missing.
+        UsageError: if the scheme is unknown, or its package is missing.
     """
     from fsspec.core import url_to_fs
 
@@ -166,8 +166,10 @@ def _store(place: str | Path) -> tuple[Any, str]:
     except (ImportError, ValueError) as error:
         package = PACKAGES.get(scheme)
         raise UsageError(
-            f"EMBAUDIT_STAGING cannot be a place at {scheme}:// here: "
-            + (f"the package {package} is not installed." if package else "fsspec knows no such place."),
-            next_step=f"pip install {package}" if package else "Name a folder, or a place such as s3://bucket/prefix.",
+            f"EMBAUDIT_STAGING cannot use {scheme}:// here: "
+            + (f"the package {package} is not installed." if package else "fsspec does not know it."),
+            next_step=f"pip install {package}"
+            if package
+            else "Use a folder, or an address such as s3://bucket/prefix.",
         ) from error
     return store, key

@@ -1,8 +1,8 @@
-"""What a query on a DuckLake may call: there, switching external access off does not close every door.
+"""Restricts queries on a DuckLake, for which disabling external access is not sufficient.
 
-A lake's reader has DuckDB's PostgreSQL and DuckLake extensions loaded and may read its own data folder, so that
-table functions which open connections, list or read files would work; and COPY would write into that folder. A
-statement is therefore parsed first, and only table functions that stay inside the warehouse pass.
+A lake's reader has the PostgreSQL and DuckLake extensions loaded and can read the lake's data folder, so table
+functions that open connections or list or read files would work, and COPY could write into that folder. Statements are
+therefore parsed first, and only table functions that stay inside the warehouse are allowed.
 """
 
 from __future__ import annotations
@@ -25,29 +25,30 @@ EXPLAIN = re.compile(r"\s*EXPLAIN\s*(?:\([^)]*\)|ANALYZE\b)?\s*", re.IGNORECASE)
 
 
 def require_inside(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
-    """Let a statement pass that only asks the warehouse.
+    """Refuse statements that do more than read the warehouse.
 
     Raises:
-        WarehouseError: if it is no SELECT, or calls a table function that may reach something else.
+        WarehouseError: if it is not a SELECT, or calls a table function with wider access.
     """
     asked = EXPLAIN.sub("", sql, count=1) if EXPLAIN.match(sql) else sql
     row = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [asked]).fetchone()
     parsed = json.loads(row[0]) if row else {"error": True}
     if parsed.get("error"):
         if parsed.get("error_type") == "parser":
-            # DuckDB's own words for what is wrong with it come when it runs.
+            # DuckDB reports syntax errors when it runs the statement.
             return
         raise WarehouseError(
-            "A query on a DuckLake is one SELECT statement.",
+            "A query on a DuckLake must be one SELECT statement.",
             kept="Nothing was changed.",
-            next_step="For anything else: embaudit export FILE, and open that copy with DuckDB.",
+            next_step="For anything else, run embaudit export FILE and open that copy with DuckDB.",
         )
     for name in _table_functions(parsed):
         if name not in HARMLESS:
             raise WarehouseError(
-                f"The table function {name} can reach beyond the warehouse, so queries on a DuckLake may not call it.",
+                f"The table function {name} can access more than the warehouse, so queries on a DuckLake must not call "
+                "it.",
                 kept="Nothing was changed.",
-                next_step="For anything else: embaudit export FILE, and open that copy with DuckDB.",
+                next_step="For anything else, run embaudit export FILE and open that copy with DuckDB.",
             )
 
 

@@ -1,4 +1,4 @@
-"""Primary keys, as the migrations declare them: DuckDB keeps them, DuckLake leaves them to whoever writes."""
+"""Primary keys as declared by the migrations: enforced by DuckDB, but left to the writer in a DuckLake."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
-# `PRIMARY KEY (a, b)` as the last element of a table, behind the comma and comments of the column before it.
+# `PRIMARY KEY (a, b)` as the last element of a table, after the comma and comments of the previous column.
 TABLE_KEY = re.compile(r",(?P<between>(?:\s|--[^\n]*\n)*)PRIMARY KEY\s*\((?P<columns>[^)]*)\)")
 COLUMN_KEY = re.compile(r"\bPRIMARY KEY\b")
 TABLE = re.compile(r"CREATE TABLE (?:IF NOT EXISTS )?(?P<name>\w+) \((?P<body>.*?)\n\)", re.DOTALL)
 
 
 def without_keys(sql: str) -> str:
-    """The same statements for a database that has no keys: a key's columns are merely not null."""
+    """The same statements for a database without keys: key columns are just NOT NULL."""
     return COLUMN_KEY.sub("NOT NULL", TABLE_KEY.sub(lambda found: found["between"], sql))
 
 
 @cache
 def primary_keys() -> dict[str, tuple[str, ...]]:
-    """Every table's key, from the migrations' own text."""
+    """Every table's key, parsed from the migrations."""
     folder = files("embaudit_sql").joinpath("migrations")
     return keys_of(file.read_text(encoding="utf-8") for file in folder.iterdir() if file.name.endswith(".sql"))
 
 
 def keys_of(statements: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The keys that CREATE TABLE statements declare, by table."""
+    """The keys declared by CREATE TABLE statements, by table."""
     found: dict[str, tuple[str, ...]] = {}
     for sql in statements:
         for table in TABLE.finditer(sql):

@@ -1,9 +1,9 @@
-"""A DuckLake as the warehouse: extensions from packages, the attached catalog, and the queue of its writers.
+"""A DuckLake as the warehouse: extensions from packages, the attached catalog, and the writers' lock.
 
-DuckLake lets everybody write at once, and takes inserts of two writers for no conflict: content that both bring
-would stand there twice. So writers queue at an advisory lock of PostgreSQL, which a killed process gives back with
-its connection, and every transaction touches one row (``embaudit_writer``), so that two that overlap all the same
-conflict, and one of them is tried again.
+DuckLake allows concurrent writers and does not treat two inserts as a conflict, so content inserted by both would be
+duplicated. Writers therefore take a PostgreSQL advisory lock, which is released with the connection if a process is
+killed, and every transaction updates one row (``embaudit_writer``), so that two that still overlap conflict and one is
+retried.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from embaudit.address import Lake
 from embaudit.errors import WarehouseError
 
 EXTENSIONS = ("postgres_scanner", "ducklake")
-# The attached catalog's name in DuckDB, which unqualified table names go to.
+# The attached catalog's name in DuckDB, used for unqualified table names.
 DATABASE = "warehouse"
 WRITER_TABLE = "embaudit_writer"
-# What duckdb 1.5.5 says where the catalog's database cannot be reached just now; anything else stays as it is.
+# Messages of duckdb 1.5.5 if the catalog's database is temporarily unreachable.
 UNREACHABLE_SIGNS = (
     "Connection refused",
     "could not connect",
@@ -40,16 +40,16 @@ def load_extensions(connection: duckdb.DuckDBPyConnection) -> None:
     """Load DuckLake from the installed packages; nothing is downloaded.
 
     Raises:
-        WarehouseError: if the packages are missing, or are of another DuckDB version.
+        WarehouseError: if the packages are missing or for another DuckDB version.
     """
     for name in EXTENSIONS:
         connection.execute(f"LOAD {_literal(str(_extension_file(name)))}")
 
 
 def attach(connection: duckdb.DuckDBPyConnection, lake: Lake, *, read_only: bool) -> None:
-    """Attach the lake and make it what unqualified names go to; a writer makes it where there is none."""
+    """Attach the lake as the default for unqualified names; a writer creates a missing one."""
     options = [f"METADATA_SCHEMA {_literal(lake.schema)}"]
-    # A reader takes the folder that the catalog names: it must not make a lake.
+    # A reader uses the folder in the catalog: it must not create a lake.
     options += ["READ_ONLY"] if read_only else [f"DATA_PATH {_literal(f'{lake.data_path}/')}"]
     catalog = _literal(f"ducklake:postgres:{lake.connection}")
     connection.execute(f"ATTACH {catalog} AS {DATABASE} ({', '.join(options)})")
@@ -57,7 +57,7 @@ def attach(connection: duckdb.DuckDBPyConnection, lake: Lake, *, read_only: bool
 
 
 def try_lock(connection: duckdb.DuckDBPyConnection, lake: Lake) -> duckdb.DuckDBPyConnection | None:
-    """The queue's lock, held until the returned connection is closed; None if another writer has it."""
+    """Take the writers' lock, held until the returned connection is closed; None if another writer has it."""
     holder = connection.cursor()
     try:
         holder.execute("ATTACH IF NOT EXISTS " + _literal(lake.connection) + " AS queue (TYPE postgres, READ_ONLY)")
@@ -76,7 +76,7 @@ def try_lock(connection: duckdb.DuckDBPyConnection, lake: Lake) -> duckdb.DuckDB
 
 @contextmanager
 def held(holder: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Gives the lock back at the end, whatever happened in between."""
+    """Release the lock at the end, whatever happens."""
     try:
         yield
     finally:
@@ -86,7 +86,7 @@ def held(holder: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 
 def is_lake(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether unqualified names of this connection go to a DuckLake: no keys, no INSERT OR REPLACE there."""
+    """Whether this connection's default is a DuckLake, without keys and INSERT OR REPLACE."""
     row = connection.execute("SELECT type FROM duckdb_databases() WHERE database_name = current_database()").fetchone()
     return bool(row) and row[0] == "ducklake"
 
@@ -97,7 +97,7 @@ def touch(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def make_writer_row(connection: duckdb.DuckDBPyConnection) -> None:
-    """The one row that all writers touch; laid under the queue's lock."""
+    """Create the row that all writers update; requires the writers' lock."""
     known = connection.execute(
         "SELECT 1 FROM duckdb_tables() WHERE database_name = current_database() AND table_name = ?", [WRITER_TABLE]
     ).fetchone()
@@ -106,12 +106,12 @@ def make_writer_row(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def is_unreachable(error: BaseException) -> bool:
-    """Whether PostgreSQL did not answer, so that trying again may help."""
+    """Whether PostgreSQL did not answer, so that a retry may help."""
     return any(sign in str(error) for sign in UNREACHABLE_SIGNS)
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Whether another writer was quicker, so that the same transaction on the new state will do."""
+    """Whether another writer was first, so that the transaction can be retried."""
     while error.__cause__ is not None and not isinstance(error, duckdb.Error):
         error = error.__cause__
     return isinstance(error, duckdb.TransactionException) and "conflict" in str(error)
@@ -121,7 +121,7 @@ def _extension_file(name: str) -> Path:
     found = importlib.util.find_spec(f"duckdb_extension_{name}")
     if found is None or found.origin is None:
         raise WarehouseError(
-            f"A DuckLake needs DuckDB's extension {name}, and the package that brings it is not installed.",
+            f"A DuckLake needs DuckDB's extension {name}, but its package is not installed.",
             next_step="pip install 'embaudit[ducklake]' "
             "(in the checkout: pip install -c requirements.lock -e '.[ducklake]')",
         )
@@ -136,7 +136,7 @@ def _extension_file(name: str) -> Path:
 
 
 def _lock_number(lake: Lake) -> int:
-    """PostgreSQL's advisory locks are numbers, one namespace a database."""
+    """The number of this lake's advisory lock; PostgreSQL has one namespace per database."""
     digest = hashlib.sha256(f"embaudit warehouse {lake.schema}".encode()).digest()
     return int.from_bytes(digest[:8], "big", signed=True)
 

@@ -1,7 +1,7 @@
-"""Files that nobody needs any more: old staged results, and partial files of killed processes.
+"""Finds and deletes files no longer needed: old staged results, and partial files of killed processes.
 
-All of them are a cache: what is deleted too early is computed again. Staged files are marked by every step that finds
-them and every publication that reads them, so that their age is the time since they were last made or used.
+All of them can be recomputed. Steps and publications that use a staged file update its time, so its age is the time
+since it was last created or used.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pathlib import Path
 from embaudit.errors import UsageError
 
 DAY_SECONDS = 86_400.0
-# A hidden partial file that is younger may still be written.
+# A younger partial file may still be in use.
 PARTIAL_DAYS = 1.0
 
 
 @dataclass(frozen=True)
 class Leftovers:
-    """Files to delete, or that were."""
+    """Files to delete, or deleted ones."""
 
     staged: tuple[Path, ...]
     partial: tuple[Path, ...]
@@ -36,16 +36,16 @@ class Leftovers:
 def find_leftovers(staging: str | Path, warehouse: Path | None, days: float) -> Leftovers:
     """Staged files older than ``days``, and partial files older than a day.
 
-    A staging that is no local folder is left alone: object stores expire files by rules of their own.
+    Remote staging is left alone: object stores have their own expiry rules.
 
     Args:
-        warehouse: a DuckDB file, beside which a killed first publication leaves a hidden folder.
+        warehouse: a DuckDB file; a killed first publication leaves a hidden folder next to it.
 
     Raises:
-        UsageError: if the time is so short that a running audit's own files would go.
+        UsageError: if ``days`` is so short that files of a running audit could be deleted.
     """
     if days < 1:
-        raise UsageError("Staged files stay for a day at least: a running audit still needs them.")
+        raise UsageError("Staged files must be kept for at least one day: a running audit needs them.")
     staged: list[Path] = []
     partial: list[Path] = []
     if "://" not in str(staging):
@@ -61,7 +61,7 @@ def find_leftovers(staging: str | Path, warehouse: Path | None, days: float) -> 
 
 
 def delete_leftovers(leftovers: Leftovers) -> None:
-    """Delete them, and the folders that are empty then."""
+    """Delete the files, and folders that become empty."""
     for path in (*leftovers.staged, *leftovers.partial):
         path.unlink(missing_ok=True)
         for folder in list(path.parents)[:2]:
@@ -70,7 +70,7 @@ def delete_leftovers(leftovers: Leftovers) -> None:
 
 
 def mark_used(paths: Iterator[str] | tuple[str, ...]) -> None:
-    """Staged files are as young as what found or read them."""
+    """Update the time of staged files when they are used."""
     for path in paths:
         if "://" not in path:
             with suppress(OSError):

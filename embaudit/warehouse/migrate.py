@@ -1,7 +1,7 @@
 """Forward-only migrations: numbered SQL files, each in one transaction with its own record.
 
-The same files make a DuckDB file and a DuckLake, which has no keys. Views hold no data: they are this program's reading
-of the tables, and are created where they are not yet, or no longer, as this program creates them.
+The same files are used for a DuckDB file and for a DuckLake, which has no keys. Views are not migrated but recreated
+whenever they differ from this program's definitions.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Migration:
 
 
 def known_migrations() -> list[Migration]:
-    """The migrations this program brings, in order."""
+    """This program's migrations, in order."""
     found = []
     for file in files("embaudit_sql").joinpath("migrations").iterdir():
         if file.name.endswith(".sql"):
@@ -50,12 +50,12 @@ def known_migrations() -> list[Migration]:
 
 
 def known_views() -> dict[str, str]:
-    """Each view's CREATE OR REPLACE VIEW statement by its name, in the order of their numbers."""
+    """The CREATE OR REPLACE VIEW statements by view name, in numeric order."""
     folder = files("embaudit_sql").joinpath("views")
     found = {file.name.removesuffix(".sql"): file for file in folder.iterdir() if file.name.endswith(".sql")}
     statements = {name: file.read_text(encoding="utf-8") for name, file in found.items()}
     summaries = tuple(SUMMARIES.values())
-    # Made from the declarations; the numbers are their places among the files.
+    # Generated from the declarations; the numbers are their positions among the files.
     statements["089_summary_cell"] = cell_view(summaries)
     statements["090_summary_figure"] = figure_view()
     statements["122_summary_interval"] = interval_view(summaries)
@@ -63,10 +63,10 @@ def known_views() -> dict[str, str]:
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, place: Warehouse) -> list[int]:
-    """Bring a warehouse to this program's schema; returns the versions applied now.
+    """Upgrade a warehouse to the current schema; returns the versions applied.
 
     Raises:
-        WarehouseError: if a newer embaudit, or a different edition of one of these migrations, has made it.
+        WarehouseError: if it was written by a newer embaudit or a different edition of a migration.
     """
     is_keyless = is_lake(connection)
     connection.execute(without_keys(RECORD_TABLE) if is_keyless else RECORD_TABLE)
@@ -86,13 +86,13 @@ def migrate(connection: duckdb.DuckDBPyConnection, place: Warehouse) -> list[int
 
 
 def _create_views(connection: duckdb.DuckDBPyConnection, *, even_if_there: bool) -> None:
-    """Create all views if one of them is not there as this program creates it.
+    """Create all views unless they are all up to date.
 
-    Each carries the hash of its statement as its comment, which a view that somebody replaced by hand has not. Creating
-    them takes a tenth of a second, and a lake keeps each time in its history.
+    Each view has the hash of its statement as its comment, which is lost if it is replaced by hand. Creating them takes
+    a tenth of a second, and a lake keeps every change in its history.
 
     Args:
-        even_if_there: the tables have changed, and a view refuses columns that it was not created with.
+        even_if_there: create them anyway, because the tables have changed and views do not accept new columns.
     """
     views = known_views()
     marks = {name: f"embaudit {hashlib.sha256(sql.encode()).hexdigest()}" for name, sql in views.items()}
@@ -108,16 +108,16 @@ def _create_views(connection: duckdb.DuckDBPyConnection, *, even_if_there: bool)
 
 
 def upgrade_step(connection: duckdb.DuckDBPyConnection, place: Warehouse) -> str:
-    """What to type where a warehouse is older than this program; empty where it is not."""
+    """What to type if a warehouse is older than this program; empty if it is not."""
     version, newest = require_known_version(connection, place), known_migrations()[-1].version
     if version == newest:
         return ""
-    return f"The warehouse has schema {version}, this embaudit reads {newest}; every row is kept by: embaudit upgrade"
+    return f"The warehouse has schema {version}, but this embaudit reads {newest}. To keep every row: embaudit upgrade"
 
 
 def require_newest(connection: duckdb.DuckDBPyConnection, place: Warehouse) -> None:
     """Raises:
-    WarehouseError: if a warehouse is older than this program, whose pages read tables that it has not."""
+    WarehouseError: if a warehouse is older than this program and lacks tables that pages need."""
     if step := upgrade_step(connection, place):
         raise WarehouseError(f"The warehouse {place} was written by an older embaudit.", next_step=step)
 
@@ -126,7 +126,7 @@ def require_known_version(connection: duckdb.DuckDBPyConnection, place: Warehous
     """The schema version of a warehouse, 0 for an empty one.
 
     Raises:
-        WarehouseError: if a newer embaudit has migrated it.
+        WarehouseError: if it was migrated by a newer embaudit.
     """
     tables = {
         row[0]
@@ -140,9 +140,9 @@ def require_known_version(connection: duckdb.DuckDBPyConnection, place: Warehous
     version, newest = int(row[0]) if row else 0, known_migrations()[-1].version
     if version > newest:
         raise WarehouseError(
-            f"The warehouse {place} has schema {version}, and this embaudit knows up to {newest}.",
+            f"The warehouse {place} has schema {version}, but this embaudit only knows up to {newest}.",
             kept="Nothing was changed.",
-            next_step="Upgrade embaudit, or name another warehouse: --warehouse PATH",
+            next_step="Upgrade embaudit, or choose another warehouse: --warehouse PATH",
         )
     return version
 
@@ -152,9 +152,9 @@ def _require_same_migrations(connection: duckdb.DuckDBPyConnection, place: Wareh
     for migration in known_migrations():
         if recorded.get(migration.version, migration.sha256) != migration.sha256:
             raise WarehouseError(
-                f"The warehouse {place} was made by another edition of migration {migration.version} "
+                f"The warehouse {place} was created by another edition of migration {migration.version} "
                 f"({migration.name}), so its tables may differ from what this embaudit writes.",
                 kept="Nothing was changed; staged results are kept.",
-                next_step="Move that file away or name another warehouse, and run the same command again: "
-                "it only has to publish.",
+                next_step="Move that file or choose another warehouse, and run the same command again: only publishing "
+                "is left.",
             )

@@ -1,4 +1,4 @@
-"""Deleting what grows: detail rows of old audits. Summaries, verdicts, content and the log stay for ever."""
+"""Deletes detail rows of old audits; summaries, verdicts, content and the log are kept forever."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ DETAIL_TABLES = tuple(table.name for table in TABLES.values() if table.is_detail
 
 @dataclass(frozen=True)
 class Keep:
-    """Which audits keep their detail rows: those that any of the rules keeps, of the rules that are given.
+    """Which audits keep their detail rows: those kept by at least one of the given rules.
 
     Attributes:
-        days: audits that finished within so many days.
-        audits: the newest so many of each checkpoint.
+        days: keeps audits finished within this many days.
+        audits: keeps this many of the newest audits of each checkpoint.
     """
 
     days: int | None = None
@@ -42,7 +42,7 @@ class Keep:
 
 @dataclass(frozen=True)
 class PrunedTable:
-    """Rows of one audit in one table that went, or would go."""
+    """Rows of one audit in one table that were or would be deleted."""
 
     audit_id: str
     table: str
@@ -52,18 +52,18 @@ class PrunedTable:
 def prune(
     warehouse: Warehouse | str, wait_seconds: float, keep: Keep, *, dry_run: bool = False, now: datetime | None = None
 ) -> list[PrunedTable]:
-    """Delete the detail rows of audits that no rule keeps, in one transaction with its record in ``pruning``.
+    """Delete the detail rows of audits not kept by any rule, and record it in ``pruning`` in the same transaction.
 
-    An audit that failed or is still only checked has no published rows to delete. The same command of an audit
-    publishes its rows again.
+    Only published audits have rows to delete. Running an audit's command again restores its rows.
 
     Raises:
-        UsageError: if there is no rule.
+        UsageError: if there are no rules.
         WarehouseError, StorageError: as ``open_writer``.
     """
     if keep.days is None and keep.audits is None:
         raise UsageError(
-            "Nothing says which audits keep their rows.", next_step="Say it: --keep-days 90, --keep-audits 2, or both."
+            "It was not specified which audits keep their rows.",
+            next_step="Use --keep-days 90, --keep-audits 2, or both.",
         )
     moment = now or datetime.now(UTC)
     place = warehouse_at(warehouse)
@@ -76,7 +76,7 @@ def prune(
 
     def delete(connection: duckdb.DuckDBPyConnection) -> list[PrunedTable]:
         with transaction(connection):
-            # Anew: another process may have published since.
+            # Determine them again: another process may have published since.
             now_found = _to_prune(connection, keep, moment)
             for table in {one.table for one in now_found}:
                 audits = [one.audit_id for one in now_found if one.table == table]

@@ -1,4 +1,4 @@
-"""Publishing an audit: the log in a transaction of its own, the tables in one more, all or nothing."""
+"""Publishes an audit: the log in one transaction, all tables in another."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
     "written",
 ]
 
-# Writers of a lake queue, and conflict only where one was killed in its last moment, or is no embaudit.
+# Writers of a lake take a lock, so they only conflict if one was killed during its commit or is another program.
 MAX_ATTEMPTS = 20
 Written = TypeVar("Written")
 
@@ -73,7 +73,7 @@ class MeasureRun:
 
 @dataclass(frozen=True)
 class ExpectationRow:
-    """The outcome of one expectation on one staged file (or on one table's files together)."""
+    """The outcome of one expectation on one staged file (or on all of a table's files)."""
 
     table_name: str
     shard: int
@@ -102,12 +102,12 @@ def publish(
 ) -> dict[str, int]:
     """Write the log; then, if ``audit.status`` is ``published``, all staged tables. Returns rows by table.
 
-    The log goes first, with the status ``checked``: a kill or a full disk between the two leaves the checks on
-    record, the tables as they were, and a rerun of the same command finishes the job. The audit's rows of an
-    earlier publication are replaced as a whole, so that a rerun doubles nothing and leaves nothing stale.
+    The log is written first, with the status ``checked``: after a kill or full disk between the two, the checks are on
+    record, the tables unchanged, and running the same command again finishes the job. Rows from an earlier publication
+    of the audit are replaced completely, so a rerun leaves no duplicate or stale rows.
 
     Raises:
-        WarehouseError: as ``open_writer``, or if the tables do not take a staged file.
+        WarehouseError: as ``open_writer``, or if a table does not accept a staged file.
         StorageError: as ``open_writer``, or if a staged file is missing or broken.
     """
     is_publishing = audit.status == "published"
@@ -133,7 +133,7 @@ def publish(
 
 
 def was_published(warehouse: Warehouse | str, audit_id: str) -> bool:
-    """Whether an audit's tables are there; False where there is no warehouse yet, or it cannot be asked now."""
+    """Whether an audit is published; False if there is no warehouse yet, or it cannot be read now."""
     try:
         with open_reader(warehouse, wait_seconds=0) as connection:
             found = connection.execute(
@@ -145,7 +145,7 @@ def was_published(warehouse: Warehouse | str, audit_id: str) -> bool:
 
 
 def publish_content(warehouse: Warehouse | str, wait_seconds: float, staged: Sequence[StagedTable]) -> dict[str, int]:
-    """Write tables that belong to no audit (an ingested corpus), in one transaction.
+    """Write tables that do not belong to an audit (an ingested corpus) in one transaction.
 
     Raises:
         WarehouseError, StorageError: as ``publish``.
@@ -162,7 +162,7 @@ def publish_content(warehouse: Warehouse | str, wait_seconds: float, staged: Seq
 def written(
     warehouse: Warehouse | str, wait_seconds: float, write: Callable[[duckdb.DuckDBPyConnection], Written]
 ) -> Written:
-    """Do the writing on the one connection, and again where another writer of a lake was quicker.
+    """Write on the writing connection, retrying if another writer of a lake was first.
 
     Raises:
         WarehouseError, StorageError: as ``open_writer``.
@@ -181,7 +181,7 @@ def written(
 
 
 def _require_staged(staged: Sequence[StagedTable]) -> None:
-    """Look at every file's footer before anything is written: a broken one is named, whatever DuckDB would say."""
+    """Read every file's footer before writing anything, so that a broken file is named in the error."""
     for table in staged:
         for path in table.paths:
             with opened(path) as source:
@@ -201,7 +201,7 @@ def _write_log(
         status = "checked" if audit.status == "published" else audit.status
         replace_rows(connection, "audit", [{**asdict(audit), "status": status}])
     elif audit.status != "published":
-        # The rows of the earlier run are still there: the audit stays published, with the reason beside it.
+        # The rows of the earlier run are still there: the audit stays published, with the reason noted.
         reason = f"a later run of this audit ended as {audit.status}: {audit.reason}"
         connection.execute("UPDATE audit SET reason = ? WHERE audit_id = ?", [reason, audit.audit_id])
     replace_rows(connection, "measure_run", [{"audit_id": audit.audit_id, **asdict(run)} for run in runs])
@@ -214,8 +214,7 @@ def _write_log(
 def _forget_other_expectations(
     connection: duckdb.DuckDBPyConnection, audit_id: str, rows: Sequence[dict[str, Any]]
 ) -> None:
-    """What failed in an earlier attempt, under other arguments or on other shards, must not stand beside what
-    passes now."""
+    """Delete results of an earlier attempt with other arguments or shards."""
     names = ("table_name", "shard", "expectation", "column_name", "kwargs")
     now = {tuple(sql_value(row[name]) for name in names) for row in rows}
     kept = connection.execute(f"SELECT {', '.join(names)} FROM expectation_result WHERE audit_id = ?", [audit_id])

@@ -1,4 +1,4 @@
-"""Reading the warehouse: the named queries in ``sql/queries`` and a person's own SQL, read-only."""
+"""Read-only queries on the warehouse: the named ones in ``sql/queries``, and the user's SQL."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNCHANGED = "Nothing was changed."
 
 @dataclass(frozen=True)
 class NamedQuery:
-    """A question people ask, by name; the first comment line of its file says what it answers."""
+    """A named query; the first comment line of its file describes it."""
 
     name: str
     question: str
@@ -56,7 +56,7 @@ def run_query(warehouse: Warehouse | str, name_or_sql: str) -> QueryResult:
 
     Raises:
         UsageError: if the name is unknown or the SQL is wrong.
-        WarehouseError: if there is no warehouse, it is locked or newer, or DuckDB refuses what the SQL does.
+        WarehouseError: if there is no warehouse, it is locked or newer, or DuckDB rejects the SQL.
     """
     with _asked(warehouse, name_or_sql) as cursor:
         if cursor.description is None:
@@ -75,7 +75,7 @@ def query_frame(warehouse: Warehouse | str, name_or_sql: str) -> DataFrame:
 
 
 def table_frame(warehouse: Warehouse | str, name: str, audit_id: str) -> DataFrame:
-    """A table or view: the rows of one audit where it has an audit_id, all rows where it has none.
+    """A table or view: one audit's rows if it has an audit_id, otherwise all rows.
 
     Raises:
         UsageError: if there is no such table or view.
@@ -85,8 +85,8 @@ def table_frame(warehouse: Warehouse | str, name: str, audit_id: str) -> DataFra
         names = [row[0] for row in connection.execute("SHOW TABLES").fetchall()]
         if name not in names:
             raise UsageError(
-                f"The warehouse has no table or view called {name!r}.",
-                next_step=did_you_mean(name, names) + "Every table is described in docs/tables.md.",
+                f"The warehouse has no table or view {name!r}.",
+                next_step=did_you_mean(name, names) + "Tables are described in docs/tables.md.",
             )
         columns = [row[0] for row in connection.execute(f'DESCRIBE "{name}"').fetchall()]
         where, parameters = (" WHERE audit_id = ?", [audit_id]) if "audit_id" in columns else ("", [])
@@ -95,7 +95,7 @@ def table_frame(warehouse: Warehouse | str, name: str, audit_id: str) -> DataFra
 
 @contextmanager
 def _asked(warehouse: Warehouse | str, name_or_sql: str) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The answer of a query, to be read before the connection closes."""
+    """The connection with a query's result, to be read before it closes."""
     sql = _sql_of(name_or_sql)
     with open_reader(warehouse) as connection, _explained_query(upgrade_step(connection, warehouse_at(warehouse))):
         _require_one_question(connection, sql)
@@ -108,10 +108,10 @@ def _sql_of(name_or_sql: str) -> str:
     queries = named_queries()
     if name_or_sql in queries:
         return queries[name_or_sql].sql
-    # One word is a name; SQL has at least a space or a bracket in it.
+    # A single word is a name; SQL contains at least whitespace or a parenthesis.
     if not name_or_sql.strip() or not any(sign in name_or_sql.strip() for sign in " \t\n("):
         raise UsageError(
-            f"No query is called {name_or_sql!r}.",
+            f"Unknown query {name_or_sql!r}.",
             next_step=did_you_mean(name_or_sql, queries)
             + f"There are: {', '.join(queries)}; or type a SELECT statement in quotes.",
         )
@@ -119,49 +119,49 @@ def _sql_of(name_or_sql: str) -> str:
 
 
 def _require_one_question(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
-    """One statement that asks something.
+    """Accept only a single statement that reads something.
 
-    Read-only keeps the tables safe; but of several answers only the last would show, and CALL enable_logging
-    to a file that external access forbids makes duckdb 1.5.5 abort the process.
+    The read-only connection protects the tables, but of several results only the last would be shown, and CALL
+    enable_logging to a forbidden file makes duckdb 1.5.5 abort the process.
     """
     kinds = [statement.type for statement in connection.extract_statements(sql)]
     asking = [kind for kind in kinds if kind in (StatementType.SELECT, StatementType.EXPLAIN)]
     if StatementType.CALL in kinds:
-        raise UsageError("CALL is not for queries.", kept=UNCHANGED, next_step="Type a SELECT statement.")
+        raise UsageError("CALL is not allowed in queries.", kept=UNCHANGED, next_step="Type a SELECT statement.")
     if len(asking) > 1 or not kinds:
         raise UsageError(
-            f"That is {len(kinds) or 'no'} statement{'s' * (len(kinds) > 1)}, and a query is one.",
+            f"A query must be a single statement, but this is {len(kinds) or 'none'}.",
             next_step="Type one SELECT statement in quotes.",
         )
 
 
 @contextmanager
 def _explained_query(upgrade: str) -> Iterator[None]:
-    """DuckDB's errors in this project's words; ``upgrade`` is what an older warehouse needs first."""
+    """Translate DuckDB's errors; ``upgrade`` is the next step if the warehouse is older."""
     try:
         yield
     except (duckdb.PermissionException, duckdb.IOException) as error:
         raise WarehouseError(
-            f"DuckDB refuses this query: {_one_paragraph(error)}",
+            f"DuckDB rejects this query: {_one_paragraph(error)}",
             kept=UNCHANGED,
-            next_step="Queries read the warehouse and nothing else.",
+            next_step="Queries can only read the warehouse.",
         ) from error
     except duckdb.InvalidInputException as error:
         if "read-only" in str(error):
             raise UsageError(
                 "The warehouse is open read-only here: queries cannot change it.",
                 kept=UNCHANGED,
-                next_step="Copy the file and open the copy with DuckDB if you want to write.",
+                next_step="To write, copy the file and open the copy with DuckDB.",
             ) from error
-        raise UsageError(f"DuckDB refuses this query: {_one_paragraph(error)}", kept=UNCHANGED) from error
+        raise UsageError(f"DuckDB rejects this query: {_one_paragraph(error)}", kept=UNCHANGED) from error
     except duckdb.Error as error:
         raise UsageError(
             f"DuckDB cannot run this query: {_one_paragraph(error)}",
-            next_step=upgrade or "Tables and columns are listed by: embaudit query 'SHOW ALL TABLES'",
+            next_step=upgrade or "To list tables and columns: embaudit query 'SHOW ALL TABLES'",
         ) from error
 
 
 def _one_paragraph(error: Exception) -> str:
-    """DuckDB's message without its drawing of the statement and the caret under it."""
+    """DuckDB's message without the excerpt of the statement and the caret below it."""
     message = str(error).split("\n\nLINE ", 1)[0]
     return " ".join(message.split())

@@ -21,7 +21,7 @@ COLUMNS = (*KEYS, "score", "metric", "origin")
 
 @dataclass(frozen=True)
 class ImportedScores:
-    """What an import did: rows that are new, that replaced another score, and that were there with the same one."""
+    """Numbers of imported scores: new, replaced, and unchanged."""
 
     new: int
     replaced: int
@@ -46,11 +46,11 @@ def import_scores(warehouse: Warehouse | str, wait_seconds: float, scores: Seque
     try:
         known = written(warehouse, wait_seconds, write)
     except (WarehouseError, StorageError) as error:
-        # The words of an audit's end do not fit: nothing is staged here.
+        # The hint about staged results does not apply here.
         raise type(error)(
             error.happened,
-            kept="No score was imported.",
-            next_step=error.next_step.split(": it only has to publish")[0].rstrip(".") + ".",
+            kept="No scores were imported.",
+            next_step=error.next_step.split(": only publishing is left")[0].rstrip(".") + ".",
         ) from error
     same = sum(known.get(one.key) == one.score for one in scores)
     replaced = sum(one.key in known for one in scores) - same

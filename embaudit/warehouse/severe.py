@@ -1,4 +1,4 @@
-"""The severe tokens of a published audit, as a list that leaves the warehouse."""
+"""Reads the severe tokens of a published audit as a list for export."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from embaudit.screening.tokens import SEVERITIES, SevereToken, Severity, TokenLi
 
 
 def severe_tokens(connection: duckdb.DuckDBPyConnection, audit_id: str, severity: Severity) -> TokenList:
-    """The validated candidates that are at least so severe, the worst first; there may be none.
+    """The validated candidates of at least this severity, worst first; possibly empty.
 
     Raises:
-        UsageError: if the audit did not look for sticky tokens.
+        UsageError: if the audit does not include the sticky measure.
     """
 
     def rows(sql: str, **more: Any) -> list[dict[str, Any]]:
@@ -31,7 +31,7 @@ def severe_tokens(connection: duckdb.DuckDBPyConnection, audit_id: str, severity
     if not rows("SELECT 1 FROM sticky_summary WHERE audit_id = $audit LIMIT 1"):
         raise UsageError(
             f"The audit {audit_id} did not look for sticky tokens.",
-            next_step=f"Look: embaudit audit {facts['checkpoint']} --measures sticky",
+            next_step=f"Run: embaudit audit {facts['checkpoint']} --measures sticky",
         )
     at_least = list(SEVERITIES[: SEVERITIES.index(severity) + 1])
     ((validated, worst),) = (

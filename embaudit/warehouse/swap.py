@@ -1,4 +1,4 @@
-"""Exports, each replaced as a whole while others read the one before; one export to a place at a time."""
+"""Replaces exports atomically while others read the previous one; one export per destination at a time."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from embaudit.files import move_into_place, replace_atomically, temporary_folder
 
 CURRENT = "current"
 VERSION_PREFIX = "export-"
-# What a killed export leaves beside its place is younger than this while the export may still be running.
+# A partial file may belong to a running export if it is younger than this.
 ABANDONED_SECONDS = 6 * 3600.0
 
 
 @contextmanager
 def new_file(destination: Path) -> Iterator[Path]:
-    """A path to write a new DuckDB file to; at the end it stands at ``destination``, for reading only."""
+    """A path to write a new DuckDB file to; at the end it is made read-only and moved to ``destination``."""
     with temporary_folder(destination) as folder:
         made = folder / destination.name
         yield made
         move_into_place(made, destination, mode=0o444)
-    # Of a copy that somebody opened for writing: DuckDB would take it for the new file's.
+    # The log of an old copy opened for writing: DuckDB would apply it to the new file.
     destination.with_name(f"{destination.name}.wal").unlink(missing_ok=True)
 
 
 @contextmanager
 def new_version(destination: Path, keep: int) -> Iterator[Path]:
-    """A folder to write into; at the end ``destination/current`` leads to it, and the ``keep`` newest stay."""
+    """A folder to write to; at the end ``destination/current`` points to it, and the ``keep`` newest are kept."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     version = destination / f"{VERSION_PREFIX}{stamp}"
     with replace_atomically(version) as made:
@@ -47,14 +47,14 @@ def new_version(destination: Path, keep: int) -> Iterator[Path]:
 
 @contextmanager
 def one_at_a_time(destination: Path, wait_seconds: float) -> Iterator[None]:
-    """Exports to one place queue: an older state must not replace a newer one."""
+    """Serialise exports to one destination, so that an older state never replaces a newer one."""
     lock = FileLock(destination.parent / f".{destination.name}.lock")
     try:
         lock.acquire(wait_seconds)
     except Timeout as error:
         raise StorageError(
-            f"Another process exports to {destination}, and did so for {wait_seconds:.0f} seconds.",
-            kept="The earlier copy is as it was.",
+            f"Another process has been exporting to {destination} for {wait_seconds:.0f} seconds.",
+            kept="The earlier copy is unchanged.",
             next_step="Try again when it has finished.",
         ) from error
     try:
@@ -64,7 +64,7 @@ def one_at_a_time(destination: Path, wait_seconds: float) -> Iterator[None]:
 
 
 def abandoned(destination: Path) -> list[Path]:
-    """Partial files and folders of killed exports to ``destination``, or to names that begin with it."""
+    """Partial files and folders of killed exports to ``destination`` or names starting with it."""
     oldest = time.time() - ABANDONED_SECONDS
     partial = destination.parent.glob(f".{destination.name}*.partial")
     return [path for path in partial if path.stat().st_mtime < oldest]

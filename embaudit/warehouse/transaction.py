@@ -1,4 +1,4 @@
-"""One transaction as a ``with`` block."""
+"""A transaction as a ``with`` block."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from embaudit.warehouse.lake import is_lake, touch
 
 @contextmanager
 def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """All of it or nothing. In a DuckLake no two of them succeed side by side."""
+    """Commit all or nothing. In a DuckLake, concurrent transactions conflict."""
     connection.execute("BEGIN TRANSACTION")
     try:
         if is_lake(connection):
@@ -20,9 +20,9 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        # After Ctrl-C duckdb 1.5.5 still works on the statement, and would finish it before rolling back.
+        # After Ctrl-C duckdb 1.5.5 is still running the statement and would finish it before rolling back.
         connection.interrupt()
-        # A commit that failed (full disk) has rolled back already; the first error is the one to report.
+        # A failed commit (full disk) has already rolled back; report the first error.
         with suppress(duckdb.Error, RuntimeError):
             connection.execute("ROLLBACK")
         raise

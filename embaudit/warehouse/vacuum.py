@@ -1,7 +1,7 @@
-"""Giving room back: a DuckDB file never shrinks by itself, and a lake keeps every file that it ever had.
+"""Reclaims space: a DuckDB file never shrinks by itself, and a lake keeps every file it ever had.
 
-A file is copied into a new one, under the writer's lock, and replaced by it if that is smaller. A lake's small files
-are merged, and files that no snapshot of the last days needs are deleted.
+A file is copied to a new one under the writer's lock, and replaced if the new one is smaller. A lake's small files are
+merged, and files not needed by recent snapshots are deleted.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from embaudit.warehouse.connect import WRITER, open_reader, open_writer
 from embaudit.warehouse.copy import copy_tables, create_file
 from embaudit.warehouse.lake import DATABASE
 
-# Writing a whole file anew for less is not worth it.
+# Rewriting a file to save less is not worth it.
 MIN_SHARE_FREED = 0.1
-# Whoever opened the old file a moment ago asks for its lock now, does not get it, and opens the new one.
+# A process that has just opened the old file does not get its lock, retries, and opens the new one.
 SETTLING_SECONDS = 1.0
-# Readers of a lake work on a snapshot: files that one of the last day needs stay.
+# Readers of a lake use a snapshot: keep the files of the last day's snapshots.
 SNAPSHOT_DAYS = 1
 
 
 @dataclass(frozen=True)
 class VacuumResult:
-    """Bytes on disk before and after, and what was done."""
+    """Size on disk before and after in bytes, and what was done."""
 
     before: int
     after: int
@@ -42,13 +42,13 @@ class VacuumResult:
 
 
 def vacuum(warehouse: Warehouse | str, wait_seconds: float, *, snapshot_days: float = SNAPSHOT_DAYS) -> VacuumResult:
-    """Give back the room of deleted rows.
+    """Reclaim the space of deleted rows.
 
     Raises:
-        WarehouseError, StorageError: as ``open_writer``; the warehouse is then as it was.
+        WarehouseError, StorageError: as ``open_writer``; the warehouse is then unchanged.
     """
     place = warehouse_at(warehouse)
-    # A writer would make a warehouse where there is none.
+    # Opening it for writing would create a missing warehouse.
     with open_reader(place, wait_seconds):
         pass
     if isinstance(place, Lake):
@@ -57,16 +57,16 @@ def vacuum(warehouse: Warehouse | str, wait_seconds: float, *, snapshot_days: fl
 
 
 def _rewrite_file(path: Path, wait_seconds: float) -> VacuumResult:
-    # A link to the file stays one.
+    # Keep a link to the file.
     path = path.resolve()
     with open_writer(path, wait_seconds) as connection:
         connection.execute("FORCE CHECKPOINT")
         before = path.stat().st_size
         if shutil.disk_usage(path.parent).free < before:
             raise StorageError(
-                f"The warehouse {path} cannot be rewritten: {before / 1024**2:.0f} MiB have no room beside it.",
-                kept="The warehouse is as it was.",
-                next_step="Make room and run the same command again.",
+                f"The warehouse {path} cannot be rewritten: there is no space for another {before / 1024**2:.0f} MiB.",
+                kept="The warehouse is unchanged.",
+                next_step="Free some space and run the same command again.",
             )
         with temporary_folder(path) as folder:
             fresh = folder / path.name
@@ -74,15 +74,15 @@ def _rewrite_file(path: Path, wait_seconds: float) -> VacuumResult:
             copy_tables(connection, fresh)
             after = fresh.stat().st_size
             if after > before * (1 - MIN_SHARE_FREED):
-                return VacuumResult(before, before, "nothing: a new file would be as large")
+                return VacuumResult(before, before, "nothing to gain: a new file would be just as large")
             _put_in_place(connection, fresh, path)
-    return VacuumResult(before, after, "written anew")
+    return VacuumResult(before, after, "rewritten")
 
 
 def _put_in_place(connection: duckdb.DuckDBPyConnection, fresh: Path, path: Path) -> None:
-    """Replace the file while this connection still has its lock: nobody can write to the old one any more."""
+    """Replace the file while this connection holds its lock, so that nobody can write to the old one."""
     if path.with_name(f"{path.name}.wal").exists():
-        # DuckDB would read the old file's log into the new file.
+        # DuckDB would apply the old file's log to the new file.
         connection.execute("FORCE CHECKPOINT")
     move_into_place(fresh, path, mode=path.stat().st_mode & 0o777)
     time.sleep(SETTLING_SECONDS)
@@ -98,11 +98,11 @@ def _vacuum_lake(lake: Lake, wait_seconds: float, snapshot_days: float) -> Vacuu
         connection.execute(f"CALL ducklake_rewrite_data_files('{DATABASE}')")
         connection.execute(f"CALL ducklake_merge_adjacent_files('{DATABASE}')")
         connection.execute(f"CALL ducklake_cleanup_old_files('{DATABASE}', {older})")
-        # What a killed writer wrote and never committed.
+        # Files that a killed writer never committed.
         connection.execute(f"CALL ducklake_delete_orphaned_files('{DATABASE}', {older})")
     after = _bytes_below(lake.data_path)
     return VacuumResult(
-        before, after, f"files merged, and those deleted that no snapshot of {snapshot_days:g} days needs"
+        before, after, f"files merged; files not needed by snapshots of the last {snapshot_days:g} days deleted"
     )
 
 

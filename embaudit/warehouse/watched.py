@@ -1,4 +1,4 @@
-"""What a watch reads of the warehouse: what was seen before, and the figures of two audits to compare."""
+"""What a watch reads from the warehouse: revisions seen before, and the figures of two audits to compare."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLUMNS = tuple(WatchedRevision.model_fields)
 
 
 def read_watched(warehouse: str) -> list[WatchedRevision]:
-    """Every row of ``watched_revision``; none where there is no warehouse yet, or one of before it had the table.
+    """Every row of ``watched_revision``; none if there is no warehouse yet, or it lacks the table.
 
     Raises:
         WarehouseError: as ``open_reader``.
@@ -36,11 +36,11 @@ def read_watched(warehouse: str) -> list[WatchedRevision]:
 
 
 def find_predecessor(warehouse: str, audit_id: str, previous: str | None) -> str | None:
-    """The audit that an audit is compared with, if there is one of the same question on another checkpoint.
+    """The audit to compare an audit with: same question, other checkpoint; None if there is none.
 
     Args:
-        previous: the audit of the watched source's revision before, which comes first: a link that is watched keeps
-            its name, and its audits have the names of what it pointed to.
+        previous: the audit of the watched source's previous revision, preferred because audits of a watched link have
+            the names of its targets.
     """
     with open_reader(warehouse_at(warehouse)) as connection:
         same = connection.execute(
@@ -58,13 +58,13 @@ def find_predecessor(warehouse: str, audit_id: str, previous: str | None) -> str
 
 
 def read_figures(warehouse: str, audit_id: str) -> list[Figure]:
-    """The summary figures of an audit, with the intervals that they have."""
+    """The summary figures of an audit, with their intervals."""
     with open_reader(warehouse_at(warehouse)) as connection:
         return figures_of(connection, audit_id)
 
 
 def figures_of(connection: duckdb.DuckDBPyConnection, audit_id: str) -> list[Figure]:
-    """The same on a connection that is open."""
+    """The same on an open connection."""
     rows = connection.execute(
         "SELECT summary, item, measure, value, low, high FROM summary_figure "
         "LEFT JOIN summary_interval USING (audit_id, summary, item, measure) WHERE audit_id = ? ORDER BY ALL",
@@ -76,7 +76,7 @@ def figures_of(connection: duckdb.DuckDBPyConnection, audit_id: str) -> list[Fig
 def find_audit(
     warehouse: str, checkpoint_id: str, finished_after: datetime, *, profile: str, measures: set[str], seed: int
 ) -> str | None:
-    """The newest published audit of a checkpoint that another process finished after a time; None if there is none."""
+    """The newest published audit of a checkpoint finished (by another process) after a time; None if there is none."""
     place = warehouse_at(warehouse)
     if isinstance(place, Path) and not place.exists():
         return None

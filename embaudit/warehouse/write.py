@@ -1,7 +1,8 @@
-"""Rows into tables, replaced by key: in a DuckDB file by its own keys, in a DuckLake by deleting and inserting.
+"""Writes rows into tables, replacing them by key: in a DuckDB file by its keys, in a DuckLake by deleting and
+inserting.
 
-A file keeps the room of deleted rows in a table with a key, so that it replaces in place and deletes what is left
-over; a lake has no keys, writes new files either way, and gives room back when it is maintained.
+A DuckDB file does not reuse the space of deleted rows in a table with a key, so rows are replaced in place and the rest
+is deleted; a lake has no keys, always writes new files, and reclaims space in maintenance.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from embaudit.warehouse.files import let_duckdb_read
 from embaudit.warehouse.keys import primary_keys
 from embaudit.warehouse.lake import is_conflict, is_lake, is_unreachable
 
-# Folders called name=value are no partitions: the file has all columns that there are.
+# Folders named name=value are not partitions: the file has all columns.
 STAGED = "read_parquet(?, hive_partitioning = false)"
 
 
@@ -36,12 +37,12 @@ class StagedTable:
 
 
 def write_table(connection: duckdb.DuckDBPyConnection, audit_id: str, staged: StagedTable) -> int:
-    """Bring one table's staged files in, within the caller's transaction; returns how many rows they hold.
+    """Load one table's staged files in the caller's transaction; returns the number of rows.
 
     Table names come from ``TABLES``, never from a user.
 
     Raises:
-        WarehouseError: if the table does not take the rows.
+        WarehouseError: if the table does not accept the rows.
     """
     paths = [_literal(path) for path in staged.paths]
     let_duckdb_read(connection, staged.paths)
@@ -59,26 +60,26 @@ def write_table(connection: duckdb.DuckDBPyConnection, audit_id: str, staged: St
         if isinstance(explained, StorageError) or is_conflict(error) or is_unreachable(error):
             raise
         raise WarehouseError(
-            f"The table {staged.table} does not take its staged rows: {str(error).splitlines()[0]} "
+            f"The table {staged.table} does not accept its staged rows: {str(error).splitlines()[0]} "
             f"(from {', '.join(staged.paths[:3])}).",
-            kept="The published tables are as they were, and the staged files are kept.",
-            next_step="Delete those files and run the same command again: only they are computed anew.",
+            kept="The published tables are unchanged, and the staged files are kept.",
+            next_step="Delete those files and run the same command again: only they are recomputed.",
         ) from error
     return int(row[0] or 0) if row else 0
 
 
 def replace_rows(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[dict[str, Any]]) -> None:
-    """Insert rows with the same columns each; a row of the same primary key is replaced."""
+    """Insert rows with the same columns; rows with the same primary key are replaced."""
     if not rows:
         return
     columns = list(rows[0])
     keys = primary_keys()[table]
     values = [[sql_value(row[column]) for column in columns] for row in rows]
-    # The last one of a key stays; within one statement DuckDB would keep the first, and a lake all.
+    # Keep the last row of each key; within one statement DuckDB would keep the first, and a lake all.
     last = {tuple(row[columns.index(key)] for key in keys): row for row in values}
     kinds = {name: kind for name, kind, *_ in connection.execute(f"DESCRIBE {table}").fetchall()}
     parameters = [list(column) for column in zip(*last.values(), strict=True)]
-    # With its type: a column that is null in every row would have none.
+    # Give the type explicitly: an all-null column would have none.
     given = f"SELECT {', '.join(f'unnest(?::{kinds[column]}[]) AS {column}' for column in columns)}"
     verb = "INSERT OR REPLACE INTO"
     if is_lake(connection):
@@ -89,7 +90,7 @@ def replace_rows(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequen
 
 
 def sql_value(value: Any) -> Any:
-    """A value as a column takes it: structures as JSON."""
+    """A value in the form accepted by a column: structures as JSON."""
     return json.dumps(_without_nan(value), sort_keys=True, default=str) if isinstance(value, (dict, list)) else value
 
 
@@ -103,19 +104,19 @@ def _write_keyed(connection: duckdb.DuckDBPyConnection, table: Table, audit_id: 
         verb = "INSERT INTO"
         connection.execute(f"DELETE FROM {table.name} WHERE audit_id = ?", [audit_id])
     elif table.is_kept:
-        # Content never changes under its id: what is there already need not be written again. Of a corpus one audit
-        # may bring other rows than another did.
+        # Content never changes under its id, so existing rows are not written again. Two audits may bring different
+        # rows of the same corpus.
         verb = "INSERT OR IGNORE INTO"
         same = " AND ".join(f"kept.{key} = staged.{key}" for key in table.keys)
         kept = f"SELECT 1 FROM {table.name} AS kept WHERE {same}"
         statement += f" WHERE NOT EXISTS ({kept})"
     if not table.is_bulk:
-        # Within one statement DuckDB keeps the row that a thread brings first.
+        # Within one statement DuckDB keeps the row that some thread inserts first.
         statement += f" {_first_of_each(table.keys)}"
     connection.execute(f"{verb} {table.name} BY NAME {statement}", parameters)
     if table.scope == "audit" and not table.is_bulk:
-        # Replaced in place, then what is left over goes: DuckDB never gives back the space of deleted rows
-        # in a table with a key, so that deleting first would let the file grow with every rerun.
+        # Replace in place, then delete the rest: DuckDB never reuses the space of deleted rows in a table with a key,
+        # so deleting first would let the file grow with every rerun.
         same = " AND ".join(f"staged.{key} = {table.name}.{key}" for key in table.keys)
         left_over = f"NOT EXISTS (SELECT 1 FROM {STAGED} AS staged WHERE {same})"
         connection.execute(f"DELETE FROM {table.name} WHERE audit_id = ? AND {left_over}", [audit_id, paths])
@@ -132,7 +133,7 @@ def _write_keyless(connection: duckdb.DuckDBPyConnection, table: Table, audit_id
         return
     same = " AND ".join(f"there.{key} = staged.{key}" for key in table.keys)
     if not table.is_kept:
-        # Only rows that changed are written again: every replaced row is one more deletion to read past.
+        # Write only changed rows: every replaced row is another deletion for readers to skip.
         described = connection.execute(f"DESCRIBE SELECT * FROM {STAGED}", [paths]).fetchall()
         columns = ", ".join(f'"{name}"' for name, *_ in described)
         changed = f"(SELECT {columns} FROM {STAGED} EXCEPT SELECT {columns} FROM {table.name})"
@@ -147,12 +148,12 @@ def _write_keyless(connection: duckdb.DuckDBPyConnection, table: Table, audit_id
 
 
 def _first_of_each(keys: Sequence[str]) -> str:
-    """Of rows with one key the first stays, in the order of the files, whichever thread reads it when."""
+    """Keep the first row of each key in file order, independent of threads."""
     return f"QUALIFY row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY file_index, file_row_number) = 1"
 
 
 def _without_nan(value: Any) -> Any:
-    """JSON has no NaN: the null key of a broken row comes as one from pandas."""
+    """Replace NaN, which JSON lacks: pandas gives the null key of a broken row as NaN."""
     if isinstance(value, dict):
         return {key: _without_nan(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -161,5 +162,5 @@ def _without_nan(value: Any) -> Any:
 
 
 def _literal(path: str) -> str:
-    """A path as DuckDB's globbing reads it: every character is itself."""
+    """A path escaped for DuckDB's globbing."""
     return "".join(f"[{character}]" if character in "*?[" else character for character in path)

@@ -66,7 +66,7 @@ def test_a_disk_that_fills_while_publishing(
     result = audit.run()
     assert result.returncode == 2, result.stdout + result.stderr
     assert "Traceback" not in result.stderr, result.stderr
-    assert "Make room" in result.stderr
+    assert "Free some space" in result.stderr
     kept = staged(home)
     assert not any(rows(warehouse).values())
     filler.unlink()

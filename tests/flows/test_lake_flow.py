@@ -71,7 +71,7 @@ def test_a_lake_from_the_command_line(
         "query", "SELECT * FROM postgres_scan('dbname=postgres', 'pg_catalog', 'pg_user')", **places
     )
     assert refused.returncode == 2
-    assert "may not call it" in refused.stderr
+    assert "must not call it" in refused.stderr
     secret = embaudit_here(
         "list", "audits", "--warehouse", "ducklake:postgres:dbname=x password=hunter2?data_path=/srv"
     )

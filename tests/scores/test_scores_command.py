@@ -160,7 +160,7 @@ def test_a_warehouse_that_another_program_has_open_is_one_paragraph(
         with pytest.raises(WarehouseError, match="Another process has the warehouse") as caught:
             output("scores", "import", str(path), warehouse=warehouse)
         other.kill()
-    assert caught.value.kept == "No score was imported."
+    assert caught.value.kept == "No scores were imported."
     assert caught.value.next_step.endswith("run the same command again.")
 
 

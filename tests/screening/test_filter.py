@@ -86,7 +86,7 @@ def test_an_audit_that_did_not_look_says_what_to_type(warehouse: Path) -> None:
     error = run(warehouse, "a2").exception
     assert isinstance(error, UsageError)
     assert "did not look for sticky tokens" in error.happened
-    assert error.next_step == "Look: embaudit audit owner/one --measures sticky"
+    assert error.next_step == "Run: embaudit audit owner/one --measures sticky"
     assert isinstance(run(warehouse, "owner/three").exception, UsageError)
 
 

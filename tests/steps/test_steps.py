@@ -200,7 +200,7 @@ def with_another_record(path: Path) -> None:
     ("damage", "words"),
     [
         (cut_short, r"cannot be read"),
-        (without_record, r"cannot be read \(it does not say how it was made\)"),
+        (without_record, r"cannot be read \(it has no record of how it was made\)"),
         (with_another_record, r"cannot be read \(how it was made is unreadable: .*\)"),
     ],
 )

@@ -86,7 +86,7 @@ def test_a_lock_is_waited_for(filled: Path, hold: Callable, locks: Locks, mode: 
 
 def test_a_lock_that_is_kept_ends_in_a_paragraph(filled: Path, hold: Callable, locks: Locks) -> None:
     hold(filled)
-    says = r"Another process has .* open, and kept it for 1 seconds"
+    says = r"Another process has had .* open for 1 seconds"
     with pytest.raises(WarehouseError, match=says) as caught, open_writer(filled, 0.6):
         pass
     assert locks.met > 1
@@ -210,7 +210,7 @@ def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path, locks: Locks, 
     path = tmp_path / "notes.duckdb"
     path.write_text("these are notes, no database\n" * 1_000)
     before = path.read_bytes()
-    with pytest.raises(WarehouseError, match="is no DuckDB database") as caught, opened(path):
+    with pytest.raises(WarehouseError, match="is not a DuckDB database") as caught, opened(path):
         pass
     assert "--warehouse" in caught.value.next_step
     assert path.read_bytes() == before
@@ -231,7 +231,7 @@ def test_a_damaged_database_is_not_mistaken_for_a_locked_one(filled: Path, locks
 
 
 def test_a_folder_is_no_warehouse(tmp_path: Path) -> None:
-    with pytest.raises(WarehouseError, match="is no DuckDB database"), open_writer(tmp_path, 0):
+    with pytest.raises(WarehouseError, match="is not a DuckDB database"), open_writer(tmp_path, 0):
         pass
     with pytest.raises(WarehouseError, match="is a folder"), open_reader(tmp_path):
         pass
@@ -248,7 +248,7 @@ def test_another_database_is_no_warehouse(tmp_path: Path) -> None:
     path = tmp_path / "other.duckdb"
     with duckdb.connect(str(path)) as connection:
         connection.execute("CREATE TABLE mine AS SELECT 1 AS a")
-    with pytest.raises(WarehouseError, match="no embaudit warehouse"), open_reader(path):
+    with pytest.raises(WarehouseError, match="not an embaudit warehouse"), open_reader(path):
         pass
 
 

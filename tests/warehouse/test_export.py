@@ -74,13 +74,13 @@ def test_a_folder_has_a_file_a_table_and_leads_to_the_newest(published: Path, tm
     ("prepare", "options", "why"),
     [
         (lambda path: None, {"tables": ["tokens"]}, "no table 'tokens'"),
-        (lambda path: path.write_text("mine"), {}, "no export made it"),
+        (lambda path: path.write_text("mine"), {}, "is not an export"),
         (lambda path: path.mkdir(), {}, "is a folder"),
         (lambda path: path.write_text("mine"), {"form": "parquet"}, "is a file"),
         (
             lambda path: (path.mkdir(), (path / "thesis.txt").write_text("mine")),
             {"form": "parquet"},
-            "holds other things",
+            "contains something other than",
         ),
     ],
 )
@@ -122,13 +122,13 @@ def test_a_full_disk_leaves_the_earlier_copy(published: Path, small_disk: Callab
     disk = small_disk(2)
     with pytest.raises(StorageError, match="Cannot write the copy") as caught:
         export(published, disk.folder / "copy.duckdb", 0)
-    assert "The warehouse and an earlier copy are as they were" in caught.value.kept
+    assert "The warehouse and any earlier copy are unchanged" in caught.value.kept
     assert [path.name for path in disk.folder.iterdir()] == [".copy.duckdb.lock"]
 
 
 def test_exports_to_one_place_queue(published: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.duckdb"
-    with swap.one_at_a_time(copy, 0), pytest.raises(StorageError, match="Another process exports"):
+    with swap.one_at_a_time(copy, 0), pytest.raises(StorageError, match="Another process has been exporting"):
         export(published, copy, 0.2)
     export(published, copy, 0)
 

@@ -189,7 +189,7 @@ def test_a_newer_lake_is_refused_and_an_older_one_upgraded(lake: Lake) -> None:
             assert connection.execute("SELECT * FROM audit_corpus").fetchall() == [("a1", "sts", "s1")]
             assert connection.execute("SELECT made_up FROM made_up_summary").fetchall() == []
             assert connection.execute("SELECT * FROM made_up_rows").fetchall() == []
-    says = f"has schema {SECOND.version}, and this embaudit knows up to"
+    says = f"has schema {SECOND.version}, but this embaudit only knows up to"
     for opened in (open_writer(lake, 5), open_reader(lake)):
         with pytest.raises(WarehouseError, match=says) as refused, opened:
             pass

@@ -198,7 +198,7 @@ def test_a_newer_warehouse_is_refused_to_writers_and_readers(empty_warehouse: Pa
     with the_next_program():
         opened(empty_warehouse)
     before = empty_warehouse.read_bytes()
-    says = f"has schema {SECOND.version}, and this embaudit knows up to {NEWEST}"
+    says = f"has schema {SECOND.version}, but this embaudit only knows up to {NEWEST}"
     for attempt in (open_writer(empty_warehouse, 0), open_reader(empty_warehouse)):
         with pytest.raises(WarehouseError, match=says) as caught, attempt:
             pass
@@ -214,7 +214,7 @@ def test_a_warehouse_of_another_edition_of_a_migration_is_refused(empty_warehous
     says = f"another edition of migration {FIRST.version} .made_up_column."
     with a_program_with(edited, SECOND), pytest.raises(WarehouseError, match=says) as caught:
         opened(empty_warehouse)
-    assert "name another warehouse" in caught.value.next_step
+    assert "choose another warehouse" in caught.value.next_step
     assert by_table(empty_warehouse) == before
 
 

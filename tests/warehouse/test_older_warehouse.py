@@ -59,7 +59,7 @@ def test_what_needs_the_newest_tables_asks_for_the_upgrade_and_works_behind_it(
         refused = embaudit(*arguments).exception
         assert isinstance(refused, EmbauditError), arguments
         assert refused.exit_code == 2
-        asked = f"has schema {NEWEST}, this embaudit reads {SECOND.version}; every row is kept by: embaudit upgrade"
+        asked = f"has schema {NEWEST}, but this embaudit reads {SECOND.version}. To keep every row: embaudit upgrade"
         assert asked in refused.next_step, arguments
     assert version(older) == NEWEST
     upgraded = embaudit("upgrade")

@@ -187,7 +187,7 @@ def test_a_failing_data_transaction_leaves_tables_and_says_checked(
     with pytest.raises(WarehouseError, match=r"socm_summary does not take its staged rows.*surprise") as caught:
         publish(published, 0, audit_record("a2"), measure_runs(), [expectation()], broken)
     assert "wrong.parquet" in caught.value.happened
-    assert "are as they were" in caught.value.kept
+    assert "are unchanged" in caught.value.kept
     assert contents(published) == before
     assert status(published, "a2") == ("checked", None)
     assert rows(published, "SELECT count(*) FROM expectation_result WHERE audit_id = 'a2'") == [(1,)]

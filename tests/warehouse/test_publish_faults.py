@@ -129,8 +129,8 @@ def test_a_full_disk_while_publishing_leaves_the_warehouse_usable(
     for _ in range(2):
         with pytest.raises(StorageError, match="Cannot write the warehouse") as caught:
             publish(path, 0, audit_record("a2"), measure_runs(), [], staged)
-        assert caught.value.next_step.startswith("Make room")
-        assert "are as they were" in caught.value.kept
+        assert caught.value.next_step.startswith("Free some space")
+        assert "are unchanged" in caught.value.kept
         assert counts(path, "a1") == EXPECTED
         assert counts(path, "a2") == NONE
         assert log_status(path, "a1") == "published"

@@ -145,14 +145,14 @@ def test_a_pivot_is_one_question(filled: Path) -> None:
     ("typed", "near"), [("leaderbord", "leaderboard"), ("sticky_by_script", "sticky-by-script"), ("audit", "audits")]
 )
 def test_a_mistyped_name_is_answered_with_the_nearest(filled: Path, typed: str, near: str) -> None:
-    with pytest.raises(UsageError, match=f"No query is called '{typed}'") as caught:
+    with pytest.raises(UsageError, match=f"Unknown query '{typed}'") as caught:
         run_query(filled, typed)
     assert f"Did you mean {near}?" in caught.value.next_step
 
 
 @pytest.mark.parametrize("typed", ["", "  ", "zzzzzz"])
 def test_a_name_near_to_none_lists_them_all(filled: Path, typed: str) -> None:
-    with pytest.raises(UsageError, match="No query is called") as caught:
+    with pytest.raises(UsageError, match="Unknown query") as caught:
         run_query(filled, typed)
     assert "Did you mean" not in caught.value.next_step
     assert all(name in caught.value.next_step for name in named_queries())
@@ -160,7 +160,7 @@ def test_a_name_near_to_none_lists_them_all(filled: Path, typed: str) -> None:
 
 @pytest.mark.parametrize("sql", ["SELECT 1; SELECT 2", "-- only a comment", "SELECT 1; DROP TABLE token; SELECT 2"])
 def test_a_query_is_one_statement(filled: Path, sql: str) -> None:
-    with pytest.raises(UsageError, match="a query is one"):
+    with pytest.raises(UsageError, match="must be a single statement"):
         run_query(filled, sql)
 
 
@@ -188,7 +188,7 @@ def test_writing_is_refused_in_one_paragraph(embaudit: Embaudit, filled: Path, s
         ("SELECT CAST('x' AS INTEGER)", "Could not convert"),
         ("SELECT * FROM read_csv('/etc/passwd')", "disabled by configuration"),
         ("SET memory_limit = '1GB'", "locked"),
-        ("CALL enable_logging(storage='file', storage_config={'path': 'logs'})", "CALL is not for queries"),
+        ("CALL enable_logging(storage='file', storage_config={'path': 'logs'})", "CALL is not allowed in queries"),
     ],
 )
 def test_an_sql_error_is_one_paragraph_with_exit_code_2(
@@ -216,13 +216,13 @@ def test_a_folder_or_another_file_is_no_warehouse(embaudit: Embaudit, tmp_path: 
     assert embaudit("list", "audits", warehouse=tmp_path).returncode == 2
     done = embaudit("list", "audits", warehouse=tmp_path / "notes.txt")
     assert done.returncode == 2
-    assert "is no DuckDB database" in done.stderr
+    assert "is not a DuckDB database" in done.stderr
 
 
 def test_another_database_is_no_warehouse(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "other.duckdb")) as connection:
         connection.execute("CREATE TABLE audit AS SELECT 1 AS a")
-    with pytest.raises(WarehouseError, match="no embaudit warehouse"):
+    with pytest.raises(WarehouseError, match="not an embaudit warehouse"):
         run_query(tmp_path / "other.duckdb", "audits")
 
 

@@ -71,7 +71,7 @@ def test_blocks_may_differ_in_what_is_null(tmp_path: Path) -> None:
 
 
 def test_rows_without_a_schema_must_be_some(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no rows and no schema"):
+    with pytest.raises(ValueError, match="without rows or a schema"):
         write_rows(tmp_path / "a.parquet", [])
     assert leftovers(tmp_path) == []
 

@@ -152,7 +152,7 @@ def test_kill_9_while_rows_are_written_leaves_no_object(
 def test_a_missing_bucket_is_one_clear_error(bucket: Bucket) -> None:
     with pytest.raises(StorageError, match="bucket does not exist") as caught:
         write_rows(staged_path(f"{bucket.address}-not", "socm", "abc", "a"), ROWS, NUMBERS)
-    assert "Make the bucket" in caught.value.next_step
+    assert "Create the bucket" in caught.value.next_step
     assert SECRET not in str(caught.value)
 
 
@@ -177,7 +177,7 @@ def nobody_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
 def test_a_store_that_is_gone_is_one_clear_error(nobody_there: str) -> None:
     with pytest.raises(StorageError, match="Could not connect") as caught:
         is_file(staged_path(nobody_there, "socm", "abc", "a"))
-    assert "See that the store answers" in caught.value.next_step
+    assert "Check that the store is reachable" in caught.value.next_step
     assert SECRET not in str(caught.value)
 
 
@@ -190,7 +190,10 @@ def test_missing_credentials_are_one_clear_error(nobody_there: str, monkeypatch:
 
 
 def test_a_place_that_no_package_reaches_is_named() -> None:
-    for place, what in (("nowhere://bucket", "fsspec knows no such place"), ("oci://bucket", "not installed|knows no")):
+    for place, what in (
+        ("nowhere://bucket", "fsspec does not know it"),
+        ("oci://bucket", "not installed|does not know"),
+    ):
         with pytest.raises(UsageError, match=what):
             write_rows(staged_path(place, "socm", "abc", "a"), ROWS, NUMBERS)
 
