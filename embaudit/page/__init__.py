@@ -1,6 +1,6 @@
-"""An audit's page: one model, and a renderer each for the terminal, HTML and Markdown.
+"""An audit's page: one model, with renderers for the terminal, HTML and Markdown.
 
-``facts`` reads the warehouse, ``audit`` makes a ``Page`` of the facts (each measure its own section, in
-``embaudit/measures/NAME/page.py``), and the renderers lay out whatever sections, tables, charts and findings they are
-given: they know no measure and no column.
+``facts`` reads the warehouse, ``audit`` makes a ``Page`` from the facts (the sections of measures are in
+``embaudit/measures/NAME/page.py``), and the renderers lay out sections, tables, charts and findings without knowing any
+measure or column.
 """

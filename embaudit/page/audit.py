@@ -1,4 +1,4 @@
-"""An audit's page, made of what ``read_audit`` gives: the one list of its sections, in order."""
+"""Builds an audit's page from what ``read_audit`` returns; the sections are listed here in order."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ SECTIONS = (
 
 
 def audit_page(facts: dict[str, Any], link: str = "") -> Page:
-    """The page; one that is not published says why, and nothing else.
+    """The page; for an unpublished audit, only the reason.
 
     Args:
-        link: where its HTML page is, for the media that point to it.
+        link: address of its HTML page, for other media.
     """
     sections = [make(facts) for make in SECTIONS] if facts["status"] == "published" else []
     return Page(

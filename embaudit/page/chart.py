@@ -1,7 +1,7 @@
-"""What a chart is made of, as data: marks in panels, with the words that say how to read it.
+"""Charts as data: marks in panels, with a caption on how to read them.
 
 A measure declares what to draw (``embaudit/measures/NAME/page.py``), and ``embaudit.page.svg`` draws it. All text is
-plain, and may come with a checkpoint: it is drawn, never obeyed.
+plain and untrusted (it may come from a checkpoint), and is never interpreted.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple
 
-# Colours by name; the page's style sheet says which, for light and for dark.
+# Named colours, defined in the page's style sheet for light and dark mode.
 Tone = Literal["one", "two", "three", "four", "five", "six", "ink", "soft", "ok", "look", "problem"]
 PALETTE: tuple[Tone, ...] = ("one", "two", "three", "four", "five", "six")
 Place = float | int | str | None
@@ -20,10 +20,10 @@ class Mark(NamedTuple):
     """One datum.
 
     Attributes:
-        x, y: where it is, in the units of the panel's axes. A rule that has only one of them crosses the panel.
-        x2, y2: where it ends: an interval's or band's upper end, a cell's far corner.
-        series: what gives it its colour, and joins points to lines; empty for the layer's own tone.
-        label: what is said of it where a pointer rests on it; of text, what is written.
+        x, y: position in the units of the panel's axes. A rule with only one of them spans the panel.
+        x2, y2: end position: an interval's or band's upper end, a cell's opposite corner.
+        series: determines the colour and connects points to lines; empty for the layer's tone.
+        label: the tooltip; for text, the text itself.
         weight: opacity of a cell, 0 to 1.
     """
 
@@ -38,15 +38,15 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class Layer:
-    """Marks of one kind, drawn over those of the layers before.
+    """Marks of one kind, drawn over previous layers.
 
     Attributes:
-        kind: ``rule`` is a straight line: an interval, a limit, a fit; ``rect`` a cell or a bar.
-        tone: the colour of marks without a series.
-        is_data: whether its marks are figures, which the table below the chart has, and not lines to read them by.
-        size: of points and lines, as a factor.
-        is_outlined: whether points have a dark rim, to be seen among others of their colour.
-        align: where text stands against its point.
+        kind: ``rule`` is a straight line (an interval, a limit, a fit), ``rect`` a cell or bar.
+        tone: colour of marks without a series.
+        is_data: whether its marks are figures, to be listed in the table below the chart, rather than reference lines.
+        size: scale factor of points and lines.
+        is_outlined: whether points have a dark outline, to stand out from others of the same colour.
+        align: position of text relative to its point.
     """
 
     kind: Literal["line", "area", "point", "rule", "rect", "text"]
@@ -64,11 +64,11 @@ class Axis:
     """One axis of a panel.
 
     Attributes:
-        format: of its numbers, in the notation of d3 (``.2f``, ``,d``, ``.0%``).
-        domain: its ends; those of the data without it.
-        categories: names in their order, where it has no numbers.
-        has_zero: whether it begins at zero whatever the data do.
-        has_labels: whether it is written on at all.
+        format: d3 number format (``.2f``, ``,d``, ``.0%``).
+        domain: its ends; by default those of the data.
+        categories: ordered names, for an axis without numbers.
+        has_zero: whether it always includes zero.
+        has_labels: whether it has any labels.
     """
 
     title: str = ""
@@ -82,7 +82,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes; panels share the width of the page where theirs, in pixels, is not given."""
+    """One pair of axes; panels without a width (in pixels) share the page's."""
 
     layers: Sequence[Layer]
     x: Axis
@@ -94,15 +94,15 @@ class Panel:
 
 @dataclass(frozen=True)
 class Chart:
-    """Panels in rows, and how to read them.
+    """Panels in rows, with a caption.
 
     Attributes:
         title: what it shows.
-        caption: how to read it: what a mark is, what the lines are, what would be good or bad.
-        rows: panels beside each other, row by row; a chart without any figure is not drawn.
-        tones: colours of series that mean something; the others get the palette's in their order.
-        gap: pixels between panels that share their axes; otherwise there are as many as titles and labels need.
-        more: the command that lists what the table below the chart has no room for.
+        caption: how to read it: what marks and lines are, and what would be good or bad.
+        rows: panels side by side, row by row; a chart without figures is not drawn.
+        tones: colours of series with a meaning; the others get the palette's in order.
+        gap: pixels between panels with shared axes; by default as many as titles and labels need.
+        more: the command that lists all rows of the table below the chart.
     """
 
     kind: ClassVar[str] = "chart"
@@ -127,7 +127,7 @@ class Chart:
 
     @property
     def colours(self) -> dict[str, Tone]:
-        """Each series with its colour, in the order in which they come."""
+        """Each series with its colour, in order of appearance."""
         names = dict.fromkeys(
             mark.series for panel in self.panels for layer in panel.layers for mark in layer.marks if mark.series
         )
@@ -135,7 +135,7 @@ class Chart:
         return {name: self.tones[name] if name in self.tones else next(rest) for name in names}
 
     def records(self) -> list[dict[str, Any]]:
-        """Every figure in it as a row: panel, series, coordinates, and what is said of it."""
+        """Every figure as a row: panel, series, coordinates, and label."""
         return [
             {"panel": panel.title, **mark._asdict()}
             for panel in self.panels
@@ -146,5 +146,5 @@ class Chart:
 
 
 def interval(x: Place, low: float | None, high: float | None, series: str = "") -> list[Mark]:
-    """The rule of a 95 % interval; nothing where there is none."""
+    """The rule of a 95 % interval; empty if there is none."""
     return [] if low is None or high is None else [Mark(x=x, y=low, y2=high, series=series)]

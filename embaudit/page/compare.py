@@ -1,4 +1,4 @@
-"""Audits side by side, as a page: what each later one gained and lost against the first, and what is not compared."""
+"""A page comparing audits with the first: what got better or worse, and what is not compared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHANGES: dict[str, Level] = {"worse": "problem", "better": "ok"}
 
 
 def comparison_page(sides: Sequence[AuditSide]) -> Page:
-    """The page of all later audits against the first."""
+    """The page comparing all later audits with the first."""
     first, *others = sides
     comparisons = [compare_sides(first, other) for other in others]
     return Page(
@@ -41,17 +41,17 @@ def _findings(first: AuditSide, side: AuditSide, comparison: Comparison) -> Iter
     compared = len(comparison.figures)
     yield Finding(
         "look" if changes["worse"] else "ok" if compared else "not measured",
-        f"{side.name}: of {count(compared, 'figure')} compared, {changes['worse']} got worse beyond noise, "
+        f"{side.name}: of {count(compared, 'figure')} compared, {changes['worse']} got worse by more than noise, "
         f"{changes['better']} better."
         if compared
-        else f"{side.name}: there is no figure to compare.",
+        else f"{side.name}: there are no figures to compare.",
     )
     rank = LEVELS.index
     worse = [
         ".".join(key)
         for key, row in side.findings.items()
         if row["level"] in ("problem", "look")
-        # From thin evidence to some is no change for the worse.
+        # Going from too little evidence to some is not a change for the worse.
         and first.findings.get(key, {"level": "not measured"})["level"] != "not measured"
         and rank(row["level"]) < rank(first.findings[key]["level"])
         and not other_question(first, side, key[0])
@@ -59,7 +59,7 @@ def _findings(first: AuditSide, side: AuditSide, comparison: Comparison) -> Iter
     if worse:
         yield Finding("look", f"{side.name}: {count(len(worse), 'finding')} got worse: {', '.join(worse)}.")
     if comparison.run_otherwise:
-        yield Finding("look", f"{side.name}: it was run with another {', another '.join(comparison.run_otherwise)}.")
+        yield Finding("look", f"{side.name}: it was run with different {', '.join(comparison.run_otherwise)}.")
     for why, names in comparison.not_compared.items():
         yield Finding("not measured", f"{side.name}: {count(len(names), 'figure')} not compared: {why}.")
 
@@ -89,14 +89,14 @@ def _parts(side: AuditSide, comparison: Comparison) -> Iterator[Part]:
         )
         for row in comparison.figures
     ]
-    yield Table(columns, rows, "Figures, the worse first", brief=FIGURES_SHOWN, more="--json")
+    yield Table(columns, rows, "Figures, those that got worse first", brief=FIGURES_SHOWN, more="--json")
     if comparison.tokens is None:
         yield f"Severe tokens are not compared: {comparison.tokens_why}."
         return
     alone = Counter(row["severe"] for row in comparison.tokens)
     yield (
-        f"Severe tokens (moderate or strong): {alone['in this one']} in this audit alone, {alone['in the first']} in "
-        "the first alone. A search lists only so many, and its last places change by chance."
+        f"Severe tokens (moderate or strong): {alone['in this one']} only in this audit, {alone['in the first']} only "
+        "in the first. A search lists only a limited number of tokens, and the last ones vary by chance."
     )
     yield Table(
         (
@@ -116,7 +116,7 @@ def _parts(side: AuditSide, comparison: Comparison) -> Iterator[Part]:
 
 
 def as_json(sides: Sequence[AuditSide]) -> dict[str, Any]:
-    """The same as plain values: the audits, and each later one against the first."""
+    """The comparison as plain values: the audits, and each later one against the first."""
     first, *others = sides
     return {
         "audits": [

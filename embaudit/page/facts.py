@@ -1,4 +1,4 @@
-"""Everything an audit's page shows, read from the warehouse in one go; what each page makes of it is its own affair."""
+"""Reads everything that an audit's pages show from the warehouse in one go."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from embaudit.measures import MEASURES
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import require_newest
 
-# Rows by name, of one audit; each measure has its own (``FACTS`` in its page).
+# Queries for one audit, by name; each measure has its own (``FACTS`` in its page).
 GENERAL = {
     "published": "SELECT * FROM published_beside_audit WHERE audit_id = ? ORDER BY measure DESC, corpus DESC",
-    # Where the backbone's audit is in another warehouse there is nothing to compare.
+    # If the backbone's audit is in another warehouse, there is nothing to compare.
     "backbones": (
         "SELECT link.backbone_audit_id, coalesce(checkpoint.source, audit.settings ->> '$.source') AS backbone "
         "FROM audit_backbone AS link JOIN audit ON audit.audit_id = link.backbone_audit_id "
@@ -61,11 +61,11 @@ def read_audit(warehouse: Warehouse | str, audit_id: str | None, wait_seconds: f
     """Everything a page shows, as plain values.
 
     Args:
-        audit_id: or its first digits; None for the newest.
+        audit_id: an id or its first digits; None for the newest.
 
     Raises:
         UsageError: if there is no such audit.
-        WarehouseError: if the warehouse is not there, is locked, or is of an older embaudit.
+        WarehouseError: if the warehouse does not exist, is locked, or needs an upgrade.
     """
     warehouse = warehouse_at(warehouse)
     with open_reader(warehouse, wait_seconds) as connection:
@@ -88,7 +88,7 @@ def read_audit(warehouse: Warehouse | str, audit_id: str | None, wait_seconds: f
             raise UsageError(
                 f"The warehouse {warehouse} has no audit {audit_id}."
                 if audit_id
-                else f"The warehouse {warehouse} has no audit.",
+                else f"The warehouse {warehouse} has no audits.",
                 next_step="List them: embaudit list audits",
             )
         one = found[0]["audit_id"]

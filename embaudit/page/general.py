@@ -1,4 +1,4 @@
-"""What every audit's page has, whatever was measured: what was audited, how it stands, and what it was run with."""
+"""The parts of every audit's page that do not depend on the measures: identity, gate, comparisons, settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from embaudit.measures import MEASURES
 from embaudit.page.model import Column, Estimate, Part, Section, Table, count
 
 PASSED_SHOWN = 40
-# Rows of what is worth a place on the short page of a terminal.
+# Number of rows on the short terminal page.
 IN_SHORT = 8
 GATE_COLUMNS = (
     *(Column("rule", is_prose=True), Column("figure", is_prose=True), Column("value", is_prose=True)),
@@ -35,7 +35,7 @@ HEADLINE_FIGURES = {
 
 
 def identity(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    """What was audited, when and on what; only what is known."""
+    """What was audited, when and on which device, as far as known."""
     shape = [facts["architecture"]] if facts["architecture"] else []
     for name, what in (("layer_count", "layers"), ("heads", "heads"), ("hidden_size", "dimensions")):
         if facts[name]:
@@ -59,7 +59,7 @@ def identity(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _prompts(facts: dict[str, Any]) -> str:
-    """What stands before a text, in quotes that show its spaces and line breaks; empty for nothing."""
+    """The prompts, quoted to show spaces and line breaks; empty if there are none."""
     text, query, document = (facts[name] or "" for name in ("prompt", "query_prompt", "document_prompt"))
     if not (text or query or document):
         return ""
@@ -72,11 +72,11 @@ def _prompts(facts: dict[str, Any]) -> str:
 
 
 def page_findings(facts: dict[str, Any]) -> Iterator[Finding]:
-    """What a reader must know first, the worst before the rest."""
+    """The findings to show first, worst first."""
     if facts["status"] != "published":
         yield Finding(
             "problem",
-            f"This audit is {facts['status']}, nothing of it is published: {facts['reason'] or 'no reason given'}",
+            f"This audit is {facts['status']}, and nothing of it is published: {facts['reason'] or 'no reason given'}",
         )
         return
     if verdict := stored_verdict(facts):
@@ -86,7 +86,7 @@ def page_findings(facts: dict[str, Any]) -> Iterator[Finding]:
 
 
 def stored_verdict(facts: dict[str, Any]) -> GateVerdict | None:
-    """The audit's last gate; None where there was none."""
+    """The audit's last gate; None if there was none."""
     (gate,) = facts["gate"] or [None]
     if gate is None:
         return None
@@ -104,10 +104,10 @@ def stored_gate_section(facts: dict[str, Any]) -> Section | None:
 
 
 def gate_section(verdict: GateVerdict, more: str) -> Section:
-    """A gate's findings: what tripped it, then what is only missing, then what passed.
+    """A gate's findings: what tripped, then warnings about missing figures, then what passed.
 
     Args:
-        more: how to list all of them.
+        more: the command that lists all of them.
     """
     against = f", against audit {verdict.baseline_audit_id}" if verdict.baseline_audit_id else ""
     passed = [finding for finding in verdict.findings if finding.outcome == "passed"]
@@ -129,7 +129,7 @@ def gate_section(verdict: GateVerdict, more: str) -> Section:
 
 
 def regression_section(facts: dict[str, Any]) -> Section | None:
-    """What got worse against the audit before; None where no watch has compared them."""
+    """What got worse since the previous audit; None if no watch has compared them."""
     parts: list[Part] = [
         Finding(
             "look" if row["worse"] else "ok",
@@ -150,7 +150,7 @@ def regression_section(facts: dict[str, Any]) -> Section | None:
         Table(
             [Column("figure"), Column("item"), *numbers, when],
             worse,
-            "Figures that are worse than in the audit before",
+            "Figures that are worse than in the previous audit",
             headline=IN_SHORT,
             more="embaudit query regressions",
         )
@@ -162,11 +162,11 @@ def regression_section(facts: dict[str, Any]) -> Section | None:
     )
     rows = [[row[name] for name in changes] for row in facts["sticky_changes"]]
     parts.append(Table(columns, rows, more="embaudit query sticky-changes"))
-    return Section("Against the audit before", parts) if facts["compared"] else None
+    return Section("Compared with the previous audit", parts) if facts["compared"] else None
 
 
 def published_section(facts: dict[str, Any]) -> Section | None:
-    """Figures that papers published, beside the audit's own; None where nobody published any."""
+    """Published figures next to the audit's own; None if there are none."""
     rows = sorted(facts["published"], key=lambda row: [*PUBLISHED].index(row["measure"]))
     if not rows:
         return None
@@ -178,7 +178,7 @@ def published_section(facts: dict[str, Any]) -> Section | None:
     table = Table(
         columns,
         [_published(row) for row in rows],
-        f"Published beside ours ({rows[0]['published_checkpoint']}{matched})",
+        f"Published and measured ({rows[0]['published_checkpoint']}{matched})",
     )
     return Section("Published figures", [table])
 
@@ -194,16 +194,16 @@ def _published(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def backbone_section(facts: dict[str, Any]) -> Section | None:
-    """The differences to each backbone's audit that is here; None without one."""
+    """The differences to each backbone's audit in this warehouse; None without one."""
     parts = [part for link in facts["backbones"] for part in _backbone(link, facts)]
-    return Section("Against its backbone", parts) if parts else None
+    return Section("Compared with its backbone", parts) if parts else None
 
 
 def _backbone(link: dict[str, Any], facts: dict[str, Any]) -> Iterator[Part]:
     key = link["backbone_audit_id"]
     deltas = [row for row in facts["backbone_deltas"] if row["backbone_audit_id"] == key]
     if not deltas:
-        yield f"{link['backbone']}: the two audits share no figure to compare."
+        yield f"{link['backbone']}: the two audits have no figures in common."
         return
     shown = [row for row in deltas if row["measure"] in HEADLINE_FIGURES.get(row["summary"], ())]
     shown.sort(key=lambda row: (list(HEADLINE_FIGURES).index(row["summary"]), row["item"], row["measure"]))
@@ -213,7 +213,7 @@ def _backbone(link: dict[str, Any], facts: dict[str, Any]) -> Iterator[Part]:
     )
     names = ("item", "measure", "backbone_value", "value", "delta")
     rows = [[row[name] for name in names] for row in shown]
-    yield Table(columns, rows, f"Against the backbone {link['backbone']}, audit {key}", headline=IN_SHORT)
+    yield Table(columns, rows, f"Compared with the backbone {link['backbone']}, audit {key}", headline=IN_SHORT)
     for row in facts["backbone_changes"]:
         if row["backbone_audit_id"] == key:
             interval = ""
@@ -224,7 +224,7 @@ def _backbone(link: dict[str, Any], facts: dict[str, Any]) -> Iterator[Part]:
 
 
 def check_section(facts: dict[str, Any]) -> Section:
-    """What was checked before publishing, and which warnings failed."""
+    """The checks before publishing, and failed warnings."""
     (counts,) = facts["checks"]
     columns = (
         *(Column("table"), Column("column"), Column("check"), Column("severity", levels={"warning": "look"})),
@@ -239,13 +239,13 @@ def check_section(facts: dict[str, Any]) -> Section:
     ]
     finding = Finding(
         "look" if counts["failed"] else "ok",
-        f"{counts['run']:,} checks ran on the tables before they were published; {counts['failed']} failed.",
+        f"{counts['run']:,} checks ran on the tables before publishing; {counts['failed']} failed.",
     )
     return Section("Checks", [finding, Table(columns, rows, more="embaudit query failed-checks")])
 
 
 def settings_section(facts: dict[str, Any]) -> Section:
-    """What the audit was run with: measures, corpora, settings, versions."""
+    """Measures, corpora, settings and versions of the audit."""
     runs = [[row[name] for name in ("measure", "version", "seconds", "encodes")] for row in facts["runs"]]
     corpora = [[row[name] for name in ("name", "source", "kept", "read", "share_read")] for row in facts["corpora"]]
     settings = [(name, value) for name, value in _flat(json.loads(facts["settings"])) if value]
@@ -260,7 +260,7 @@ def settings_section(facts: dict[str, Any]) -> Section:
                     Column("source", is_prose=True),
                     Column("rows kept", ","),
                     Column("seen", ","),
-                    Column("in this share of the source", ".1%"),
+                    Column("share of the source read", ".1%"),
                 ],
                 corpora,
             ),
@@ -272,7 +272,7 @@ def settings_section(facts: dict[str, Any]) -> Section:
 
 
 def _flat(value: Any, name: str = "") -> list[tuple[str, str]]:
-    """Nested settings as dotted names."""
+    """Nested settings with dotted names."""
     if isinstance(value, dict) and value:
         return [found for key, item in value.items() for found in _flat(item, f"{name}.{key}" if name else str(key))]
     text = "" if value in (None, {}, []) else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,7 +1,7 @@
-"""A page as one HTML file: no script, no network, readable on a phone and in the dark.
+"""Renders a page as one HTML file without scripts or network access, for phones and dark mode, too.
 
-Everything in it that came with a checkpoint or a corpus (token strings, names, reasons) is text from strangers: the
-template escapes by itself, and the page's own policy forbids scripts and loading anything.
+Everything from a checkpoint or corpus (token strings, names, reasons) is untrusted: the template escapes automatically,
+and the page's content security policy forbids scripts and loading anything.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from embaudit.shown import visible
 
 
 def render(page: Page, earlier: str = "") -> str:
-    """The whole file.
+    """The complete HTML file.
 
     Args:
-        earlier: what stood there before, whose pictures need not be drawn again where they are the same.
+        earlier: the previous version of the file, to reuse unchanged pictures.
     """
     return _template("page").render(page=page, svg=partial(svg, earlier=pictures(earlier)))
 
 
 def render_summary(page: Page) -> str:
-    """Findings and identity as a fragment, for a notebook: its styles reach nothing outside of it."""
+    """Findings and identity as a fragment for a notebook, with scoped styles."""
     return _template("notebook").render(page=page)
 
 
@@ -41,13 +41,13 @@ def _template(name: str) -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    # A file of this package: no text from outside.
+    # A file of this package, so trusted.
     environment.globals |= {"style": Markup(_own_file("page.css")), "figures": figures}
     return environment.get_template(name)
 
 
 def _shown(value: object) -> object:
-    """What every ``{{ … }}`` of the template goes through before it is escaped."""
+    """Applied to every ``{{ … }}`` of the template before escaping."""
     return value if isinstance(value, Markup) else visible(value)
 
 

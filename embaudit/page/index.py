@@ -1,4 +1,4 @@
-"""A whole warehouse as one page: how each checkpoint stands, what is open, what got worse, what failed."""
+"""A page about a whole warehouse: the state of each checkpoint, open findings, regressions and failures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from embaudit.warehouse.migrate import require_newest
 
 NAME = "index.html"
 Row = dict[str, Any]
-# The newest audit of each checkpoint's name: a later revision is another checkpoint, and the name's newest counts.
+# The newest audit for each name: different revisions are different checkpoints, but only the newest counts.
 NEWEST = """
     SELECT * FROM latest_audit
     QUALIFY row_number() OVER (PARTITION BY source ORDER BY finished DESC, audit_id) = 1
@@ -66,7 +66,7 @@ ENDS: dict[str, Level] = {"failed": "problem", "tripped": "problem", "passed": "
 
 @dataclass(frozen=True)
 class IndexFacts:
-    """Rows by name, and the pages that stand beside the index, by audit."""
+    """Rows by name, and the existing pages next to the index, by audit."""
 
     warehouse: str
     rows: dict[str, list[Row]]
@@ -77,13 +77,13 @@ class IndexFacts:
 
 
 def read_index(warehouse: Warehouse, folder: Path, wait_seconds: float = 5.0) -> IndexFacts:
-    """Read what the page is made of.
+    """Read the facts for the page.
 
     Args:
-        folder: where the page will stand, and audits' pages beside it.
+        folder: of the page, with the audits' pages next to it.
 
     Raises:
-        WarehouseError: if the warehouse is not there, is locked, or is of an older embaudit.
+        WarehouseError: if the warehouse does not exist, is locked, or needs an upgrade.
     """
     with open_reader(warehouse, wait_seconds) as connection:
         require_newest(connection, warehouse)
@@ -103,7 +103,7 @@ def _rows(connection: Any, sql: str) -> list[Row]:
 
 
 def index_page(facts: IndexFacts) -> Page:
-    """The page; sections that have nothing to say are left out."""
+    """The page; empty sections are left out."""
     audits, newest = facts.rows["audits"], facts.rows["newest"]
     ends = Counter(row["status"] for row in audits)
     sections = [
@@ -129,9 +129,9 @@ def index_page(facts: IndexFacts) -> Page:
 
 
 def _headlines(facts: IndexFacts) -> Iterator[Finding]:
-    """Which checkpoints have a problem, or that none has."""
+    """Which checkpoints have problems, or that none has."""
     if not facts.rows["newest"]:
-        yield Finding("not measured", "No audit is published in this warehouse.", advice="embaudit audit CHECKPOINT")
+        yield Finding("not measured", "This warehouse has no published audits.", advice="embaudit audit CHECKPOINT")
         return
     by_level = {
         level: list(dict.fromkeys(row["source"] for row in facts.rows["findings"] if row["level"] == level))
@@ -189,7 +189,7 @@ def _checkpoints(facts: IndexFacts) -> Iterator[Part]:
     yield Table(
         [columns[place] for place in used],
         [[row[place] for place in used] for row in cells],
-        "The newest audit of each, the worst first",
+        "The newest audit of each, worst first",
         more="embaudit query leaderboard",
     )
 
@@ -232,17 +232,17 @@ def _worse(facts: IndexFacts) -> Iterator[Part]:
             )
             for row in rows
         ],
-        "Beyond noise and tolerance, against the revision before; the newest first",
+        "Changes beyond noise and tolerance since the previous revision, newest first",
         more="embaudit query regressions",
     )
 
 
 def _over_time(facts: IndexFacts) -> Iterator[Part]:
-    """Two figures of the checkpoints that were audited most often, as many as there are colours."""
+    """Two figures of the most often audited checkpoints, as many as there are colours."""
     audits = Counter(row["source"] for row in facts.rows["figures"])
     often = [source for source, number in audits.most_common(len(PALETTE)) if number > 1]
     rows = [row for row in facts.rows["figures"] if row["source"] in often]
-    # By the minute: a checkpoint may be audited twice a day.
+    # To the minute: a checkpoint may be audited twice a day.
     when = {row["audit_id"]: f"{row['finished']:%Y-%m-%d %H:%M}" for row in rows}
     days = list(dict.fromkeys(when.values()))
     if len(days) < 2:

@@ -1,4 +1,4 @@
-"""A page in Markdown, for the Prefect UI: what came from outside shows as it is and formats nothing."""
+"""Renders a page in Markdown for the Prefect UI; untrusted text is escaped."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from embaudit.page.chart import Chart
 from embaudit.page.model import Page, Part, Table
 from embaudit.shown import visible
 
-# Every sign that begins something in Markdown or HTML; a backslash before it makes it a sign again. The at sign, the
-# colon and the dot are there because addresses become links of their own accord.
+# Every character with a meaning in Markdown or HTML, to be escaped with a backslash. The at sign, colon and dot are
+# included because addresses are linked automatically.
 SIGNS = re.compile(r"([\\`*_{}\[\]()#+\-!|~>$^=:.@/])")
 ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
 
 
 def plain(text: object) -> str:
-    """The text as inline Markdown that reads as the text itself, in a paragraph or a table's cell."""
+    """The text as inline Markdown that shows it literally, in a paragraph or table cell."""
     escaped = "".join(ENTITIES.get(character, character) for character in visible(text))
-    # Semicolons and ampersands of the entities are no signs.
+    # Semicolons and ampersands of the entities must not be escaped.
     return SIGNS.sub(r"\\\1", escaped)
 
 
 def render(page: Page) -> str:
-    """The page; folded sections are for HTML alone."""
+    """The page, without folded sections, which are for HTML only."""
     link = f" [Report](<{page.link}>)" if page.link else ""
     blocks = [f"# {page.kind} {plain(page.title)}"]
     blocks += [" · ".join(plain(f"{name} {value}") for name, value in page.identity).strip() + link]
@@ -36,7 +36,7 @@ def render(page: Page) -> str:
 
 
 def _part(part: Part) -> str:
-    """A block without blank lines at its ends; spaces at the start of a paragraph would make code of it."""
+    """A block, stripped: leading spaces would turn a paragraph into code."""
     if isinstance(part, Table):
         return _table(part)
     if isinstance(part, Finding):

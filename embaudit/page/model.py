@@ -1,7 +1,7 @@
-"""What a page is made of, as data.
+"""Pages as data.
 
-All text in it is plain: it may hold token strings, names and reasons that came with a checkpoint, and each renderer
-escapes what its medium would obey.
+All text is plain and untrusted: it may contain token strings, names and reasons from a checkpoint, and each renderer
+escapes what its medium would interpret.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_ROWS = 200
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure with its 95 % interval, where it has one."""
+    """A figure with its 95 % interval, if it has one."""
 
     value: float | None
     low: float | None = None
@@ -28,10 +28,10 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Link:
-    """Words that lead to a page beside this one; media that cannot follow show the words.
+    """A link to another page in the same folder; media without links show only the text.
 
     Attributes:
-        place: a file's name, in the same folder.
+        place: name of the file.
     """
 
     text: str
@@ -47,13 +47,13 @@ class Column:
 
     Attributes:
         title: its header.
-        format: of its numbers, as ``format()`` takes it (``,``, ``.3f``, ``.0%``); empty for a column of text.
-        bounds: the format of an interval's ends.
-        is_right: text that is set to the right as numbers are.
-        is_prose: text that may be broken over lines; other cells stay on one.
-        is_detail: left out where there is little room, that is, in a terminal.
-        is_bar: the figures are shares from 0 to 1, which a page may draw.
-        levels: how cells with these texts are to be taken.
+        format: number format for ``format()`` (``,``, ``.3f``, ``.0%``); empty for a text column.
+        bounds: format of an interval's ends.
+        is_right: text that is right-aligned like numbers.
+        is_prose: text that may wrap; other cells stay on one line.
+        is_detail: left out in a terminal.
+        is_bar: the figures are shares from 0 to 1, which can be drawn as bars.
+        levels: the level of cells with these texts.
     """
 
     title: str
@@ -70,7 +70,7 @@ class Column:
         return self.is_right or bool(self.format)
 
     def text(self, value: Value) -> str:
-        """A cell as it reads; nothing for None. Words in a column of numbers stay as they are."""
+        """A cell's text; empty for None. Text in a number column is left as it is."""
         if isinstance(value, Estimate):
             has_interval = value.value is not None and value.low is not None and value.high is not None
             interval = f" [{value.low:{self.bounds}}, {value.high:{self.bounds}}]" if has_interval else ""
@@ -90,14 +90,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of plain values, the most important row first.
+    """A table of plain values, most important row first.
 
     Attributes:
-        key: a name that stays the same, where the table is also kept on its own (as an artifact in Prefect).
-        brief: this many rows are enough where there is little room; None for all.
-        headline: so many rows stand on the short page of a terminal, which has no other tables.
-        is_even: fewer rows are taken at even steps instead of from the top.
-        more: the command that lists all of them.
+        key: a stable name, if the table is also stored separately (as a Prefect artifact).
+        brief: number of rows to show if space is limited; None for all.
+        headline: number of rows on the short terminal page; tables without it are not shown there.
+        is_even: whether a shortened table takes evenly spaced rows instead of the first.
+        more: the command that lists all rows.
     """
 
     kind: ClassVar[str] = "table"
@@ -111,7 +111,7 @@ class Table:
     more: str = ""
 
     def cut(self, is_brief: bool) -> tuple[Sequence[Sequence[Value]], str]:
-        """The rows that are shown, and a sentence about those that are not."""
+        """The rows to show, and a sentence about the others."""
         most = self.brief if is_brief and self.brief is not None else MAX_ROWS
         if len(self.rows) <= most:
             return self.rows, ""
@@ -121,7 +121,7 @@ class Table:
         return rows, f"{most:,} of {len(self.rows):,} rows" + (f"; all: {self.more}" if self.more else ".")
 
     def records(self) -> list[dict[str, Any]]:
-        """Its rows by title, as numbers and text."""
+        """Its rows as mappings from column title to number or text."""
         return [
             {
                 column.title: column.text(value) if isinstance(value, Estimate | Link) else value
@@ -136,10 +136,10 @@ Part = str | Table | Chart | Finding
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands under it, in order; a string is a paragraph.
+    """A heading and the parts below it, in order; a string is a paragraph.
 
     Attributes:
-        is_folded: reference material, closed until it is opened; media that cannot fold leave it out.
+        is_folded: reference material, initially collapsed; left out in media that cannot collapse it.
     """
 
     title: str
@@ -153,14 +153,14 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """One audit, or several compared.
+    """A page about one audit, or a comparison of several.
 
     Attributes:
-        kind: what stands before the title.
+        kind: text before the title.
         title: what was audited.
-        identity: names and values of what it was, when, and on what.
-        findings: what a reader must know before anything else.
-        link: where its HTML page is, for the media that point to it.
+        identity: names and values that describe what was audited, when, and how.
+        findings: shown before everything else.
+        link: address of its HTML page, for other media.
     """
 
     title: str
@@ -177,7 +177,7 @@ def count(amount: int, what: str) -> str:
 
 
 def figures(chart: Chart) -> Table:
-    """What a chart draws, as a table: its marks' places in the units of the axes, and what is said of them."""
+    """A chart as a table: its marks' positions in the units of the axes, and their labels."""
     x, y = chart.panels[0].x.title or "x", chart.panels[0].y.title or "y"
     if len({panel.y.title for panel in chart.panels}) > 1:
         y = "y"

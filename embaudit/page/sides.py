@@ -1,6 +1,6 @@
-"""What is compared of audits, and the differences of two of them: figures and severe tokens.
+"""Compares the figures and severe tokens of audits.
 
-A figure of other texts, other settings or another version of its measure is another figure: it is named, and nothing is
+Figures measured on different texts, with different settings or by a different version of the measure are listed but not
 subtracted.
 """
 
@@ -32,19 +32,19 @@ MEASURE_OF = {
     for summary in (*(row.table.summary for row in measure.rows), *measure.view_summaries)
     if summary
 }
-# What one request says of the whole audit that changes which tokens and pairs are looked at.
+# Settings of a request that change which tokens and pairs are looked at.
 ASKED = ("limit_tokens", "pairs")
 
 
 @dataclass(frozen=True)
 class AuditSide:
-    """What is compared of one audit.
+    """The comparable data of one audit.
 
     Attributes:
-        run: seed, precision, pooling, longest input and prompts that it was run with, where they were asked for.
-        corpora: the content of each corpus that it read, by name.
-        versions: of the measures that it ran, by name.
-        severe: moderate and strong tokens by their strings, with loss, interval and script; None without the measure.
+        run: seed, precision, pooling, maximum length and prompts, if they were requested.
+        corpora: content id of each corpus it read, by name.
+        versions: of its measures, by name.
+        severe: moderate and strong tokens by string, with loss, interval and script; None without the measure.
     """
 
     audit_id: str
@@ -65,13 +65,13 @@ class AuditSide:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One audit against the first.
+    """The comparison of an audit with the first one.
 
     Attributes:
-        figures: rows as ``embaudit.watch.regression.compare`` makes them, with the interval of ``delta``.
-        not_compared: figures that both have, by the reason why they are not subtracted.
-        tokens: severe in one of the two alone; None where that cannot be told, for the reason ``tokens_why``.
-        run_otherwise: what else differs, and is no reason not to compare.
+        figures: rows from ``embaudit.watch.regression.compare``, with the interval of ``delta``.
+        not_compared: shared figures that are not subtracted, by reason.
+        tokens: those severe in only one of the two; None if unknown, for the reason ``tokens_why``.
+        run_otherwise: other differences, which do not prevent a comparison.
     """
 
     audit_id: str
@@ -83,22 +83,22 @@ class Comparison:
 
 
 def read_sides(warehouse: Warehouse | str, names: Sequence[str], wait_seconds: float = 5.0) -> list[AuditSide]:
-    """The audits that are named: by an id or its first digits, ``latest``, or a checkpoint for its newest audit.
+    """The named audits: by id or its first digits, ``latest``, or a checkpoint for its newest audit.
 
     Raises:
-        UsageError: if one is not there, or is named twice.
+        UsageError: if one does not exist or is named twice.
         CheckFailed: if one is not published.
-        WarehouseError: if the warehouse is not there, is locked, or is of an older embaudit.
+        WarehouseError: if the warehouse does not exist, is locked, or needs an upgrade.
     """
     warehouse = warehouse_at(warehouse)
     with open_reader(warehouse, wait_seconds) as connection:
         require_newest(connection, warehouse)
         sides = [_read(connection, find_named(connection, name)) for name in names]
-    doubled = [audit_id for audit_id, times in Counter(side.audit_id for side in sides).items() if times > 1]
-    if doubled:
+    repeated = [audit_id for audit_id, times in Counter(side.audit_id for side in sides).items() if times > 1]
+    if repeated:
         raise UsageError(
-            f"The audit {doubled[0]} is named twice, and does not differ from itself.",
-            next_step="List others: embaudit list audits",
+            f"The audit {repeated[0]} is named twice; it cannot be compared with itself.",
+            next_step="List all audits: embaudit list audits",
         )
     return sides
 
@@ -130,13 +130,13 @@ def _read(connection: duckdb.DuckDBPyConnection, audit_id: str) -> AuditSide:
         versions=versions,
         figures=figures_of(connection, audit_id),
         findings={(measure, name): {"level": level, "sentence": said} for measure, name, level, said in found},
-        # The largest loss of several entries with one string is the last, and stays.
+        # Of several entries with the same string, the last one has the largest loss and is kept.
         severe={token: dict(zip(tokens, rest, strict=True)) for token, *rest in severe} if looked else None,
     )
 
 
 def compare_sides(first: AuditSide, other: AuditSide) -> Comparison:
-    """An audit against the first."""
+    """Compare an audit with the first one."""
     before = {figure.name: figure for figure in first.figures}
     own: list[Figure] = []
     not_compared: dict[str, list[str]] = {}
@@ -158,12 +158,12 @@ def compare_sides(first: AuditSide, other: AuditSide) -> Comparison:
 
 
 def other_question(first: AuditSide, other: AuditSide, measure: str) -> str:
-    """Why findings of a measure are not of the same question; empty if they are."""
+    """Why a measure's findings are not comparable; empty if they are."""
     return _of_measure(first, other, measure) or _of_texts(first, other, measure, None)
 
 
 def _incomparable(first: AuditSide, other: AuditSide, summary: str, item: str) -> str:
-    """Why a figure of both is not the same figure; empty if it is."""
+    """Why a shared figure is not comparable; empty if it is."""
     measure = MEASURE_OF.get(summary, "")
     corpus = SUMMARIES[summary].parts_of(item).get("corpus")
     return _of_measure(first, other, measure) or _of_texts(first, other, measure, corpus)
@@ -171,28 +171,28 @@ def _incomparable(first: AuditSide, other: AuditSide, summary: str, item: str) -
 
 def _of_measure(first: AuditSide, other: AuditSide, measure: str) -> str:
     if first.versions.get(measure) != other.versions.get(measure):
-        return f"{measure} was measured by another version"
+        return f"{measure} was measured by a different version"
     ours, theirs = (side.settings.get(measure, {}) for side in (first, other))
     changed = sorted(name for name in {*ours, *theirs} if name != "corpora" and ours.get(name) != theirs.get(name))
     if changed:
-        return f"other settings of {measure}: {', '.join(changed)}"
+        return f"different settings of {measure}: {', '.join(changed)}"
     return ""
 
 
 def _of_texts(first: AuditSide, other: AuditSide, measure: str, corpus: str | None) -> str:
     """Args:
-    corpus: the one that a figure is of; None for all that the measure reads."""
+    corpus: the figure's corpus; None for all corpora of the measure."""
     if corpus is None:
         asked = [name for name in ASKED if first.settings.get(name) != other.settings.get(name)]
         if asked:
-            return f"other {' and '.join(asked)}"
+            return f"different {' and '.join(asked)}"
     read = [corpus] if corpus is not None else first.settings.get(measure, {}).get("corpora", [])
     different = [name for name in read if first.corpora.get(name) != other.corpora.get(name)]
-    return f"other texts under the name {', '.join(different)}" if different else ""
+    return f"different texts in {', '.join(different)}" if different else ""
 
 
 def _interval(before: Figure, after: Figure) -> tuple[float | None, float | None]:
-    """Of the difference, from both intervals: wider than need be where both read the same texts."""
+    """The interval of the difference, from both intervals; conservative if both read the same texts."""
     if before.low is None or before.high is None or after.low is None or after.high is None:
         return None, None
     delta = after.value - before.value
@@ -208,7 +208,7 @@ def _change(row: Mapping[str, Any]) -> str:
 
 
 def _importance(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    # From nothing to something is the largest of changes.
+    # A change from zero to something counts as the largest.
     relative = abs(row["relative_change"]) if row["predecessor_value"] else float("inf") if row["delta"] else 0.0
     return ["worse", "better", ""].index(row["change"]), -relative, row["summary"], row["item"], row["measure"]
 

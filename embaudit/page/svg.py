@@ -1,7 +1,7 @@
-"""Charts as inline SVG: Vega-Lite lays them out, and what comes out has no script, no address and the page's colours.
+"""Renders charts as inline SVG through Vega-Lite, without scripts or links and in the page's colours.
 
-Vega-Lite is given plain specifications (Altair would only write them, and takes a second to import). Colours are the
-style sheet's variables, so that one picture serves light and dark.
+Specifications are written directly (Altair would only generate them, and takes a second to import). Colours are
+variables of the style sheet, so one picture serves light and dark mode.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from embaudit.keys import content_key
 from embaudit.page.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.shown import visible
 
-# Pixels of the page's column that panels in a row share.
+# Width of the page's column in pixels, shared by the panels of a row.
 WIDTH, HEIGHT = 580, 220
-# Between panels, across and down: what titles and the labels of axes need.
+# Horizontal and vertical space between panels, for titles and axis labels.
 BETWEEN = (66, 80)
-# The reader's font may be wider than the one that Vega measured labels in. All pictures are equally wide, so that
-# their letters are equally large.
+# The reader's font may be wider than the one Vega measured labels in. All pictures have the same width, so that their
+# text has the same size.
 PADDING = {"left": 18, "right": 10, "top": 6, "bottom": 4}
 FULL_WIDTH = 690
 POINT, LINE = 28, 1.8
-# Of the output no attribute is kept that the page has no use for: names of Vega's own, and what says how it was made.
+# Attributes that the page does not need, such as Vega's own names, are removed.
 KEPT = {
     *("d", "transform", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "width", "height", "viewBox"),
     *("fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "opacity"),
@@ -72,10 +72,10 @@ CONFIG = {
 
 
 def svg(chart: Chart, earlier: Mapping[str, Markup]) -> Markup:
-    """The picture alone; nothing where there is nothing to draw.
+    """The picture; empty if there is nothing to draw.
 
     Args:
-        earlier: pictures by key that need not be drawn again (``pictures``).
+        earlier: existing pictures by key, to be reused (``pictures``).
     """
     if chart.is_empty:
         return Markup()
@@ -86,18 +86,18 @@ def svg(chart: Chart, earlier: Mapping[str, Markup]) -> Markup:
 
 
 def pictures(page: str) -> dict[str, Markup]:
-    """The pictures of a page that was written before, by key: an audit that is run again draws nothing again."""
+    """The pictures of an existing page by key, so that repeated audits need not redraw them."""
     return {found["key"]: Markup(found[0]) for found in PICTURE.finditer(page)}
 
 
 def specification(chart: Chart) -> dict[str, Any]:
-    """The chart in Vega-Lite's words."""
+    """The chart as a Vega-Lite specification."""
     colours = {visible(name): f"var(--{tone})" for name, tone in chart.colours.items()}
     across, down = BETWEEN if chart.gap is None else (chart.gap, chart.gap)
-    # Vega-Lite refuses a panel without marks. Those beside it keep their width.
+    # Vega-Lite rejects panels without marks. The others in the row keep their width.
     drawn = [[_panel(panel, len(row), colours) for panel in row if _has_marks(panel)] for row in chart.rows]
     rows = [row for row in drawn if row]
-    # Frames are aligned, whatever is written beside them.
+    # Align the frames, regardless of labels.
     spec: dict[str, Any] = {"config": CONFIG, "padding": PADDING, "bounds": "flush"}
     columns = len(rows[0])
     if all(len(row) <= columns for row in rows):
@@ -122,7 +122,7 @@ def _panel(panel: Panel, beside: int, colours: dict[str, str]) -> dict[str, Any]
 
 
 def _layer(layer: Layer, panel: Panel, colours: dict[str, str]) -> list[dict[str, Any]]:
-    """One layer; lines get their points in a second one, for a pointer to rest on."""
+    """One layer; lines get points in a second one, for tooltips."""
     spec = _marks(layer, panel, colours)
     if layer.kind != "line" or not any(mark.label for mark in layer.marks):
         return [spec]
@@ -219,13 +219,13 @@ def _drawn(wording: str, key: str) -> Markup:
 
 @cache
 def _drawn_by() -> list[str]:
-    """What a picture follows from, besides its specification: this module and the library."""
+    """What a picture depends on in addition to its specification: this module and the library."""
     own = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
     return [own, version("vl-convert-python")]
 
 
 def _clean(element: ElementTree.Element) -> None:
-    """Leave what is drawn: no name space, no empty shape, and a mark's description as the title that browsers show."""
+    """Remove namespaces and empty shapes, and turn marks' descriptions into titles, which browsers show."""
     element.tag = element.tag.rpartition("}")[2]
     said = element.attrib.get("aria-label")
     kept = {name: DECIMALS.sub(r"\1", value) for name, value in element.attrib.items() if name in KEPT}

@@ -1,4 +1,4 @@
-"""A page in a terminal. Text from outside goes through ``Text`` and ``visible``: no markup, no control codes."""
+"""Renders a page in a terminal. Untrusted text goes through ``Text`` and ``visible``: no markup or control codes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from embaudit.page.chart import Chart
 from embaudit.page.model import Column, Page, Part, Section, Table, Value
 from embaudit.shown import visible
 
-# Where the output is no terminal, and so has no width of its own.
+# Used if the output is not a terminal and has no width.
 WIDTH = 140
 STYLES = {"ok": "green", "look": "yellow", "problem": "bold red", "not measured": "dim"}
 
 
 def console() -> Console:
-    """Standard output, as wide as the terminal is."""
+    """A console for standard output, as wide as the terminal."""
     return Console(width=None if Console().is_terminal else WIDTH)
 
 
 def print_page(page: Page, *, is_full: bool = True) -> None:
-    """Print an audit's page; folded sections are for HTML alone.
+    """Print an audit's page, without folded sections, which are for HTML only.
 
     Args:
-        is_full: whether all sections follow the findings, or no more than fits a screen.
+        is_full: print all sections, or only what fits on a screen.
     """
     out = console()
     out.print()
@@ -48,7 +48,7 @@ def print_page(page: Page, *, is_full: bool = True) -> None:
 
 
 def print_findings(findings: Sequence[Finding], out: Console) -> None:
-    """Print findings with their levels in front, each as a paragraph."""
+    """Print findings as paragraphs that start with the level."""
     laid = table.Table.grid(padding=(0, 2, 0, 0))
     laid.add_column(no_wrap=True)
     laid.add_column()
@@ -78,7 +78,7 @@ def print_part(part: Part, out: Console) -> None:
 
 
 def print_table(found: Table, out: Console) -> None:
-    """Print a table with its title; figures are never cut off, and text is where it need not fit."""
+    """Print a table with its title; numbers are never truncated, text may be."""
     places = [place for place, column in enumerate(found.columns) if not column.is_detail]
     rows, note = found.cut(is_brief=True)
     if not rows:
@@ -88,7 +88,7 @@ def print_table(found: Table, out: Console) -> None:
     laid = table.Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for place in places:
         column = found.columns[place]
-        # Columns that do not wrap keep their width for as long as others can give some of theirs.
+        # Columns that do not wrap keep their width as long as others can shrink.
         laid.add_column(
             Text(visible(column.title)), justify="right" if column.is_number else "left", no_wrap=column.is_number
         )

@@ -1,4 +1,4 @@
-"""The HTML page as a file: complete or absent, like every file of this project."""
+"""Writes HTML pages to files that are complete or absent."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from embaudit.warehouse.connect import open_reader
 def write_page(
     warehouse: Warehouse | str, audit: str, folder: Path, out: Path | None = None, wait_seconds: float = 5.0
 ) -> Path:
-    """Render a published audit's page and put it at ``out``, or in ``folder`` under the audit's id.
+    """Render a published audit's page to ``out``, or to ``folder`` under the audit's id.
 
     Args:
         audit: an id, its first digits, or ``latest``.
 
     Raises:
         UsageError: if there is no such audit.
-        CheckFailed: if it is not published, so that there is nothing to show.
-        WarehouseError: if the warehouse is not there, is locked, or is of an older embaudit.
+        CheckFailed: if it is not published, so there is nothing to show.
+        WarehouseError: if the warehouse does not exist, is locked, or needs an upgrade.
         StorageError: if the file cannot be written.
     """
     with open_reader(warehouse, wait_seconds) as connection:
         audit_id = find_audit(connection, audit)
-    # An id is hex digits, unless somebody else has made the warehouse.
+    # An id is hex digits, unless the warehouse was tampered with.
     path = out or folder / f"{quote(audit_id, safe='')}.html"
     put(render(audit_page(read_audit(warehouse, audit_id, wait_seconds)), _earlier(path)), path)
     return path
 
 
 def write_index(warehouse: Warehouse | str, folder: Path, out: Path | None = None, wait_seconds: float = 5.0) -> Path:
-    """Render the page of a whole warehouse and put it at ``out``, or in ``folder`` beside the pages of its audits.
+    """Render the page of a whole warehouse to ``out``, or to ``folder`` with the pages of its audits.
 
     Raises:
-        WarehouseError: if the warehouse is not there, is locked, or is of an older embaudit.
+        WarehouseError: if the warehouse does not exist, is locked, or needs an upgrade.
         StorageError: if the file cannot be written.
     """
     path = out or folder / NAME
@@ -52,7 +52,7 @@ def write_index(warehouse: Warehouse | str, folder: Path, out: Path | None = Non
 
 
 def _earlier(path: Path) -> str:
-    """The page that stands there; nothing where none does, or none that can be read."""
+    """The existing page; empty if there is none or it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -60,10 +60,10 @@ def _earlier(path: Path) -> str:
 
 
 def put(text: str, path: Path) -> None:
-    """Write a text to a file that is complete or absent.
+    """Write text to a file that is complete or absent.
 
     Raises:
-        StorageError: if that is not possible.
+        StorageError: if the file cannot be written.
     """
     try:
         with replace_atomically(path) as partial:
@@ -71,6 +71,6 @@ def put(text: str, path: Path) -> None:
     except OSError as error:
         raise StorageError(
             f"Cannot write the report {path}: {error}.",
-            kept="The published tables are untouched.",
-            next_step="Make room, or name another file: embaudit report AUDIT --out FILE",
+            kept="The published tables are unchanged.",
+            next_step="Free some space, or choose another file: embaudit report AUDIT --out FILE",
         ) from error

@@ -146,9 +146,9 @@ def test_the_page_shows_what_fine_tuning_changed(
         *("--backbone", str(backbone)),
     )
     assert done.returncode == 0, done.stderr
-    assert "Against the backbone" in done.stdout
+    assert "Compared with the backbone" in done.stdout
     assert "socm_mean" in done.stdout
     (audit_id,) = re.findall(r"Every figure: embaudit show (\w+) --full", done.stdout)
     shown = embaudit_here("show", audit_id, "--full").stdout
-    assert "Against its backbone" in shown
+    assert "Compared with its backbone" in shown
     assert "Change of the average SOCM on wikipedia" in shown

@@ -72,9 +72,9 @@ def test_a_change_beyond_both_intervals_is_worse_and_has_one_itself(sides: dict[
 @pytest.mark.parametrize(
     ("other", "why", "about"),
     [
-        ("a3", "other texts under the name wikipedia", "wikipedia"),
-        ("a4", "other settings of sticky: copies", "sticky"),
-        ("a5", "socm was measured by another version", "socm"),
+        ("a3", "different texts in wikipedia", "wikipedia"),
+        ("a4", "different settings of sticky: copies", "sticky"),
+        ("a5", "socm was measured by a different version", "socm"),
     ],
 )
 def test_another_figure_is_named_and_not_subtracted(

@@ -106,7 +106,7 @@ def test_the_terminal_says_what_the_page_says(full_facts: dict[str, Any], capsys
 
 def test_an_audit_that_is_not_published_says_why_and_nothing_else(full_facts: dict[str, Any]) -> None:
     page = audit_page({**full_facts, "status": "failed", "reason": "a check failed"})
-    assert page.findings == [Finding("problem", "This audit is failed, nothing of it is published: a check failed")]
+    assert page.findings == [Finding("problem", "This audit is failed, and nothing of it is published: a check failed")]
     assert page.sections == []
     assert dict(page.identity)["audit"] == "a1"
 

@@ -301,9 +301,10 @@ def test_an_audits_page_has_the_published_figures_beside_ours(tmp_path: Path, wa
         staged = stage_all(tmp_path / f"a{i}", plausible_rows(f"c{i}", source))
         publish(warehouse, 0, audit_record(f"a{i}", f"c{i}", minutes=i), [], [], staged)
     text = output("show", "a1", "--full", warehouse=warehouse)
-    table = text[text.index("Published beside ours (sentence-transformers/all-mpnet-base-v2, matched by name alone)") :]
+    title = "Published and measured (sentence-transformers/all-mpnet-base-v2, matched by name alone)"
+    table = text[text.index(title) :]
     for words in ("SOCM, wikipedia", "4 texts", "0.100", "arXiv 2604.27398", "23,700", "-23,693", "+0.012"):
         assert words in table
     facts = json.loads(output("show", "a1", "--json", warehouse=warehouse))
     assert {row["measure"] for row in facts["published"]} >= {"u", "socm_mean", "reference_sticky"}
-    assert "Published beside ours" not in output("show", "a0", "--full", warehouse=warehouse)
+    assert "Published and measured" not in output("show", "a0", "--full", warehouse=warehouse)

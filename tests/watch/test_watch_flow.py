@@ -89,7 +89,7 @@ def test_the_life_of_a_folder(watcher: Watcher, put: Put) -> None:
     assert len(settings) == 1, "with the settings of its predecessor"
     check_regressions(watcher, str(changed.audit_id), published[0])
     page = watcher.warehouse.parent / "reports" / f"{changed.audit_id}.html"
-    assert "Against the audit before" in page.read_text(), "the page is made again with the comparison"
+    assert "Compared with the previous audit" in page.read_text(), "the page is made again with the comparison"
     overview = page.with_name("index.html").read_text()
     assert f'href="{page.name}"' in overview
 
