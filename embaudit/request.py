@@ -30,7 +30,7 @@ class AuditSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    profile: str = Field(default="quick", description="quick, standard, paper, or a TOML file.")
+    profile: str = Field(default="quick", description="Profile: quick, standard, paper, or a TOML file.")
     measures: list[MeasureName] | None = Field(
         default=None,
         min_length=1,
@@ -165,7 +165,7 @@ class AuditRequest(AuditSettings):
     checkpoint: str = Field(description="packaged:NAME, a local folder, or owner/name@revision on the hub.")
     warehouse: str | None = Field(
         default=None,
-        description="DuckDB file, or a DuckLake's address.  "
+        description="DuckDB file or DuckLake address.  "
         "[default: EMBAUDIT_WAREHOUSE, or warehouse.duckdb in EMBAUDIT_HOME (.embaudit)]",
     )
 

@@ -60,7 +60,7 @@ class Settings(BaseSettings):
 
     home: Path = Field(default=Path(".embaudit"), description="folder of the warehouse, staged results and reports")
     warehouse: str | Path | None = Field(
-        default=None, description="DuckDB file, or a DuckLake's address; default HOME/warehouse.duckdb"
+        default=None, description="DuckDB file or DuckLake address; default HOME/warehouse.duckdb"
     )
     snapshot: Path | None = Field(
         default=None, description="path of a read-only copy of the warehouse, refreshed whenever an audit is published"

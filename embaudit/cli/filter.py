@@ -29,7 +29,7 @@ from embaudit.warehouse.severe import severe_tokens
 )
 @warehouse_option
 def filter_(audit: str, severity: Severity, out: Path | None, warehouse: Warehouse | None) -> None:
-    """Print the severe tokens of an audit as JSON, worst first, to strip them from texts or flag texts.
+    """Print the severe tokens of an audit as JSON, worst first, for use in an ingestion pipeline.
 
     AUDIT is an id, its first digits, or latest; CHECKPOINT stands for its newest audit with the sticky measure.
     """

@@ -48,7 +48,7 @@ class _SizeType(click.ParamType[int | str]):
 @click.option(
     "--documents", type=_SizeType(), metavar="N|all", help="Documents of the collection, relevant ones first."
 )
-@click.option("--queries", type=_SizeType(), metavar="N|all", help="Queries of the collection.")
+@click.option("--queries", type=_SizeType(), metavar="N|all", help="Maximum number of queries.")
 @click.option("--texts", type=click.IntRange(min=4), metavar="N", help="Maximum number of labelled texts.")
 @click.option("--pairs", type=click.IntRange(min=4), metavar="N", help="Maximum number of scored pairs.")
 @click.option("--remedies", is_flag=True, help="Also try each remedy on the same tasks, and measure its cost.")
@@ -65,8 +65,8 @@ def impact(
 ) -> None:
     """Measure what sticky tokens in texts do to the tasks that CHECKPOINT is used for.
 
-    Inserts one copy per ten words into all texts, and into half of them, of ordinary tokens and of the worst sticky
-    ones (found by the search, or given). An earlier search with the same settings is reused.
+    Tokens (ordinary ones, and the worst sticky ones found or given) are inserted into all texts and into half of them,
+    one copy per ten words. An earlier search with the same settings is reused.
     """
     sources = request.corpora
     if data is not None:

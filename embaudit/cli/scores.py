@@ -37,11 +37,12 @@ def scores() -> None:
 @click.option("--checkpoint", metavar="NAME", help="Checkpoint of the scores, if the files name none or another.")
 @warehouse_option
 def import_(files: tuple[Path, ...], checkpoint: str | None, warehouse: Warehouse | None) -> None:
-    """Import scores: csv, tsv, json or jsonl with checkpoint, task and score, or MTEB results.
+    """Import scores from csv, tsv, json or jsonl files, or MTEB results.
 
     \b
-    Rows may also have revision, split, subset and metric. MTEB results are files as written by mteb, one per task, or a
-    folder of them. Importing again replaces scores.
+    Rows need checkpoint, task and score; revision, split, subset and metric are optional.
+    MTEB results are files as written by mteb, one per task, or a folder of them.
+    Importing again replaces scores.
     """
     read = read_scores(files, checkpoint)
     path = warehouse_path(warehouse)
@@ -77,7 +78,7 @@ def correlate(
     warehouse: Warehouse | None,
     form: str,
 ) -> None:
-    """Spearman's ρ between a measure and downstream scores, over the checkpoints that have both.
+    """Correlate a measure with downstream scores (Spearman's ρ over checkpoints).
 
     \b
     p is two-sided: exact up to 9 checkpoints, Student's t from 10 on.

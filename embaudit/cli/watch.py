@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     is_flag=True,
     default=True,
     show_default=True,
-    help="Check once and exit. Always on: use Prefect for schedules (docs/operate.md).",
+    help="Check once and exit. Always on; use Prefect for schedules (docs/operate.md).",
 )
 @click.option(
     "--dry-run", is_flag=True, help="Show what is new and what would be done; fetch, audit and write nothing."
