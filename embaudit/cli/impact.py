@@ -46,7 +46,7 @@ class _SizeType(click.ParamType[int | str]):
     help="Tokens to take from each list, and ordinary ones.",
 )
 @click.option(
-    "--documents", type=_SizeType(), metavar="N|all", help="Documents of the collection, relevant ones first."
+    "--documents", type=_SizeType(), metavar="N|all", help="Maximum number of documents, relevant ones first."
 )
 @click.option("--queries", type=_SizeType(), metavar="N|all", help="Maximum number of queries.")
 @click.option("--texts", type=click.IntRange(min=4), metavar="N", help="Maximum number of labelled texts.")
