@@ -266,7 +266,7 @@ def _max_length(
     max_length = effective_max_length(recipe.max_length, model, tokenizer)
     if max_length <= special:
         raise CheckpointError(
-            f"{resolved.ref}: a maximum length of {max_length} leaves no room for text next to {special} special "
+            f"{resolved.ref}: a maximum length of {max_length} leaves no room for text besides {special} special "
             "tokens.",
             next_step="Use a larger --max-length.",
         )

@@ -181,7 +181,7 @@ def test_a_max_length_that_cannot_be(length: int, bert: Path) -> None:
 
 
 def test_a_max_length_without_room_for_text(bert: Path) -> None:
-    with pytest.raises(CheckpointError, match="no room beside 2 special tokens") as caught:
+    with pytest.raises(CheckpointError, match="no room for text besides 2 special tokens") as caught:
         load(bert, max_length=2)
     assert "--max-length" in caught.value.next_step
 

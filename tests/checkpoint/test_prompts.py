@@ -152,7 +152,7 @@ def test_settings_that_declare_nonsense(settings: dict[str, Any], said: str, pla
 
 def test_a_prompt_that_leaves_no_room(plain: Copy) -> None:
     folder = with_prompts(declare(plain(), pooling("mean")), {"query": "gold " * 46})
-    with pytest.raises(CheckpointError, match=r"before a query takes 46 tokens.* 48 tokens") as caught:
+    with pytest.raises(CheckpointError, match=r"for a query takes 46 tokens.* 48 tokens") as caught:
         load(folder)
     assert "--max-length" in caught.value.next_step
     assert load(folder, prompts=AskedPrompts(text="")).content_limit == 46

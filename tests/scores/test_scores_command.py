@@ -157,7 +157,7 @@ def test_a_warehouse_that_another_program_has_open_is_one_paragraph(
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "open\n"
-        with pytest.raises(WarehouseError, match="Another process has the warehouse") as caught:
+        with pytest.raises(WarehouseError, match="Another process has had the warehouse") as caught:
             output("scores", "import", str(path), warehouse=warehouse)
         other.kill()
     assert caught.value.kept == "No scores were imported."
@@ -283,7 +283,7 @@ def test_what_is_lacking_is_said(tmp_path: Path) -> None:
     (tmp_path / "fresh").mkdir()
     fresh = tmp_path / "fresh" / "warehouse.duckdb"
     output("scores", "import", str(tmp_path / "scores.csv"), warehouse=fresh)
-    with pytest.raises(UsageError, match=r"has no audit\. Audit the checkpoints that have scores: other/b"):
+    with pytest.raises(UsageError, match=r"has no audits\. Audit the checkpoints that have scores: other/b"):
         output("scores", "correlate", warehouse=fresh)
 
 

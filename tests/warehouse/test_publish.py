@@ -184,7 +184,7 @@ def test_a_failing_data_transaction_leaves_tables_and_says_checked(
     broken = [table for table in few if table.table != "socm_summary"]
     write_rows(tmp_path / "wrong.parquet", [{"corpus": "wikipedia", "surprise": 1}])
     broken.append(StagedTable("socm_summary", (str(tmp_path / "wrong.parquet"),)))
-    with pytest.raises(WarehouseError, match=r"socm_summary does not take its staged rows.*surprise") as caught:
+    with pytest.raises(WarehouseError, match=r"socm_summary does not accept its staged rows.*surprise") as caught:
         publish(published, 0, audit_record("a2"), measure_runs(), [expectation()], broken)
     assert "wrong.parquet" in caught.value.happened
     assert "are unchanged" in caught.value.kept
@@ -314,7 +314,7 @@ def test_damage_inside_a_staged_file_is_named_and_nothing_is_published(
 def test_a_null_where_the_warehouse_has_none_names_the_table(warehouse: Path, tmp_path: Path) -> None:
     bad = plausible_rows()["socm_summary"]
     bad[0]["socm_mean"] = None
-    with pytest.raises(WarehouseError, match=r"socm_summary does not take .*socm_mean"):
+    with pytest.raises(WarehouseError, match=r"socm_summary does not accept .*socm_mean"):
         publish(warehouse, 0, audit_record(), [], [], stage_all(tmp_path, {"socm_summary": bad}))
 
 

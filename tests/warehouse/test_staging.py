@@ -78,7 +78,7 @@ def test_rows_without_a_schema_must_be_some(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("row", [{"name": "x", "valeu": 1.0}, {"name": "x"}, {"name": "x", "value": 1.0, "more": 2}])
 def test_a_mistyped_column_is_not_dropped_in_silence(tmp_path: Path, row: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r"do not share: \[.*(value|more)"):
+    with pytest.raises(ValueError, match=r"differ: \[.*(value|more)"):
         write_rows(tmp_path / "a.parquet", [{"name": "ok", "value": 0.0}, row], NUMBERS)
 
 
