@@ -45,7 +45,7 @@ def test_an_audit_that_is_killed_interrupted_and_locked_out_continues_each_time(
         holder.kill()
         holder.wait()
     assert locked.returncode == 2
-    assert "Another process has the warehouse" in locked.stderr
+    assert "Another process has had the warehouse" in locked.stderr
     assert "Traceback" not in locked.stderr
     complete = staged(home)
     assert not rewritten(interrupted, complete)

@@ -148,8 +148,8 @@ def test_the_command_prints_a_page_json_and_a_file(warehouse: Path, tmp_path: Pa
         "Compared with owner/one (a1)",
         "socm_summary.socm_mean",
         "worse",
-        "1 in the first alone",
-        "not compared: other",
+        "1 only in the first",
+        "not compared: different",
     ):
         assert expected in " ".join(printed.output.split())
     html = page.read_text(encoding="utf-8")

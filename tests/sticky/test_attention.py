@@ -189,7 +189,7 @@ def test_attention_within_windows_is_refused(tiny: Checkpoint, monkeypatch: pyte
 
 def test_a_model_that_cannot_switch_is_named(tiny: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiny.model, "set_attn_implementation", lambda kernel: None)
-    with pytest.raises(MeasureError, match=r"BertModel cannot give .* it cannot leave the kernel 'sdpa'"):
+    with pytest.raises(MeasureError, match=r"BertModel cannot return .* it cannot leave the kernel 'sdpa'"):
         attention_received(Encoder(tiny), SENTENCES, TOKENS)
 
     def refuse(kernel: str) -> None:

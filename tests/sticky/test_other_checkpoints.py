@@ -413,7 +413,7 @@ def test_tokens_without_a_row_are_not_scanned_and_named_if_they_are(
     assert eligible.max() == 49_999
     points = prepared(checkpoint)
     assert np.isfinite(insert_tokens(Encoder(checkpoint), points, eligible[-3:], DRAWS).values).all()
-    with pytest.raises(MeasureError, match=r"token 50000; .* for 50000 tokens only"):
+    with pytest.raises(MeasureError, match=r"token 50000; .* for only 50000 tokens"):
         insert_tokens(Encoder(checkpoint), points, np.array([500, 50_000]), [0])
 
 

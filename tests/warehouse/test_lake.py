@@ -155,7 +155,7 @@ def test_rows_that_a_table_does_not_take_leave_it_as_it_was(
     write_rows(tmp_path / "wrong.parquet", [{"corpus": "wikipedia", "surprise": 1}])
     broken = [table for table in staged if table.table != "socm_summary"]
     broken.append(StagedTable("socm_summary", (str(tmp_path / "wrong.parquet"),)))
-    with pytest.raises(WarehouseError, match=r"socm_summary does not take its staged rows.*surprise"):
+    with pytest.raises(WarehouseError, match=r"socm_summary does not accept its staged rows.*surprise"):
         publish(lake, 5, audit_record("a2"), [], [], broken)
     after = tables(lake)
     assert {name: rows for name, rows in after.items() if name in TABLES} == before
