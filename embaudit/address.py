@@ -67,9 +67,9 @@ def _lake(address: str) -> Lake:
     kind, _, rest = address.partition(":")
     connection, separator, query = rest.partition("?")
     if kind == "postgresql" or "://" in address or connection.startswith("//"):
-        raise _wrong("it is a URI")
+        raise _invalid_address("it is a URI")
     if kind != "postgres":
-        raise _wrong("its catalog is not PostgreSQL")
+        raise _invalid_address("its catalog is not PostgreSQL")
     words = {match[1].lower() for match in re.finditer(r"(\w+)\s*=", connection)}
     if given := sorted(words & SECRETS):
         raise UsageError(
@@ -79,18 +79,18 @@ def _lake(address: str) -> Lake:
         )
     settings = dict(parse_qsl(query, keep_blank_values=True))
     if unknown := sorted(settings.keys() - SETTINGS):
-        raise _wrong(f"it has no setting {unknown[0]}")
+        raise _invalid_address(f"it has no setting {unknown[0]}")
     if not separator or not settings.get("data_path"):
-        raise _wrong("it names no data_path")
+        raise _invalid_address("it names no data_path")
     folder = Path(settings["data_path"]).expanduser()
     if not folder.is_absolute() or re.match(r"\w+:/", settings["data_path"]):
-        raise _wrong("its data_path is not an absolute path")
+        raise _invalid_address("its data_path is not an absolute path")
     schema = settings.get("schema", "public")
     if not re.fullmatch(r"[A-Za-z_]\w*", schema):
-        raise _wrong("its schema is not a plain name")
+        raise _invalid_address("its schema is not a plain name")
     return Lake(connection.strip(), folder, schema)
 
 
-def _wrong(why: str) -> UsageError:
+def _invalid_address(why: str) -> UsageError:
     # The address itself is not repeated: it may contain a password.
     return UsageError(f"The warehouse address cannot be used: {why}.", next_step=f"It looks like this: {EXAMPLE}")

@@ -59,7 +59,7 @@ class Repository:
 
     def info(self) -> RepositoryInfo:
         """Commit and file names, from the hub."""
-        with explained(self):
+        with translate_errors(self):
             return self._ask()
 
     def file(self, name: str) -> Path:
@@ -67,7 +67,7 @@ class Repository:
         from huggingface_hub import hf_hub_download
 
         # No deadline: downloads can take long, and the library itself gives up on a dead connection.
-        with explained(self, name):
+        with translate_errors(self, name):
             return Path(
                 hf_hub_download(
                     self.name, name, repo_type=self.kind, revision=self.revision, etag_timeout=ANSWER_SECONDS
@@ -82,14 +82,14 @@ class Repository:
         """Size of a file in bytes."""
         from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
-        with explained(self, name):
+        with translate_errors(self, name):
             url = hf_hub_url(self.name, name, repo_type=self.kind, revision=self.revision)
             return int(get_hf_file_metadata(url, timeout=ANSWER_SECONDS).size or 0)
 
     def opened(self, name: str) -> AbstractContextManager[IO[bytes]]:
         """A data set's file with random access over the network; nothing is cached.
 
-        Unlike the other methods it leaves errors to the caller's ``explained``, since the content may be damaged.
+        Unlike the other methods it leaves errors to the caller's ``translate_errors``: the content may be damaged.
         """
         from huggingface_hub import HfFileSystem, constants
 
@@ -107,7 +107,7 @@ class Repository:
         from huggingface_hub.errors import LocalEntryNotFoundError, RevisionNotFoundError
 
         download = partial(snapshot_download, self.name, revision=self.revision, allow_patterns=list(patterns))
-        with explained(self):
+        with translate_errors(self):
             try:
                 # A download waits forever for a hub that accepts the connection but never answers: ask first.
                 info = self._ask()
@@ -155,7 +155,7 @@ class Repository:
         from huggingface_hub import HfApi
 
         ask = partial(HfApi().repo_info, repo_type=self.kind, revision=self.revision, timeout=ANSWER_SECONDS)
-        info: Any = asked(lambda: ask(self.name))
+        info: Any = with_deadline(lambda: ask(self.name))
         names = (one.rfilename for one in info.siblings or ())
         return RepositoryInfo(str(info.sha or ""), tuple(name for name in names if _is_inside(name)))
 
@@ -181,7 +181,7 @@ def list_models(author: str, tags: Sequence[str], accept: Callable[[str], bool],
         return list(islice((model.id for model in models if accept(model.id)), limit))
 
     try:
-        return asked(ask, LISTING_SECONDS)
+        return with_deadline(ask, LISTING_SECONDS)
     except Exception as error:
         raise _unreachable(f"the models of {author}", error, "wait") from error
 
@@ -198,7 +198,7 @@ def answering_address() -> str:
     if constants.HF_HUB_OFFLINE:
         raise HubOffline("HF_HUB_OFFLINE is set", next_step="unset HF_HUB_OFFLINE to fetch checkpoints and corpora")
     try:
-        asked(lambda: get_session().head(constants.ENDPOINT, timeout=ANSWER_SECONDS, follow_redirects=True))
+        with_deadline(lambda: get_session().head(constants.ENDPOINT, timeout=ANSWER_SECONDS, follow_redirects=True))
     except Exception as error:
         raise HubUnreachable(
             f"{address} cannot be reached ({type(error).__name__})",
@@ -208,7 +208,7 @@ def answering_address() -> str:
     return address
 
 
-def asked(call: Callable[[], Answer], seconds: float | None = None) -> Answer:
+def with_deadline(call: Callable[[], Answer], seconds: float | None = None) -> Answer:
     """The result of a call that might otherwise wait forever.
 
     Raises:
@@ -267,7 +267,7 @@ def _is_inside(name: str) -> bool:
 
 
 @contextmanager
-def explained(repository: Repository, file: str = "") -> Iterator[None]:
+def translate_errors(repository: Repository, file: str = "") -> Iterator[None]:
     """Turn errors of the library and its transport into errors that name the repository and say what to do.
 
     Their classes differ between releases of huggingface_hub and share no base but Exception.

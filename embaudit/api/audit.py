@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embaudit.address import warehouse_at
-from embaudit.api.loaded_model import saved
+from embaudit.api.loaded_model import save_model
 from embaudit.api.reading import Audit
 from embaudit.api.run import refuse_early, run_audit
 from embaudit.errors import EmbauditError
@@ -47,7 +47,7 @@ def audit(
     # Report invalid settings before writing a model.
     request = AuditRequest.of(checkpoint=name or "a loaded model", **asked)
     if name is None:
-        request = request.changed(checkpoint=str(saved(checkpoint, request)))
+        request = request.changed(checkpoint=str(save_model(checkpoint, request)))
     refuse_early(request, backbone)
     try:
         with prefect_for_call():

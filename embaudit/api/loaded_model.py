@@ -13,7 +13,7 @@ from embaudit.request import AuditRequest
 from embaudit.settings import Settings
 
 
-def saved(model: Any, request: AuditRequest) -> Path:
+def save_model(model: Any, request: AuditRequest) -> Path:
     """Write a loaded ``SentenceTransformer`` to ``EMBAUDIT_HOME/models/CHECKPOINT_ID`` unless it is already there.
 
     It stays there, like staged files, for ``embaudit token`` and repeated audits. It can be deleted while no audit is

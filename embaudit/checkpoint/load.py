@@ -240,7 +240,7 @@ def _load(
         tokenizer=tokenizer,
         after_pooling=after_pooling,
         max_length=max_length,
-        dimension=_try_out(resolved, recipe, model, tokenizer, after_pooling, rows),
+        dimension=_probe_dimension(resolved, recipe, model, tokenizer, after_pooling, rows),
         device=device,
         dtype=str(model.dtype).removeprefix("torch."),
         prefix_ids=prefix_ids,
@@ -285,7 +285,7 @@ def _refuse_long_prompts(
             )
 
 
-def _try_out(
+def _probe_dimension(
     resolved: ResolvedCheckpoint,
     recipe: Recipe,
     model: PreTrainedModel,

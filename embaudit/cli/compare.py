@@ -14,7 +14,7 @@ from embaudit.page.compare import as_json, comparison_page
 from embaudit.page.html import render
 from embaudit.page.sides import read_sides
 from embaudit.page.terminal import print_page
-from embaudit.page.write import put
+from embaudit.page.write import write_file
 
 
 @click.command()
@@ -33,7 +33,7 @@ def compare(first: str, others: tuple[str, ...], out: Path | None, is_json: bool
     """
     sides = read_sides(warehouse_path(warehouse), (first, *others))
     if out is not None:
-        put(render(comparison_page(sides)), out)
+        write_file(render(comparison_page(sides)), out)
     if is_json:
         # ASCII only: a name may contain direction overrides.
         click.echo(json.dumps(as_json(sides), indent=1))

@@ -85,7 +85,7 @@ def correlate(
     It is not corrected for the number of rows.
     """
     path = warehouse_path(warehouse)
-    rows = _chosen(path, measure, corpus, tasks)
+    rows = _select_rows(path, measure, corpus, tasks)
     found = correlate_rows(rows, only_average=average and bool(tasks))
     if average and not tasks:
         found = [one for one in found if one.tasks > 1]
@@ -119,7 +119,7 @@ def _count(number: int, name: str) -> str:
     return f"{number:,} {name}{'' if number == 1 else 's'}"
 
 
-def _chosen(
+def _select_rows(
     warehouse: Warehouse, measure: str | None, corpus: str | None, tasks: tuple[str, ...]
 ) -> list[ScoredMeasure]:
     """The selected scores with their measures.

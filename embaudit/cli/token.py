@@ -52,7 +52,7 @@ def token(
     A TOKEN is an id, a vocabulary string (##ing), a text that is one token, text:7 for the text 7, or @FILE with one of
     these per line. The first call for a checkpoint encodes its vocabulary to get u; later calls reuse it.
     """
-    wanted = _from_files(tokens)
+    wanted = _expand_files(tokens)
     prepare_prefect(show_logs=False)
 
     from embaudit_flows.plan import plan_audit
@@ -68,7 +68,7 @@ def token(
     _print(found)
 
 
-def _from_files(tokens: tuple[str, ...]) -> list[str]:
+def _expand_files(tokens: tuple[str, ...]) -> list[str]:
     """The arguments with each @FILE replaced by its lines.
 
     Raises:

@@ -114,7 +114,7 @@ def print_preview(findings: list[Finding], as_json: bool) -> None:
     if as_json:
         found = [
             finding.model_dump(mode="json", exclude={"source"})
-            | {"source": finding.source.name, "would": would(finding)}
+            | {"source": finding.source.name, "would": planned_action(finding)}
             for finding in findings
         ]
         click.echo(json.dumps(found, indent=1, ensure_ascii=False))
@@ -124,7 +124,7 @@ def print_preview(findings: list[Finding], as_json: bool) -> None:
             finding.source.name,
             finding.revision[:12],
             "new" if finding.is_new else "",
-            would(finding),
+            planned_action(finding),
             finding.reason or "",
         )
         for finding in findings
@@ -132,7 +132,7 @@ def print_preview(findings: list[Finding], as_json: bool) -> None:
     _print_table(("source", "revision", "", "what it would do", "notes"), rows)
 
 
-def would(finding: Finding) -> str:
+def planned_action(finding: Finding) -> str:
     """What a watch would do about a finding."""
     if finding.status in ("failed", "unreachable"):
         return "record it and try again next time"

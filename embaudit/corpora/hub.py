@@ -21,10 +21,10 @@ from embaudit.corpora.hub_reference import (
     DEFAULT_REVISION,
     HubRef,
     choose_files,
+    is_complete_in_cache,
     is_data_file,
-    is_told_by_cache,
-    listed,
     no_such_files,
+    shorten,
     suffixes,
 )
 from embaudit.corpora.openers import ByteSource
@@ -35,13 +35,13 @@ from embaudit.corpora.splits import (
     builder_of_split,
     default_patterns,
     patterns_of,
-    stand_ins,
+    placeholders,
 )
 from embaudit.corpora.tables import Record
-from embaudit.corpora.tabular import Choose, stream_records, table_records, undamaged
+from embaudit.corpora.tabular import Choose, report_damage, stream_records, table_records
 from embaudit.corpora.tally import Flaw
 from embaudit.errors import CorpusError, HubUnreachable
-from embaudit.hub import Repository, explained
+from embaudit.hub import Repository, translate_errors
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class HubFiles:
     def _readable(self, name: str, spec: CorpusSpec | None = None) -> Iterator[None]:
         """Turn errors of a file or the hub into one sentence."""
         advice = self._read_locally(name, self._cached(name), spec) if spec else ""
-        with explained(self.repository, name), undamaged(self._shown(name), advice):
+        with translate_errors(self.repository, name), report_damage(self._shown(name), advice):
             yield
 
     def _in_pieces(self, name: str, size: int) -> FileInPieces:
@@ -209,17 +209,19 @@ def _cached(repository: Repository, part: HubPart) -> HubFiles | None:
     pinned = replace(repository, revision=snapshot.name)
     if part.files:
         files = choose_files(names, part.files)
-        return _chosen(pinned, part, names, None) if is_told_by_cache(files, part.files) else None
+        return _chosen(pinned, part, names, None) if is_complete_in_cache(files, part.files) else None
     card = snapshot / CARD
     if not card.is_file():
         return None
     try:
         patterns = patterns_of(card)
-        found = _chosen(pinned, part, [*names, *stand_ins(names, patterns)], card)
+        found = _chosen(pinned, part, [*names, *placeholders(names, patterns)], card)
     except CorpusError:
         return None
     split = str(found.ref.path)
-    is_told = set(found.files) <= set(names) and is_told_by_cache(found.files, (*patterns, *default_patterns(split)))
+    is_told = set(found.files) <= set(names) and is_complete_in_cache(
+        found.files, (*patterns, *default_patterns(split))
+    )
     return found if is_told and split in (part.split, "test") else None
 
 
@@ -233,10 +235,10 @@ def _with_cached(error: HubUnreachable, repository: Repository) -> HubUnreachabl
     names = list(filter(is_data_file, _cached_names(snapshot))) if snapshot else []
     commits = repository.cached_commits()
     if snapshot and names:
-        kept = f"The local hub cache has {listed(names)} of commit {snapshot.name}, which may not be all of it."
+        kept = f"The local hub cache has {shorten(names)} of commit {snapshot.name}, which may not be all of it."
         next_step = f"Name the file to use: hub:{repository.name}/{names[0]}@{snapshot.name}."
     elif commits and not snapshot:
-        kept = f"The local hub cache only has other commits of it: {listed(commits)}."
+        kept = f"The local hub cache only has other commits of it: {shorten(commits)}."
         next_step = f"To use one of them, name it: hub:{repository.name}@{commits[0]}."
     else:
         return error

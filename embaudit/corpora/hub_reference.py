@@ -127,7 +127,7 @@ def choose_files(names: Sequence[str], patterns: Sequence[str]) -> tuple[str, ..
     return ()
 
 
-def is_told_by_cache(files: Sequence[str], patterns: Sequence[str]) -> bool:
+def is_complete_in_cache(files: Sequence[str], patterns: Sequence[str]) -> bool:
     """Whether the cached files are everything that the patterns mean on the hub.
 
     They are if each is named in full, or they are a complete set of numbered shards.
@@ -144,7 +144,7 @@ def is_told_by_cache(files: Sequence[str], patterns: Sequence[str]) -> bool:
     return bool(files)
 
 
-def listed(names: Sequence[str]) -> str:
+def shorten(names: Sequence[str]) -> str:
     """The first few names, for a sentence."""
     return ", ".join(names[:LISTED_FILES]) + (", ..." if len(names) > LISTED_FILES else "")
 
@@ -154,7 +154,7 @@ def no_such_files(names: Sequence[str], patterns: Sequence[str], ref: HubRef) ->
     wanted = f"no file {' or '.join(patterns)}" if patterns else "no file in a supported format"
     return CorpusError(
         f"{ref} has {wanted}.",
-        next_step=f"Name a file (hub:{ref.repository}/FILE). It has {listed(files)}."
+        next_step=f"Name a file (hub:{ref.repository}/FILE). It has {shorten(files)}."
         if files
         else f"Formats: {', '.join(FORMATS)}, also compressed ({', '.join(PACKINGS)}).",
     )

@@ -78,7 +78,7 @@ def default_patterns(split: str) -> tuple[str, ...]:
     return (f"data/{split}-",)
 
 
-def stand_ins(names: Sequence[str], patterns: Sequence[str]) -> Iterator[str]:
+def placeholders(names: Sequence[str], patterns: Sequence[str]) -> Iterator[str]:
     """A made-up name for each pattern without a match: ``datasets`` requires files for every split of a card."""
     suffix = next((PurePosixPath(name).suffix for name in names if is_data_file(name)), "")
     for pattern in patterns:
@@ -123,7 +123,7 @@ def _builder(
     load_dataset_builder = datasets_library().load_dataset_builder
     with TemporaryDirectory(prefix="embaudit-") as temporary:
         folder = Path(temporary).resolve() / "repository"
-        for name in filter(_is_tame, names):
+        for name in filter(_is_local_data_file, names):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).touch()
         if card is not None and _metadata(card):
@@ -144,7 +144,7 @@ def _builder(
         }
 
 
-def _is_tame(name: str) -> bool:
+def _is_local_data_file(name: str) -> bool:
     return is_data_file(name) and not ELSEWHERE.search(name)
 
 

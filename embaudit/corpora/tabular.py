@@ -80,7 +80,7 @@ def saved_records(folder: Path, choose: Choose) -> Iterator[Record | Flaw]:
 
 
 @contextmanager
-def undamaged(shown: str, next_step: str) -> Iterator[None]:
+def report_damage(shown: str, next_step: str) -> Iterator[None]:
     """Turn errors of pyarrow, pandas and ``datasets`` about damaged files into a CorpusError.
 
     Pyarrow reports some damage as an OSError without errno.
@@ -97,7 +97,7 @@ def undamaged(shown: str, next_step: str) -> Iterator[None]:
 @contextmanager
 def _local(shown: str, next_step: str) -> Iterator[None]:
     try:
-        with undamaged(shown, next_step):
+        with report_damage(shown, next_step):
             yield
     except OSError as error:
         raise os_failure(shown, error) from error

@@ -39,7 +39,7 @@ def check_tables(
         planned = planned_rows.get(table.table)
         path = None
         if remembered_in is not None:
-            looked_up = _looked_up(staged, TABLES[table.table].lookup)
+            looked_up = _lookup_files(staged, TABLES[table.table].lookup)
             path = check_path(remembered_in, table.table, table.paths, looked_up, planned)
         rows = recall(path) if path else None
         if rows is None:
@@ -141,7 +141,7 @@ def _read_frame(table: str, path: str) -> pd.DataFrame:
         ).to_pandas()
 
 
-def _looked_up(staged: Sequence[StagedTable], lookup: Lookup | None) -> list[str]:
+def _lookup_files(staged: Sequence[StagedTable], lookup: Lookup | None) -> list[str]:
     """The files that a lookup reads."""
     return [path for table in staged if lookup and table.table == lookup.table for path in table.paths]
 
@@ -151,6 +151,6 @@ def _read_all(staged: Sequence[StagedTable], lookup: Lookup) -> pd.DataFrame:
     import pandas as pd
 
     columns = list(lookup.columns)
-    frames = [_read_frame(lookup.table, path) for path in _looked_up(staged, lookup)]
+    frames = [_read_frame(lookup.table, path) for path in _lookup_files(staged, lookup)]
     usable = [frame[columns] for frame in frames if set(columns) <= set(frame.columns)]
     return pd.concat(usable) if usable else pd.DataFrame(columns=columns)

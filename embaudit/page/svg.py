@@ -80,8 +80,8 @@ def svg(chart: Chart, earlier: Mapping[str, Markup]) -> Markup:
     if chart.is_empty:
         return Markup()
     wording = json.dumps(specification(chart), sort_keys=True)
-    key = content_key(drawn_by=_drawn_by(), specification=wording)
-    picture = earlier.get(key) or _drawn(wording, key)
+    key = content_key(drawn_by=_drawing_version(), specification=wording)
+    picture = earlier.get(key) or _draw(wording, key)
     return Markup('<div class="wide picture" role="img" aria-label="{}">{}</div>').format(visible(chart.alt), picture)
 
 
@@ -111,10 +111,10 @@ def _has_marks(panel: Panel) -> bool:
     return any(layer.marks for layer in panel.layers)
 
 
-def _panel(panel: Panel, beside: int, colours: dict[str, str]) -> dict[str, Any]:
+def _panel(panel: Panel, count: int, colours: dict[str, str]) -> dict[str, Any]:
     layers = [layer for layer in panel.layers if layer.marks]
     return {
-        "width": panel.width or (WIDTH - (beside - 1) * BETWEEN[0]) // beside,
+        "width": panel.width or (WIDTH - (count - 1) * BETWEEN[0]) // count,
         "height": panel.height or HEIGHT,
         **({"title": visible(panel.title)} if panel.title else {}),
         "layer": list(chain.from_iterable(_layer(layer, panel, colours) for layer in layers)),
@@ -191,7 +191,13 @@ def _axis(name: str, axis: Axis) -> dict[str, Any]:
         labels["format"] = axis.format
     if axis.categories:
         labels |= {"grid": name == "y", "labelAngle": 0}
-        return {"field": name, "type": "nominal", "sort": None, "scale": {"domain": _seen(axis)}, "axis": labels}
+        return {
+            "field": name,
+            "type": "nominal",
+            "sort": None,
+            "scale": {"domain": _visible_categories(axis)},
+            "axis": labels,
+        }
     labels |= {"grid": axis.has_labels and name == "y", "tickCount": 5}
     scale: dict[str, Any] = {"zero": axis.has_zero, "nice": axis.domain is None}
     if axis.is_log:
@@ -201,12 +207,12 @@ def _axis(name: str, axis: Axis) -> dict[str, Any]:
     return {"field": name, "type": "quantitative", "scale": scale, "axis": labels}
 
 
-def _seen(axis: Axis) -> list[str]:
+def _visible_categories(axis: Axis) -> list[str]:
     return [visible(category) for category in axis.categories]
 
 
 @lru_cache(maxsize=64)
-def _drawn(wording: str, key: str) -> Markup:
+def _draw(wording: str, key: str) -> Markup:
     import vl_convert
 
     root = ElementTree.fromstring(vl_convert.vegalite_to_svg(wording, vl_version="6.4"))
@@ -218,7 +224,7 @@ def _drawn(wording: str, key: str) -> Markup:
 
 
 @cache
-def _drawn_by() -> list[str]:
+def _drawing_version() -> list[str]:
     """What a picture depends on in addition to its specification: this module and the library."""
     own = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
     return [own, version("vl-convert-python")]

@@ -34,7 +34,7 @@ def write_page(
         audit_id = find_audit(connection, audit)
     # An id is hex digits, unless the warehouse was tampered with.
     path = out or folder / f"{quote(audit_id, safe='')}.html"
-    put(render(audit_page(read_audit(warehouse, audit_id, wait_seconds)), _earlier(path)), path)
+    write_file(render(audit_page(read_audit(warehouse, audit_id, wait_seconds)), _existing_page(path)), path)
     return path
 
 
@@ -47,11 +47,11 @@ def write_index(warehouse: Warehouse | str, folder: Path, out: Path | None = Non
     """
     path = out or folder / NAME
     facts = read_index(warehouse_at(warehouse), path.parent, wait_seconds)
-    put(render(index_page(facts), _earlier(path)), path)
+    write_file(render(index_page(facts), _existing_page(path)), path)
     return path
 
 
-def _earlier(path: Path) -> str:
+def _existing_page(path: Path) -> str:
     """The existing page; empty if there is none or it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
@@ -59,7 +59,7 @@ def _earlier(path: Path) -> str:
         return ""
 
 
-def put(text: str, path: Path) -> None:
+def write_file(text: str, path: Path) -> None:
     """Write text to a file that is complete or absent.
 
     Raises:

@@ -60,8 +60,8 @@ def read_scores(paths: Sequence[Path], checkpoint: str | None = None) -> ReadSco
             next_step="Give csv, tsv, json or jsonl with checkpoint, task and score, or MTEB results.",
         )
     if checkpoint:
-        scores = _named(scores, checkpoint)
-    distinct = _distinct(scores)
+        scores = _under_one_name(scores, checkpoint)
+    distinct = _without_repeats(scores)
     return ReadScores(distinct, len({one.origin for one in scores}), len(scores) - len(distinct), skipped)
 
 
@@ -126,7 +126,7 @@ def _parsed(path: Path, text: str) -> Any:
         raise UsageError(f"{path} is not JSON: {error}.", kept=NOTHING_IMPORTED) from error
 
 
-def _named(scores: list[Score], checkpoint: str) -> list[Score]:
+def _under_one_name(scores: list[Score], checkpoint: str) -> list[Score]:
     """All scores under one name; they must be of one checkpoint."""
     names = sorted({one.checkpoint for one in scores} - {checkpoint})
     if len(names) > 1 or (names and any(one.checkpoint == checkpoint for one in scores)):
@@ -139,7 +139,7 @@ def _named(scores: list[Score], checkpoint: str) -> list[Score]:
     return [replace(one, checkpoint=checkpoint) for one in scores]
 
 
-def _distinct(scores: list[Score]) -> list[Score]:
+def _without_repeats(scores: list[Score]) -> list[Score]:
     """Remove duplicates.
 
     Raises:

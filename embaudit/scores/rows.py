@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from embaudit.errors import UsageError
-from embaudit.scores.shapes import DEFAULT_SPLIT, DEFAULT_SUBSET, NOTHING_IMPORTED, Score, finite_number, refused
+from embaudit.scores.shapes import DEFAULT_SPLIT, DEFAULT_SUBSET, NOTHING_IMPORTED, Score, finite_number, row_error
 
 REQUIRED = ("checkpoint", "task", "score")
 OPTIONAL = ("revision", "split", "subset", "metric")
@@ -31,10 +31,10 @@ def separated_scores(path: Path, text: str, checkpoint: str | None) -> Iterator[
         for row in reader:
             place = f"line {reader.line_num}"
             if None in row:
-                raise refused(str(path), place, f"{len(columns) + len(row[None])} fields but {len(columns)} columns.")
+                raise row_error(str(path), place, f"{len(columns) + len(row[None])} fields but {len(columns)} columns.")
             yield score_of(path, place, row, checkpoint)
     except csv.Error as error:
-        raise refused(str(path), f"line {reader.reader.line_num}", f"{error}.") from error
+        raise row_error(str(path), f"line {reader.reader.line_num}", f"{error}.") from error
 
 
 def json_scores(path: Path, values: list[Any], checkpoint: str | None) -> Iterator[Score]:
@@ -50,7 +50,7 @@ def json_line_scores(path: Path, text: str, checkpoint: str | None) -> Iterator[
             try:
                 value = json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise refused(str(path), f"line {number}", f"not JSON: {error}.") from error
+                raise row_error(str(path), f"line {number}", f"not JSON: {error}.") from error
             yield _of_object(path, f"line {number}", value, checkpoint)
 
 
@@ -64,17 +64,17 @@ def score_of(path: Path, place: str, row: Mapping[str, Any], checkpoint: str | N
     def text(field: str, default: str | None = None) -> str:
         value = row.get(field)
         if value is not None and (isinstance(value, bool) or not isinstance(value, str | int)):
-            raise refused(str(path), place, f"{field} is {value!r}.")
+            raise row_error(str(path), place, f"{field} is {value!r}.")
         found = "" if value is None else str(value).strip()
         if not found and default is None:
-            raise refused(str(path), place, f"no {field}.")
+            raise row_error(str(path), place, f"no {field}.")
         return found or default or ""
 
     score = finite_number(row.get("score"))
     if score is None:
         given = row.get("score")
         why = "no score." if given is None or given == "" else f"the score {given!r} is not a finite number."
-        raise refused(str(path), place, why, "Correct or delete that row and import again.")
+        raise row_error(str(path), place, why, "Correct or delete that row and import again.")
     return Score(
         checkpoint=text("checkpoint", checkpoint),
         revision=text("revision", ""),
@@ -90,7 +90,7 @@ def score_of(path: Path, place: str, row: Mapping[str, Any], checkpoint: str | N
 
 def _of_object(path: Path, place: str, value: Any, checkpoint: str | None) -> Score:
     if not isinstance(value, dict):
-        raise refused(str(path), place, f"a JSON {type(value).__name__} where an object was expected.")
+        raise row_error(str(path), place, f"a JSON {type(value).__name__} where an object was expected.")
     return score_of(path, place, {str(name).strip().lower(): field for name, field in value.items()}, checkpoint)
 
 

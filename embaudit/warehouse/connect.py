@@ -15,7 +15,7 @@ from embaudit.address import Lake, Warehouse, warehouse_at
 from embaudit.errors import WarehouseError
 from embaudit.files import temporary_folder
 from embaudit.warehouse.connect_lake import connect_memory, open_lake_reader, open_lake_source, open_lake_writer
-from embaudit.warehouse.explain import explained, interruptible, no_warehouse
+from embaudit.warehouse.explain import interruptible, no_warehouse, translate_errors
 from embaudit.warehouse.lake import DATABASE
 from embaudit.warehouse.migrate import migrate, require_known_version
 
@@ -90,7 +90,7 @@ def _open_file_source(path: Path, wait_seconds: float) -> Iterator[duckdb.DuckDB
     connection = connect_memory(WRITER_MEMORY)
     literal = str(path).replace("'", "''")
     try:
-        with explained(path):
+        with translate_errors(path):
             attached = _retry(wait_seconds, lambda: connection.execute(f"ATTACH '{literal}' AS {DATABASE} (READ_ONLY)"))
             if attached is None:
                 raise _locked_for_writing(path)
@@ -104,7 +104,7 @@ def _open_file_source(path: Path, wait_seconds: float) -> Iterator[duckdb.DuckDB
 
 @contextmanager
 def _open_file_writer(path: Path, wait_seconds: float) -> Iterator[duckdb.DuckDBPyConnection]:
-    with explained(path):
+    with translate_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             _create(path)
@@ -128,12 +128,12 @@ def _open_file_writer(path: Path, wait_seconds: float) -> Iterator[duckdb.DuckDB
 def _open_file_reader(path: Path, wait_seconds: float) -> Iterator[duckdb.DuckDBPyConnection]:
     if not path.is_file():
         raise no_warehouse(path)
-    with explained(path):
+    with translate_errors(path):
         connection = _connect(path, wait_seconds, read_only=True, config=READER)
     if connection is None:
         raise _locked_for_writing(path)
     try:
-        with explained(path):
+        with translate_errors(path):
             _require_warehouse(connection, path)
         with interruptible(connection):
             yield connection

@@ -15,8 +15,8 @@ from tenacity import RetryError, Retrying, retry_if_exception, retry_if_result, 
 
 from embaudit.address import Lake
 from embaudit.errors import WarehouseError
-from embaudit.warehouse.explain import explained, interruptible
-from embaudit.warehouse.lake import attach, held, is_unreachable, load_extensions, make_writer_row, try_lock
+from embaudit.warehouse.explain import interruptible, translate_errors
+from embaudit.warehouse.lake import attach, is_unreachable, load_extensions, make_writer_row, release_at_end, try_lock
 from embaudit.warehouse.migrate import migrate, require_known_version
 
 MAX_PAUSE_SECONDS = 2.0
@@ -27,13 +27,13 @@ T = TypeVar("T")
 def open_lake_writer(lake: Lake, wait_seconds: float, memory: str) -> Iterator[duckdb.DuckDBPyConnection]:
     """The only writing connection, migrated; other writers wait, readers do not."""
     deadline = time.monotonic() + wait_seconds
-    with explained(lake):
+    with translate_errors(lake):
         lake.data_path.mkdir(parents=True, exist_ok=True)
         connection = connect_memory(memory)
         try:
             load_extensions(connection)
             # Lock before attaching, so that only one process creates a missing lake.
-            holder = _until(deadline, lambda: try_lock(connection, lake))
+            holder = _retry_until(deadline, lambda: try_lock(connection, lake))
             if holder is None:
                 raise WarehouseError(
                     f"Other writers have kept the warehouse {lake} locked for {wait_seconds:.0f} seconds.",
@@ -41,7 +41,7 @@ def open_lake_writer(lake: Lake, wait_seconds: float, memory: str) -> Iterator[d
                     next_step="Run the same command again: only publishing is left. To wait longer: "
                     "EMBAUDIT_LOCK_WAIT_SECONDS.",
                 )
-            with held(holder), interruptible(connection):
+            with release_at_end(holder), interruptible(connection):
                 attach(connection, lake, read_only=False)
                 require_known_version(connection, lake)
                 make_writer_row(connection)
@@ -55,7 +55,7 @@ def open_lake_writer(lake: Lake, wait_seconds: float, memory: str) -> Iterator[d
 def open_lake_reader(lake: Lake, wait_seconds: float, memory: str) -> Iterator[duckdb.DuckDBPyConnection]:
     """A read-only connection that can only access the PostgreSQL catalog and the folder of the data files."""
     with open_lake_source(lake, wait_seconds, memory) as connection:
-        with explained(lake):
+        with translate_errors(lake):
             folder = str(lake.data_path).replace("'", "''")
             connection.execute(f"SET allowed_directories = ['{folder}/']")
             connection.execute("SET enable_external_access = false")
@@ -74,9 +74,9 @@ def open_lake_source(lake: Lake, wait_seconds: float, memory: str) -> Iterator[d
         return True
 
     try:
-        with explained(lake):
+        with translate_errors(lake):
             load_extensions(connection)
-            _until(deadline, attached)
+            _retry_until(deadline, attached)
             if require_known_version(connection, lake) == 0:
                 raise WarehouseError(
                     f"{lake} is a DuckLake but not an embaudit warehouse.",
@@ -104,7 +104,7 @@ def connect_memory(memory: str) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _until(deadline: float, attempt: Callable[[], T | None]) -> T | None:
+def _retry_until(deadline: float, attempt: Callable[[], T | None]) -> T | None:
     """Retry with growing pauses until there is a result; also if the server does not answer.
 
     None at the deadline, or raises the last attempt's error.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import duckdb
 
-from embaudit.warehouse.explain import explained
+from embaudit.warehouse.explain import translate_errors
 from embaudit.warehouse.migrate import migrate
 
 TARGET = "embaudit_copy"
@@ -16,7 +16,7 @@ TARGET = "embaudit_copy"
 
 def create_file(path: Path, config: dict[str, str]) -> None:
     """Create an empty warehouse with the current schema: tables with keys, and views."""
-    with explained(path), duckdb.connect(str(path), config=config) as connection:
+    with translate_errors(path), duckdb.connect(str(path), config=config) as connection:
         migrate(connection, path)
 
 

@@ -19,7 +19,7 @@ PERMISSION_SIGNS = ("Permission denied", "permission denied", "Read-only file sy
 
 
 @contextmanager
-def explained(place: Warehouse) -> Iterator[None]:
+def translate_errors(place: Warehouse) -> Iterator[None]:
     """Translate errors of DuckDB and the file system."""
     try:
         yield
@@ -52,7 +52,7 @@ def explain(error: Exception, place: Warehouse) -> WarehouseError | StorageError
             + " and run the same command again: only publishing is left.",
         )
     if isinstance(place, Lake):
-        return _explain_lake(error, message, place)
+        return _translate_lake(error, message, place)
     if "not a valid DuckDB database" in message or "Is a directory" in message:
         return WarehouseError(
             f"{place} is not a DuckDB database.",
@@ -82,7 +82,7 @@ def _postgres_message(error: Exception) -> str:
     return str(said[-1]) if said else " ".join(str(error).split())[:300]
 
 
-def _explain_lake(error: Exception, message: str, lake: Lake) -> WarehouseError:
+def _translate_lake(error: Exception, message: str, lake: Lake) -> WarehouseError:
     if "creating a new DuckLake is explicitly disabled" in message:
         return no_warehouse(lake)
     if "does not match existing data path" in message:

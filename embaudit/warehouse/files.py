@@ -54,7 +54,7 @@ def is_file(place: str | Path) -> bool:
     """
     if not is_remote(place):
         return Path(place).is_file()
-    with explained(place):
+    with translate_errors(place):
         store, key = _store(place)
         store.invalidate_cache()
         # Not fsspec's isfile, which returns False if the store does not answer.
@@ -82,7 +82,7 @@ def upload(file: Path, place: str) -> None:
     Raises:
         StorageError: if the upload fails.
     """
-    with explained(place):
+    with translate_errors(place):
         store, key = _store(place)
         if _scheme(place) in OBJECT_STORES:
             store.put_file(str(file), key)
@@ -115,7 +115,7 @@ def let_duckdb_read(connection: duckdb.DuckDBPyConnection, places: Sequence[str]
 
 
 @contextmanager
-def explained(place: str | Path) -> Iterator[None]:
+def translate_errors(place: str | Path) -> Iterator[None]:
     """Turn a store's errors into one that names the place and says what to check, without credentials.
 
     Stores raise classes of their own packages (botocore's have no common base but Exception).

@@ -75,7 +75,7 @@ def try_lock(connection: duckdb.DuckDBPyConnection, lake: Lake) -> duckdb.DuckDB
 
 
 @contextmanager
-def held(holder: duckdb.DuckDBPyConnection) -> Iterator[None]:
+def release_at_end(holder: duckdb.DuckDBPyConnection) -> Iterator[None]:
     """Release the lock at the end, whatever happens."""
     try:
         yield

@@ -12,7 +12,7 @@ from embaudit.errors import UsageError
 from embaudit.tables import TABLES
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import upgrade_step
-from embaudit.warehouse.publish import written
+from embaudit.warehouse.publish import run_write
 from embaudit.warehouse.transaction import transaction
 from embaudit.warehouse.write import replace_rows
 
@@ -94,7 +94,7 @@ def prune(
             replace_rows(connection, "pruning", record)
         return now_found
 
-    return written(place, wait_seconds, delete)
+    return run_write(place, wait_seconds, delete)
 
 
 def _to_prune(connection: duckdb.DuckDBPyConnection, keep: Keep, moment: datetime) -> list[PrunedTable]:

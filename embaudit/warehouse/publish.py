@@ -28,8 +28,8 @@ __all__ = [
     "StagedTable",
     "publish",
     "publish_content",
+    "run_write",
     "was_published",
-    "written",
 ]
 
 # Writers of a lake take a lock, so they only conflict if one was killed during its commit or is another program.
@@ -127,7 +127,7 @@ def publish(
             replace_rows(connection, "audit", [asdict(audit)])
         return counts
 
-    counts = written(warehouse, wait_seconds, write)
+    counts = run_write(warehouse, wait_seconds, write)
     mark_used(tuple(path for table in staged for path in table.paths))
     return counts
 
@@ -156,10 +156,10 @@ def publish_content(warehouse: Warehouse | str, wait_seconds: float, staged: Seq
         with transaction(connection):
             return {table.table: write_table(connection, "", table) for table in staged}
 
-    return written(warehouse, wait_seconds, write)
+    return run_write(warehouse, wait_seconds, write)
 
 
-def written(
+def run_write(
     warehouse: Warehouse | str, wait_seconds: float, write: Callable[[duckdb.DuckDBPyConnection], Written]
 ) -> Written:
     """Write on the writing connection, retrying if another writer of a lake was first.

@@ -58,7 +58,7 @@ def run_query(warehouse: Warehouse | str, name_or_sql: str) -> QueryResult:
         UsageError: if the name is unknown or the SQL is wrong.
         WarehouseError: if there is no warehouse, it is locked or newer, or DuckDB rejects the SQL.
     """
-    with _asked(warehouse, name_or_sql) as cursor:
+    with _run(warehouse, name_or_sql) as cursor:
         if cursor.description is None:
             return QueryResult([], [])
         return QueryResult([column[0] for column in cursor.description], cursor.fetchall())
@@ -70,7 +70,7 @@ def query_frame(warehouse: Warehouse | str, name_or_sql: str) -> DataFrame:
     Raises:
         UsageError, WarehouseError: as ``run_query``.
     """
-    with _asked(warehouse, name_or_sql) as cursor:
+    with _run(warehouse, name_or_sql) as cursor:
         return cursor.df()
 
 
@@ -81,7 +81,10 @@ def table_frame(warehouse: Warehouse | str, name: str, audit_id: str) -> DataFra
         UsageError: if there is no such table or view.
         WarehouseError: if there is no warehouse, or it is locked or newer.
     """
-    with open_reader(warehouse) as connection, _explained_query(upgrade_step(connection, warehouse_at(warehouse))):
+    with (
+        open_reader(warehouse) as connection,
+        _translate_query_errors(upgrade_step(connection, warehouse_at(warehouse))),
+    ):
         names = [row[0] for row in connection.execute("SHOW TABLES").fetchall()]
         if name not in names:
             raise UsageError(
@@ -94,11 +97,14 @@ def table_frame(warehouse: Warehouse | str, name: str, audit_id: str) -> DataFra
 
 
 @contextmanager
-def _asked(warehouse: Warehouse | str, name_or_sql: str) -> Iterator[duckdb.DuckDBPyConnection]:
+def _run(warehouse: Warehouse | str, name_or_sql: str) -> Iterator[duckdb.DuckDBPyConnection]:
     """The connection with a query's result, to be read before it closes."""
     sql = _sql_of(name_or_sql)
-    with open_reader(warehouse) as connection, _explained_query(upgrade_step(connection, warehouse_at(warehouse))):
-        _require_one_question(connection, sql)
+    with (
+        open_reader(warehouse) as connection,
+        _translate_query_errors(upgrade_step(connection, warehouse_at(warehouse))),
+    ):
+        _require_single_query(connection, sql)
         if is_lake(connection):
             require_inside(connection, sql)
         yield connection.execute(sql)
@@ -118,7 +124,7 @@ def _sql_of(name_or_sql: str) -> str:
     return name_or_sql
 
 
-def _require_one_question(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+def _require_single_query(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     """Accept only a single statement that reads something.
 
     The read-only connection protects the tables, but of several results only the last would be shown, and CALL
@@ -136,7 +142,7 @@ def _require_one_question(connection: duckdb.DuckDBPyConnection, sql: str) -> No
 
 
 @contextmanager
-def _explained_query(upgrade: str) -> Iterator[None]:
+def _translate_query_errors(upgrade: str) -> Iterator[None]:
     """Translate DuckDB's errors; ``upgrade`` is the next step if the warehouse is older."""
     try:
         yield

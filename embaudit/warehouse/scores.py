@@ -11,7 +11,7 @@ import duckdb
 from embaudit.address import Warehouse
 from embaudit.errors import StorageError, WarehouseError
 from embaudit.scores import Score
-from embaudit.warehouse.publish import written
+from embaudit.warehouse.publish import run_write
 from embaudit.warehouse.transaction import transaction
 from embaudit.warehouse.write import replace_rows
 
@@ -44,7 +44,7 @@ def import_scores(warehouse: Warehouse | str, wait_seconds: float, scores: Seque
         return {row[:-1]: row[-1] for row in found}
 
     try:
-        known = written(warehouse, wait_seconds, write)
+        known = run_write(warehouse, wait_seconds, write)
     except (WarehouseError, StorageError) as error:
         # The hint about staged results does not apply here.
         raise type(error)(

@@ -56,8 +56,8 @@ def write_table(connection: duckdb.DuckDBPyConnection, audit_id: str, staged: St
             [paths],
         ).fetchone()
     except duckdb.Error as error:
-        explained = explain(error, Path(staged.paths[0]))
-        if isinstance(explained, StorageError) or is_conflict(error) or is_unreachable(error):
+        translated = explain(error, Path(staged.paths[0]))
+        if isinstance(translated, StorageError) or is_conflict(error) or is_unreachable(error):
             raise
         raise WarehouseError(
             f"The table {staged.table} does not accept its staged rows: {str(error).splitlines()[0]} "

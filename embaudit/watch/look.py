@@ -74,7 +74,7 @@ def named_sources(watch_list: WatchList) -> tuple[list[Source], list[Finding]]:
         try:
             inside = checkpoint_folders(folder.path, folder.pattern)
         except CheckpointError as error:
-            failed.append(unreadable(source, error))
+            failed.append(failed_finding(source, error))
             continue
         found += [local_source(path, folder.settings) for path in inside]
     return found, failed
@@ -96,11 +96,11 @@ def every_source(
         try:
             names = models_of(entry)
         except HubUnreachable as error:
-            failed.append(unreadable(everything, error, "unreachable"))
+            failed.append(failed_finding(everything, error, "unreachable"))
             continue
         if not names:
             none = CheckpointError(f"The hub has no models of {entry.name} that match the entry.")
-            failed.append(unreadable(everything, none))
+            failed.append(failed_finding(everything, none))
         sources += [
             Source(kind="hub", name=name, place=name, settings=entry.settings) for name in names if name not in named
         ]
@@ -137,15 +137,15 @@ def look(
         reference = f"{source.place}@{revision}"
         seen = history.find(source.name, revision, key)
         if seen is not None and seen.status in DONE and not again:
-            return seen_again(source, seen)
+            return known_finding(source, seen)
         if content_of is None:
             return Finding(source=source, revision=revision, is_new=seen is None, reference=reference)
         return judged(source, revision, content_of(source, reference), reference, history, again=again)
     except HubUnreachable as error:
-        return unreadable(source, error, "unreachable", revision)
+        return failed_finding(source, error, "unreachable", revision)
     except EmbauditError as error:
         # Including invalid settings, such as an unknown pooling.
-        return unreadable(source, error, "failed", revision)
+        return failed_finding(source, error, "failed", revision)
 
 
 def judged(
@@ -163,7 +163,7 @@ def judged(
     if again:
         return Finding(**facts, reference=reference)
     if seen is not None and seen.status in DONE:
-        return seen_again(source, seen)
+        return known_finding(source, seen)
     before = history.newest(source.name, key)
     if before is not None and before.checkpoint_id == checkpoint_id:
         reason = f"the same content as {before.revision}"
@@ -176,7 +176,7 @@ def judged(
     return Finding(**facts, reference=reference, reason=baseline)
 
 
-def seen_again(source: Source, row: WatchedRevision) -> Finding:
+def known_finding(source: Source, row: WatchedRevision) -> Finding:
     """The finding for a revision that was dealt with before."""
     return Finding(
         source=source,
@@ -188,7 +188,9 @@ def seen_again(source: Source, row: WatchedRevision) -> Finding:
     )
 
 
-def unreadable(source: Source, error: EmbauditError, status: Status = "failed", revision: str = NO_REVISION) -> Finding:
+def failed_finding(
+    source: Source, error: EmbauditError, status: Status = "failed", revision: str = NO_REVISION
+) -> Finding:
     """The finding for a source that could not be read."""
     return Finding(source=source, status=status, revision=revision, reason=error.happened)
 

@@ -14,7 +14,7 @@ from ready_warehouses import put_audit
 from embaudit.page.compare import comparison_page
 from embaudit.page.html import render
 from embaudit.page.sides import read_sides
-from embaudit.page.write import put, write_index, write_page
+from embaudit.page.write import write_file, write_index, write_page
 
 # What WCAG 2 asks of text (level AA).
 READABLE = 4.5
@@ -37,7 +37,7 @@ def folder(empty_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     put_audit(warehouse, audit_record("a2", "c1", minutes=1), rows, measure_runs(), [failed])
     put_audit(warehouse, audit_record("dead", "c1", "failed", "a critical check", 2), {})
     write_page(warehouse, "a2", folder)
-    put(render(comparison_page(read_sides(warehouse, ["a1", "a2"]))), folder / "comparison.html")
+    write_file(render(comparison_page(read_sides(warehouse, ["a1", "a2"]))), folder / "comparison.html")
     write_index(warehouse, folder)
     return folder
 

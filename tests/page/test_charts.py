@@ -112,7 +112,7 @@ def test_a_picture_that_stands_in_the_earlier_page_is_not_drawn_again(monkeypatc
         return Page("t", [], [], [Section("s", [chart_of(Layer("point", [Mark(0, 0.5, label=label)]))])])
 
     first = render(page_of("the"))
-    monkeypatch.setattr("embaudit.page.svg._drawn", lambda wording, key: Markup("<svg>anew</svg>"))
+    monkeypatch.setattr("embaudit.page.svg._draw", lambda wording, key: Markup("<svg>anew</svg>"))
     assert render(page_of("the"), first) == first
     assert "<svg>anew</svg>" in render(page_of("other"), first)
     assert "<svg>anew</svg>" in render(page_of("the"), first.replace("data-key", "data-other"))

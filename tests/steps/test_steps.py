@@ -201,7 +201,7 @@ def with_another_record(path: Path) -> None:
     [
         (cut_short, r"cannot be read"),
         (without_record, r"cannot be read \(it has no record of how it was made\)"),
-        (with_another_record, r"cannot be read \(how it was made is unreadable: .*\)"),
+        (with_another_record, r"cannot be read \(its record of how it was made is unreadable: .*\)"),
     ],
 )
 def test_a_broken_file_is_named_and_not_replaced(tmp_path: Path, damage: Callable[[Path], None], words: str) -> None:

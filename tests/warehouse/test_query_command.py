@@ -237,14 +237,14 @@ import importlib, threading
 from embaudit.cli.main import main
 
 queries = importlib.import_module("embaudit.warehouse.query")
-real = queries._require_one_question
+real = queries._require_single_query
 
 def announced(*arguments):
     real(*arguments)
     # A moment later, when DuckDB is at work.
     threading.Timer(0.1, print, ["asking"], {"flush": True}).start()
 
-queries._require_one_question = announced
+queries._require_single_query = announced
 main()
 """
 
