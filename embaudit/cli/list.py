@@ -19,6 +19,6 @@ def list_(what: str, warehouse: Warehouse | None, form: str) -> None:
     """List the checkpoints or audits in the warehouse, newest first, or the available measures."""
     if what == "measures":
         rows = [(one.name, one.question, "" if one.is_default else "--measures") for one in MEASURES.values()]
-        print_result(QueryResult(["measure", "question", "requires"], rows), form)
+        print_result(QueryResult(["measure", "question", "only with"], rows), form)
     else:
         print_result(run_query(warehouse_path(warehouse), what), form)

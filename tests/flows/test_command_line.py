@@ -103,7 +103,7 @@ def test_every_measure_is_listed_with_its_question() -> None:
     listed = {row["measure"]: row for row in json.loads(shown.stdout)}
     assert listed.keys() == MEASURES.keys()
     assert all(row["question"].endswith("?") for row in listed.values())
-    assert {name for name, row in listed.items() if not row["requires"]} == set(DEFAULT_MEASURES)
+    assert {name for name, row in listed.items() if not row["only with"]} == set(DEFAULT_MEASURES)
 
 
 def test_ingest_reports_what_it_dropped_and_is_idempotent(embaudit_here: Embaudit, tmp_path: Path) -> None:
