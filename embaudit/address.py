@@ -1,7 +1,8 @@
-"""Where a warehouse is: a DuckDB file, or a DuckLake named by an address. Parsing only; nothing is opened here.
+"""Warehouse locations: a DuckDB file or a DuckLake address. Only parsing; nothing is opened here.
 
 ``ducklake:postgres:KEY=VALUE …?data_path=FOLDER[&schema=NAME]``: the catalog in PostgreSQL, in libpq's keywords
-(dbname, host, port, user, service, sslmode …), and the folder of the data files, which every machine must see.
+(dbname, host, port, user, service, sslmode …), and the folder of the data files, which must be accessible from every
+machine.
 """
 
 from __future__ import annotations

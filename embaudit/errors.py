@@ -13,7 +13,7 @@ EXIT_DONE = 0
 EXIT_CHECK_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
-MAX_REASON = 240  # characters of a library's own message that an error repeats
+MAX_REASON = 240  # characters of a library's message to repeat in an error
 
 
 class EmbauditError(Exception):
@@ -44,7 +44,7 @@ def _rebuild(kind: type[EmbauditError], happened: str, kept: str, next_step: str
 
 
 class UsageError(EmbauditError):
-    """A name, option or setting that does not exist or does not fit."""
+    """A name, option or setting that does not exist or is invalid."""
 
 
 class CheckpointError(EmbauditError):
@@ -52,7 +52,7 @@ class CheckpointError(EmbauditError):
 
 
 class CorpusError(EmbauditError):
-    """A corpus that cannot be found or read, or that is too small for the measure asked for."""
+    """A corpus that cannot be found or read, or that is too small for the requested measure."""
 
 
 class HubUnreachable(CheckpointError, CorpusError):

@@ -48,7 +48,7 @@ class Repository:
     ``CorpusError`` (for a data set) if the repository does not exist, may not be accessed, or cannot be stored.
 
     Attributes:
-        revision: branch, tag or commit; None: main.
+        revision: branch, tag or commit; None for main.
         otherwise: what to do without the hub, as the end of a sentence ("pass a local folder").
     """
 
@@ -134,7 +134,7 @@ class Repository:
         return sorted(path.name for path in (self._cache / "snapshots").glob("*"))
 
     def remember(self, revision: str) -> None:
-        """Note in the cache, as ``huggingface_hub`` does, that a branch or tag stands for this commit.
+        """Record in the cache, as ``huggingface_hub`` does, that a branch or tag points to this commit.
 
         Offline, the revision then resolves to it. A commit without cached files is not recorded: the cache would look
         broken.

@@ -1,4 +1,4 @@
-"""What an audit computes: profiles (``quick``, ``standard``, ``paper``) as one typed, versioned object.
+"""Profiles (``quick``, ``standard``, ``paper``): what an audit computes, as a typed, versioned object.
 
 Where things are (warehouse, staging) is in ``embaudit.settings``.
 """

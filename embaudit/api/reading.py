@@ -108,7 +108,7 @@ class WarehouseReader:
         """The answer to a named query (``embaudit query`` lists them) or to one SQL statement.
 
         Raises:
-            UsageError: if the name is unknown or the SQL is wrong.
+            UsageError: if the name is unknown or the SQL is invalid.
             WarehouseError: if the warehouse is locked, or DuckDB rejects the SQL.
         """
         return query_frame(self.warehouse, name_or_sql)

@@ -111,7 +111,7 @@ class Checkpoint:
         return [alone[place] if place in alone else ids[len(prompt) :] for place, ids in enumerate(whole)]
 
     def content_ids(self, text: str, limit: int | None = None) -> list[int]:
-        """One text's ``own_ids``, cut to ``limit`` (default: what fits)."""
+        """One text's ``own_ids``, truncated to ``limit`` (default: what fits)."""
         limit = self.content_limit if limit is None else limit
         return self.own_ids([text])[0][: max(limit, 0)]
 

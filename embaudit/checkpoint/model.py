@@ -74,7 +74,7 @@ def load_model(
 def _read_model(
     folder: Path, dtype: str, allow_pickle: bool, trust_remote_code: bool
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
-    """The model and transformers' report of which tensors were missing."""
+    """The model, and transformers' report of missing tensors."""
     import torch
     import transformers
 

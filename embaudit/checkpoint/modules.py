@@ -149,7 +149,7 @@ def read_recipe(
 
 
 def _entries(modules_file: Path) -> list[tuple[str, str]]:
-    """(kind, path) of each declared module; the first is the transformer."""
+    """(kind, path) of each declared module, starting with the transformer."""
     declared = read_json(modules_file)
     if not isinstance(declared, list) or not all(
         isinstance(entry, dict) and isinstance(entry.get("type"), str) and isinstance(entry.get("path", ""), str)

@@ -84,7 +84,7 @@ def _require_new(folder: Path, resolved: ResolvedCheckpoint, recipe: Recipe) -> 
     """Refuse a folder that is not empty or inside the checkpoint, and a checkpoint with an adapter.
 
     Raises:
-        UsageError, CheckpointError, StorageError: for each of them.
+        UsageError, CheckpointError, StorageError: respectively.
     """
     try:
         is_taken = folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))

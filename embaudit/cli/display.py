@@ -27,7 +27,7 @@ class _RateColumn(ProgressColumn):
 
 
 class TerminalDisplay:
-    """Bars by label; shards of one label share a bar."""
+    """One bar per label; shards with the same label share a bar."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -46,7 +46,7 @@ class TerminalDisplay:
         self._started: dict[str, float] = {}
 
     def advance(self, label: str, done: int, total: int) -> None:
-        """Count work; the first call for a label makes its bar."""
+        """Report progress; the first call for a label creates its bar."""
         if label not in self._tasks:
             self._tasks[label] = self._bars.add_task(label, total=total)
             self._done[label], self._started[label] = 0, time.monotonic()

@@ -129,7 +129,7 @@ def parse_pairs(given: Iterable[str]) -> dict[str, str]:
     """The file of each purpose; a FILE without a purpose is for both.
 
     Raises:
-        UsageError: if a purpose is given two files.
+        UsageError: if a purpose has two files.
     """
     found: dict[str, str] = {}
     for one in given:
@@ -152,5 +152,5 @@ PARSERS: dict[str, Callable[[Any], Any]] = {
 
 
 def warehouse_path(given: Warehouse | None) -> Warehouse:
-    """The warehouse that a command works on."""
+    """The given warehouse, or the configured one."""
     return given or Settings().warehouse_path

@@ -36,7 +36,7 @@ of a deployment ([operate.md](operate.md)), which also has `checkpoint`.
 | key | default | meaning |
 |---|---|---|
 """
-PROFILE = """## A measure: its part of a profile
+PROFILE = """## A measure: its settings in a profile
 
 `--profile` takes a name or your own TOML file with `name`, `version`, `description`, and a table for each measure that
 differs from the defaults. `measure_settings` changes single values for one request. An empty cell means the value to

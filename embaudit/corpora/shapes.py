@@ -88,7 +88,7 @@ class Corpus:
 def content_id(kind: Kind, rows: Sequence[Text | TextPair]) -> str:
     """16 hex digits of everything a measure uses: texts and labels, or pairs, scores and relations.
 
-    External ids and unjoined titles are left out: no measure reads them, and most formats cannot carry them.
+    External ids and unjoined titles are left out: no measure reads them, and most formats do not have them.
     """
     digest = hashlib.sha256(f"{kind}\n".encode())
     for row in rows:

@@ -1,4 +1,4 @@
-"""The figures that rules can name: those of the view ``summary_figure``.
+"""The figures that rules can refer to: those of the view ``summary_figure``.
 
 They come from the declarations, so that a mistyped name is reported before a long audit and not after it.
 """

@@ -118,7 +118,7 @@ class Requirements(_Part):
 
 
 class Policy(_Part):
-    """Everything that a gate compares an audit with."""
+    """A policy to check audits against."""
 
     name: str = Field(default="policy", min_length=1)
     description: str = ""

@@ -1,7 +1,7 @@
-"""MTEB's result files: one task of one checkpoint.
+"""MTEB result files: one task of one checkpoint.
 
 Since mteb 1.11: ``{"task_name": …, "scores": {split: [{"hf_subset": …, "main_score": …}, …]}}``, in a folder
-``<owner>__<name>/<revision>/<task>.json`` beside ``model_meta.json`` (name, revision). Before that:
+``<owner>__<name>/<revision>/<task>.json`` next to ``model_meta.json`` (name, revision). Before that:
 ``{"mteb_dataset_name": …, split: {…}}`` or ``{…, split: {subset: {…}}}``, where many tasks have no ``main_score``.
 """
 

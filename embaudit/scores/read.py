@@ -40,8 +40,8 @@ def read_scores(paths: Sequence[Path], checkpoint: str | None = None) -> ReadSco
         checkpoint: name of the checkpoint, overriding the files.
 
     Raises:
-        UsageError: if a file cannot be read, a row is wrong, nothing names the checkpoint, two rows contradict each
-            other, or ``checkpoint`` is given for scores of several.
+        UsageError: if a file cannot be read, a row is invalid, the checkpoint is unknown, two rows contradict each
+            other, or ``checkpoint`` is given for scores of several checkpoints.
     """
     scores: list[Score] = []
     skipped: list[SkippedSource] = []

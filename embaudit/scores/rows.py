@@ -21,7 +21,7 @@ def separated_scores(path: Path, text: str, checkpoint: str | None) -> Iterator[
     """Scores of a csv or tsv file whose first line names the columns.
 
     Raises:
-        UsageError: naming the line and the field.
+        UsageError: if a row is invalid, naming the line and the field.
     """
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=SEPARATORS[path.suffix.lower()], strict=True)
     try:
@@ -58,7 +58,7 @@ def score_of(path: Path, place: str, row: Mapping[str, Any], checkpoint: str | N
     """The score of one row; ``checkpoint`` is used if the row names none.
 
     Raises:
-        UsageError: naming the field that is missing or wrong.
+        UsageError: naming the missing or invalid field.
     """
 
     def text(field: str, default: str | None = None) -> str:

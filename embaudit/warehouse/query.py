@@ -55,7 +55,7 @@ def run_query(warehouse: Warehouse | str, name_or_sql: str) -> QueryResult:
     """Run a named query or one SQL statement on a read-only connection without access to other files.
 
     Raises:
-        UsageError: if the name is unknown or the SQL is wrong.
+        UsageError: if the name is unknown or the SQL is invalid.
         WarehouseError: if there is no warehouse, it is locked or newer, or DuckDB rejects the SQL.
     """
     with _run(warehouse, name_or_sql) as cursor:

@@ -1,4 +1,4 @@
-"""Local checkpoints: find their folders, and see whether one is complete."""
+"""Finds local checkpoint folders, and checks whether they are complete."""
 
 from __future__ import annotations
 

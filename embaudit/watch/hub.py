@@ -13,7 +13,7 @@ def current_commit(name: str, revision: str | None) -> str:
     """The current commit of a repository's branch or tag.
 
     Raises:
-        CheckpointError: if there is no such repository or revision, or it may not be read.
+        CheckpointError: if there is no such repository or revision, or it is not accessible.
         HubUnreachable: if the hub does not answer.
     """
     commit = Repository("model", name, revision, otherwise="wait: the next watch tries again").info().commit

@@ -40,7 +40,7 @@ RULES: dict[tuple[str, str], Worse] = {
 
 
 def compare(own: Iterable[Figure], before: Iterable[Figure]) -> list[dict[str, Any]]:
-    """Rows of the table ``regression``, without the two audits' ids: every figure that both have.
+    """Rows of the table ``regression``, without the two audits' ids: every shared figure.
 
     If both values have an interval, the tolerance is the half-width of their difference (``difference_half_width``).
     Both audits read the same texts, so this is conservative: a smaller change may be real, too.
