@@ -1,7 +1,7 @@
-"""Figures: the numbers of an audit that gates check and that comparisons of audits use.
+"""Figures: the numbers of an audit that gates limit and by which audits are compared.
 
-A figure is identified by its summary (a table or view), its item (which row) and its measure (which column). Columns of
-a ``Row`` declared with ``figure=`` are figures; figures of a view are declared here, as a ``Summary``.
+A figure is identified by its summary (a table or view), its item (the row) and its measure (the column). Columns of a
+``Row`` declared with ``figure=`` are figures; those computed from a view are declared as a ``Summary`` of their own.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ Direction = Literal["higher", "lower"]
 
 @dataclass(frozen=True)
 class Worse:
-    """The direction in which a figure gets worse, and the change to ignore as noise if there are no intervals.
+    """The direction in which a figure gets worse, and the change that counts as noise if it has no interval.
 
     Attributes:
-        absolute, relative: absolute change, and share of the predecessor's value; the larger one counts.
+        absolute, relative: the noise is the larger of ``absolute`` and ``relative`` times the predecessor's value.
     """
 
     when: Direction
@@ -32,9 +32,8 @@ class SummaryFigure:
     """One measure of a summary.
 
     Attributes:
-        meaning: empty for a column of a table, which declares its own.
-        value, low, high: SQL over the summary's rows; ``low`` and ``high``, the ends of the 95 % interval, are empty if
-            there is none.
+        meaning: empty for a column, which has its own.
+        value, low, high: SQL over the summary's rows; ``low`` and ``high``, the 95 % interval, are empty without one.
     """
 
     name: str
@@ -50,7 +49,7 @@ class Summary:
     """A table or view that has figures.
 
     Attributes:
-        item: the name of an item, as a format string of columns, such as ``{corpus}, layer {layer}``.
+        item: name of an item as a format of columns, such as ``{corpus}, layer {layer}``.
         is_aggregate: whether its figures aggregate all rows of an audit.
     """
 
@@ -69,7 +68,7 @@ class Summary:
         return " || ".join(parts)
 
     def parts_of(self, item: str) -> dict[str, str]:
-        """The column values in an item's name; if it is ambiguous, the last reading counts."""
+        """The columns in an item's name; if it is ambiguous, the greedy parse."""
         pattern = "".join(
             re.escape(text) + (f"(?P<{column}>.*)" if column else "")
             for text, column, *_ in Formatter().parse(self.item)
@@ -81,7 +80,7 @@ class Summary:
 
 
 def cell_view(summaries: tuple[Summary, ...]) -> str:
-    """``summary_cell``: every cell of every summary of the published audits, one per row, including null ones."""
+    """``summary_cell``: every cell of every summary of the published audits, one per row, nulls included."""
     parts = []
     for one in summaries:
         names = ", ".join(_literal(figure.name) for figure in one.figures)
@@ -100,7 +99,7 @@ def cell_view(summaries: tuple[Summary, ...]) -> str:
 
 
 def figure_view() -> str:
-    """``summary_figure``: the cells that have a value, by which audits are compared."""
+    """``summary_figure``: the cells with a value, by which audits are compared."""
     return (
         "CREATE OR REPLACE VIEW summary_figure AS\nSELECT audit_id, summary, item, measure, value\n"
         "FROM summary_cell\nWHERE value IS NOT NULL;\n"
@@ -108,7 +107,7 @@ def figure_view() -> str:
 
 
 def interval_view(summaries: tuple[Summary, ...]) -> str:
-    """``summary_interval``: the 95 % intervals of figures that can get worse."""
+    """``summary_interval``: the 95 % intervals of figures that can get worse, for judging changes."""
     parts = [
         f"SELECT audit_id, {_literal(one.name)} AS summary, {one.item_sql} AS item,\n"
         f"    {_literal(figure.name)} AS measure, {figure.low} AS low, {figure.high} AS high\n"
