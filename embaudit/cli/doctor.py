@@ -204,7 +204,7 @@ def _leftovers() -> Finding:
         return Finding(what, f"{len(servers)} running, none left over" if servers else "none running")
     named = [f"process {one.pid} ({one.age} old, {one.memory / 1024**2:.0f} MiB)" for one in left]
     pids = " ".join(str(server.pid) for server in left)
-    return Finding(what, f"left over from commands that have ended: {', '.join(named)}", False, f"kill {pids}")
+    return Finding(what, f"left over: {', '.join(named)}", False, f"kill {pids}")
 
 
 def _check(what: str, state: Callable[[], str]) -> Finding:
