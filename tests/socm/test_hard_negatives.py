@@ -104,7 +104,7 @@ def test_a_folder_is_read_with_the_queries_that_are_judged(tmp_path: Path) -> No
 
 
 def test_a_folder_without_relevant_passages_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match="no query"):
+    with pytest.raises(CorpusError, match="list no relevant passage"):
         read_retrieval(beir(tmp_path / "beir", "q0\tp0\t0\n"))
 
 

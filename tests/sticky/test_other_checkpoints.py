@@ -413,7 +413,7 @@ def test_tokens_without_a_row_are_not_scanned_and_named_if_they_are(
     assert eligible.max() == 49_999
     points = prepared(checkpoint)
     assert np.isfinite(insert_tokens(Encoder(checkpoint), points, eligible[-3:], DRAWS).values).all()
-    with pytest.raises(MeasureError, match=r"token 50000; .* for only 50000 tokens"):
+    with pytest.raises(MeasureError, match=r"token 50000, but .* for only 50000 tokens"):
         insert_tokens(Encoder(checkpoint), points, np.array([500, 50_000]), [0])
 
 
@@ -477,7 +477,7 @@ def test_a_tokenizer_without_any_special_token(tmp_path: Path) -> None:
     effects = measure_effects(audited.validation, validated, np.arange(len(candidates)) >= TOKENS, 50, 0)
     assert np.isfinite([effect.loss for effect in effects]).all()
     beyond = len(vocabulary)
-    with pytest.raises(MeasureError, match=rf"token {beyond}; .* for only {beyond} tokens"):
+    with pytest.raises(MeasureError, match=rf"token {beyond}, but .* for only {beyond} tokens"):
         insert_tokens(audited.encoder, audited.scan, np.array([5, beyond]), [0])
 
 
