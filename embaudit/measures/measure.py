@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -20,8 +20,24 @@ from embaudit.measures.workload import Readable, Work
 if TYPE_CHECKING:
     from embaudit.figure import Summary
     from embaudit.finding import Finding, Rows
-    from embaudit.request import AuditSettings
     from embaudit.table import Row
+
+
+class Asked(Protocol):
+    """What a request may ask of any measure (``embaudit.request.AuditSettings``)."""
+
+    @property
+    def corpora(self) -> Mapping[str, str]: ...
+    @property
+    def measure_settings(self) -> Mapping[str, dict[str, Any]]: ...
+    @property
+    def draw(self) -> How | None: ...
+    @property
+    def exhaustive(self) -> bool: ...
+    @property
+    def reference(self) -> bool: ...
+    @property
+    def scan_dtype(self) -> Literal["auto", "float32", "bfloat16", "float16"] | None: ...
 
 
 class MeasureSettings(BaseModel):
@@ -36,7 +52,7 @@ class MeasureSettings(BaseModel):
         """Measures of the same audit whose tables it reads; they stand before it in the list."""
         return ()
 
-    def requested(self, request: AuditSettings) -> Self:
+    def requested(self, request: Asked) -> Self:
         """These settings with what one request changes of them.
 
         Raises:
@@ -66,7 +82,7 @@ class DrawnSettings(MeasureSettings):
         default="random", description="which rows of a corpus are read: drawn at random by the seed, or the first"
     )
 
-    def requested(self, request: AuditSettings) -> Self:
+    def requested(self, request: Asked) -> Self:
         return self if request.draw is None else self.model_copy(update={"draw": request.draw})
 
     def draw_from(self, corpus: str, rows: int, seed: int) -> Draw:

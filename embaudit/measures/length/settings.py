@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pydantic import Field, field_validator
 
-from embaudit.measures.measure import DrawnSettings
+from embaudit.measures.measure import Asked, DrawnSettings
 from embaudit.measures.workload import Readable, Work
-
-if TYPE_CHECKING:
-    from embaudit.request import AuditSettings
 
 # The corpus whose documents are ranked by queries, as embaudit.corpora.judged (which needs numpy) names it.
 DOCUMENTS = "retrieval"
@@ -55,7 +51,7 @@ class LengthSettings(DrawnSettings):
         if DOCUMENTS in self.corpora:
             yield readable.read(DOCUMENTS, self.ranked_documents, times=2)
 
-    def requested(self, request: AuditSettings) -> LengthSettings:
+    def requested(self, request: Asked) -> LengthSettings:
         """A collection with judged queries that was given is one that lengths are compared in."""
         asked = (DOCUMENTS,) if DOCUMENTS in request.corpora and DOCUMENTS not in self.corpora else ()
         return super().requested(request).model_copy(update={"corpora": (*self.corpora, *asked)})

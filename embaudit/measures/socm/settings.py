@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pydantic import Field, field_validator
 
 from embaudit.draw import Draw
-from embaudit.measures.measure import DrawnSettings
+from embaudit.measures.measure import Asked, DrawnSettings
 from embaudit.measures.workload import Readable, Work
-
-if TYPE_CHECKING:
-    from embaudit.request import AuditSettings
 
 # Of one pair of texts of n tokens, over n² (benchmarks/README.md).
 PAIR_SECONDS = 26e-9
@@ -90,7 +86,7 @@ class SocmSettings(DrawnSettings):
             if not is_list:
                 yield readable.read(corpus, min(self.pooling_texts, self.texts))
 
-    def requested(self, request: AuditSettings) -> SocmSettings:
+    def requested(self, request: Asked) -> SocmSettings:
         """A list of related pairs that was given is one that SOCM is to read; graded pairs are the sticky measure's."""
         from embaudit.corpora import CORPORA
 

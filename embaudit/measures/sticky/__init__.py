@@ -7,7 +7,7 @@ from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.tables import ROWS, STICKY_TOKEN
 
 # Changing how a value is computed changes this number, and with it every key of the measure's steps.
-MEASURE_VERSION = 4
+MEASURE_VERSION = 5
 
 MEASURE = Measure(
     name="sticky",

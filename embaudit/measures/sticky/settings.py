@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from embaudit.measures.measure import MeasureSettings
+from embaudit.measures.measure import Asked, MeasureSettings
 from embaudit.measures.workload import Readable, Work
-
-if TYPE_CHECKING:
-    from embaudit.request import AuditSettings
 
 # Of the vocabulary, whose similarities have a shape: eight million pairs, and the interval is that of the tokens.
 SAMPLED_TOKENS = 4_096
@@ -90,7 +87,7 @@ class StickySettings(MeasureSettings):
             pairs = readable.searched * (self.reference_pairs + validated)
             yield Work(24 * pairs, inserted)
 
-    def requested(self, request: AuditSettings) -> StickySettings:
+    def requested(self, request: Asked) -> StickySettings:
         settings = self.everything() if request.exhaustive else self
         asked = {"reference": request.reference or None, "scan_dtype": request.scan_dtype}
         return settings.model_copy(update={name: value for name, value in asked.items() if value is not None})
