@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypedDict, get_args
 
-# ``problem``: do not deploy before someone has looked at it. ``look``: common among checkpoints in production, and worth
+# ``problem``: do not deploy before someone has looked at it. ``look``: common among checkpoints in production, worth
 # knowing before such texts arrive. ``not measured``: not enough evidence to say.
 Level = Literal["problem", "look", "not measured", "ok"]
 LEVELS: tuple[Level, ...] = get_args(Level)

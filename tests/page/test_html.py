@@ -107,7 +107,7 @@ def test_the_page_has_every_section_and_its_figures(facts: dict[str, Any]) -> No
         *("pooled", "1.500", "0.400"),
         *("Geometry", "IsoScore*", "effective rank"),
         *("Where sticky tokens do most harm", "greedy search", "+0.150 [+0.14, +0.16]", "a river"),
-        *("What helps against sticky tokens", "taken out of texts (strip)", "+0.045 [+0.035, +0.055]"),
+        *("What helps against sticky tokens", "removal from texts (strip)", "+0.045 [+0.035, +0.055]"),
         *("Impact of sticky tokens", "worst by retention", "-0.066 [-0.086, -0.046]", "Ordinary tokens: 'riverx'"),
         *(
             "Attention temperature",

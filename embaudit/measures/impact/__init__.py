@@ -1,6 +1,6 @@
-"""What sticky tokens do to real work: tasks scored with clean texts and with texts that hold the tokens.
+"""Impact: downstream tasks scored on clean texts and on texts that contain sticky tokens.
 
-``arms`` chooses the tokens, ``poison`` puts them into texts, ``effects`` compares scores with the clean arm and with
+``arms`` chooses the tokens, ``poison`` inserts them into texts, ``effects`` compares scores with the clean arm and with
 ordinary tokens. The tasks are those of ``embaudit.downstream``.
 """
 
@@ -19,7 +19,7 @@ MEASURE = Measure(
     settings=ImpactSettings,
     version=MEASURE_VERSION,
     rows=ROWS,
-    # Only when named: every text is encoded once for each token.
+    # Only on request: every text is encoded once per token.
     is_default=False,
     shown_tables=("impact", "impact_token"),
 )

@@ -63,8 +63,8 @@ def _losses(losses: list[dict[str, Any]]) -> Table:
             )
             for row in losses
         ],
-        f"Loss of the {first['tokens']:,} worst of {first['severe']:,} severe tokens with {first['copies']} copies, and "
-        f"of {first['vocabulary']:,} random tokens of the vocabulary",
+        f"Loss of the {first['tokens']:,} worst of {first['severe']:,} severe tokens, and of {first['vocabulary']:,} "
+        f"random tokens of the vocabulary, with {first['copies']} copies",
         more="embaudit query mitigation-losses",
     )
 

@@ -53,8 +53,8 @@ def _what_it_does(row: dict[str, Any]) -> Finding:
     return Finding(
         level,
         f"Removing severe tokens from {row['removal_texts']:,} texts in {row['corpus']} that contain them moves a "
-        f"cosine by {row['moved']:.3f} on average, {excess:+.3f}{interval(low, high, '+.3f')} compared with removing as "
-        "many other tokens.",
+        f"cosine by {row['moved']:.3f} on average, {excess:+.3f}{interval(low, high, '+.3f')} compared with removing "
+        "as many other tokens.",
         name="removal",
         value=excess,
         low=low,

@@ -39,8 +39,8 @@ def _cut(corpora: list[dict[str, Any]]) -> Finding:
     names = " and ".join(row["corpus"] for row in corpora)
     return Finding(
         level,
-        f"{worst['truncated']:,} of {worst['texts'] + worst['undefined']:,} texts in {worst['corpus']} are truncated to "
-        "the checkpoint's length limit."
+        f"{worst['truncated']:,} of {worst['texts'] + worst['undefined']:,} texts in {worst['corpus']} are truncated "
+        "to the checkpoint's length limit."
         if share(worst)
         else f"No text in {names} is truncated: the checkpoint reads all of them in full.",
         name="cut_texts",

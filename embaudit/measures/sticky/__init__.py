@@ -1,4 +1,4 @@
-"""Which tokens, inserted into a text, drag its similarities to one value?"""
+"""Sticky tokens: which tokens, inserted into a text, pull its similarities towards one value?"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MEASURE_VERSION = 4
 
 MEASURE = Measure(
     name="sticky",
-    question="Which tokens, inserted into a text, drag its similarities to one value?",
+    question="Which tokens, inserted into a text, pull its similarities towards one value?",
     settings=StickySettings,
     version=MEASURE_VERSION,
     rows=ROWS,

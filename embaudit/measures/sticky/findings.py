@@ -48,8 +48,9 @@ def _worst(
     return Finding(
         level,
         f"{copies} copies of {tokens[worst['token_id']]['token']!r} in a text erase {_share(worst['loss'])}"
-        f"{interval(worst['loss_low'], worst['loss_high'], '.0%')} of the differences between its similarities to other "
-        f"texts; {_how_many(len(severe), len(candidates), moderate)}{f' (top scripts: {named})' if named else ''}.",
+        f"{interval(worst['loss_low'], worst['loss_high'], '.0%')} of the differences between its similarities to "
+        f"other texts; {_how_many(len(severe), len(candidates), moderate)}"
+        f"{f' (top scripts: {named})' if named else ''}.",
         name="worst_token",
         value=worst["loss"],
         low=worst["loss_low"],
