@@ -63,7 +63,7 @@ def _parts(
         yield Table(
             list(COLUMNS.values()),
             [[row.get(name) for name in COLUMNS] for row in [*rows, *_behind_norm(pooled.get(corpus))]],
-            f"Concentration by layer, {corpus}: {first['texts']:,} texts of {first['tokens_mean']:.0f} tokens on average"
+            f"Concentration by layer, {corpus}: {first['texts']:,} texts of {first['tokens_mean']:.0f} tokens"
             f"{left_out}; {first['norm_placement']}-norm",
             brief=LAYERS_SHOWN,
             is_even=True,

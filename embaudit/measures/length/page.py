@@ -127,9 +127,7 @@ def _explanations(rises: dict[str, dict[str, Any]]) -> Iterator[str]:
         if row["share_of_truncation_low"] is not None:
             interval = f" [{row['share_of_truncation_low']:.0%}, {row['share_of_truncation_high']:.0%}]"
         more = ": averaging alone collapses more than the model" if share > 1 else ""
-        yield (
-            f"{what}: {row['rise']:+.2f}, {share:.0%}{interval} of the truncations' rise{_of_natural(row)}{more}."
-        )
+        yield (f"{what}: {row['rise']:+.2f}, {share:.0%}{interval} of the truncations' rise{_of_natural(row)}{more}.")
 
 
 def _of_natural(row: dict[str, Any]) -> str:

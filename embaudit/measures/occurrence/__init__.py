@@ -1,6 +1,6 @@
 """Occurrence: do severe tokens occur in real texts, and what do they do there?
 
-``counts`` counts them, with the code of ``embaudit screen``; ``removal`` removes them and measures the change of cosines.
+``counts`` counts them, with the code of ``embaudit screen``; ``removal`` removes them and measures how cosines change.
 """
 
 from __future__ import annotations

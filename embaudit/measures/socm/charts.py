@@ -106,9 +106,9 @@ def plane_chart(rows: list[dict[str, Any]]) -> Chart:
     by_pair = {pair: [row for row in rows if row["pair"] == pair] for pair in PAIRS}
     return Chart(
         f"Two texts and their tokens, {rows[0]['corpus']}",
-        "Each panel is a pair of texts: small dots are their tokens, projected on the tokens' first two directions; the "
-        "lines cross at the origin. Large dots are the means that the checkpoint serves. If these are close together "
-        "but the clouds are not, the texts' vectors are alike although their tokens are not.",
+        "Each panel is a pair of texts: small dots are their tokens, projected on the tokens' first two directions; "
+        "the lines cross at the origin. Large dots are the means that the checkpoint serves. If these are close "
+        "together but the clouds are not, the texts' vectors are alike although their tokens are not.",
         [[_plane(pair, found) for pair, found in by_pair.items() if found]],
         gap=17,
         more="embaudit query socm-plane",

@@ -1,4 +1,4 @@
-"""Second-order collapse on a page: averages by corpus, texts left out, and the quality of the Gaussian approximation."""
+"""Second-order collapse on a page: averages by corpus, texts left out, quality of the Gaussian approximation."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
     for row in facts["socm"]:
         if row["correlation_trace"] is not None and row["correlation_length"] is not None:
             yield (
-                f"{row['corpus']}: a pair's SOCM has a correlation of {row['correlation_trace']:.2f} with the spread of "
-                f"its texts (tr Σ₁ + tr Σ₂), and a text's spread one of {row['correlation_length']:.2f} with its length."
+                f"{row['corpus']}: correlation of a pair's SOCM with the spread of its texts (tr Σ₁ + tr Σ₂) "
+                f"{row['correlation_trace']:.2f}, of a text's spread with its length {row['correlation_length']:.2f}."
             )
     if facts["socm_contrasts"]:
         yield Table(
@@ -108,8 +108,8 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
         yield Table(
             POOLINGS,
             [_pooling(row) for row in facts["socm_poolings"]],
-            "Poolings of the same token states: how closely each ranks pairs as all their tokens do (Spearman's ρ), and "
-            "how much of the tokens one vector keeps",
+            "Poolings of the same token states: how closely each ranks pairs as all their tokens do (Spearman's ρ), "
+            "and how much of the tokens one vector keeps",
             more="embaudit query socm-poolings",
         )
     for row in facts["tightness"]:

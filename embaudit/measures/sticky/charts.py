@@ -88,8 +88,8 @@ def severity_chart(facts: dict[str, Any]) -> Chart:
     return Chart(
         "Candidates compared with ordinary tokens",
         "Each point is a token, with its 95 % interval. Loss is the share of the differences between a text's "
-        "similarities that inserting the token erases: at 0 nothing changes, at 1 every text looks the same. The dashed "
-        "lines mark where each severity starts. Candidates in the range of the ordinary tokens do no harm.",
+        "similarities that inserting the token erases: at 0 nothing changes, at 1 every text looks the same. The "
+        "dashed lines mark where each severity starts. Candidates in the range of the ordinary tokens do no harm.",
         [[first, second]],
         SEVERITY_TONES,
         gap=14,
@@ -118,9 +118,9 @@ def shift_chart(facts: dict[str, Any]) -> Chart:
     return Chart(
         "Similarity before and after insertion",
         "Each point is a pair of sentences: its similarity before and after copies of the token are inserted into one "
-        "of them. On the dashed diagonal nothing changes. The flatter the fitted line, the less is left of the original "
-        "similarity; the point where it crosses the diagonal (the focal point, a large dot) is the value that "
-        "similarities are pulled to.",
+        "of them. On the dashed diagonal nothing changes. The flatter the fitted line, the less is left of the "
+        "original similarity; the point where it crosses the diagonal (the focal point, a large dot) is the value "
+        "that similarities are pulled to.",
         [[_shifted(found, ends) for found in by_role.values() if found]],
         {"worst token": "problem", "ordinary token": "three"},
         more="embaudit query sticky-shift",

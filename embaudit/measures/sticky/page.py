@@ -131,8 +131,8 @@ def _shape(row: dict[str, Any]) -> str:
     interval = "" if low is None else f" [{max(low, 0):.1%}, {row['gaussian_distance_high']:.1%}]"
     return (
         f"Similarities between {row['tokens']:,} {what} have mean {row['mean']:.3f}, standard deviation "
-        f"{row['sd']:.3f}, skewness {row['skewness']:.2f} and excess kurtosis {row['excess_kurtosis']:.2f}; the largest "
-        f"difference from a Gaussian's cumulative distribution is {row['gaussian_distance']:.1%}{interval}."
+        f"{row['sd']:.3f}, skewness {row['skewness']:.2f} and excess kurtosis {row['excess_kurtosis']:.2f}; the "
+        f"largest difference from a Gaussian's cumulative distribution is {row['gaussian_distance']:.1%}{interval}."
     )
 
 
@@ -188,8 +188,8 @@ def _protocol(row: dict[str, Any]) -> str:
     missed = ""
     if row["pilot_shortlisted"]:
         missed = (
-            f"; missed by the search: {row['pilot_missed']} of the {row['pilot_shortlisted']} tokens in a random sample "
-            f"of {row['pilot']:,} that belong on its shortlist ({row['miss_rate']:.0%}, 95 % interval "
+            f"; missed by the search: {row['pilot_missed']} of the {row['pilot_shortlisted']} tokens in a random "
+            f"sample of {row['pilot']:,} that belong on its shortlist ({row['miss_rate']:.0%}, 95 % interval "
             f"{row['miss_low']:.0%} to {row['miss_high']:.0%})"
         )
     trusted = "".join(
