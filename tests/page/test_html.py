@@ -100,7 +100,7 @@ def test_the_page_has_every_section_and_its_figures(facts: dict[str, Any]) -> No
     page = Page(html_of(facts))
     for words in (
         *("owner/model", "Gate tripped", "worst_loss", "0.62", "0.4 to 0.5", "Sticky tokens", "strong"),
-        *("Loss of the worst tokens by number of copies", "× 8", "How many tokens are how bad", "confirmed"),
+        *("Loss of the worst tokens, by number of copies", "× 8", "Number of tokens by severity", "confirmed"),
         *("reliability 0.40 [0.30, 0.50]", "prediction from input embeddings 0.70 [0.60, 0.80]"),
         *("Second-order collapse", "Layers", "Layer by layer", "Length", "windows averaged"),
         # The row behind the last layer's, for a checkpoint that ends with a norm.

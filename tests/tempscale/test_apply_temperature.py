@@ -202,7 +202,7 @@ def test_a_checkpoint_without_a_card_gets_one(tmp_path: Path) -> None:
     apply(save_tiny(tmp_path / "source", "t5"), tmp_path / "out", divide_position_bias=True)
     text = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     assert text.startswith("## Attention temperature")
-    assert "The position bias was divided as well" in text
+    assert "The position bias was divided, too" in text
 
 
 def test_one_temperature_after_another_is_their_product(tmp_path: Path) -> None:

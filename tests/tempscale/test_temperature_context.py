@@ -277,7 +277,7 @@ def test_the_table_of_the_docs_says_what_is_supported() -> None:
         cells = {row[column].strip() for row in rows if f"`{kind}`" in row[2]}
         (said,) = cells
         assert said.partition(",")[0] == support.kind
-        assert ("none by layer" in said) == anatomy.shares_layers
+        assert ("layers share the bias table" in said) == anatomy.shares_layers
         assert ("none by head" in said) == (anatomy.family.query_norm is not None)
 
 
@@ -285,7 +285,7 @@ def test_every_support_has_a_reason() -> None:
     kinds = {name: support_of(anatomy_of(tiny_model(name))) for name in TINY}
     assert {name for name, support in kinds.items() if support.kind == "unsupported"} == {"gemma2"}
     assert {name for name, support in kinds.items() if support.kind == "option"} == {"mpnet", "t5", "mt5", "umt5"}
-    assert "no τ by layer" in kinds["albert"].reason
-    assert "no τ by head" in kinds["qwen3"].reason
-    assert "none by layer" in kinds["t5"].reason
+    assert "no τ per layer" in kinds["albert"].reason
+    assert "no τ per head" in kinds["qwen3"].reason
+    assert "layers share the bias table" in kinds["t5"].reason
     assert "by layer" not in kinds["umt5"].reason
