@@ -277,7 +277,7 @@ def test_the_table_of_the_docs_says_what_is_supported() -> None:
         cells = {row[column].strip() for row in rows if f"`{kind}`" in row[2]}
         (said,) = cells
         assert said.partition(",")[0] == support.kind
-        assert ("layers share the bias table" in said) == anatomy.shares_layers
+        assert ("none by layer" in said) == anatomy.shares_layers
         assert ("none by head" in said) == (anatomy.family.query_norm is not None)
 
 
@@ -288,4 +288,4 @@ def test_every_support_has_a_reason() -> None:
     assert "no τ per layer" in kinds["albert"].reason
     assert "no τ per head" in kinds["qwen3"].reason
     assert "layers share the bias table" in kinds["t5"].reason
-    assert "by layer" not in kinds["umt5"].reason
+    assert "per layer" not in kinds["umt5"].reason
