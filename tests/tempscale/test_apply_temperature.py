@@ -334,7 +334,7 @@ def test_what_does_not_do_what_the_source_does_is_removed(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Place, "scale", lambda self: None)
-    with pytest.raises(MeasureError, match="does not do what"):
+    with pytest.raises(MeasureError, match="does not behave like"):
         apply(source, tmp_path / "out")
     assert left_in(tmp_path) == ["source"]
 
@@ -347,7 +347,7 @@ def test_weights_that_are_nowhere_or_twice_are_an_error(source: Path) -> None:
     tensors = stored_tensors([source / "model.safetensors"])
     name = "encoder.layer.0.attention.self.query.weight"
     assert len(find_places(scalings, tensors)) == 4
-    with pytest.raises(CheckpointError, match="at 2 places"):
+    with pytest.raises(CheckpointError, match="in 2 places"):
         find_places(scalings, {**tensors, f"bert.{name}": tensors[name]})
     bias = name.replace("weight", "bias")
     with pytest.raises(CheckpointError, match=r"query\.bias is at 0 places"):

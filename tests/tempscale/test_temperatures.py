@@ -46,7 +46,7 @@ def test_what_is_not_above_0_and_finite_is_refused(value: float, shape: Any) -> 
 
 @pytest.mark.parametrize("value", ["0.8", b"0.8", True, None, {}, [0.8, "0.9"], [0.8, None], [[0.8], ["a"]], 1 + 1j])
 def test_what_is_no_number_is_refused(value: Any) -> None:
-    with pytest.raises(UsageError, match="is no temperature"):
+    with pytest.raises(UsageError, match="is not a temperature"):
         Temperatures.of(value)
 
 
