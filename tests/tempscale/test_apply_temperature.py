@@ -350,9 +350,9 @@ def test_weights_that_are_nowhere_or_twice_are_an_error(source: Path) -> None:
     with pytest.raises(CheckpointError, match="in 2 places"):
         find_places(scalings, {**tensors, f"bert.{name}": tensors[name]})
     bias = name.replace("weight", "bias")
-    with pytest.raises(CheckpointError, match=r"query\.bias is at 0 places"):
+    with pytest.raises(CheckpointError, match=r"query\.bias is in 0 places"):
         find_places(scalings, {key: one for key, one in tensors.items() if key != bias})
-    with pytest.raises(CheckpointError, match=r"query\.weight is at 0 places"):
+    with pytest.raises(CheckpointError, match=r"query\.weight is in 0 places"):
         find_places(scalings, {})
 
 
