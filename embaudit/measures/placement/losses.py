@@ -1,11 +1,12 @@
-"""What copies of tokens take of similarities where each strategy puts them.
+"""Losses from copies of tokens placed by each strategy.
 
-For token t and strategy m, over texts in which t was not found and sentences that no search for places saw,
+For token t and strategy m, on texts in which t was not found and anchors that no search used,
 
     loss_m(t) = 1 − slope_m(t) / median of slope_rotation over ordinary tokens
 
-with the slope of ``retention`` (``embaudit.measures.sticky.scores``). One unit for all strategies: a place that makes
-ordinary words worse too is worse. Resamples are of draws, groups of anchors and ordinary tokens.
+with the slope of ``retention`` (``embaudit.measures.sticky.scores``). All strategies have the same reference, so that a
+position where ordinary words do harm, too, counts as worse. Resamples are of draws, groups of anchors and ordinary
+tokens.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from embaudit.measures.sticky.scores import retention
 
 @dataclass(frozen=True)
 class StrategyLosses:
-    """Of one strategy: each severe token, their mean, and the median ordinary token."""
+    """Losses of one strategy: each severe token, their mean, and the median ordinary token."""
 
     tokens: list[Loss]
     severe: Loss
@@ -39,11 +40,11 @@ def placement_losses(
     resamples: int,
     seed: int,
 ) -> dict[Strategy, StrategyLosses]:
-    """Of every strategy, with the change from the first one, which is the unit.
+    """Losses of every strategy, with the change from the first one, which is the reference.
 
     Args:
         by_strategy: (T, K, d) vectors of T tokens in the K draws.
-        severe, ordinary: places among the T tokens.
+        severe, ordinary: indices among the T tokens.
     """
     weights = crossed_resamples(points, resamples, seed)
     is_ordinary = np.zeros(len(next(iter(by_strategy.values()))), dtype=bool)
