@@ -89,7 +89,7 @@ def token_cloud(position: int, token_embeddings: np.ndarray, weights: np.ndarray
         weights: (n,) weights of the tokens in the mean, on any scale; 1/n each by default.
 
     Raises:
-        MeasureError: if there is no token, or X holds NaN or infinity.
+        MeasureError: if there is no token, or X contains NaN or infinity.
         NotMeasurable: if ‖μ‖ is so small that X/‖μ‖ is undefined.
     """
     X = np.asarray(token_embeddings)
@@ -125,7 +125,7 @@ def token_cloud(position: int, token_embeddings: np.ndarray, weights: np.ndarray
 
 @dataclass(frozen=True)
 class UndefinedText:
-    """A text without a cloud, because the mean of its tokens is zero."""
+    """A text without a cloud, because its tokens average to zero."""
 
     position: int
     tokens: int

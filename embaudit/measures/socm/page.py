@@ -65,7 +65,7 @@ POOLINGS = (
 POOLING_NAMES = {"cls": "first token", "lasttoken": "last token", "weightedmean": "position-weighted mean"}
 # Counts of texts to mention if they are not 0.
 LEFT_OUT = {
-    "undefined": "left out (the mean of their tokens is zero)",
+    "undefined": "left out (their tokens average to zero)",
     "one_token": "of one token (no spread)",
     "truncated": "truncated to the checkpoint's length limit",
 }

@@ -30,7 +30,7 @@ ACCURATE = 1e-4
 
 
 class SocmTextRow(Row, table="socm_text", key=("corpus", "position"), detail=True):
-    """A text as a cloud of its tokens; if their mean is zero, it has no trace and is in no pair."""
+    """A text as a cloud of its tokens; if they average to zero, it has no trace and is in no pair."""
 
     corpus: str = column("Name of the corpus in this audit.")
     corpus_id: str = column("Id of the corpus.")
@@ -40,7 +40,7 @@ class SocmTextRow(Row, table="socm_text", key=("corpus", "position"), detail=Tru
     trace_sigma: float | None = column("tr Σ of the tokens, scaled so that their mean has length 1.", ge=0)
     exceeds_trace_bound: bool | None = column("Whether tr Σ > 2, where SOCM may leave [0, 1].")
     is_truncated: bool = column("Whether the text was truncated to the checkpoint's length limit.")
-    is_undefined: bool = column("Whether the mean of its tokens is zero.")
+    is_undefined: bool = column("Whether its tokens average to zero (up to rounding).")
     mean_cosine: float | None = column(
         "Mean cosine over all token pairs, self-pairs included; null if a token vector is zero.",
         within=ROUNDED_SHARE,
@@ -48,7 +48,7 @@ class SocmTextRow(Row, table="socm_text", key=("corpus", "position"), detail=Tru
 
     @rule
     def undefined_has_no_trace(is_undefined: Series, trace_sigma: Series) -> Series:
-        """A text has a trace unless the mean of its tokens is zero."""
+        """A text has a trace unless its tokens average to zero."""
         return is_undefined.astype(bool) == trace_sigma.isna()
 
     @rule
@@ -177,7 +177,7 @@ class SocmSummaryRow(Row, table="socm_summary", key=("corpus",), item="{corpus}"
         warn=Warn(false=True),
     )
     pair_kind: Literal["all", "listed"] = column("All pairs of the texts, or listed pairs.")
-    undefined: int = column("Texts left out because the mean of their tokens is zero.", ge=0)
+    undefined: int = column("Texts left out because their tokens average to zero.", ge=0)
     one_token: int = column("Texts of one token, which have no spread.", ge=0)
     truncated: int = column("Texts truncated to the checkpoint's length limit.", ge=0)
     socm_q01: float = column("1 % quantile of SOCM, to 1e-4 of its value.", at_least="socm_min")
@@ -232,7 +232,7 @@ class SocmCutRow(_AtOneLength, table="socm_cut", key=("corpus", "tokens"), item=
     share_trace_above_bound: float = column(
         "Share of texts with tr Σ > 2, where SOCM may leave [0, 1].", within=SHARE, figure=True
     )
-    undefined: int = column("Texts left out because the mean of their tokens is zero.", ge=0)
+    undefined: int = column("Texts left out because their tokens average to zero.", ge=0)
 
 
 class SocmLengthRow(
