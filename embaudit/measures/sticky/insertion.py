@@ -53,9 +53,9 @@ def make_draw(checkpoint: Checkpoint, sentence: str, operator: Operator, copies:
     """
     room = checkpoint.content_limit - copies
     if room < 1:
-        beside = "the special tokens and the prompt" if checkpoint.prompt.ids else "the special tokens"
+        added = "the special tokens and the prompt" if checkpoint.prompt.ids else "the special tokens"
         raise MeasureError(
-            f"{copies} copies and {beside} leave no room for a sentence in {checkpoint.max_length} tokens.",
+            f"{copies} copies and {added} leave no room for a sentence in {checkpoint.max_length} tokens.",
             next_step="Give a larger --max-length.",
         )
     content = checkpoint.content_ids(sentence, limit=room)
