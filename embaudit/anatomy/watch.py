@@ -76,7 +76,7 @@ def watching(anatomy: Anatomy) -> Iterator[Run]:
                 input_ids=ids, attention_mask=torch.ones_like(ids), **asked
             ).last_hidden_state
         if watcher.done != len(anatomy.layers):
-            raise _other_run(anatomy, f"ran {watcher.done} of {len(anatomy.layers)} layers")
+            raise _unexpected_run(anatomy, f"ran {watcher.done} of {len(anatomy.layers)} layers")
         return pooled
 
     with ExitStack() as stack:
@@ -154,15 +154,17 @@ class _Watcher:
     def _finish(self, module: Any, args: tuple[Any, ...], output: Any) -> None:
         parts, self.parts = self.parts, {}
         if self.done >= len(self.anatomy.layers) or module is not self.anatomy.layers[self.done]:
-            raise _other_run(self.anatomy, f"did not run its layers in the declared order, from layer {self.done} on")
+            raise _unexpected_run(
+                self.anatomy, f"did not run its layers in the declared order, from layer {self.done} on"
+            )
         if missing := sorted(PARTS_OF_A_LAYER - parts.keys()):
-            raise _other_run(self.anatomy, f"skipped the modules that compute {', '.join(missing)}")
+            raise _unexpected_run(self.anatomy, f"skipped the modules that compute {', '.join(missing)}")
         X = output[0] if isinstance(output, tuple) else output
         self.done += 1
         self.on_layer(LayerState(layer=self.done - 1, X=X, **parts))
 
 
-def _other_run(anatomy: Anatomy, what: str) -> NotMeasurable:
+def _unexpected_run(anatomy: Anatomy, what: str) -> NotMeasurable:
     return NotMeasurable(
         f"{type(anatomy.model).__name__} is declared as a {anatomy.family.name} model but {what}.",
         kept="Measures that do not need layers are unaffected.",

@@ -46,7 +46,7 @@ class WatchedRevisionRow(Row, table="watched_revision", key=("source", "revision
         return first_seen <= last_seen
 
 
-class _FigureOf(Row):
+class _FigureKey(Row):
     """Identifies a figure, as in the view summary_figure."""
 
     summary: str = column("Table or view of the figure.")
@@ -55,7 +55,7 @@ class _FigureOf(Row):
 
 
 class RegressionRow(
-    _FigureOf,
+    _FigureKey,
     table="regression",
     key=("audit_id", "predecessor_audit_id", "summary", "item", "measure"),
     scope="content",
@@ -91,7 +91,7 @@ class RegressionRow(
 
 
 class GateResultRow(
-    _FigureOf,
+    _FigureKey,
     table="gate_result",
     key=("audit_id", "policy_hash", "baseline_audit_id", "rule", "summary", "item", "measure"),
     scope="content",

@@ -125,16 +125,16 @@ def _compare(source: Checkpoint, written: Checkpoint, tau: Temperatures, divide_
                 continue
             gap = (parameter.detach().double() - expected[name].detach().double()).norm()
             if not float(gap) <= 2 * resolution * float(expected[name].detach().double().norm()):
-                raise _unlike(source, f"{name} differs")
+                raise _mismatch(source, f"{name} differs")
         vectors = Encoder(source).encode_texts(SAMPLE)
     difference = float(np.abs(Encoder(written).encode_texts(SAMPLE) - vectors).max())
     scale = max(1.0, float(np.abs(vectors).max()))
     if difference > VECTOR_TOLERANCE[source.dtype] * scale:
-        raise _unlike(source, f"vectors differ by {difference:.1e}")
+        raise _mismatch(source, f"vectors differ by {difference:.1e}")
     return difference
 
 
-def _unlike(source: Checkpoint, what: str) -> MeasureError:
+def _mismatch(source: Checkpoint, what: str) -> MeasureError:
     return MeasureError(
         f"The written checkpoint does not behave like {source.resolved.ref} at that temperature: {what}.",
         kept="It was removed again; the source is untouched.",

@@ -94,11 +94,11 @@ def plan_scalings(
             next_step="Leave the temperatures out for this checkpoint.",
         )
     table = temperatures.table(len(anatomy.layers), anatomy.heads)
-    found = _once_each(_queries(anatomy, table), "Give one temperature for all layers.")
+    found = _merge_shared(_queries(anatomy, table), "Give one temperature for all layers.")
     _require_all_layers(anatomy, found)
     if divide_position_bias:
         hint = "Give one temperature for all layers, or leave the position bias undivided."
-        found += _once_each(_position_biases(anatomy, table), hint)
+        found += _merge_shared(_position_biases(anatomy, table), hint)
     return tuple(one for one in found if bool((one.divisors != 1).any()))
 
 
@@ -130,7 +130,7 @@ def _queries(anatomy: Anatomy, table: tuple[Row, ...]) -> Iterator[Scaling]:
             rows, divisors = anatomy.rows("query"), _repeated(taus, anatomy.head_size)
         else:
             module = anatomy.part_of(layer, family.query_norm)
-            rows, divisors = _of_shared_gain(anatomy, taus, len(module.weight))
+            rows, divisors = _shared_gain(anatomy, taus, len(module.weight))
         for parameter in (module.weight, getattr(module, "bias", None)):
             if parameter is not None:
                 yield Scaling(
@@ -144,7 +144,7 @@ def _queries(anatomy: Anatomy, table: tuple[Row, ...]) -> Iterator[Scaling]:
                 )
 
 
-def _of_shared_gain(anatomy: Anatomy, taus: Row, size: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _shared_gain(anatomy: Anatomy, taus: Row, size: int) -> tuple[torch.Tensor, torch.Tensor]:
     import torch
 
     if len(set(taus)) > 1:
@@ -171,7 +171,7 @@ def _position_biases(anatomy: Anatomy, table: tuple[Row, ...]) -> Iterator[Scali
         yield Scaling(names[id(weight)], weight, (layer,), heads, _repeated(taus, 1), is_transposed=True)
 
 
-def _once_each(scalings: Iterable[Scaling], hint: str) -> list[Scaling]:
+def _merge_shared(scalings: Iterable[Scaling], hint: str) -> list[Scaling]:
     """Merge the divisions of parameters that layers share; ``hint`` is the next step if their divisors differ.
 
     Raises:

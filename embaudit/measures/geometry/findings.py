@@ -25,7 +25,7 @@ def findings(rows: Rows, settings: GeometrySettings) -> Iterator[Finding]:
     positive = [row for row in known if row["dimensions_for_half"] is not None]
     if positive:
         # Corpora with a small mean cosine come last: there is little to dominate.
-        yield _dominated(
+        yield _dominating(
             min(positive, key=lambda row: (row["mean_cosine"] < MATTERS, row["dimensions_for_half"], row["corpus"]))
         )
 
@@ -48,7 +48,7 @@ def _isotropy(row: dict[str, Any]) -> Finding:
     )
 
 
-def _dominated(row: dict[str, Any]) -> Finding:
+def _dominating(row: dict[str, Any]) -> Finding:
     few = row["dimensions_for_half"]
     level: Level = "look" if few <= FEW and row["mean_cosine"] >= MATTERS else "ok"
     return Finding(

@@ -20,7 +20,7 @@ WORDS_PER_COPY = 10
 
 
 @dataclass(frozen=True)
-class Poisoned:
+class PoisonedTexts:
     """Texts with copies.
 
     Attributes:
@@ -34,7 +34,7 @@ class Poisoned:
     shortened: np.ndarray
 
 
-def poison(encoder: Encoder, texts: Sequence[str], token_id: int, seed: int) -> Poisoned:
+def poison(encoder: Encoder, texts: Sequence[str], token_id: int, seed: int) -> PoisonedTexts:
     """Each text with copies of a token; whether they come first depends on seed and content.
 
     Raises:
@@ -53,7 +53,7 @@ def poison(encoder: Encoder, texts: Sequence[str], token_id: int, seed: int) -> 
         inserted = [token_id] * count
         sequences.append(checkpoint.with_special_tokens(inserted + content if in_front[place] else content + inserted))
         copies[place] = count
-    return Poisoned(sequences, copies, shortened)
+    return PoisonedTexts(sequences, copies, shortened)
 
 
 def copies_for(words: int, tokens: int, limit: int) -> int:

@@ -183,12 +183,12 @@ def _run_batch(
 
     pooled = run(ids, on_layer)
     # Layers attend to all tokens; only pooling may exclude a prompt.
-    values = states_alone(pooled[:, unpooled:])
+    values = state_values(pooled[:, unpooled:])
     _require_finite("The norm after the last layer", positions, values["spread_x"])
     return [*found, PooledBatch(values, has_final_norm=not torch.equal(pooled, X))]
 
 
-def states_alone(X: torch.Tensor) -> dict[str, np.ndarray]:
+def state_values(X: torch.Tensor) -> dict[str, np.ndarray]:
     """spread_x, mean_norm_x, normalised spread and within-text cosine of token states (B, n, d), (B,) each."""
     spread, mean = spread_and_mean(X)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -216,7 +216,7 @@ def layer_batch(state: LayerState, weights: ValueOutput, positions: np.ndarray, 
     S_Z, _ = spread_and_mean(state.Z)
     # Sum in float64: Theorem 1 is the triangle inequality, which a Y rounded to half precision would violate.
     S_Y, mean_Y = spread_and_mean(state.Z.double() + state.H.double())
-    alone = states_alone(state.X)
+    alone = state_values(state.X)
     S_X, mean_X = alone["spread_x"], np.square(alone["mean_norm_x"])
     _require_finite(f"Layer {state.layer}", positions, S_X, products)
     lambda_heads = weights.head_norm**2 * np.diagonal(products, axis1=1, axis2=2)

@@ -62,7 +62,7 @@ def _parts(
         left_out = f", {first['undefined']} of at most one token left out" if first["undefined"] else ""
         yield Table(
             list(COLUMNS.values()),
-            [[row.get(name) for name in COLUMNS] for row in [*rows, *_behind_norm(pooled.get(corpus))]],
+            [[row.get(name) for name in COLUMNS] for row in [*rows, *_pooled_row(pooled.get(corpus))]],
             f"Concentration by layer, {corpus}: {first['texts']:,} texts of {first['tokens_mean']:.0f} tokens"
             f"{left_out}; {first['norm_placement']}-norm",
             brief=LAYERS_SHOWN,
@@ -71,7 +71,7 @@ def _parts(
         )
 
 
-def _behind_norm(pooled: dict[str, Any] | None) -> list[dict[str, Any]]:
+def _pooled_row(pooled: dict[str, Any] | None) -> list[dict[str, Any]]:
     """The row of the pooled states, if they differ from the last layer's output."""
     return [{**pooled, "layer": "pooled"}] if pooled and pooled["has_final_norm"] else []
 

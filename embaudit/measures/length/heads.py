@@ -140,7 +140,7 @@ class _Observer:
     def on_layer(self, state: LayerState) -> None:
         if state.layer not in self.has_raw_logits:
             require_fit(self.anatomy, state)
-            self.has_raw_logits[state.layer] = _gives(plain_logits(self.anatomy, state), state.attention)
+            self.has_raw_logits[state.layer] = _softmax_gives(plain_logits(self.anatomy, state), state.attention)
             self.is_causal &= _is_causal(state.attention)
         sums, n = self.layers[state.layer], state.H.shape[1]
         has_raw = self.has_raw_logits[state.layer]
@@ -184,7 +184,7 @@ def _projected(anatomy: Anatomy, state: LayerState, part: Part) -> torch.Tensor:
     return split.repeat_interleave(anatomy.heads // heads, dim=1)
 
 
-def _gives(logits: torch.Tensor, attention: torch.Tensor) -> bool:
+def _softmax_gives(logits: torch.Tensor, attention: torch.Tensor) -> bool:
     """Whether the softmax of the logits is the model's A."""
     import torch
 

@@ -67,7 +67,7 @@ def _corpus(summary: dict[str, Any], facts: dict[str, Any]) -> Iterator[Part]:
 
     yield from _bins(summary, own("length_bins"))
     rises = {row["condition"]: row for row in own("length_rises")}
-    for line in (*_explanations(rises), *_beyond(summary), *_neighbours(summary)):
+    for line in (*_explanations(rises), *_too_long(summary), *_neighbours(summary)):
         yield f"{corpus}: {line}"
     rows = [(CONDITIONS.get(name, name), *(row[column] for column in RISES)) for name, row in rises.items()]
     yield Table([Column("condition"), *RISES.values()], rows, f"Rise of the mean cosine, {corpus}")
@@ -135,7 +135,7 @@ def _of_natural(row: dict[str, Any]) -> str:
     return "" if share is None else f", {share:.0%} of the natural texts' rise"
 
 
-def _beyond(summary: dict[str, Any]) -> Iterator[str]:
+def _too_long(summary: dict[str, Any]) -> Iterator[str]:
     if summary["beyond_read"]:
         yield (
             f"{summary['beyond_read']:,} of {summary['texts']:,} texts are longer than the {summary['read_limit']:,} "
@@ -188,7 +188,7 @@ def _sigma(rows: list[dict[str, Any]]) -> Iterator[Part]:
     yield sigma_chart(rows[0]["corpus"], rows)
     yield Table(
         list(SIGMA.values()),
-        [[_either(row, name) for name in SIGMA] for row in rows],
+        [[_raw_or_centred(row, name) for name in SIGMA] for row in rows],
         f"σ_a by length, {rows[0]['texts']:,} texts cut to each length",
         more="embaudit query length-sigma",
     )
@@ -196,6 +196,6 @@ def _sigma(rows: list[dict[str, Any]]) -> Iterator[Part]:
         yield "Attention is causal, which the theory of σ_a does not cover."
 
 
-def _either(row: dict[str, Any], name: str) -> Any:
+def _raw_or_centred(row: dict[str, Any], name: str) -> Any:
     """A figure, or its centred variant."""
     return row[f"{name}_centred"] if row[name] is None and name in CENTRED else row[name]

@@ -27,7 +27,7 @@ CUT_QUANTILE = 0.1
 
 
 @dataclass(frozen=True)
-class Outranked:
+class OutrankedShares:
     """How often relevant documents of one length are outranked.
 
     Attributes:
@@ -53,7 +53,7 @@ def outranked(
     relevant: Sequence[Mapping[int, float]],
     is_long: np.ndarray,
     seed: int,
-) -> list[Outranked]:
+) -> list[OutrankedShares]:
     """Results for short and for long relevant documents, if there are any.
 
     Args:
@@ -80,10 +80,10 @@ def outranked(
     return [_mean("long" if long else "short", rows, seed) for long, rows in found.items() if rows]
 
 
-def _mean(relevant: str, rows: Sequence[tuple[float, float, int]], seed: int) -> Outranked:
+def _mean(relevant: str, rows: Sequence[tuple[float, float, int]], seed: int) -> OutrankedShares:
     by_short, by_long, units = (np.array(column) for column in zip(*rows, strict=True))
     low, high = mean_interval(by_short - by_long, units, RESAMPLES, seed) or (None, None)
-    return Outranked(
+    return OutrankedShares(
         relevant=relevant,
         pairs=len(rows),
         units=len(np.unique(units)),

@@ -23,7 +23,7 @@ from embaudit.measures.mitigation.remedies import Transform, encode_with
 from embaudit.measures.mitigation.settings import Remedy
 from embaudit.measures.sticky.effects import crossed_resamples, drawn_controls
 from embaudit.measures.sticky.moments import Moments
-from embaudit.measures.sticky.paired import Loss, Resampled, and_mean, moments_of, paired_losses
+from embaudit.measures.sticky.paired import Loss, ResampledValues, moments_of, paired_losses, with_mean
 from embaudit.measures.sticky.points import MIN_VARIANCE, Points
 from embaudit.measures.sticky.scores import retention
 
@@ -103,7 +103,7 @@ def losses(
     """
     weights = crossed_resamples(points, resamples, seed)
     found: dict[str, RemedyLosses] = {}
-    untreated: Resampled | None = None
+    untreated: ResampledValues | None = None
     for remedy, (inserted, transform) in by_remedy.items():
         own, moments = _mapped(points, inserted, transform)
         is_control = np.isin(inserted.token_ids, controls)
@@ -112,7 +112,7 @@ def losses(
         ordinary = np.median(np.take_along_axis(slopes, drawn, axis=1), axis=1, keepdims=True)
         of_all = 1 - slope / np.median(slope[is_control])
         places = [int(np.flatnonzero(inserted.token_ids == token)[0]) for token in watched]
-        measured = Resampled(and_mean(of_all[None], places)[0], and_mean(1 - slopes / ordinary, places))
+        measured = ResampledValues(with_mean(of_all[None], places)[0], with_mean(1 - slopes / ordinary, places))
         *every, mean = paired_losses(measured, untreated)
         untreated = untreated or measured
         found[remedy] = RemedyLosses(dict(zip(watched, every, strict=True)), mean, of_all)

@@ -19,16 +19,16 @@ def findings(rows: Rows, settings: OccurrenceSettings) -> Iterator[Finding]:
     corpora = [row for row in rows("occurrence_corpus") if row["severe_share"] is not None]
     if not corpora:
         return
-    yield _how_common(max(corpora, key=lambda row: (row["severe_share"], row["corpus"])))
+    yield _frequency(max(corpora, key=lambda row: (row["severe_share"], row["corpus"])))
     moved = [row for row in corpora if row["excess"] is not None]
     if moved:
-        yield _what_it_does(max(moved, key=lambda row: (row["excess"], row["corpus"])))
+        yield _removal(max(moved, key=lambda row: (row["excess"], row["corpus"])))
     dense = [row for row in corpora if row["dense_texts"]]
     if dense:
         yield _dense(max(dense, key=lambda row: (row["dense_texts"] / row["texts"], row["corpus"])))
 
 
-def _how_common(row: dict[str, Any]) -> Finding:
+def _frequency(row: dict[str, Any]) -> Finding:
     share, low, high = (row[f"severe_share{end}"] for end in ("", "_low", "_high"))
     level: Level = "look" if share >= COMMON else "ok"
     return Finding(
@@ -47,7 +47,7 @@ def _how_common(row: dict[str, Any]) -> Finding:
     )
 
 
-def _what_it_does(row: dict[str, Any]) -> Finding:
+def _removal(row: dict[str, Any]) -> Finding:
     excess, low, high = (row[f"excess{end}"] for end in ("", "_low", "_high"))
     level: Level = "not measured" if low is None else "look" if low > 0 and excess >= MOVES else "ok"
     return Finding(

@@ -18,7 +18,7 @@ import numpy as np
 
 from embaudit.measures.placement.settings import Strategy
 from embaudit.measures.sticky.effects import crossed_resamples, drawn_controls
-from embaudit.measures.sticky.paired import Loss, Resampled, and_mean, moments_of, paired_losses
+from embaudit.measures.sticky.paired import Loss, ResampledValues, moments_of, paired_losses, with_mean
 from embaudit.measures.sticky.points import Points
 from embaudit.measures.sticky.scores import retention
 
@@ -55,7 +55,7 @@ def placement_losses(
         return np.median(np.take_along_axis(slopes, drawn, axis=1), axis=1, keepdims=True)
 
     found: dict[Strategy, StrategyLosses] = {}
-    first: Resampled | None = None
+    first: ResampledValues | None = None
     unit, units = 1.0, np.ones((resamples, 1))
     for strategy, vectors in by_strategy.items():
         moments = moments_of(points, vectors)
@@ -63,9 +63,9 @@ def placement_losses(
         middle, middles = np.median(slope[:, is_ordinary], axis=1, keepdims=True), medians(slopes)
         if first is None:
             unit, units = float(middle[0, 0]), middles
-        of_all = Resampled(
-            (1 - np.column_stack([and_mean(slope, severe), middle]) / unit)[0],
-            1 - np.column_stack([and_mean(slopes, severe), middles]) / units,
+        of_all = ResampledValues(
+            (1 - np.column_stack([with_mean(slope, severe), middle]) / unit)[0],
+            1 - np.column_stack([with_mean(slopes, severe), middles]) / units,
         )
         *tokens, mean, median = paired_losses(of_all, first)
         found[strategy] = StrategyLosses(tokens, mean, median)

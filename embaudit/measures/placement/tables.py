@@ -18,7 +18,7 @@ LOSS = "1 − slope / median slope of the ordinary tokens under rotation, on sen
 RESAMPLED = Interval("bootstrap over draws, groups of anchors and ordinary tokens")
 
 
-class _Placed(Row):
+class _PlacementBase(Row):
     strategy: Strategy = column(STRATEGY)
     loss: float = column(LOSS, interval=RESAMPLED)
     change: float | None = column("loss − loss under rotation; null for rotation.", interval=RESAMPLED)
@@ -31,7 +31,7 @@ class _Placed(Row):
         return (strategy == ROTATION) == change.isna()
 
 
-class PlacementRow(_Placed, table="placement", key=("strategy", "role"), item="{role}, {strategy}"):
+class PlacementRow(_PlacementBase, table="placement", key=("strategy", "role"), item="{role}, {strategy}"):
     """Loss from copies of severe and of ordinary tokens, by the copies' positions."""
 
     role: Literal["severe", "ordinary"] = column("severe: mean over tokens; ordinary: median over tokens.")
@@ -53,7 +53,7 @@ class PlacementRow(_Placed, table="placement", key=("strategy", "role"), item="{
         return copies <= budget + TOLERANCE
 
 
-class PlacementTokenRow(_Placed, table="placement_token", key=("strategy", "token_id")):
+class PlacementTokenRow(_PlacementBase, table="placement_token", key=("strategy", "token_id")):
     """Loss from copies of one severe token, by the copies' positions."""
 
     token_id: int = column("Id of the token.", ge=0)

@@ -20,7 +20,7 @@ def findings(rows: Rows, settings: SocmSettings) -> Iterator[Finding]:
         return
     yield _cut(corpora)
     if all(row["pooling_is_mean"] for row in corpora):
-        yield _thrown_away(corpora, rows("socm_cut"))
+        yield _discarded(corpora, rows("socm_cut"))
     else:
         yield Finding(
             "not measured",
@@ -53,7 +53,7 @@ def _cut(corpora: list[dict[str, Any]]) -> Finding:
     )
 
 
-def _thrown_away(corpora: list[dict[str, Any]], cuts: list[dict[str, Any]]) -> Finding:
+def _discarded(corpora: list[dict[str, Any]], cuts: list[dict[str, Any]]) -> Finding:
     worst = max(corpora, key=lambda row: (row["socm_mean"], row["corpus"]))
     each = ", ".join(
         f"{row['socm_mean']:.3f}{interval(row['socm_low'], row['socm_high'])} on {row['corpus']}" for row in corpora

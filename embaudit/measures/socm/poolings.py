@@ -36,7 +36,7 @@ GROUPS = 25
 
 
 @dataclass(frozen=True)
-class Kept:
+class PoolingStat:
     """One pooling of a corpus's texts.
 
     Attributes:
@@ -90,7 +90,7 @@ def cloud_angles(d_mu: np.ndarray, d_sigma: np.ndarray, first: np.ndarray, secon
 
 def compare_poolings(
     texts: Sequence[np.ndarray], first: np.ndarray, second: np.ndarray, angles: np.ndarray, behind: int = 0
-) -> list[Kept]:
+) -> list[PoolingStat]:
     """Every pooling of ``POOLINGS`` on the same texts and pairs.
 
     Args:
@@ -112,7 +112,7 @@ def compare_poolings(
         mean, low, high = mean_with_interval(kept[:, place])
         assert mean is not None
         found.append(
-            Kept(
+            PoolingStat(
                 pooling=name,
                 texts=len(texts),
                 pairs=len(angles),

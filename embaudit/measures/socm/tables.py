@@ -208,7 +208,7 @@ class SocmSummaryRow(Row, table="socm_summary", key=("corpus",), item="{corpus}"
     checked_pairs: int = column("Random pairs of this run on which accuracy was measured.", ge=0)
 
 
-class _AtOneLength(Row):
+class _LengthAverages(Row):
     """Averages over pairs of texts of given lengths."""
 
     corpus: str = column("Name of the corpus in this audit.")
@@ -218,7 +218,7 @@ class _AtOneLength(Row):
     d_sigma_mean: float = column("Mean distance between the covariances.", figure=True)
 
 
-class SocmCutRow(_AtOneLength, table="socm_cut", key=("corpus", "tokens"), item="{corpus}, cut to {tokens} tokens"):
+class SocmCutRow(_LengthAverages, table="socm_cut", key=("corpus", "tokens"), item="{corpus}, cut to {tokens} tokens"):
     """All pairs of texts cut to the same length: SOCM without the influence of length."""
 
     tokens: int = column("Length that texts are cut to, without special tokens; shorter texts are left out.", ge=1)
@@ -236,7 +236,7 @@ class SocmCutRow(_AtOneLength, table="socm_cut", key=("corpus", "tokens"), item=
 
 
 class SocmLengthRow(
-    _AtOneLength,
+    _LengthAverages,
     table="socm_length",
     key=("corpus", "shorter", "longer"),
     item="{corpus}, from {shorter} with from {longer} tokens",

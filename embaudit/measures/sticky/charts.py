@@ -101,11 +101,11 @@ def _estimates(rows: list[dict[str, Any]], series: list[str]) -> list[Layer]:
     """Points with their intervals, at x = 1, 2, …"""
     named = list(zip(range(1, len(rows) + 1), rows, series, strict=True))
     lines = [m for place, row, name in named for m in interval(place, row["loss_low"], row["loss_high"], name)]
-    points = [Mark(place, row["loss"], series=name, label=_said(row)) for place, row, name in named]
+    points = [Mark(place, row["loss"], series=name, label=_label(row)) for place, row, name in named]
     return [Layer("rule", lines, is_data=False, size=0.6), Layer("point", points)]
 
 
-def _said(row: dict[str, Any]) -> str:
+def _label(row: dict[str, Any]) -> str:
     bounds = "" if row.get("loss_low") is None else f" [{row['loss_low']:.2f}, {row['loss_high']:.2f}]"
     return f"{row['token']}{', ' + row['script'] if row.get('script') else ''}: loss {row['loss']:.3f}{bounds}"
 
@@ -193,7 +193,9 @@ def norm_chart(facts: dict[str, Any]) -> Chart:
     clouds = [("random tokens", row) for row in facts["sticky_norms"]]
     clouds += [(row["severity"], row) for row in facts["sticky_candidates"]]
     points = [
-        Mark(row["embedding_norm"], row["loss"], series=series, label=f"{_said(row)}, norm {row['embedding_norm']:.2f}")
+        Mark(
+            row["embedding_norm"], row["loss"], series=series, label=f"{_label(row)}, norm {row['embedding_norm']:.2f}"
+        )
         for series, row in clouds
         if row["embedding_norm"] is not None
     ]

@@ -30,7 +30,7 @@ def findings(rows: Rows, settings: StickySettings) -> Iterator[Finding]:
         yield _dose(doses, tokens)
     for row in rows("sticky_summary"):
         if row["protocol"] == "retention" and row["search"] == "sequential":
-            yield _missed(row)
+            yield _miss_rate(row)
 
 
 def _worst(
@@ -97,7 +97,7 @@ def _share(loss: float) -> str:
     return f"{min(max(loss, 0.0), 1.0):.0%}"
 
 
-def _missed(summary: dict[str, Any]) -> Finding:
+def _miss_rate(summary: dict[str, Any]) -> Finding:
     """How much a non-exhaustive search may have missed."""
     belong, missed, low, high = (
         summary[name] for name in ("pilot_shortlisted", "pilot_missed", "miss_low", "miss_high")

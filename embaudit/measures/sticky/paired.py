@@ -17,7 +17,7 @@ from embaudit.measures.sticky.points import Points, unit_rows
 
 
 @dataclass(frozen=True)
-class Resampled:
+class ResampledValues:
     """(n,) values, and their (B, n) resampled values."""
 
     values: np.ndarray
@@ -43,7 +43,7 @@ class Loss:
         }
 
 
-def paired_losses(found: Resampled, first: Resampled | None) -> list[Loss]:
+def paired_losses(found: ResampledValues, first: ResampledValues | None) -> list[Loss]:
     """Each loss with its change from the first condition; ``first`` is None for the first condition itself."""
     halves = _halves(found.resampled)
     if first is None:
@@ -66,7 +66,7 @@ def moments_of(points: Points, vectors: np.ndarray) -> Moments:
     return Moments(np.stack(sums, axis=1))
 
 
-def and_mean(values: np.ndarray, places: Sequence[int]) -> np.ndarray:
+def with_mean(values: np.ndarray, places: Sequence[int]) -> np.ndarray:
     """(B, T) -> (B, n + 1): the values at ``places``, followed by their mean."""
     chosen = values[:, list(places)]
     return np.column_stack([chosen, chosen.mean(axis=1)])

@@ -29,7 +29,7 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Searched:
+class SearchResult:
     """A row of the table ``tempscale_search``."""
 
     task: str
@@ -89,7 +89,7 @@ def report(
     *,
     resamples: int,
     seed: int,
-) -> Searched:
+) -> SearchResult:
     """Evaluate the result on the held-out half.
 
     Args:
@@ -105,7 +105,7 @@ def report(
 
     low, high = interval(outcomes[0], outcomes[2])
     beyond_low, beyond_high = interval(outcomes[1], outcomes[2])
-    return Searched(
+    return SearchResult(
         task=task.name,
         part=part,
         tau=tau,

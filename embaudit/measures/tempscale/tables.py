@@ -10,7 +10,7 @@ Task = Literal["classification_knn", "classification_logistic", "clustering", "r
 MIN_TAU = 1e-12
 
 
-class _Asked(Row):
+class _TaskRow(Row):
     """The task, and what was read for it."""
 
     task: Task = column("Downstream task.")
@@ -22,7 +22,7 @@ class _Asked(Row):
     max_tokens: int = column("Longest document, special tokens included.", unit="tokens", ge=1)
 
 
-class _Bin(_Asked):
+class _BinRow(_TaskRow):
     """A length bin, and the difference in score on it."""
 
     bin: int = column("Length bin; 0 is all lengths.", ge=0)
@@ -38,7 +38,7 @@ class _Bin(_Asked):
     )
 
 
-class TempscaleRow(_Bin, table="tempscale", key=("task", "arm", "tau", "split", "bin")):
+class TempscaleRow(_BinRow, table="tempscale", key=("task", "arm", "tau", "split", "bin")):
     """One arm on one half of one length bin."""
 
     arm: Literal["none", "temperature", "chunk_average", "whitening", "centring"] = column(
@@ -62,7 +62,7 @@ class TempscaleRow(_Bin, table="tempscale", key=("task", "arm", "tau", "split", 
         return (arm != "none") | ((tau == 1) & has_none)
 
 
-class TempscaleChoiceRow(_Bin, table="tempscale_choice", key=("task", "bin")):
+class TempscaleChoiceRow(_BinRow, table="tempscale_choice", key=("task", "bin")):
     """The answer: τ chosen on one half, and its difference from τ = 1 on the other."""
 
     tau: float | None = column("The chosen τ; null: too few items to choose on, or unsupported.", ge=MIN_TAU)
@@ -87,7 +87,7 @@ class TempscaleChoiceRow(_Bin, table="tempscale_choice", key=("task", "bin")):
         return difference.isna() | ((difference.astype(float) - expected).abs() <= TOLERANCE)
 
 
-class TempscaleSearchRow(_Asked, table="tempscale_search", key=("corpus", "task", "part")):
+class TempscaleSearchRow(_TaskRow, table="tempscale_search", key=("corpus", "task", "part")):
     """A τ per layer or per head, searched on the choose half from the best single τ; scores are on the report half."""
 
     part: Literal["layer", "head"] = column("What has its own τ; a head's τ is the same in every layer.")
