@@ -68,7 +68,7 @@ def _rise(row: dict[str, Any], rises: list[dict[str, Any]]) -> Finding:
     ]
     averaging = ""
     if windows and windows[0] is not None:
-        averaging = f" Averaging separately encoded windows causes {windows[0]:.0%} of that rise."
+        averaging = f" Averaging windows that were encoded separately gives {windows[0]:.0%} of that rise."
     level = level_from(row["rise"], look=RISE)
     return Finding(
         level,

@@ -107,7 +107,7 @@ def _miss_rate(summary: dict[str, Any]) -> Finding:
     if belong:
         level = "ok" if high <= MISSED else "look" if low >= MISSED else "not measured"
         found = (
-            f"The search missed {missed} of the {belong} tokens of a random sample that belong on its shortlist "
+            f"Of a random sample of tokens, {belong} belong on the shortlist; the search missed {missed} of these "
             f"({summary['miss_rate']:.0%}{interval(low, high, '.0%')})."
         )
     return Finding(
