@@ -26,7 +26,7 @@ Protocol = Literal["definition", "retention"]
 Basis = Literal["screened", "validated"]
 # A count of sticky tokens changes by one or two from one sample of draws to another.
 MORE_TOKENS = Worse("higher", absolute=2, relative=0.1)
-OVER_TOKENS = Interval("over tokens (Bonett and Wright)")
+OVER_TOKENS = Interval("Bonett–Wright over tokens")
 BY_BOOTSTRAP = Interval("bootstrap over tokens")
 OVER_GROUPS = Interval("jackknife over 25 groups of tokens")
 # ρ_t ≥ 0, so that pull ≤ 1.
@@ -63,7 +63,7 @@ class StickyScoreRow(Row, table="sticky_score", key=("token_id",), detail=True):
     token_id: int = column("Id of the token.")
     draws: int = column("(Sentence, operator) draws spent on it.", ge=1)
     pull: float | None = column("1 − ρ_t/ρ_0; null if none of its draws has a point below u.", within=PULL)
-    slope: float = column("Slope of similarity after insertion regressed on similarity before: the share retained.")
+    slope: float = column("Regression slope of similarity after insertion on similarity before: the share retained.")
     pull_rank: int = column("1 is the strongest pull; tokens with more draws rank first.", ge=1)
     slope_rank: int = column("1 is the lowest retention; tokens with more draws rank first.", ge=1)
     shortlisted_by: str | None = column("definition, retention or definition+retention; null: not shortlisted.")
@@ -88,13 +88,13 @@ class StickyValidationRow(Row, table="sticky_validation", key=("token_id", "prot
     pull_low: float | None = column("Lower end of the 95 % bootstrap interval of pull.")
     pull_high: float | None = column("Upper end of the 95 % bootstrap interval of pull.", at_least="pull_low")
     excess_pull: float = column("Pull minus the controls' median pull.")
-    slope: float = column("Slope of similarity after insertion regressed on similarity before.")
+    slope: float = column("Regression slope of similarity after insertion on similarity before.")
     slope_low: float | None = column("Lower end of the 95 % bootstrap interval of slope.")
     slope_high: float | None = column("Upper end of the 95 % bootstrap interval of slope.", at_least="slope_low")
     loss: float = column("1 − slope / the controls' median slope.")
     loss_low: float | None = column("Lower end of the 95 % bootstrap interval of loss.")
     loss_high: float | None = column("Upper end of the 95 % bootstrap interval of loss.", at_least="loss_low")
-    focal_point: float | None = column("Where similarities are dragged to: intercept / (1 − slope).")
+    focal_point: float | None = column("The value that similarities are pulled to: intercept / (1 − slope).")
     focal_low: float | None = column("Lower end of the 95 % bootstrap interval of focal_point.")
     focal_high: float | None = column("Upper end of the 95 % bootstrap interval of focal_point.")
     sticks_to: str | None = column("'u' if the focal point's interval contains u, otherwise the focal point.")
@@ -162,7 +162,7 @@ class StickySummaryRow(Row, table="sticky_summary", key=("protocol",), item="{pr
     scanned: int = column(
         "Tokens inserted into at least one sentence; the others are predicted from their embeddings.", at_least="pilot"
     )
-    rungs: Json = column("Numbers of tokens by number of draws that they got at least.")
+    rungs: Json = column("Number of tokens with at least each number of draws.")
     encodes: BigInt = column("Texts encoded by scan and validation.", ge=1)
     reliability: float | None = column(
         "Split-half reliability: Spearman's ρ between scores from halves that share neither draws nor anchors.",
@@ -315,7 +315,7 @@ class StickyDoseRow(Row, table="sticky_dose", key=("token_id", "copies")):
     copies: int = column("n, the copies inserted.", ge=1)
     points: int = column("(Draw, anchor) points measured.", ge=1)
     pull: float | None = column("1 − ρ_t/ρ_0 at n copies.", within=PULL)
-    slope: float = column("Slope of similarity after insertion regressed on similarity before, at n copies.")
+    slope: float = column("Regression slope of similarity after insertion on similarity before, at n copies.")
     loss: float = column("1 − slope / the controls' median slope at the same n.")
 
 
@@ -413,7 +413,7 @@ class StickyReferenceRow(Row, table="sticky_reference", key=("token_id",), detai
 
     token_id: int = column("Id of the token.")
     inserted: str = column("The decoded text that was inserted.")
-    score: float = column("The published score: falls of the distance against rises.", ge=0)
+    score: float = column("The published score, which rewards falling distances.", ge=0)
     score_rank: int = column("1 is the highest score.", ge=1)
     is_shortlisted: bool = column("Whether the score is at or above the 98th percentile.")
     value: float | None = column(
