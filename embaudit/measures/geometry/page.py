@@ -7,7 +7,7 @@ from typing import Any
 
 from embaudit.page.model import Column, Estimate, Part, Section, Table
 
-# What the section is made of: rows by name, of one audit.
+# Queries for the section's data, by name, for one audit.
 FACTS = {
     "geometry": "SELECT * FROM geometry WHERE audit_id = ? ORDER BY corpus",
     "geometry_dimensions": "SELECT * FROM geometry_dimension WHERE audit_id = ? ORDER BY corpus, rank",

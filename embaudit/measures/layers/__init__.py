@@ -10,7 +10,7 @@ from embaudit.measures.layers.settings import LayerSettings
 from embaudit.measures.layers.tables import ROWS
 from embaudit.measures.measure import Measure
 
-# Changing how a value is computed changes this number, and with it every key of the measure's steps.
+# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 5
 
 MEASURE = Measure(

@@ -8,7 +8,7 @@ from typing import Any
 from embaudit.page.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.page.model import Column, Part, Section, Table
 
-# What the section is made of: rows by name, of one audit.
+# Queries for the section's data, by name, for one audit.
 FACTS = {
     "layers": "SELECT * FROM layer_stat WHERE audit_id = ? ORDER BY corpus DESC, layer",
     "pooled": "SELECT * FROM pooled_stat WHERE audit_id = ? ORDER BY corpus DESC",

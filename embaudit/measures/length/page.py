@@ -8,7 +8,7 @@ from typing import Any
 from embaudit.measures.length.charts import CONDITIONS, cosine_chart, sigma_chart
 from embaudit.page.model import Column, Estimate, Part, Section, Table
 
-# What the section is made of: rows by name, of one audit.
+# Queries for the section's data, by name, for one audit.
 FACTS = {
     "length": "SELECT * FROM length_summary WHERE audit_id = ? ORDER BY corpus",
     "length_bins": "SELECT * FROM length_bin WHERE audit_id = ? ORDER BY low, corpus, condition",

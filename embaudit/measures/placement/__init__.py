@@ -9,7 +9,7 @@ from embaudit.measures.measure import Measure
 from embaudit.measures.placement.settings import PlacementSettings
 from embaudit.measures.placement.tables import ROWS
 
-# Changing how a value is computed changes this number, and with it every key of the measure's steps.
+# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 1
 
 MEASURE = Measure(

@@ -9,7 +9,7 @@ from embaudit.measures.placement.settings import ROTATION, STRATEGIES
 from embaudit.page.chart import Axis, Chart, Layer, Mark, Panel, Tone, interval
 from embaudit.page.model import Column, Estimate, Part, Section, Table
 
-# What the section is made of: rows by name, of one audit.
+# Queries for the section's data, by name, for one audit.
 FACTS = {
     "placement": (
         "SELECT * FROM placement WHERE audit_id = ? ORDER BY role DESC, strategy <> 'rotation', loss DESC, strategy"

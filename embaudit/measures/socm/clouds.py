@@ -20,7 +20,7 @@ TRACE_BOUND = 2.0
 # For tokens of equal length, ‖mean x̂‖² = 1/(1 + tr Σ): the 1/3 in the paper's Appendix J is equivalent to tr Σ ≤ 2.
 COSINE_BOUND = 1 / 3
 # A mean this short relative to the tokens is rounding error: X/‖μ‖ would be noise.
-SHORTEST_MEAN = 1e-6
+MIN_RELATIVE_NORM = 1e-6
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def token_cloud(position: int, token_embeddings: np.ndarray, weights: np.ndarray
     mean = scaled.mean(axis=0) if shares is None else shares @ scaled
     norm = float(np.linalg.norm(mean))
     longest = float(np.linalg.norm(scaled, axis=1).max())
-    if not norm > SHORTEST_MEAN * longest:
+    if not norm > MIN_RELATIVE_NORM * longest:
         raise NotMeasurable(
             f"SOCM is undefined for text {position}: its {len(X)} tokens average to zero (‖μ‖ = {norm * peak:.1e}).",
             kept="The other texts' embeddings are unaffected.",

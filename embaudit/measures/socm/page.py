@@ -9,7 +9,7 @@ from typing import Any
 from embaudit.measures.socm import charts
 from embaudit.page.model import Column, Estimate, Part, Section, Table
 
-# What the section is made of: rows by name, of one audit.
+# Queries for the section's data, by name, for one audit.
 FACTS = {
     "socm": "SELECT * FROM socm_summary WHERE audit_id = ? ORDER BY corpus",
     "socm_cuts": "SELECT * FROM socm_cut WHERE audit_id = ? ORDER BY corpus, tokens",

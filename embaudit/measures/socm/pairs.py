@@ -24,8 +24,8 @@ from embaudit.measures.socm.nuclear import Eigenvalues, NuclearNorms, singular_v
 
 # Pairs per run that are computed again from singular values, as a check.
 CHECKED_PAIRS = 64
-# Memory for centred float64 blocks that are reused; blocks beyond it are centred again each time, which costs about 10
-# %.
+# Memory for centred float64 blocks that are reused; blocks beyond it are centred again each time, at a
+# cost of about a tenth.
 BYTES_KEPT = 512 * 1024**2
 # Padded rows and products per step of ``given_pairs``, float64.
 BYTES_PER_STEP = 32 * 1024**2

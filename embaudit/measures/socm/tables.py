@@ -25,7 +25,7 @@ from embaudit.table import (
 
 CORRELATION: Range = (-1, 1)
 D_MU: Range = (-TOLERANCE, 1 + TOLERANCE)
-# Largest unsuspicious error of d_Σ against float64 singular values.
+# Errors of d_Σ above this get a warning.
 ACCURATE = 1e-4
 
 

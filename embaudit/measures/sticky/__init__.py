@@ -6,7 +6,7 @@ from embaudit.measures.measure import Measure
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.tables import ROWS, STICKY_TOKEN
 
-# Changing how a value is computed changes this number, and with it every key of the measure's steps.
+# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 4
 
 MEASURE = Measure(

@@ -10,7 +10,7 @@ from embaudit.measures.sticky import charts
 from embaudit.measures.sticky.thresholds import MIN_FOR_THRESHOLD
 from embaudit.page.model import Column, Estimate, Part, Section, Table, count
 
-# What the section is made of: rows by name, of one audit.
+# Queries for the section's data, by name, for one audit.
 FACTS = {
     "sticky": "SELECT * FROM sticky_summary WHERE audit_id = ? ORDER BY protocol",
     "tokens": "SELECT * FROM sticky_token WHERE audit_id = ? ORDER BY loss DESC, token_id LIMIT 15",

@@ -238,7 +238,6 @@ class StickySeverityRow(Row, table="sticky_severity", key=("severity",), item="{
         "estimate the noise.",
         ge=0,
         at_least="confirmed",
-        # Two samples of the same vocabulary differ by their intervals.
         figure=Worse("higher", absolute=2, relative=0.1),
         interval=BY_BOOTSTRAP,
     )

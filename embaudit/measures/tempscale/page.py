@@ -8,7 +8,7 @@ from typing import Any
 from embaudit.page.chart import Axis, Chart, Layer, Mark, Panel, interval
 from embaudit.page.model import Column, Estimate, Part, Section, Table
 
-# What the section is made of: rows by name, of one audit.
+# Queries for the section's data, by name, for one audit.
 FACTS = {
     "temperatures": "SELECT * FROM tempscale_choice WHERE audit_id = ? ORDER BY task, bin",
     "temperature_arms": (
