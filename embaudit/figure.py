@@ -1,8 +1,7 @@
-"""Figures: the numbers of an audit that gates limit and that two audits are compared by.
+"""Figures: the numbers of an audit that gates limit and by which audits are compared.
 
-A figure is named by its summary (a table, or a view), its item (which row) and its measure (which column). Columns of
-a ``Row`` that are declared with ``figure=`` are figures; those that a query makes of a view are declared here as a
-``Summary`` of their own.
+A figure is identified by its summary (a table or view), its item (the row) and its measure (the column). Columns of a
+``Row`` declared with ``figure=`` are figures; those computed from a view are declared as a ``Summary`` of their own.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ Direction = Literal["higher", "lower"]
 
 @dataclass(frozen=True)
 class Worse:
-    """The direction in which a figure gets worse, and the change that is noise where there are no intervals.
+    """The direction in which a figure gets worse, and the change that counts as noise if it has no interval.
 
     Attributes:
-        absolute, relative: the larger of the absolute change and the share of the predecessor's value.
+        absolute, relative: the noise is the larger of ``absolute`` and ``relative`` times the predecessor's value.
     """
 
     when: Direction
@@ -34,7 +33,7 @@ class SummaryFigure:
 
     Attributes:
         meaning: empty for a column, which has its own.
-        value, low, high: SQL over the summary's rows; the ends of its 95 % interval are empty where it has none.
+        value, low, high: SQL over the summary's rows; ``low`` and ``high``, the 95 % interval, are empty without one.
     """
 
     name: str
@@ -50,8 +49,8 @@ class Summary:
     """A table or view that has figures.
 
     Attributes:
-        item: how an item is called, as a format of columns, such as ``{corpus}, layer {layer}``.
-        is_aggregate: its figures are over all rows of an audit.
+        item: name of an item as a format of columns, such as ``{corpus}, layer {layer}``.
+        is_aggregate: whether its figures aggregate all rows of an audit.
     """
 
     name: str
@@ -69,19 +68,19 @@ class Summary:
         return " || ".join(parts)
 
     def parts_of(self, item: str) -> dict[str, str]:
-        """The columns that an item is called by; the last of several possible readings counts."""
+        """The columns in an item's name; if it is ambiguous, the greedy parse."""
         pattern = "".join(
             re.escape(text) + (f"(?P<{column}>.*)" if column else "")
             for text, column, *_ in Formatter().parse(self.item)
         )
         found = re.fullmatch(pattern, item, re.DOTALL)
         if found is None:
-            raise ValueError(f"{item!r} is no item of {self.name}")
+            raise ValueError(f"{item!r} is not an item of {self.name}")
         return found.groupdict()
 
 
 def cell_view(summaries: tuple[Summary, ...]) -> str:
-    """``summary_cell``: every cell of every summary of the published audits, one per row, the empty ones too."""
+    """``summary_cell``: every cell of every summary of the published audits, one per row, nulls included."""
     parts = []
     for one in summaries:
         names = ", ".join(_literal(figure.name) for figure in one.figures)
@@ -100,7 +99,7 @@ def cell_view(summaries: tuple[Summary, ...]) -> str:
 
 
 def figure_view() -> str:
-    """``summary_figure``: the cells that have a value: what two audits are compared by."""
+    """``summary_figure``: the cells with a value, by which audits are compared."""
     return (
         "CREATE OR REPLACE VIEW summary_figure AS\nSELECT audit_id, summary, item, measure, value\n"
         "FROM summary_cell\nWHERE value IS NOT NULL;\n"
@@ -108,7 +107,7 @@ def figure_view() -> str:
 
 
 def interval_view(summaries: tuple[Summary, ...]) -> str:
-    """``summary_interval``: the 95 % intervals of figures that can get worse, against which a change is measured."""
+    """``summary_interval``: the 95 % intervals of figures that can get worse, for judging changes."""
     parts = [
         f"SELECT audit_id, {_literal(one.name)} AS summary, {one.item_sql} AS item,\n"
         f"    {_literal(figure.name)} AS measure, {figure.low} AS low, {figure.high} AS high\n"

@@ -1,4 +1,4 @@
-"""What a published table is, said once: a class with typed columns, and the rules that its rows obey.
+"""Declares a published table once: a class with typed columns, and the rules that its rows must satisfy.
 
     class LengthBinRow(Row, table="length_bin", key=("corpus", "condition", "low")):
         '''Mean cosine of the texts of one length under one condition.'''
@@ -12,11 +12,12 @@
         def mean_needs_two_texts(cosine_mean: Series, texts: Series) -> Series:
             return cosine_mean.notna() == (texts > 1)
 
-``LengthBinRow.table`` holds what was declared. From it are made: the schema of staged files, the suite of expectations,
-the primary key, the comments in the warehouse, ``docs/tables.md``, the figures that gates and regressions know and
-the views that gather them. ``sql/migrations`` remains the truth about what is in a warehouse; a test compares.
+``LengthBinRow.table`` holds the declaration. Everything else is derived from it: the schema of staged files, the
+expectation suite, the primary key, the comments in the warehouse, ``docs/tables.md``, the figures of gates and
+regressions, and the views that collect them. ``sql/migrations`` stays authoritative for what a warehouse contains; a
+test compares the two.
 
-Importing a declaration imports neither pandas nor DuckDB, pyarrow or Great Expectations.
+Importing a declaration does not import pandas, DuckDB, pyarrow or Great Expectations.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, Union, get_args
 
 from embaudit.figure import Summary, SummaryFigure, Worse
 
-# A pandas column or frame. pandas itself would take a third of a second to import.
+# A pandas Series and DataFrame; importing pandas would take a third of a second.
 Series: TypeAlias = Any
 Frame: TypeAlias = Any
-# An ``int`` has 32 bits, a ``str`` is text; these are the exceptions.
+# By default ``int`` is 32-bit and ``str`` is text; these are the exceptions.
 BigInt = Annotated[int, "int64"]
 Json = Annotated[str, "json"]
 Range: TypeAlias = tuple[float | None, float | None]
 
-# Rounding of float32 embeddings reaches cosines at 1e-6; identities hold in float64 beyond that.
+# Float32 rounding of embeddings changes cosines by up to 1e-6.
 TOLERANCE = 1e-6
 COSINE: Range = (-1 - TOLERANCE, 1 + TOLERANCE)
 DIFFERENCE_OF_COSINES: Range = (-2 - 2 * TOLERANCE, 2 + 2 * TOLERANCE)
 SHARE: Range = (0, 1)
-# A share or a squared length that is computed from float32 and may exceed 1 by its rounding.
+# A share or squared length that is computed from float32 and may exceed 1 by rounding.
 ROUNDED_SHARE: Range = (0, 1 + TOLERANCE)
 ANY: Range = (None, None)
 
@@ -72,10 +73,10 @@ class Warn:
 
 @dataclass(frozen=True)
 class Interval:
-    """A 95 % interval that contains its value: two more columns, null where there is none.
+    """A 95 % interval around a column's value: two more columns, null if there is none.
 
     Attributes:
-        low, high: their names; by default the value's with ``_low`` and ``_high``.
+        low, high: names of these columns; by default the value's with ``_low`` and ``_high``.
     """
 
     method: str
@@ -85,12 +86,12 @@ class Interval:
 
 @dataclass(frozen=True)
 class Column:
-    """One column, as declared; ``name``, ``type``, ``is_nullable`` and ``members`` come from its annotation.
+    """One declared column; ``name``, ``type``, ``is_nullable`` and ``members`` come from its annotation.
 
     Attributes:
-        within: the lowest and highest value that it may have, None for open.
+        within: the lowest and highest allowed value; None for unbounded.
         at_least, above: columns of the same row that it must not be below, or must exceed.
-        figure: whether gates and comparisons of audits know it; ``Worse`` where a direction is worse.
+        figure: whether gates and comparisons of audits use it; ``Worse`` if one direction is worse.
     """
 
     meaning: str
@@ -116,7 +117,7 @@ class Column:
 
     @property
     def comment(self) -> str:
-        """The meaning with its unit, as the warehouse and the documentation say it."""
+        """The meaning with its unit, as in the warehouse and the documentation."""
         return f"{self.meaning.removesuffix('.')} [{self.unit}]." if self.unit else self.meaning
 
 
@@ -136,7 +137,7 @@ def column(
     """Declare a column of a ``Row``; see ``Column``.
 
     Args:
-        ge, le: the ends of ``within``, where only one is closed.
+        ge, le: the ends of ``within``, if only one is bounded.
     """
     return Column(
         meaning,
@@ -152,9 +153,9 @@ def column(
 
 @dataclass(frozen=True)
 class Rule:
-    """A statement about a row, true or false, made from the columns that the function's parameters name.
+    """A condition on each row, computed from the columns named by the function's parameters.
 
-    A function sees whole columns, so that a rule may also be about all rows of a file.
+    The function gets whole columns, so a rule may also be about all rows of a file.
     """
 
     name: str
@@ -165,7 +166,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class ComputedColumn(Rule):
-    """A column that only the checks have, to be compared with others and to be read by later rules.
+    """A column that exists only in the checks, for comparisons and for later rules.
 
     Attributes:
         is_required: null fails.
@@ -177,12 +178,12 @@ class ComputedColumn(Rule):
 
 
 def rule(function: Callable[..., Series]) -> Any:
-    """Declare a statement that must be true in every row; its name is what a failed check says."""
+    """Declare a condition that must hold in every row; a failed check reports its name."""
     return Rule(function.__name__, inspect.getdoc(function) or "", _parameters(function), function)
 
 
 def computed(*, required: bool = False, at_least: str | tuple[str, ...] = ()) -> Callable[[Callable[..., Series]], Any]:
-    """Declare a column that the checks compute; see ``ComputedColumn``."""
+    """Declare a column computed by the checks; see ``ComputedColumn``."""
 
     def declare(function: Callable[..., Series]) -> ComputedColumn:
         named = (at_least,) if isinstance(at_least, str) else at_least
@@ -198,11 +199,11 @@ def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Lookup:
-    """What rules need from another table: prepared once per check, and passed as the parameter called ``name``.
+    """Data that rules need from another table: prepared once per check, and passed as the parameter called ``name``.
 
     Attributes:
-        columns: that are read of all its staged files; what is null there fails that table's own suite.
-        prepare: makes what is passed on.
+        columns: columns to read from all its staged files; nulls in them fail that table's own suite.
+        prepare: turns these columns into the object that is passed.
     """
 
     name: str
@@ -213,19 +214,19 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Table:
-    """A published table, as its row class declares it.
+    """A published table, as declared by its row class.
 
     Attributes:
         keys: columns that identify a row within one audit (or one checkpoint, or one corpus).
         scope: ``audit`` rows carry the audit's id, which is not staged; ``content`` rows belong to a checkpoint or
-            corpus and are the same whichever audit brought them.
+            corpus and are the same whichever audit added them.
         is_bulk: no key index; checked shard by shard.
-        planned: what steps before it call the number of its rows in the detail of their files; empty where none knows.
-        is_kept: the first key is a hash of the content: rows that are there already are left as they are.
-        is_detail: rows per token, text or pair that no summary, verdict or comparison needs once it is made:
-            `embaudit prune` may delete them.
-        item: which of its rows a figure is from, as a format of its columns; empty where it has no figures.
-        rules: statements and computed columns, in the order in which they are evaluated.
+        planned: the key under which earlier steps record its expected number of rows; empty if none does.
+        is_kept: the first key is a content hash, so existing rows are left unchanged.
+        is_detail: rows per token, text or pair that are no longer needed once summaries, verdicts and comparisons are
+            made; `embaudit prune` may delete them.
+        item: names the row of a figure, as a format of its columns; empty if it has no figures.
+        rules: conditions and computed columns, in order of evaluation.
     """
 
     name: str
@@ -243,7 +244,7 @@ class Table:
 
     @property
     def schema(self) -> dict[str, str]:
-        """The staged file's columns and their types."""
+        """Columns of the staged file, with their types."""
         return {name: column.staged_type for name, column in self.columns.items()}
 
     @property
@@ -252,23 +253,23 @@ class Table:
 
     @property
     def computed(self) -> list[ComputedColumn]:
-        """The columns that only the checks have."""
+        """The columns that exist only in the checks."""
         return [one for one in self.rules if isinstance(one, ComputedColumn)]
 
     @property
     def statements(self) -> list[Rule]:
-        """The rules that must be true in every row."""
+        """The conditions that must hold in every row."""
         return [one for one in self.rules if not isinstance(one, ComputedColumn)]
 
     @property
     def required(self) -> list[str]:
-        """The columns that have a value in every row, computed ones included."""
+        """The columns that must not be null, computed ones included."""
         declared = [one.name for one in self.columns.values() if not one.is_nullable]
         return [*declared, *(one.name for one in self.computed if one.is_required)]
 
     @property
     def comparisons(self) -> list[tuple[str, str, bool]]:
-        """(larger, smaller, whether they may be equal) for every two columns that are compared row by row."""
+        """(larger, smaller, whether they may be equal) for all pairs of columns that are compared row by row."""
         columns = self.columns.values()
         return [
             *((one.name, other, True) for one in columns for other in one.at_least),
@@ -278,17 +279,17 @@ class Table:
 
     @property
     def summary(self) -> Summary | None:
-        """Its columns that gates and comparisons of audits know; None where there are none."""
+        """Its figures, for gates and comparisons of audits; None if it has none."""
         figures = tuple(_figure_of(one) for one in self.columns.values() if one.figure)
         return Summary(self.name, self.item, figures) if figures else None
 
     def derive(self, frame: Frame, lookup: Any = None) -> Frame:
-        """The frame with what its rules say, a column each.
+        """The frame with one more column for each rule's result.
 
-        A rule whose columns are not all there is left out, so that its expectation fails for want of it.
+        A rule is skipped if one of its columns is missing; its expectation then fails.
 
         Args:
-            lookup: what ``Table.lookup`` prepared; None where the table has none.
+            lookup: what ``Table.lookup`` prepared; None if the table has no lookup.
         """
         for one in self.rules:
             given = {} if self.lookup is None else {self.lookup.name: lookup}
@@ -305,7 +306,7 @@ def _figure_of(column: Column) -> SummaryFigure:
 
 
 class Row:
-    """The base of row classes; one without ``table`` only lends its columns and rules to others."""
+    """Base of row classes; a class without ``table`` only contributes columns and rules to its subclasses."""
 
     table: ClassVar[Table]
 
@@ -340,18 +341,18 @@ class Row:
                 raise TypeError(f"{table}: {name} is compared with {other!r}, which is neither a column nor computed")
         figures = [name for name, one in ordered.items() if one.figure]
         if bool(figures) != bool(item):
-            raise TypeError(f"{table}: figures {figures} and item={item!r} belong together: a figure is of an item")
+            raise TypeError(f"{table}: figures need an item and an item needs figures, not {figures} and {item!r}")
 
 
 def _columns_of(cls: type) -> Iterator[tuple[str, Column]]:
-    """The columns of a class and of those that it is made of, with the two of each interval after its value."""
+    """The columns of a class and its bases; each interval's two columns follow its value."""
     hints = get_type_hints(cls, include_extras=True)
-    # ``get_type_hints`` begins with the base classes: their columns come first.
+    # ``get_type_hints`` starts with the base classes: their columns come first.
     for name, hint in hints.items():
         declared = getattr(cls, name, None)
         if not isinstance(declared, Column):
             if name != "table":
-                raise TypeError(f"{cls.__name__}.{name} is annotated, and not declared with column(…)")
+                raise TypeError(f"{cls.__name__}.{name} is annotated but not declared with column(…)")
             continue
         kind, is_nullable, members = _type_of(hint)
         interval = declared.interval and Interval(
@@ -392,7 +393,7 @@ def _type_of(hint: Any) -> tuple[str, bool, tuple[str, ...]]:
 
 
 def _rules_of(cls: type) -> Iterator[Rule]:
-    """The rules of a class and of those that it is made of, in the order of their declaration, base classes first."""
+    """The rules of a class and its bases, in order of declaration, base classes first."""
     for one in reversed(cls.__mro__):
         for value in vars(one).values():
             if isinstance(value, Rule):

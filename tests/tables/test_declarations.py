@@ -174,7 +174,7 @@ def test_a_declaration_that_cannot_be_is_refused() -> None:
 
             a: int = column("A.", at_least="nothing")
 
-    with pytest.raises(TypeError, match=r"figures \['a'\] and item=''"):
+    with pytest.raises(TypeError, match=r"not \['a'\] and ''"):
 
         class OfNothing(Row, table="of_nothing", key=("a",)):
             """Has a figure, and does not say of what: its view would be no SQL."""

@@ -18,7 +18,7 @@ def test_an_item_and_its_parts() -> None:
     assert LAYERS.parts_of("a, layer b, layer 12") == {"corpus": "a, layer b", "layer": "12"}
     assert WORST.item_sql == "'it''s worst'"
     assert WORST.parts_of("it's worst") == {}
-    with pytest.raises(ValueError, match="no item of stat"):
+    with pytest.raises(ValueError, match="not an item of stat"):
         LAYERS.parts_of("wikipedia")
 
 
