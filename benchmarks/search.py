@@ -17,9 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measured import Measured
+from benchmarks.measured import Measured, as_scanned
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.checkpoint.precision import faster_precision, half_precision, product_seconds
 from embaudit.corpora import load_corpus
 from embaudit.intervals import spearman
 from embaudit.measures.sticky.baseline import input_embeddings
@@ -73,7 +72,8 @@ class Exhaustive:
 
 
 def run() -> Iterator[Measured]:
-    exact, scan = _encoders()
+    exact = Encoder(load_checkpoint(CHECKPOINT, LoadOptions(device="cpu")))
+    scan = as_scanned(exact)
     every = _exhaustive(exact, scan)
     count = len(every.token_ids)
     yield Measured(
@@ -230,18 +230,6 @@ def _search(every: Exhaustive, chosen: SearchedTokens, seed: int) -> Played:
         done = until
     prediction = {name: agreement(predicted.of(name)[pilot], known.of(name)) for name in PROTOCOLS}
     return Played(np.union1d(pilot, rest), prediction)
-
-
-def _encoders() -> tuple[Encoder, Encoder]:
-    """In float32, for sentences as they are; and in the precision of a scan."""
-    exact = Encoder(load_checkpoint(CHECKPOINT, LoadOptions(device="cpu")))
-    half = half_precision("cpu") or "float32"
-    config = exact.checkpoint.model.config
-    speedup = product_seconds("cpu", half, (config.hidden_size, config.intermediate_size)).speedup
-    dtype = faster_precision(half, speedup)
-    return exact, exact if dtype == "float32" else Encoder(
-        load_checkpoint(CHECKPOINT, LoadOptions(device="cpu", dtype=dtype))
-    )
 
 
 def _exhaustive(encoder: Encoder, scan: Encoder) -> Exhaustive:
