@@ -6,6 +6,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint.precision import faster_precision, half_precision, product_seconds
+
 REAL_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 REAL_SENTENCES = REAL_DATA / "wikipedia" / "wiki1m_sample.txt"
 SCIFACT = REAL_DATA / "retrieval" / "scifact"
@@ -28,3 +31,13 @@ def sentences(count: int) -> tuple[list[str], str]:
     texts += [side for pair in load_corpus("sts").pairs for side in (pair.first, pair.second)]
     texts += [part for text in load_corpus("longdocs").texts for part in re.split(r"(?<=\.)\s+", text.text)]
     return texts[:count], "the embedded sample"
+
+
+def as_scanned(exact: Encoder) -> Encoder:
+    """The encoder in the precision that an audit on this CPU would scan in; the same one where that is float32."""
+    half, config = half_precision("cpu") or "float32", exact.checkpoint.model.config
+    speedup = product_seconds("cpu", half, (config.hidden_size, config.intermediate_size)).speedup
+    dtype = faster_precision(half, speedup)
+    if dtype == "float32":
+        return exact
+    return Encoder(load_checkpoint(exact.checkpoint.resolved, LoadOptions(device="cpu", dtype=dtype)))

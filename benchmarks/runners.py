@@ -1,6 +1,6 @@
 """Two processes against one for the scan of sticky tokens, every process with one thread: what a worker is worth.
 
-The work is the same shards through the same step, ``scan_shard``, called as the flow calls it (``run_shards``): each
+The work is the same shards through the same step, ``insert_shard``, called as the flow calls it (``run_shards``): each
 token is one encode of 33 tokens or so a draw, 22 MFLOP a token of text for all-MiniLM-L6-v2. The time is the whole
 sub-flow's: starting the processes, importing torch and loading the checkpoint in each are in it.
 ``python -m benchmarks.runners [TOKENS]`` runs it alone with another size.
@@ -73,15 +73,15 @@ def _scan(tokens: int) -> float:
     from prefect import flow
 
     from embaudit.corpora import load_corpus
-    from embaudit.measures.sticky.pairs import SentencePair
-    from embaudit.measures.sticky.settings import StickySettings
+    from embaudit.measures.sticky.pairs import distinct_sentences, split_sentences
+    from embaudit.measures.sticky.tables import StickyPairRow, StickySentenceRow
     from embaudit.request import AuditRequest
     from embaudit_flows.plan import plan_audit
     from embaudit_flows.runners import pooled
     from embaudit_flows.shards import run_shards, token_shards
     from embaudit_tasks.results import stage_rows
-    from embaudit_tasks.sticky_files import pair_rows
-    from embaudit_tasks.sticky_scan import scan_shard
+    from embaudit_tasks.sticky_files import Sample, sentence_rows
+    from embaudit_tasks.sticky_scan import insert_shard
 
     torch.set_num_threads(1)
 
@@ -89,23 +89,25 @@ def _scan(tokens: int) -> float:
     def scanned(plan: Any, given: dict[str, Any]) -> None:
         import numpy as np
 
-        shards = token_shards(np.arange(2_000, 2_000 + tokens), -(-tokens // SHARDS))
-        total = tokens * len(DRAWS)
-        run_shards(scan_shard, plan.staging, shards, scan_dtype="float32", draws=DRAWS, total=total, **given)
+        shards = token_shards(np.arange(2_000, 2_000 + tokens), -(-tokens // SHARDS), tokens * len(DRAWS))
+        run_shards(insert_shard, plan.staging, shards, dtype="float32", purpose="scoring", draws=DRAWS, **given)
 
     @flow(name="benchmarks", persist_result=False)
     def outer() -> float:
         plan = plan_audit(AuditRequest(checkpoint=CHECKPOINT, measures=["sticky"], device="cpu", dtype="float32"))
-        pairs = [SentencePair(pair.first, pair.second, 0.1) for pair in load_corpus("sts").pairs[: 2 * len(DRAWS)]]
-        given = {
-            "spec": plan.spec,
-            "pairs": stage_rows(plan.staging, "sticky", "pairs", "pair", pair_rows("scoring", pairs)),
-            "similarity": stage_rows(plan.staging, "sticky", "u", "token_similarity", [{"u": 0.2}]),
-            "settings": plan.profile.of(StickySettings),
-            "seed": 0,
-        }
+        texts = [text for pair in load_corpus("sts").pairs for text in (pair.first, pair.second)]
+        scoring, _ = split_sentences(distinct_sentences(texts, 400, 0), len(DRAWS), len(DRAWS), 0)
+        sample = Sample(
+            sentences=stage_rows(
+                plan.staging, "sticky", "benchmark", StickySentenceRow, sentence_rows("scoring", scoring)
+            ),
+            pairs=stage_rows(plan.staging, "sticky", "benchmark", StickyPairRow, []),
+            similarity=stage_rows(plan.staging, "sticky", "benchmark", "token_similarity", [{"u": 0.2}]),
+            copies=8,
+            seed=0,
+        )
         started = time.perf_counter()
-        pooled(scanned)(plan, given)
+        pooled(scanned)(plan, {"spec": plan.spec, "sample": sample})
         return time.perf_counter() - started
 
     return outer()

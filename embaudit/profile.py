@@ -14,11 +14,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from embaudit.errors import UsageError
 from embaudit.measures import MEASURES, MeasureSettings
+from embaudit.measures.measure import Asked
 from embaudit.suggest import did_you_mean
 from embaudit.toml import complaint, read_toml
-
-if TYPE_CHECKING:
-    from embaudit.request import AuditSettings
 
 S = TypeVar("S", bound=MeasureSettings)
 
@@ -52,7 +50,7 @@ class _Profile(BaseModel):
             mode="json", exclude={"description", *(name for name in MEASURES if name not in measures)}
         )
 
-    def requested(self, request: AuditSettings) -> Self:
+    def requested(self, request: Asked) -> Self:
         """The profile with one request's changes.
 
         Raises:
@@ -62,7 +60,7 @@ class _Profile(BaseModel):
         return self.model_copy(update=changed)
 
 
-def _changed(measure: str, settings: MeasureSettings, request: AuditSettings) -> MeasureSettings:
+def _changed(measure: str, settings: MeasureSettings, request: Asked) -> MeasureSettings:
     changes = request.measure_settings.get(measure, {})
     try:
         changed = type(settings).model_validate({**settings.model_dump(), **changes}) if changes else settings

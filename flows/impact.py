@@ -13,7 +13,7 @@ from embaudit.measures.sticky.inspect import find_token
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.plan import AuditPlan
 from embaudit_tasks.downstream import corpora_of, task_material
-from embaudit_tasks.impact import NEVER_POISONED, ByArm, impact_scores, impact_vectors
+from embaudit_tasks.impact import NEVER_POISONED, ByArm, PoisonedSide, impact_scores, impact_vectors
 from embaudit_tasks.results import Staged, StagedCorpus, checkpoint_of, note
 from embaudit_tasks.vocabulary import read_tokens
 
@@ -85,8 +85,8 @@ def _one_corpus(
     files = [material]
 
     def encode(side: str, token: int | None) -> Staged:
-        label = "clean" if token is None else names[token]
-        files.extend(impact_vectors(plan.staging, plan.spec, corpus.name, material, side, label, token, plan.seed))
+        one = PoisonedSide.of(material, side, token, names, corpus.name, plan.seed)
+        files.extend(impact_vectors(plan.staging, plan.spec, one))
         return files[-1]
 
     sides = material.detail["sides"]

@@ -17,9 +17,9 @@ from embaudit_flows.plan import AuditPlan
 from embaudit_flows.severe import severe_tokens
 from embaudit_flows.sticky import measured_on
 from embaudit_tasks.downstream import corpora_of, task_material
-from embaudit_tasks.impact import NEVER_POISONED, impact_vectors
+from embaudit_tasks.impact import CLEAN, NEVER_POISONED, PoisonedSide, impact_vectors
 from embaudit_tasks.mitigation import (
-    CLEAN,
+    MeasuredTokens,
     Sides,
     Treated,
     mitigated_vectors,
@@ -45,13 +45,14 @@ def mitigation(plan: AuditPlan, ingested: dict[str, StagedCorpus], earlier: list
     if not severe:
         return [note("Nothing to mitigate: the search found no severe token that a text can hold.", plan.staging)]
     worst = severe[: settings.tokens_per_arm]
+    names = {token_id: entry["token"] for token_id, entry in entries.items()}
     files: list[Staged] = [tokens]
     materials: list[Material] = []
     for name in settings.corpora:
         corpora = corpora_of(name, ingested)
         try:
             (material,) = task_material(plan.staging, plan.spec, corpora, settings, plan.seed)
-            untreated = _untreated(plan, corpora[0], material, worst, entries)
+            untreated = _untreated(plan, corpora[0], material, worst, names)
         except NotMeasurable as error:
             files.append(note(f"Left out, mitigation on {name}: {error.happened}", plan.staging))
             continue
@@ -67,7 +68,7 @@ def mitigation(plan: AuditPlan, ingested: dict[str, StagedCorpus], earlier: list
         by_remedy = {NONE: untreated}
         for remedy in remedies:
             if remedy not in SPACES:
-                by_remedy[remedy] = _treated(plan, corpus, material, untreated, severe, remedy, entries)
+                by_remedy[remedy] = _treated(plan, corpus, material, untreated, severe, remedy, names)
         spaces: list[Remedy] = [remedy for remedy in remedies if remedy in SPACES]
         files += [
             material,
@@ -81,13 +82,13 @@ def mitigation(plan: AuditPlan, ingested: dict[str, StagedCorpus], earlier: list
 
 
 def _untreated(
-    plan: AuditPlan, corpus: StagedCorpus, material: Staged, worst: list[int], entries: dict[int, dict[str, Any]]
+    plan: AuditPlan, corpus: StagedCorpus, material: Staged, worst: list[int], names: dict[int, str]
 ) -> Treated:
     """Vectors of all sides without copies, and of those that may hold them with each token."""
 
     def encode(side: str, token: int | None) -> Staged:
-        label = CLEAN if token is None else entries[token]["token"]
-        return impact_vectors(plan.staging, plan.spec, corpus.name, material, side, label, token, plan.seed)[0]
+        one = PoisonedSide.of(material, side, token, names, corpus.name, plan.seed)
+        return impact_vectors(plan.staging, plan.spec, one)[0]
 
     sides = material.detail["sides"]
     held = [side for side in sides if side != NEVER_POISONED]
@@ -104,14 +105,12 @@ def _treated(
     untreated: Treated,
     severe: list[int],
     remedy: Any,
-    entries: dict[int, dict[str, Any]],
+    names: dict[int, str],
 ) -> Treated:
     def encode(side: str, arm: str, before: Staged) -> Staged:
         token = None if arm == CLEAN else int(arm)
-        label = CLEAN if token is None else entries[token]["token"]
-        return mitigated_vectors(
-            plan.staging, plan.spec, corpus.name, material, before, side, label, token, severe, remedy, plan.seed
-        )[0]
+        one = PoisonedSide.of(material, side, token, names, corpus.name, plan.seed)
+        return mitigated_vectors(plan.staging, plan.spec, one, before, severe, remedy)[0]
 
     def sides_of(arm: str, sides: Sides) -> Sides:
         return {side: encode(side, arm, before) for side, before in sides.items()}
@@ -135,17 +134,18 @@ def _losses(
     eligible = eligible_tokens(vocabulary)
     count = min(settings.vocabulary, len(eligible))
     drawn = np.sort(np.random.default_rng([plan.seed, len(eligible)]).choice(eligible, size=count, replace=False))
+    measured = MeasuredTokens(
+        watched={str(token): entries[token]["token"] for token in watched},
+        controls=controls.tolist(),
+        drawn=drawn.tolist(),
+    )
     return mitigation_losses(
         plan.staging,
         plan.spec,
         sample,
-        search.copies,
         severe,
-        {str(token): entries[token]["token"] for token in watched},
-        controls.tolist(),
-        drawn.tolist(),
+        measured,
         remedies,
         fitted_on,
         settings,
-        plan.seed,
     )

@@ -36,6 +36,5 @@ def placement(plan: AuditPlan, ingested: dict[str, StagedCorpus], earlier: list[
         controls.tolist(),
         strategies,
         settings,
-        plan.seed,
     )
     return [tokens, *left_out, *placed]

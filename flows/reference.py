@@ -38,13 +38,12 @@ def reference(
         return run_shards(
             reference_shard,
             staging,
-            token_shards(token_ids, per_shard),
+            token_shards(token_ids, per_shard, len(token_ids)),
             spec=plan.spec,
             pairs=pairs,
             purpose=purpose,
             settings=settings,
             seed=seed,
-            total=len(token_ids),
         )
 
     scored = measured("reference_scoring", _scanned(plan, read_rows([tokens.path])), SCORED_TOKENS_PER_SHARD)

@@ -9,7 +9,7 @@ import numpy as np
 
 from embaudit_flows.runners import computing_elsewhere, interrupts_held, is_elsewhere, on_one_server
 from embaudit_tasks.progress import shard_done
-from embaudit_tasks.results import Staged
+from embaudit_tasks.results import Staged, TokenShard
 from embaudit_tasks.steps import Step
 
 
@@ -34,9 +34,13 @@ def run_shards(step: Step[...], staging: str, shards: Sequence[dict[str, Any]], 
     return staged
 
 
-def token_shards(token_ids: np.ndarray, size: int) -> list[dict[str, Any]]:
-    """Shards of so many tokens each."""
+def token_shards(token_ids: np.ndarray, size: int, total: int) -> list[dict[str, Any]]:
+    """Shards of so many tokens each.
+
+    Args:
+        total: what the progress of all of them together counts to.
+    """
     return [
-        {"token_ids": token_ids[start : start + size].tolist(), "shard": index}
-        for index, start in enumerate(range(0, len(token_ids), size))
+        {"shard": TokenShard(token_ids=token_ids[start : start + size].tolist(), number=number, total=total)}
+        for number, start in enumerate(range(0, len(token_ids), size))
     ]

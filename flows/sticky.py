@@ -63,6 +63,7 @@ def sticky(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]:
         validated=validated,
         plan=known,
         scan_speedup=found.precision.speedup,
+        settings=settings,
         **material.shared,
     )
     severities = count_severities(
@@ -86,7 +87,11 @@ def measured_on(
     shift_pairs = settings.shift_pairs if settings.shift_tokens else 0
     given = _given_pairs(plan) if given is None else given
     sentences, pairs = choose_sentences(staging, spec, corpus, given, settings, shift_pairs, plan.seed)
-    return corpus, tokens, Sample(sentences=sentences, pairs=pairs, similarity=similarity)
+    return (
+        corpus,
+        tokens,
+        Sample(sentences=sentences, pairs=pairs, similarity=similarity, copies=settings.copies, seed=plan.seed),
+    )
 
 
 def _given_pairs(plan: AuditPlan) -> dict[str, Staged]:

@@ -44,15 +44,13 @@ def evidence(plan: AuditPlan, found: StickyFiles) -> list[Staged]:
         # Drawn, not the first: in many vocabularies low ids are the most frequent words.
         drawn = np.random.default_rng([plan.seed, 4]).permutation(found.controls)[:count]
         chosen = {"tokens": worst[:count], "controls": np.sort(drawn).tolist()}
-        return _or_note(
-            plan, step, spec=plan.spec, sample=found.sample, settings=settings, seed=plan.seed, **chosen, **arguments
-        )
+        return _or_note(plan, step, spec=plan.spec, sample=found.sample, **chosen, **arguments)
 
     specials = [row["token_id"] for row in read_rows([found.tokens.path]) if row["category"] == "special"]
     staged = [
-        *measured(dose, settings.dose_tokens),
+        *measured(dose, settings.dose_tokens, settings=settings),
         *measured(shifts, settings.shift_tokens),
-        *measured(attention, settings.attention_tokens, specials=specials),
+        *measured(attention, settings.attention_tokens, settings=settings, specials=specials),
         *sticky_shape(plan.staging, plan.spec, found.tokens),
         *enrichment(plan.staging, found.tokens, found.searched.tolist(), _selections(found)),
     ]

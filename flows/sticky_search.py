@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.measures.sticky.plan import SearchedTokens
+from embaudit.measures.sticky.plan import SearchedTokens, shortlist_length
 from embaudit.measures.sticky.scores import PROTOCOLS
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.warehouse.stage import read_rows
@@ -39,7 +39,7 @@ class Material:
     @property
     def shared(self) -> dict[str, Any]:
         """Arguments of every step."""
-        return {"spec": self.plan.spec, "sample": self.sample, "settings": self.settings, "seed": self.plan.seed}
+        return {"spec": self.plan.spec, "sample": self.sample}
 
     def draws(self, purpose: Purpose) -> int:
         """How many draws there are; a given pair of the validation is one an operator."""
@@ -52,12 +52,10 @@ class Material:
         return run_shards(
             insert_shard,
             self.plan.staging,
-            token_shards(token_ids, per_shard),
+            token_shards(token_ids, per_shard, len(token_ids) * len(draws)),
             dtype=dtype,
             purpose=purpose,
             draws=draws,
-            draws_said="one draw" if len(draws) == 1 else f"{len(draws)} draws",
-            total=len(token_ids) * len(draws),
             **self.shared,
         )
 
@@ -95,7 +93,10 @@ def search(material: Material, chosen: SearchedTokens) -> SearchResult:
             break
         stages.append(material.inserted("scoring", rest, every[done:until], dtype))
         done = until
-    (scored,) = score(staging, predicted=predicted, pilot=pilot, stages=stages, cuts=cuts, **shared)
+    shortlist = shortlist_length(material.settings, len(chosen.token_ids))
+    (scored,) = score(
+        staging, predicted=predicted, pilot=pilot, stages=stages, cuts=cuts, shortlist=shortlist, **shared
+    )
     files = (*pilot, *(part for stage in stages for part in stage))
     return SearchResult(scored, tuple(pilot), files, precision, _rank_correlation(material, chosen, dtype))
 

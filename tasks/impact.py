@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
 from embaudit.downstream.material import Judgements
 from embaudit.downstream.task import Vectors
@@ -34,9 +35,31 @@ from embaudit_tasks.steps import Outputs, step
 
 # Who asks does not poison the collection.
 NEVER_POISONED = "query"
+# Texts without copies, where texts with each token are.
+CLEAN = "clean"
 # Arm -> token -> side -> staged vectors.
 ByArm = dict[str, dict[str, dict[str, Staged]]]
 Outcomes = dict[Cell, list[np.ndarray]]
+
+
+class PoisonedSide(BaseModel):
+    """The texts of one side of a task, with copies of a token; without a token as they are."""
+
+    model_config = ConfigDict(frozen=True)
+
+    material: Staged
+    side: str
+    token_id: int | None
+    seed: int
+    corpus: str = Field(exclude=True)
+    token: str = Field(exclude=True)
+
+    @classmethod
+    def of(
+        cls, material: Staged, side: str, token_id: int | None, names: Mapping[int, str], corpus: str, seed: int
+    ) -> PoisonedSide:
+        token = CLEAN if token_id is None else names[token_id]
+        return cls(material=material, side=side, token_id=token_id, seed=seed, corpus=corpus, token=token)
 
 
 @step(
@@ -44,30 +67,20 @@ Outcomes = dict[Cell, list[np.ndarray]]
     version=MEASURE_VERSION,
     tables=("impact_vectors",),
     name="encode with copies",
-    run_name="{side} of {corpus}, {token}",
-    not_in_key=("corpus", "token"),
+    run_name="{one.side} of {one.corpus}, {one.token}",
 )
-def impact_vectors(
-    out: Outputs,
-    spec: CheckpointSpec,
-    corpus: str,
-    material: Staged,
-    side: str,
-    token: str,
-    token_id: int | None,
-    seed: int,
-) -> None:
+def impact_vectors(out: Outputs, spec: CheckpointSpec, one: PoisonedSide) -> None:
     """Vectors of one side, every text with copies of a token; without a token as they are."""
-    encoder = encoder_of(spec, kind_of(side))
-    texts = texts_of(material, side)
+    encoder = encoder_of(spec, kind_of(one.side))
+    texts = texts_of(one.material, one.side)
     held: dict[str, dict[str, int]] = {}
-    with tracked(f"{corpus}, {side}: {token}", len(texts)) as advance:
-        if token_id is None:
+    with tracked(f"{one.corpus}, {one.side}: {one.token}", len(texts)) as advance:
+        if one.token_id is None:
             vectors = encoder.encode_texts(texts, advance)
         else:
-            poisoned = poison(encoder, texts, token_id, seed)
+            poisoned = poison(encoder, texts, one.token_id, one.seed)
             vectors = encoder.encode_ids(poisoned.sequences, advance)
-            for share, mask in (("all", np.ones(len(texts), dtype=bool)), ("half", poisoned_half(texts, seed))):
+            for share, mask in (("all", np.ones(len(texts), dtype=bool)), ("half", poisoned_half(texts, one.seed))):
                 copies, shortened = poisoned.copies[mask], poisoned.shortened[mask]
                 held[share] = {
                     "held": int((copies > 0).sum()),

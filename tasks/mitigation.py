@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict
 
 from embaudit.downstream.paired import Estimate, PairedScores
 from embaudit.downstream.task import Vectors, unit_rows
@@ -29,6 +30,7 @@ from embaudit_tasks.downstream import (
     texts_of,
     vector_rows,
 )
+from embaudit_tasks.impact import CLEAN, PoisonedSide
 from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
 from embaudit_tasks.steps import Outputs, step
@@ -37,9 +39,24 @@ from embaudit_tasks.sticky_files import Sample
 # Side -> staged vectors: of clean texts, and of texts with each token, by its id.
 Sides = dict[str, Staged]
 Treated = dict[str, Sides]
-CLEAN = "clean"
 # From this loss on a token is at least moderate.
 LOSSY = min(least for least, name in SEVERITY_FROM_LOSS if name in ("strong", "moderate"))
+
+
+class MeasuredTokens(BaseModel):
+    """Tokens whose losses are measured.
+
+    Attributes:
+        watched: token id -> token, the worst ones.
+        controls: ordinary tokens.
+        drawn: random tokens of the vocabulary.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    watched: dict[str, str]
+    controls: list[int]
+    drawn: list[int]
 
 
 @step(
@@ -47,30 +64,19 @@ LOSSY = min(least for least, name in SEVERITY_FROM_LOSS if name in ("strong", "m
     version=MEASURE_VERSION,
     tables=("mitigated_vectors",),
     name="encode under a remedy",
-    run_name="{side} of {corpus}, {token}, {remedy}",
-    not_in_key=("corpus", "token"),
+    run_name="{one.side} of {one.corpus}, {one.token}, {remedy}",
 )
 def mitigated_vectors(
-    out: Outputs,
-    spec: CheckpointSpec,
-    corpus: str,
-    material: Staged,
-    untreated: Staged,
-    side: str,
-    token: str,
-    token_id: int | None,
-    severe: list[int],
-    remedy: Remedy,
-    seed: int,
+    out: Outputs, spec: CheckpointSpec, one: PoisonedSide, untreated: Staged, severe: list[int], remedy: Remedy
 ) -> None:
     """Vectors of one side under a remedy; texts without a severe token have the vectors that they had."""
-    encoder = encoder_of(spec, kind_of(side))
-    texts = texts_of(material, side)
-    sequences = encoder.tokenize(texts) if token_id is None else poison(encoder, texts, token_id, seed).sequences
+    encoder = encoder_of(spec, kind_of(one.side))
+    texts, token_id = texts_of(one.material, one.side), one.token_id
+    sequences = encoder.tokenize(texts) if token_id is None else poison(encoder, texts, token_id, one.seed).sequences
     ids = treatable(encoder.checkpoint, severe)
     held = [place for place, sequence in enumerate(sequences) if not ids.isdisjoint(sequence)]
-    vectors = read_vectors({side: untreated})[side].copy()
-    with tracked(f"{corpus}, {side}: {token}, {remedy}", len(held)) as advance:
+    vectors = read_vectors({"": untreated})[""].copy()
+    with tracked(f"{one.corpus}, {one.side}: {one.token}, {remedy}", len(held)) as advance:
         if held:
             vectors[held] = encode_with(encoder, [sequences[place] for place in held], ids, remedy)
         advance(len(held))
@@ -155,28 +161,18 @@ def mitigation_losses(
     out: Outputs,
     spec: CheckpointSpec,
     sample: Sample,
-    copies: int,
     severe: list[int],
-    watched: dict[str, str],
-    controls: list[int],
-    drawn: list[int],
+    measured: MeasuredTokens,
     remedies: list[Remedy],
     fitted_on: list[Staged],
     settings: MitigationSettings,
-    seed: int,
 ) -> None:
-    """Tables ``mitigation_loss`` and ``mitigation_token``.
-
-    Args:
-        copies: of a token in a sentence, as in the search.
-        watched: token id -> token, the worst ones.
-        controls: ordinary tokens.
-        drawn: random tokens of the vocabulary.
-    """
+    """Tables ``mitigation_loss`` and ``mitigation_token``."""
     encoder = encoder_of(spec)
-    points = sample.points(encoder, "validation", copies, seed, settings.draws)
+    points = sample.points(encoder, "validation", draws=settings.draws)
     ids = treatable(encoder.checkpoint, severe)
-    tokens = np.array(sorted({*map(int, watched), *controls, *drawn}), dtype=np.int64)
+    watched, drawn = measured.watched, measured.drawn
+    tokens = np.array(sorted({*map(int, watched), *measured.controls, *drawn}), dtype=np.int64)
     transforms = _fitted(remedies, fitted_on)
     with tracked("losses under remedies", len(remedies) + 1) as advance:
         untreated = insert_all(encoder, points, tokens)
@@ -188,16 +184,16 @@ def mitigation_losses(
             else:
                 by_remedy[remedy] = insert_with(encoder, points, untreated, ids, remedy), None
             advance(1)
-    found = losses(points, by_remedy, list(map(int, watched)), controls, settings.resamples, seed)
+    found = losses(points, by_remedy, list(map(int, watched)), measured.controls, settings.resamples, sample.seed)
     random = np.isin(tokens, drawn)
     rows, of_tokens = [], []
-    for name, measured in found.items():
-        lossy = int((measured.losses[random] >= LOSSY).sum())
+    for name, lost in found.items():
+        lossy = int((lost.losses[random] >= LOSSY).sum())
         low, high = exact_share(lossy, len(drawn))
         rows.append(
             {
-                **{"remedy": name, **measured.mean.columns(), "severe": len(ids), "tokens": len(watched)},
-                **{"draws": len(points.draws), "copies": copies},
+                **{"remedy": name, **lost.mean.columns(), "severe": len(ids), "tokens": len(watched)},
+                **{"draws": len(points.draws), "copies": sample.copies},
                 "fitted_on": sum(part.rows for part in fitted_on) if name in transforms else None,
                 **{"vocabulary": len(drawn), "lossy": lossy, "lossy_share": lossy / len(drawn)},
                 **{"lossy_share_low": low, "lossy_share_high": high},
@@ -205,7 +201,7 @@ def mitigation_losses(
         )
         of_tokens += [
             {"remedy": name, "token_id": token, "token": watched[str(token)], **loss.columns()}
-            for token, loss in measured.tokens.items()
+            for token, loss in lost.tokens.items()
         ]
     out.rows(MitigationLossRow, rows, encodes=encoder.texts)
     out.rows(MitigationTokenRow, of_tokens)

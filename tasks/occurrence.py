@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import log, log10
 from typing import Any
 
@@ -75,49 +75,49 @@ def corpus_occurrence(
         movements = measure_removals(encoder, planned, list(zip(anchors, own_ids(anchors), strict=True)))
         advance(len(planned))
 
-    met = counts.histogram
-    low, high = exact_share(len(counts.severe_texts), counts.texts) if counts.texts else (None, None)
-    out.rows(
-        OccurrenceCorpusRow,
-        [
-            {
-                "corpus": corpus.name,
-                "corpus_id": corpus.corpus_id,
-                "texts": counts.texts,
-                "tokens": counts.tokens,
-                "listed": len(listed),
-                "unreachable": len(severe) - len(listed),
-                "met": sum(met[token_id] > 0 for token_id in listed),
-                "severe": counts.severe,
-                "severe_texts": len(counts.severe_texts),
-                "severe_share": len(counts.severe_texts) / counts.texts if counts.texts else None,
-                "severe_share_low": low,
-                "severe_share_high": high,
-                "dense_texts": len(dense),
-                **movements[ALL].columns(),
-            }
-        ],
-        encodes=encoder.texts,
-    )
+    about = {"unreachable": len(severe) - len(listed), "dense_texts": len(dense), **movements[ALL].columns()}
+    out.rows(OccurrenceCorpusRow, [_corpus_row(corpus, counts, listed, about)], encodes=encoder.texts)
     reachable = np.array([token_id for token_id, entry in entries.items() if entry["is_reachable"]])
-    out.rows(
-        OccurrenceRow,
-        [
-            {
-                "corpus": corpus.name,
-                "token_id": token_id,
-                "severity": row["severity"],
-                "loss": row["loss"],
-                "occurrences": int(met[token_id]),
-                "texts": len(counts.texts_with(token_id)),
-                "per_million": 1e6 * float(met[token_id]) / max(counts.tokens, 1),
-                "less_frequent": counts.less_frequent(token_id, reachable),
-                **movements[token_id].columns(),
-            }
-            for token_id, row in sorted(listed.items())
-        ],
-    )
+    rows = [
+        {**_token_row(counts, token_id, row, reachable), "corpus": corpus.name, **movements[token_id].columns()}
+        for token_id, row in sorted(listed.items())
+    ]
+    out.rows(OccurrenceRow, rows)
     out.rows(OccurrenceTextRow, _dense_rows(corpus.name, dense[:DENSE_KEPT], drawn.places, counts))
+
+
+def _corpus_row(
+    corpus: StagedCorpus, counts: CorpusCounts, listed: Collection[int], about: dict[str, Any]
+) -> dict[str, Any]:
+    affected, texts = len(counts.severe_texts), counts.texts
+    low, high = exact_share(affected, texts) if texts else (None, None)
+    return {
+        "corpus": corpus.name,
+        "corpus_id": corpus.corpus_id,
+        "texts": texts,
+        "tokens": counts.tokens,
+        "listed": len(listed),
+        "met": sum(counts.histogram[token_id] > 0 for token_id in listed),
+        "severe": counts.severe,
+        "severe_texts": affected,
+        "severe_share": affected / texts if texts else None,
+        "severe_share_low": low,
+        "severe_share_high": high,
+        **about,
+    }
+
+
+def _token_row(counts: CorpusCounts, token_id: int, row: Mapping[str, Any], reachable: np.ndarray) -> dict[str, Any]:
+    occurrences = int(counts.histogram[token_id])
+    return {
+        "token_id": token_id,
+        "severity": row["severity"],
+        "loss": row["loss"],
+        "occurrences": occurrences,
+        "texts": len(counts.texts_with(token_id)),
+        "per_million": 1e6 * occurrences / max(counts.tokens, 1),
+        "less_frequent": counts.less_frequent(token_id, reachable),
+    }
 
 
 def _dense_rows(

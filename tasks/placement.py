@@ -37,7 +37,6 @@ def placements(
     ordinary: list[int],
     strategies: list[Strategy],
     settings: PlacementSettings,
-    seed: int,
 ) -> None:
     """Tables ``placement`` and ``placement_token``.
 
@@ -48,7 +47,7 @@ def placements(
         severe: token id -> token, the worst first.
     """
     encoder = encoder_of(spec)
-    points = sample.points(encoder, "validation", settings.budget, seed, settings.draws)
+    points = sample.points(encoder, "validation", copies=settings.budget, draws=settings.draws)
     judges = goal(encoder, points.draws, sample.sentence_set("scoring").anchors)
     tokens = np.array([*map(int, severe), *ordinary], dtype=np.int64)
     texts = [text_of(encoder.checkpoint, draw) for draw in points.draws]
@@ -56,12 +55,12 @@ def placements(
     with tracked("placements", len(texts)) as advance:
         for place, (draw, text) in enumerate(zip(points.draws, texts, strict=True)):
             search = TextSearch(encoder, text, tokens, judges.directions[place])
-            by_text.append({name: place_by(name, search, text, draw, settings, seed) for name in strategies})
+            by_text.append({name: place_by(name, search, text, draw, settings, sample.seed) for name in strategies})
             advance(1)
     placed = {name: [found[name] for found in by_text] for name in strategies}
     vectors = {name: np.stack([found.vectors for found in held], axis=1) for name, held in placed.items()}
     count = len(severe)
-    losses = placement_losses(points, vectors, range(count), range(count, len(tokens)), settings.resamples, seed)
+    losses = placement_losses(points, vectors, range(count), range(count, len(tokens)), settings.resamples, sample.seed)
     rows: list[dict[str, Any]] = []
     of_tokens: list[dict[str, Any]] = []
     for strategy, measured in losses.items():

@@ -13,7 +13,7 @@ from embaudit.measures.sticky.tables import StickyPairRow, StickyReferenceRow, S
 from embaudit.measures.sticky.thresholds import adaptive_threshold
 from embaudit.warehouse.stage import read_rows
 from embaudit_tasks.progress import tracked
-from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
+from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus, TokenShard, encoder_of
 from embaudit_tasks.steps import Outputs, step
 from embaudit_tasks.sticky_files import pair_rows, read_pairs, read_u
 
@@ -60,8 +60,7 @@ def choose_reference_pairs(
     version=reference.MEASURE_VERSION,
     tables=("reference",),
     name="reference protocol",
-    run_name="{purpose}, shard {shard}",
-    not_in_key=("shard", "total"),
+    run_name="{purpose}, shard {shard.number}",
     reads=("copies",),
 )
 def reference_shard(
@@ -69,20 +68,18 @@ def reference_shard(
     spec: CheckpointSpec,
     pairs: Staged,
     purpose: Purpose,
-    token_ids: list[int],
+    shard: TokenShard,
     settings: StickySettings,
     seed: int,
-    shard: int,
-    total: int,
 ) -> None:
     """Scores, or validation values, of some tokens."""
     encoder = encoder_of(spec)
     chosen = [(pair.first, pair.second) for pair in read_pairs(pairs, purpose)]
     inputs = reference.prepare_reference(encoder, chosen, settings.copies, seed)
-    texts = [decoded(encoder.checkpoint, token) for token in token_ids]
+    texts = [decoded(encoder.checkpoint, token) for token in shard.token_ids]
     shared = encoder.texts
     label = f"reference protocol, {purpose.removeprefix('reference_')}"
-    with tracked(label, len(texts) * inputs.texts_per_token, of_all=total * inputs.texts_per_token) as advance:
+    with tracked(label, len(texts) * inputs.texts_per_token, of_all=shard.total * inputs.texts_per_token) as advance:
         after = reference.distances(encoder, inputs, texts, advance)
     if purpose == "reference_scoring":
         numbers = reference.sticky_scores(encoder, inputs, texts, after)
@@ -90,7 +87,7 @@ def reference_shard(
         numbers = reference.validation_values(inputs, after)
     rows = [
         {"token_id": token, "inserted": text, "number": float(number)}
-        for token, text, number in zip(token_ids, texts, numbers, strict=True)
+        for token, text, number in zip(shard.token_ids, texts, numbers, strict=True)
     ]
     out.rows("reference", rows, SHARD_SCHEMA, encodes=encoder.texts - shared)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from embaudit.checkpoint import AskedPrompts, Checkpoint, Encoder, LoadOptions, TextKind, load_checkpoint
 from embaudit.errors import CheckpointError
@@ -60,6 +60,16 @@ class Staged(BaseModel):
     def key(self) -> str:
         """The content key of what it holds: the folder that it lies in."""
         return self.path.rsplit("/", 2)[-2]
+
+
+class TokenShard(BaseModel):
+    """Some of the tokens of a scan. Which shard it is, and of how many encodes in all, changes no value."""
+
+    model_config = ConfigDict(frozen=True)
+
+    token_ids: tuple[int, ...]
+    number: int = Field(exclude=True)
+    total: int = Field(exclude=True)
 
 
 class StagedCorpus(BaseModel):

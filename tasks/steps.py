@@ -246,7 +246,9 @@ def key_part(value: Any) -> Any:
         case StagedCorpus():
             return {"name": value.name, "corpus_id": value.corpus_id}
         case BaseModel():
-            return {name: key_part(one) for name, one in value}
+            # A field that is declared with ``exclude=True`` is for people to see.
+            counted = {name for name, field in type(value).model_fields.items() if not field.exclude}
+            return {name: key_part(one) for name, one in value if name in counted}
         case Mapping():
             return {str(name): key_part(one) for name, one in value.items()}
         case list() | tuple():

@@ -39,7 +39,6 @@ def dose(
     tokens: list[int],
     controls: list[int],
     settings: StickySettings,
-    seed: int,
 ) -> None:
     """Pull and retention at each number of copies (table ``sticky_dose``)."""
     encoder = encoder_of(spec)
@@ -49,7 +48,7 @@ def dose(
     with tracked("dose of the worst tokens", work) as advance:
         rows = doses.dose_rows(
             encoder,
-            lambda copies: sample.points(encoder, "validation", copies, seed, draws),
+            lambda copies: sample.points(encoder, "validation", copies=copies, draws=draws),
             np.array(tokens, dtype=np.int64),
             np.array(controls, dtype=np.int64),
             settings.doses,
@@ -58,22 +57,14 @@ def dose(
     out.rows(StickyDoseRow, rows, encodes=encoder.texts)
 
 
-@step("sticky", version=shift.MEASURE_VERSION, tables=(StickyShiftRow,), name="similarity shifts", reads=("copies",))
-def shifts(
-    out: Outputs,
-    spec: CheckpointSpec,
-    sample: Sample,
-    tokens: list[int],
-    controls: list[int],
-    settings: StickySettings,
-    seed: int,
-) -> None:
+@step("sticky", version=shift.MEASURE_VERSION, tables=(StickyShiftRow,), name="similarity shifts")
+def shifts(out: Outputs, spec: CheckpointSpec, sample: Sample, tokens: list[int], controls: list[int]) -> None:
     """The paper's first experiment, one row per token and pair (table ``sticky_shift``)."""
     encoder = encoder_of(spec)
     chosen = read_pairs(sample.pairs, "shift")
     ids = np.array([*tokens, *controls], dtype=np.int64)
     with tracked("similarity shifts", len(ids) * len({pair.second for pair in chosen})) as advance:
-        before, after = shift.similarity_shifts(encoder, chosen, ids, settings.copies, seed, advance)
+        before, after = shift.similarity_shifts(encoder, chosen, ids, sample.copies, sample.seed, advance)
     blocks = (
         {
             "token_id": np.full(len(chosen), token),
@@ -102,16 +93,15 @@ def attention(
     specials: list[int],
     controls: list[int],
     settings: StickySettings,
-    seed: int,
 ) -> None:
     """Attention that sticky and ordinary tokens receive, layer by layer (table ``sticky_attention``)."""
     encoder = encoder_of(spec)
     sentences = sample.sentence_set("validation").draws[: settings.attention_sentences]
     ids = np.array([*tokens, *controls], dtype=np.int64)
     with tracked("attention received", len(ids) * len(sentences)) as advance:
-        shares = received.attention_received(encoder, sentences, ids, seed, advance)
+        shares = received.attention_received(encoder, sentences, ids, sample.seed, advance)
     is_sticky, is_special = np.arange(len(ids)) < len(tokens), np.isin(ids, specials)
-    rows = received.compare_attention(shares, is_sticky, is_special, settings.permutations, seed)
+    rows = received.compare_attention(shares, is_sticky, is_special, settings.permutations, sample.seed)
     out.rows(StickyAttentionRow, rows, encodes=encoder.texts)
 
 

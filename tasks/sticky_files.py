@@ -31,36 +31,42 @@ Purpose = Literal["scoring", "validation"]
 
 
 class Sample(BaseModel):
-    """What tokens are inserted into, and u: an argument of every step that measures."""
+    """What tokens are inserted into, how often and where, and u: an argument of every step that measures."""
 
     model_config = ConfigDict(frozen=True)
 
     sentences: Staged
     pairs: Staged
     similarity: Staged
+    copies: int
+    seed: int
 
     @property
     def u(self) -> float:
         return read_u(self.similarity)
 
-    def points(self, encoder: Encoder, purpose: Purpose, copies: int, seed: int, draws: int | None = None) -> Points:
+    def points(
+        self, encoder: Encoder, purpose: Purpose, *, copies: int | None = None, draws: int | None = None
+    ) -> Points:
         """Draws and anchors of a purpose.
 
         Args:
+            copies: instead of the search's.
             draws: so many of them; None: all.
 
         Raises:
             MeasureError: if no point lies below u, or the similarities do not differ.
         """
         groups = {"scoring": SCORING_GROUPS, "validation": VALIDATION_GROUPS}[purpose]
+        n = self.copies if copies is None else copies
         given = read_pairs(self.pairs, purpose)
         if given and purpose == "validation":
             if draws is None:
-                return given_pairs(encoder, given, self.u, copies, seed)
+                return given_pairs(encoder, given, self.u, n, self.seed)
             spread = np.linspace(0, len(given) - 1, min(draws, len(given))).round().astype(int)
-            return given_pairs(encoder, [given[place] for place in spread], self.u, copies, seed, rotate_operators=True)
+            return given_pairs(encoder, [given[place] for place in spread], self.u, n, self.seed, rotate_operators=True)
         chosen = self.sentence_set(purpose)
-        return every_against_every(encoder, chosen.draws[:draws], chosen.anchors, self.u, copies, seed, groups)
+        return every_against_every(encoder, chosen.draws[:draws], chosen.anchors, self.u, n, self.seed, groups)
 
     def sentence_set(self, purpose: Purpose) -> SentenceSet:
         """The sentences of a purpose; of given pairs the second ones are draws, and the first ones anchors."""
@@ -72,14 +78,17 @@ class Sample(BaseModel):
         return SentenceSet(tuple(draws), tuple(anchors))
 
 
-def points_of(spec: CheckpointSpec, sample: Sample, purpose: Purpose, copies: int, seed: int) -> Points:
-    """``Sample.points`` in the audit's precision; the anchors are encoded once for all steps of a process."""
-    return _points(spec, sample.model_dump_json(), purpose, copies, seed)
+def points_of(spec: CheckpointSpec, sample: Sample, purpose: Purpose) -> Points:
+    """``Sample.points`` in the audit's own precision: only the scan's many encodes may be cheaper.
+
+    The anchors are encoded once for all steps of a process.
+    """
+    return _points(spec, sample.model_dump_json(), purpose)
 
 
 @lru_cache(maxsize=2)
-def _points(spec: CheckpointSpec, sample: str, purpose: Purpose, copies: int, seed: int) -> Points:
-    return Sample.model_validate_json(sample).points(encoder_of(spec), purpose, copies, seed)
+def _points(spec: CheckpointSpec, sample: str, purpose: Purpose) -> Points:
+    return Sample.model_validate_json(sample).points(encoder_of(spec), purpose)
 
 
 def read_u(similarity: Staged) -> float:

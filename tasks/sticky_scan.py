@@ -23,11 +23,10 @@ from embaudit.measures.sticky.search import (
     reliability,
 )
 from embaudit.measures.sticky.search import predict as predict_scores
-from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.tables import StickyScoreRow
 from embaudit.measures.sticky.tally import ScoreBoard, misses_of
 from embaudit_tasks.progress import tracked
-from embaudit_tasks.results import CheckpointSpec, Staged, encoder_of
+from embaudit_tasks.results import CheckpointSpec, Staged, TokenShard, encoder_of
 from embaudit_tasks.steps import Outputs, step
 from embaudit_tasks.sticky_files import (
     Purpose,
@@ -50,9 +49,7 @@ LABELS: dict[Purpose, str] = {"scoring": "scan", "validation": "validate candida
     version=MEASURE_VERSION,
     tables=("moments",),
     name="insert tokens",
-    run_name="{purpose}, {draws_said}, shard {shard}",
-    not_in_key=("shard", "total", "draws_said"),
-    reads=("copies",),
+    run_name="{purpose} from draw {draws[0]}, shard {shard.number}",
 )
 def insert_shard(
     out: Outputs,
@@ -60,43 +57,37 @@ def insert_shard(
     dtype: str,
     sample: Sample,
     purpose: Purpose,
-    token_ids: list[int],
+    shard: TokenShard,
     draws: list[int],
-    settings: StickySettings,
-    seed: int,
-    shard: int,
-    total: int,
-    draws_said: str,
 ) -> None:
     """Insert some tokens into some draws, and sum their similarities to the anchors.
 
     Args:
         dtype: precision of the many encodes; anchors and what comes before insertion are in the audit's own.
     """
-    points = _points(spec, sample, purpose, settings, seed)
+    points = points_of(spec, sample, purpose)
     encoder = encoder_of(spec.model_copy(update={"dtype": dtype}))
-    ids = np.array(token_ids, dtype=np.int64)
-    with tracked(f"{LABELS[purpose]}, {draws_said}", len(ids) * len(draws), of_all=total) as advance:
+    ids = np.array(shard.token_ids, dtype=np.int64)
+    said = "one draw" if len(draws) == 1 else f"{len(draws)} draws"
+    with tracked(f"{LABELS[purpose]}, {said}", len(ids) * len(draws), of_all=shard.total) as advance:
         moments = insert_tokens(encoder, points, ids, draws, advance)
     blocks, schema = moment_columns(ids, draws, moments)
     out.columns("moments", blocks, schema, encodes=encoder.texts)
 
 
-@step("sticky", version=MEASURE_VERSION, tables=("prediction",), name="predict from embeddings", reads=("copies",))
+@step("sticky", version=MEASURE_VERSION, tables=("prediction",), name="predict from embeddings")
 def predict(
     out: Outputs,
     spec: CheckpointSpec,
     sample: Sample,
     token_ids: list[int],
     pilot: list[Staged],
-    settings: StickySettings,
-    seed: int,
 ) -> None:
     """What the pilot's scores and the input embeddings predict for every token that is searched."""
     known_ids, draws, moments = read_moments(pilot)
-    scores = score_tokens(_points(spec, sample, "scoring", settings, seed).at(draws), moments)
+    scores = score_tokens(points_of(spec, sample, "scoring").at(draws), moments)
     ids = np.array(token_ids, dtype=np.int64)
-    of_all = predict_scores(input_embeddings(encoder_of(spec)), known_ids, scores, seed)
+    of_all = predict_scores(input_embeddings(encoder_of(spec)), known_ids, scores, sample.seed)
     predicted = of_all.at(ids)
     found = {name: agreement(of_all.of(name)[known_ids], scores.of(name)) for name in PROTOCOLS}
     # A pilot too small to learn from predicts nothing: null, since what is no number is not staged.
@@ -109,7 +100,7 @@ def predict(
     )
 
 
-@step("sticky", version=MEASURE_VERSION, tables=("survivor",), name="narrow tokens", reads=("copies",))
+@step("sticky", version=MEASURE_VERSION, tables=("survivor",), name="narrow tokens")
 def narrow(
     out: Outputs,
     spec: CheckpointSpec,
@@ -118,15 +109,13 @@ def narrow(
     pilot: list[Staged],
     stages: list[list[Staged]],
     keep: int,
-    settings: StickySettings,
-    seed: int,
 ) -> None:
     """The tokens that the next stage looks at: the worst expected by both protocols, by turns.
 
     Args:
         stages: the files of each stage so far; later ones hold other draws of fewer tokens.
     """
-    points = _points(spec, sample, "scoring", settings, seed)
+    points = points_of(spec, sample, "scoring")
     prediction = _Prediction(predicted)
     if stages:
         ids, draws, moments = join_stages(stages)
@@ -140,18 +129,16 @@ def narrow(
     out.rows("survivor", rows, {"token_id": "int32"}, detail={"draws": draws, **asdict(cut)})
 
 
-@step("sticky", version=MEASURE_VERSION, tables=("precision",), name="compare precisions", reads=("copies",))
+@step("sticky", version=MEASURE_VERSION, tables=("precision",), name="compare precisions")
 def compare_precisions(
     out: Outputs,
     spec: CheckpointSpec,
     dtype: str,
     sample: Sample,
     token_ids: list[int],
-    settings: StickySettings,
-    seed: int,
 ) -> None:
     """Spearman's rank correlation of the scores in the scan's precision and in float32, one draw a token."""
-    points = _points(spec, sample, "scoring", settings, seed)
+    points = points_of(spec, sample, "scoring")
     ids = np.array(token_ids, dtype=np.int64)
     encoders = [encoder_of(spec.model_copy(update={"dtype": one})) for one in (dtype, "float32")]
     cheap, exact = (score_tokens(points.at([0]), insert_tokens(one, points, ids, [0])) for one in encoders)
@@ -165,7 +152,6 @@ def compare_precisions(
     version=MEASURE_VERSION,
     tables=(StickyScoreRow,),
     name="score tokens",
-    reads=("copies", "shortlist_share", "max_shortlist"),
 )
 def score(
     out: Outputs,
@@ -175,8 +161,7 @@ def score(
     pilot: list[Staged],
     stages: list[list[Staged]],
     cuts: list[dict[str, Any]],
-    settings: StickySettings,
-    seed: int,
+    shortlist: int,
 ) -> None:
     """Score every scanned token from all its draws, rank them, and choose the candidates (table ``sticky_score``).
 
@@ -184,8 +169,9 @@ def score(
         pilot: the files of the random tokens that got all draws.
         stages: the files of each stage; later ones hold other draws of fewer tokens.
         cuts: what each narrowing kept, to tell what it would have done to the pilot; none in an exhaustive search.
+        shortlist: how many tokens each protocol's has.
     """
-    points = _points(spec, sample, "scoring", settings, seed)
+    points = points_of(spec, sample, "scoring")
     prediction = _Prediction(predicted)
     board = ScoreBoard()
     pilot_ids, every, pilot_moments = read_moments(pilot)
@@ -205,9 +191,9 @@ def score(
         for cut in cuts:
             expected = prediction.stage(points, pilot, cut["draws"]).of_pilot()
             survives &= Cut(cut["pull"], cut["slope"]).survivors(expected)
-    shortlists = choose_shortlists(ids, has_all, len(prediction.token_ids), settings)
+    shortlists = choose_shortlists(ids, has_all, shortlist)
     # Halves need tokens that were not selected for their scores: the pilot.
-    split = halves(points.at(every), pilot_moments, seed)
+    split = halves(points.at(every), pilot_moments, sample.seed)
     detail = {
         "rungs": board.rungs(),
         "shortlists": shortlists,
@@ -235,8 +221,3 @@ class _Prediction:
         ids, every, moments = read_moments(pilot)
         drawn = score_tokens(points.at(draws), moments.at(slice(None), draws)) if draws else None
         return Stage(self.of(ids), drawn, score_tokens(points.at(every), moments))
-
-
-def _points(spec: CheckpointSpec, sample: Sample, purpose: Purpose, settings: StickySettings, seed: int) -> Points:
-    """Always in the audit's own precision: only the scan's many encodes may be cheaper."""
-    return points_of(spec, sample, purpose, settings.copies, seed)

@@ -36,7 +36,7 @@ SEVERITY_RESAMPLES = 200
     tables=(StickyValidationRow, StickySummaryRow),
     name="judge tokens",
     not_in_key=("scan_speedup",),
-    reads=("copies", "resamples", "basis"),
+    reads=("resamples", "basis"),
 )
 def judge(
     out: Outputs,
@@ -47,7 +47,6 @@ def judge(
     plan: dict[str, Any],
     scan_speedup: float | None,
     settings: StickySettings,
-    seed: int,
 ) -> None:
     """Effects, intervals, thresholds and verdicts (tables ``sticky_validation`` and ``sticky_summary``).
 
@@ -55,10 +54,10 @@ def judge(
         plan: ``controls`` (ids) and the columns of the summary that earlier steps know.
         scan_speedup: a column of the summary that no value depends on.
     """
-    points = points_of(spec, sample, "validation", settings.copies, seed)
+    points = points_of(spec, sample, "validation")
     ids, _, moments = read_moments(validated)
     controls, known = plan["controls"], {name: value for name, value in plan.items() if name != "controls"}
-    found = measure_effects(points, moments, np.isin(ids, controls), settings.resamples, seed)
+    found = measure_effects(points, moments, np.isin(ids, controls), settings.resamples, sample.seed)
     effects = dict(zip(ids.tolist(), found, strict=True))
     shortlists = scored.detail["shortlists"]
     judged = TokenEffects(shortlists, frozenset(controls), effects, common_thresholds(shortlists, effects))
@@ -92,7 +91,6 @@ def judge(
     version=MEASURE_VERSION,
     tables=(StickySeverityRow,),
     name="count severities",
-    reads=("copies",),
 )
 def count_severities(
     out: Outputs,
@@ -102,8 +100,6 @@ def count_severities(
     pilot: list[Staged],
     verdicts: Staged,
     searched: int,
-    settings: StickySettings,
-    seed: int,
 ) -> None:
     """How many tokens are how bad: of the validated ones, and in all (table ``sticky_severity``).
 
@@ -111,11 +107,11 @@ def count_severities(
         pilot: the files of a random sample of the ``searched`` tokens.
         verdicts: the file of ``sticky_validation``.
     """
-    points = points_of(spec, sample, "scoring", settings.copies, seed)
+    points = points_of(spec, sample, "scoring")
     ids, draws, moments = read_moments(pilot)
     entries = {row["token_id"]: row for row in read_rows([tokens.path])}
     ordinary = np.array([is_ordinary(entries[token]) for token in ids.tolist()])
-    split = halves(points.at(draws), moments, seed)
+    split = halves(points.at(draws), moments, sample.seed)
     measured, error = np.empty(0), float("nan")
     if split and ordinary.any():
         measured = losses(score(points.at(draws), moments).slope, ordinary)
@@ -125,5 +121,5 @@ def count_severities(
         for row in read_rows([verdicts.path])
         if row["role"] == "candidate" and row["protocol"] == "retention"
     ]
-    found = prevalence(measured, error, searched, candidates, SEVERITY_RESAMPLES, seed)
+    found = prevalence(measured, error, searched, candidates, SEVERITY_RESAMPLES, sample.seed)
     out.rows(StickySeverityRow, severity_rows(found), detail={"noise": error if split else None})

@@ -1,4 +1,4 @@
-"""Where the parts of a transformer layer are, family by family: H, A, Z, Y, X, and the weights between them."""
+"""Where each architecture family keeps the parts of a transformer layer: H, A, Z, Y, X, and its weights."""
 
 from embaudit.anatomy.family import Family, Projection
 from embaudit.anatomy.model import Anatomy, anatomy_of

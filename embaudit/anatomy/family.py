@@ -1,10 +1,10 @@
-"""What a family file declares: where a transformer layer keeps what the measures read.
+"""Declares an architecture family: where a transformer layer keeps what the measures read.
 
-A layer takes its input H, adds what attention gives, Z, and goes on from Y = Z + H to its output X:
+A layer takes its input H, adds the output Z of attention, and computes its output X from Y = Z + H:
 
-    Z = Σ_h A_h · V_h · W_o^hᵀ + b_o            (some families put a norm behind W_o: then Z is that norm's output)
+    Z = Σ_h A_h · V_h · W_o^hᵀ + b_o            (if a family has a norm after W_o, Z is that norm's output)
 
-Paths are dotted names of modules below one layer. A declaration is data; ``model`` binds it to a checkpoint.
+Paths are dotted module names relative to a layer. A declaration is data; ``model`` binds it to a checkpoint.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 Part = Literal["query", "key", "value"]
 PARTS: tuple[Part, ...] = ("query", "key", "value")
-# post: Y is normed after the residual. pre: attention reads norm(H). sandwich: pre, and a norm behind W_o as well.
+# post: Y is normed after the residual. pre: attention reads norm(H). sandwich: pre, and a norm after W_o as well.
 # parallel: attention and MLP both read norms of H, and both are added to it.
 NormPlacement = Literal["post", "pre", "sandwich", "parallel"]
-# separate: a matrix of its own. stacked: rows of all queries, then keys, then values. interleaved: query, key and
-# value rows of head 0, then of head 1, ...
+# separate: its own matrix. stacked: rows of all queries, then keys, then values. interleaved: query, key and value rows
+# of head 0, then of head 1, ...
 Fused = Literal["separate", "stacked", "interleaved"]
 
 
@@ -42,25 +42,25 @@ class Family:
 
     Attributes:
         model_types: ``config.model_type`` of the checkpoints it fits.
-        layers: path to the list of layers, or a function that gives them in the order in which they run (where one
-            layer runs several times, it is there several times).
-        attention: the module that is given H or norm(H) and returns the attention weights.
+        layers: path to the list of layers, or a function that returns them in the order in which they run (a layer
+            that runs several times is listed several times).
+        attention: the module that takes H or norm(H) and returns the attention weights.
         query, key, value: the projections.
         output: the module of W_o; its output is Σ_h A_h V_h W_o^hᵀ + b_o.
         norm_placement: see ``NormPlacement``.
-        finish: X from the layer, Y and H: the rest of the layer as it stands in transformers. Tests compare it with
-            the layer's real output, so that a changed layer is found out.
-        fits: of families that share a model type, the one is meant whose ``fits`` holds for the config.
-        weights_at: the place of the attention weights in what ``attention`` returns.
-        branch: the module whose output is Z, where that is not ``output``.
-        query_norm: the module that norms each head's queries, where there is one. Scaling W_q does nothing then; the
-            norm's gain does what it would have done.
+        finish: computes X from the layer, Y and H: the rest of the layer as implemented in transformers. Tests compare
+            it with the layer's real output, to detect a changed layer.
+        fits: condition on the config; distinguishes families that share a model type.
+        weights_at: index of the attention weights in the return value of ``attention``.
+        branch: the module whose output is Z, if not ``output``.
+        query_norm: the module that norms each head's queries, if there is one. Scaling W_q then has no effect; scaling
+            the norm's gain does instead.
         query_norm_offset: that norm's gain is its weight plus this.
-        position_bias: the table (buckets, heads) of a bias that is added to the logits, below each layer.
-        shared_position_bias: the same below the model, where all layers share one.
-        softcaps: whether attention squashes its logits when the config has ``attn_logit_softcapping``. The field alone
-            says nothing: Gemma 3 has it too.
-        needs_output_attentions: the layer keeps its weights to itself unless it is asked for them.
+        position_bias: the table (buckets, heads) of a bias added to the logits, relative to each layer.
+        shared_position_bias: the same, relative to the model, if all layers share one table.
+        softcaps: whether attention soft-caps its logits when the config has ``attn_logit_softcapping``. The field alone
+            is not enough: Gemma 3 has it, too.
+        needs_output_attentions: the layer returns its attention weights only on request.
     """
 
     name: str

@@ -20,9 +20,9 @@ class Anatomy:
     """Where H, A, Z, Y and X of a model are, and its weights.
 
     Attributes:
-        layers: in the order in which they run; ALBERT's one layer is there several times.
-        heads: query heads of a layer, H.
-        value_heads: key and value heads; fewer than ``heads`` where queries are grouped.
+        layers: in the order in which they run; ALBERT's single layer is listed several times.
+        heads: query heads per layer, H.
+        value_heads: key and value heads; fewer than ``heads`` with grouped queries.
         head_size: d_h.
     """
 
@@ -35,20 +35,20 @@ class Anatomy:
 
     @property
     def shares_layers(self) -> bool:
-        """Whether one layer's weights serve several layers."""
+        """Whether layers share weights."""
         return len({id(layer) for layer in self.layers}) < len(self.layers)
 
     @property
     def reads_norm(self) -> bool:
-        """Whether attention reads norm(H) and not H itself."""
+        """Whether attention reads norm(H) instead of H."""
         return self.family.norm_placement != "post"
 
     def heads_of(self, part: Part) -> int:
-        """Heads of W_q, W_k or W_v."""
+        """Number of heads of W_q, W_k or W_v."""
         return self.heads if part == "query" else self.value_heads
 
     def rows(self, part: Part) -> torch.Tensor:
-        """Rows of W_q, W_k or W_v in the matrix that holds them, head by head: (heads of the part · d_h,) int64."""
+        """Rows of W_q, W_k or W_v in the matrix that contains them, head by head: (heads_of(part) · d_h,) int64."""
         import torch
 
         fused = self.family.projection(part).fused
@@ -60,14 +60,14 @@ class Anatomy:
         return torch.arange(start, start + self.heads_of(part) * self.head_size)
 
     def matrix(self, layer: int, part: Part) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """The matrix (out, in) that holds ``rows`` of W_q, W_k or W_v, and its bias (out,), where there is one.
+        """The matrix (out, in) that contains ``rows`` of W_q, W_k or W_v, and its bias (out,), if any.
 
-        Both are views of the model's own weights: what is written into them, the model computes with.
+        Both are views of the model's weights: writing to them changes the model.
         """
         return _linear(self.part_of(layer, self.family.projection(part).path))
 
     def value_weights(self, layer: int) -> torch.Tensor:
-        """W_v head by head, (H, d_h, d) in the model's dtype; grouped queries repeat their value head."""
+        """W_v head by head, (H, d_h, d) in the model's dtype; value heads are repeated for grouped queries."""
         weight, _ = self.matrix(layer, "value")
         per_head = weight[self.rows("value").to(weight.device)].view(self.value_heads, self.head_size, -1)
         return per_head.repeat_interleave(self.heads // self.value_heads, dim=0)
@@ -78,7 +78,7 @@ class Anatomy:
         return weight.view(len(weight), self.heads, self.head_size).transpose(0, 1)
 
     def attend(self, layer: int, attention: torch.Tensor, read: torch.Tensor) -> torch.Tensor:
-        """Σ_h A_h V_h W_o^hᵀ + b_o from the declared weights: what the module ``output`` must give.
+        """Σ_h A_h V_h W_o^hᵀ + b_o from the declared weights: the expected output of the module ``output``.
 
         Args:
             attention: A, (B, H, n, n).
@@ -99,7 +99,7 @@ class Anatomy:
         return summed if output_bias is None else summed + output_bias
 
     def part_of(self, layer: int, path: str) -> nn.Module:
-        """A module below one layer."""
+        """A module of one layer."""
         return self.layers[layer].get_submodule(path)
 
 
@@ -118,8 +118,8 @@ def anatomy_of(model: PreTrainedModel) -> Anatomy:
         raise NotMeasurable(
             f"embaudit does not know where {type(model).__name__} (model type {config.model_type!r}) keeps its "
             f"attention branch, W_v and W_o. It knows: {', '.join(known)}.",
-            kept="Measures that need no layers are unaffected.",
-            next_step="Declare the family: one small file, see embaudit/anatomy/families.",
+            kept="Measures that do not need layers are unaffected.",
+            next_step="Declare the family in one small file; see embaudit/anatomy/families.",
         )
     try:
         layers = tuple(_layers(model, family))
@@ -132,8 +132,8 @@ def anatomy_of(model: PreTrainedModel) -> Anatomy:
             _require_parts(anatomy, layer)
     except (AttributeError, RuntimeError, ValueError) as error:
         raise NotMeasurable(
-            f"{type(model).__name__} is declared as a {family.name} model and is not built like one: {error}",
-            kept="Measures that need no layers are unaffected.",
+            f"{type(model).__name__} is declared as a {family.name} model but is not built like one: {error}",
+            kept="Measures that do not need layers are unaffected.",
             next_step="Report this with the versions that `embaudit doctor` prints.",
         ) from error
     return anatomy
@@ -145,11 +145,11 @@ def _family_of(config: PreTrainedConfig, families: Sequence[Family]) -> Family |
 
 
 def _require_parts(anatomy: Anatomy, layer: int) -> None:
-    """Every declared part is there, and its weights have room for exactly the heads of the config.
+    """Check that every declared part exists, with the shape that the config's number of heads implies.
 
     Raises:
-        AttributeError: if a module is not there.
-        ValueError: if a matrix has another shape.
+        AttributeError: if a module is missing.
+        ValueError: if a matrix has the wrong shape.
     """
     family = anatomy.family
     for part in PARTS:
@@ -174,7 +174,7 @@ def _layers(model: PreTrainedModel, family: Family) -> Sequence[nn.Module]:
 
 
 def _head_size(layer: nn.Module, family: Family, heads: int) -> int:
-    """d_h from W_o, which every head has its own columns of."""
+    """d_h from W_o, in which every head has its own columns."""
     weight, _ = _linear(layer.get_submodule(family.output))
     if weight.shape[1] % heads:
         raise ValueError(f"W_o has {weight.shape[1]} columns for {heads} heads.")
@@ -182,7 +182,7 @@ def _head_size(layer: nn.Module, family: Family, heads: int) -> int:
 
 
 def _linear(module: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """(out, in) weight and bias of a linear map; GPT-2's Conv1D keeps the transpose."""
+    """(out, in) weight and bias of a linear layer; GPT-2's Conv1D stores the transpose."""
     from transformers.pytorch_utils import Conv1D
 
     weight = module.weight.detach()

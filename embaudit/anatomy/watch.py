@@ -1,6 +1,6 @@
-"""Watches a forward pass layer by layer: each layer's H, A, Z, Y and X are handed over as it ends, and let go.
+"""Watches a forward pass layer by layer: hands over each layer's H, A, Z, Y and X when it ends, then releases them.
 
-So no more than one layer's attention weights are held at a time, however many layers there are.
+So only one layer's attention weights are in memory at a time.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from embaudit.errors import NotMeasurable
 if TYPE_CHECKING:
     import torch
 
-# How far A·V·W_o from the declared weights may be from what the model computed, relative to its size.
+# Relative tolerance between A·V·W_o from the declared weights and the model's own result.
 TOLERANCE = {"float32": 1e-4, "float64": 1e-6, "bfloat16": 5e-2, "float16": 1e-2}
 PARTS_OF_A_LAYER = {"H", "read", "attention", "projected", "Z"}
 
 
 @dataclass(frozen=True)
 class LayerState:
-    """What one layer did with a batch of B texts of n tokens; all on the model's device, in its dtype.
+    """One layer's tensors for a batch of B texts of n tokens, on the model's device and in its dtype.
 
     Attributes:
         H: (B, n, d), the layer's input.
-        read: (B, n, d), what attention reads: H, or its norm.
+        read: (B, n, d), the input of attention: H, or its norm.
         attention: A, (B, heads, n, n), rows are queries.
         projected: (B, n, d), Σ_h A_h V_h W_o^hᵀ + b_o.
-        Z: (B, n, d), what enters the residual: ``projected``, or its norm.
+        Z: (B, n, d), the branch added to the residual: ``projected``, or its norm.
         X: (B, n, d), the layer's output.
     """
 
@@ -55,14 +55,14 @@ Run: TypeAlias = Callable[["torch.Tensor", OnLayer], "torch.Tensor"]
 
 @contextmanager
 def watching(anatomy: Anatomy) -> Iterator[Run]:
-    """A function ``run(ids, on_layer)`` that runs one batch and hands over every layer's state as it ends.
+    """Yields ``run(ids, on_layer)``, which runs one batch and passes every layer's state to ``on_layer`` as it ends.
 
-    ``ids`` are the token ids (B, n) of texts of one length, so that nothing is padded, on the model's device. It
-    returns the states that pooling averages, (B, n, d): the last layer's X, or its norm where the model ends with one.
-    Within the block the model is under its eager kernel (``checkpoint.eager``).
+    ``ids`` are token ids (B, n) of texts of equal length, so without padding, on the model's device. ``run`` returns
+    the states that are pooled, (B, n, d): the last layer's X, or its norm if the model ends with one. Within the block
+    the model uses its eager kernel (``checkpoint.eager``).
 
     Raises:
-        NotMeasurable: if the model does not give its attention weights, or runs other layers than declared.
+        NotMeasurable: if the model does not return its attention weights, or runs different layers than declared.
     """
     import torch
 
@@ -76,7 +76,7 @@ def watching(anatomy: Anatomy) -> Iterator[Run]:
                 input_ids=ids, attention_mask=torch.ones_like(ids), **asked
             ).last_hidden_state
         if watcher.done != len(anatomy.layers):
-            raise _other_run(anatomy, f"ran {watcher.done} of {len(anatomy.layers)} layers")
+            raise _unexpected_run(anatomy, f"ran {watcher.done} of {len(anatomy.layers)} layers")
         return pooled
 
     with ExitStack() as stack:
@@ -87,24 +87,24 @@ def watching(anatomy: Anatomy) -> Iterator[Run]:
 
 
 def require_fit(anatomy: Anatomy, state: LayerState) -> None:
-    """Compare A·V·W_o from the declared weights with what the model computed.
+    """Compare A·V·W_o from the declared weights with the model's own result.
 
     Raises:
-        NotMeasurable: if they differ by more than rounding: this model's layers are not what the family says.
+        NotMeasurable: if they differ by more than rounding: the model's layers are not as the family declares.
     """
     difference = state.projected - anatomy.attend(state.layer, state.attention, state.read)
     error = float(difference.float().norm() / state.projected.float().norm().clamp(min=1e-30))
     if not error <= TOLERANCE[str(state.projected.dtype).removeprefix("torch.")]:
         raise NotMeasurable(
             f"The layers of {type(anatomy.model).__name__} are not built as declared for {anatomy.family.name}: in "
-            f"layer {state.layer} A·V·W_o differs from the attention branch by {error:.1e} of its size.",
-            kept="Measures that need no layers are unaffected.",
+            f"layer {state.layer} A·V·W_o differs from the attention branch by {error:.1e} of its norm.",
+            kept="Measures that do not need layers are unaffected.",
             next_step="Report this with the versions that `embaudit doctor` prints.",
         )
 
 
 class _Watcher:
-    """Hooks on every distinct layer; layers run one after another, so that one set of parts is enough."""
+    """Hooks on every distinct layer; layers run one after another, so one set of parts is enough."""
 
     def __init__(self, anatomy: Anatomy) -> None:
         self.anatomy = anatomy
@@ -148,23 +148,25 @@ class _Watcher:
         if weights is None or tuple(weights.shape) != (batch, self.anatomy.heads, n, n):
             raise no_attention(self.anatomy.model, "its attention module does not return them.")
         self.parts["attention"] = weights
-        # The model gets an empty tensor in their place, so that nothing else holds on to them.
+        # Hand the model an empty tensor instead, so that nothing else keeps them alive.
         return (*output[:place], weights.new_empty(0), *output[place + 1 :])
 
     def _finish(self, module: Any, args: tuple[Any, ...], output: Any) -> None:
         parts, self.parts = self.parts, {}
         if self.done >= len(self.anatomy.layers) or module is not self.anatomy.layers[self.done]:
-            raise _other_run(self.anatomy, f"did not run its layers in the declared order, from layer {self.done} on")
+            raise _unexpected_run(
+                self.anatomy, f"did not run its layers in the declared order, from layer {self.done} on"
+            )
         if missing := sorted(PARTS_OF_A_LAYER - parts.keys()):
-            raise _other_run(self.anatomy, f"passed over the modules that give {', '.join(missing)}")
+            raise _unexpected_run(self.anatomy, f"skipped the modules that compute {', '.join(missing)}")
         X = output[0] if isinstance(output, tuple) else output
         self.done += 1
         self.on_layer(LayerState(layer=self.done - 1, X=X, **parts))
 
 
-def _other_run(anatomy: Anatomy, what: str) -> NotMeasurable:
+def _unexpected_run(anatomy: Anatomy, what: str) -> NotMeasurable:
     return NotMeasurable(
-        f"{type(anatomy.model).__name__} is declared as a {anatomy.family.name} model and {what}.",
-        kept="Measures that need no layers are unaffected.",
+        f"{type(anatomy.model).__name__} is declared as a {anatomy.family.name} model but {what}.",
+        kept="Measures that do not need layers are unaffected.",
         next_step="Report this with the versions that `embaudit doctor` prints.",
     )

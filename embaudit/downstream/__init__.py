@@ -1,5 +1,5 @@
-"""What embeddings are used for, as tasks with a score: retrieval, classification, clustering, similarity of sentences.
+"""Downstream tasks: retrieval, classification, clustering, semantic similarity.
 
-``material`` picks a corpus's texts by what they say, ``split`` halves them; a ``task`` turns vectors into an outcome
-for each item and outcomes into a score. Nothing here runs a model.
+``material`` samples texts of a corpus by content, ``split`` halves them; a ``task`` turns vectors into an outcome per
+item, and outcomes into a score. Nothing here runs a model.
 """

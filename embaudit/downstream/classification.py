@@ -1,4 +1,4 @@
-"""Which class a document is of: nearest neighbours and logistic regression, cross-validated in each half."""
+"""Classification of documents by nearest neighbours and logistic regression, cross-validated within each half."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ MAX_STEPS = 1_000
 
 
 class Classification:
-    """Accuracy: an outcome is 1 where the class of a document that was held out is right, else 0.
+    """Accuracy; an outcome is 1 if a held-out document's class is predicted correctly, otherwise 0.
 
-    Folds never cross the halves, and are the same for all vectors: outcomes are paired document by document.
+    Folds stay within a half and are the same for all vectors, so outcomes are paired by document.
 
     Args:
         lengths: (n,) tokens of each text.
-        folds: of the stratified cross-validation within a half.
-        neighbours: k, by cosine, each with one vote.
+        folds: number of folds of the stratified cross-validation within a half.
+        neighbours: k of the nearest neighbours, by cosine, with equal votes.
     """
 
     def __init__(

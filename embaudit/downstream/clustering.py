@@ -1,4 +1,4 @@
-"""Whether texts of one class fall into one cluster: V-measure of k-means, over several starts."""
+"""Clustering: V-measure of k-means, averaged over several initialisations."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from embaudit.intervals import MIN_UNITS, Interval, percentile_intervals
 
 
 class Clustering:
-    """V-measure (Rosenberg and Hirschberg 2007) of as many clusters as there are classes, mean over starts.
+    """V-measure (Rosenberg and Hirschberg 2007) with as many clusters as classes, averaged over initialisations.
 
-    An outcome is the cluster of a text in each start, (n, starts).
+    An outcome is a text's cluster in each run, (n, starts).
 
     Args:
         lengths: (n,) tokens of each text.
-        starts: of k-means, each with a seed of its own.
-        in_halves: cluster each half alone, so that what is chosen on one says nothing of the other; else all texts
-            are one task, and all are reported.
+        starts: number of k-means runs, each with its own seed.
+        in_halves: cluster each half separately, so that choices made on one do not leak into the other; otherwise
+            cluster and report all texts together.
     """
 
     name = "clustering"
@@ -55,14 +55,14 @@ class Clustering:
         return clusters
 
     def score(self, outcomes: np.ndarray, chosen: np.ndarray) -> float | None:
-        """None where the texts are of one class: there is nothing to tell apart."""
+        """None if all texts have the same class."""
         labels = self.labels[chosen]
         return None if len(np.unique(labels)) < 2 else float(self._by_start(labels, outcomes[chosen]).mean())
 
     def interval(
         self, before: np.ndarray, after: np.ndarray, chosen: np.ndarray, resamples: int, seed: int
     ) -> Interval | None:
-        """Resamples draw texts and starts: ten starts of k-means are a sample too."""
+        """Resamples both texts and k-means runs."""
         labels = self.labels[chosen]
         if len(labels) < MIN_UNITS or len(np.unique(labels)) < 2:
             return None
@@ -71,24 +71,24 @@ class Clustering:
             generator.multinomial(count, np.full(count, 1 / count), size=resamples)
             for count in (len(labels), self.starts)
         )
-        # (resamples, starts): of the same texts and the same start.
+        # (resamples, starts), paired by text and run.
         gained = self._by_start(labels, after[chosen], texts) - self._by_start(labels, before[chosen], texts)
         low, high = percentile_intervals(np.einsum("bs,bs->b", gained, starts)[:, None] / self.starts)[0]
         return None if low is None or high is None else (low, high)
 
     def _by_start(self, labels: np.ndarray, clusters: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        """(B, starts) V-measures; without weights of the texts as they are."""
+        """(B, starts) V-measures; without weights, every text counts once."""
         weights = np.ones((1, len(labels)), dtype=np.int64) if weights is None else weights
         return np.stack([v_measures(labels, clusters[:, start], weights) for start in range(self.starts)], axis=1)
 
 
 def v_measures(labels: np.ndarray, clusters: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """V = 2 I(C; K) / (H(C) + H(K)) of each row of weights, (B,): classes C, clusters K; 1 where both have one member.
+    """V = 2 I(C; K) / (H(C) + H(K)) for each row of weights, (B,); classes C, clusters K; 1 if there is one of each.
 
     Args:
         labels: (n,) class of each text.
         clusters: (n,) cluster of each text.
-        weights: (B, n) how often each text is there.
+        weights: (B, n) multiplicity of each text.
     """
     cells = np.unique(np.stack([labels, clusters]), axis=1, return_inverse=True)
     (of_class, of_cluster), cell = cells[0], cells[1].ravel()
@@ -104,7 +104,7 @@ def v_measures(labels: np.ndarray, clusters: np.ndarray, weights: np.ndarray) ->
 
 
 def _members(groups: np.ndarray) -> np.ndarray:
-    """(n, G): 1.0 where a row belongs to a group."""
+    """(n, G) one-hot group membership."""
     return (groups[:, None] == np.unique(groups)).astype(np.float64)
 
 

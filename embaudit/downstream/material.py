@@ -1,4 +1,4 @@
-"""Which texts of a corpus a task takes: as many as asked for, drawn by the seed and by what they say."""
+"""Samples the texts of a corpus that a task uses, by seed and content."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from embaudit.draw import content_order, pair_text
 from embaudit.errors import NotMeasurable
 
-# Each half needs something to choose on, or to report.
+# Both halves must have items.
 MIN_ITEMS = 4
 
 
 @dataclass(frozen=True)
 class LabelledTexts:
-    """Texts with a class each; ``left_out`` classes had too few of them."""
+    """Texts with their classes; ``left_out``: classes with too few texts."""
 
     texts: tuple[str, ...]
     labels: tuple[str, ...]
@@ -24,7 +24,7 @@ class LabelledTexts:
 
 @dataclass(frozen=True)
 class Judgements:
-    """Documents, and queries each with the grades (above 0) of its relevant documents by place."""
+    """Documents, and queries with the grades (above 0) of their relevant documents by index."""
 
     documents: tuple[str, ...]
     queries: tuple[str, ...]
@@ -33,7 +33,7 @@ class Judgements:
 
 @dataclass(frozen=True)
 class GradedPairs:
-    """Pairs of sentences with a similarity that people gave."""
+    """Sentence pairs with human similarity scores."""
 
     firsts: tuple[str, ...]
     seconds: tuple[str, ...]
@@ -55,7 +55,7 @@ def pick_labelled(texts: Sequence[tuple[str, str | None]], most: int, folds: int
     if len(kept) < 2:
         raise NotMeasurable(
             f"{len(sizes)} class{'es' if len(sizes) > 1 else ''} among {len(picked)} labelled texts, {len(kept)} of "
-            f"them with {2 * folds} and more: cross-validation in two halves needs two such classes."
+            f"them with at least {2 * folds} texts: cross-validation in two halves needs two such classes."
         )
     chosen = [(text, label) for text, label in picked if label in kept]
     return LabelledTexts(
@@ -70,7 +70,7 @@ def pick_judged(
     most_queries: int,
     seed: int,
 ) -> Judgements:
-    """At most so many queries, all of their relevant documents, and others up to ``most_documents``.
+    """At most ``most_queries`` queries, all their relevant documents, and others up to ``most_documents``.
 
     Raises:
         NotMeasurable: if there are too few queries or documents.
@@ -81,7 +81,7 @@ def pick_judged(
     others = {*[place for place in order if place not in needed][: max(most_documents - len(needed), 0)]}
     places = [place for place in order if place in needed or place in others]
     if len(picked) < MIN_ITEMS or len(places) < 2:
-        raise NotMeasurable(f"{len(picked)} judged queries and {len(places)} documents are too few to rank and halve.")
+        raise NotMeasurable(f"{len(picked)} judged queries and {len(places)} documents are too few to rank and split.")
     new = {place: index for index, place in enumerate(places)}
     return Judgements(
         tuple(documents[place] for place in places),
@@ -91,15 +91,15 @@ def pick_judged(
 
 
 def pick_graded(pairs: Sequence[tuple[str, str, float | None]], most: int, seed: int) -> GradedPairs:
-    """At most ``most`` pairs that somebody scored.
+    """At most ``most`` pairs with a score.
 
     Raises:
-        NotMeasurable: if there are too few, or all have one score.
+        NotMeasurable: if there are too few, or all have the same score.
     """
     scored = [(first, second, score) for first, second, score in pairs if score is not None]
     order = content_order([pair_text(first, second) for first, second, _ in scored], seed)[:most]
     picked = [scored[place] for place in order]
     if len(picked) < MIN_ITEMS or len({score for _, _, score in picked}) < 2:
-        raise NotMeasurable(f"{len(picked)} scored pairs are too few, or all alike: there is nothing to rank.")
+        raise NotMeasurable(f"{len(picked)} scored pairs are too few, or all have the same score.")
     firsts, seconds, scores = zip(*picked, strict=True)
     return GradedPairs(tuple(firsts), tuple(seconds), tuple(scores))

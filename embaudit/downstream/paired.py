@@ -1,7 +1,7 @@
-"""Scores of one task under several arms, over the same resamples of its units, so that differences are paired.
+"""Scores of one task under several arms on the same resamples of its units, so that differences are paired.
 
-Units are queries that share a relevant document, pairs that share a sentence, texts. A number's interval is the
-estimate ± 1.96 standard deviations over the resamples (Efron and Tibshirani 1993, §13.3).
+A unit is a group of queries that share a relevant document, a group of pairs that share a sentence, or a text. An
+interval is the estimate ± 1.96 standard deviations over the resamples (Efron and Tibshirani 1993, §13.3).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from embaudit.intervals import MIN_UNITS, NORMAL, resample_clusters
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its 95 % interval; no interval below ten units, or where no resample differs."""
+    """A number with its 95 % interval; no interval below ten units, or if all resamples agree."""
 
     value: float | None
     low: float | None = None
@@ -25,10 +25,10 @@ class Estimate:
 
 
 class PairedScores:
-    """Of n arms.
+    """Scores of n arms.
 
     Args:
-        outcomes: of each arm the task's outcomes.
+        outcomes: the task's outcomes, one array per arm.
     """
 
     def __init__(self, task: Scored, outcomes: Sequence[np.ndarray], resamples: int, seed: int) -> None:
@@ -41,11 +41,11 @@ class PairedScores:
             self._resampled = np.concatenate([_scores(task, outcomes, np.repeat(items, row)[None]) for row in times])
 
     def score(self, arms: Sequence[int]) -> float | None:
-        """The mean of the arms' scores; None where one is undefined."""
+        """The mean of the arms' scores; None if one is undefined."""
         return _defined(self._scores[list(arms)].mean())
 
     def difference(self, of: Sequence[int], to: Sequence[int]) -> Estimate:
-        """Mean score of some arms − that of others."""
+        """Mean score of the arms ``of`` − mean score of the arms ``to``."""
         value = self._scores[list(of)].mean() - self._scores[list(to)].mean()
         resampled = self._resampled[:, list(of)].mean(axis=1) - self._resampled[:, list(to)].mean(axis=1)
         defined = resampled[np.isfinite(resampled)]
@@ -56,7 +56,7 @@ class PairedScores:
 
 
 def _scores(task: Scored, outcomes: Sequence[np.ndarray], chosen: np.ndarray) -> np.ndarray:
-    """(B, arms) scores over (B, n) chosen places; NaN where undefined."""
+    """(B, arms) scores over (B, n) chosen items; NaN where undefined."""
     return np.array([[np.nan if (s := task.score(one, row)) is None else s for one in outcomes] for row in chosen])
 
 

@@ -1,4 +1,4 @@
-"""Whether a query finds its documents: nDCG, reciprocal rank and recall of the first ten by cosine."""
+"""Retrieval by cosine: nDCG@10, MRR@10 and recall@10."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from embaudit.intervals import Interval, mean_interval
 Metric = Literal["ndcg_10", "mrr_10", "recall_10"]
 METRICS: tuple[Metric, ...] = get_args(Metric)
 CUT = 10
-# What trec_eval calls them, of a run of the first ten.
+# Names in trec_eval, for a run of the top ten.
 TREC_EVAL = {"ndcg_10": f"ndcg_cut_{CUT}", "mrr_10": "recip_rank", "recall_10": f"recall_{CUT}"}
-# It takes whole grades. nDCG does not change when all grades of a query are multiplied.
+# trec_eval needs integer grades; multiplying all grades of a query leaves nDCG unchanged.
 GRADE_STEPS = 1_000
-# Documents whose cosines with all queries are in memory at a time.
+# Documents per block; a block's cosines with all queries are in memory.
 BLOCK = 8_192
 
 
 class Retrieval:
-    """One number for each query from trec_eval: the grade is the gain, 1/log2(rank + 1) the discount.
+    """One number per query from trec_eval: the gain is the grade, the discount 1/log2(rank + 1).
 
-    Queries that share a relevant document are one unit. An item's length is that of its longest relevant document.
+    Queries that share a relevant document form one unit. An item's length is that of its longest relevant document.
 
     Args:
         lengths: (documents,) tokens of each document.
@@ -42,7 +42,7 @@ class Retrieval:
         report = in_report(judged.queries, units[:queries], seed)
         longest = [max(int(lengths[place]) for place in relevant) for relevant in judged.relevant]
         self.items = Items(np.array(longest), units[:queries], report)
-        # A document is of the half of the queries that it is relevant to; the others are halved among themselves.
+        # A document is in the half of the queries that it is relevant to; irrelevant documents are split separately.
         half_of = dict(zip(units[:queries].tolist(), report.tolist(), strict=True))
         own = in_report(judged.documents, np.arange(documents), seed)
         self._chosen = np.array([not half_of.get(int(unit), own[i]) for i, unit in enumerate(units[queries:])])
@@ -64,10 +64,10 @@ class Retrieval:
 
 
 def nearest(documents: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """The places of the first ten documents by cosine, (queries, ≤ 10) int64, of equal ones the first; exact.
+    """Indices of the top ten documents by cosine, (queries, ≤ 10) int64; exact, ties in document order.
 
     Args:
-        documents: (n, d) vectors of any length, block by block in memory.
+        documents: (n, d) vectors of any length, processed in blocks.
         queries: (q, d)
     """
     import torch
@@ -88,11 +88,11 @@ def nearest(documents: np.ndarray, queries: np.ndarray) -> np.ndarray:
 
 
 def evaluate(relevant: tuple[Mapping[int, float], ...], ranking: np.ndarray) -> Scores:
-    """Each metric of each query, (queries,) float64, by trec_eval.
+    """Each metric for each query, (queries,) float64, by trec_eval.
 
     Args:
-        relevant: of each query the grades (above 0) by place.
-        ranking: (queries, k) places, the best first.
+        relevant: for each query, the grades (above 0) by document index.
+        ranking: (queries, k) document indices, best first.
     """
     import pytrec_eval
 
@@ -100,7 +100,7 @@ def evaluate(relevant: tuple[Mapping[int, float], ...], ranking: np.ndarray) -> 
         str(query): {str(place): max(1, round(grade * GRADE_STEPS)) for place, grade in of_query.items()}
         for query, of_query in enumerate(relevant)
     }
-    # By rank, so that trec_eval, which orders equal scores by name, has none.
+    # Scores are ranks: trec_eval would break ties by name.
     run = {
         str(query): {str(place): float(-rank) for rank, place in enumerate(row)} for query, row in enumerate(ranking)
     }

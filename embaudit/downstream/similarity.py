@@ -1,4 +1,4 @@
-"""Whether cosines rank pairs of sentences as people do: Spearman's ρ."""
+"""Semantic similarity: Spearman's ρ between cosines and human scores of sentence pairs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from embaudit.intervals import Interval, correlation_interval, spearman
 
 
 class Similarity:
-    """An outcome is the cosine of a pair. Pairs that share a sentence are one unit; the longer side gives the length.
+    """An outcome is a pair's cosine. Pairs that share a sentence form one unit; a pair's length is its longer side's.
 
     Args:
-        lengths: (2, pairs) tokens of the first and the second sentences.
+        lengths: (2, pairs) tokens of the first and second sentences.
     """
 
     name = "sts"

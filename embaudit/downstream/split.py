@@ -1,8 +1,7 @@
-"""Two halves of a task's items by what they say: τ is chosen on one and reported on the other.
+"""Splits a task's items into two halves by content: τ is chosen on one and reported on the other.
 
-An item's half depends on the seed, its own text and the texts beside it, never on the order of a file. Items that share
-a text (queries with one relevant document, pairs with one sentence) are one unit: they go to the same half, and the
-bootstrap draws them together.
+An item's half depends on the seed and on the texts, never on the order of a file. Items that share a text (queries a
+relevant document, pairs a sentence) form one unit: they go to the same half, and are resampled together.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from embaudit.draw import content_order
 
 
 def units_of(count: int, shared: Iterable[tuple[int, int]]) -> np.ndarray:
-    """Which items belong together: the connected components of (item, item) links, as (count,) int64."""
+    """Unit of each item: the connected components of (item, item) links, as (count,) int64."""
     links = list(shared)
     rows = np.array([first for first, _ in links], dtype=np.int64)
     columns = np.array([second for _, second in links], dtype=np.int64)
@@ -25,12 +24,12 @@ def units_of(count: int, shared: Iterable[tuple[int, int]]) -> np.ndarray:
 
 
 def in_report(texts: Sequence[str], units: np.ndarray, seed: int, strata: Sequence[str] | None = None) -> np.ndarray:
-    """True for the items of the report half: unit by unit into the smaller half, the larger units first.
+    """True for items in the report half: units are assigned to the smaller half, largest units first.
 
     Args:
-        texts: what each item says.
+        texts: content of each item.
         units: (n,) from ``units_of``.
-        strata: halve each of these alone (the classes of a classification); units must not cross them.
+        strata: split each stratum separately (the classes of a classification); units must not cross strata.
     """
     order = {place: rank for rank, place in enumerate(content_order(texts, seed))}
     by_stratum: dict[str, dict[int, list[int]]] = {}

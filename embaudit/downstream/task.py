@@ -1,4 +1,4 @@
-"""What tasks have in common: items with a length, a unit and a half, an outcome each, a score over some of them."""
+"""The interface of tasks: items with a length, a unit and a half; an outcome per item; a score over a set of items."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Scores = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Items:
-    """What a task is scored over: documents, queries or pairs.
+    """The items that a task is scored on: documents, queries or pairs.
 
     Attributes:
-        lengths: (n,) tokens before truncation, of the document that the item is about.
-        units: (n,) items of one unit share a text, and are split and drawn together.
-        is_report: (n,) whether the item is of the half that is reported.
+        lengths: (n,) tokens of the item's document, before truncation.
+        units: (n,) items in one unit share a text, and are split and resampled together.
+        is_report: (n,) whether the item is in the report half.
     """
 
     lengths: np.ndarray
@@ -28,39 +28,39 @@ class Items:
 
 
 class Scored(Protocol):
-    """One thing that embeddings are used for."""
+    """A task with a score."""
 
     @property
     def items(self) -> Items: ...
 
     def outcomes(self, vectors: Vectors) -> np.ndarray:
-        """What became of each item, (n, …), from (texts, d) vectors of each side."""
+        """Outcome of each item, (n, …), from the (texts, d) vectors of each side."""
         ...
 
     def score(self, outcomes: np.ndarray, chosen: np.ndarray) -> float | None:
-        """The task's main score over some items, a mask or places; None where it is undefined."""
+        """The task's main score over some items, given as mask or indices; None if undefined."""
         ...
 
 
 class Task(Scored, Protocol):
-    """One that arms are fitted to and compared on."""
+    """A task on which arms are fitted and compared."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def fitted_on(self) -> Mapping[str, np.ndarray]:
-        """Texts of the choose half by side, as masks: what whitening and centring may see."""
+        """Masks of the texts in the choose half, by side: the texts that whitening and centring are fitted on."""
         ...
 
     def interval(
         self, before: np.ndarray, after: np.ndarray, chosen: np.ndarray, resamples: int, seed: int
     ) -> tuple[float, float] | None:
-        """A paired 95 % interval of the difference of two scores over the same items."""
+        """A paired 95 % interval of the difference between two scores over the same items."""
         ...
 
 
 def unit_rows(vectors: np.ndarray) -> np.ndarray:
-    """Rows of length 1, (n, d) float64; a vector of zeros stays one."""
+    """Rows of length 1, (n, d) float64; zero vectors stay zero."""
     rows = np.asarray(vectors, dtype=np.float64)
     return rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(min=1e-30)

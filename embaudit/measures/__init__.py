@@ -1,4 +1,4 @@
-"""The measures that there are, in the order in which an audit runs and shows them."""
+"""All measures, in the order in which an audit runs and shows them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from embaudit.measures.measure import Measure, MeasureSettings
 
 __all__ = ["DEFAULT_MEASURES", "MEASURES", "Measure", "MeasureName", "MeasureSettings"]
 
-# The folder of each; nothing else names all of them.
+# Their folders; the only place that lists all of them.
 NAMES = (
     "sticky",
     "socm",
@@ -30,7 +30,7 @@ DEFAULT_MEASURES = tuple(name for name, measure in MEASURES.items() if measure.i
 
 def _known(name: str) -> str:
     if name not in MEASURES:
-        raise ValueError(f"no measure is called {name!r}; there are {', '.join(MEASURES)}")
+        raise ValueError(f"no measure is called {name!r}; choose from {', '.join(MEASURES)}")
     return name
 
 

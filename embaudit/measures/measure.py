@@ -1,8 +1,8 @@
-"""What a measure is: its name, its question, its settings and where its parts are.
+"""A measure: its name, question and settings, and where its parts are.
 
-A measure is named once, in ``embaudit.measures.MEASURES``; plan, audit flow, log, gate and command line go over that
-list. Its sub-flow is ``embaudit_flows.NAME:NAME``, called with the plan and the ingested corpora by name, and where it
-builds on other measures with what those staged.
+Measures are listed once, in ``embaudit.measures.MEASURES``; plan, audit flow, log, gate and command line iterate over
+that list. A measure's sub-flow is ``embaudit_flows.NAME:NAME``; it is called with the plan, the ingested corpora by
+name, and the staged results of the measures that it builds on.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -20,12 +20,28 @@ from embaudit.measures.workload import Readable, Work
 if TYPE_CHECKING:
     from embaudit.figure import Summary
     from embaudit.finding import Finding, Rows
-    from embaudit.request import AuditSettings
     from embaudit.table import Row
 
 
+class Asked(Protocol):
+    """What a request may change in any measure's settings (``embaudit.request.AuditSettings``)."""
+
+    @property
+    def corpora(self) -> Mapping[str, str]: ...
+    @property
+    def measure_settings(self) -> Mapping[str, dict[str, Any]]: ...
+    @property
+    def draw(self) -> How | None: ...
+    @property
+    def exhaustive(self) -> bool: ...
+    @property
+    def reference(self) -> bool: ...
+    @property
+    def scan_dtype(self) -> Literal["auto", "float32", "bfloat16", "float16"] | None: ...
+
+
 class MeasureSettings(BaseModel):
-    """What a profile says of one measure; ``corpora`` names the corpora that it reads."""
+    """A profile's settings for one measure; ``corpora`` names the corpora that it reads."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -33,40 +49,40 @@ class MeasureSettings(BaseModel):
 
     @property
     def builds_on(self) -> tuple[str, ...]:
-        """Measures of the same audit whose tables it reads; they stand before it in the list."""
+        """Measures of the same audit whose tables it reads; they precede it in the list."""
         return ()
 
-    def requested(self, request: AuditSettings) -> Self:
-        """These settings with what one request changes of them.
+    def requested(self, request: Asked) -> Self:
+        """These settings with a request's changes applied.
 
         Raises:
-            UsageError: if a change does not fit.
+            UsageError: if a change is invalid.
         """
         return self
 
     @property
     def mined_negatives(self) -> int:
-        """Passages per query that it wants of a corpus of hard negatives that are mined."""
+        """Passages per query to mine for a corpus of hard negatives."""
         return 1
 
     def draw_from(self, corpus: str, rows: int, seed: int) -> Draw:
-        """What it reads of a corpus of so many rows; where a measure does not say, it may look at all of them."""
+        """Which of a corpus's rows it reads; all of them by default."""
         return Draw(rows=rows)
 
     def work(self, readable: Readable) -> Iterator[Work]:
-        """About what it gives the model, from which an audit's time is estimated; nothing where nobody knows."""
+        """Approximate model input, for estimating an audit's duration; nothing if unknown."""
         yield from ()
 
 
 class DrawnSettings(MeasureSettings):
-    """Settings of a measure that reads some rows of each corpus."""
+    """Settings of a measure that reads a sample of each corpus."""
 
     texts: int
     draw: How = Field(
-        default="random", description="which rows of a corpus are read: drawn at random by the seed, or the first"
+        default="random", description="which rows of a corpus are read: a random sample by the seed, or the first ones"
     )
 
-    def requested(self, request: AuditSettings) -> Self:
+    def requested(self, request: Asked) -> Self:
         return self if request.draw is None else self.model_copy(update={"draw": request.draw})
 
     def draw_from(self, corpus: str, rows: int, seed: int) -> Draw:
@@ -77,38 +93,38 @@ class DrawnSettings(MeasureSettings):
             yield readable.read(corpus, self.texts)
 
 
-# So many, or every one.
+# A number, or all.
 Size = int | Literal["all"]
 
 
 class DownstreamSettings(MeasureSettings):
-    """Settings of a measure that scores what embeddings are used for: what tasks take of their corpora, and how."""
+    """Settings of a measure that scores downstream tasks: how much of each corpus they use, and how."""
 
     corpora: tuple[Literal["longdocs", "retrieval", "sts"], ...] = Field(
         default=("longdocs", "retrieval", "sts"),
         description="labelled texts, a collection with judged queries, scored pairs",
     )
     texts: int = Field(default=1_000, ge=4, description="labelled texts")
-    documents: Size = Field(default=1_200, description="of the collection, relevant ones first; or all")
-    queries: Size = Field(default=300, description="of the collection, or all")
+    documents: Size = Field(default=1_200, description="documents of the collection, relevant ones first; or all")
+    queries: Size = Field(default=300, description="queries of the collection, or all")
     pairs: int = Field(default=1_000, ge=4, description="scored pairs")
-    folds: int = Field(default=5, ge=2, description="of the cross-validation, in each half")
-    neighbours: int = Field(default=5, ge=1, description="k of the nearest neighbours")
-    resamples: int = Field(default=1_000, ge=100, description="of the paired bootstrap")
+    folds: int = Field(default=5, ge=2, description="cross-validation folds, in each half")
+    neighbours: int = Field(default=5, ge=1, description="k of nearest-neighbour classification")
+    resamples: int = Field(default=1_000, ge=100, description="resamples of the paired bootstrap")
 
     def draw_from(self, corpus: str, rows: int, seed: int) -> Draw:
-        """Labelled texts are drawn; pairs are picked among those that have a score, documents by their queries."""
+        """Labelled texts are sampled; tasks choose pairs among those with a score, and documents by their queries."""
         return (
             Draw.of(self.texts, rows, "random", seed) if corpus == "longdocs" else super().draw_from(corpus, rows, seed)
         )
 
     def one_pass(self, readable: Readable, times: float) -> Iterator[Work]:
-        """All texts of all corpora, so many times."""
+        """All texts of all corpora, encoded ``times`` times."""
         for corpus in self.corpora:
             yield self.texts_of(corpus, readable, times)
 
     def texts_of(self, corpus: str, readable: Readable, times: float) -> Work:
-        """All texts that tasks take of one corpus, so many times."""
+        """All texts that tasks use of one corpus, encoded ``times`` times."""
         most = {"longdocs": self.texts, "retrieval": self.documents, "sts": 2 * self.pairs}[corpus]
         return readable.read(corpus, readable.rows[corpus] if most == "all" else most, times=times)
 
@@ -118,15 +134,15 @@ class Measure:
     """One measure of an audit.
 
     Attributes:
-        question: what it answers, in one line.
+        question: the question that it answers, in one line.
         settings: its part of a profile.
-        version: rises when values change, and with it every key of its steps.
+        version: increased when values change, which changes the keys of all its steps.
         rows: its published tables.
-        view_summaries: views over them that have figures, which gates and regressions know.
-        headline_figures: of its figures those that a reader asks for first of two audits, by summary.
-        is_default: whether an audit includes it unasked.
+        view_summaries: views over them that have figures, for gates and regressions.
+        headline_figures: by summary, the figures shown first when two audits are compared.
+        is_default: whether an audit includes it unless told otherwise.
         is_sharded: whether its shards may be computed elsewhere (``EMBAUDIT_RUNNER``).
-        shown_tables: those of its tables that are small enough to be read on a page of the Prefect UI.
+        shown_tables: tables small enough to show on a page of the Prefect UI.
     """
 
     name: str
@@ -142,13 +158,13 @@ class Measure:
 
     @property
     def page(self) -> Any:
-        """The module of its part of an audit's page: ``FACTS``, what it reads, and ``section``, what it makes of them.
+        """The module of its section of an audit's page: ``FACTS``, the queries, and ``section``, which renders them.
 
-        ``section(facts)`` is None where the audit left the measure out.
+        ``section(facts)`` is None if the audit left the measure out.
         """
         return import_module(f"embaudit.measures.{self.name}.page")
 
     def find(self, rows: Rows, settings: MeasureSettings) -> Iterator[Finding]:
-        """What its figures come to, in an audit that ran it: ``findings`` of its module of that name."""
+        """Its findings in an audit that ran it, from ``findings`` in its module of that name."""
         found: Iterator[Finding] = import_module(f"embaudit.measures.{self.name}.findings").findings(rows, settings)
         return found

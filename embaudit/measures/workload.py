@@ -1,8 +1,8 @@
-"""How long an audit takes, from its plan: what its measures give the model, over what this machine multiplies.
+"""Estimates an audit's duration from its plan: the operations of its measures, over this machine's throughput.
 
-A token of a sequence of n tokens takes 2N + 4Lnd operations in a forward pass of L layers of width d: two for each of
-the N = 12Ld² weights of a transformer (Kaplan et al., arXiv 2001.08361, table 1), and the attention's products. What
-a measure does beside encoding counts in seconds of one core where it takes as long as that.
+In a forward pass of L layers of width d, a token in a sequence of n tokens takes 2N + 4Lnd operations: two for each of
+the N = 12Ld² weights of a transformer (Kaplan et al., arXiv 2001.08361, table 1), plus the attention products. Work
+other than encoding is counted in core seconds if it is comparable.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Work:
-    """Sequences of about so many tokens, special ones included, that a measure gives the model.
+    """``texts`` sequences of about ``tokens`` tokens each, special tokens included, that a measure encodes.
 
     Attributes:
-        core_seconds: of one core, for what it does with them.
+        core_seconds: single-core time of further work on them.
     """
 
     texts: float
@@ -26,13 +26,13 @@ class Work:
 
 @dataclass(frozen=True)
 class Readable:
-    """The sizes of a checkpoint and of what an audit reads.
+    """Sizes of a checkpoint and of the corpora that an audit reads.
 
     Attributes:
-        heads: of all layers.
-        vocabulary, searched: entries, and those of them that a search chooses among.
-        max_length: tokens that are read of a text.
-        rows, tokens: of each corpus: its texts or pairs, and their mean length as far as it is known.
+        heads: total over all layers.
+        vocabulary, searched: number of entries, and of those in the search.
+        max_length: longest input in tokens.
+        rows, tokens: by corpus, the number of texts or pairs, and their estimated mean length.
     """
 
     layers: int
@@ -45,12 +45,12 @@ class Readable:
     tokens: Mapping[str, float]
 
     def read(self, corpus: str, wanted: float, *, times: float = 1.0, up_to: float | None = None) -> Work:
-        """So many of a corpus's texts, or all, each read so many times up to a length."""
+        """``wanted`` texts of a corpus (or all, if fewer), each encoded ``times`` times, up to a length."""
         length = min(self.tokens[corpus], self.max_length if up_to is None else up_to)
         return Work(times * min(wanted, self.rows[corpus]), length)
 
     def seconds(self, work: Iterable[Work], operations_per_second: float, cores: int) -> float:
-        """How long it takes at a rate of multiplication."""
+        """Duration at a given throughput."""
         weights = 12 * self.layers * self.hidden_size**2
 
         def operations(one: Work) -> float:

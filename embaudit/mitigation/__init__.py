@@ -1,1 +1,1 @@
-"""What helps against severe tokens: other rows of the input embeddings, a tokenizer without them, the output space."""
+"""Remedies for severe tokens: replaced input embeddings, a tokenizer without them, transforms of the output space."""

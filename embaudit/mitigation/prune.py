@@ -1,7 +1,7 @@
-"""A tokenizer that no longer produces some tokens: texts that held them are written with the others.
+"""Removes tokens from a tokenizer: texts that contained them are tokenised with the remaining tokens.
 
-Ids stay as they are, so that no row of the weights moves: an entry gets a name that no text has. Of a byte-pair
-vocabulary the merges that make it go too. Texts that never held the tokens are read as before.
+Ids do not change, so the weights stay as they are: a removed entry is renamed to a string that no text contains. In a
+BPE vocabulary, the merges that produce it are removed, too. Texts without the tokens are tokenised as before.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from embaudit.errors import NotMeasurable
 
 
 def prunable(tokenizer_json: str, ids: Collection[int]) -> set[int]:
-    """Those of the ids that no other text needs: no added tokens, not the unknown one, no step towards other tokens.
+    """The ids that can be removed: no added tokens, not the unknown token, no intermediate step to other tokens.
 
-    A byte-pair token is a step where a merge makes a token of it that stays; and what no merge makes is a sign of the
-    alphabet, which would fall out of texts.
+    A BPE token is an intermediate step if a merge turns it into a token that stays. A token that no merge produces is
+    a character of the alphabet; without it, the character would disappear from texts.
 
     Raises:
-        NotMeasurable: if this kind of tokenizer cannot lose a token.
+        NotMeasurable: if tokens cannot be removed from this type of tokenizer.
     """
     declared = json.loads(tokenizer_json)
     model = declared["model"]
@@ -43,7 +43,7 @@ def prunable(tokenizer_json: str, ids: Collection[int]) -> set[int]:
 
 
 def pruned(tokenizer_json: str, ids: Collection[int]) -> str:
-    """The tokenizer without some tokens, all of them ``prunable``."""
+    """The tokenizer without the given tokens, all of which must be ``prunable``."""
     declared = json.loads(tokenizer_json)
     model = declared["model"]
     names = _names(model)
@@ -59,13 +59,13 @@ def pruned(tokenizer_json: str, ids: Collection[int]) -> str:
 
 
 def pieces(tokenizer_json: str, texts: Sequence[str]) -> list[list[int]]:
-    """Ids of some texts, without special tokens."""
+    """Token ids of texts, without special tokens."""
     tokenizer = Tokenizer.from_str(tokenizer_json)
     return [encoded.ids for encoded in tokenizer.encode_batch(list(texts), add_special_tokens=False)]
 
 
 def _hidden(token: int) -> str:
-    # Every tokenizer splits at a space or writes it as another sign, so that no piece of a text has one in it.
+    # Every tokenizer splits at spaces or replaces them, so no token produced from a text contains one.
     return f"embaudit: pruned {token}"
 
 
@@ -75,7 +75,7 @@ def _names(model: dict[str, Any]) -> dict[int, str]:
         return {token: name for name, token in vocabulary.items()}
     if isinstance(vocabulary, list):
         return {token: name for token, (name, _) in enumerate(vocabulary)}
-    raise NotMeasurable(f"a tokenizer of the kind {model.get('type')} cannot lose a token.")
+    raise NotMeasurable(f"tokens cannot be removed from a {model.get('type')} tokenizer.")
 
 
 def _unknown(model: dict[str, Any], names: dict[int, str]) -> int | None:
@@ -85,7 +85,7 @@ def _unknown(model: dict[str, Any], names: dict[int, str]) -> int | None:
 
 
 def _merges(model: dict[str, Any]) -> list[tuple[str, str]]:
-    """Older files write a merge as one string."""
+    """Merges as pairs; older files store a merge as one string."""
     found = (tuple(merge.split(" ", 1)) if isinstance(merge, str) else tuple(merge) for merge in model["merges"])
     return [(first, second) for first, second in found]
 

@@ -1,9 +1,9 @@
-"""What stands in the place of a severe token's input embedding.
+"""Replacements for the input embeddings of severe tokens.
 
-Rare tokens are severe where their input embedding was hardly trained (arXiv 2507.18171, its open questions). With the
-rows e_1 … e_V of the vocabulary, S the severe ids:
+Rare tokens are severe if their input embedding was hardly trained (arXiv 2507.18171, open questions). With the rows
+e_1 … e_V of the vocabulary and S the severe ids:
 
-    unk    the row of the unknown token: what the model was trained to read for a token that it does not know
+    unk    the row of the unknown token, which the model was trained to read for tokens that it does not know
     mean   the mean of e_v over v ∉ S
     scale  e_t · median_{v ∉ S} ‖e_v‖ / ‖e_t‖: its own direction, at an ordinary length
 """
@@ -17,17 +17,17 @@ import numpy as np
 
 How = Literal["unk", "mean", "scale"]
 HOWS: tuple[How, ...] = get_args(How)
-# What ``embaudit.mitigation.write`` can do to a checkpoint: rows, or a tokenizer without the tokens.
+# What ``embaudit.mitigation.write`` can do to a checkpoint: replace rows, or remove the tokens from the tokenizer.
 Way = Literal[How, "prune"]
 WAYS: tuple[Way, ...] = (*HOWS, "prune")
 
 
 def replaced(embeddings: np.ndarray, severe: Collection[int], how: How, unknown: int | None = None) -> np.ndarray:
-    """New rows of the severe ids in ascending order, (|S|, d) float64; a row of zeros has no direction and stays.
+    """New rows for the severe ids in ascending order, (|S|, d) float64; ``scale`` leaves zero rows unchanged.
 
     Args:
         embeddings: (V, d) input embeddings.
-        unknown: id of the unknown token, which ``unk`` needs.
+        unknown: id of the unknown token; required for ``unk``.
     """
     ids = np.array(sorted(severe), dtype=np.int64)
     rows = embeddings.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Changes of the output space that are fitted on vectors of ordinary texts, and then applied to every vector."""
+"""Transforms of the output space, fitted on vectors of ordinary texts and applied to every vector."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import numpy as np
 
 from embaudit.errors import NotMeasurable
 
-# Directions with less than this share of the largest variance are rounding: whitening would blow them up.
+# Directions with less than this share of the largest variance are rounding noise, which whitening would amplify.
 MIN_VARIANCE = 1e-9
 # Mu and Viswanath (2018) remove D ≈ d/100 components.
 DIMENSIONS_PER_COMPONENT = 100
 
 
 class Centring:
-    """v − mean, the mean over the fitted vectors."""
+    """v − mean, with the mean over the vectors it is fitted on."""
 
     def __init__(self, fitted: np.ndarray) -> None:
         if len(fitted) < 2:
-            raise NotMeasurable(f"{len(fitted)} vectors are too few to fit a mean on.")
+            raise NotMeasurable(f"{len(fitted)} vectors are too few to fit a mean.")
         self.mean = fitted.astype(np.float64).mean(axis=0)
 
     def __call__(self, vectors: np.ndarray) -> np.ndarray:
@@ -25,7 +25,7 @@ class Centring:
 
 
 class WithoutComponents:
-    """(v − mean)(I − U Uᵀ), U the D = max(1, round(d/100)) first principal directions of the fitted vectors.
+    """(v − mean)(I − U Uᵀ), with U the first D = max(1, round(d/100)) principal directions.
 
     "All but the top" (Mu and Viswanath 2018, arXiv 1702.01417).
     """
@@ -41,16 +41,16 @@ class WithoutComponents:
 
 
 class Whitening:
-    """(v − mean) U Λ^(−1/2): the fitted vectors get covariance I in every direction that they vary in."""
+    """(v − mean) U Λ^(−1/2): gives the vectors it is fitted on unit variance in every direction in which they vary."""
 
     def __init__(self, fitted: np.ndarray) -> None:
         from sklearn.decomposition import PCA
 
         if len(fitted) < 2:
-            raise NotMeasurable(f"{len(fitted)} vectors are too few to fit a covariance on.")
+            raise NotMeasurable(f"{len(fitted)} vectors are too few to fit a covariance.")
         rows = fitted.astype(np.float64)
         if not np.ptp(rows, axis=0).any():
-            raise NotMeasurable("all fitted vectors are alike: there is no covariance to whiten.")
+            raise NotMeasurable("all vectors to fit on are equal: there is no covariance to whiten.")
         variances = PCA(svd_solver="full").fit(rows).explained_variance_
         self.directions = int((variances > MIN_VARIANCE * variances[0]).sum())
         self._pca = PCA(self.directions, whiten=True, svd_solver="full").fit(rows)

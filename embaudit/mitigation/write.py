@@ -1,4 +1,4 @@
-"""A checkpoint without its severe tokens, written down: other input embeddings, or a tokenizer without them."""
+"""Writes a checkpoint in which severe tokens have new input embeddings, or are removed from the tokenizer."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from embaudit.mitigation.rows import Way, replaced
 if TYPE_CHECKING:
     import torch
 
-# Its rows stay as they are in both; what is left is the order in which a processor adds.
+# Both checkpoints have the same rows for these texts; only the order of additions may differ.
 TOLERANCE = 1e-6
 WORDS = {
     "mean": "the mean of all others",
     "unk": "the row of the unknown token",
-    "scale": "their own direction at the median length of the others",
+    "scale": "the old ones, scaled to the median length of the others",
 }
 
 
@@ -35,11 +35,11 @@ class Mitigated:
     """What was written.
 
     Attributes:
-        tokens: replaced, or no longer produced, by id.
+        tokens: ids of the tokens that were replaced or removed.
         kept: ids of tokens that the tokenizer cannot do without, and still produces.
-        tensors: names of the changed tensors, in the files; more than one where copies of the embeddings are stored.
-        norms: median norm of the replaced rows before and after; None where none is.
-        difference: largest difference of vectors of ``texts`` sample texts without these tokens.
+        tensors: names of the changed tensors in the files; several if copies of the embeddings are stored.
+        norms: median norm of the replaced rows before and after; None if none was replaced.
+        difference: largest change of the vectors of ``texts`` sample texts that do not contain these tokens.
     """
 
     folder: Path
@@ -54,19 +54,19 @@ class Mitigated:
 def write_mitigated(
     reference: str, severe: Collection[int], how: Way, folder: Path, *, device: str = "auto", allow_pickle: bool = False
 ) -> Mitigated:
-    """Write a checkpoint in which severe tokens have other input embeddings, or none, ready for sentence-transformers.
+    """Write a checkpoint in which severe tokens are replaced or removed, ready for sentence-transformers.
 
     Args:
         reference: the source, as for ``load_checkpoint``.
-        how: what the rows become; ``prune``: the tokenizer no longer produces the tokens.
-        folder: where to; it must be empty or missing.
-        device: where the check runs.
+        how: replacement for the rows; ``prune``: remove the tokens from the tokenizer.
+        folder: destination; must be empty or missing.
+        device: device for the check.
 
     Raises:
-        UsageError: if the folder is taken, a token stands in every text, there is no unknown token, or the tokenizer
-            cannot do without any of the tokens.
-        CheckpointError: if the source cannot be read, or its embeddings are nowhere in its files.
-        MeasureError: if texts without these tokens have other vectors afterwards.
+        UsageError: if the folder is not empty, a token is part of every text, there is no unknown token, or the
+            tokenizer cannot do without any of the tokens.
+        CheckpointError: if the source cannot be read, or its files do not contain its embeddings.
+        MeasureError: if the vectors of texts without these tokens changed.
         StorageError: if it cannot be written.
     """
     folder = folder.expanduser().absolute()
@@ -100,71 +100,71 @@ def write_mitigated(
 
 
 def _prune(source: Checkpoint, folder: Path, ids: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Rewrite the tokenizer of a copied checkpoint; the tokens that it no longer produces, and those that it must.
+    """Rewrite the tokenizer of a copied checkpoint; returns the removed tokens, and those that cannot be removed.
 
     Raises:
-        UsageError: if the tokenizer can do without none of them.
+        UsageError: if none of the tokens can be removed.
     """
     file = folder / "tokenizer.json"
     backend = getattr(source.tokenizer, "backend_tokenizer", None)
     name = source.resolved.ref
     if backend is None:
         raise UsageError(
-            f"The tokenizer of {name} runs in Python and has no vocabulary of its own.", next_step="Take --how unk."
+            f"The tokenizer of {name} runs in Python; its vocabulary cannot be rewritten.", next_step="Use --how unk."
         )
     declared = file.read_text(encoding="utf-8") if file.is_file() else backend.to_str()
     try:
         possible = prunable(declared, ids)
     except NotMeasurable as error:
-        raise UsageError(f"{name}: {error.happened}", next_step="Take --how unk.") from error
+        raise UsageError(f"{name}: {error.happened}", next_step="Use --how unk.") from error
     if not possible:
         raise UsageError(
-            f"The tokenizer of {name} cannot do without any of these tokens: they are special, or signs of its "
+            f"The tokenizer of {name} cannot do without any of these tokens: they are special, or characters of its "
             "alphabet.",
-            next_step="Take --how unk.",
+            next_step="Use --how unk.",
         )
     file.write_text(json.dumps(json.loads(pruned(declared, possible)), ensure_ascii=False, indent=2), encoding="utf-8")
     return tuple(sorted(possible)), tuple(token for token in ids if token not in possible)
 
 
 def _require_gone(source: Checkpoint, written: Checkpoint, ids: tuple[int, ...]) -> None:
-    """Texts of the tokens become others, alone and behind a letter.
+    """Check that the tokens' texts, alone and after a letter, no longer produce the tokens.
 
     Raises:
-        MeasureError: if the tokenizer still produces one.
+        MeasureError: if the tokenizer still produces one of them.
     """
     alone = [source.tokenizer.decode([token]) for token in ids]
     found = written.prompted_ids([*alone, *(f"a{text}" for text in alone)])
     left = sorted({token for one in found for token in one} & set(ids))
     if left:
         raise MeasureError(
-            f"The tokenizer of {source.resolved.ref} still produces {len(left)} of the tokens, {left[0]} for one.",
-            kept="What was written was removed again; the source is untouched.",
-            next_step="Take --how unk, which changes the weights instead.",
+            f"The tokenizer of {source.resolved.ref} still produces {len(left)} of the tokens, such as {left[0]}.",
+            kept="The output was removed again; the source is untouched.",
+            next_step="Use --how unk, which changes the weights instead.",
         )
 
 
 def _require_replaceable(source: Checkpoint, severe: Collection[int], how: Way) -> int | None:
-    """The unknown token's id, where it is needed."""
+    """The unknown token's id, if it is needed."""
     tokenizer = source.tokenizer
     if not severe:
-        raise UsageError("There is no token to replace.", next_step="Name some: --tokens TOKEN,…")
+        raise UsageError("There is no token to replace.", next_step="Name some with --tokens TOKEN,…")
     everywhere = {*source.prefix_ids, *source.suffix_ids}
     if named := sorted(everywhere & set(severe)):
         tokens = ", ".join(map(repr, tokenizer.convert_ids_to_tokens(named)))
-        raise UsageError(f"{tokens} stands in every text: replaced, every vector would change.")
+        raise UsageError(f"{tokens} is part of every text: replacing it would change every vector.")
     if how != "unk":
         return None
     unknown = tokenizer.unk_token_id
     if unknown is None or unknown in severe:
         raise UsageError(
-            f"{source.resolved.ref} has no unknown token that could stand for others.", next_step="Take --how mean."
+            f"{source.resolved.ref} has no unknown token to replace others with.", next_step="Use --how mean."
         )
     return int(unknown)
 
 
 def _places(source: Checkpoint, stored: list[StoredTensor]) -> list[StoredTensor]:
-    """Where the input embeddings are stored: the tensors that hold the same numbers, tied copies included."""
+    """Where the input embeddings are stored: all tensors with these values, tied copies included."""
     import torch
 
     weight = source.model.get_input_embeddings().weight.detach().cpu()
@@ -173,8 +173,8 @@ def _places(source: Checkpoint, stored: list[StoredTensor]) -> list[StoredTensor
     ]
     if not found:
         raise CheckpointError(
-            f"The input embeddings of {source.resolved.ref} are not in its weight files as the model has them.",
-            next_step="Save it anew with save_pretrained(FOLDER), and give that folder.",
+            f"The weight files of {source.resolved.ref} do not contain the model's input embeddings as they are.",
+            next_step="Save it again with save_pretrained(FOLDER), and use that folder.",
         )
     return found
 
@@ -186,7 +186,7 @@ def _as_stored(place: StoredTensor, row: np.ndarray) -> torch.Tensor:
 
 
 def _compare(source: Checkpoint, written: Checkpoint, ids: tuple[int, ...]) -> tuple[int, float]:
-    """How many sample texts hold none of the tokens, and the largest difference of their vectors."""
+    """Number of sample texts without the tokens, and the largest difference between their vectors."""
     encoder = Encoder(source)
     texts = [text for text, own in zip(SAMPLE, encoder.tokenize(SAMPLE), strict=True) if not set(own) & set(ids)]
     if not texts:
@@ -195,27 +195,27 @@ def _compare(source: Checkpoint, written: Checkpoint, ids: tuple[int, ...]) -> t
     difference = float(np.abs(Encoder(written).encode_texts(texts) - before).max())
     if difference > TOLERANCE * max(1.0, float(np.abs(before).max())):
         raise MeasureError(
-            f"Texts without these tokens have other vectors than {source.resolved.ref} gives them: {difference:.1e}.",
-            kept="What was written was removed again; the source is untouched.",
+            f"Vectors of texts without these tokens differ from those of {source.resolved.ref} by {difference:.1e}.",
+            kept="The output was removed again; the source is untouched.",
             next_step="Report this with the versions that `embaudit doctor` prints.",
         )
     return len(texts), difference
 
 
 def _section(reference: str, source: Checkpoint, ids: tuple[int, ...], how: Way, changed: list[StoredTensor]) -> str:
-    # Ids: a token may be anything, Markdown too.
+    # Ids only: a token may contain anything, including Markdown.
     names = "\n".join(f"- {token}" for token in ids)
     if how == "prune":
-        change = f"the tokenizer no longer produces {len(ids)} tokens (`prune`) and writes texts with the others"
-        where = "the names of the ids below in `tokenizer.json`, and merges that make them"
+        change = f"{len(ids)} tokens are removed from the tokenizer (`prune`), which uses the others instead"
+        where = "the names of the ids below in `tokenizer.json`, and the merges that produce them"
     else:
         change = f"the input embeddings of {len(ids)} tokens are **{WORDS[how]}** (`{how}`)"
         where = f"{', '.join(f'`{place.name}`' for place in changed)}, rows of the ids below"
     return f"""## Severe tokens
 
 `{reference}` (weights with sha256 `{source.identity.weights_sha256}`)
-with one change, made by embaudit {version("embaudit")}: {change}. Nothing was trained; all else is the source's, byte
-for byte. Texts without these tokens have the same vectors; figures above are of the source.
+with one change, made by embaudit {version("embaudit")}: {change}. Nothing was trained; everything else is identical to
+the source, byte for byte. Texts without these tokens have the same vectors; the figures above are those of the source.
 
 Changed: {where}.
 

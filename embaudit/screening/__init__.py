@@ -1,1 +1,1 @@
-"""Severe tokens in other people's texts: the list of them, and how densely texts carry them."""
+"""Screening of texts for severe tokens: the list of tokens, and their density in each text."""

@@ -1,4 +1,4 @@
-"""Texts to token ids, in batches that stream: what counting severe tokens stands on."""
+"""Streams texts to token ids in batches, for counting severe tokens."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 Row = TypeVar("Row")
 Encode = Callable[[list[str]], list[list[int]]]
 
-# A batch ends at either. Larger batches are slower (their encodings leave the cache), and a batch of documents should
-# be no larger than one of sentences.
+# A batch ends at whichever limit comes first. Larger batches are slower (their encodings do not fit into the cache),
+# and a batch of documents should not be larger than one of sentences.
 TEXTS_PER_BATCH = 512
 CHARACTERS_PER_BATCH = 262_144
 
 
 def encoder_of_tokens(tokenizer: PreTrainedTokenizerBase) -> Encode:
-    """Token ids of texts, neither cut nor with special tokens; a fast tokenizer uses all cores.
+    """A function from texts to token ids, without truncation or special tokens; a fast tokenizer uses all cores.
 
     Args:
-        tokenizer: without truncation and padding, as checkpoints are loaded.
+        tokenizer: without truncation and padding, as when loaded with a checkpoint.
     """
     if tokenizer.is_fast:
         backend = tokenizer.backend_tokenizer
 
         def encode_fast(texts: list[str]) -> list[list[int]]:
-            # Without offsets, which nobody needs here.
+            # The fast variant computes no offsets.
             return [found.ids for found in backend.encode_batch_fast(texts, add_special_tokens=False)]
 
         return WordEncoder(encode_fast) if splits_at_spaces(backend) else encode_fast
@@ -46,9 +46,9 @@ def encoder_of_tokens(tokenizer: PreTrainedTokenizerBase) -> Encode:
 
 
 def tokenised(rows: Iterable[tuple[Row, str]], encode: Encode) -> Iterator[tuple[Row, str, list[int]]]:
-    """Rows with their texts and the ids of these, in order; two batches of them are in memory.
+    """Rows with their texts and token ids, in order; two batches are in memory.
 
-    The next batch is tokenised while the caller works on the last one.
+    The next batch is tokenised while the caller processes the previous one.
     """
     with ThreadPoolExecutor(1) as pool:
         waiting: list[tuple[Row, str]] = []
@@ -63,7 +63,7 @@ def tokenised(rows: Iterable[tuple[Row, str]], encode: Encode) -> Iterator[tuple
 
 
 def in_batches(rows: Iterable[tuple[Row, str]]) -> Iterator[list[tuple[Row, str]]]:
-    """Of at most so many texts; of so many characters, unless a single text is longer."""
+    """Batches within both limits; a single longer text forms its own batch."""
     batch: list[tuple[Row, str]] = []
     characters = 0
     for row in rows:
@@ -78,7 +78,7 @@ def in_batches(rows: Iterable[tuple[Row, str]]) -> Iterator[list[tuple[Row, str]
 
 
 def counts_of(ids: Sequence[int], wanted: Collection[int]) -> Counter[int]:
-    """How often each of the wanted ids is among ``ids``."""
+    """How often each of the wanted ids occurs in ``ids``."""
     return Counter(token_id for token_id in ids if token_id in wanted)
 
 

@@ -1,14 +1,14 @@
-"""How densely a text carries severe tokens, and how unusual that is.
+"""The density of severe tokens in a text, and how unusual it is.
 
-Of a text n own tokens are read (special tokens, the prompt and what is cut off left out), k of them severe:
+For a text of n tokens (without special tokens, the prompt, and anything beyond the length limit), k of them severe:
 
-    score  Σ loss of its severe tokens / n: their share of the text, weighted by what they do
-    tail   P(X ≥ k), X binomial of n tokens at the rate of ordinary text; bounded from above by
+    score  Σ loss of its severe tokens / n: their share of the text, weighted by loss
+    tail   P(X ≥ k), X binomial with n tokens at the rate of ordinary text; bounded from above by
            b(k) · (k + 1)(1 − p) / (k + 1 − (n + 1)p)   (Feller 1968, An Introduction to Probability Theory, VI.3)
 
-A text is flagged where its tail, times the number of texts (Bonferroni), is at most ``FALSE_ALARMS``; where one copy,
-which hardly moves a text, is not all there is; and where its score is at least that of the caller. Ordinary texts are
-so flagged in one file of a hundred, as far as their severe tokens come one by one.
+A text is flagged if its tail, times the number of texts (Bonferroni), is at most ``FALSE_ALARMS``, if it has at least
+``MIN_COPIES`` severe tokens (a single one hardly moves a text), and if its score reaches the caller's minimum. One file
+of ordinary texts in a hundred then has a flagged text, provided that severe tokens occur independently.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from embaudit.intervals import exact_share
 
 FALSE_ALARMS = 0.01
 MIN_COPIES = 2
-# ⌈words/10⌉ copies of a token of loss .45 in 100 words are .03, and cost retrieval four points (docs/methods.md).
+# ⌈words/10⌉ copies of a token with loss .45 in 100 words have a score of .03, and cost retrieval four points
+# (docs/methods.md).
 MIN_SCORE = 0.01
 
 
@@ -30,8 +31,8 @@ class OrdinaryRate:
     """The rate of severe tokens in ordinary text.
 
     Attributes:
-        tokens: of the ordinary texts that were looked at.
-        severe: those of them that are.
+        tokens: number of tokens in the ordinary texts.
+        severe: number of severe ones among them.
     """
 
     tokens: int
@@ -39,7 +40,7 @@ class OrdinaryRate:
 
     @property
     def most(self) -> float:
-        """Upper end of the 95 % interval (Clopper and Pearson): no text is flagged for want of ordinary ones."""
+        """Upper end of the 95 % Clopper–Pearson interval, so that few ordinary texts do not cause false alarms."""
         return exact_share(self.severe, self.tokens)[1]
 
 
@@ -49,7 +50,7 @@ def score(counts: Mapping[int, int], losses: Mapping[int, float], read: int) -> 
 
 
 def log_tail(k: int, n: int, rate: float) -> float:
-    """Natural logarithm of (an upper bound of) the probability of k or more severe tokens among n; at most 0."""
+    """Natural logarithm of an upper bound on the probability of k or more severe tokens among n; at most 0."""
     if k <= 0 or rate >= 1 or k + 1 <= (n + 1) * rate:
         return 0.0
     if rate <= 0:
@@ -59,5 +60,5 @@ def log_tail(k: int, n: int, rate: float) -> float:
 
 
 def is_unusual(log_of_tail: float, texts: int) -> bool:
-    """Whether a tail would be found among so many ordinary texts by chance in no more than one file of a hundred."""
+    """Whether such a tail occurs by chance among this many ordinary texts in at most one file of a hundred."""
     return log_of_tail + log(texts) <= log(FALSE_ALARMS)

@@ -1,4 +1,4 @@
-"""Files of texts, screened for severe tokens at unusual density."""
+"""Screens files of texts for unusual densities of severe tokens."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Suspect:
     """A text with an unusual density of severe tokens.
 
     Attributes:
-        row: from 1.
-        read: tokens of its own that the checkpoint reads.
-        counts: of its severe tokens, by id.
-        log_tail: natural logarithm of the tail, not corrected.
-        start: its first characters.
+        row: row number, from 1.
+        read: tokens that the checkpoint reads, without special tokens.
+        counts: severe tokens, by id.
+        log_tail: natural logarithm of the tail, uncorrected.
+        start: first characters of the text.
     """
 
     file: str
@@ -47,20 +47,20 @@ class Suspect:
         return sum(self.counts.values())
 
     def log10_corrected(self, texts: int) -> float:
-        """Common logarithm of the tail times the number of texts; at most 0."""
+        """log10 of the tail times the number of texts; at most 0."""
         return min(self.log_tail / LOG_10 + log10(texts), 0.0)
 
 
 @dataclass
 class ScreenedFile:
-    """One file: its rows, and its tokens.
+    """Counts of one file.
 
     Attributes:
-        tokens: that the checkpoint reads.
-        without_tokens: texts of which the tokenizer leaves nothing.
-        cut: texts that are longer than the checkpoint reads.
-        with_severe: texts that hold a severe token.
-        counts: of severe tokens, by id.
+        tokens: tokens that the checkpoint reads.
+        without_tokens: texts with no token after tokenisation.
+        cut: texts longer than the checkpoint's length limit.
+        with_severe: texts with a severe token.
+        counts: severe tokens, by id.
     """
 
     name: str
@@ -74,12 +74,12 @@ class ScreenedFile:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What screening found.
+    """Result of a screening.
 
     Attributes:
-        texts: with at least one token.
-        flagged: so many of them.
-        suspects: the most unusual of the flagged ones, the densest first.
+        texts: number of texts with at least one token.
+        flagged: number of flagged texts.
+        suspects: the most unusual flagged texts, densest first.
     """
 
     files: Sequence[ScreenedFile]
@@ -91,13 +91,13 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Screen:
-    """What texts are screened with.
+    """Configuration of a screening.
 
     Attributes:
-        losses: of the severe tokens, by id.
-        limit: tokens of its own that the checkpoint reads of a text.
-        min_score: of flagged texts.
-        shown: so many suspects are kept.
+        losses: losses of the severe tokens, by id.
+        limit: tokens per text that the checkpoint reads, without special tokens.
+        min_score: lowest score of flagged texts.
+        shown: number of suspects to keep.
     """
 
     encode: Encode
@@ -107,16 +107,16 @@ class Screen:
     shown: int
 
     def screen(self, paths: Iterable[Path], ordinary: OrdinaryRate) -> Outcome:
-        """Screen files, one text after the other; in memory are two batches, the suspects that are shown, and eight
-        bytes for every text that may be flagged: how unusual it must be is known when all texts are.
+        """Screen files as a stream. Memory holds two batches, the suspects to show, and eight bytes for every text
+        that may be flagged: the threshold depends on the final number of texts.
 
         Raises:
-            CorpusError: if a file cannot be read, or no text is left.
+            CorpusError: if a file cannot be read, or has no text.
         """
         rate = ordinary.most
         files: list[ScreenedFile] = []
         tails = array("d")
-        # The least unusual first.
+        # A heap with the least unusual one first.
         worst: list[tuple[float, int, Suspect]] = []
         for path in paths:
             file = ScreenedFile(str(path))
@@ -132,7 +132,7 @@ class Screen:
         if not texts:
             raise CorpusError(
                 "There is no text to screen: " + "; ".join(f"{file.name}: {file.rows}" for file in files) + ".",
-                next_step="Give one text a line (.txt), or rows with a field 'text'.",
+                next_step="Give one text per line (.txt), or rows with a field 'text'.",
             )
         suspects = [suspect for _, _, suspect in worst if is_unusual(suspect.log_tail, texts)]
         return Outcome(
@@ -144,10 +144,10 @@ class Screen:
         )
 
     def ordinary_rate(self, paths: Iterable[Path]) -> OrdinaryRate:
-        """How many severe tokens ordinary texts have.
+        """The rate of severe tokens in ordinary texts.
 
         Raises:
-            CorpusError: if a file cannot be read, or no text is left.
+            CorpusError: if a file cannot be read, or has no text.
         """
         files = [ScreenedFile(str(path)) for path in paths]
         for file in files:
@@ -156,13 +156,15 @@ class Screen:
         tokens = sum(file.tokens for file in files)
         if not tokens:
             raise CorpusError(
-                "The ordinary texts hold no token: " + "; ".join(f"{file.name}: {file.rows}" for file in files) + ".",
-                next_step="Give one text a line (.txt), or rows with a field 'text'.",
+                "The ordinary texts contain no token: "
+                + "; ".join(f"{file.name}: {file.rows}" for file in files)
+                + ".",
+                next_step="Give one text per line (.txt), or rows with a field 'text'.",
             )
         return OrdinaryRate(tokens, sum(file.counts.total() for file in files))
 
     def _suspects(self, file: ScreenedFile, path: Path, rate: float) -> Iterator[Suspect]:
-        """Texts that are dense enough to be flagged, if they are unusual enough."""
+        """Texts dense enough to be flagged if they turn out to be unusual enough."""
         for row, text, read, counts in self._with_severe(file, path):
             severe = counts.total()
             density = score(counts, self.losses, read)
@@ -170,8 +172,8 @@ class Screen:
                 yield Suspect(file.name, row, read, counts, density, log_tail(severe, read, rate), text[:START])
 
     def _with_severe(self, file: ScreenedFile, path: Path) -> Iterator[tuple[int, str, int, Counter[int]]]:
-        """(row, text, tokens read, severe tokens) of the texts that hold any; all texts are counted."""
-        # Of sets ``isdisjoint`` is by far the fastest answer for the many texts without a severe token.
+        """(row, text, tokens read, severe tokens) of texts with severe tokens; all texts are counted."""
+        # ``isdisjoint`` of a frozenset is by far the fastest test for the many texts without a severe token.
         severe = frozenset(self.losses)
         limit = self.limit
         for row, text, whole in tokenised(stream_texts(path, file.rows), self.encode):

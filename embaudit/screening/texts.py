@@ -1,4 +1,4 @@
-"""The texts of a file, one after the other, and what became of its other rows."""
+"""Streams the texts of a file, and counts its other rows."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from embaudit.corpora.openers import local_file
 from embaudit.corpora.records import read_records
 from embaudit.corpora.tally import BLANK, Flaw
 
-# A passage is its title and its text, as BEIR encodes it.
+# A passage is title plus text, as in BEIR.
 PASSAGE = CORPORA["msmarco"]
 
 
 @dataclass
 class FileRows:
-    """What became of the rows of a file; ``read`` is the sum of the others."""
+    """Counts of a file's rows by outcome; ``read`` is the sum of the others."""
 
     read: int = 0
     texts: int = 0
@@ -36,13 +36,13 @@ class FileRows:
 
 
 def stream_texts(path: Path, counts: FileRows) -> Iterator[tuple[int, str]]:
-    """(row, text) of a file; rows count from 1. Nothing but the row at hand is in memory, unless it is a JSON list.
+    """(row, text) of a file, rows numbered from 1. Only the current row is in memory, unless the file is a JSON list.
 
     Args:
-        counts: grows as the file is read.
+        counts: updated while the file is read.
 
     Raises:
-        CorpusError: if the file cannot be read, or not to its end.
+        CorpusError: if the file cannot be read to its end.
     """
     for record in read_records(local_file(path), "texts"):
         counts.read += 1

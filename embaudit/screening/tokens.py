@@ -1,4 +1,4 @@
-"""The severe tokens of one audit as a list that leaves the warehouse: a JSON file for whoever ingests texts."""
+"""The severe tokens of one audit as a JSON file, for use outside the warehouse where texts are ingested."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from embaudit.errors import UsageError
 
 Severity = Literal["strong", "moderate", "weak"]
-# From the worst on: a list of moderate tokens has the strong ones too.
+# Worst first; a list of moderate tokens includes the strong ones.
 SEVERITIES: tuple[Severity, ...] = ("strong", "moderate", "weak")
 
 
@@ -21,9 +21,9 @@ class SevereToken(BaseModel):
 
     Attributes:
         token: as written in the vocabulary (``##ing``).
-        text: what the id decodes to.
-        is_reachable: whether any text produces the id; others cannot be met in a text.
-        loss: share of a pair's own similarity that ``copies`` of it take away, with its 95 % interval.
+        text: the decoded id.
+        is_reachable: whether some text produces the id; others cannot occur in a text.
+        loss: share of a pair's own similarity that ``copies`` of it erase, with its 95 % interval.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -39,15 +39,15 @@ class SevereToken(BaseModel):
 
 
 class TokenList(BaseModel):
-    """The severe tokens of a checkpoint, the worst first, and what tells that a tokenizer is the one they are of.
+    """The severe tokens of a checkpoint, worst first, with the hash that identifies their tokenizer.
 
     Attributes:
-        checkpoint: what it was called when it was audited.
-        max_length: tokens that it reads of a text, prompt and special tokens included.
-        severity: all tokens are at least so severe.
-        copies: that were inserted into a sentence when loss was measured.
-        validated: tokens that the audit looked at closely: those beyond are not on the list, however bad they are.
-        estimated: how many tokens of the vocabulary are at least so severe, from a random sample.
+        checkpoint: name under which it was audited.
+        max_length: longest input in tokens, prompt and special tokens included.
+        severity: lowest severity on the list.
+        copies: number inserted into a sentence when measuring loss.
+        validated: number of tokens that the audit validated; others are not on the list, however bad they are.
+        estimated: number of tokens in the vocabulary of at least this severity, estimated from a random sample.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -68,11 +68,11 @@ class TokenList(BaseModel):
     tokens: tuple[SevereToken, ...]
 
     def as_json(self, *, is_ascii: bool) -> str:
-        """The file; in ASCII for a terminal, which would obey some of the signs that tokens are made of."""
+        """The file's content; in ASCII for a terminal, since tokens may contain control characters."""
         return json.dumps(self.model_dump(), indent=1, ensure_ascii=is_ascii, allow_nan=False)
 
     def at_least(self, severity: Severity) -> Self:
-        """The list without tokens that are less severe; what it never held is not there to be chosen."""
+        """The list without less severe tokens; it cannot be extended to tokens that it does not contain."""
         if SEVERITIES.index(severity) >= SEVERITIES.index(self.severity):
             return self
         kept = SEVERITIES[: SEVERITIES.index(severity) + 1]
@@ -91,12 +91,12 @@ class TokenList(BaseModel):
 
     @property
     def losses(self) -> dict[int, float]:
-        """Loss by id of the tokens that a text can hold; above nothing, since a measured loss has noise."""
+        """Loss by id of the reachable tokens; clipped at 0, since measured losses are noisy."""
         return {one.token_id: max(one.loss, 0.0) for one in self.tokens if one.is_reachable}
 
 
 def severe_rows(verdicts: Iterable[Mapping[str, Any]], severity: Severity) -> list[Mapping[str, Any]]:
-    """Rows of ``sticky_validation`` of the tokens that are at least so severe, the worst first."""
+    """Rows of ``sticky_validation`` for tokens of at least this severity, worst first."""
     kept = SEVERITIES[: SEVERITIES.index(severity) + 1]
     found = [
         row
@@ -107,10 +107,10 @@ def severe_rows(verdicts: Iterable[Mapping[str, Any]], severity: Severity) -> li
 
 
 def read_token_list(path: Path) -> TokenList:
-    """The list that ``embaudit filter`` wrote.
+    """Read a list written by ``embaudit filter``.
 
     Raises:
-        UsageError: if the file cannot be read or is no such list.
+        UsageError: if the file cannot be read or is not such a list.
     """
     make_one = "Make one: embaudit filter CHECKPOINT --out FILE"
     try:
@@ -121,5 +121,5 @@ def read_token_list(path: Path) -> TokenList:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         raise UsageError(
-            f"{path} is no list of tokens: {f'{place}: ' if place else ''}{first['msg']}.", next_step=make_one
+            f"{path} is not a list of tokens: {f'{place}: ' if place else ''}{first['msg']}.", next_step=make_one
         ) from error

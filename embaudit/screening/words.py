@@ -1,9 +1,8 @@
-"""Token ids by whole words, remembered: a few thousand words make up most texts.
+"""Caches token ids by word: a few thousand words make up most texts.
 
-Exact for tokenizers of BERT's kind alone. What these make of a text is what they make of each piece between its spaces
-(U+0020), one after the other: cleaning, accents, case and Chinese characters are handled sign by sign, and the
-pre-tokenizer splits at every white space. Others (byte-level BPE, SentencePiece) write the space into the token behind
-it.
+Exact only for BERT-type tokenizers. These tokenise the pieces between spaces (U+0020) independently: cleaning, accents,
+case and Chinese characters are handled character by character, and the pre-tokenizer splits at all whitespace. Others
+(byte-level BPE, SentencePiece) make the space part of the following token.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 MAX_WORDS = 200_000
-# Longer ones are addresses and noise, which do not come again.
+# Longer words are URLs and noise, which rarely recur.
 MAX_LENGTH = 30
 
 
 def splits_at_spaces(backend: Tokenizer) -> bool:
-    """Whether a tokenizer gives a text the ids of its words, one after the other."""
+    """Whether a text's ids are the concatenated ids of its words."""
     said: dict[str, Any] = json.loads(backend.to_str())
     normalizer = said["normalizer"] or {}
-    # do_lower_case of sentence-transformers stands before the declared one.
+    # do_lower_case of sentence-transformers adds a normalizer before the declared one.
     steps = normalizer.get("normalizers", [normalizer])
     return (
         (said["pre_tokenizer"] or {}).get("type") == "BertPreTokenizer"
@@ -35,10 +34,10 @@ def splits_at_spaces(backend: Tokenizer) -> bool:
 
 
 class WordEncoder:
-    """Texts to token ids, each word encoded once while it is remembered.
+    """Texts to token ids, encoding each cached word once.
 
     Args:
-        encode: the tokenizer, which ``splits_at_spaces``.
+        encode: a tokenizer for which ``splits_at_spaces`` holds.
     """
 
     def __init__(self, encode: Callable[[list[str]], list[list[int]]]) -> None:
@@ -49,7 +48,7 @@ class WordEncoder:
         split = [text.split(" ") for text in texts]
         if len(self._known) > MAX_WORDS:
             self._known.clear()
-        # Of a dict, and not of its keys: a set less keys goes over all of these.
+        # Pass the dict, not its keys view: set.difference iterates over the latter.
         new = list(set().union(*split).difference(self._known))
         found = dict(zip(new, self._encode(new), strict=True)) if new else {}
         self._known.update(found)

@@ -1,7 +1,7 @@
-"""The published tables: one row class each, and the one list of them; and the figures that they have.
+"""All published tables, one row class each, and their figures.
 
-A declaration (``embaudit.table``) is the only place where a column is described; a measure's stand in its folder. The
-order is that in which tables are published and documented.
+Columns are described only in these declarations (``embaudit.table``); a measure's tables are declared in its folder.
+Tables are published and documented in the order of ``ROWS``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROWS: tuple[type[Row], ...] = (
 )
 TABLES: dict[str, Table] = {row.table.name: row.table for row in ROWS}
 _VIEWS = (summary for measure in MEASURES.values() for summary in measure.view_summaries)
-# What has figures: tables with such columns, and views that are declared to have them.
+# Tables with figure columns, and views declared to have figures.
 SUMMARIES: dict[str, Summary] = {
     summary.name: summary for summary in (*(table.summary for table in TABLES.values()), *_VIEWS) if summary
 }

@@ -10,57 +10,57 @@ from embaudit.table import TOLERANCE, Json, Row, Series, column
 from embaudit.table import rule as row_rule
 
 Status = Literal["audited", "unchanged", "known", "running", "failed", "unreachable"]
-# A revision that needs no further look; everything else is tried again next time.
+# Revisions with these need no further attention; all others are tried again next time.
 DONE: tuple[Status, ...] = ("audited", "unchanged", "known")
 
 
 class AuditBackboneRow(Row, table="audit_backbone", key=("audit_id", "backbone_audit_id"), scope="content"):
-    """Which audit of a backbone an audit is compared with; the differences are the view backbone_delta."""
+    """The backbone's audit that an audit is compared with; the view backbone_delta has the differences."""
 
     audit_id: str = column("Audit of the fine-tuned checkpoint.")
     backbone_audit_id: str = column("Audit of its backbone.")
 
 
 class WatchedRevisionRow(Row, table="watched_revision", key=("source", "revision", "parameters_key"), scope="content"):
-    """Which revisions a watch has seen, and what became of them."""
+    """Revisions that a watch has seen, and their outcomes."""
 
     source: str = column("owner/name, owner/name@branch, or a path, as watched.")
-    revision: str = column("Commit; of a folder its checkpoint_id; '' where it could not be told.")
-    parameters_key: str = column("Of the audit's settings: other settings make a new baseline.")
+    revision: str = column("Commit; for a folder, its checkpoint_id; '' if unknown.")
+    parameters_key: str = column("Key of the audit's settings; different settings start a new baseline.")
     parameters: Json = column("Parameters of the flow audit.")
-    checkpoint_id: str | None = column("Its content; null: it could not be read.")
-    status: Status = column("What became of it.")
+    checkpoint_id: str | None = column("Id of its content; null: it could not be read.")
+    status: Status = column("Outcome.")
     reason: str | None = column("Why it failed or could not be reached.")
     audit_id: str | None = column("Audit of this content under these settings.")
-    first_seen: datetime = column("When a watch saw it first.")
-    last_seen: datetime = column("When a watch saw it last.")
+    first_seen: datetime = column("When a watch first saw it.")
+    last_seen: datetime = column("When a watch last saw it.")
 
     @row_rule
     def done_rows_have_audit(status: Series, audit_id: Series, checkpoint_id: Series) -> Series:
-        """A revision that needs no further look has an audit, and no other has one."""
+        """A revision that is done has an audit, and no other has one."""
         return status.isin(DONE) == (audit_id.notna() & checkpoint_id.notna())
 
     @row_rule
     def times_are_in_order(first_seen: Series, last_seen: Series) -> Series:
-        """It was not seen last before it was seen first."""
+        """last_seen is not before first_seen."""
         return first_seen <= last_seen
 
 
-class _FigureOf(Row):
-    """Names of a figure, as in the view summary_figure."""
+class _FigureKey(Row):
+    """Identifies a figure, as in the view summary_figure."""
 
-    summary: str = column("Table or view that the figure is from.")
-    item: str = column("Which of its rows.")
-    measure: str = column("Which of its columns.")
+    summary: str = column("Table or view of the figure.")
+    item: str = column("Row within it.")
+    measure: str = column("Column within it.")
 
 
 class RegressionRow(
-    _FigureOf,
+    _FigureKey,
     table="regression",
     key=("audit_id", "predecessor_audit_id", "summary", "item", "measure"),
     scope="content",
 ):
-    """How a figure changed from one revision to the next, and whether for the worse."""
+    """How a figure changed from one revision to the next, and whether it got worse."""
 
     audit_id: str = column("The later audit.")
     predecessor_audit_id: str = column("The earlier audit.")
@@ -69,17 +69,17 @@ class RegressionRow(
     delta: float = column("value − predecessor_value.")
     relative_change: float | None = column("delta / |predecessor_value|; null where that is 0.")
     worse_when: Direction | None = column("The direction that is worse; null: neither.")
-    tolerance: float | None = column("What noise explains; null without a direction.", ge=0)
-    is_worse: bool = column("Whether it changed for the worse by more than the tolerance.")
+    tolerance: float | None = column("Change that noise can explain; null without a direction.", ge=0)
+    is_worse: bool = column("Whether it got worse by more than the tolerance.")
 
     @row_rule
     def delta_is_difference(value: Series, predecessor_value: Series, delta: Series) -> Series:
-        """The change is the difference of the two values."""
+        """delta = value − predecessor_value."""
         return (delta - (value - predecessor_value)).abs() <= TOLERANCE
 
     @row_rule
     def worse_is_beyond_tolerance(delta: Series, tolerance: Series, worse_when: Series, is_worse: Series) -> Series:
-        """Worse is a change beyond the tolerance in the direction that is worse."""
+        """Worse means a change by more than the tolerance in the worse direction."""
         change, noise = delta.astype(float), tolerance.astype(float)
         is_higher = (worse_when == "higher") & (change > noise)
         return is_worse == (is_higher | ((worse_when == "lower") & (-change > noise)))
@@ -91,37 +91,37 @@ class RegressionRow(
 
 
 class GateResultRow(
-    _FigureOf,
+    _FigureKey,
     table="gate_result",
     key=("audit_id", "policy_hash", "baseline_audit_id", "rule", "summary", "item", "measure"),
     scope="content",
 ):
-    """What a gate's policy found in an audit, one row per rule and figure."""
+    """Results of evaluating a gate's policy on an audit, one row per rule and figure."""
 
     audit_id: str = column("The audit.")
     policy: str = column("Name of the policy.")
-    policy_hash: str = column("16 hex digits over what the policy says.")
-    baseline_audit_id: str = column("Audit that it was compared with; '' where there is none.")
+    policy_hash: str = column("16-hex-digit hash of the policy's content.")
+    baseline_audit_id: str = column("Audit that it was compared with; '' if none.")
     rule: str = column("Name of the rule.")
     kind: Literal["limit", "change", "severity", "require"] = column("Kind of the rule.")
-    value: float | None = column("The figure; null where it is missing.")
+    value: float | None = column("The figure; null if missing.")
     lowest: float | None = column("The lowest value that the rule allows, in the figure's units.")
     highest: float | None = column("The highest value that the rule allows.", at_least="lowest")
     baseline_value: float | None = column("The figure in the baseline.")
-    change: float | None = column("From the baseline, in the figure's units or relative; observed says which.")
-    observed: str = column("What is no number: why a figure is missing, which tokens, the profile.")
-    outcome: Literal["passed", "tripped", "missing"] = column("What came of it.")
+    change: float | None = column("Change from the baseline, absolute or relative; observed says which.")
+    observed: str = column("Anything that is not a number: why a figure is missing, which tokens, the profile.")
+    outcome: Literal["passed", "tripped", "missing"] = column("Outcome.")
     trips: bool = column("Whether it trips the gate; a missing figure may only warn.")
     reason: str = column("Why the policy has the rule.")
     evaluated: datetime = column("When the policy was evaluated.")
 
     @row_rule
     def outcome_agrees_with_limits(value: Series, lowest: Series, highest: Series, outcome: Series) -> Series:
-        """Missing where there is no value, or no baseline to make a limit of; tripped beyond a limit."""
+        """missing without a value, or without a baseline to derive a limit from; tripped beyond a limit."""
         import numpy as np
 
         value, lowest, highest = (one.astype(float) for one in (value, lowest, highest))
-        # A change may be beyond its limit by the rounding of its subtraction.
+        # Rounding in the subtraction must not push a change past its limit.
         slack = TOLERANCE**2 * np.fmax(value.abs(), np.fmax(lowest.abs().fillna(0), highest.abs().fillna(0)))
         is_missing = value.isna() | (lowest.isna() & highest.isna())
         is_beyond = (value < lowest - slack) | (value > highest + slack)
@@ -129,7 +129,7 @@ class GateResultRow(
 
     @row_rule
     def tripping_rows_have_failed(outcome: Series, trips: Series) -> Series:
-        """What trips has failed, and what has failed trips, unless it is a missing figure that was let off."""
+        """Rows trip if and only if they did not pass, except that a missing figure may be tolerated."""
         return (trips == (outcome != "passed")) | (outcome == "missing")
 
 

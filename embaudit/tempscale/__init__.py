@@ -1,8 +1,8 @@
-"""TempScale: softmax(QKᵀ/(τ√d)) on a checkpoint as it is, by its weights (Length-Induced Embedding Collapse, §5).
+"""TempScale: softmax(QKᵀ/(τ√d)) on an existing checkpoint, by scaling its weights (arXiv 2410.24200, §5).
 
-``temperatures`` is what was asked for, ``support`` says whether a family allows it, ``plan`` which rows that divides,
-``context`` does it for a while, ``probe`` asserts that it took effect. ``apply`` writes it down as a checkpoint, with
-``places``, ``tensors`` and ``card``.
+``temperatures`` holds the requested values, ``support`` says whether a family allows them, ``plan`` which rows to
+divide; ``context`` scales a loaded model temporarily, ``probe`` asserts that it took effect. ``apply`` writes a scaled
+checkpoint, with ``places`` and ``card``.
 """
 
 from embaudit.tempscale.context import temperature

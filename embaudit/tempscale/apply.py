@@ -1,6 +1,6 @@
-"""A checkpoint written down at another temperature: the same folder, with divided rows in its weight files.
+"""Writes a checkpoint at another temperature: the same folder, with scaled rows in its weight files.
 
-It is built beside its place, loaded and compared with the source at that temperature, and only then renamed.
+It is built in a temporary folder, loaded, compared with the source at that temperature, and only then renamed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from embaudit.tempscale.plan import plan_scalings
 from embaudit.tempscale.support import Support, support_of
 from embaudit.tempscale.temperatures import Temperatures
 
-# How far vectors of the written checkpoint may be from the source's at that temperature.
+# Tolerance between vectors of the written checkpoint and the source's at that temperature.
 VECTOR_TOLERANCE = {"float32": 1e-5, "bfloat16": 5e-2, "float16": 1e-2}
 
 
@@ -32,8 +32,8 @@ class ApplyResult:
     """What was written.
 
     Attributes:
-        divided: names of the divided tensors, in the files.
-        others: how many tensors stayed as they were.
+        divided: names of the scaled tensors in the files.
+        others: number of unchanged tensors.
         difference: largest difference between vectors of ``texts`` sample texts and the source's under τ.
     """
 
@@ -61,16 +61,16 @@ def apply_temperature(
     Args:
         reference: the source, as for ``load_checkpoint``.
         tau: the temperatures.
-        folder: where to; it must be empty or missing.
+        folder: destination; must be empty or missing.
         divide_position_bias: as in ``temperature``.
-        device: where the check runs.
+        device: device for the check.
         allow_pickle: read pickled weights; they are written as safetensors.
 
     Raises:
-        UsageError: if the folder is taken, or the temperatures do not fit.
-        CheckpointError: if the source cannot be read, or its weights are nowhere in its files.
-        NotMeasurable: if the family takes no temperature.
-        MeasureError: if the written checkpoint does not do what the source does under τ.
+        UsageError: if the folder is not empty, or the temperatures do not match the checkpoint.
+        CheckpointError: if the source cannot be read, or its files do not contain its weights.
+        NotMeasurable: if the family does not support a temperature.
+        MeasureError: if the written checkpoint does not behave like the source under τ.
         StorageError: if it cannot be written.
     """
     folder = folder.expanduser().absolute()
@@ -79,9 +79,7 @@ def apply_temperature(
     anatomy = anatomy_of(source.model)
     scalings = plan_scalings(anatomy, tau, divide_position_bias=divide_position_bias)
     if not scalings:
-        raise UsageError(
-            "With a temperature of 1 nothing would change.", next_step="Copy the folder, or give another τ."
-        )
+        raise UsageError("A temperature of 1 would change nothing.", next_step="Copy the folder, or give another τ.")
     with copied(opened, folder) as (building, tensors):
         places = find_places(scalings, tensors)
         for place in places:
@@ -112,7 +110,7 @@ def apply_temperature(
 
 
 def _compare(source: Checkpoint, written: Checkpoint, tau: Temperatures, divide_position_bias: bool) -> float:
-    """The largest difference of sample vectors between the written checkpoint and the source under τ.
+    """The largest difference between sample vectors of the written checkpoint and of the source under τ.
 
     Raises:
         MeasureError: if weights or vectors differ by more than rounding.
@@ -123,22 +121,22 @@ def _compare(source: Checkpoint, written: Checkpoint, tau: Temperatures, divide_
     with temperature(source, tau, divide_position_bias=divide_position_bias):
         expected = dict(source.model.named_parameters())
         for name, parameter in written.model.named_parameters():
-            if name.startswith(UNUSED_WEIGHTS):  # random where the file has none
+            if name.startswith(UNUSED_WEIGHTS):  # random if the file has none
                 continue
             gap = (parameter.detach().double() - expected[name].detach().double()).norm()
             if not float(gap) <= 2 * resolution * float(expected[name].detach().double().norm()):
-                raise _unlike(source, f"{name} differs")
+                raise _mismatch(source, f"{name} differs")
         vectors = Encoder(source).encode_texts(SAMPLE)
     difference = float(np.abs(Encoder(written).encode_texts(SAMPLE) - vectors).max())
     scale = max(1.0, float(np.abs(vectors).max()))
     if difference > VECTOR_TOLERANCE[source.dtype] * scale:
-        raise _unlike(source, f"vectors differ by {difference:.1e}")
+        raise _mismatch(source, f"vectors differ by {difference:.1e}")
     return difference
 
 
-def _unlike(source: Checkpoint, what: str) -> MeasureError:
+def _mismatch(source: Checkpoint, what: str) -> MeasureError:
     return MeasureError(
-        f"What was written does not do what {source.resolved.ref} does at that temperature: {what}.",
+        f"The written checkpoint does not behave like {source.resolved.ref} at that temperature: {what}.",
         kept="It was removed again; the source is untouched.",
         next_step="Report this with the versions that `embaudit doctor` prints.",
     )

@@ -1,4 +1,4 @@
-"""A checkpoint at another temperature for a while: its weights are scaled, and come back bit for bit."""
+"""Runs a checkpoint at another temperature temporarily: its weights are scaled, then restored bit for bit."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ def temperature(
     *,
     divide_position_bias: bool = False,
 ) -> Iterator[None]:
-    """Run a checkpoint with softmax(QKᵀ/(τ√d)), under any attention kernel; its own weights come back after.
+    """Run a checkpoint with softmax(QKᵀ/(τ√d)), under any attention kernel; its weights are restored afterwards.
 
-    The weights are scaled where they are: until the end everyone who runs this model in this process gets τ, and the
-    checkpoint's hashes tell nothing of it. A second thread waits for the end of the first; in one thread temperatures
-    do not nest. Division is in float64, rounded once to the weights' dtype: what half precision adds is one rounding
-    of W_q. With τ = 1 nothing is touched.
+    The weights are scaled in place: within the block, everything that runs this model in this process gets τ, and the
+    checkpoint's hashes do not show it. A second thread waits until the first is done; within a thread, temperatures do
+    not nest. Division is in float64 and rounded once to the weights' dtype, so half precision adds one rounding of
+    W_q. With τ = 1 nothing is changed.
 
     Args:
         checkpoint: the checkpoint, or its model.
-        tau: one number, one a layer, a table (layers, heads), or ``Temperatures.per_head``.
-        divide_position_bias: for T5, UMT5 and MPNet: divide the position bias as well, as the published code does.
+        tau: one number, one per layer, a table (layers, heads), or ``Temperatures.per_head``.
+        divide_position_bias: for T5, UMT5 and MPNet: divide the position bias, too, as the published code does.
 
     Raises:
-        NotMeasurable: if no family is declared for the architecture, or it takes no temperature.
-        UsageError: if τ is no positive number, does not fit the checkpoint, or a temperature is set already.
-        MeasureError: if the scaled weights took no effect, or do not fit their dtype.
+        NotMeasurable: if no family is declared for the architecture, or it does not support a temperature.
+        UsageError: if τ is not positive, does not match the checkpoint, or a temperature is already set.
+        MeasureError: if scaling the weights had no effect, or the result does not fit into their dtype.
     """
     model = checkpoint.model if isinstance(checkpoint, Checkpoint) else checkpoint
     temperatures = Temperatures.of(tau)
@@ -74,7 +74,7 @@ def _write(scaling: Scaling, rows: torch.Tensor) -> None:
 
 
 class _Turn:
-    """Whose turn it is with one model."""
+    """The thread that currently scales a model."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -91,9 +91,9 @@ def _turn(model: PreTrainedModel) -> Iterator[None]:
         turn = _TURNS.setdefault(model, _Turn())
     if turn.thread == threading.get_ident():
         raise UsageError(
-            f"A temperature is set on this {type(model).__name__} already, and temperatures do not nest.",
-            kept="The first one stands.",
-            next_step="Leave the first block before the next one; two in a row are one, their product.",
+            f"A temperature is already set on this {type(model).__name__}, and temperatures do not nest.",
+            kept="The first one stays in effect.",
+            next_step="Leave the first block before entering the next; for two temperatures, use their product.",
         )
     with turn.lock:
         turn.thread = threading.get_ident()

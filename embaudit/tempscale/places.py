@@ -1,7 +1,7 @@
-"""Where a model's parameter lies in its checkpoint's files: by name, and always by content.
+"""Finds a model's parameter in its checkpoint's files, by name and always by content.
 
-Files name tensors as the class did that saved them (``bert.encoder…``), and older layouts keep W_q, W_k and W_v in one
-tensor that transformers takes apart. So a place counts only if it holds the parameter bit for bit.
+Files use the tensor names of the class that saved them (``bert.encoder…``), and older layouts store W_q, W_k and W_v in
+one tensor that transformers splits. So a match must contain the parameter bit for bit.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Place:
-    """Rows of a stored tensor, from ``first`` on, that are one parameter of the model."""
+    """Rows of a stored tensor, from ``first`` on, that equal one parameter of the model."""
 
     stored: StoredTensor
     first: int
     scaling: Scaling
 
     def scale(self) -> None:
-        """Divide in the file what the plan divides in the model."""
+        """Apply the plan's division to the file."""
         own = self.stored.read(self.first, len(self.scaling.parameter))
         scaled = own.clone()
         self.scaling.write_rows(scaled, self.scaling.divided(own))
@@ -38,14 +38,14 @@ def find_places(scalings: Sequence[Scaling], tensors: Mapping[str, StoredTensor]
     """The place of each parameter that a plan divides.
 
     Raises:
-        CheckpointError: if a parameter is nowhere in the files, or at several places.
+        CheckpointError: if a parameter is not in the files, or in several places.
     """
     found: dict[str, Place] = {}
     for scaling in scalings:
         stem, _, leaf = scaling.name.rpartition(".")
         weight = found.get(f"{stem}.weight")
         if leaf == "bias" and weight is not None:
-            # Biases may be all zero, in every layer: theirs is the one beside the weight.
+            # Biases may be all zero in every layer, so take the one stored next to the weight.
             beside = tensors.get(weight.stored.name.removesuffix("weight") + "bias")
             places = [Place(beside, weight.first, scaling)] if beside and _holds(beside, weight.first, scaling) else []
         else:
@@ -53,10 +53,10 @@ def find_places(scalings: Sequence[Scaling], tensors: Mapping[str, StoredTensor]
             places = list(_of_content(scaling, named)) or list(_of_content(scaling, tensors.values()))
         if len(places) != 1:
             raise CheckpointError(
-                f"{scaling.name} is at {len(places)} places in the weight files, not at one: embaudit cannot tell what "
-                "to scale.",
+                f"{scaling.name} is in {len(places)} places in the weight files instead of one: embaudit cannot tell "
+                "what to scale.",
                 kept="Nothing was written.",
-                next_step="Save it anew with transformers (model.save_pretrained), and scale that.",
+                next_step="Save it again with transformers (model.save_pretrained), and scale that.",
             )
         found[scaling.name] = places[0]
     return list(found.values())
@@ -79,7 +79,7 @@ def _holds(stored: StoredTensor, first: int, scaling: Scaling) -> bool:
     parameter = scaling.parameter.detach().cpu()
     if stored.shape[1:] != tuple(parameter.shape[1:]) or stored.shape[0] < first + len(parameter):
         return False
-    # One row tells most others apart, and reads little.
+    # Compare one row first: it is cheap to read and rules out most others.
     return _equal(stored.read(first, 1), parameter[:1]) and _equal(stored.read(first, len(parameter)), parameter)
 
 

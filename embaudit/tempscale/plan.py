@@ -1,7 +1,7 @@
-"""Which rows of which weights a temperature divides, family by family through the anatomy.
+"""Which rows of which weights a temperature divides, by family (``embaudit.anatomy``).
 
-softmax(QKᵀ/(τ√d)) is softmax of (Q/τ)Kᵀ/√d, and Q/τ comes from W_q/τ and b_q/τ: rotary positions are linear. Where a
-norm stands behind W_q, its gain is divided instead. A bias that is added to the logits stands outside of QKᵀ.
+softmax(QKᵀ/(τ√d)) is the softmax of (Q/τ)Kᵀ/√d, and Q/τ results from W_q/τ and b_q/τ: rotary positions are linear. If a
+norm follows W_q, its gain is divided instead. A bias added to the logits is not part of QKᵀ.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Scaling:
-    """One parameter, and what some of its rows are divided by.
+    """One parameter, with the divisors of some of its rows.
 
     Attributes:
-        name: of the parameter in the model.
-        layers: the layers that compute with it.
+        name: name of the parameter in the model.
+        layers: the layers that use it.
         rows: (R,) int64.
         divisors: (R,) float64, a τ for each of the rows.
         is_transposed: whether the rows are the parameter's columns (GPT-2's matrices, tables of position biases).
-        offset: what stands in the model's arithmetic is the parameter plus this; the sum is divided.
+        offset: added to the parameter before the model uses it; the sum is divided.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Scaling:
         """The rows, divided in float64 and rounded once to their own dtype.
 
         Raises:
-            MeasureError: if a number no longer fits into the dtype.
+            MeasureError: if a value overflows the dtype.
         """
         import torch
 
@@ -66,8 +66,8 @@ class Scaling:
         if not torch.isfinite(scaled).all():
             raise MeasureError(
                 f"{self.name} divided by {float(self.divisors.min()):g} does not fit into {like.dtype}.",
-                kept="The weights are as they were.",
-                next_step="Choose a larger τ; 0.5 to 1 is what the paper tries.",
+                kept="The weights are unchanged.",
+                next_step="Choose a larger τ; the paper uses 0.5 to 1.",
             )
         return scaled
 
@@ -75,35 +75,35 @@ class Scaling:
 def plan_scalings(
     anatomy: Anatomy, temperatures: Temperatures, *, divide_position_bias: bool = False
 ) -> tuple[Scaling, ...]:
-    """What is to be divided; nothing where τ is 1, and what several layers share only once.
+    """The divisions to make: none for τ = 1, and only one for a parameter that layers share.
 
     Args:
         anatomy: the model.
         temperatures: τ.
-        divide_position_bias: divide a position bias as well, as the published code does to T5's.
+        divide_position_bias: divide a position bias, too, as the published code does for T5.
 
     Raises:
         NotMeasurable: if the family does not support it.
-        UsageError: if the temperatures do not fit the checkpoint.
+        UsageError: if the temperatures do not match the checkpoint.
     """
     support = support_of(anatomy)
     if support.kind == "unsupported":
         raise NotMeasurable(
-            f"{type(anatomy.model).__name__} takes no temperature: {support.reason}",
-            kept="Its length curve, and everything else, is unaffected.",
+            f"{type(anatomy.model).__name__} does not support a temperature: {support.reason}",
+            kept="Its length curve and all other measures are unaffected.",
             next_step="Leave the temperatures out for this checkpoint.",
         )
     table = temperatures.table(len(anatomy.layers), anatomy.heads)
-    found = _once_each(_queries(anatomy, table), "Give one temperature for all layers.")
+    found = _merge_shared(_queries(anatomy, table), "Give one temperature for all layers.")
     _require_all_layers(anatomy, found)
     if divide_position_bias:
         hint = "Give one temperature for all layers, or leave the position bias undivided."
-        found += _once_each(_position_biases(anatomy, table), hint)
+        found += _merge_shared(_position_biases(anatomy, table), hint)
     return tuple(one for one in found if bool((one.divisors != 1).any()))
 
 
 def _require_all_layers(anatomy: Anatomy, scalings: Iterable[Scaling]) -> None:
-    """Every layer's queries are among what is divided, with as many weights as there are layers of their own.
+    """Check that every layer's queries are divided, with one weight per distinct layer.
 
     Raises:
         MeasureError: if they are not.
@@ -113,9 +113,9 @@ def _require_all_layers(anatomy: Anatomy, scalings: Iterable[Scaling]) -> None:
     distinct = len({id(layer) for layer in anatomy.layers})
     if len(layers) != len(anatomy.layers) or len({id(one.parameter) for one in weights}) != distinct:
         raise MeasureError(
-            f"{type(anatomy.model).__name__} ({anatomy.family.name}) has {len(anatomy.layers)} layers, and queries "
+            f"{type(anatomy.model).__name__} ({anatomy.family.name}) has {len(anatomy.layers)} layers, but queries "
             f"were found in {len(layers)}.",
-            kept="The weights are as they were.",
+            kept="The weights are unchanged.",
             next_step="Report this with the versions that `embaudit doctor` prints.",
         )
 
@@ -130,7 +130,7 @@ def _queries(anatomy: Anatomy, table: tuple[Row, ...]) -> Iterator[Scaling]:
             rows, divisors = anatomy.rows("query"), _repeated(taus, anatomy.head_size)
         else:
             module = anatomy.part_of(layer, family.query_norm)
-            rows, divisors = _of_shared_gain(anatomy, taus, len(module.weight))
+            rows, divisors = _shared_gain(anatomy, taus, len(module.weight))
         for parameter in (module.weight, getattr(module, "bias", None)):
             if parameter is not None:
                 yield Scaling(
@@ -144,14 +144,14 @@ def _queries(anatomy: Anatomy, table: tuple[Row, ...]) -> Iterator[Scaling]:
                 )
 
 
-def _of_shared_gain(anatomy: Anatomy, taus: Row, size: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _shared_gain(anatomy: Anatomy, taus: Row, size: int) -> tuple[torch.Tensor, torch.Tensor]:
     import torch
 
     if len(set(taus)) > 1:
         raise UsageError(
-            f"{type(anatomy.model).__name__} norms the queries of all heads with one gain "
-            f"({anatomy.family.query_norm}): it has no temperatures by head.",
-            next_step="Give one for each layer, or one for all.",
+            f"{type(anatomy.model).__name__} norms the queries of all heads with the same gain "
+            f"({anatomy.family.query_norm}): temperatures per head are not possible.",
+            next_step="Give one per layer, or one for all.",
         )
     return torch.arange(size), torch.full((size,), taus[0], dtype=torch.float64)
 
@@ -171,11 +171,11 @@ def _position_biases(anatomy: Anatomy, table: tuple[Row, ...]) -> Iterator[Scali
         yield Scaling(names[id(weight)], weight, (layer,), heads, _repeated(taus, 1), is_transposed=True)
 
 
-def _once_each(scalings: Iterable[Scaling], hint: str) -> list[Scaling]:
-    """What layers share is divided once, by what they agree on; ``hint`` is for those that do not agree.
+def _merge_shared(scalings: Iterable[Scaling], hint: str) -> list[Scaling]:
+    """Merge the divisions of parameters that layers share; ``hint`` is the next step if their divisors differ.
 
     Raises:
-        UsageError: if they do not agree.
+        UsageError: if they differ.
     """
     import torch
 
@@ -184,8 +184,8 @@ def _once_each(scalings: Iterable[Scaling], hint: str) -> list[Scaling]:
         before = found.setdefault(id(one.parameter), one)
         if not torch.equal(before.divisors, one.divisors):
             raise UsageError(
-                f"Layers {before.layers[0]} and {one.layers[0]} share {one.name}: they cannot have temperatures of "
-                "their own.",
+                f"Layers {before.layers[0]} and {one.layers[0]} share {one.name}: they cannot have different "
+                "temperatures.",
                 next_step=hint,
             )
         if before is not one:

@@ -1,8 +1,8 @@
-"""A short run before and after: whether a temperature did to the model what it should.
+"""Checks with a short run before and after scaling that a temperature took effect.
 
-Published code patched nothing on several families and said nothing. So: every layer that was declared runs, in order;
-the first scaled layer's queries come out divided by τ; and the outputs move, where all heads of all layers have a τ: a
-pruned head moves nothing.
+The published code silently patches nothing on several families. So this asserts that every declared layer runs, in
+order; that the first scaled layer's queries are divided by τ; and, if all heads of all layers have a τ ≠ 1, that the
+outputs change (a single head may be pruned and change nothing).
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 TOKENS = 12
-# How far Q may be from Q/τ, relative to its size: rounding of weights and of products.
+# Relative tolerance of the divided queries: rounding of weights and of products.
 TOLERANCE = {"float32": 1e-4, "float64": 1e-6, "bfloat16": 5e-2, "float16": 1e-2}
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What one short text gave.
+    """Results of running one short text.
 
     Attributes:
-        queries: what the first scaled layer's gave, (…, out) on the model's device.
+        queries: queries of the first scaled layer, (…, out), on the model's device.
         output: final token embeddings X, (1, n, d).
     """
 
@@ -39,7 +39,7 @@ class Probe:
 
 
 def run_probe(anatomy: Anatomy, first: int) -> Probe:
-    """Run a text of a few tokens from all over the vocabulary; ``first`` is the layer whose queries are kept."""
+    """Run a few tokens spread over the vocabulary; ``first`` is the layer whose queries are kept."""
     import torch
 
     model, modules = anatomy.model, _query_modules(anatomy)
@@ -62,15 +62,15 @@ def run_probe(anatomy: Anatomy, first: int) -> Probe:
         for handle in handles:
             handle.remove()
     if ran != [id(module) for module in modules]:
-        raise _failed(anatomy, f"ran {len(ran)} of {len(modules)} layers' queries in a probe, or in another order.")
+        raise _failed(anatomy, f"computed queries in {len(ran)} of {len(modules)} layers, or in another order.")
     return Probe(kept[0], output)
 
 
 def require_effect(anatomy: Anatomy, scalings: Sequence[Scaling], before: Probe, after: Probe) -> None:
-    """Compare a probe before with one after.
+    """Compare probes before and after scaling.
 
     Raises:
-        MeasureError: if queries were not divided by τ, or the outputs did not move or are not finite.
+        MeasureError: if queries were not divided by τ, or the outputs did not change or are not finite.
     """
     import torch
 
@@ -78,7 +78,7 @@ def require_effect(anatomy: Anatomy, scalings: Sequence[Scaling], before: Probe,
         raise MeasureError(
             f"With a temperature of {float(scalings[0].divisors.min()):g} {type(anatomy.model).__name__} gives NaN or "
             f"infinity in {anatomy.model.dtype}.",
-            kept="The weights are as they were.",
+            kept="The weights are unchanged.",
             next_step="Choose a larger τ, or --dtype float32.",
         )
     scaling = scalings[0]
@@ -86,15 +86,15 @@ def require_effect(anatomy: Anatomy, scalings: Sequence[Scaling], before: Probe,
     was, now = before.queries[..., rows].double().cpu(), after.queries[..., rows].double().cpu()
     tolerance = TOLERANCE.get(str(anatomy.model.dtype).removeprefix("torch."), 1e-2)
     if not float((now * scaling.divisors - was).norm()) <= tolerance * float(was.norm()):
-        raise _failed(anatomy, f"does not make its queries from {scaling.name} alone: they are not divided by τ.")
+        raise _failed(anatomy, f"does not compute its queries from {scaling.name} alone: they are not divided by τ.")
     layers = {layer for one in scalings for layer in one.layers}
     is_whole = len(layers) == len(anatomy.layers) and all(bool((one.divisors != 1).all()) for one in scalings)
     if is_whole and torch.equal(before.output, after.output):
-        raise _failed(anatomy, f"gives the same as before: τ changed nothing in {anatomy.model.dtype}.")
+        raise _failed(anatomy, f"gives the same outputs as before: τ changed nothing in {anatomy.model.dtype}.")
 
 
 def first_layer(scalings: Sequence[Scaling]) -> int:
-    """The first layer that a plan touches."""
+    """The first layer that a plan scales."""
     return min(layer for scaling in scalings for layer in scaling.layers)
 
 
@@ -106,6 +106,6 @@ def _query_modules(anatomy: Anatomy) -> list[Any]:
 def _failed(anatomy: Anatomy, what: str) -> MeasureError:
     return MeasureError(
         f"{type(anatomy.model).__name__} ({anatomy.family.name}) {what}",
-        kept="The weights are as they were.",
-        next_step="Report this with the versions that `embaudit doctor` prints, if τ is not within rounding of 1.",
+        kept="The weights are unchanged.",
+        next_step="Unless τ rounds to 1, report this with the versions that `embaudit doctor` prints.",
     )

@@ -1,4 +1,4 @@
-"""Whether softmax(QKᵀ/(τ√d)) can be had from a checkpoint's weights; docs/families.md is the table."""
+"""Whether scaling a checkpoint's weights yields softmax(QKᵀ/(τ√d)); docs/families.md has the table."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from embaudit.anatomy import Anatomy
 
 
 class Support(NamedTuple):
-    """What TempScale is on a family, and why.
+    """Whether a family supports TempScale, and why.
 
-    ``exact``: the formula holds. ``option``: it holds, and the published code's reading of it, which also divides the
-    position bias, can be chosen. ``unsupported``: no scaling of weights gives it.
+    ``exact``: the formula holds. ``option``: it holds, and the published code's variant, which also divides the
+    position bias, is available. ``unsupported``: no scaling of weights achieves it.
     """
 
     kind: Literal["exact", "option", "unsupported"]
@@ -19,28 +19,24 @@ class Support(NamedTuple):
 
 
 def support_of(anatomy: Anatomy) -> Support:
-    """What temperature scaling is on this model."""
+    """How this model supports temperature scaling."""
     family = anatomy.family
     config = anatomy.model.config.get_text_config()
     if family.softcaps and getattr(config, "attn_logit_softcapping", None) is not None:
         return Support(
             "unsupported",
-            f"{family.name} squashes its scaled logits with a tanh (attn_logit_softcapping = "
-            f"{config.attn_logit_softcapping:g}), which τ would have to divide from outside.",
+            f"{family.name} soft-caps its scaled logits with a tanh (attn_logit_softcapping = "
+            f"{config.attn_logit_softcapping:g}), and τ would have to divide the result.",
         )
     limits = []
     if family.query_norm is not None:
-        limits.append("heads share the gain of the norm of queries: no τ by head")
+        limits.append("heads share the gain of the query norm: no τ per head")
     if anatomy.shares_layers:
-        limits.append("layers share their weights: no τ by layer")
-    how = (
-        "W_q and b_q are divided by τ"
-        if family.query_norm is None
-        else "the gain of the norm of queries is divided by τ"
-    )
+        limits.append("layers share their weights: no τ per layer")
+    how = "W_q and b_q are divided by τ" if family.query_norm is None else "the gain of the query norm is divided by τ"
     if family.position_bias is None and family.shared_position_bias is None:
         return Support("exact", "; ".join([how, *limits]))
     if family.shared_position_bias is not None:
-        limits.append("layers share one table of it: none by layer when it is divided")
-    bias = "the position bias stays as it is, unless it is to be divided too"
+        limits.append("layers share the bias table: no τ per layer if it is divided")
+    bias = "the position bias is left unchanged unless requested otherwise"
     return Support("option", "; ".join([how, bias, *limits]))

@@ -1,4 +1,4 @@
-"""τ as a person gives it: one for all, one a layer, or one a head."""
+"""τ as given by the user: one for all, one per layer, or one per head."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Row = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Temperatures:
-    """Positive numbers that QKᵀ is divided by, beside √d.
+    """Positive numbers by which QKᵀ is divided, in addition to √d.
 
     Attributes:
         rows: (layers or 1, heads or 1).
-        is_by_layer: whether each layer has a row of its own; else the one row holds for all.
-        is_by_head: whether each head has a column of its own; else the one column holds for all.
+        is_by_layer: whether each layer has its own row; otherwise a single row applies to all.
+        is_by_head: whether each head has its own column; otherwise a single column applies to all.
     """
 
     rows: tuple[Row, ...]
@@ -31,15 +31,15 @@ class Temperatures:
             if not isfinite(tau) or tau <= 0:
                 raise UsageError(
                     f"A temperature divides the logits and must be a number greater than 0; {tau:g} is not.",
-                    next_step="Give one between 0.5 and 1: below 1 attention is sharper.",
+                    next_step="Give one between 0.5 and 1; attention is sharper below 1.",
                 )
 
     @classmethod
     def of(cls, tau: Temperatures | float | Iterable[float] | Iterable[Iterable[float]]) -> Temperatures:
-        """Of a number (all layers), a vector (layers,) or a table (layers, heads).
+        """From a number (all layers), a vector (layers,) or a table (layers, heads).
 
         Raises:
-            UsageError: if it is none of these, or a value is no finite number above 0.
+            UsageError: if it is none of these, or a value is not a finite number greater than 0.
         """
         if isinstance(tau, Temperatures):
             return tau
@@ -50,17 +50,17 @@ class Temperatures:
             rows = tuple(tuple(_number(one) for one in entry) for entry in entries if _is_list(entry))
             if len({len(row) for row in rows}) != 1 or not rows[0]:
                 raise UsageError(
-                    "Temperatures by layer and head need as many heads in every layer, and these lists differ: "
+                    "Temperatures by layer and head need the same number of heads in every layer, and these differ: "
                     f"{', '.join(str(len(row)) for row in rows)}.",
                 )
             return cls(rows, is_by_layer=True, is_by_head=True)
         if not entries:
-            raise UsageError("An empty list holds no temperature.", next_step="Give one a layer, or one for all.")
+            raise UsageError("An empty list has no temperature.", next_step="Give one per layer, or one for all.")
         return cls(tuple((_number(one),) for one in entries), is_by_layer=True)
 
     @classmethod
     def per_head(cls, tau: Sequence[float]) -> Temperatures:
-        """One a query head, the same in every layer: (heads,).
+        """One per query head, the same in every layer: (heads,).
 
         Raises:
             UsageError: as ``of``.
@@ -76,7 +76,7 @@ class Temperatures:
         """τ of every layer and head: (layers, heads).
 
         Raises:
-            UsageError: if the checkpoint has another number of layers or heads.
+            UsageError: if the checkpoint has a different number of layers or heads.
         """
         if self.is_by_layer and len(self.rows) != layers:
             raise _wrong_length(len(self.rows), "layer", layers)
@@ -92,12 +92,12 @@ class Temperatures:
 
 
 def _shortest(tau: float) -> str:
-    """In full: who undoes it needs every digit."""
+    """All digits, which are needed to undo the scaling."""
     return repr(tau).removesuffix(".0")
 
 
 def _is_list(value: object) -> TypeGuard[Iterable[object]]:
-    # Arrays and tensors without dimensions have __iter__ and cannot be iterated.
+    # Zero-dimensional arrays and tensors have __iter__ but cannot be iterated over.
     return hasattr(value, "__iter__") and not isinstance(value, str | bytes | dict) and getattr(value, "ndim", 1) > 0
 
 
@@ -108,13 +108,13 @@ def _number(value: object) -> float:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, RuntimeError) as error:
         raise UsageError(
-            f"{value!r} is no temperature.",
-            next_step="Give a number above 0, one a layer, or a table of layers and heads.",
+            f"{value!r} is not a temperature.",
+            next_step="Give a number greater than 0, one per layer, or a table of layers and heads.",
         ) from error
 
 
 def _wrong_length(given: int, what: str, needed: int) -> UsageError:
     return UsageError(
-        f"There are temperatures for {given} {what}s, and the checkpoint has {needed}.",
+        f"There are temperatures for {given} {what}s, but the checkpoint has {needed}.",
         next_step=f"Give {needed}, or one for all.",
     )

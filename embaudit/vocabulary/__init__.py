@@ -1,1 +1,1 @@
-"""What a checkpoint's tokenizer holds: each entry's category, reachability, origin and script."""
+"""A tokenizer's vocabulary: the category, reachability, origin and script of each entry."""

@@ -1,9 +1,9 @@
-"""The token filter: every entry of a checkpoint's vocabulary, sorted before any of them is scanned.
+"""The token filter: classifies every entry of a checkpoint's vocabulary before any of them is scanned.
 
-Categories are those of Step 1 of *Sticking to the Mean* (arXiv 2507.18171): decode the id, encode the text
-again, see what comes back. Beside them stand ``is_reachable`` (does any text produce the id), the origin and
-the script. The sticky scan reads the list to choose its tokens (``reference`` scans ok + special,
-``definition`` every reachable or special one); the warehouse keeps it as the table ``token``.
+Categories are those of Step 1 of *Sticking to the Mean* (arXiv 2507.18171): decode the id, encode the text again, and
+compare. Entries also have ``is_reachable`` (does any text produce the id), an origin and a script. The sticky scan
+chooses its tokens from this list (``reference`` scans ok + special, ``definition`` every reachable or special one); the
+warehouse stores it as the table ``token``.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ Category = Literal[
     "unreachable_multi",
 ]
 CATEGORIES: tuple[str, ...] = get_args(Category)
-# Changing a category or reachability changes this number, and with it the cache key of the vocabulary.
+# Increase this when categories or reachability change: it is part of the vocabulary's cache key.
 MEASURE_VERSION = 2
 Decode = Callable[[list[list[int]]], list[str]]
 
-# What a SentencePiece token is decoded and encoded behind: the rarer, the less likely to merge with it.
+# Characters to prepend when decoding and encoding a SentencePiece token: rare ones are unlikely to merge with it.
 ANCHORS = ("«", "§", "¶", "ж", "字", "z", "a")
 REPLACEMENT = "\ufffd"
 _CHUNK = 16_384
@@ -51,10 +51,10 @@ class TokenEntry:
 
     Attributes:
         token: as written in the vocabulary (``##ing``, ``▁the``, ``Ġthe``); empty for an id without a string.
-        text: the id decoded; a leading space is kept where the vocabulary marks one.
-        is_reachable: some text produces the id, or it is special and stands in a text by itself.
+        text: the decoded id; a leading space is kept if the vocabulary marks one.
+        is_reachable: some text produces the id, or it is special and produced by its own string.
         origin: see ``embaudit.vocabulary.origin.origin_of``.
-        script: Unicode script; ``Common`` for digits, punctuation and markers, ``Unknown`` where undecodable.
+        script: Unicode script; ``Common`` for digits, punctuation and markers, ``Unknown`` if undecodable.
     """
 
     token_id: int
@@ -70,11 +70,10 @@ def read_vocabulary(tokenizer: PreTrainedTokenizerBase, vocabulary_size: int | N
     """Every id from 0 to the size of the vocabulary, once and in order.
 
     Args:
-        tokenizer: fast or slow; a fast one's truncation and padding are off meanwhile, then restored.
-        vocabulary_size: rows of the embedding matrix; by default the tokenizer's highest id + 1. Rows without
-            a token string (padding of the matrix, holes in the ids) are undecodable, unused and unreachable.
-            Ids of the tokenizer beyond the matrix have no embedding: they are left out, with a warning that
-            counts them; ``ids_without_row`` lists them.
+        tokenizer: fast or slow; truncation and padding of a fast one are disabled temporarily.
+        vocabulary_size: rows of the embedding matrix; by default the tokenizer's highest id + 1. Rows without a token
+            string (padding of the matrix, gaps in the ids) are undecodable, unused and unreachable. Ids beyond the
+            matrix have no embedding and are left out, with a warning; ``ids_without_row`` lists them.
 
     Raises:
         CheckpointError: the tokenizer has no tokens.
@@ -124,24 +123,24 @@ def read_vocabulary(tokenizer: PreTrainedTokenizerBase, vocabulary_size: int | N
 
 
 def ids_without_row(tokenizer: PreTrainedTokenizerBase, vocabulary_size: int) -> list[int]:
-    """Ids that the tokenizer gives and an embedding matrix of so many rows lacks: encoding them fails."""
+    """The tokenizer's ids beyond an embedding matrix of this size: encoding them fails."""
     return sorted(token_id for token_id in _token_strings(tokenizer) if token_id >= vocabulary_size)
 
 
 def special_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """The tokenizer's special tokens, cls included (the published filter forgets it).
+    """The tokenizer's special tokens, cls included (which the published filter omits).
 
-    Both the named ones and the added tokens marked special: a bare ``tokenizer.json`` names none of its own.
+    Includes added tokens marked as special, since a bare ``tokenizer.json`` names no special tokens.
     """
     marked = (token_id for token_id, added in tokenizer.added_tokens_decoder.items() if added.special)
     return frozenset((*tokenizer.all_special_ids, *marked))
 
 
 def category_of(token_id: int, text: str, returned: Sequence[int], *, is_special: bool) -> Category:
-    """The published category: the first test that holds, on the decoded text and the ids that it encodes to.
+    """The published category: the first matching test on the decoded text and the ids that it encodes to.
 
-    The order matters: GPT-2's token for U+FFFD itself comes back and is ok, its bytes of a character do not.
-    A text that the tokenizer normalises away altogether (no id at all) counts as ``unreachable_multi``.
+    The order matters: GPT-2's token for U+FFFD itself survives the round trip and is ok; single bytes of a character do
+    not. A text that the tokenizer normalises to nothing (no id) counts as ``unreachable_multi``.
     """
     if not text.strip():
         return "meaningless"
@@ -156,13 +155,13 @@ def category_of(token_id: int, text: str, returned: Sequence[int], *, is_special
 
 def _token_strings(tokenizer: PreTrainedTokenizerBase) -> dict[int, str]:
     tokens = {token_id: token for token, token_id in tokenizer.get_vocab().items()}
-    # An added token may take over a row that the base vocabulary calls something else ([unused5] renamed).
+    # An added token may replace a name in the base vocabulary ([unused5] renamed).
     return tokens | {token_id: added.content for token_id, added in tokenizer.added_tokens_decoder.items()}
 
 
 @contextmanager
 def _codec(tokenizer: PreTrainedTokenizerBase) -> Iterator[tuple[Encode, Decode]]:
-    """Encoding and decoding of many texts, without special tokens, truncation, padding and clean-up."""
+    """Functions that encode and decode many texts, without special tokens, truncation, padding or clean-up."""
     if not tokenizer.is_fast:
         yield (
             lambda texts: [tokenizer.encode(text, add_special_tokens=False) for text in texts],
@@ -204,19 +203,19 @@ def _round_trip(
 ) -> tuple[dict[int, str], dict[int, list[int]]]:
     """Each id's text, and the ids that this text encodes to."""
     if marks.is_sentencepiece:
-        # Without an anchor the decoder drops a leading ▁ and the encoder adds one: a third of T5 is lost.
+        # Without an anchor, the decoder drops a leading ▁ and the encoder adds one, which loses a third of T5's tokens.
         texts = _decode_behind_anchor(ids, encode, decode)
         return texts, _encode_behind_anchors(texts, specials, encode)
     decoded = decode([[token_id] for token_id in ids])
     if marks.end:
-        # The byte-level decoder knows nothing of CLIP's </w>; transformers cuts it off in the same way.
+        # The byte-level decoder does not handle CLIP's </w>; transformers removes it in the same way.
         decoded = [text.replace(marks.end, " ").strip() for text in decoded]
     return dict(zip(ids, decoded, strict=True)), dict(zip(ids, encode(decoded), strict=True))
 
 
 def _decode_behind_anchor(ids: list[int], encode: Encode, decode: Decode) -> dict[int, str]:
     heads = encode(list(ANCHORS))
-    # A vocabulary may lack the rarer characters and decode them to "<unk>".
+    # The rarer characters may be missing from the vocabulary and decode to "<unk>".
     head = next((head for head, text in zip(heads, decode(heads), strict=True) if text.strip() in ANCHORS), [])
     start = len(decode([head])[0])
     decoded = decode([[*head, token_id] for token_id in ids])
@@ -224,12 +223,12 @@ def _decode_behind_anchor(ids: list[int], encode: Encode, decode: Decode) -> dic
 
 
 def _encode_behind_anchors(texts: dict[int, str], specials: frozenset[int], encode: Encode) -> dict[int, list[int]]:
-    """What follows the anchor's own ids; the next anchor is tried where a text merged with the last one.
+    """The ids after the anchor's own; if a text merges with one anchor, the next is tried.
 
-    Where the anchor's ids are intact, nothing merged across the seam, so the rest is the text's own encoding.
+    If the anchor's ids are intact, nothing merged across the boundary, and the rest is the text's own encoding.
     """
     heads = dict(zip(ANCHORS, encode(list(ANCHORS)), strict=True))
-    # Unknown characters last: they would fuse with an unknown text, but with nothing else.
+    # Anchors that are unknown to the vocabulary last: they would merge with an unknown text.
     anchors = sorted(ANCHORS, key=lambda anchor: bool(specials.intersection(heads[anchor])))
     returned: dict[int, list[int]] = {}
     for anchor in anchors:
@@ -244,7 +243,7 @@ def _encode_behind_anchors(texts: dict[int, str], specials: frozenset[int], enco
 
 
 def _letters(words: list[str]) -> list[str]:
-    """A few letters of each script that the vocabulary knows, to glue its pieces behind."""
+    """A few letters of each script in the vocabulary, as further contexts for its pieces."""
     by_script: dict[str, list[str]] = {}
     for word in words:
         if len(word) == 1 and word.isalpha():
@@ -275,7 +274,7 @@ def _entry(
     if category == "undecodable":
         script = UNKNOWN
     elif category == "meaningless" or origin in ("special", "unused"):
-        script = COMMON  # a marker's name is written in Latin letters, but it is no Latin text
+        script = COMMON  # a marker's name has Latin letters, but is not Latin text
     else:
         script = script_of(marks.bare(text))
     return TokenEntry(token_id, token or "", text, category, is_reachable, origin, script)

@@ -1,7 +1,7 @@
-"""Where a vocabulary entry comes from: a word, a piece of one, a byte, a digit, a mark, a reserved row.
+"""The kind of a vocabulary entry: word, subword, byte, digits, punctuation, or reserved row.
 
-Read by ``embaudit.vocabulary.entries``; shown beside every sticky token, because what turns out sticky is
-rarely an ordinary word. Everything here is read off the token string as the vocabulary writes it.
+Used by ``embaudit.vocabulary.entries`` and shown with every sticky token, since sticky tokens are rarely ordinary
+words. Everything here is derived from the token string as written in the vocabulary.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BYTE_LEVEL_SPACE = "Ġ"
 _BYTE_FALLBACK = regex.compile(r"<0x([0-9A-Fa-f]{2})>")
 # A bracketed marker with letters: [unused7], <extra_id_3>, <|endoftext|>.
 _MARKER = regex.compile(r"\s*(?:\[[^\s\[\]]*\p{L}[^\s\[\]]*\]|<[^\s<>]*\p{L}[^\s<>]*>)\s*")
-# What vocabularies call the rows they keep free: BERT, T5, Llama 3, Gemma, fairseq.
+# Names of reserved rows in the vocabularies of BERT, T5, Llama 3, Gemma and fairseq.
 _RESERVED = regex.compile(r"(?i)\s*(?:[\[<]\|?_?(?:unused|reserved|extra_id|extra_token)\S*[\]>]|madeupword\d+)\s*")
 _BLANK_OR_CONTROL = regex.compile(r"[\s\p{Cc}\p{Cf}\p{Z}]*")
 _LETTER = regex.compile(r"\p{L}|(?![\p{Script=Inherited}\p{Script=Common}])\p{M}")
@@ -30,12 +30,12 @@ _NUMBER = regex.compile(r"\p{N}")
 
 @dataclass(frozen=True)
 class WordMarks:
-    """How a vocabulary writes word boundaries; an empty mark is one that it does not use.
+    """How a vocabulary marks word boundaries; unused marks are empty.
 
     Attributes:
-        continuation: in front of a piece that goes on with a word (WordPiece ``##``).
-        start: in front of a piece that follows a space (``▁`` SentencePiece, ``Ġ`` byte-level BPE).
-        end: behind a piece that closes a word (``</w>``, CLIP).
+        continuation: prefix of a piece that continues a word (WordPiece ``##``).
+        start: prefix of a piece that follows a space (``▁`` SentencePiece, ``Ġ`` byte-level BPE).
+        end: suffix of a piece that ends a word (``</w>``, CLIP).
         is_byte_level: token strings spell bytes in GPT-2's alphabet of 256 printable characters.
     """
 
@@ -49,7 +49,7 @@ class WordMarks:
         return self.start == SENTENCEPIECE_SPACE
 
     def begins_word(self, token: str) -> bool:
-        """Whether the token can be a whole word by its marks alone (for CLIP: whether it closes one)."""
+        """Whether the token's marks allow it to be a whole word (for CLIP: whether it ends one)."""
         if self.start:
             return token.startswith(self.start)
         if self.end:
@@ -71,14 +71,14 @@ class WordMarks:
 def read_marks(
     two_words: Sequence[str], accented: Sequence[str], continuation: str | None = None, end: str | None = None
 ) -> WordMarks:
-    """The marks of a vocabulary, from what its tokenizer makes of two short texts.
+    """The marks of a vocabulary, inferred from how its tokenizer encodes two short texts.
 
-    Behaviour decides and not counts: a Chinese SentencePiece vocabulary has next to no entry with ``▁``.
+    Counting marked entries would not do: a Chinese SentencePiece vocabulary has hardly any entry with ``▁``.
 
     Args:
         two_words: token strings of ``"a a"``.
-        accented: token strings of ``"é"``; a byte-level vocabulary writes it ``Ã©``.
-        continuation, end: what the tokenizer itself states about its prefix and suffix, if it does.
+        accented: token strings of ``"é"``; a byte-level vocabulary writes it as ``Ã©``.
+        continuation, end: the prefix and suffix that the tokenizer declares, if any.
     """
     starts = (SENTENCEPIECE_SPACE, BYTE_LEVEL_SPACE)
     start = next((mark for mark in starts if any(token.startswith(mark) for token in two_words)), "")
@@ -90,14 +90,14 @@ def read_marks(
 
 @cache
 def _byte_of_character() -> dict[str, int]:
-    """GPT-2's byte alphabet: printable Latin-1 stands for itself, the other 68 bytes for U+0100 and on."""
+    """GPT-2's byte alphabet: printable Latin-1 represents itself, the other 68 bytes are U+0100 and up."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = (byte for byte in range(256) if byte not in printable)
     return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
 
 
 def token_bytes(token: str, marks: WordMarks) -> bytes | None:
-    """The bytes that a byte-fallback (``<0x0A>``) or byte-level token stands for; None for any other."""
+    """The bytes that a byte-fallback (``<0x0A>``) or byte-level token represents; None for all others."""
     fallback = _BYTE_FALLBACK.fullmatch(token)
     if fallback:
         return bytes([int(fallback[1], 16)])
@@ -118,16 +118,16 @@ def is_marker(text: str) -> bool:
 def origin_of(
     token: str | None, text: str, marks: WordMarks, *, is_special: bool = False, is_dead_marker: bool = False
 ) -> Origin:
-    """The origin of one vocabulary entry; the first that holds.
+    """The origin of one vocabulary entry; the first that applies.
 
     - ``special``: one of the tokenizer's special tokens.
-    - ``unused``: an id without a token string (a padding row of the matrix), or a row kept free:
-      ``[unused7]``, ``<reserved_3>``, ``madeupword0001``, any bracketed marker that does not come back.
-    - ``byte``: byte fallback (``<0x0A>``), bytes that are no complete UTF-8, and entries of nothing but white
-      space and control characters (a lone ``▁`` or ``Ċ`` among them).
-    - ``word``: has letters, and its marks let it stand as a word: no ``##``, a leading ``▁`` or ``Ġ``, a
-      closing ``</w>``. In scripts without spaces most words carry no ``▁`` and count as ``subword``.
-    - ``subword``: has letters, and goes on with a word.
+    - ``unused``: an id without a token string (a padding row of the matrix), or a reserved row: ``[unused7]``,
+      ``<reserved_3>``, ``madeupword0001``, any bracketed marker that does not survive the round trip.
+    - ``byte``: byte fallback (``<0x0A>``), incomplete UTF-8, and entries of only whitespace and control characters
+      (including a lone ``▁`` or ``Ċ``).
+    - ``word``: has letters, and marks that allow it to be a word: no ``##``, a leading ``▁`` or ``Ġ``, a trailing
+      ``</w>``. In scripts without spaces, most words have no ``▁`` and count as ``subword``.
+    - ``subword``: has letters, and continues a word.
     - ``digits``: no letters, at least one number character.
     - ``punctuation``: the rest: punctuation, symbols, emoji, private use.
     """

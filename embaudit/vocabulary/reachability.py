@@ -1,12 +1,12 @@
-"""Which vocabulary ids some text produces, with that text as the proof.
+"""Finds a text that produces a vocabulary id, to show that the id is reachable.
 
-Read by ``embaudit.vocabulary.entries`` for the ids that do not survive decoding and encoding on their own. A
-WordPiece ``##ing`` never comes out of the text "##ing", but does out of a word that ends in "ing"; a CLIP
-``worl`` only out of a word that goes on; a byte of a UTF-8 sequence only out of a whole character.
+Used by ``embaudit.vocabulary.entries`` for ids that do not survive a round trip of decoding and encoding alone. The
+text "##ing" never produces WordPiece's ``##ing``, but a word ending in "ing" does; CLIP's ``worl`` needs a word that
+continues; a byte of a UTF-8 sequence needs a whole character.
 
-An id that no text here produces is called unreachable. That is a search and not a proof; but the texts are
-chosen so that nothing merges across the seam (a Latin piece behind a Cyrillic letter), and in the real
-vocabularies of the tests every id left over has a reason: normalisation, pre-tokenising, a better split.
+An id that none of these texts produces is called unreachable. This is a search, not a proof; but the texts are chosen
+so that nothing merges across the boundary (a Latin piece after a Cyrillic letter), and in the real vocabularies of the
+tests every remaining id has a reason: normalisation, pre-tokenisation, a better split.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import TypeVar
 
 Encode = Callable[[list[str]], list[list[int]]]
 
-# What stands before and behind the piece. Letters of several scripts, because a vocabulary rarely has an
-# entry across two scripts: the piece keeps its own borders, whichever script it is in.
+# Contexts before and after the piece. Letters of several scripts: vocabularies rarely have entries that mix scripts, so
+# the piece is not merged with a letter of another script.
 CONTEXTS: tuple[tuple[str, str], ...] = (
     ("", ""),
     (" ", ""),
@@ -51,7 +51,7 @@ CONTEXTS: tuple[tuple[str, str], ...] = (
     ("un", "s"),
     ("\n", "\n"),
 )
-# Around a character that completes some bytes: alone, after a space, inside a run of letters or of marks.
+# Contexts of a character that completes some bytes: alone, after a space, next to letters or punctuation.
 _BYTE_CONTEXTS: tuple[tuple[str, str], ...] = (
     ("", ""),
     (" ", ""),
@@ -60,7 +60,7 @@ _BYTE_CONTEXTS: tuple[tuple[str, str], ...] = (
     ("", "!"),
     ("!", ""),
 )
-# Most bytes come out of one of a few characters; the rest are worth more tries.
+# Most bytes are produced by one of a few characters; the rest get more tries.
 _COMPLETIONS = (24, 400)
 _PER_SIDE = 40
 
@@ -72,23 +72,23 @@ _CONTINUATIONS = range(0x80, 0xC0)
 
 @dataclass(frozen=True)
 class Target:
-    """An id to reach: its bare text, and its bytes where they are no text of their own."""
+    """An id to reach: its bare text, and its bytes if they are not valid text."""
 
     surface: str
     raw: bytes | None = None
 
 
 def texts_reaching(targets: Mapping[int, Target], encode: Encode, letters: Iterable[str] = ()) -> dict[int, str]:
-    """One text for each id that could be reached; ids without one are left out.
+    """One text for each id that was reached; ids without one are left out.
 
     Args:
         targets: the ids to reach.
         encode: texts to ids, without special tokens.
-        letters: further anchors, known to the vocabulary: in a small or one-script vocabulary those of
+        letters: further context letters that the vocabulary knows: in a small or single-script vocabulary those of
             ``CONTEXTS`` may all be unknown, and one unknown letter makes a whole WordPiece word unknown.
 
-    Texts are tried context by context, each for all ids still missing: most need one or two, and only the
-    unreachable ones go through all. An id seen in the encoding of another one's text counts as well.
+    Each context is tried for all ids still missing: most need one or two, and only unreachable ids go through all. An
+    id also counts if it occurs in the encoding of another id's text.
     """
     found: dict[int, str] = {}
     for before, behind in (*CONTEXTS, *((letter, "") for letter in letters)):
@@ -115,10 +115,10 @@ def _note(texts: list[str], encode: Encode, targets: Mapping[int, Target], found
 
 
 def completions(raw: bytes, limit: int) -> list[str]:
-    """Texts in UTF-8 that hold these bytes: at most ``limit``, spread evenly over those considered.
+    """Texts whose UTF-8 contains these bytes: at most ``limit``, spread evenly over the candidates.
 
-    A token of a byte-level vocabulary may begin inside one character and end inside another: the missing lead
-    and continuation bytes are filled in on both sides.
+    A token of a byte-level vocabulary may begin inside one character and end inside another; the missing lead and
+    continuation bytes are filled in on both sides.
     """
     heads, tails = list(_heads(raw)), list(_tails(raw))
     if len(heads) > 1 and len(tails) > 1:
@@ -127,7 +127,7 @@ def completions(raw: bytes, limit: int) -> list[str]:
     for head, tail in product(heads, tails):
         try:
             texts.append((head + raw + tail).decode())
-        except UnicodeDecodeError:  # overlong forms, surrogates, a head and a tail that do not belong together
+        except UnicodeDecodeError:  # overlong forms, surrogates, a head and a tail that do not match
             continue
     return _thinned(texts, limit)
 
@@ -137,22 +137,22 @@ def _thinned(items: list[_Item], limit: int) -> list[_Item]:
 
 
 def _heads(raw: bytes) -> Iterator[bytes]:
-    """What can stand before leading continuation bytes: a lead byte, perhaps with some continuations."""
+    """Possible bytes before leading continuation bytes: a lead byte, possibly with continuation bytes."""
     leading = next((n for n, byte in enumerate(raw) if byte not in _CONTINUATIONS), len(raw))
     if not leading:
         yield b""
         return
     for length, leads in _LEADS.items():
-        # Fewer bytes than are missing only if the token lies inside this one character: the tail has more.
+        # Fewer than the missing bytes only if the token lies within one character: the tail then adds the rest.
         fewest = 1 if leading == len(raw) else length - leading
         for missing in range(max(fewest, 1), length - leading + 1):
             yield from _byte_strings(leads, missing - 1)
 
 
 def _tails(raw: bytes) -> Iterator[bytes]:
-    """What can stand behind a last, open character: exactly the continuation bytes that it lacks."""
+    """Possible bytes after an incomplete last character: exactly the missing continuation bytes."""
     start = next((n for n in reversed(range(len(raw))) if raw[n] not in _CONTINUATIONS), None)
-    if start is None:  # inside one character: how many bytes it lacks depends on the head
+    if start is None:  # within one character: the number of missing bytes depends on the head
         yield b""
         longest = 3 - len(raw)
     else:
@@ -166,6 +166,6 @@ def _tails(raw: bytes) -> Iterator[bytes]:
 
 
 def _byte_strings(first: Iterable[int], more: int) -> Iterator[bytes]:
-    # All 64 second bytes, but every ninth third and fourth: enough to find a character that is not merged.
+    # All 64 second bytes, but only every ninth third and fourth: enough to find a character that is not merged.
     steps = (_CONTINUATIONS[:: 1 if n == 0 else 9] for n in range(more))
     yield from map(bytes, product(first, *steps))

@@ -1,6 +1,6 @@
-"""The Unicode script of a token, read by ``embaudit.vocabulary.entries`` and shown beside every sticky token.
+"""The Unicode script of a token, used by ``embaudit.vocabulary.entries`` and shown with every sticky token.
 
-The code-point tables are the ``regex`` package's; this file holds only the names to ask it for.
+The code-point tables are those of the ``regex`` package; this file only has the names to ask for.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ COMMON = "Common"
 INHERITED = "Inherited"
 UNKNOWN = "Unknown"
 
-# Every value of the Script property up to Unicode 18, the ones that fill vocabularies first: they are asked
-# in this order. A name that the installed regex lacks is passed over; the tests sweep all code points.
+# Every value of the Script property up to Unicode 18, tried in this order, the most frequent in vocabularies first.
+# Names unknown to the installed regex are skipped; the tests cover all code points.
 _NAMES = """
 Latin Common Han Cyrillic Arabic Greek Hangul Hiragana Katakana Devanagari Hebrew Thai Bengali Tamil
 Telugu Armenian Georgian Kannada Malayalam Gujarati Gurmukhi Sinhala Khmer Lao Myanmar Ethiopic Tibetan
@@ -44,7 +44,7 @@ def _patterns() -> tuple[tuple[str, regex.Pattern[str]], ...]:
     for name in SCRIPTS:
         try:
             found.append((name, regex.compile(rf"\p{{Script={name}}}")))
-        except regex.error:  # a script younger than the installed tables
+        except regex.error:  # a script newer than the installed tables
             continue
     return tuple(found)
 
@@ -59,11 +59,11 @@ def script_of_character(character: str) -> str:
 
 
 def script_of(text: str) -> str:
-    """The script most of a text's characters are written in.
+    """The script of most of a text's characters.
 
-    Digits, punctuation and symbols belong to every script: they decide (``Common``) only where nothing else
-    is there; so do combining marks (``Inherited``). Of two scripts with as many characters the first in the
-    text wins. ``Unknown`` for an empty text and for characters that Unicode has not assigned.
+    Digits, punctuation and symbols belong to every script: the result is ``Common`` only if there is nothing else;
+    likewise ``Inherited`` for combining marks. If two scripts tie, the first in the text wins. ``Unknown`` for an empty
+    text and for unassigned characters.
     """
     counts = Counter(script_of_character(character) for character in text)
     if not counts:

@@ -1,4 +1,4 @@
--- What did fine-tuning change, over every summary figure of a checkpoint and of its backbone?
+-- What did fine-tuning change, in every summary figure that a checkpoint and its backbone both have?
 SELECT
     source, backbone, summary, item, measure, round(backbone_value, 4) AS backbone_value, round(value, 4) AS value,
     round(delta, 4) AS delta

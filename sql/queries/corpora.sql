@@ -1,2 +1,2 @@
--- Which corpora were ingested, and what was dropped on the way?
+-- Which corpora were ingested, and what was dropped?
 SELECT * EXCLUDE (ingested), ingested FROM corpus ORDER BY name, ingested, corpus_id;

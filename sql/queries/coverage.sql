@@ -1,4 +1,4 @@
--- How much of the vocabulary got how many encodes?
+-- How many encodes did the search spend on how many tokens?
 SELECT
     latest_audit.source, latest_audit.checkpoint_id, draws, count(*) AS tokens, count(shortlisted_by) AS candidates,
     sum(draws) AS encodes

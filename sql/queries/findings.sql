@@ -1,4 +1,4 @@
--- What does each checkpoint's newest audit come to, in words, the worst first?
+-- What did each checkpoint's newest audit find, in words, worst first?
 SELECT
     latest_audit.source,
     finding.level,

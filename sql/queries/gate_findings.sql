@@ -1,4 +1,4 @@
--- What did each audit's last gate find, what trips it first?
+-- What did each audit's last gate find, with failed rules first?
 SELECT
     outcome.source,
     finding.audit_id,

@@ -16,6 +16,6 @@ JOIN audit USING (audit_id)
 JOIN checkpoint USING (checkpoint_id)
 LEFT JOIN top USING (audit_id, corpus)
 WHERE audit.status = 'published'
--- The newest audit of each checkpoint that has the measure, which one only has when it is named.
+-- The newest audit of each checkpoint with this measure, which is off by default.
 QUALIFY row_number() OVER (PARTITION BY checkpoint_id, corpus ORDER BY audit.finished DESC, audit_id) = 1
 ORDER BY checkpoint.source, corpus, audit_id;

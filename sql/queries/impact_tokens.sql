@@ -1,4 +1,4 @@
--- Which token costs most, in which task?
+-- Which tokens cost most, and in which task?
 SELECT
     checkpoint.source, corpus, metric, poisoned, arm, token_id, token, round(score, 4) AS score,
     round(change, 4) AS change, round(beyond, 4) AS beyond, round(beyond_low, 4) AS beyond_low,

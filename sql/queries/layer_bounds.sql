@@ -1,4 +1,4 @@
--- For what share of texts does Theorem 1 hold, S(X)/|mu(X)|^2 <= C(1+sqrt(lambda))^2 r, with each reading of lambda?
+-- For what share of texts does Theorem 1, S(X)/|mu(X)|^2 <= C(1+sqrt(lambda))^2 r, hold with each variant of lambda?
 SELECT
     newest.source, corpus, layer, texts, holds_head_mean, holds_head_max, holds_head_averaged_attention,
     holds_multi_head_bound, holds_gaussian, holds_contraction

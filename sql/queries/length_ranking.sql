@@ -1,4 +1,4 @@
--- Do short or long documents that do not answer a query outrank those that do?
+-- Do short or long irrelevant documents outrank relevant ones?
 SELECT
     latest_audit.source, r.corpus, r.condition, r.relevant, r.pairs, r.documents, r.boundary, r.read,
     round(r.by_short, 4) AS by_short, round(r.by_long, 4) AS by_long, round(r.difference, 4) AS difference,

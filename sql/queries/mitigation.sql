@@ -1,4 +1,4 @@
--- What helps against sticky tokens in texts, and what does it cost clean ones?
+-- What helps against sticky tokens in texts, and what does it cost on clean texts?
 SELECT
     checkpoint.source, corpus, metric, remedy, round(clean, 4) AS clean, round(clean_change, 4) AS clean_change,
     round(clean_change_low, 4) AS clean_change_low, round(clean_change_high, 4) AS clean_change_high,

@@ -1,4 +1,4 @@
--- What do the worst tokens still take of similarities under each remedy, and how many others do then?
+-- What loss do the worst tokens still cause under each remedy, and how many other tokens do?
 SELECT
     checkpoint.source, remedy, round(loss, 3) AS loss, round(loss_low, 3) AS loss_low, round(loss_high, 3) AS loss_high,
     round(change, 3) AS change, round(change_low, 3) AS change_low, round(change_high, 3) AS change_high, severe,

@@ -1,4 +1,4 @@
--- Which severe tokens stand in real texts, how often, and how far do cosines move when they are taken out?
+-- Which severe tokens occur in real texts, how often, and how far do cosines move when they are removed?
 SELECT
     checkpoint.source, occurrence.corpus, occurrence.token_id, token, severity, round(loss, 3) AS loss, occurrences,
     occurrence.texts, round(per_million, 2) AS per_million, round(less_frequent, 3) AS less_frequent,
@@ -10,6 +10,6 @@ JOIN audit USING (audit_id)
 JOIN checkpoint USING (checkpoint_id)
 JOIN token ON token.checkpoint_id = audit.checkpoint_id AND token.token_id = occurrence.token_id
 WHERE audit.status = 'published'
--- The newest audit of each checkpoint that has the measure, which one only has when it is named.
+-- The newest audit of each checkpoint with this measure, which is off by default.
 QUALIFY rank() OVER (PARTITION BY audit.checkpoint_id, occurrence.corpus ORDER BY audit.finished DESC, audit.audit_id) = 1
 ORDER BY checkpoint.source, occurrence.corpus, occurrences DESC, occurrence.token_id, audit.audit_id;

@@ -1,4 +1,4 @@
--- What does each of the worst tokens take of similarities where its copies hurt most, and how does that look?
+-- What loss does each of the worst tokens cause by position of its copies, and what does such a text look like?
 SELECT
     checkpoint.source, token_id, token, strategy, round(loss, 3) AS loss, round(loss_low, 3) AS loss_low,
     round(loss_high, 3) AS loss_high, round(change, 3) AS change, round(change_low, 3) AS change_low,

@@ -1,4 +1,4 @@
--- Where in a text do sticky tokens do most harm, and how much more than in the places of the search?
+-- Where in a text do sticky tokens do most harm, and how much more than at the positions of the search?
 SELECT
     checkpoint.source, role, strategy, round(loss, 3) AS loss, round(loss_low, 3) AS loss_low,
     round(loss_high, 3) AS loss_high, round(change, 3) AS change, round(change_low, 3) AS change_low,

@@ -1,4 +1,4 @@
--- How alike are a text's tokens as they are pooled, behind the final norm where a model ends with one?
+-- How alike are a text's token states at pooling, after the final norm if the model has one?
 SELECT
     newest.source, corpus, has_final_norm, texts, round(normalised_spread, 4) AS normalised_spread,
     round(normalised_spread_of_means, 4) AS spread_of_means, round(within_text_cosine, 4) AS within_text_cosine,

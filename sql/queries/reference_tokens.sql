@@ -1,4 +1,4 @@
--- Which tokens does the published code's protocol call sticky?
+-- Which tokens are sticky according to the published code?
 SELECT
     latest_audit.source, latest_audit.checkpoint_id, token_id, token, round(score, 2) AS score, score_rank,
     round(value, 4) AS value, round(threshold, 4) AS threshold, verdict

@@ -1,5 +1,5 @@
--- How do average SOCM and spread order checkpoints against a downstream score (p: embaudit scores correlate)?
--- Spearman's rho: Pearson's correlation of ranks, ties at their average rank.
+-- How do average SOCM and spread correlate with downstream scores across checkpoints (p-values: embaudit scores correlate)?
+-- Spearman's rho: Pearson's correlation of ranks, with average ranks for ties.
 WITH ranked AS (
     SELECT
         measure, corpus, task,
@@ -12,7 +12,7 @@ WITH ranked AS (
 )
 SELECT
     measure, corpus, task, count(*) AS checkpoints,
-    -- Two points are always on a line, and equal ranks on none.
+    -- Undefined for fewer than three points or constant ranks.
     CASE
         WHEN count(*) > 2 AND stddev_pop(value_rank) > 0 AND stddev_pop(score_rank) > 0
             THEN round(corr(value_rank, score_rank), 4)

@@ -1,4 +1,4 @@
--- Which downstream scores are there, and which audited checkpoints do they belong to?
+-- Which downstream scores were imported, and which audited checkpoints do they belong to?
 SELECT
     score.checkpoint, score.revision, count(DISTINCT score.task) AS tasks, count(*) AS scores,
     round(min(score.score), 4) AS lowest, round(max(score.score), 4) AS highest, max(score.imported) AS imported,

@@ -1,4 +1,4 @@
--- How much does mean pooling throw away, by checkpoint and corpus?
+-- How much does mean pooling discard, by checkpoint and corpus?
 SELECT
     latest_audit.source, corpus, pair_kind, texts, pairs, round(socm_mean, 4) AS socm_mean,
     round(socm_low, 4) AS socm_low, round(socm_high, 4) AS socm_high, round(socm_q05, 4) AS socm_q05,

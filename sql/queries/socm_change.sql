@@ -1,4 +1,4 @@
--- How much of a change of SOCM, against the revision before or the backbone, is left where texts are of one length?
+-- How much of a change of SOCM from the previous revision or the backbone remains for texts of equal length?
 SELECT
     coalesce(audit.settings ->> '$.source', '') AS source, other_is, corpus, round(change, 4) AS change,
     round(trace_change, 3) AS trace_change, tokens, round(change_at_length, 4) AS change_at_length,

@@ -1,4 +1,4 @@
--- What is SOCM where lengths are equal: texts cut to one length, and whole texts by the lengths of the two?
+-- What is SOCM at equal length: for texts cut to a fixed length, and for whole texts by the lengths of both?
 SELECT
     latest_audit.source, corpus, 'cut' AS what, tokens AS shorter, tokens AS longer, texts, pairs,
     round(socm_mean, 4) AS socm_mean, round(socm_low, 4) AS socm_low, round(socm_high, 4) AS socm_high,

@@ -1,4 +1,4 @@
--- How do the tokens of the pairs of highest, median and lowest SOCM lie around their means, as rows of a picture?
+-- How are tokens spread around their means in the pairs with the highest, median and lowest SOCM (points of a plot)?
 SELECT
     latest_audit.source, corpus, pair, round(socm, 4) AS socm, position, point, coalesce(token, 'mean') AS token,
     round(x, 4) AS x, round(y, 4) AS y, round(share, 3) AS share

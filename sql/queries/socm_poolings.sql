@@ -1,4 +1,4 @@
--- Which pooling of the same token states orders texts most as all their tokens do, and what does one vector keep?
+-- Which pooling of the same token states ranks texts most like all their tokens do, and how much does one vector keep?
 SELECT
     latest_audit.source, corpus, socm_pooling.pooling, is_served, texts, round(correlation, 3) AS correlation,
     round(correlation_low, 3) AS correlation_low, round(correlation_high, 3) AS correlation_high,

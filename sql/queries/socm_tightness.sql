@@ -1,4 +1,4 @@
--- How much of two texts' difference do mean and covariance see, and what would SIF weights change?
+-- How much of the difference between two texts do mean and covariance capture, and what would SIF weights change?
 SELECT
     latest_audit.source, corpus, count(*) AS sampled_pairs,
     round(avg(gaussian_w2_squared / nullif(w2_squared, 0)), 4) AS gaussian_share_of_w2,

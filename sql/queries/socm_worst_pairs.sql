@@ -1,11 +1,11 @@
--- Which pairs of texts differ most in what mean pooling throws away?
+-- Which pairs of texts differ most in what mean pooling discards?
 WITH pair AS (
     SELECT audit_id, corpus, first, second, d_mu, d_sigma, socm, NULL AS position FROM socm_pair
     UNION ALL
     SELECT audit_id, corpus, first, second, d_mu, d_sigma, socm, position FROM socm_listed_pair
 ),
--- Nothing else is joined before the worst of millions are known, and latest_audit is named once: named twice, it would
--- not keep DuckDB from reading the pairs of older audits.
+-- Select the worst of millions before any join, and name latest_audit only once: otherwise DuckDB also reads the pairs
+-- of older audits.
 worst AS (
     SELECT * FROM pair
     WHERE audit_id IN (SELECT audit_id FROM latest_audit)

@@ -1,4 +1,4 @@
--- Do sticky tokens receive more attention than ordinary ones, layer by layer?
+-- Do sticky tokens receive more attention than ordinary tokens, layer by layer?
 SELECT
     latest_audit.source, latest_audit.checkpoint_id, includes_special, layer, sticky_tokens, ordinary_tokens,
     round(sticky_q50, 4) AS sticky_median, round(ordinary_q50, 4) AS ordinary_median, round(wasserstein, 4) AS wasserstein,

@@ -1,4 +1,4 @@
--- In which scripts and origins do the scanned tokens retain least?
+-- Which scripts and origins have the lowest retention among the scanned tokens?
 SELECT
     latest_audit.source, checkpoint_id, script, origin, count(*) AS tokens, round(median(slope), 3) AS median_slope,
     count(*) FILTER (slope_rank <= 100) AS among_100_lowest

@@ -1,4 +1,4 @@
--- Which tokens are newly sticky, or no longer, from one revision to the next?
+-- Which tokens became sticky, or ceased to be, from one revision to the next?
 SELECT
     coalesce(audit.settings ->> '$.source', '') AS source, sticky_change.audit_id, change, token, script,
     round(predecessor_loss, 3) AS before, round(loss, 3) AS loss, predecessor_severity, severity

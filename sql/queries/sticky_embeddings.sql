@@ -1,4 +1,4 @@
--- Do sticky tokens have other input embeddings: norm, and cosine to the vocabulary's mean?
+-- Do the input embeddings of sticky tokens differ, in norm or in cosine to the vocabulary's mean?
 SELECT
     latest_audit.source, latest_audit.checkpoint_id, selection, attribute, selected, round(selected_median, 4) AS selected_median,
     round(scanned_median, 4) AS scanned_median, round(auc, 3) AS auc, p_value

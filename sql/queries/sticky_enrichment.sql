@@ -1,4 +1,4 @@
--- Which origins and scripts are over-represented among the tokens of lowest retention, and among the flagged ones?
+-- Which origins and scripts are over-represented among the tokens with the lowest retention, and among the flagged ones?
 SELECT
     latest_audit.source, latest_audit.checkpoint_id, selection, attribute, value, selected_with, selected,
     round(share_selected, 3) AS share_selected, round(share_scanned, 4) AS share_scanned, round(fold, 1) AS fold,

@@ -1,4 +1,4 @@
--- What did the search for sticky tokens cost, how far do its scores agree, and what did it miss?
+-- What did the search for sticky tokens cost, how reliable are its scores, and what did it miss?
 SELECT
     latest_audit.source, latest_audit.checkpoint_id, protocol, search, searched, scanned, pilot, encodes,
     exhaustive_encodes, round(exhaustive_encodes / encodes, 1) AS times_fewer, round(reliability, 2) AS reliability,

@@ -1,4 +1,4 @@
--- How many tokens of the vocabulary are how bad, estimated from a random sample, beside those that were validated?
+-- How many tokens of the vocabulary reach each severity, estimated from a random sample, and how many were validated?
 SELECT
     latest_audit.source, latest_audit.checkpoint_id, severity, least_loss, round(estimated) AS estimated,
     round(estimated_low) AS estimated_low, round(estimated_high) AS estimated_high, validated, confirmed, is_capped

@@ -1,4 +1,4 @@
--- Are the similarities of a vocabulary's entries Gaussian, as the sticky-token paper takes them to be?
+-- Are the similarities between vocabulary entries Gaussian, as the sticky-token paper assumes?
 SELECT
     latest_audit.source, space, tokens, pairs, round(mean, 4) AS mean, round(sd, 4) AS sd,
     round(skewness, 3) AS skewness, round(skewness_low, 3) AS skewness_low, round(skewness_high, 3) AS skewness_high,

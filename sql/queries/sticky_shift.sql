@@ -1,4 +1,4 @@
--- The paper's first experiment: what do n copies do to one fixed set of pairs, sticky against ordinary tokens?
+-- The paper's first experiment: what do n copies of sticky and of ordinary tokens do to a fixed set of pairs?
 SELECT
     latest_audit.source, latest_audit.checkpoint_id, role, token_id, token, pairs, round(delta_mean, 3) AS delta_mean,
     round(delta_q05, 3) AS delta_q05, round(delta_q50, 3) AS delta_q50, round(delta_q95, 3) AS delta_q95,

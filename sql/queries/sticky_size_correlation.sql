@@ -1,5 +1,5 @@
--- How far does the size of models order how sticky their vocabularies are?
--- Spearman's rho: Pearson's correlation of ranks, ties at their average rank.
+-- How does the size of models correlate with how sticky their vocabularies are?
+-- Spearman's rho: Pearson's correlation of ranks, with average ranks for ties.
 WITH figure AS (
     UNPIVOT (SELECT checkpoint_id, parameters, moderate_share, worst_loss, u FROM sticky_size)
     ON moderate_share, worst_loss, u INTO NAME measure VALUE value
@@ -16,7 +16,7 @@ ranked AS (
 )
 SELECT
     measure, count(*) AS checkpoints,
-    -- Two points are always on a line, and equal ranks on none.
+    -- Undefined for fewer than three points or constant ranks.
     CASE
         WHEN count(*) > 2 AND stddev_pop(value_rank) > 0 AND stddev_pop(size_rank) > 0
             THEN round(corr(value_rank, size_rank), 4)

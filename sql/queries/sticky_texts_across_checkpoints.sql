@@ -1,4 +1,4 @@
--- Which tokens are severe in several models, by what they write, also where vocabularies differ?
+-- Which written forms are severe in several models, even if their vocabularies differ?
 SELECT
     written, continues_word, script, severe_in, checkpoints, round(loss_min, 3) AS loss_min,
     round(loss_max, 3) AS loss_max, sources

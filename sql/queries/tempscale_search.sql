@@ -1,4 +1,4 @@
--- Does a temperature for each layer or head help, and more than one for all?
+-- Does a temperature per layer or head help, and more than a single one?
 SELECT
     newest.source, s.task, s.part, s.tau, s.taus, s.recommendation, round(s.score_before, 4) AS score_before,
     round(s.score_single, 4) AS score_single, round(s.score_after, 4) AS score_after,

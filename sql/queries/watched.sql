@@ -1,4 +1,4 @@
--- Which checkpoints are watched, and what became of the newest revision of each?
+-- Which checkpoints are watched, and what is the status of each one's newest revision?
 SELECT
     source, left(revision, 12) AS revision, status, figures_worse AS worse, revisions, checkpoint_id, audit_id, first_seen,
     last_seen, reason

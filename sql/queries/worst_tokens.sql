@@ -1,4 +1,4 @@
--- Which tokens lose most of a pair's similarity, in the newest audit of each checkpoint?
+-- Which tokens cause the largest loss, in the newest audit of each checkpoint?
 SELECT
     latest_audit.source, token_id, token, round(loss, 3) AS loss, round(loss_low, 3) AS loss_low,
     round(loss_high, 3) AS loss_high, round(pull, 3) AS pull, round(focal_point, 3) AS focal_point,

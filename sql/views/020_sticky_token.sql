@@ -1,4 +1,4 @@
--- Validated candidates of every published audit, one row a token: effect, severity, origin, script.
+-- Validated candidates of every published audit, one row per token: effect, severity, origin, script.
 CREATE OR REPLACE VIEW sticky_token AS
 SELECT
     audit.audit_id,

@@ -1,4 +1,4 @@
--- One row a checkpoint, from its newest published audit: the figures to compare checkpoints by.
+-- One row per checkpoint, from its newest published audit: the figures to compare checkpoints by.
 CREATE OR REPLACE VIEW leaderboard AS
 SELECT
     latest_audit.source,
@@ -16,7 +16,7 @@ FROM latest_audit
 LEFT JOIN (SELECT audit_id, max(u) AS u, max(basis) AS basis FROM sticky_summary GROUP BY audit_id) AS sticky
     USING (audit_id)
 LEFT JOIN (SELECT audit_id, max(loss) AS loss FROM sticky_token GROUP BY audit_id) AS worst USING (audit_id)
--- Estimated for the whole vocabulary: the number found is bounded by the shortlist.
+-- Estimated for the whole vocabulary: the number found is limited by the shortlist.
 LEFT JOIN (SELECT audit_id, estimated FROM sticky_severity WHERE severity = 'moderate') AS severity USING (audit_id)
 LEFT JOIN socm_summary USING (audit_id)
 GROUP BY ALL;

@@ -1,5 +1,5 @@
 -- Tokens of moderate or strong severity, or outliers among the candidates, in several checkpoints that share a vocabulary.
--- Of each checkpoint the newest audit of sticky tokens; one model under two poolings or length limits counts once.
+-- Uses each checkpoint's newest audit of sticky tokens; a model with two poolings or length limits counts once.
 CREATE OR REPLACE VIEW sticky_across_checkpoints AS
 WITH vocabulary AS (
     SELECT checkpoint_id, md5(string_agg(token, chr(10) ORDER BY token_id)) AS vocabulary_md5

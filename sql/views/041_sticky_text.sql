@@ -1,7 +1,7 @@
--- Every entry that a text can hold, of each audited model's vocabulary, by what it writes: comparable across vocabularies.
--- WordPiece's ##, SentencePiece's ▁ and byte-level BPE's Ġ are ways to mark where a word begins, and no part of it: the
--- decoded text counts, and whether it goes on with a word. Of several entries that write the same the worst one counts;
--- of a model under two poolings, prompts or length limits the newest audit.
+-- Every entry of each audited model's vocabulary that can occur in a text, by its written form: comparable across vocabularies.
+-- WordPiece's ##, SentencePiece's ▁ and byte-level BPE's Ġ only mark word boundaries: what counts is the decoded text, and
+-- whether it continues a word. Of several entries with the same written form, the worst counts; of several audits of a
+-- model (poolings, prompts, length limits), the newest.
 CREATE OR REPLACE VIEW sticky_text AS
 WITH newest AS (
     SELECT audit.audit_id, audit.checkpoint_id, checkpoint.weights_sha256, checkpoint.source, checkpoint.parameters

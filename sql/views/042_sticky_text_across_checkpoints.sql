@@ -1,10 +1,10 @@
--- What is of moderate or strong severity in several models, by what it writes, whatever their vocabularies.
+-- Written forms of moderate or strong severity in several models, across different vocabularies.
 CREATE OR REPLACE VIEW sticky_text_across_checkpoints AS
 SELECT
     written,
     continues_word,
     min(script) AS script,
-    -- Of so many models whose vocabulary has it.
+    -- Models whose vocabulary has it.
     count(*) AS checkpoints,
     count(*) FILTER (is_severe) AS severe_in,
     min(loss) FILTER (is_severe) AS loss_min,

@@ -1,4 +1,4 @@
--- Of each two audited models: how many severe tokens they have in common, of those that both vocabularies write, and how many chance would give.
+-- For each two audited models: the severe tokens they have in common, among written forms in both vocabularies, and the number expected by chance.
 CREATE OR REPLACE VIEW sticky_overlap AS
 WITH counted AS (
     SELECT
@@ -14,13 +14,13 @@ WITH counted AS (
         count(*) FILTER (own.is_severe AND other.is_severe) AS severe_in_both
     FROM sticky_text AS own
     JOIN sticky_text AS other USING (written, continues_word)
-    -- Each two models once, the smaller one first.
+    -- Each pair of models once, the smaller one first.
     WHERE (own.parameters, own.checkpoint_id) < (other.parameters, other.checkpoint_id)
     GROUP BY ALL
 )
 SELECT
     *,
-    -- Two selections of these sizes that know nothing of each other share so many on average (hypergeometric).
+    -- Expected overlap of two independent selections of these sizes (hypergeometric).
     severe * other_severe / shared AS expected_by_chance,
     severe_in_both * shared / nullif(severe * other_severe, 0) AS times_chance,
     severe_in_both / nullif(severe + other_severe - severe_in_both, 0) AS jaccard

@@ -1,4 +1,4 @@
--- How sticky each audited model's vocabulary is, beside the model's size.
+-- How sticky each audited model's vocabulary is, with the model's size.
 CREATE OR REPLACE VIEW sticky_size AS
 SELECT
     audit.audit_id,
@@ -20,5 +20,5 @@ JOIN checkpoint ON checkpoint.checkpoint_id = audit.checkpoint_id
 JOIN sticky_summary AS summary ON summary.audit_id = audit.audit_id AND summary.protocol = 'retention'
 LEFT JOIN sticky_severity AS severity ON severity.audit_id = audit.audit_id AND severity.severity = 'moderate'
 WHERE audit.status = 'published'
--- One model under two poolings or length limits counts once.
+-- A model with two poolings or length limits counts once.
 QUALIFY row_number() OVER (PARTITION BY checkpoint.weights_sha256 ORDER BY audit.finished DESC, audit.audit_id) = 1;

@@ -1,4 +1,4 @@
--- The paper's first experiment as distributions: what n copies at the end do to one fixed set of pairs.
+-- The paper's first experiment as distributions: the effect of appending n copies on a fixed set of pairs.
 CREATE OR REPLACE VIEW sticky_shift_by_token AS
 SELECT
     shift.audit_id,
@@ -13,7 +13,7 @@ SELECT
     quantile_cont(after - before, 0.75) AS delta_q75,
     quantile_cont(after - before, 0.95) AS delta_q95,
     stddev_pop(after) / nullif(stddev_pop(before), 0) AS compression,
-    -- Without a spread before there is no line; regr_slope would say NaN.
+    -- No slope if the similarities before have no spread; regr_slope would give NaN.
     CASE WHEN stddev_pop(before) > 0 THEN regr_slope(after, before) END AS slope
 FROM sticky_shift AS shift
 JOIN audit USING (audit_id)

@@ -1,4 +1,4 @@
--- The layer curves of the papers' figures as rows: one point of one measure; of each checkpoint the newest audit of layers.
+-- The layer curves of the papers' figures, one row per point and measure, from each checkpoint's newest audit of layers.
 CREATE OR REPLACE VIEW layer_curve AS
 WITH newest AS (
     SELECT audit.audit_id, audit.checkpoint_id

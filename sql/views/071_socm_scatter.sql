@@ -1,4 +1,4 @@
--- Picture data: d_mu against d_sigma of about 2 000 pairs a corpus, the same ones each time.
+-- Data for a scatter plot: d_mu against d_sigma for about 2 000 pairs per corpus, always the same ones.
 CREATE OR REPLACE VIEW socm_scatter AS
 SELECT value.audit_id, value.corpus, value.pair_kind, value.first, value.second, value.d_mu, value.d_sigma, value.socm
 FROM socm_value AS value

@@ -1,4 +1,4 @@
--- Picture data: the margins of that scatter over all pairs, in fifty bins from 0 to the corpus' largest value.
+-- Data for a plot: marginal histograms of d_mu and d_sigma over all pairs, in fifty bins from 0 to the corpus's largest value.
 CREATE OR REPLACE VIEW socm_margin AS
 WITH placed AS (
     SELECT

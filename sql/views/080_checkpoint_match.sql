@@ -1,6 +1,6 @@
--- Which published and which scored names an audited checkpoint goes by.
--- A name is an id (owner/name, without @revision and packaged:), or else its last part. Ids of two owners are two
--- checkpoints; a last part that fits several owners' ids fits none of them.
+-- Names under which an audited checkpoint appears among published figures and among downstream scores.
+-- Names match by id (owner/name, without @revision and packaged:), otherwise by their last part. Ids with different
+-- owners are different checkpoints; a last part that fits ids of several owners matches none of them.
 CREATE OR REPLACE VIEW checkpoint_match AS
 WITH written AS (
     SELECT 'audited' AS kind, checkpoint_id, source AS name FROM checkpoint
@@ -13,7 +13,7 @@ cleaned AS (
     SELECT
         kind, checkpoint_id, name,
         lower(CASE
-            -- The hub's cache is a local folder that names the checkpoint.
+            -- A folder in the hub's cache contains the checkpoint's id.
             WHEN regexp_matches(name, 'models--.+--.+/snapshots/[^/]+/?$')
                 THEN regexp_replace(name, '^.*models--(.+?)--(.+)/snapshots/[^/]+/?$', '\1/\2')
             ELSE regexp_replace(rtrim(regexp_replace(name, '^packaged:', ''), '/'), '@[^/]*$', '')
@@ -40,7 +40,7 @@ found AS (
 )
 SELECT checkpoint_id, kind, name, matched_by
 FROM found
--- Never two published checkpoints for one; a checkpoint's scores may come under a long and a short name.
+-- At most one published checkpoint each; scores may exist under a long and a short name.
 QUALIFY kind = 'scored' OR row_number() OVER (
     PARTITION BY checkpoint_id, kind ORDER BY matched_by, owner IS NULL, name
 ) = 1;

@@ -1,4 +1,4 @@
--- Every published audit's figures that a paper published too: own value, published value, and how far apart they are.
+-- Figures of published audits for which a paper published a value: own value, published value, and their difference.
 CREATE OR REPLACE VIEW published_beside_audit AS
 WITH own_figure AS (
     SELECT

@@ -1,4 +1,4 @@
--- Published figures beside ours: of each checkpoint, measure and corpus the newest audit that has it.
+-- Published figures compared with ours, from the newest audit of each checkpoint, measure and corpus.
 CREATE OR REPLACE VIEW published_beside_own AS
 SELECT *
 FROM published_beside_audit

@@ -1,5 +1,5 @@
--- A downstream score beside average SOCM (socm) or the normalised spread of the states that are pooled (spread), one row a checkpoint and task.
--- A task's score is the mean over the parts (split, subset) that all its checkpoints have; where it has a test split, of that.
+-- Downstream scores joined with average SOCM (socm) or the normalised spread of the pooled states (spread), one row per checkpoint and task.
+-- A task's score is the mean over the parts (split, subset) that all its checkpoints have; over the test split if there is one.
 CREATE OR REPLACE VIEW score_beside_measure AS
 WITH picked AS (
     SELECT match.checkpoint_id, match.matched_by, score.*
@@ -7,7 +7,7 @@ WITH picked AS (
     JOIN downstream_score AS score ON score.checkpoint = match.name
     JOIN checkpoint ON checkpoint.checkpoint_id = match.checkpoint_id
     WHERE match.kind = 'scored'
-    -- Of several revisions the audited one counts, else one that is named, else the newest import.
+    -- Of several revisions: the audited one, otherwise a named one, otherwise the newest import.
     QUALIFY row_number() OVER (
         PARTITION BY match.checkpoint_id, task, split, subset
         ORDER BY
@@ -55,7 +55,7 @@ beside AS (
     SELECT newest.*, scored.* EXCLUDE (checkpoint_id)
     FROM newest
     JOIN scored USING (checkpoint_id)
-    -- One model under two names, poolings or length limits counts once.
+    -- A model with two names, poolings or length limits counts once.
     QUALIFY row_number() OVER (
         PARTITION BY measure, corpus, task, weights_sha256
         ORDER BY pooling_is_mean DESC, matched_by, finished DESC, audit_id
@@ -63,7 +63,7 @@ beside AS (
 )
 SELECT name AS checkpoint, source, checkpoint_id, audit_id, matched_by, task, parts, score, measure, corpus, value
 FROM beside
--- And one set of scores belongs to one model.
+-- Each set of scores belongs to one model.
 QUALIFY row_number() OVER (
     PARTITION BY measure, corpus, task, name ORDER BY matched_by, pooling_is_mean DESC, finished DESC, audit_id
 ) = 1;

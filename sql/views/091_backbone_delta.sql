@@ -1,4 +1,4 @@
--- A fine-tuned checkpoint against its backbone: every summary figure that both audits have, and the difference.
+-- A fine-tuned checkpoint compared with its backbone: every summary figure that both audits have, and the difference.
 CREATE OR REPLACE VIEW backbone_delta AS
 SELECT
     link.audit_id,

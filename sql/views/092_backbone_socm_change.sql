@@ -1,4 +1,4 @@
--- The change of the average SOCM from backbone to fine-tuned, with a paired jackknife interval over the texts.
+-- Change of the average SOCM from backbone to fine-tuned checkpoint, with a paired jackknife interval over texts.
 -- With row sums R_i of the differences and their total T, the mean without text i is (T - R_i) / C(N-1, 2).
 CREATE OR REPLACE VIEW backbone_socm_change AS
 WITH paired AS (
@@ -8,7 +8,7 @@ WITH paired AS (
     JOIN socm_pair AS other
         ON other.audit_id = link.backbone_audit_id AND other.corpus = own.corpus
         AND other.first = own.first AND other.second = own.second
-    -- The same texts: a corpus of the same name may hold others.
+    -- Only if the texts are the same: a corpus of the same name may have others.
     WHERE EXISTS (
         SELECT 1 FROM socm_summary AS a JOIN socm_summary AS b USING (corpus_id, corpus, texts)
         WHERE a.audit_id = link.audit_id AND b.audit_id = link.backbone_audit_id AND a.corpus = own.corpus

@@ -1,4 +1,4 @@
--- The length curves as rows: one bin under one condition, with what it rises from; of each checkpoint the newest audit of length.
+-- The length curves, one row per bin and condition, with the rise from the first bin; from each checkpoint's newest audit of length.
 CREATE OR REPLACE VIEW length_curve AS
 WITH newest AS (
     SELECT audit.audit_id, audit.checkpoint_id

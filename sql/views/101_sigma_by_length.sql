@@ -1,4 +1,4 @@
--- sigma_a by layer and length, means over heads, beside the published bound; of each checkpoint the newest audit that has it.
+-- sigma_a by layer and length, means over heads, with the published bound; from each checkpoint's newest audit that has it.
 CREATE OR REPLACE VIEW sigma_by_length AS
 WITH newest AS (
     SELECT audit.audit_id, audit.checkpoint_id

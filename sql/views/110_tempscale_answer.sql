@@ -1,4 +1,4 @@
--- Does a lower temperature help? One row a task and bin; of each checkpoint the newest audit that asked.
+-- Does a lower attention temperature help? One row per task and bin, from each checkpoint's newest audit that asked.
 CREATE OR REPLACE VIEW tempscale_answer AS
 WITH newest AS (
     SELECT audit.audit_id, audit.checkpoint_id

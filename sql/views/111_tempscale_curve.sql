@@ -1,4 +1,4 @@
--- Scores of every arm as rows, for pictures: score against tau, by task and length; of each checkpoint the newest audit.
+-- Scores of every arm, for plots of score against tau by task and length; from each checkpoint's newest audit.
 CREATE OR REPLACE VIEW tempscale_curve AS
 SELECT newest.source, newest.checkpoint_id, row.*
 FROM tempscale AS row

@@ -1,10 +1,10 @@
--- What each published audit asked, and of which source: two audits of one question differ by their checkpoint alone.
+-- The source and question of each published audit: audits with the same question differ only in their checkpoint.
 CREATE OR REPLACE VIEW audit_question AS
 SELECT
     audit.audit_id,
     audit.checkpoint_id,
     audit.finished,
-    -- A hub id without its revision; a path may have an @ of its own.
+    -- A hub id without its revision; a path may contain an @.
     CASE WHEN named.source LIKE '/%' THEN named.source ELSE regexp_replace(named.source, '@.*$', '') END AS source,
     md5(concat_ws(
         chr(10),
@@ -13,12 +13,12 @@ SELECT
         audit.seed,
         audit.dtype,
         coalesce(corpora.contents, ''),
-        -- A figure of another version of the code is another figure.
+        -- Figures of different code versions are not comparable.
         coalesce(measured.versions, '')
     )) AS question
 FROM audit
 LEFT JOIN checkpoint USING (checkpoint_id)
--- The checkpoint's row has the last name that this content came under.
+-- The checkpoint's row has the last name under which this content was audited.
 CROSS JOIN LATERAL (SELECT coalesce(audit.settings ->> '$.source', checkpoint.source, '') AS source) AS named
 LEFT JOIN (
     SELECT audit_id, string_agg(name || '=' || corpus_id, ' ' ORDER BY name) AS contents FROM audit_corpus GROUP BY audit_id

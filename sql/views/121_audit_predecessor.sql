@@ -1,4 +1,4 @@
--- Of each published audit the newest earlier one of the same source and question, on another checkpoint.
+-- For each published audit, the newest earlier one with the same source and question on another checkpoint.
 CREATE OR REPLACE VIEW audit_predecessor AS
 SELECT own.audit_id, earlier.audit_id AS predecessor_audit_id
 FROM audit_question AS own

@@ -1,10 +1,10 @@
--- Tokens of moderate or strong severity in an audit, not in its predecessor, or the other way round; stored comparisons.
--- By the token's string: another vocabulary may number it otherwise.
+-- Tokens of moderate or strong severity in an audit but not in its predecessor, or vice versa, for stored comparisons.
+-- Tokens are matched by their strings, since vocabularies may number them differently.
 CREATE OR REPLACE VIEW sticky_change AS
 WITH pair AS (
     SELECT DISTINCT audit_id, predecessor_audit_id FROM regression
 ),
--- Both audits must have looked for sticky tokens: else none of them is new.
+-- Only audits that both measured sticky tokens.
 looked AS (
     SELECT pair.*
     FROM pair

@@ -1,4 +1,4 @@
--- Each watched source as it was last seen: its newest revision under each settings, and how many revisions were seen.
+-- Each watched source as last seen: its newest revision for each set of settings, and the number of revisions seen.
 CREATE OR REPLACE VIEW watched_source AS
 SELECT
     watched.*,

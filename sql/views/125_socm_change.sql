@@ -1,4 +1,4 @@
--- How much of a change of the average SOCM is left where texts are of one length: against the revision before, and against the backbone.
+-- How much of a change of the average SOCM remains for texts of equal length: compared with the previous revision, and with the backbone.
 CREATE OR REPLACE VIEW socm_change AS
 WITH link AS (
     SELECT audit_id, predecessor_audit_id AS other_audit_id, 'predecessor' AS other_is FROM audit_predecessor
@@ -11,7 +11,7 @@ whole AS (
     FROM link
     JOIN socm_summary AS own ON own.audit_id = link.audit_id
     JOIN socm_summary AS other ON other.audit_id = link.other_audit_id AND other.corpus = own.corpus
-    -- A corpus of the same name may hold other texts.
+    -- A corpus of the same name may have other texts.
     WHERE other.corpus_id = own.corpus_id
 )
 SELECT
@@ -26,7 +26,7 @@ SELECT
     other.texts AS other_texts,
     own.socm_mean - other.socm_mean AS change_at_length,
     own.trace_mean - other.trace_mean AS trace_change_at_length,
-    -- MOVER, as for regressions: both audits read the same texts, so that this is wider than it need be.
+    -- MOVER, as for regressions; conservative, since both audits read the same texts.
     abs(own.socm_mean - other.socm_mean) > CASE
         WHEN own.socm_mean >= other.socm_mean
             THEN sqrt((own.socm_mean - own.socm_low) ** 2 + (other.socm_high - other.socm_mean) ** 2)

@@ -1,4 +1,4 @@
--- Whether each audit passed its last gate, with how many findings tripped it.
+-- Whether each audit passed its last gate, and how many findings tripped it.
 CREATE OR REPLACE VIEW gate_outcome AS
 SELECT
     finding.audit_id,

@@ -73,7 +73,7 @@ def no_layers(model: Any) -> str:
 def test_a_declared_type_that_is_built_otherwise_says_where(change: Any) -> None:
     model = build("bert")
     reason = change(model)
-    with pytest.raises(NotMeasurable, match="BertModel is declared as a bert model and is not built like one") as error:
+    with pytest.raises(NotMeasurable, match="BertModel is declared as a bert model but is not built like one") as error:
         anatomy_of(model)
     assert reason in error.value.happened
 

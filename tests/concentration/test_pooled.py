@@ -71,7 +71,7 @@ def test_nan_from_the_final_norm_names_it_and_the_text(llama: Checkpoint) -> Non
     with torch.no_grad():
         weight[0] = float("nan")
     try:
-        with pytest.raises(MeasureError, match="The norm behind the last layer gives NaN or infinity for text 3"):
+        with pytest.raises(MeasureError, match="The norm after the last layer gives NaN or infinity for text 3"):
             summaries(llama)
     finally:
         with torch.no_grad():

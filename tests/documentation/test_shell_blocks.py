@@ -173,7 +173,7 @@ def test_every_step_of_the_ci_job_does_what_it_says(command_environment: dict[st
         done = type_in(typed(run), tmp_path, environment)
         assert done.returncode == 0, (run, done.stdout, done.stderr)
     assert "<svg" in (tmp_path / "audit.html").read_text(encoding="utf-8")
-    assert "Tokens that leave least" in summary.read_text(encoding="utf-8")
+    assert "Tokens with the largest loss" in summary.read_text(encoding="utf-8")
     # A tripped gate fails the step.
     (tmp_path / "release.toml").write_text('name = "release"\n[require]\nprofiles = ["paper"]\n')
     assert type_in(typed(ran[0]), tmp_path, environment).returncode == 1

@@ -245,7 +245,7 @@ def test_token_answers_without_a_scan(embaudit_here: Embaudit, tiny_checkpoint: 
     table = embaudit_here("token", str(tiny_checkpoint), "river", "--pairs", str(pairs), "--controls", "12")
     assert "severity" in table.stdout
     assert "river" in table.stdout
-    refuses(embaudit_here("token", str(tiny_checkpoint), "rivers"), "'rivers' is no token")
+    refuses(embaudit_here("token", str(tiny_checkpoint), "rivers"), "'rivers' is not a token")
     refuses(embaudit_here("token", str(tiny_checkpoint), "@missing.txt"), "missing.txt")
     (tmp_path / "empty.txt").touch()
     refuses(embaudit_here("token", str(tiny_checkpoint), "@empty.txt"), "no token")

@@ -163,7 +163,7 @@ def test_what_the_command_refuses(embaudit_here: Embaudit, tiny_checkpoint: Path
         ("--data", "a", "--corpus", "retrieval=b"): "both give the collection",
         ("--corpus", "wikipedia=sample"): "There is no task for a corpus 'wikipedia'",
         ("--documents", "few"): "neither 'all' nor a number of at least 4",
-        ("--data", str(collection), "--tokens", "xyzzy"): "'xyzzy' is no token",
+        ("--data", str(collection), "--tokens", "xyzzy"): "'xyzzy' is not a token",
     }.items():
         refused = embaudit_here("impact", str(tiny_checkpoint), *arguments)
         assert refused.returncode == 2, arguments

@@ -166,7 +166,7 @@ def test_the_page_and_the_queries_of_an_audit(embaudit_here: Embaudit, outcome: 
         "Mean cosine by length, longdocs: 30 texts",
         "0-40",
         "80-126 *",
-        "* beyond the 62 tokens",
+        "* longer than the 62 tokens",
         "6 of 30 texts are longer than the 126 tokens",
         "Truncations of the same texts",
         "σ_a by length, 3 texts",

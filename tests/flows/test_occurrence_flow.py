@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from string import ascii_lowercase
 
 import duckdb
 import pytest
@@ -113,9 +114,16 @@ def test_the_audit_is_what_a_file_is_screened_with(
     embaudit_here: Embaudit, outcome: AuditOutcome, tiny_checkpoint: Path, texts: list[str], tmp_path: Path
 ) -> None:
     listed = embaudit_here("filter", str(tiny_checkpoint), "--severity", "weak", "--warehouse", outcome.warehouse)
+    severe = {one["token_id"]: one["text"] for one in json.loads(listed.stdout)["tokens"] if one["is_reachable"]}
+    tokenizer, _ = load_tokenizer_alone(str(tiny_checkpoint))
+    # A piece of a word stands behind some letter.
     words = [
-        one["text"] for one in json.loads(listed.stdout)["tokens"] if one["is_reachable"] and one["text"].isalpha()
+        word
+        for text in severe.values()
+        for word in (letter + text.removeprefix("##") for letter in ("", *ascii_lowercase))
+        if severe.keys() & {*tokenizer.encode(word, add_special_tokens=False)}
     ]
+    assert words
     clean = tmp_path / "clean.txt"
     clean.write_text("\n".join(text for text in texts if not {*text.split()} & {*words}) + "\nof the\n" * 2_000)
     dump = tmp_path / "dump.txt"

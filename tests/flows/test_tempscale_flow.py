@@ -243,7 +243,7 @@ def test_what_allows_no_task_is_a_line_and_the_others_run(home: Path, tiny_check
 
 @pytest.mark.parametrize("tau", [0.0, -0.5, float("nan"), float("inf")])
 def test_a_temperature_that_is_none_is_refused(home: Path, tiny_checkpoint: Path, tau: float) -> None:
-    with pytest.raises(UsageError, match="must be above 0"):
+    with pytest.raises(UsageError, match="must be greater than 0"):
         ask(tiny_checkpoint, {"sts": "sample"}, grid=[1.0, tau])
 
 
@@ -256,5 +256,5 @@ def test_the_command_answers_and_refuses(embaudit: Embaudit, tiny_checkpoint: Pa
     assert (unknown.returncode, "longdocs, retrieval, sts" in unknown.stderr) == (2, True)
     found = embaudit("tempscale", str(tiny_checkpoint), "--corpus", "sts=sample", "--tau", "1,0.8")
     assert found.returncode == 0, found.stderr
-    assert "Does a lower attention temperature help? Documents read to 64 tokens, as served" in found.stdout
+    assert "Does a lower attention temperature help? Documents read up to 64 tokens, as served" in found.stdout
     assert "pieces averaged" in found.stdout

@@ -42,7 +42,7 @@ def test_one_matrix_has_no_interval_and_equal_logits_have_no_sigma() -> None:
 
 @pytest.mark.parametrize(("sigmas", "tokens", "matrices"), [([-1.0], [4], 1), ([1.0], [1], 1), ([1.0], [4], 0)])
 def test_what_cannot_be_simulated_is_refused(sigmas: list[float], tokens: list[int], matrices: int) -> None:
-    with pytest.raises(ValueError, match="σ_s must be 0 or more"):
+    with pytest.raises(ValueError, match="σ_s must be at least 0"):
         list(simulate(sigmas, tokens, matrices=matrices))
 
 

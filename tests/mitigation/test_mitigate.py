@@ -106,7 +106,7 @@ def test_a_stored_copy_of_the_embeddings_follows(source: Path, tmp_path: Path) -
 
 def test_what_is_refused(source: Path, tmp_path: Path) -> None:
     tokenizer = encoder(source).checkpoint.tokenizer
-    with pytest.raises(UsageError, match=r"'\[CLS\]' stands in every text"):
+    with pytest.raises(UsageError, match=r"'\[CLS\]' is part of every text"):
         write(source, tmp_path / "out", tokens={tokenizer.cls_token_id})
     with pytest.raises(UsageError, match="no unknown token"):
         write(source, tmp_path / "out", tokens={tokenizer.unk_token_id})

@@ -135,10 +135,14 @@ def test_the_table_below_a_chart_has_its_figures() -> None:
 def test_every_chart_of_a_page_says_how_to_read_it_and_offers_its_figures(full_facts: dict[str, Any]) -> None:
     charts = page_charts(full_facts)
     assert [chart.title for chart in charts] == [
-        *("How bad the candidates are, beside ordinary tokens", "Where similarities go", "Input embeddings and loss"),
-        *("What mean pooling keeps and throws away, wikipedia", "Two texts and their tokens, wikipedia"),
+        *(
+            "Candidates compared with ordinary tokens",
+            "Similarity before and after insertion",
+            "Input embeddings and loss",
+        ),
+        *("What mean pooling keeps and discards, wikipedia", "Two texts and their tokens, wikipedia"),
         *("Layer by layer", "Similarity by length, wikipedia", "σ_a by length, wikipedia", "Score by temperature"),
-        "Loss by where the copies stand",
+        "Loss by position of the copies",
     ]
     html = render(audit_page(full_facts))
     assert html.count("<figure>") == html.count("Figures of this chart") == html.count('role="img"') == len(charts)

@@ -68,7 +68,7 @@ def test_a_task_that_tokens_hurt(beyond: float, high: float | None, level: str) 
     low = None if high is None else -0.6
     one = found("impact", impact={"beyond": beyond, "beyond_low": low, "beyond_high": high})["loss_ndcg_10"]
     assert (one.level, one.value) == (level, beyond)
-    assert one.sentence.startswith("With '龸' in all documents, nDCG@10 of retrieval is 0.727 instead of 0.750: ")
+    assert one.sentence.startswith("With '龸' in all documents, nDCG@10 on retrieval is 0.727 instead of 0.750: ")
     # The clean arm and ordinary tokens are compared with nothing.
     assert not found("impact", impact={"beyond": None})
 
@@ -77,7 +77,7 @@ def test_a_task_that_tokens_hurt(beyond: float, high: float | None, level: str) 
 def test_texts_that_are_cut(truncated: int, level: str) -> None:
     one = found("socm", socm_summary={"texts": 96, "undefined": 4, "truncated": truncated})["cut_texts"]
     assert one.level == level
-    assert one.sentence.startswith(f"{truncated} of 100 texts" if truncated else "No text of wikipedia")
+    assert one.sentence.startswith(f"{truncated} of 100 texts" if truncated else "No text in wikipedia")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_dimensions_dominate_where_there_is_something_to_dominate() -> None:
 def test_severe_tokens_are_common_from_one_text_in_a_hundred(share: float, level: str) -> None:
     made = found("occurrence", occurrence_corpus={"severe_share": share})
     assert made["severe_texts"].level == level
-    assert "1 of 2 severe tokens occur in wikipedia: 3 of 40 texts hold one" in made["severe_texts"].sentence
+    assert "1 of 2 severe tokens occur in wikipedia: 3 of 40 texts contain one" in made["severe_texts"].sentence
 
 
 @pytest.mark.parametrize(
@@ -121,23 +121,23 @@ def test_what_severe_tokens_do_needs_an_interval_above_nothing(excess: float, lo
 
 
 def test_texts_dense_with_severe_tokens_are_named_where_there_are_some() -> None:
-    assert "In 1 of 40 texts of wikipedia" in found("occurrence")["dense_texts"].sentence
+    assert "In 1 of 40 texts in wikipedia" in found("occurrence")["dense_texts"].sentence
     none = found("occurrence", occurrence_corpus={"dense_texts": 0, "excess": None})
     assert set(none) == {"severe_texts"}
     assert not found("occurrence", occurrence_corpus={"severe_share": None})
 
 
 def test_a_loss_that_is_noise_reads_as_a_share() -> None:
-    assert "take away 0%" in found("sticky", sticky_validation={"loss": -0.03})["worst_token"].sentence
-    assert "takes away 100%" in found("sticky", sticky_dose={"loss": 1.2})["one_copy"].sentence
+    assert "erase 0%" in found("sticky", sticky_validation={"loss": -0.03})["worst_token"].sentence
+    assert "erases 100%" in found("sticky", sticky_dose={"loss": 1.2})["one_copy"].sentence
 
 
 def test_the_number_of_bad_tokens_is_the_vocabularys_where_a_sample_tells() -> None:
     estimated = found("sticky")["worst_token"].sentence
-    assert "about 3 [2, 5] tokens of the vocabulary take a quarter or more, of which 3 were validated" in estimated
+    assert "about 3 [2, 5] tokens in the vocabulary erase a quarter or more, of which 3 were validated" in estimated
     for without in (None, {"estimated": None, "estimated_low": None, "estimated_high": None}):
         counted = found("sticky", sticky_severity=without)["worst_token"].sentence
-        assert "3 of the 3 validated candidates take a quarter or more" in counted
+        assert "3 of the 3 validated candidates erase a quarter or more" in counted
 
 
 @pytest.mark.parametrize(
@@ -154,16 +154,20 @@ def test_the_worst_of_several_is_named() -> None:
     assert "'龸'" in tokens["worst_token"].sentence
     assert tokens["worst_token"].low is not None
     assert "'龸'" in tokens["one_copy"].sentence
-    assert found("geometry")["dominating_dimensions"].sentence.startswith("1 of 32 dimensions make up half")
+    assert found("geometry")["dominating_dimensions"].sentence.endswith("comes from 1 of 32 dimensions.")
 
 
 def test_collapse_names_its_values_at_one_length_and_leaves_its_domain_in_words() -> None:
     meaning = found("socm", socm_summary={"share_trace_above_bound": 0.5})["thrown_away"].meaning
-    assert "Cut to one length, texts of wikipedia have 0.216 at 16, 0.232 at 32 tokens." in meaning
+    assert "Cut to a fixed length, the texts in wikipedia have 0.216 at 16, 0.232 at 32 tokens." in meaning
     assert "tr Σ > 2" not in meaning
     most = found("socm", socm_summary={"share_trace_above_bound": 0.51}, socm_cut=None)["thrown_away"].meaning
-    assert most.count("Most texts of wikipedia lie outside of what SOCM is made for") == most.count("tr Σ > 2") == 1
-    assert "Cut to one length" not in most
+    assert (
+        most.count("Most texts in wikipedia are outside the range that SOCM is defined for")
+        == most.count("tr Σ > 2")
+        == 1
+    )
+    assert "Cut to a fixed length" not in most
 
 
 def test_what_was_not_measured_is_not_judged() -> None:

@@ -100,14 +100,14 @@ def test_the_page_has_every_section_and_its_figures(facts: dict[str, Any]) -> No
     page = Page(html_of(facts))
     for words in (
         *("owner/model", "Gate tripped", "worst_loss", "0.62", "0.4 to 0.5", "Sticky tokens", "strong"),
-        *("Loss of the worst tokens by number of copies", "× 8", "How many tokens are how bad", "confirmed"),
-        *("reliability 0.40 [0.30, 0.50]", "predicted by input embeddings 0.70 [0.60, 0.80]"),
+        *("Loss of the worst tokens, by number of copies", "× 8", "Number of tokens by severity", "confirmed"),
+        *("reliability 0.40 [0.30, 0.50]", "prediction from input embeddings 0.70 [0.60, 0.80]"),
         *("Second-order collapse", "Layers", "Layer by layer", "Length", "windows averaged"),
         # The row behind the last layer's, for a checkpoint that ends with a norm.
         *("pooled", "1.500", "0.400"),
         *("Geometry", "IsoScore*", "effective rank"),
         *("Where sticky tokens do most harm", "greedy search", "+0.150 [+0.14, +0.16]", "a river"),
-        *("What helps against sticky tokens", "taken out of texts (strip)", "+0.045 [+0.035, +0.055]"),
+        *("What helps against sticky tokens", "removal from texts (strip)", "+0.045 [+0.035, +0.055]"),
         *("Impact of sticky tokens", "worst by retention", "-0.066 [-0.086, -0.046]", "Ordinary tokens: 'riverx'"),
         *(
             "Attention temperature",

@@ -68,7 +68,7 @@ def test_the_finding_is_of_the_worst_places(change: float, low: float | None, le
     (found,) = findings(read, PlacementSettings())
     assert found.level == level
     assert "greedy search" in found.sentence
-    assert "take 0.65 of a text's similarities, against 0.50" in found.sentence
+    assert "erase 0.65 of the differences between a text's similarities, against 0.50" in found.sentence
     assert found.value == change
 
 

@@ -106,8 +106,8 @@ def test_a_written_list_is_read_back(warehouse: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("{", "is no list of tokens"),
-        ("[]", "is no list of tokens"),
+        ("{", "is not a list of tokens"),
+        ("[]", "is not a list of tokens"),
         ('{"version": 2}', "version"),
         ('{"version": 1, "tokens": [{"token_id": -1}]}', "checkpoint"),
     ],

@@ -53,7 +53,7 @@ def test_two_one_token_texts_differ_in_their_means_only() -> None:
 
 @pytest.mark.parametrize("X", [[[1.0, 0.0], [-1.0, 0.0]], [[0.0, 0.0]], [[1.0, 1e-7], [-1.0, 1e-7]]])
 def test_a_mean_of_zero_is_undefined_and_named(X: list[list[float]]) -> None:
-    with pytest.raises(NotMeasurable, match=r"text 7: its \d tokens average to nothing"):
+    with pytest.raises(NotMeasurable, match=r"text 7: its \d tokens average to zero"):
         token_cloud(7, np.array(X))
 
 
@@ -68,7 +68,7 @@ def test_undefined_texts_stand_beside_the_clouds() -> None:
 def test_a_number_that_is_none_is_an_error_and_no_undefined_text(bad: float) -> None:
     X = np.ones((3, 4), dtype=np.float32)
     X[1, 2] = bad
-    with pytest.raises(MeasureError, match="text 5 hold NaN or infinity") as failure:
+    with pytest.raises(MeasureError, match="text 5 contain NaN or infinity") as failure:
         clouds_of([(5, X)])
     assert not isinstance(failure.value, NotMeasurable)
 

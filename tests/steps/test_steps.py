@@ -18,7 +18,7 @@ from embaudit.measures import MEASURES
 from embaudit.measures.length.tables import LengthRiseRow
 from embaudit.warehouse.stage import read_rows
 from embaudit_tasks.layers import layer_statistics
-from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus
+from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus, TokenShard
 from embaudit_tasks.steps import GPU_TAG, Outputs, Step, key_part, part_of, step
 
 NUMBERS = {"number": "int64"}
@@ -115,6 +115,12 @@ def test_what_makes_another_key(changed: dict[str, Any]) -> None:
 def test_what_makes_the_same_key(changed: dict[str, Any]) -> None:
     count = tiny_step()
     assert count.key(**GIVEN) == count.key(**{**GIVEN, **changed})
+
+
+def test_what_a_model_shows_and_does_not_count_is_no_part_of_a_key() -> None:
+    shard = TokenShard(token_ids=(3, 5), number=0, total=2)
+    assert key_part(shard) == key_part(shard.model_copy(update={"number": 7, "total": 90}))
+    assert key_part(shard) != key_part(shard.model_copy(update={"token_ids": (3,)}))
 
 
 def test_another_version_and_another_step_have_other_keys() -> None:

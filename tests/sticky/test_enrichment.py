@@ -226,9 +226,9 @@ def test_tokens_that_were_not_scanned_count_nowhere() -> None:
 @pytest.mark.parametrize(
     ("scanned", "selected", "message"),
     [
-        ([0, 1], [1, 2], "1 of 2 token ids of selection 's' were not scanned, 2 first"),
-        ([], [0], "were not scanned, 0 first"),
-        ([0, 7, 8], [0], "2 of 3 scanned token ids are not in the vocabulary, 7 first"),
+        ([0, 1], [1, 2], "1 of 2 token ids of selection 's' were not scanned, starting with 2"),
+        ([], [0], "were not scanned, starting with 0"),
+        ([0, 7, 8], [0], "2 of 3 scanned token ids are not in the vocabulary, starting with 7"),
     ],
 )
 def test_ids_that_do_not_belong_together(scanned: list[int], selected: list[int], message: str) -> None:

@@ -84,10 +84,10 @@ def test_the_id_that_a_person_means(tiny: Checkpoint, wanted: str, token: str) -
 
 
 def test_a_text_of_several_tokens_is_told_in_pieces(tiny: Checkpoint) -> None:
-    with pytest.raises(UsageError, match=r"'rivers' is no token of .*: it becomes river ##s") as caught:
+    with pytest.raises(UsageError, match=r"'rivers' is not a token of .*: it becomes river ##s") as caught:
         find_token(tiny, "rivers")
     assert caught.value.next_step == "Give one of these, or an id."
-    with pytest.raises(UsageError, match=r"'7 7' is no token of .*: it becomes 7 7"):
+    with pytest.raises(UsageError, match=r"'7 7' is not a token of .*: it becomes 7 7"):
         find_token(tiny, "text:7 7")
     with pytest.raises(UsageError, match="it becomes nothing"):
         find_token(tiny, "text:")
@@ -111,7 +111,7 @@ def test_a_token_that_the_model_has_no_embedding_for(tiny: Checkpoint) -> None:
 
 @pytest.mark.parametrize("wanted", ["日", "text:☃"])
 def test_a_text_that_the_tokenizer_does_not_know_is_no_token(tiny: Checkpoint, wanted: str) -> None:
-    with pytest.raises(UsageError, match="is no token"):
+    with pytest.raises(UsageError, match="is not a token"):
         find_token(tiny, wanted)
 
 

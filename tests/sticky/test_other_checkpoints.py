@@ -26,7 +26,13 @@ from embaudit.measures.sticky.effects import measure_effects
 from embaudit.measures.sticky.insertion import make_draw
 from embaudit.measures.sticky.moments import Moments, insert_tokens
 from embaudit.measures.sticky.pairs import SentenceSet
-from embaudit.measures.sticky.plan import choose_controls, choose_shortlists, choose_tokens, eligible_tokens
+from embaudit.measures.sticky.plan import (
+    choose_controls,
+    choose_shortlists,
+    choose_tokens,
+    eligible_tokens,
+    shortlist_length,
+)
 from embaudit.measures.sticky.points import Points, every_against_every
 from embaudit.measures.sticky.scores import PROTOCOLS, score
 from embaudit.measures.sticky.settings import StickySettings
@@ -484,7 +490,8 @@ def test_a_tokenizer_without_any_special_token(tmp_path: Path) -> None:
 def test_a_shortlist_longer_than_the_tokens_that_got_all_draws(audited: Audited) -> None:
     """Two per cent of 1 000 scanned tokens are twenty; the twelve that got all draws go on, without a threshold."""
     scores = score(audited.scan, audited.scanned)
-    shortlists = choose_shortlists(audited.token_ids, scores, 1_000, StickySettings(shortlist_share=0.02))
+    listed = shortlist_length(StickySettings(shortlist_share=0.02), 1_000)
+    shortlists = choose_shortlists(audited.token_ids, scores, listed)
     assert shortlists == dict.fromkeys(PROTOCOLS, audited.token_ids.tolist())
     effects = measure_effects(audited.validation, audited.validated, np.arange(TOKENS) % 2 == 0, 50, 0)
     for protocol in PROTOCOLS:

@@ -35,14 +35,14 @@ def distinct_scores(count: int, seed: int) -> Scores:
 
 
 def slow_keep(scores: Scores, keep: int) -> set[int]:
-    """One turn after the other: most pull, least slope, next most pull …; a token taken already costs no place."""
+    """Least slope, most pull, least slope, and again; a token that is taken already costs no place."""
     by_pull = sorted(range(len(scores.pull)), key=lambda t: -scores.pull[t])
     by_slope = sorted(range(len(scores.slope)), key=lambda t: scores.slope[t])
     kept: set[int] = set()
-    for most, least in zip(by_pull, by_slope, strict=True):
-        for token in (most, least):
-            if len(kept) < keep:
-                kept.add(token)
+    while len(kept) < keep and (by_pull or by_slope):
+        for waiting in (by_slope, by_pull, by_slope):
+            if waiting and len(kept) < keep:
+                kept.add(waiting.pop(0))
     return kept
 
 
@@ -71,12 +71,12 @@ def test_with_ties_every_kept_token_passes_the_cut(seed: int, keep: int) -> None
     assert (scores.slope[others] >= (-np.inf if cut.slope is None else cut.slope)).all()
 
 
-def test_one_place_goes_to_the_most_pulling_and_slopes_have_no_say() -> None:
+def test_one_place_goes_to_the_least_retaining_and_pull_has_no_say() -> None:
     scores = Scores(np.array([0.1, 0.9, 0.5]), np.array([-5.0, 0.8, 0.2]))
     kept, cut = keep_worst(scores, 1)
-    assert kept.tolist() == [1]
-    assert (cut.pull, cut.slope) == (0.9, None)
-    assert cut.survivors(scores).tolist() == [False, True, False]
+    assert kept.tolist() == [0]
+    assert (cut.pull, cut.slope) == (None, -5.0)
+    assert cut.survivors(scores).tolist() == [True, False, False]
 
 
 def test_undefined_scores_take_no_place() -> None:

@@ -202,7 +202,7 @@ def test_a_checkpoint_without_a_card_gets_one(tmp_path: Path) -> None:
     apply(save_tiny(tmp_path / "source", "t5"), tmp_path / "out", divide_position_bias=True)
     text = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     assert text.startswith("## Attention temperature")
-    assert "The position bias was divided as well" in text
+    assert "The position bias was divided, too" in text
 
 
 def test_one_temperature_after_another_is_their_product(tmp_path: Path) -> None:
@@ -334,7 +334,7 @@ def test_what_does_not_do_what_the_source_does_is_removed(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Place, "scale", lambda self: None)
-    with pytest.raises(MeasureError, match="does not do what"):
+    with pytest.raises(MeasureError, match="does not behave like"):
         apply(source, tmp_path / "out")
     assert left_in(tmp_path) == ["source"]
 
@@ -347,12 +347,12 @@ def test_weights_that_are_nowhere_or_twice_are_an_error(source: Path) -> None:
     tensors = stored_tensors([source / "model.safetensors"])
     name = "encoder.layer.0.attention.self.query.weight"
     assert len(find_places(scalings, tensors)) == 4
-    with pytest.raises(CheckpointError, match="at 2 places"):
+    with pytest.raises(CheckpointError, match="in 2 places"):
         find_places(scalings, {**tensors, f"bert.{name}": tensors[name]})
     bias = name.replace("weight", "bias")
-    with pytest.raises(CheckpointError, match=r"query\.bias is at 0 places"):
+    with pytest.raises(CheckpointError, match=r"query\.bias is in 0 places"):
         find_places(scalings, {key: one for key, one in tensors.items() if key != bias})
-    with pytest.raises(CheckpointError, match=r"query\.weight is at 0 places"):
+    with pytest.raises(CheckpointError, match=r"query\.weight is in 0 places"):
         find_places(scalings, {})
 
 

@@ -117,7 +117,7 @@ def test_each_head_has_its_temperature_unless_they_share_a_gain(name: str) -> No
     model = tiny_model(name)
     tau = Temperatures.per_head([0.5, 0.7, 1.0, 1.4])
     if anatomy_of(model).family.query_norm:
-        with pytest.raises(UsageError, match=r"one gain \(self_attn\.q_norm\)"):
+        with pytest.raises(UsageError, match=r"the same gain \(self_attn\.q_norm\)"):
             scaled(model, tau)
         return
     assert difference(expected(model, tau), scaled(model, tau)) < EXACT

@@ -172,7 +172,10 @@ def test_bad_temperatures_leave_the_model_alone(tau: Any) -> None:
 
 def test_soft_capped_logits_are_not_exact_and_say_so() -> None:
     model = build("gemma2")
-    with pytest.raises(NotMeasurable, match=r"Gemma2Model takes no temperature") as error, temperature(model, 0.8):
+    with (
+        pytest.raises(NotMeasurable, match=r"Gemma2Model does not support a temperature") as error,
+        temperature(model, 0.8),
+    ):
         pass
     assert "attn_logit_softcapping = 2" in error.value.happened
     assert "length curve" in error.value.kept
@@ -206,7 +209,7 @@ def test_a_model_in_training_is_refused() -> None:
 def one_layer_twice(model: Any) -> str:
     """Which nothing declares for BERT."""
     model.encoder.layer[1] = model.encoder.layer[0]
-    return "ran 2 of 1 layers"
+    return "queries in 2 of 1 layers"
 
 
 def another_query(model: Any) -> str:
@@ -218,7 +221,7 @@ def another_query(model: Any) -> str:
 
 def a_layer_that_never_runs(model: Any) -> str:
     model.encoder.layer[1].forward = lambda hidden_states, *args, **kwargs: hidden_states
-    return "ran 1 of 2 layers"
+    return "queries in 1 of 2 layers"
 
 
 def no_attention(model: Any) -> str:
@@ -285,7 +288,7 @@ def test_every_support_has_a_reason() -> None:
     kinds = {name: support_of(anatomy_of(tiny_model(name))) for name in TINY}
     assert {name for name, support in kinds.items() if support.kind == "unsupported"} == {"gemma2"}
     assert {name for name, support in kinds.items() if support.kind == "option"} == {"mpnet", "t5", "mt5", "umt5"}
-    assert "no τ by layer" in kinds["albert"].reason
-    assert "no τ by head" in kinds["qwen3"].reason
-    assert "none by layer" in kinds["t5"].reason
-    assert "by layer" not in kinds["umt5"].reason
+    assert "no τ per layer" in kinds["albert"].reason
+    assert "no τ per head" in kinds["qwen3"].reason
+    assert "layers share the bias table" in kinds["t5"].reason
+    assert "per layer" not in kinds["umt5"].reason

@@ -46,7 +46,7 @@ def test_what_is_not_above_0_and_finite_is_refused(value: float, shape: Any) -> 
 
 @pytest.mark.parametrize("value", ["0.8", b"0.8", True, None, {}, [0.8, "0.9"], [0.8, None], [[0.8], ["a"]], 1 + 1j])
 def test_what_is_no_number_is_refused(value: Any) -> None:
-    with pytest.raises(UsageError, match="is no temperature"):
+    with pytest.raises(UsageError, match="is not a temperature"):
         Temperatures.of(value)
 
 
@@ -59,10 +59,10 @@ def test_what_is_no_vector_and_no_table_is_refused(value: Any) -> None:
 @pytest.mark.parametrize(
     ("tau", "reason"),
     [
-        ([0.5], "for 1 layers, and the checkpoint has 3"),
-        ([0.5] * 4, "for 4 layers, and the checkpoint has 3"),
+        ([0.5], "for 1 layers, but the checkpoint has 3"),
+        ([0.5] * 4, "for 4 layers, but the checkpoint has 3"),
         ([[0.5] * 2] * 2, "for 2 layers"),
-        ([[0.5] * 3] * 3, "for 3 heads, and the checkpoint has 2"),
+        ([[0.5] * 3] * 3, "for 3 heads, but the checkpoint has 2"),
         (Temperatures.per_head([0.5]), "for 1 heads"),
     ],
 )

@@ -68,7 +68,7 @@ def test_what_needs_the_newest_tables_asks_for_the_upgrade_and_works_behind_it(
     for arguments in needs_it:
         done = embaudit(*arguments)
         assert done.exception is None, (arguments, done.exception)
-    assert "Tokens that leave least" in embaudit("show").output
+    assert "Tokens with the largest loss" in embaudit("show").output
 
 
 def test_upgrading_makes_no_warehouse(embaudit: Command, tmp_path: Path) -> None:

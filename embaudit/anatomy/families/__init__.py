@@ -1,4 +1,4 @@
-"""The families that embaudit knows, one small file each; docs/families.md is their table."""
+"""The families that embaudit knows, one small file each; docs/families.md lists them."""
 
 from embaudit.anatomy.families.albert import ALBERT
 from embaudit.anatomy.families.bert import BERT

@@ -1,4 +1,4 @@
-"""ALBERT: a post-norm layer, or a few, that run again and again with the same weights."""
+"""ALBERT: one or a few post-norm layers that run repeatedly with the same weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _layers(model: PreTrainedModel) -> list[nn.Module]:
-    """In the order in which they run: step i runs the inner layers of its group, as ``AlbertTransformer`` does."""
+    """In execution order: step i runs the inner layers of its group, as in ``AlbertTransformer``."""
     steps, groups = model.config.num_hidden_layers, model.encoder.albert_layer_groups
     runs = [groups[int(step / (steps / len(groups)))] for step in range(steps)]
     return [layer for group in runs for layer in group.albert_layers]

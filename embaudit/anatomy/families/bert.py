@@ -1,4 +1,4 @@
-"""BERT and what kept its layer: RoBERTa, XLM-R, CamemBERT, Electra, ERNIE, MiniLM, E5, BGE, GTE (2023), SimCSE."""
+"""BERT and models with its layer: RoBERTa, XLM-R, CamemBERT, Electra, ERNIE, MiniLM, E5, BGE, GTE (2023), SimCSE."""
 
 from __future__ import annotations
 

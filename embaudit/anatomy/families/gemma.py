@@ -1,7 +1,7 @@
-"""Gemma: the first is a Llama; from the second on each branch is normed before and behind (BGE-Multilingual-Gemma2).
+"""Gemma: the first is a Llama; since Gemma 2 each branch has a norm before and after it (BGE-Multilingual-Gemma2).
 
-Gemma 2 squashes its logits (soft-capping), Gemma 3 norms each head's queries and keys instead. EmbeddingGemma is a
-Gemma 3 that attends both ways.
+Gemma 2 soft-caps its logits; Gemma 3 norms each head's queries and keys instead. EmbeddingGemma is a bidirectional
+Gemma 3.
 """
 
 from __future__ import annotations

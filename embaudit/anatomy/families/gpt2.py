@@ -1,4 +1,4 @@
-"""GPT-2: pre-norm, W_q, W_k and W_v in one matrix that is kept transposed (Conv1D)."""
+"""GPT-2: pre-norm, with W_q, W_k and W_v in one transposed matrix (Conv1D)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""GPT-NeoX and Pythia: query, key and value rows head by head in one matrix; attention and MLP side by side.
+"""GPT-NeoX and Pythia: query, key and value rows head by head in one matrix; attention and MLP in parallel.
 
-Its config can also put them one after another, as in every other pre-norm model: two families share the model type.
+The config can also make them sequential, as in other pre-norm models: two families share the model type.
 """
 
 from __future__ import annotations

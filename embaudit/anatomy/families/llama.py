@@ -1,6 +1,6 @@
 """Llama's layer: pre-norm, rotary positions, grouped queries. E5-Mistral, GTE-Qwen2, Qwen3-Embedding, EuroBERT.
 
-Qwen3 norms each head's queries and keys; Phi-3 keeps W_q, W_k and W_v in one matrix; EuroBERT is bidirectional.
+Qwen3 norms each head's queries and keys; Phi-3 has W_q, W_k and W_v in one matrix; EuroBERT is bidirectional.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""ModernBERT: pre-norm, W_q, W_k and W_v in one matrix, rotary positions, most layers attend to a window only.
+"""ModernBERT: pre-norm, W_q, W_k and W_v in one matrix, rotary positions, local attention in most layers.
 
-Its first layer has no norm before attention (the embeddings are normed), so that ``read`` is H there.
+The first layer has no norm before attention (the embeddings are already normed), so ``read`` is H there.
 """
 
 from __future__ import annotations

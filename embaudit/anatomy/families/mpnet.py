@@ -1,4 +1,4 @@
-"""MPNet: BERT's layer with one relative position bias for all layers, added to the logits."""
+"""MPNet: BERT's layer with a relative position bias, shared by all layers and added to the logits."""
 
 from __future__ import annotations
 

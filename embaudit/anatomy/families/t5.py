@@ -1,6 +1,6 @@
-"""The encoder of T5, mT5 and UMT5: GTR, Sentence-T5, Instructor. No scaling of the logits, a relative position bias.
+"""The encoder of T5, mT5 and UMT5: GTR, Sentence-T5, Instructor. Unscaled logits, with a relative position bias.
 
-T5 computes the bias in its first layer and hands it on, in front of the weights; UMT5 has one in every layer.
+T5 computes the bias in its first layer and returns it before the attention weights; UMT5 has one in every layer.
 """
 
 from __future__ import annotations

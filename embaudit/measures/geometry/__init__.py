@@ -1,6 +1,6 @@
-"""Geometry: how the served vectors of a corpus fill their space: anisotropy, rank, dominating dimensions and hubs.
+"""Geometry: how the served vectors of a corpus fill their space: anisotropy, rank, dominant dimensions and hubs.
 
-``measure_geometry`` is the way in; sources and equations stand in ``geometry``.
+The entry point is ``measure_geometry``; sources and equations are in ``geometry``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from embaudit.measures.geometry.settings import GeometrySettings
 from embaudit.measures.geometry.tables import ROWS
 from embaudit.measures.measure import Measure
 
-# Changing how a value is computed changes this number, and with it every key of the measure's steps.
+# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 2
 
 MEASURE = Measure(
@@ -19,7 +19,7 @@ MEASURE = Measure(
     version=MEASURE_VERSION,
     rows=ROWS,
     headline_figures={"geometry": ("mean_cosine", "effective_rank")},
-    # It encodes every text once more: seconds that a first look is spared.
+    # It encodes every text once more, which takes seconds that a first look should not cost.
     is_default=False,
     shown_tables=("geometry", "geometry_dimension"),
 )

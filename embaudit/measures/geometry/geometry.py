@@ -1,6 +1,6 @@
-"""How a cloud of text vectors fills its space: anisotropy, directions in use, dimensions that dominate, and hubs.
+"""How a cloud of text vectors fills its space: anisotropy, effective dimensions, dominant dimensions, and hubs.
 
-X is (N, d), the vectors as served, one per text; û a vector scaled to length one; C = (1/N) Σ (x−x̄)(x−x̄)ᵀ, with
+X is (N, d), the vectors as served, one per text; û is a vector scaled to unit length; C = (1/N) Σ (x−x̄)(x−x̄)ᵀ, with
 eigenvalues λ_1 ≥ … ≥ λ_d. A pair is two different texts.
 
     mean cosine            mean of û·v̂ over pairs                        Ethayarajh 2019, arXiv 1909.00512
@@ -10,15 +10,15 @@ eigenvalues λ_1 ≥ … ≥ λ_d. A pair is two different texts.
     RankMe                 the same with p = σ/Σσ, σ X's singular values Garrido et al. 2023, arXiv 2210.02885
     uniformity             log of the mean of exp(−2‖û − v̂‖²) over pairs Wang and Isola 2020, arXiv 2005.10242
     variance share of k    (λ_1 + … + λ_k)/Σλ
-    hubness                skewness of N_k, how many texts have a text among their k nearest by cosine; anti-hubs, the
-                           share with N_k = 0                            Radovanović et al. 2010, JMLR 11
+    hubness                skewness of N_k, the number of texts that have a text among their k nearest by cosine;
+                           anti-hubs: the share with N_k = 0             Radovanović et al. 2010, JMLR 11
 
-All of them stay as they are where X is multiplied by a number; all but the contributions where it is rotated.
+All are invariant under scaling of X; all but the contributions under rotation.
 
-Intervals are a jackknife over texts that leaves out one of at most 25 groups of neighbouring texts at a time, as a
-corpus may have an article's sentences one after another. A bootstrap would draw texts twice: pairs of cosine 1, hubs
-of copies, and ranks that are too low. What an interval does not hold is that ranks and shares depend on N: compare
-them between audits of the same texts.
+Intervals are a jackknife over at most 25 groups of neighbouring texts, since a corpus may have the sentences of an
+article one after another. A bootstrap would draw texts twice, which makes pairs of cosine 1, hubs of copies, and ranks
+that are too low. Intervals do not cover that ranks and shares depend on N: compare them between audits of the same
+texts.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ FIGURES = (
     *("top_dimension_share", "hubness_skewness", "anti_hubs"),
 )
 GROUPS = 25
-# Dimensions that are kept by name.
+# Number of dimensions that are reported individually.
 TOP_DIMENSIONS = 10
-# A variance below this share of the mean squared length is the rounding of float32 (1e-7, squared).
+# A variance below this share of the mean squared length is float32 rounding (1e-7, squared).
 ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure with its 95 % interval; None where it is undefined, or has none."""
+    """One figure with its 95 % interval; None if undefined."""
 
     value: float | None
     low: float | None = None
@@ -57,9 +57,9 @@ class Dimension:
     """One dimension of the unit vectors.
 
     Attributes:
-        contribution: to the mean cosine.
-        share: contribution / mean cosine; None where that is not positive.
-        mean, deviation: of its coordinate over the texts.
+        contribution: contribution to the mean cosine.
+        share: contribution / mean cosine; None if that is not positive.
+        mean, deviation: mean and standard deviation of the coordinate over texts.
     """
 
     dimension: int
@@ -75,10 +75,10 @@ class Geometry:
 
     Attributes:
         figures: by name (FIGURES).
-        shrinkage: ζ of IsoScore*; None where that is undefined.
-        dimensions_for_half: the fewest dimensions whose contributions add up to half of the mean cosine; None where
-            that is not positive.
-        top: the dimensions of largest contribution, the largest first.
+        shrinkage: ζ of IsoScore*; None if that is undefined.
+        dimensions_for_half: smallest number of dimensions whose contributions add up to half of the mean cosine; None
+            if that is not positive.
+        top: the dimensions with the largest contributions, largest first.
     """
 
     texts: int
@@ -90,18 +90,18 @@ class Geometry:
 
     @property
     def undefined(self) -> list[str]:
-        """The figures that have no value."""
+        """The figures without a value."""
         return [name for name, figure in self.figures.items() if figure.value is None]
 
 
 def measure_geometry(vectors: np.ndarray, neighbours: int) -> Geometry:
-    """All figures of (N, d) vectors, with intervals from ten texts on.
+    """All figures of (N, d) vectors, with intervals if there are at least ten texts.
 
     Args:
         neighbours: k of hubness.
 
     Raises:
-        MeasureError: if a vector is zero or not finite; the message names its place.
+        MeasureError: if a vector is zero or not finite; the message has its index.
     """
     N, d = vectors.shape
     if N < 2:
@@ -126,22 +126,22 @@ def measure_geometry(vectors: np.ndarray, neighbours: int) -> Geometry:
 
 
 def pair_cosines(units: np.ndarray) -> np.ndarray:
-    """(N, N) cosines of unit vectors; −∞ for a text with itself, which is no pair."""
+    """(N, N) cosines of unit vectors; −∞ on the diagonal."""
     cosines = units @ units.T
     np.fill_diagonal(cosines, -np.inf)
     return cosines
 
 
 def contributions(units: np.ndarray) -> np.ndarray:
-    """(d,) what each dimension adds to the mean cosine: ((Σû_i)² − Σû_i²) / (N(N−1)); they add up to it."""
+    """(d,) contribution of each dimension to the mean cosine, ((Σû_i)² − Σû_i²) / (N(N−1)); they add up to it."""
     N = len(units)
     return np.asarray((np.square(units.sum(axis=0)) - np.square(units).sum(axis=0)) / (N * (N - 1)))
 
 
 def eigenvalues(X: np.ndarray) -> np.ndarray:
-    """The min(N, d) largest eigenvalues of XᵀX/N, largest first; what is rounding is 0.
+    """The min(N, d) largest eigenvalues of XᵀX/N, largest first, with rounding errors set to 0.
 
-    They are those of the smaller of XᵀX and XXᵀ.
+    Computed from the smaller of XᵀX and XXᵀ.
     """
     N, d = X.shape
     found = np.linalg.eigvalsh(X.T @ X if d <= N else X @ X.T)[::-1] / N
@@ -149,7 +149,7 @@ def eigenvalues(X: np.ndarray) -> np.ndarray:
 
 
 def entropy_rank(weights: np.ndarray) -> float:
-    """exp(−Σ p log p), p = weights/Σ weights: how many equal weights would have this entropy; 0 log 0 is 0."""
+    """exp(−Σ p log p), p = weights/Σ weights: the number of equal weights with this entropy; 0 log 0 is 0."""
     p = weights[weights > 0] / weights.sum()
     return float(np.exp(max(0.0, -(p * np.log(p)).sum())))
 
@@ -157,8 +157,8 @@ def entropy_rank(weights: np.ndarray) -> float:
 def shrinkage(X: np.ndarray, values: np.ndarray) -> float:
     """ζ of Ledoit and Wolf 2004 (J. Multivariate Analysis 88) for the target mI, m = tr C/d.
 
-    ζ = min(b², ‖C − mI‖²)/‖C − mI‖², b² = (1/N²) Σ ‖xxᵀ − C‖² in Frobenius norms. It is near 1 where X is isotropic,
-    and goes to 0 with more texts where it is not.
+    ζ = min(b², ‖C − mI‖²)/‖C − mI‖², b² = (1/N²) Σ ‖xxᵀ − C‖² in Frobenius norms. It is close to 1 if X is isotropic;
+    otherwise it tends to 0 as N grows.
 
     Args:
         X: (N, d), centred.
@@ -172,12 +172,12 @@ def shrinkage(X: np.ndarray, values: np.ndarray) -> float:
 
 
 def isoscore(values: np.ndarray, d: int, zeta: float) -> float:
-    """IsoScore* from C's eigenvalues: 1 for equal variance in all directions, 0 for variance in one alone.
+    """IsoScore* from C's eigenvalues: 1 for equal variance in all directions, 0 for variance in only one.
 
     The paper's steps (λ' scaled to length √d, its distance from the vector of ones, the defect, the share of dimensions
-    in use) come to (PR − 1)/(d − 1) with the participation ratio PR = (Σλ')²/Σλ'² of the shrunk covariance
-    (1 − ζ)C + ζT. Its T comes from a larger sample, and ζ is chosen; here T = mI and ζ is ``shrinkage``, since the
-    sample is all there is. Without it N isotropic Gaussian vectors score about 1/(1 + d/N) and not 1.
+    used) amount to (PR − 1)/(d − 1) with the participation ratio PR = (Σλ')²/Σλ'² of the shrunk covariance
+    (1 − ζ)C + ζT. In the paper, T comes from a larger sample, and ζ is a parameter; here T = mI and ζ is ``shrinkage``,
+    since there is no larger sample. Without it, N isotropic Gaussian vectors score about 1/(1 + d/N) instead of 1.
 
     Args:
         values: (m,) eigenvalues; the other d − m are 0.
@@ -189,20 +189,20 @@ def isoscore(values: np.ndarray, d: int, zeta: float) -> float:
 
 
 def uniformity(cosines: np.ndarray) -> float:
-    """log of the mean of exp(−2‖û − v̂‖²) = exp(−4(1 − cos)) over pairs: 0 where all are one, −4 where all are
+    """log of the mean of exp(−2‖û − v̂‖²) = exp(−4(1 − cos)) over pairs: 0 if all vectors are equal, −4 if all are
     orthogonal."""
     N = len(cosines)
     return float(np.log(np.exp(4 * (cosines - 1)).sum() / (N * (N - 1))))
 
 
 def occurrences(cosines: np.ndarray, k: int) -> np.ndarray:
-    """(N,) N_k: how many texts have each among their k nearest."""
+    """(N,) N_k: the number of texts that have each text among their k nearest."""
     nearest = np.argpartition(-cosines, k - 1, axis=1)[:, :k]
     return np.bincount(nearest.ravel(), minlength=len(cosines))
 
 
 def skewness(counts: np.ndarray) -> float | None:
-    """Third moment about the mean over the cubed standard deviation; None where nothing varies."""
+    """Third central moment over the cubed standard deviation; None if the counts are constant."""
     off = counts - counts.mean()
     variance = np.square(off).mean()
     return float((off**3).mean() / variance**1.5) if variance > 0 else None
@@ -222,7 +222,7 @@ def _values(X: np.ndarray, units: np.ndarray, cosines: np.ndarray, k: int) -> di
 
 
 def _spectral(X: np.ndarray) -> dict[str, float | None]:
-    """What is made of the covariance's eigenvalues; nothing where vectors differ by rounding alone."""
+    """Figures from the covariance's eigenvalues; None if vectors differ only by rounding."""
     centred, d = X - X.mean(axis=0), X.shape[1]
     values = eigenvalues(centred)
     total = float(values.sum())
@@ -236,7 +236,7 @@ def _spectral(X: np.ndarray) -> dict[str, float | None]:
 
 
 def _hubness(cosines: np.ndarray, k: int) -> dict[str, float | None]:
-    """Undefined up to 2k texts, where most texts are near most others."""
+    """Undefined up to 2k texts, among which most texts are neighbours of most others."""
     if len(cosines) <= 2 * k:
         return {"hubness_skewness": None, "anti_hubs": None}
     counts = occurrences(cosines, k)
@@ -244,7 +244,7 @@ def _hubness(cosines: np.ndarray, k: int) -> dict[str, float | None]:
 
 
 def _without_each_group(N: int) -> Iterator[np.ndarray]:
-    """The places of the texts that are left without each group; nothing where they are too few for an interval."""
+    """Indices of the remaining texts without each group; nothing if there are too few for an interval."""
     places = np.arange(N)
     if N >= MIN_UNITS:
         for group in np.array_split(places, min(GROUPS, N)):

@@ -1,4 +1,4 @@
-"""Geometry on a page: one line per corpus, and the dimensions that dominate the cosine where a few do."""
+"""Geometry on a page: one row per corpus, and the dimensions that contribute most to the cosine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from embaudit.page.model import Column, Estimate, Part, Section, Table
 
-# What the section is made of: rows by name, of one audit.
+# Queries for the section's data, by name, for one audit.
 FACTS = {
     "geometry": "SELECT * FROM geometry WHERE audit_id = ? ORDER BY corpus",
     "geometry_dimensions": "SELECT * FROM geometry_dimension WHERE audit_id = ? ORDER BY corpus, rank",
@@ -28,7 +28,7 @@ DIRECTIONS = {
     "hubness_skewness": Column("hubness skewness", ".2f"),
     "anti_hubs": Column("anti-hubs", ".1%"),
 }
-# Without a bound a reader of few columns has too many.
+# Shown without intervals, to keep the table narrow.
 WITHOUT_BOUNDS = ("variance_3", "variance_10", "anti_hubs")
 DIMENSIONS = {
     "dimension": Column("dimension", "d"),
@@ -41,14 +41,14 @@ DIMENSIONS_SHOWN = 3
 
 
 def section(facts: dict[str, Any]) -> Section | None:
-    """None without the measure."""
+    """None if the audit left the measure out."""
     return Section("Geometry", list(_parts(facts))) if facts["geometry"] else None
 
 
 def _parts(facts: dict[str, Any]) -> Iterator[Part]:
     rows = facts["geometry"]
     dimension = ", ".join(sorted({f"{row['dimension']:,}" for row in rows}))
-    for title, columns in ((f"Spread of the vectors over {dimension} dimensions", SPREAD), ("Directions", DIRECTIONS)):
+    for title, columns in ((f"Spread of the vectors in {dimension} dimensions", SPREAD), ("Directions", DIRECTIONS)):
         yield Table(
             [Column("corpus"), Column("texts", ","), *columns.values()],
             [[row["corpus"], row["texts"], *(_cell(row, name) for name in columns)] for row in rows],

@@ -11,6 +11,6 @@ class GeometrySettings(DrawnSettings):
     """Settings of the geometry measure."""
 
     corpora: tuple[str, ...] = Field(default=("wikipedia", "msmarco"), description="corpora of texts")
-    # The cosines of all pairs are in memory, in float64: 200 MB, and as much again for copies, at 5 000 texts.
+    # All pairwise cosines are held in memory in float64: at 5 000 texts 200 MB, and as much again for copies.
     texts: int = Field(default=1_000, ge=1, le=5_000, description="texts of each corpus")
-    neighbours: int = Field(default=10, ge=1, description="k of hubness")
+    neighbours: int = Field(default=10, ge=1, description="k of k-occurrence (hubness)")

@@ -1,4 +1,4 @@
-"""Geometry of the served vectors; sources and equations stand in ``embaudit.measures.geometry.geometry``."""
+"""Geometry of the served vectors; sources and equations are in ``embaudit.measures.geometry.geometry``."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ OVER_TEXTS = Interval("jackknife over groups of texts, null below ten")
 
 
 class GeometryRow(Row, table="geometry", key=("corpus",), item="{corpus}"):
-    """How the served vectors of a corpus fill their space; what is undefined on these texts is null."""
+    """How the served vectors of a corpus fill their space; values that are undefined on these texts are null."""
 
     corpus: str = column("Name of the corpus in this audit.")
-    corpus_id: str = column("The corpus.")
-    texts: int = column("N, the texts of it that were drawn.", ge=0, at_least="truncated")
-    truncated: int = column("Texts cut to the checkpoint's limit.", ge=0)
+    corpus_id: str = column("Id of the corpus.")
+    texts: int = column("N, the texts sampled from it.", ge=0, at_least="truncated")
+    truncated: int = column("Texts truncated to the checkpoint's length limit.", ge=0)
     dimension: int = column("d, the length of a vector.", ge=1)
     mean_cosine: float | None = column(
         "Mean cosine over all pairs; null below two texts.",
@@ -33,26 +33,26 @@ class GeometryRow(Row, table="geometry", key=("corpus",), item="{corpus}"):
         interval=OVER_TEXTS,
     )
     isoscore: float | None = column(
-        "IsoScore* with Ledoit and Wolf's shrinkage: 1 isotropic, 0 in one direction.",
+        "IsoScore* with Ledoit–Wolf shrinkage: 1 if isotropic, 0 if all variance is in one direction.",
         within=ROUNDED_SHARE,
         figure=Worse("lower", relative=0.1),
         interval=OVER_TEXTS,
     )
     shrinkage: float | None = column("ζ of IsoScore*, the weight of the isotropic covariance.", within=SHARE)
     effective_rank: float | None = column(
-        "exp(entropy) of the covariance's eigenvalues as shares of their sum.",
+        "exp(entropy) of the covariance's normalised eigenvalues.",
         ge=1,
         figure=Worse("lower", relative=0.1),
         interval=OVER_TEXTS,
     )
     rankme: float | None = column(
-        "exp(entropy) of the singular values of the vectors, not centred, as shares of their sum.",
+        "exp(entropy) of the normalised singular values of the uncentred vectors.",
         ge=1,
         figure=Worse("lower", relative=0.1),
         interval=OVER_TEXTS,
     )
     uniformity: float | None = column(
-        "log of the mean over pairs of exp(−2‖û − v̂‖²); 0 where all texts have one direction.",
+        "log of the mean over pairs of exp(−2‖û − v̂‖²); 0 if all vectors point the same way.",
         within=(-8 - TOLERANCE, TOLERANCE),
         figure=Worse("higher", absolute=0.1),
         interval=OVER_TEXTS,
@@ -76,23 +76,23 @@ class GeometryRow(Row, table="geometry", key=("corpus",), item="{corpus}"):
         interval=OVER_TEXTS,
     )
     top_dimension_share: float | None = column(
-        "Share of the mean cosine that one dimension contributes, the largest; null where the mean is not positive.",
+        "Largest share of the mean cosine contributed by one dimension; null if the mean is not positive.",
         figure=Worse("higher", absolute=0.05),
         interval=OVER_TEXTS,
     )
     dimensions_for_half: int | None = column(
-        "The fewest dimensions that contribute half of the mean cosine; null where that is not positive.",
+        "Smallest number of dimensions that contribute half of the mean cosine; null if that is not positive.",
         ge=1,
         figure=True,
     )
     neighbours: int = column("k of hubness.", ge=1)
     hubness_skewness: float | None = column(
-        "Skewness of the number of texts that have a text among their k nearest; null up to 2k texts.",
+        "Skewness of k-occurrence, the number of texts that have a text among their k nearest; null up to 2k texts.",
         figure=Worse("higher", relative=0.2),
         interval=OVER_TEXTS,
     )
     anti_hubs: float | None = column(
-        "Share of texts that no other has among its k nearest.",
+        "Share of texts that are among no other text's k nearest.",
         within=SHARE,
         figure=Worse("higher", absolute=0.02),
         interval=OVER_TEXTS,
@@ -100,19 +100,19 @@ class GeometryRow(Row, table="geometry", key=("corpus",), item="{corpus}"):
 
     @rule
     def pairs_have_a_mean(texts: Series, mean_cosine: Series) -> Series:
-        """There is a mean cosine where there are two texts, and nowhere else."""
+        """There is a mean cosine if and only if there are two texts."""
         return mean_cosine.notna() == (texts > 1)
 
     @rule
     def variance_shares_ascend(variance_1: Series, variance_3: Series, variance_10: Series) -> Series:
-        """More components hold no less of the variance."""
+        """More components explain at least as much variance."""
         return ~((variance_1 > variance_3 + TOLERANCE) | (variance_3 > variance_10 + TOLERANCE))
 
     @rule
     def ranks_fit_texts_and_dimension(
         texts: Series, dimension: Series, effective_rank: Series, rankme: Series
     ) -> Series:
-        """No rank exceeds the number of texts or of dimensions."""
+        """No rank exceeds the number of texts or dimensions."""
         most = dimension.where(dimension < texts, texts) * (1 + TOLERANCE)
         return ~((effective_rank > most) | (rankme > most))
 
@@ -122,9 +122,9 @@ class GeometryDimensionRow(Row, table="geometry_dimension", key=("corpus", "rank
 
     corpus: str = column("Name of the corpus in this audit.")
     rank: int = column("1 is the largest contribution.", within=(1, 10))
-    dimension: int = column("Place in the vector; 0 is the first.", ge=0)
+    dimension: int = column("Index in the vector; 0 is the first.", ge=0)
     contribution: float = column("Mean over pairs of û_i v̂_i; over all dimensions they add up to the mean cosine.")
-    share: float | None = column("contribution / mean cosine; null where that is not positive.")
+    share: float | None = column("contribution / mean cosine; null if that is not positive.")
     mean: float = column("Mean of û_i over the texts.", within=COSINE)
     deviation: float = column("Standard deviation of û_i over the texts.", within=ROUNDED_SHARE)
 

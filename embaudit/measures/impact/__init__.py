@@ -1,6 +1,6 @@
-"""What sticky tokens do to real work: tasks scored with clean texts and with texts that hold the tokens.
+"""Impact: downstream tasks scored on clean texts and on texts that contain sticky tokens.
 
-``arms`` chooses the tokens, ``poison`` puts them into texts, ``effects`` compares scores with the clean arm and with
+``arms`` chooses the tokens, ``poison`` inserts them into texts, ``effects`` compares scores with the clean arm and with
 ordinary tokens. The tasks are those of ``embaudit.downstream``.
 """
 
@@ -10,7 +10,7 @@ from embaudit.measures.impact.settings import ImpactSettings
 from embaudit.measures.impact.tables import ROWS
 from embaudit.measures.measure import Measure
 
-# Changing how a value is computed changes this number, and with it every key of the measure's steps.
+# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 1
 
 MEASURE = Measure(
@@ -19,7 +19,7 @@ MEASURE = Measure(
     settings=ImpactSettings,
     version=MEASURE_VERSION,
     rows=ROWS,
-    # Only when named: every text is encoded once for each token.
+    # Only on request: every text is encoded once per token.
     is_default=False,
     shown_tables=("impact", "impact_token"),
 )

@@ -1,4 +1,4 @@
-"""Which tokens are put into texts: the worst that the search found, by either protocol, and ordinary ones."""
+"""Chooses the tokens to insert into texts: the worst found by each protocol, and ordinary ones."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Row = Mapping[str, Any]
 
 
 def found_arms(rows: Rows, tokens_per_arm: int) -> dict[ArmName, list[int]]:
-    """The worst candidates of each protocol of an audit, worst first, that some text can produce.
+    """The worst reachable candidates of each protocol of an audit, worst first.
 
-    ``reference`` is there where the audit ran the published protocol too.
+    ``reference`` is included if the audit ran the published protocol, too.
     """
     reachable = {row["token_id"] for row in rows("token") if row["is_reachable"]}
     candidates = [row for row in rows("sticky_validation") if row["role"] == "candidate"]
-    # q-values are of a protocol's own shortlist; effects of the other's candidates stand beside them.
+    # Only a protocol's own candidates have a q-value.
     own = {
         protocol: [row for row in candidates if row["protocol"] == protocol and row["q_value"] is not None]
         for protocol in ("retention", "definition")
@@ -42,7 +42,7 @@ def found_arms(rows: Rows, tokens_per_arm: int) -> dict[ArmName, list[int]]:
 def with_ordinary(
     arms: Mapping[ArmName, list[int]], vocabulary: Sequence[Row], tokens_per_arm: int, seed: int
 ) -> dict[ArmName, list[int]]:
-    """The arms behind one of ordinary tokens, none of which is in another arm.
+    """The arms, preceded by an arm of ordinary tokens, none of which is in another arm.
 
     Raises:
         MeasureError: if the vocabulary has no ordinary token.

@@ -1,10 +1,10 @@
-"""What tokens in texts do to a score: the change from clean texts, and how far it is beyond that of ordinary tokens.
+"""Effects of tokens in texts on a score: the change from clean texts, and from ordinary tokens.
 
-For arm a with tokens t of a set T_a, s(t) a task's score with t in the texts and s(0) with none:
+For arm a with a set T_a of tokens, s(t) a task's score with t in the texts and s(0) without:
 
     score_a = mean over T_a of s(t);   change_a = score_a − s(0);   beyond_a = score_a − score_ordinary
 
-Intervals are paired (``embaudit.downstream.paired``); the tokens of an arm are taken as given.
+Intervals are paired (``embaudit.downstream.paired``) and treat the tokens of an arm as fixed.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from embaudit.downstream.task import Scored
 from embaudit.measures.impact.arms import ORDINARY
 
 Share = Literal["half", "all"]
-# What held copies: an arm of tokens, and how many of the texts.
+# An arm of tokens, and the share of texts with copies.
 Cell = tuple[str, Share]
 
 
 @dataclass(frozen=True)
 class Effect:
-    """An arm, or one of its tokens.
+    """The effect of an arm, or of one of its tokens.
 
     Attributes:
-        beyond: the change beyond that of ordinary tokens; None for these themselves.
+        beyond: the change compared with ordinary tokens; None for ordinary tokens.
     """
 
     score: float | None
@@ -39,7 +39,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class CellEffects:
-    """Of an arm, the mean over its tokens and each token."""
+    """Effects of an arm (mean over its tokens) and of each token."""
 
     arm: Effect
     tokens: tuple[Effect, ...]
@@ -52,11 +52,11 @@ def clean_and_poisoned(
     resamples: int,
     seed: int,
 ) -> tuple[float | None, dict[Cell, CellEffects]]:
-    """The score with clean texts, and the effects of every cell.
+    """The score on clean texts, and the effects in every cell.
 
     Args:
-        clean: the task's outcomes with clean texts.
-        poisoned: of each cell the outcomes with each of its tokens.
+        clean: the task's outcomes on clean texts.
+        poisoned: by cell, the outcomes with each of its tokens.
     """
     paired = PairedScores(
         task, [clean, *(outcome for tokens in poisoned.values() for outcome in tokens)], resamples, seed

@@ -1,4 +1,4 @@
-"""What the impact comes to: which task loses by sticky tokens in its texts, beyond what ordinary tokens do."""
+"""Findings about impact: which tasks lose from sticky tokens in their texts, more than from ordinary tokens."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from embaudit.finding import MAX_FINDINGS, Finding, Rows, interval, level_from, 
 from embaudit.measures.impact.settings import ImpactSettings
 
 TASKS = {
-    "ndcg_10": ("nDCG@10 of {corpus}", "documents"),
-    "v_measure": ("the V-measure of clusters of {corpus}", "texts"),
-    "accuracy": ("the accuracy of nearest neighbours on {corpus}", "texts"),
+    "ndcg_10": ("nDCG@10 on {corpus}", "documents"),
+    "v_measure": ("the V-measure of clustering on {corpus}", "texts"),
+    "accuracy": ("nearest-neighbour accuracy on {corpus}", "texts"),
     "spearman": ("Spearman's ρ on {corpus}", "sentences"),
 }
-# Two points of a score are what the choice among good checkpoints moves; five are a generation of them.
+# Two points are the difference between good checkpoints; five are a generation of checkpoints.
 LOOK, PROBLEM = 0.02, 0.05
 COMPARED_WITH = ("clean", "ordinary")
-TOO_FEW = "There are too few items for an interval.", "Give more of them: --documents all --queries all"
+TOO_FEW = "There are too few items for an interval.", "Use more of them: --documents all --queries all"
 TAKEN_AWAY = (
-    "Whoever can put such tokens into your texts, or broken extraction, takes that much away.",
+    "Broken extraction, or anyone who can put such tokens into your texts, costs you that much.",
     "embaudit screen FILE",
 )
 CELL = ("corpus", "metric", "arm", "poisoned")
 
 
 def findings(rows: Rows, settings: ImpactSettings) -> Iterator[Finding]:
-    """The worst arm of each task, the largest loss first."""
+    """The worst arm of each task, largest loss first."""
     tokens = rows("impact_token")
     compared = [row for row in rows("impact") if row["arm"] not in COMPARED_WITH and row["beyond"] is not None]
     worst = []
@@ -45,12 +45,12 @@ def _finding(row: dict[str, Any], tokens: list[dict[str, Any]]) -> Finding:
     by_loss = sorted(tokens, key=lambda one: (one["change"], one["token_id"]))
     named = ", ".join(repr(one["token"]) for one in by_loss)
     share = "half of the" if row["poisoned"] == "half" else "all"
-    # A difference that its interval does not tell from 0 is no reason to look.
+    # Only if the interval excludes 0.
     level = "not measured" if high is None else level_from(-row["beyond"] if high < 0 else 0.0, LOOK, PROBLEM)
     return Finding(
         level,
         f"With {named} in {share} {texts}, {task} is {row['score']:.3f} instead of {clean:.3f}: "
-        f"{row['beyond']:+.3f}{interval(low, high, '+.3f')} beyond what ordinary tokens do.",
+        f"{row['beyond']:+.3f}{interval(low, high, '+.3f')} compared with ordinary tokens.",
         name=f"loss_{row['metric']}",
         value=row["beyond"],
         low=low,

@@ -1,4 +1,4 @@
-"""The impact of tokens on a page: a table for each corpus and score, arm by arm beside ordinary tokens."""
+"""Impact on a page: a table for each corpus and score, with each arm compared with ordinary tokens."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from embaudit.page.model import Column, Estimate, Part, Section, Table
 
-# What the section is made of: rows by name, of one audit.
+# Queries for the section's data, by name, for one audit.
 FACTS = {
     "impact": (
         "SELECT * FROM impact WHERE audit_id = ? "
@@ -23,8 +23,8 @@ METRICS = {
     "mrr_10": "MRR@10",
     "recall_10": "recall@10",
     "v_measure": "V-measure",
-    "accuracy": "accuracy of the nearest neighbours",
-    "spearman": "Spearman's ρ with people's scores",
+    "accuracy": "nearest-neighbour accuracy",
+    "spearman": "Spearman's ρ with human scores",
 }
 ARMS = {
     "clean": "clean",
@@ -34,16 +34,16 @@ ARMS = {
     "reference": "worst by the published code",
     "given": "given tokens",
 }
-# The others say much the same of a ranking.
+# The others say much the same about a ranking.
 SHOWN = ("ndcg_10", "v_measure", "accuracy", "spearman")
 COLUMNS = (
-    *(Column("texts hold"), Column("copies in"), Column("score", ".3f"), Column("change [95 %]", "+.3f", "+.3f")),
-    Column("beyond ordinary tokens [95 %]", "+.3f", "+.3f"),
+    *(Column("tokens"), Column("in texts"), Column("score", ".3f"), Column("change [95 %]", "+.3f", "+.3f")),
+    Column("compared with ordinary tokens [95 %]", "+.3f", "+.3f"),
 )
 
 
 def section(facts: dict[str, Any]) -> Section | None:
-    """None without the measure."""
+    """None if the audit left the measure out."""
     return Section("Impact of sticky tokens", list(_parts(facts))) if facts["impact"] else None
 
 
@@ -57,12 +57,12 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
     for arm in dict.fromkeys(row["arm"] for row in facts["impact_tokens"]):
         tokens = ", ".join(repr(row["token"]) for row in facts["impact_tokens"] if row["arm"] == arm)
         yield f"{ARMS[arm].capitalize()}: {tokens}."
-    yield "Token by token: embaudit query impact-tokens   and query by query: embaudit query impact-queries"
+    yield "By token: embaudit query impact-tokens   By query: embaudit query impact-queries"
 
 
 def _table(corpus: str, metric: str, rows: list[dict[str, Any]]) -> Table:
     held = next(row for row in rows if row["poisoned"] == "all")
-    copies = f"{held['copies']:.1f} copies in a text on average"
+    copies = f"{held['copies']:.1f} copies per text on average"
     return Table(
         COLUMNS,
         [_cells(row) for row in rows],

@@ -1,8 +1,8 @@
-"""Putting a token into texts as a poisoned or badly extracted collection holds it (arXiv 2507.18171, §5.3).
+"""Inserts a token into texts, as in a poisoned or badly extracted collection (arXiv 2507.18171, §5.3).
 
-⌈words/10⌉ copies stand before or behind a text, half of the texts each. The text is cut to make room for them, so that
-the copies are read whatever the length limit cuts; a text that is longer than the limit counts the words that are read.
-Copies are inserted as ids: the token is what the model reads, and not what its text becomes beside a word.
+⌈words/10⌉ copies are put before the text in half of the texts, after it in the others. The text is cut to make room, so
+that all copies are read; of a text beyond the length limit, only the words that are read count. Copies are inserted as
+ids, so the model reads the token itself and not what its text becomes next to a word.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ WORDS_PER_COPY = 10
 
 
 @dataclass(frozen=True)
-class Poisoned:
-    """Texts with copies in them.
+class PoisonedTexts:
+    """Texts with copies.
 
     Attributes:
         sequences: ids of each text as the model reads them: prompt, special tokens, copies and content.
-        copies: (n,) in each; all of them are read.
-        shortened: (n,) bool: texts that lose some of what is read of them without copies.
+        copies: (n,) number of copies in each text; all are read.
+        shortened: (n,) bool: texts that lose content that would be read without copies.
     """
 
     sequences: list[list[int]]
@@ -34,11 +34,11 @@ class Poisoned:
     shortened: np.ndarray
 
 
-def poison(encoder: Encoder, texts: Sequence[str], token_id: int, seed: int) -> Poisoned:
-    """Each text with copies of a token; which stand in front hangs on the seed and what the texts say.
+def poison(encoder: Encoder, texts: Sequence[str], token_id: int, seed: int) -> PoisonedTexts:
+    """Each text with copies of a token; whether they come first depends on seed and content.
 
     Raises:
-        NotMeasurable: if the checkpoint reads too few tokens to make room for copies.
+        NotMeasurable: if the length limit leaves no room for copies.
     """
     checkpoint = encoder.checkpoint
     limit = checkpoint.content_limit
@@ -53,23 +53,23 @@ def poison(encoder: Encoder, texts: Sequence[str], token_id: int, seed: int) -> 
         inserted = [token_id] * count
         sequences.append(checkpoint.with_special_tokens(inserted + content if in_front[place] else content + inserted))
         copies[place] = count
-    return Poisoned(sequences, copies, shortened)
+    return PoisonedTexts(sequences, copies, shortened)
 
 
 def copies_for(words: int, tokens: int, limit: int) -> int:
-    """⌈words/10⌉ of the words that are read: of a text of more tokens than the limit, that share of them."""
-    # In whole numbers: a rounded share of 250 words may be 250.00000000000003.
+    """⌈words/10⌉ for the words that are read: if the text exceeds the limit, proportionally fewer."""
+    # In integers: a floating-point share of 250 words may be 250.00000000000003.
     return -(-words * min(tokens, limit) // (max(tokens, 1) * WORDS_PER_COPY))
 
 
 def poisoned_half(texts: Sequence[str], seed: int) -> np.ndarray:
-    """(n,) bool: the texts, half of them, that hold copies where half of a collection does."""
+    """(n,) bool: the half of the texts that get copies if half of a collection does."""
     return order_of(texts, seed) < len(texts) / 2
 
 
 def order_of(texts: Sequence[str], seed: int) -> np.ndarray:
-    """(n,) the rank of each text in an order drawn by the seed and by what the texts say."""
-    # Not the order that texts are picked in: there the documents that no query asks for come first.
+    """(n,) the rank of each text in a random order determined by seed and content."""
+    # Different from the order in which texts are sampled, where documents that are relevant to no query come first.
     order = content_order([f"copies\n{text}" for text in texts], seed)
     ranks = np.empty(len(texts), dtype=np.int64)
     ranks[order] = np.arange(len(texts))

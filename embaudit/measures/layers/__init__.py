@@ -1,7 +1,7 @@
-"""Concentration: layer by layer, how far attention and what follows it pull a text's tokens together.
+"""Concentration: layer by layer, how far attention and the rest of the layer pull a text's tokens together.
 
 arXiv 2604.27398, §6: λ, r and C, the normalised spread, and Theorem 1's bound; σ_a of arXiv 2410.24200.
-``measure_layers`` is the way in.
+The entry point is ``measure_layers``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from embaudit.measures.layers.settings import LayerSettings
 from embaudit.measures.layers.tables import ROWS
 from embaudit.measures.measure import Measure
 
-# Changing how a value is computed changes this number, and with it every key of the measure's steps.
+# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 5
 
 MEASURE = Measure(

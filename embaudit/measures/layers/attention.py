@@ -1,6 +1,6 @@
-"""What λ needs of the attention weights: inner products of the heads' PA, for texts of any length.
+"""The attention terms of λ: inner products of the heads' PA, for texts of any length.
 
-P = I − 11ᵀ/n takes the column means away. ⟨PA_h, PA_h'⟩_F for all pairs of heads gives every variant: the diagonal is
+P = I − 11ᵀ/n subtracts the column means. ⟨PA_h, PA_h'⟩_F for all pairs of heads yields every variant: the diagonal is
 ‖PA_h‖_F², and the mean over all entries is ‖PĀ‖_F² of the head-averaged Ā.
 """
 
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import torch
 
-# Centred weights of one step, float64: 2^22 are 32 MB. A text of 8 192 tokens goes through in slices of rows.
+# Centred weights per step, float64: 2^22 are 32 MB. A text of 8 192 tokens is processed in slices of rows.
 WEIGHTS_PER_STEP = 2**22
 
 
 def centred_products(attention: torch.Tensor) -> torch.Tensor:
-    """⟨PA_h, PA_h'⟩_F of every text.
+    """⟨PA_h, PA_h'⟩_F for every text.
 
     Args:
         attention: A, (B, H, n, n), rows are queries.
@@ -22,7 +22,7 @@ def centred_products(attention: torch.Tensor) -> torch.Tensor:
         (B, H, H) float64, no unit.
     """
     batch, heads, n, _ = attention.shape
-    # The means in float64: a sink's column is near 1 in every row, and what is left of it is small.
+    # Means in float64: an attention sink's column is close to 1 in every row, and the remainder is small.
     mean = attention.mean(dim=2, keepdim=True, dtype=torch.float64)
     rows = max(1, WEIGHTS_PER_STEP // (batch * heads * n))
     products = torch.zeros(batch, heads, heads, dtype=torch.float64, device=attention.device)

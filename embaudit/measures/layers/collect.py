@@ -1,4 +1,4 @@
-"""Gathers a corpus' layer values batch by batch into what the summaries need: numbers a text, never its tokens."""
+"""Collects a corpus's layer values batch by batch for the summaries: numbers per text, never its tokens."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LayerSummaries:
-    """A corpus' summaries, and what the checkpoint's layers are like."""
+    """A corpus's summaries, and properties of the checkpoint's layers."""
 
     family: str
     norm_placement: str
@@ -40,7 +40,7 @@ class LayerSummaries:
 
 
 class Collector:
-    """Takes what ``measure_layers`` gives, batch after batch; ``finish`` gives the summaries."""
+    """Collects the batches that ``measure_layers`` yields; ``finish`` returns the summaries."""
 
     def __init__(self) -> None:
         self.batches: dict[int, list[LayerBatch]] = {}
@@ -53,15 +53,15 @@ class Collector:
             self.batches.setdefault(batch.layer, []).append(batch)
 
     def finish(self, model: PreTrainedModel) -> LayerSummaries:
-        """Every layer's and head's averages.
+        """Averages of every layer and head.
 
         Raises:
-            NotMeasurable: if no text had two tokens.
+            NotMeasurable: if no text has two tokens.
         """
         if not self.batches:
             raise NotMeasurable(
-                "No text of this corpus has two tokens, and one token has no spread.",
-                kept="Measures that need no layers are unaffected.",
+                "No text of this corpus has two tokens, and a single token has no spread.",
+                kept="Measures that do not need layers are unaffected.",
                 next_step="Give a corpus of longer texts.",
             )
         anatomy = anatomy_of(model)

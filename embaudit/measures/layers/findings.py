@@ -1,4 +1,4 @@
-"""What the layers come to: how alike the tokens are that pooling averages."""
+"""Finding about the layers: how alike the token states are that pooling averages."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from embaudit.finding import Finding, Rows, interval, level_from, unless_ok
 from embaudit.measures.layers.settings import LayerSettings
 
-# Mean cosine of a text's token states as they are pooled, itself included. Of unit vectors it is the squared length of
-# their mean: beyond it the mean says little that one token does not.
+# Mean cosine of a text's token states at pooling, self-pairs included. For unit vectors it is the squared length of
+# their mean: above this, the mean says little that a single token does not.
 ALIKE = 0.95
 
 
 def findings(rows: Rows, settings: LayerSettings) -> Iterator[Finding]:
-    """One, from the audit's tables; none where no text has two tokens."""
+    """One, from the audit's tables; none if no text has two tokens."""
     pooled = [row for row in rows("pooled_stat") if row["within_text_cosine"] is not None]
     if not pooled:
         return
@@ -24,21 +24,22 @@ def findings(rows: Rows, settings: LayerSettings) -> Iterator[Finding]:
     level = level_from(value, look=ALIKE)
     yield Finding(
         level,
-        f"As they are pooled, the tokens of a text have a mean cosine of {value:.2f}{interval(low, high)} "
-        f"({worst['corpus']}{_after_first(rows('layer_stat'), worst['corpus'])}).",
+        f"The token vectors that are pooled into a text's embedding have a mean cosine of {value:.2f}"
+        f"{interval(low, high)} with each other ({worst['corpus']}"
+        f"{_after_first(rows('layer_stat'), worst['corpus'])}).",
         name="tokens_alike",
         value=value,
         low=low,
         high=high,
         **unless_ok(
             level,
-            "All tokens of a text say nearly the same: its vector tells little of what stands where.",
+            "All tokens of a text end up nearly alike: its embedding says little more than any one of them.",
             "embaudit query layers",
         ),
     )
 
 
 def _after_first(layers: list[dict[str, Any]], corpus: str) -> str:
-    """The same after the first layer, to compare with; empty where it is undefined there."""
+    """The same after the first layer, for comparison; empty if undefined there."""
     own = [row["within_text_cosine"] for row in layers if row["corpus"] == corpus and row["layer"] == 0]
     return "".join(f"; {value:.2f} after the first layer" for value in own if value is not None)

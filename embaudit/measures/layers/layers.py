@@ -1,25 +1,25 @@
-"""Every layer's λ, contraction, r, C, spread, cosine and σ_a for every text, from one forward pass a batch.
+"""Every layer's λ, contraction, r, C, spread, cosine and σ_a for every text, from one forward pass per batch.
 
 For a text of n tokens with layer input H, attention branch Z, Y = Z + H and layer output X, S(M) being the mean squared
 distance of M's rows from their mean μ(M) (arXiv 2604.27398, §6):
 
-    λ_h = ‖M_h‖²_op · ‖PA_h‖²_F / (n−1)                 M_h = W_o^h W_v^h; its mean and its largest over the heads
+    λ_h = ‖M_h‖²_op · ‖PA_h‖²_F / (n−1)                 M_h = W_o^h W_v^h; its mean and maximum over heads
     head-averaged: ‖W_o W_v‖²_op · ‖PĀ‖²_F / (n−1)       Ā the mean of the A_h
     multi-head bound: (Σ_h √λ_h)²
     gaussian: Σ_hh' ⟨M_h, M_h'⟩_F ⟨PA_h, PA_h'⟩_F / (d(n−1))      E S(Z)/E S(H) if H's entries are independent Gaussians
-    contraction: S(Z)/S(H), measured; S(Z)/S(norm(H)) beside it where attention reads a norm
+    contraction: S(Z)/S(H), measured; also S(Z)/S(norm(H)) if attention reads a norm
     r = S(H)/‖μ(Y)‖²,   C = [S(X)/‖μ(X)‖²] / [S(Y)/‖μ(Y)‖²],   normalised spread = S(X)/‖μ(X)‖²
     within-text cosine: ‖mean of x̂_j‖² = (1/n²) Σ_jk cos(x_j, x_k)
     σ_a = ‖PA_h‖₂, mean over heads (arXiv 2410.24200)
 
-Biases are left out of λ, as in the paper, and are in everything measured. λ is a statement about what attention reads:
-in pre-norm blocks that is norm(H), and H is the residual stream.
+λ ignores biases, as in the paper; measured quantities include them. λ is about the input of attention: in pre-norm
+blocks that is norm(H), while H is the residual stream.
 
-Theorem 1 says normalised spread ≤ C(1+√λ)²r; with λ the measured contraction it follows from the triangle inequality
+Theorem 1 says normalised spread ≤ C(1+√λ)²r; with the measured contraction as λ it follows from the triangle inequality
 and must hold for every text.
 
-What pooling averages is the last layer's X, or its norm where the model ends with one, as pre-norm models do: there
-the last layer's X says little of the served vector.
+Pooling averages the last layer's X, or its norm if the model ends with one, as pre-norm models do; their last layer's X
+says little about the served vector.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     import torch
 
 
-# One layer's attention of a batch: 2^25 float32 are 128 MB. A text that is larger alone runs alone.
+# One layer's attention weights per batch: 2^25 float32 are 128 MB. A larger text runs alone.
 WEIGHTS_PER_BATCH = 2**25
-# λ's variants, each a column, and the names under which Theorem 1 is checked with them.
+# Variants of λ, each a column, with which Theorem 1 is checked.
 LAMBDAS = (
     "lambda_head_mean",
     "lambda_head_max",
@@ -71,9 +71,9 @@ class LayerBatch:
     """One layer's values for some texts.
 
     Attributes:
-        positions: (B,) places of the texts in their corpus.
+        positions: (B,) indices of the texts in their corpus.
         tokens: n, the same for all of them.
-        values: by name (RATIOS and SPREADS), (B,) float64; NaN where a value is undefined.
+        values: by name (RATIOS and SPREADS), (B,) float64; NaN where undefined.
         heads: by name (lambda, sigma_a, attention_spread), (B, H) float64.
     """
 
@@ -86,12 +86,12 @@ class LayerBatch:
 
 @dataclass(frozen=True)
 class PooledBatch:
-    """The token states that pooling averages, of some texts.
+    """The token states that are pooled, for some texts.
 
     Attributes:
-        values: normalised_spread, within_text_cosine, spread_x and mean_norm_x of them, (B,) float64; NaN where a
-            value is undefined.
-        has_final_norm: whether they differ from the last layer's output: the model ends with a norm.
+        values: their normalised_spread, within_text_cosine, spread_x and mean_norm_x, (B,) float64; NaN where
+            undefined.
+        has_final_norm: whether they differ from the last layer's output because the model ends with a norm.
     """
 
     values: dict[str, np.ndarray]
@@ -99,7 +99,7 @@ class PooledBatch:
 
 
 def constants(anatomy: Anatomy) -> list[ValueOutput]:
-    """Each layer's norms of W_o W_v; shared layers are computed once."""
+    """Each layer's norms of W_o W_v, computed once for shared layers."""
     known: dict[int, ValueOutput] = {}
     for layer, module in enumerate(anatomy.layers):
         if id(module) not in known:
@@ -110,18 +110,18 @@ def constants(anatomy: Anatomy) -> list[ValueOutput]:
 def measure_layers(
     encoder: Encoder, texts: Sequence[str], progress: Progress = no_progress, places: Sequence[int] | None = None
 ) -> Iterator[LayerBatch | PooledBatch]:
-    """All layers' values of every text of at least two tokens, in batches of one length, shortest first.
+    """All layers' values for every text of at least two tokens, in batches of equal length, shortest first.
 
-    Behind a batch's last layer come the values of the states that pooling averages. A text of one token (or none) has
-    no spread: every ratio of it is 0/0, and it is left out.
+    A batch's last layer is followed by the values of the pooled states. A text of at most one token has no spread: all
+    its ratios are 0/0, and it is left out.
 
     Args:
-        texts: cut to the checkpoint's limit.
-        progress: told the number of texts done.
-        places: of the texts in their corpus; None: they are its first ones.
+        texts: truncated to the checkpoint's length limit.
+        progress: called with the number of texts done.
+        places: indices of the texts in their corpus; None: 0, 1, 2, …
 
     Raises:
-        NotMeasurable: if the checkpoint's architecture is not declared, or does not give its attention weights.
+        NotMeasurable: if the checkpoint's architecture is not declared, or does not return its attention weights.
         MeasureError: if a layer gives NaN or infinity; the message names the text.
     """
     import torch
@@ -146,7 +146,7 @@ def measure_layers(
 def batches_of_one_length(
     lengths: Sequence[int], heads: int, tokens_per_batch: int, weights_per_batch: int = WEIGHTS_PER_BATCH
 ) -> list[np.ndarray]:
-    """Texts of two tokens and more, grouped by their exact length: nothing is padded, so nothing must be masked."""
+    """Texts of at least two tokens, grouped by exact length, so that no padding or masking is needed."""
     by_length: dict[int, list[int]] = {}
     for position, length in enumerate(lengths):
         if length > 1:
@@ -182,14 +182,14 @@ def _run_batch(
         X = state.X
 
     pooled = run(ids, on_layer)
-    # Layers attend to all tokens; only pooling may leave a prompt out.
-    values = states_alone(pooled[:, unpooled:])
-    _require_finite("The norm behind the last layer", positions, values["spread_x"])
+    # Layers attend to all tokens; only pooling may exclude a prompt.
+    values = state_values(pooled[:, unpooled:])
+    _require_finite("The norm after the last layer", positions, values["spread_x"])
     return [*found, PooledBatch(values, has_final_norm=not torch.equal(pooled, X))]
 
 
-def states_alone(X: torch.Tensor) -> dict[str, np.ndarray]:
-    """What token states (B, n, d) are like by themselves: spread_x, mean_norm_x, normalised spread and cosine, (B,)."""
+def state_values(X: torch.Tensor) -> dict[str, np.ndarray]:
+    """spread_x, mean_norm_x, normalised spread and within-text cosine of token states (B, n, d), (B,) each."""
     spread, mean = spread_and_mean(X)
     with np.errstate(divide="ignore", invalid="ignore"):
         normalised = spread / mean
@@ -203,7 +203,7 @@ def states_alone(X: torch.Tensor) -> dict[str, np.ndarray]:
 
 
 def layer_batch(state: LayerState, weights: ValueOutput, positions: np.ndarray, reads_norm: bool) -> LayerBatch:
-    """One layer's values from what it did with one batch of texts of n > 1 tokens.
+    """One layer's values for a batch of texts of n > 1 tokens.
 
     Raises:
         MeasureError: if the layer gives NaN or infinity; the message names the text.
@@ -214,9 +214,9 @@ def layer_batch(state: LayerState, weights: ValueOutput, positions: np.ndarray, 
     S_H, _ = spread_and_mean(state.H)
     S_read, _ = spread_and_mean(state.read) if reads_norm else (np.full(len(S_H), np.nan), None)
     S_Z, _ = spread_and_mean(state.Z)
-    # The sum in float64: Theorem 1 is the triangle inequality, and a Y that is rounded to half precision breaks it.
+    # Sum in float64: Theorem 1 is the triangle inequality, which a Y rounded to half precision would violate.
     S_Y, mean_Y = spread_and_mean(state.Z.double() + state.H.double())
-    alone = states_alone(state.X)
+    alone = state_values(state.X)
     S_X, mean_X = alone["spread_x"], np.square(alone["mean_norm_x"])
     _require_finite(f"Layer {state.layer}", positions, S_X, products)
     lambda_heads = weights.head_norm**2 * np.diagonal(products, axis1=1, axis2=2)
@@ -238,7 +238,7 @@ def layer_batch(state: LayerState, weights: ValueOutput, positions: np.ndarray, 
             "mean_norm_y": np.sqrt(mean_Y),
             **alone,
         }
-    # 0/0 and x/0 are undefined by construction (tokens all alike, a mean of nothing), and are null in the tables.
+    # 0/0 and x/0 are undefined by construction (equal tokens, a zero mean), and are null in the tables.
     values = {name: np.where(np.isfinite(value), value, np.nan) for name, value in values.items()}
     attention_spread = np.diagonal(products, axis1=1, axis2=2)
     heads = {"lambda": lambda_heads, "sigma_a": sigma, "attention_spread": attention_spread}
@@ -254,7 +254,7 @@ def spread_and_mean(M: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
 
 
 def within_text_cosine(X: torch.Tensor) -> np.ndarray:
-    """(1/n²) Σ_jk cos(x_j, x_k) = ‖mean of x̂_j‖², (B,) float64 in [0, 1]; a token of length 0 counts as 0."""
+    """(1/n²) Σ_jk cos(x_j, x_k) = ‖mean of x̂_j‖², (B,) float64 in [0, 1]; a zero token vector counts as 0."""
     rows = X.double()
     unit = rows / rows.norm(dim=2, keepdim=True).clamp(min=1e-300)
     return unit.mean(dim=1).square().sum(dim=1).cpu().numpy()
@@ -265,6 +265,6 @@ def _require_finite(what: str, positions: np.ndarray, *per_text: np.ndarray) -> 
     if not finite.all():
         raise MeasureError(
             f"{what} gives NaN or infinity for text {int(positions[int(np.argmin(finite))])}.",
-            kept="Everything staged before is kept.",
+            kept="Everything staged so far is kept.",
             next_step="In half precision try --dtype float32; otherwise the checkpoint is damaged.",
         )

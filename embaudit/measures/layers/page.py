@@ -1,4 +1,4 @@
-"""Layers on a page: where in the network tokens are pulled together, and what Theorem 1 makes of each layer."""
+"""Layers on a page: where in the network tokens are pulled together, with the terms of Theorem 1 for each layer."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from embaudit.page.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.page.model import Column, Part, Section, Table
 
-# What the section is made of: rows by name, of one audit.
+# Queries for the section's data, by name, for one audit.
 FACTS = {
     "layers": "SELECT * FROM layer_stat WHERE audit_id = ? ORDER BY corpus DESC, layer",
     "pooled": "SELECT * FROM pooled_stat WHERE audit_id = ? ORDER BY corpus DESC",
-    # Where the backbone's audit is in another warehouse there is nothing to show beside.
+    # Empty if the backbone's audit is in another warehouse.
     "backbone_layers": (
         "SELECT layer_stat.* FROM audit_backbone AS link "
         "JOIN layer_stat ON layer_stat.audit_id = link.backbone_audit_id "
@@ -32,12 +32,12 @@ COLUMNS = {
     "sigma_a": Column("σ_a", ".3f"),
 }
 LAYERS_SHOWN = 12
-# What a panel each is drawn of.
+# One panel each.
 CURVES = {
     "within_text_cosine": "cosine within a text",
     "normalised_spread": "spread S(X)/‖μ‖²",
     "contraction": "contraction S(Z)/S(H)",
-    "lambda_head_mean": "λ, mean of the heads",
+    "lambda_head_mean": "λ, mean over heads",
     "r": "r = S(H)/‖μ(Y)‖²",
     "sigma_a": "σ_a of the attention",
 }
@@ -45,7 +45,7 @@ BESIDE = 3
 
 
 def section(facts: dict[str, Any]) -> Section | None:
-    """None without the measure."""
+    """None if the audit left the measure out."""
     by_corpus: dict[str, list[dict[str, Any]]] = {}
     for row in facts["layers"]:
         by_corpus.setdefault(row["corpus"], []).append(row)
@@ -59,10 +59,10 @@ def _parts(
     yield curve_chart(by_corpus, backbone)
     for corpus, rows in by_corpus.items():
         first = rows[0]
-        left_out = f", {first['undefined']} of one token left out" if first["undefined"] else ""
+        left_out = f", {first['undefined']} of at most one token left out" if first["undefined"] else ""
         yield Table(
             list(COLUMNS.values()),
-            [[row.get(name) for name in COLUMNS] for row in [*rows, *_behind_norm(pooled.get(corpus))]],
+            [[row.get(name) for name in COLUMNS] for row in [*rows, *_pooled_row(pooled.get(corpus))]],
             f"Concentration by layer, {corpus}: {first['texts']:,} texts of {first['tokens_mean']:.0f} tokens"
             f"{left_out}; {first['norm_placement']}-norm",
             brief=LAYERS_SHOWN,
@@ -71,13 +71,13 @@ def _parts(
         )
 
 
-def _behind_norm(pooled: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """The row of the states that are pooled, where they are not the last layer's output."""
+def _pooled_row(pooled: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """The row of the pooled states, if they differ from the last layer's output."""
     return [{**pooled, "layer": "pooled"}] if pooled and pooled["has_final_norm"] else []
 
 
 def curve_chart(by_corpus: dict[str, list[dict[str, Any]]], backbone: list[dict[str, Any]]) -> Chart:
-    """A panel per figure; those that no layer has are left out."""
+    """A panel per figure; figures that are null in all layers are left out."""
     rows = [row for of_corpus in by_corpus.values() for row in of_corpus]
     panels = [
         _panel(name, title, rows, [row for row in backbone if row["corpus"] in by_corpus])
@@ -87,10 +87,10 @@ def curve_chart(by_corpus: dict[str, list[dict[str, Any]]], backbone: list[dict[
     return Chart(
         "Layer by layer",
         "From left to right through the network, one line per corpus, with 95 % intervals. The cosine within a text "
-        "is how alike its tokens are, the spread how far they lie from their mean: where the first climbs and the "
-        "second falls, tokens are pulled together, and mean pooling loses little. Contraction and λ are what the "
-        "attention of a layer keeps of the spread (below 1: it contracts); r is the spread that goes past it, through "
-        "the residual." + (" Dashed: the backbone." if backbone else ""),
+        "is how alike its tokens are, the spread how far they are from their mean: where the first rises and the "
+        "second falls, tokens are pulled together, and mean pooling loses little. Contraction and λ are the share of "
+        "the spread that a layer's attention keeps (below 1: it contracts); r is the spread that bypasses attention "
+        "through the residual connection." + (" Dashed: the backbone." if backbone else ""),
         [panels[start : start + BESIDE] for start in range(0, len(panels), BESIDE)],
         more="embaudit query layers",
     )

@@ -1,29 +1,29 @@
 """σ_a = ‖PA‖₂: the largest singular value of an attention matrix without its column means (arXiv 2410.24200).
 
-P = I − 11ᵀ/n. For row-stochastic A, PA = PAP. (‖A − 11ᵀ/n‖ is something else: an attention sink makes it huge.)
+P = I − 11ᵀ/n. For row-stochastic A, PA = PAP. (‖A − 11ᵀ/n‖ is different: an attention sink makes it huge.)
 
-Short texts: eigenvalues of the Gram matrix (PA)(PA)ᵀ in float64, exact to 1e-8 of σ². Long texts: Rayleigh–Ritz over
-a block Krylov space of G = (PA)ᵀ(PA), stopped when the leading pair's residual says that σ_a is within 5e-4, and a
-further step left it where it was. The Ritz value's error is of the order of the residual squared: measured 1e-6.
+Short texts: eigenvalues of the Gram matrix (PA)(PA)ᵀ in float64, exact to 1e-8 of σ². Long texts: Rayleigh–Ritz on a
+block Krylov space of G = (PA)ᵀ(PA), stopped when the leading pair's residual bounds the error of σ_a by 5e-4 and
+another step did not change it. The error of the Ritz value is of the order of the squared residual: 1e-6 as measured.
 
-Work a head: exact 2n³ + about 4n³/3 operations, and eigenvalues run far below a product's rate; Krylov 4·b·n² a step
-for blocks of b columns, and n² weights read twice a step.
+Operations per head: exact 2n³ + about 4n³/3, where eigenvalues run far slower than matrix products; Krylov 4·b·n² per
+step for blocks of b columns, reading the n² weights twice per step.
 """
 
 from __future__ import annotations
 
 import torch
 
-# Measured (benchmarks, sigma): up to here the exact way is the faster one on a CPU.
+# Up to this length the exact method is faster on a CPU (benchmarks, sigma).
 EXACT_UP_TO = 96
 BLOCK = 2
 STEPS = 32
-# Weights that go through all steps together: on a CPU 2^21 float32 are 8 MB, which stay in the caches from step to
-# step; a GPU wants many matrices a launch.
+# Weights per chunk: on a CPU, 2^21 float32 are 8 MB, which stay in the caches between steps; a GPU needs many matrices
+# per launch.
 WEIGHTS_PER_CHUNK = {"cpu": 2**21}
 ON_OTHER_DEVICES = 2**26
-# Of σ²: the eigenvalue nearest to a Ritz value is within the residual. Below 1e-4 float32 products stop converging, and
-# every such matrix would be done exactly.
+# Relative to σ²: the eigenvalue closest to a Ritz value is within the residual. Below 1e-4, float32 products do not
+# converge, and every matrix would fall back to the exact method.
 RELATIVE_ERROR = 1e-3
 
 
@@ -32,7 +32,7 @@ def largest_singular_values(attention: torch.Tensor, relative_error: float = REL
 
     Args:
         attention: A, (..., n, n), any floating dtype; rows are queries. Rows need not sum to one.
-        relative_error: of σ_a², where the Krylov way is taken.
+        relative_error: tolerance for σ_a² in the Krylov method.
 
     Returns:
         (...) float64, no unit; 0 for n = 1.
@@ -47,7 +47,7 @@ def largest_singular_values(attention: torch.Tensor, relative_error: float = REL
 
 
 def exact(A: torch.Tensor) -> torch.Tensor:
-    """(B,) float64 from (B, n, n), by the eigenvalues of the Gram matrix."""
+    """(B,) float64 from (B, n, n), from the eigenvalues of the Gram matrix."""
     centred = A.double()
     centred = centred - centred.mean(dim=1, keepdim=True)
     gram = centred @ centred.transpose(1, 2)
@@ -55,10 +55,10 @@ def exact(A: torch.Tensor) -> torch.Tensor:
 
 
 def krylov(A: torch.Tensor, relative_error: float = RELATIVE_ERROR) -> torch.Tensor:
-    """(B,) float64 from (B, n, n), by a block Krylov space; what has not converged by its end is done exactly.
+    """(B,) float64 from (B, n, n), by a block Krylov space; matrices that do not converge are computed exactly.
 
     With Q an orthonormal basis of span(Ω, GΩ, G²Ω, …), Ω (n, b) random and seeded, the largest eigenvalue θ of QᵀGQ is
-    a lower bound of σ_a², and ‖Gv − θv‖ for its vector v says how far an eigenvalue of G can be.
+    a lower bound of σ_a², and ‖Gv − θv‖ for its vector v bounds the distance to the closest eigenvalue of G.
     """
     batch, n, _ = A.shape
     working = A if A.dtype in (torch.float32, torch.float64) else A.float()
@@ -76,14 +76,14 @@ def krylov(A: torch.Tensor, relative_error: float = RELATIVE_ERROR) -> torch.Ten
         theta, vector = values[:, -1].clamp(min=0), vectors[:, :, -1:].to(working)
         residual = (images @ vector - theta.to(working)[:, None, None] * (basis @ vector)).norm(dim=(1, 2)).double()
         sigma = theta.sqrt()
-        # The residual says that θ is near to an eigenvalue; that it does not move says that it is the largest one.
+        # A small residual means that θ is close to an eigenvalue; if θ no longer changes, it is the largest one.
         close = (residual <= relative_error * theta + tiny) & (theta - before <= relative_error * theta + tiny)
         before = theta
         if bool(close.all()):
             return sigma
         if step + 1 == STEPS or basis.shape[2] + BLOCK > n:
             break
-        # Twice is enough: what is left of the new block after two projections is orthogonal to the basis.
+        # Two projections are enough to make the new block orthogonal to the basis.
         new = images[:, :, -BLOCK:]
         for _ in range(2):
             new = new - basis @ (basis.transpose(1, 2) @ new)
@@ -96,9 +96,9 @@ def krylov(A: torch.Tensor, relative_error: float = RELATIVE_ERROR) -> torch.Ten
 
 
 def _gram_times(A: torch.Tensor, mean: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
-    """G·block = Aᵀ P A block without forming PA: P A block = A block − 1 (ā block), and its columns sum to zero.
+    """G·block = Aᵀ P A block without forming PA: P A block = A block − 1 (ā block), whose columns sum to zero.
 
-    The few columns are laid out as rows: a batch of (b, n) by (n, n) runs seven times as fast as (n, n) by (n, b).
+    The few columns are stored as rows: a batch of (b, n) by (n, n) runs seven times as fast as (n, n) by (n, b).
     """
     rows = block.transpose(1, 2).contiguous()
     centred = rows @ A.transpose(1, 2) - rows @ mean.transpose(1, 2)

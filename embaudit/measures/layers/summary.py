@@ -11,7 +11,7 @@ from embaudit.intervals import mean_with_interval
 from embaudit.measures.layers.layers import LAMBDAS, RATIOS
 from embaudit.measures.layers.weights import ValueOutput
 
-# Theorem 1 is an equality where Z and H are parallel: rounding must not break it.
+# Theorem 1 is an equality if Z and H are parallel: rounding must not violate it.
 TOLERANCE = 1e-9
 OF_POOLED = ("normalised_spread", "within_text_cosine")
 
@@ -22,11 +22,11 @@ class LayerStat:
 
     Attributes:
         texts: texts of at least two tokens.
-        means: of each of RATIOS: (mean, low, high) over the texts where it is defined; None where there is none. The
-            interval is Student's, 95 %.
-        of_means: contraction, r, c and normalised_spread as ratios of means over texts: the definitions are ratios of
-            expectations.
-        holds: of each of LAMBDAS: share of texts with S(X)/‖μ(X)‖² ≤ C(1+√λ)²r.
+        means: for each of RATIOS, (mean, low, high) over the texts where it is defined, None if there is none; 95 %
+            Student's t intervals.
+        of_means: contraction, r, c and normalised_spread as ratios of means over texts, as in the definitions (ratios
+            of expectations).
+        holds: for each of LAMBDAS, the share of texts with S(X)/‖μ(X)‖² ≤ C(1+√λ)²r.
     """
 
     layer: int
@@ -38,7 +38,7 @@ class LayerStat:
 
 @dataclass(frozen=True)
 class PooledStat:
-    """The states that pooling averages, over the texts of a corpus; means and intervals as in ``LayerStat``."""
+    """The pooled states over the texts of a corpus; means and intervals as in ``LayerStat``."""
 
     texts: int
     has_final_norm: bool
@@ -64,7 +64,7 @@ def summarise_layer(layer: int, values: Mapping[str, np.ndarray]) -> LayerStat:
     """Averages of one layer.
 
     Args:
-        values: by name, (N,) of all texts of at least two tokens; NaN where undefined.
+        values: by name, (N,) for all texts of at least two tokens; NaN where undefined.
     """
     return LayerStat(
         layer=layer,
@@ -76,7 +76,7 @@ def summarise_layer(layer: int, values: Mapping[str, np.ndarray]) -> LayerStat:
 
 
 def summarise_pooled(values: Mapping[str, np.ndarray], *, has_final_norm: bool) -> PooledStat:
-    """Averages of the states that pooling averages; ``values`` as in ``layers.PooledBatch``, (N,) of all texts."""
+    """Averages of the pooled states; ``values`` as in ``layers.PooledBatch``, (N,) for all texts."""
     mean = float(np.square(values["mean_norm_x"]).mean())
     return PooledStat(
         texts=len(values["spread_x"]),
@@ -87,7 +87,7 @@ def summarise_pooled(values: Mapping[str, np.ndarray], *, has_final_norm: bool) 
 
 
 def summarise_heads(layer: int, heads: Mapping[str, np.ndarray], weights: ValueOutput) -> list[HeadStat]:
-    """Averages of each head of one layer; ``heads`` by name (N, H) of all texts."""
+    """Averages of each head of one layer; ``heads`` by name, (N, H) for all texts."""
     return [
         HeadStat(
             layer=layer,
@@ -104,7 +104,7 @@ def summarise_heads(layer: int, heads: Mapping[str, np.ndarray], weights: ValueO
 
 
 def share_that_holds(values: Mapping[str, np.ndarray], variant: str) -> float | None:
-    """Share of texts with S(X)/‖μ(X)‖² ≤ C(1+√λ)²r, among those where all four are defined."""
+    """Share of texts with S(X)/‖μ(X)‖² ≤ C(1+√λ)²r, among those for which all four are defined."""
     bound = values["c"] * (1 + np.sqrt(values[variant])) ** 2 * values["r"]
     defined = np.isfinite(bound) & np.isfinite(values["normalised_spread"])
     if not defined.any():

@@ -1,7 +1,7 @@
-"""What λ needs of the weights: constants of a checkpoint, computed once a layer.
+"""The weight terms of λ: constants of a checkpoint, computed once per layer.
 
-M_h = W_o^h W_v^h is the (d, d) map through which head h passes a token on; Σ_h M_h = W_o W_v. None of the M_h is
-formed: with d_h columns each, their norms and inner products come from (d_h, d_h) matrices.
+M_h = W_o^h W_v^h is the (d, d) map of head h; Σ_h M_h = W_o W_v. The M_h are never formed: they have rank d_h, and
+their norms and inner products come from (d_h, d_h) matrices.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class ValueOutput:
         norm: ‖Σ_h M_h‖_op = ‖W_o W_v‖_op.
         products: (H, H) ⟨M_h, M_h'⟩_F.
         value_norm: (H,) ‖W_v^h‖_op.
-        dimension: d, what attention reads.
+        dimension: d, the width of attention's input.
     """
 
     head_norm: np.ndarray
@@ -35,7 +35,7 @@ def value_output(value: torch.Tensor, output: torch.Tensor) -> ValueOutput:
     """Norms of M_h = W_o^h W_v^h.
 
     ‖M_h‖_op² is the largest eigenvalue of (W_o^hᵀ W_o^h)(W_v^h W_v^hᵀ), and
-    ⟨M_h, M_h'⟩_F = ⟨W_o^hᵀ W_o^h', W_v^h W_v^h'ᵀ⟩_F (the trace turned round).
+    ⟨M_h, M_h'⟩_F = ⟨W_o^hᵀ W_o^h', W_v^h W_v^h'ᵀ⟩_F (by cyclic permutation of the trace).
 
     Args:
         value: W_v head by head, (H, d_h, d).
@@ -58,7 +58,7 @@ def value_output(value: torch.Tensor, output: torch.Tensor) -> ValueOutput:
 
 
 def _operator_norm(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """‖left·right‖_op of (B, d, k) and (B, k, d'): with QR on both sides, of (k, k) matrices (or smaller)."""
+    """‖left·right‖_op of (B, d, k) and (B, k, d'), reduced to (k, k) matrices (or smaller) by QR on both sides."""
     of_left = torch.linalg.qr(left, mode="r").R
     of_right = torch.linalg.qr(right.transpose(1, 2), mode="r").R
     return torch.linalg.matrix_norm(of_left @ of_right.transpose(1, 2), 2)

@@ -1,7 +1,8 @@
-"""What length does to neighbours, to ranks and to unrelated pairs of an index of texts.
+"""Effects of length on neighbours, on ranks and on unrelated pairs in an index of texts.
 
-Similarities are cosines of whole texts, each read as far as the model has positions. A text's hubness is how many other
-texts have it among their k nearest. Texts with different labels are unrelated; without labels any two texts are.
+Similarities are cosines of whole texts, read as far as the model has positions. A text's hubness (k-occurrence) is the
+number of other texts that have it among their k nearest. Texts with different labels are unrelated; without labels, any
+two texts are.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ HIGH_QUANTILE = 0.95
 
 @dataclass(frozen=True)
 class NeighbourBias:
-    """Length against neighbourhood over N texts; None where it is undefined.
+    """Length and neighbourhoods over N texts; None if undefined.
 
     Attributes:
-        k: neighbours of a text.
-        hubness_spearman, hubness_p: ρ of length and hubness, and its p-value. Hubnesses share neighbour lists: p is a
-            guide.
+        k: number of neighbours per text.
+        hubness_spearman, hubness_p: ρ between length and hubness, and its p-value, which is approximate since hubness
+            values are not independent.
         neighbour_length_ratio: mean length of all neighbours / mean length of the texts.
         short_neighbour_length_ratio: the same for the neighbours of the shortest third.
-        rank_spearman: ρ of length and mean rank (0 nearest) as an unrelated text of other texts' rankings: negative
-            where long texts rank too high.
-        accuracy: of the k neighbours' vote on the label; None without labels.
-        wrong_length_ratio: mean length of neighbours with another label / of neighbours with the same one.
+        rank_spearman: ρ between length and mean rank (0 nearest) as an unrelated text in other texts' rankings;
+            negative if long texts rank too high.
+        accuracy: accuracy of the k neighbours' vote on the label; None without labels.
+        wrong_length_ratio: mean length of neighbours with another label / of neighbours with the same label.
     """
 
     k: int
@@ -47,7 +48,7 @@ class NeighbourBias:
 
 @dataclass(frozen=True)
 class LongPair:
-    """Two long texts that have nothing to do with each other; ``first`` < ``second`` are their places."""
+    """Two unrelated long texts; ``first`` < ``second`` are their indices."""
 
     first: int
     second: int
@@ -56,12 +57,12 @@ class LongPair:
 
 @dataclass(frozen=True)
 class UnrelatedPairs:
-    """Unrelated pairs of the longest third of the texts, beside those of the shortest third.
+    """Unrelated pairs in the longest third of the texts, compared with those in the shortest third.
 
     Attributes:
-        worst: the pairs of highest cosine.
-        share_long_above: share of the long pairs above the 95th percentile of the short pairs; .05 if length does
-            nothing.
+        worst: the pairs with the highest cosine.
+        share_long_above: share of the long pairs above the 95th percentile of the short pairs; .05 if length has no
+            effect.
     """
 
     pairs: int
@@ -74,12 +75,12 @@ class UnrelatedPairs:
 def neighbour_bias(
     vectors: np.ndarray, lengths: np.ndarray, labels: Sequence[str | None] | None, k: int
 ) -> NeighbourBias:
-    """Neighbours, hubness and ranks against length.
+    """Neighbours, hubness and ranks by length.
 
     Args:
         vectors: (N, D).
         lengths: (N,) in tokens, before truncation.
-        labels: of all texts, or None.
+        labels: labels of all texts, or None.
     """
     N = len(vectors)
     k = min(k, N - 1)
@@ -112,7 +113,7 @@ def neighbour_bias(
 def unrelated_pairs(
     vectors: np.ndarray, lengths: np.ndarray, labels: Sequence[str | None] | None, most: int
 ) -> UnrelatedPairs:
-    """The unrelated pairs among the longest third of the texts; the ``most`` highest of them."""
+    """The unrelated pairs among the longest third of the texts, with the ``most`` highest-scoring ones."""
     if len(vectors) < MIN_TEXTS:
         return UnrelatedPairs(0, [], None, None, None)
     units, codes = unit_vectors(vectors), _codes(labels)
@@ -131,7 +132,7 @@ def unrelated_pairs(
 
 
 def _pairs(units: np.ndarray, codes: np.ndarray | None, places: np.ndarray) -> tuple[np.ndarray, ...]:
-    """(first, second, cosine) of all unrelated pairs of some texts."""
+    """(first, second, cosine) of all unrelated pairs among the given texts."""
     chosen = units[places]
     one, two = np.triu_indices(len(places), 1)
     cosine = (chosen @ chosen.T)[one, two]
@@ -143,30 +144,30 @@ def _pairs(units: np.ndarray, codes: np.ndarray | None, places: np.ndarray) -> t
 
 
 def _codes(labels: Sequence[str | None] | None) -> np.ndarray | None:
-    """(N,) a number for each label; None where a text has none, or all have the same one."""
+    """(N,) integer codes of the labels; None if a text has none, or all are the same."""
     if labels is None or any(label is None for label in labels) or len(set(labels)) < 2:
         return None
     return np.unique(np.array(labels, dtype=object).astype(str), return_inverse=True)[1]
 
 
 def _mean_ranks_among_unrelated(order: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
-    """(N,) for each text its mean rank, from 0 (nearest) to 1, among the unrelated texts of every other text."""
+    """(N,) each text's mean rank, from 0 (nearest) to 1, among the unrelated texts of every other text."""
     N = len(order)
     total, counted = np.zeros(N), np.zeros(N)
     for query in range(N):
-        ranking = order[query, :-1]  # the last one is the query itself
+        ranking = order[query, :-1]  # the last is the query itself
         if codes is not None:
             ranking = ranking[codes[ranking] != codes[query]]
         if len(ranking) > 1:
             total[ranking] += np.arange(len(ranking)) / (len(ranking) - 1)
             counted[ranking] += 1
     with np.errstate(invalid="ignore"):
-        # Sums in another order differ in the last digit: equal ranks must stay equal.
+        # The order of summation changes the last digits, but equal ranks must stay equal.
         return np.round(total / counted, 12)
 
 
 def _votes(nearest: np.ndarray, codes: np.ndarray, lengths: np.ndarray) -> tuple[float, float | None]:
-    """Accuracy of the neighbours' vote (ties to the nearer), and how much longer the wrong neighbours are."""
+    """Accuracy of the neighbours' vote (ties go to the nearer), and how much longer the wrong neighbours are."""
     right = 0
     for query, neighbours in enumerate(nearest):
         votes = np.bincount(codes[neighbours])

@@ -1,8 +1,8 @@
-"""The published upper bound on σ_a, and the Gaussian study that tells where it holds.
+"""The published upper bound on σ_a, and a Gaussian simulation of where it holds.
 
-    σ_a ≤ √(n / (2√(1+e^{−2σ_s²})(n−1)^{3/2} + 1))        (arXiv 2410.24200, as the summary at hand prints it)
+    σ_a ≤ √(n / (2√(1+e^{−2σ_s²})(n−1)^{3/2} + 1))        (arXiv 2410.24200, as printed in the summary at hand)
 
-with σ_s the standard deviation of the logits. Its premise is i.i.d. Gaussian logits: so that is what is simulated.
+with σ_s the standard deviation of the logits. It assumes i.i.d. Gaussian logits, which are simulated here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from embaudit.intervals import student_half_width
 from embaudit.measures.layers.sigma import largest_singular_values
 
-# 64 cells, from logits that hardly differ to those of a sharp head.
+# 64 cells, from nearly constant logits to those of a sharp head.
 SIGMAS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
 TOKENS = (4, 8, 16, 32, 64, 128, 256, 512)
 MATRICES = 20
@@ -23,7 +23,7 @@ MATRICES = 20
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of the study: the mean over the matrices, with its 95 % interval (Student)."""
+    """One cell of the simulation: mean over matrices, with its 95 % Student's t interval."""
 
     sigma_s: float
     n: int
@@ -36,7 +36,7 @@ class Cell:
 
 
 def claimed_bound(n: int | np.ndarray, sigma_s: np.ndarray) -> np.ndarray:
-    """√(n / (2√(1+e^{−2σ_s²})(n−1)^{3/2} + 1)), element by element."""
+    """√(n / (2√(1+e^{−2σ_s²})(n−1)^{3/2} + 1)), elementwise."""
     steepness = 2 * np.sqrt(1 + np.exp(-2 * np.square(sigma_s))) * (np.asarray(n) - 1.0) ** 1.5
     return np.asarray(np.sqrt(n / (steepness + 1)))
 
@@ -50,13 +50,13 @@ def simulate(
 ) -> Iterator[Cell]:
     """σ_a of softmax(σ_s·G) with G an (n, n) matrix of standard Gaussians, cell by cell.
 
-    A cell's matrices depend on its own σ_s and n and the seed alone.
+    A cell's matrices depend only on its σ_s and n and the seed.
 
     Raises:
-        ValueError: if a σ_s is negative or not finite, an n below 2, or there is no matrix.
+        ValueError: if a σ_s is negative or not finite, an n is less than 2, or ``matrices`` is less than 1.
     """
     if any(not 0 <= sigma < np.inf for sigma in sigmas) or any(n < 2 for n in tokens) or matrices < 1:
-        raise ValueError("σ_s must be 0 or more, n 2 or more, and one matrix at least.")
+        raise ValueError("σ_s must be at least 0, n at least 2, and the number of matrices at least 1.")
     for sigma_s in sigmas:
         for n in tokens:
             yield _cell(float(sigma_s), int(n), matrices, seed)

@@ -1,4 +1,4 @@
-"""Charts of length: similarity by length with its controls, and σ_a beside the bound that was claimed for it."""
+"""Charts of length: similarity by length with its controls, and σ_a with its published bound."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def cosine_chart(summary: dict[str, Any], bins: list[dict[str, Any]]) -> Chart:
     shown = {limit: word for limit, word in limits.items() if limit is not None and limit <= longest}
     return Chart(
         f"Similarity by length, {summary['corpus']}",
-        "A point is the mean cosine between texts of one length, the band its 95 % interval. A line that climbs is "
-        "length collapse: the longer texts are, the more alike their vectors. Truncations are the same texts cut "
-        "short, so that topics cannot explain them; windows averaged, and input embeddings averaged, show how much "
-        "averaging alone would do. Dashed: the tokens that the checkpoint reads, and the end of its positions.",
+        "Each point is the mean cosine between texts of one length, with its 95 % interval as a band. A rising line is "
+        "length collapse: the longer the texts, the more alike their vectors. Truncations are the same texts cut "
+        "short, so topics cannot explain their rise; averaged windows and averaged input embeddings show how much "
+        "averaging alone would do. Dashed: the checkpoint's length limit, and the end of its position table.",
         [
             [
                 Panel(
@@ -77,14 +77,14 @@ def sigma_chart(corpus: str, rows: list[dict[str, Any]]) -> Chart:
         Mark(row["tokens"], value, series=title, label=f"{title}, {row['tokens']:,} tokens: {value:.3f}")
         for name, title in SIGMA.items()
         for row in rows
-        # Where the plain σ_s has no bound, the centred one may.
+        # If the raw σ_s has no bound, the centred one may.
         if (value := row[name] if row[name] is not None else row.get(f"{name}_centred")) is not None
     ]
     return Chart(
         f"σ_a by length, {corpus}",
-        "σ_a is how much of the spread between tokens one head's attention lets through, on average over layers and "
-        "heads. The published account of length collapse bounds it from above by a value that falls with length: "
-        "where the measured line lies above the bound, the account does not hold for this checkpoint.",
+        "σ_a is how much of the spread between tokens an attention head lets through, on average over layers and "
+        "heads. The published theory of length collapse bounds it from above by a value that falls with length: "
+        "where the measured line is above the bound, the theory does not hold for this checkpoint.",
         [
             [
                 Panel(

@@ -9,7 +9,7 @@ import numpy as np
 from embaudit.errors import MeasureError
 from embaudit.intervals import jackknife_half_width
 
-# Below four texts, leaving one out leaves fewer than three pairs.
+# With fewer than four texts, leaving one out leaves fewer than three pairs.
 MIN_FOR_INTERVAL = 4
 
 
@@ -18,7 +18,7 @@ class MeanCosine:
     """Mean cosine over the pairs of N texts; ``low`` and ``high`` are a 95 % jackknife over texts.
 
     Attributes:
-        without: (N,) the mean without each text; empty where there is no interval.
+        without: (N,) the mean without each text; empty if there is no interval.
     """
 
     texts: int
@@ -29,10 +29,10 @@ class MeanCosine:
 
 
 def unit_vectors(vectors: np.ndarray) -> np.ndarray:
-    """(N, D) float64 of length one.
+    """(N, D) float64 vectors of unit length.
 
     Raises:
-        MeasureError: if a vector is zero or not finite; the message names its place.
+        MeasureError: if a vector is zero or not finite; the message has its index.
     """
     X = vectors.astype(np.float64)
     lengths = np.linalg.norm(X, axis=1)
@@ -53,13 +53,13 @@ def mean_cosine(vectors: np.ndarray) -> MeanCosine:
     (T − s_i) / C(N−1, 2): a jackknife over texts costs no more than the mean.
 
     Args:
-        vectors: (N, D), of any length but zero.
+        vectors: (N, D), nonzero.
 
     Returns:
-        No mean below two texts: one text has no pair.
+        The mean is None with fewer than two texts.
 
     Raises:
-        MeasureError: if a vector is zero or not finite; the message names its place.
+        MeasureError: if a vector is zero or not finite; the message has its index.
     """
     N = len(vectors)
     if N < 2:

@@ -1,11 +1,12 @@
-"""Similarity by length under four conditions, so that a rise can be told apart from what causes none of it.
+"""Similarity by length under four conditions, to separate the possible causes of a rise.
 
-For texts of one length bin the mean cosine over all pairs rises with length for several reasons. Natural long texts
-also differ in topic and in kind; mean pooling alone raises it (for i.i.d. tokens of mean m and covariance Σ,
-cos ≈ ‖m‖²/(‖m‖² + tr Σ/n)); only the rest can be attention's. So, beside the natural texts, for one span of each text:
+The mean cosine over all pairs of texts in a length bin rises with length for several reasons. Natural long texts also
+differ from short ones in topic and kind; mean pooling alone raises it (for i.i.d. tokens with mean m and covariance Σ,
+cos ≈ ‖m‖²/(‖m‖² + tr Σ/n)); only the rest can be due to attention. So, in addition to natural texts, for one span of
+each text:
 
     truncation         the span's first L tokens, encoded
-    windows            the same tokens in pieces of w, each encoded alone, vectors averaged: no attention across pieces
+    windows            the same tokens in windows of w, encoded separately and averaged: no attention across windows
     input_embeddings   the same tokens' input embeddings, averaged: no attention at all
 
 at the lengths of the bins. (arXiv 2410.24200, §3; the controls are ours.)
@@ -26,7 +27,7 @@ from embaudit.measures.length.spans import LengthBin, evenly, longest_common, sp
 
 CONTROLS = ("truncation", "windows", "input_embeddings")
 CONDITIONS = ("natural", *CONTROLS)
-# A model of 8 192 positions has 82 bins: every span encoded at each of them would cost forty times its length.
+# A model with 8 192 positions has 82 bins: encoding every span at each of them would cost forty times its length.
 MAX_CONTROL_BINS = 8
 
 
@@ -35,9 +36,9 @@ class BinValue:
     """One condition in one bin.
 
     Attributes:
-        low, high: of the bin, in a text's own tokens.
-        length: mean length of the texts in it (natural), or what they are cut to (controls).
-        beyond_limit: longer than the checkpoint is configured to read, though it has positions for it.
+        low, high: edges of the bin, without special tokens.
+        length: mean length of its texts (natural), or the length they are cut to (controls).
+        beyond_limit: whether it exceeds the checkpoint's configured limit, though there are positions for it.
     """
 
     condition: str
@@ -50,11 +51,11 @@ class BinValue:
 
 @dataclass(frozen=True)
 class Limits:
-    """How many of its own tokens are read of a text.
+    """Longest texts that are read, without special tokens.
 
     Attributes:
-        configured: by the checkpoint as it is deployed.
-        positions: the model's position table without the special tokens and the prompt; None where it has none.
+        configured: by the checkpoint as deployed.
+        positions: by the size of the position table, without special tokens and the prompt; None if there is no table.
         read: by this measure.
     """
 
@@ -64,7 +65,7 @@ class Limits:
 
 
 def limits_of(encoder: Encoder, longest: int) -> Limits:
-    """The limits of a checkpoint; ``longest`` stops where the position table does not, or goes on for long."""
+    """The limits of a checkpoint; ``longest`` applies if the position table is longer, or there is none."""
     checkpoint = encoder.checkpoint
     table = position_limit(checkpoint.model)
     positions = None if table is None else table - len(checkpoint.with_special_tokens([]))
@@ -77,13 +78,13 @@ def natural_curve(
     bins: Sequence[LengthBin],
     progress: Progress = no_progress,
 ) -> tuple[list[BinValue], np.ndarray]:
-    """Whole texts, each in the bin of its own length; what is longer than the last bin is left out of the curve.
+    """Whole texts by length bin; texts longer than the last bin are not on the curve.
 
     Args:
-        contents: own token ids of each text, not cut, none empty.
+        contents: token ids of each text without special tokens, not truncated, none empty.
 
     Returns:
-        The bins' values, and all texts' vectors, (N, D); those of longer texts are of their beginning.
+        The bins' values, and all texts' vectors, (N, D); longer texts are truncated.
     """
     lengths = np.array([len(ids) for ids in contents], dtype=np.int64)
     limit = bins[-1].high
@@ -109,8 +110,8 @@ def control_curves(
 ) -> list[BinValue]:
     """Truncations, windows and input embeddings of the same spans at the bins' lengths.
 
-    Every length is measured on the same texts: the first ``most_texts`` of those that are long enough for the last
-    length (``spans.longest_common``). Bins beyond it have no texts.
+    All lengths are measured on the same texts: the first ``most_texts`` that reach the longest length
+    (``spans.longest_common``). Bins beyond it have no texts.
     """
     chosen = evenly(bins, MAX_CONTROL_BINS)
     longest = longest_common([len(ids) for ids in contents], [one.length for one in chosen])
@@ -138,7 +139,7 @@ def control_curves(
 def _averaged_windows(
     encoder: Encoder, spans: Sequence[list[int]], lengths: Sequence[int], window: int, progress: Progress
 ) -> list[np.ndarray]:
-    """For each length, (N, D): the windows' vectors averaged by their tokens. Whole windows are shared by lengths."""
+    """For each length, (N, D): the windows' vectors averaged by their tokens. Lengths share full windows."""
     pieces: dict[tuple[int, ...], int] = {}
     for span in spans:
         for length in lengths:

@@ -1,4 +1,4 @@
-"""What length comes to: whether long texts look alike, and how much of that is averaging alone."""
+"""Findings about length: whether long texts look alike, and how much of that comes from averaging alone."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 from embaudit.finding import Finding, Rows, interval, level_from, unless_ok
 from embaudit.measures.length.settings import LengthSettings
 
-# Of pairs of long texts, above the 95th percentile of short ones; 0.05 if length did nothing. Five times that is seen
-# in rankings; where it is most pairs, length decides before content does.
+# Share of long pairs above the 95th percentile of short pairs; 0.05 if length had no effect. Five times that shows in
+# rankings; if it is most pairs, length decides before content does.
 ABOVE_LOOK, ABOVE_PROBLEM = 0.25, 0.75
-# Fewer pairs are those of fifteen texts: a few alike make a quarter of them.
+# Fifteen texts have about this many pairs: with fewer, a few similar texts make up a quarter of them.
 MIN_PAIRS = 100
-# Of the mean cosine, between the shortest and the longest cut of the same texts.
+# In mean cosine, between the shortest and the longest truncation of the same texts.
 RISE = 0.1
-# Of irrelevant documents: two in a hundred more are the first pages of a collection of thousands.
+# Share of irrelevant documents: in a collection of thousands, two percent fill the first pages of results.
 OUTRANKED = 0.02
 
 
@@ -30,7 +30,7 @@ def findings(rows: Rows, settings: LengthSettings) -> Iterator[Finding]:
     else:
         yield Finding(
             "not measured",
-            "It is not known whether long texts look alike: the corpora have too few of them.",
+            "Whether long texts look alike is not known: the corpora have too few of them.",
             name="long_pairs",
         )
     rises = [row for row in rows("length_rise") if row["rise"] is not None]
@@ -44,17 +44,17 @@ def findings(rows: Rows, settings: LengthSettings) -> Iterator[Finding]:
 
 
 def _long_pairs(row: dict[str, Any]) -> Finding:
-    share, kind = row["share_long_above"], "differently labelled" if row["is_labelled"] else "different"
+    share, labelled = row["share_long_above"], " with different labels" if row["is_labelled"] else ""
     level = level_from(share, ABOVE_LOOK, ABOVE_PROBLEM)
     return Finding(
         level,
-        f"{share:.0%} of {row['long_pairs']:,} pairs of {kind} long texts of {row['corpus']} score higher than "
-        "95% of such pairs of short ones (5% if length did nothing).",
+        f"{share:.0%} of {row['long_pairs']:,} pairs of long texts{labelled} in {row['corpus']} score higher than "
+        "95% of such pairs of short texts (5% if length had no effect).",
         name="long_pairs",
         value=share,
         **unless_ok(
             level,
-            "Long texts outrank short ones that answer better, and look alike among themselves.",
+            "Long texts look alike, and outrank shorter ones that are better answers.",
             "embaudit query length-pairs",
         ),
     )
@@ -68,20 +68,20 @@ def _rise(row: dict[str, Any], rises: list[dict[str, Any]]) -> Finding:
     ]
     averaging = ""
     if windows and windows[0] is not None:
-        averaging = f" Averaging windows that are encoded alone does {windows[0]:.0%} of that."
+        averaging = f" Averaging windows that were encoded separately gives {windows[0]:.0%} of that rise."
     level = level_from(row["rise"], look=RISE)
     return Finding(
         level,
-        f"The mean cosine of the same texts of {row['corpus']} is {row['first_cosine']:.2f} when they are cut at "
-        f"{row['first_length']:.0f} tokens, and {row['last_cosine']:.2f} at {row['last_length']:.0f} "
+        f"The same texts in {row['corpus']} have a mean cosine of {row['first_cosine']:.2f} when cut to "
+        f"{row['first_length']:.0f} tokens, and {row['last_cosine']:.2f} when cut to {row['last_length']:.0f} "
         f"({row['rise']:+.2f})."
         f"{averaging}",
         name="length_rise",
         value=row["rise"],
         **unless_ok(
             level,
-            "Similarities of long and of short texts are on two scales.",
-            "Set thresholds separately for short and long texts.",
+            "Similarities of long texts and of short texts are not on the same scale.",
+            "Set separate thresholds for short and long texts.",
         ),
     )
 
@@ -95,8 +95,8 @@ def _ranking(row: dict[str, Any], cut: dict[str, dict[str, Any]]) -> Finding:
     favoured = "Short" if row["difference"] > 0 else "Long"
     return Finding(
         level,
-        f"{row['by_short']:.1%} of the short and {row['by_long']:.1%} of the long irrelevant documents of "
-        f"{row['corpus']} rank above a {row['relevant']} one that answers the query "
+        f"{row['by_short']:.1%} of the short and {row['by_long']:.1%} of the long irrelevant documents in "
+        f"{row['corpus']} outrank a {row['relevant']} document that answers the query "
         f"({row['difference']:+.1%}{interval(row['low'], row['high'], '+.1%')}).{control}",
         name="length_ranking",
         value=row["difference"],
@@ -105,6 +105,6 @@ def _ranking(row: dict[str, Any], cut: dict[str, dict[str, Any]]) -> Finding:
         **unless_ok(
             level,
             f"{favoured} documents come up for queries that they do not answer.",
-            "Index passages of about one length.",
+            "Index passages of about the same length.",
         ),
     )

@@ -1,14 +1,14 @@
-"""σ_a and what the theory says of it, by layer, head and length (arXiv 2410.24200, §3).
+"""σ_a and the theory's predictions for it, by layer, head and length (arXiv 2410.24200, §3).
 
-For a text of n tokens, layer and head: σ_a = ‖PA‖₂ beside ‖PA‖_F, which it never exceeds; σ_s, the standard deviation
+For a text of n tokens, by layer and head: σ_a = ‖PA‖₂ and ‖PA‖_F, which it never exceeds; σ_s, the standard deviation
 of the scaled logits, raw and doubly centred; the published bound on σ_a at either σ_s, and whether it holds; and
-σ_a‖W_V‖₂, the factor of Theorem 2: ‖HC[AXW_V]‖_F ≤ σ_a‖W_V‖₂‖HC[X]‖_F. For each layer the high-frequency share of
-its output, ‖PX‖_F/‖X‖_F.
+σ_a‖W_V‖₂, the factor of Theorem 2: ‖HC[AXW_V]‖_F ≤ σ_a‖W_V‖₂‖HC[X]‖_F. For each layer, the high-frequency share of its
+output, ‖PX‖_F/‖X‖_F.
 
-A softmax forgets what is added to a row, so log A is the logits but for a constant a row. Doubly centred logits (row
-and column means away) are therefore those of log A, whatever the family adds to q·k. Raw logits are q·kᵀ/√d_h from the
-declared weights, and only where their softmax is the model's A: rotary or relative positions, norms on queries, other
-scales and masks have none, and σ_s is null there. An A with zeros (a causal mask, a local window) has no log either.
+The softmax ignores constants added to a row, so log A equals the logits up to a constant per row. Doubly centred logits
+(without row and column means) are therefore those of log A, whatever the family adds to q·k. Raw logits are q·kᵀ/√d_h
+from the declared weights, and used only if their softmax is the model's A: with rotary or relative positions, query
+norms, other scales or masks it is not, and σ_s is null. An A with zeros (causal mask, local window) has no log either.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
     import torch
 
 
-# One layer's attention of a batch, which is read a dozen times: 2^22 float32 are 16 MB and stay in a CPU's caches.
+# One layer's attention weights per batch, read a dozen times: 2^22 float32 are 16 MB, which stay in a CPU's caches.
 WEIGHTS_PER_BATCH = {"cpu": 2**22}
 ON_OTHER_DEVICES = 2**25
 
 
 @dataclass(frozen=True)
 class HeadLength:
-    """One head at one length: means over texts, and shares of texts; None where no text has a value.
+    """One head at one length: means over texts, and shares of texts; None if no text has a value.
 
     Attributes:
-        length: in the texts' own tokens; ``tokens``, n, counts special tokens and the prompt too.
-        is_causal: no token attends to a later one; the theory does not cover that.
-        hc_energy: ‖PX‖_F/‖X‖_F of the layer's output, the same for its heads.
+        length: without special tokens; ``tokens``, n, includes special tokens and the prompt.
+        is_causal: no token attends to a later one; the theory does not cover this.
+        hc_energy: ‖PX‖_F/‖X‖_F of the layer's output, the same for all its heads.
     """
 
     layer: int
@@ -68,7 +68,7 @@ class HeadLength:
 
 @dataclass
 class _Sums:
-    """Sums over texts of one layer at one length, by name (heads,), and how many texts each is of."""
+    """Sums over texts for one layer at one length, by name (heads,), with the number of texts in each."""
 
     heads: int
     texts: int = 0
@@ -76,12 +76,12 @@ class _Sums:
     counted: dict[str, np.ndarray] = field(default_factory=dict)
 
     def add(self, name: str, values: np.ndarray) -> None:
-        """``values`` are (B, heads); NaN is no value."""
+        """Add (B, heads) values; NaN means no value."""
         self.total[name] = self.total.get(name, np.zeros(self.heads)) + np.nansum(values, axis=0)
         self.counted[name] = self.counted.get(name, np.zeros(self.heads)) + np.isfinite(values).sum(axis=0)
 
     def mean(self, name: str, head: int) -> float | None:
-        """None where no text has a value."""
+        """None if no text has a value."""
         count = self.counted[name][head]
         return float(self.total[name][head] / count) if count else None
 
@@ -89,15 +89,15 @@ class _Sums:
 def head_lengths(
     encoder: Encoder, spans: Sequence[Sequence[int]], lengths: Sequence[int], progress: Progress = no_progress
 ) -> list[HeadLength]:
-    """Every head of every layer at every length, on the beginnings of the same spans.
+    """Every head of every layer at every length, on prefixes of the same spans.
 
     Args:
-        spans: own tokens of each text, at least the largest of ``lengths``.
-        lengths: in own tokens, each one or more.
-        progress: told the number of encodes done.
+        spans: token ids of each text without special tokens, at least as long as the largest of ``lengths``.
+        lengths: without special tokens, each at least 1.
+        progress: called with the number of encodes done.
 
     Raises:
-        NotMeasurable: if the checkpoint's architecture is not declared, or does not give its attention weights.
+        NotMeasurable: if the checkpoint's architecture is not declared, or does not return its attention weights.
         MeasureError: if a layer gives NaN or infinity.
     """
     import torch
@@ -125,11 +125,11 @@ def head_lengths(
 
 
 class _Observer:
-    """Sums what the layers do at one length."""
+    """Accumulates the layers' values at one length."""
 
     def __init__(self, anatomy: Anatomy) -> None:
         self.anatomy = anatomy
-        # By layer: whether raw logits are q·kᵀ/√d_h, as found on its first batch.
+        # By layer: whether the raw logits are q·kᵀ/√d_h, checked on its first batch.
         self.has_raw_logits: dict[int, bool] = {}
         self.is_causal = True
         self.start()
@@ -140,7 +140,7 @@ class _Observer:
     def on_layer(self, state: LayerState) -> None:
         if state.layer not in self.has_raw_logits:
             require_fit(self.anatomy, state)
-            self.has_raw_logits[state.layer] = _gives(plain_logits(self.anatomy, state), state.attention)
+            self.has_raw_logits[state.layer] = _softmax_gives(plain_logits(self.anatomy, state), state.attention)
             self.is_causal &= _is_causal(state.attention)
         sums, n = self.layers[state.layer], state.H.shape[1]
         has_raw = self.has_raw_logits[state.layer]
@@ -167,13 +167,13 @@ class _Observer:
 
 
 def plain_logits(anatomy: Anatomy, state: LayerState) -> torch.Tensor:
-    """q·kᵀ/√d_h from the declared weights and what attention reads, (B, H, n, n) in the model's dtype."""
+    """q·kᵀ/√d_h from the declared weights and attention's input, (B, H, n, n) in the model's dtype."""
     queries, keys = (_projected(anatomy, state, part) for part in ("query", "key"))
     return (queries / anatomy.head_size**0.5) @ keys.transpose(2, 3)
 
 
 def _projected(anatomy: Anatomy, state: LayerState, part: Part) -> torch.Tensor:
-    """(B, H, n, d_h); grouped queries repeat their key head."""
+    """(B, H, n, d_h); key heads are repeated for grouped queries."""
     weight, bias = anatomy.matrix(state.layer, part)
     rows = anatomy.rows(part).to(weight.device)
     flat = state.read @ weight[rows].T
@@ -184,7 +184,7 @@ def _projected(anatomy: Anatomy, state: LayerState, part: Part) -> torch.Tensor:
     return split.repeat_interleave(anatomy.heads // heads, dim=1)
 
 
-def _gives(logits: torch.Tensor, attention: torch.Tensor) -> bool:
+def _softmax_gives(logits: torch.Tensor, attention: torch.Tensor) -> bool:
     """Whether the softmax of the logits is the model's A."""
     import torch
 
@@ -197,7 +197,7 @@ def _is_causal(attention: torch.Tensor) -> bool:
 
 
 def _log(attention: torch.Tensor) -> torch.Tensor:
-    """log A, NaN for a head that has a zero: its mean would be −∞."""
+    """log A; NaN for heads with a zero, whose mean would be −∞."""
     logs = attention.float().log()
     return logs.masked_fill(logs.isinf().flatten(2).any(dim=2)[:, :, None, None], float("nan"))
 
@@ -209,10 +209,10 @@ def frobenius(attention: torch.Tensor) -> np.ndarray:
 
 
 def deviations(logits: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
-    """σ_s raw and doubly centred, both (B, H) float64: the standard deviations of all n² logits S, and of those of PSP.
+    """σ_s raw and doubly centred, both (B, H) float64: the standard deviations of all n² entries of S, and of PSP.
 
-    With R = S − row means: var S = mean R² + var(row means), and var PSP = mean R² − var(column means of R). A softmax
-    forgets row means.
+    With R = S − row means: var S = mean R² + var(row means), and var PSP = mean R² − var(column means of R). The
+    softmax ignores row means.
     """
     S = logits.float()
     of_rows = S.mean(dim=3, keepdim=True)
@@ -225,7 +225,7 @@ def deviations(logits: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
 
 
 def hc_energy(X: torch.Tensor) -> np.ndarray:
-    """‖PX‖_F/‖X‖_F, (B,) float64 in [0, 1]; NaN for an X of zeros."""
+    """‖PX‖_F/‖X‖_F, (B,) float64 in [0, 1]; NaN if X is zero."""
     rows = X.double()
     high = (rows - rows.mean(dim=1, keepdim=True)).flatten(1).norm(dim=1)
     return (high / rows.flatten(1).norm(dim=1)).cpu().numpy()

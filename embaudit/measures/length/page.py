@@ -1,4 +1,4 @@
-"""Length on a page: similarity by bin and condition, what the controls explain, and what it does to neighbours."""
+"""Length on a page: similarity by bin and condition, what the controls explain, and the effect on neighbours."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from embaudit.measures.length.charts import CONDITIONS, cosine_chart, sigma_chart
 from embaudit.page.model import Column, Estimate, Part, Section, Table
 
-# What the section is made of: rows by name, of one audit.
+# Queries for the section's data, by name, for one audit.
 FACTS = {
     "length": "SELECT * FROM length_summary WHERE audit_id = ? ORDER BY corpus",
     "length_bins": "SELECT * FROM length_bin WHERE audit_id = ? ORDER BY low, corpus, condition",
@@ -24,7 +24,7 @@ FACTS = {
     ),
 }
 
-CONTROLS = {"windows": "Windows encoded alone and averaged", "input_embeddings": "Input embeddings averaged"}
+CONTROLS = {"windows": "Averages of separately encoded windows", "input_embeddings": "Averages of input embeddings"}
 SIGMA = {
     "tokens": Column("tokens", ","),
     "sigma_a": Column("σ_a", ".3f"),
@@ -36,7 +36,7 @@ SIGMA = {
     "sigma_a_value_norm": Column("σ_a‖W_V‖₂", ".3f"),
     "hc_energy": Column("HC energy", ".3f"),
 }
-# Figures that may be known of the centred σ_s alone.
+# Figures that may exist only for the centred σ_s.
 CENTRED = ("bound", "holds")
 RISES = {
     "first_cosine": Column("first", ".3f"),
@@ -53,7 +53,7 @@ BINS_SHOWN = 12
 
 
 def section(facts: dict[str, Any]) -> Section | None:
-    """None without the measure."""
+    """None if the audit left the measure out."""
     parts = [part for summary in facts["length"] for part in _corpus(summary, facts)]
     return Section("Length", parts) if parts else None
 
@@ -67,7 +67,7 @@ def _corpus(summary: dict[str, Any], facts: dict[str, Any]) -> Iterator[Part]:
 
     yield from _bins(summary, own("length_bins"))
     rises = {row["condition"]: row for row in own("length_rises")}
-    for line in (*_explanations(rises), *_beyond(summary), *_neighbours(summary)):
+    for line in (*_explanations(rises), *_too_long(summary), *_neighbours(summary)):
         yield f"{corpus}: {line}"
     rows = [(CONDITIONS.get(name, name), *(row[column] for column in RISES)) for name, row in rises.items()]
     yield Table([Column("condition"), *RISES.values()], rows, f"Rise of the mean cosine, {corpus}")
@@ -85,13 +85,13 @@ def _bins(summary: dict[str, Any], bins: list[dict[str, Any]]) -> Iterator[Part]
         [Column("tokens", is_right=True), Column("texts", ","), *(Column(name, ".2f") for name in CONDITIONS.values())],
         [_bin(low, by_bin[low]) for low in sorted(by_bin)],
         f"Mean cosine by length, {corpus}: {summary['texts']:,} texts, controls on {summary['control_texts']:,} of "
-        f"them; windows of {summary['window']}",
+        f"them; windows of {summary['window']} tokens",
         brief=BINS_SHOWN,
         is_even=True,
         more="embaudit query length",
     )
     if any(row["beyond_limit"] for row in bins):
-        yield f"* beyond the {summary['configured_limit']} tokens that this checkpoint is configured to read."
+        yield f"* longer than the {summary['configured_limit']} tokens that this checkpoint is configured to read."
 
 
 def _bin(low: int, rows: dict[str, dict[str, Any]]) -> tuple[Any, ...]:
@@ -109,7 +109,7 @@ def _cosine(row: dict[str, Any] | None) -> Estimate | str:
 
 
 def _explanations(rises: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """What each control makes of the rise, one line each."""
+    """The rise under each control, one line each."""
     truncation = rises.get("truncation")
     if truncation and truncation["rise"] is not None:
         yield (
@@ -121,16 +121,13 @@ def _explanations(rises: dict[str, dict[str, Any]]) -> Iterator[str]:
         if row["rise"] is None:
             continue
         if share is None:
-            yield f"{what}: rise by {row['rise']:+.2f}; truncations hardly rise, so that no share is given."
+            yield f"{what}: {row['rise']:+.2f}; no share is given, as truncations hardly rise."
             continue
         interval = ""
         if row["share_of_truncation_low"] is not None:
             interval = f" [{row['share_of_truncation_low']:.0%}, {row['share_of_truncation_high']:.0%}]"
-        more = ": averaging alone collapses more than the model does" if share > 1 else ""
-        yield (
-            f"{what}: rise by {row['rise']:+.2f}, {share:.0%}{interval} of the truncations' rise{_of_natural(row)}"
-            f"{more}."
-        )
+        more = ": averaging alone collapses more than the model" if share > 1 else ""
+        yield (f"{what}: {row['rise']:+.2f}, {share:.0%}{interval} of the truncations' rise{_of_natural(row)}{more}.")
 
 
 def _of_natural(row: dict[str, Any]) -> str:
@@ -138,29 +135,29 @@ def _of_natural(row: dict[str, Any]) -> str:
     return "" if share is None else f", {share:.0%} of the natural texts' rise"
 
 
-def _beyond(summary: dict[str, Any]) -> Iterator[str]:
+def _too_long(summary: dict[str, Any]) -> Iterator[str]:
     if summary["beyond_read"]:
         yield (
             f"{summary['beyond_read']:,} of {summary['texts']:,} texts are longer than the {summary['read_limit']:,} "
-            "tokens that were read: they are not on the natural curve."
+            "tokens that were read, and are not on the natural curve."
         )
 
 
 def _neighbours(summary: dict[str, Any]) -> Iterator[str]:
-    """What length does to neighbour lists and to unrelated pairs; nothing where there are too few texts."""
+    """Effect of length on neighbour lists and on unrelated pairs; nothing if there are too few texts."""
     if summary["hubness_spearman"] is not None:
         rank = summary["rank_spearman"]
         yield (
-            f"Length against how often a text is among another's {summary['neighbours']} nearest: "
+            f"Correlation of length with how often a text is among another's {summary['neighbours']} nearest: "
             f"ρ {summary['hubness_spearman']:+.2f} (p {summary['hubness_p']:.2g})"
-            + ("" if rank is None else f"; against its rank where it is unrelated: ρ {rank:+.2f}")
-            + f"; neighbours are {summary['neighbour_length_ratio']:.2f} times as long as texts."
+            + ("" if rank is None else f"; with its rank as an unrelated text: ρ {rank:+.2f}")
+            + f"; neighbours are {summary['neighbour_length_ratio']:.2f} times as long as texts on average."
         )
     if summary["share_long_above"] is not None:
-        kind = "differently labelled" if summary["is_labelled"] else "different"
+        labelled = " with different labels" if summary["is_labelled"] else ""
         yield (
-            f"{summary['share_long_above']:.0%} of the pairs of {kind} long texts score above the 95th percentile of "
-            "such short ones (5% if length did nothing); the highest: embaudit query length-pairs"
+            f"{summary['share_long_above']:.0%} of the pairs of long texts{labelled} score above the 95th percentile "
+            "of such pairs of short texts (5% if length had no effect); the highest: embaudit query length-pairs"
         )
 
 
@@ -178,27 +175,27 @@ def _rankings(rows: list[dict[str, Any]]) -> Iterator[Part]:
             )
             for row in rows
         ],
-        f"Irrelevant documents of {first['corpus']} that rank above a relevant one: of the short, of the long "
-        f"({first['documents']:,} documents, long above {first['boundary']:,.0f} tokens)",
+        f"Shares of the short and of the long irrelevant documents in {first['corpus']} that outrank a relevant one "
+        f"({first['documents']:,} documents; long: above {first['boundary']:,.0f} tokens)",
         more="embaudit query length-ranking",
     )
 
 
 def _sigma(rows: list[dict[str, Any]]) -> Iterator[Part]:
-    """Means over layers and heads by length; the bound is on the centred σ_s where the plain one has none."""
+    """Means over layers and heads by length; the bound is at the centred σ_s if the raw one is undefined."""
     if not rows:
         return
     yield sigma_chart(rows[0]["corpus"], rows)
     yield Table(
         list(SIGMA.values()),
-        [[_either(row, name) for name in SIGMA] for row in rows],
+        [[_raw_or_centred(row, name) for name in SIGMA] for row in rows],
         f"σ_a by length, {rows[0]['texts']:,} texts cut to each length",
         more="embaudit query length-sigma",
     )
     if rows[0]["is_causal"]:
-        yield "Causal attention: rows of A are over prefixes, which the theory of σ_a does not cover."
+        yield "Attention is causal, which the theory of σ_a does not cover."
 
 
-def _either(row: dict[str, Any], name: str) -> Any:
-    """A figure, or that of the centred values."""
+def _raw_or_centred(row: dict[str, Any], name: str) -> Any:
+    """A figure, or its centred variant."""
     return row[f"{name}_centred"] if row[name] is None and name in CENTRED else row[name]

@@ -1,13 +1,13 @@
-"""Does length decide before content does, where documents are ranked for queries (arXiv 2410.24200, §3)?
+"""Does document length affect the ranking for queries (arXiv 2410.24200, §3)?
 
-For a query q and a document r that is relevant to it, an irrelevant document x outranks r where cos(q, x) > cos(q, r);
-a tie counts half. Of the irrelevant documents that are short, and of those that are long, a share outranks r:
+For a query q and a relevant document r, an irrelevant document x outranks r if cos(q, x) > cos(q, r); a tie counts
+half. A share of the short, and a share of the long irrelevant documents outranks r:
 
     difference = share of the short ones − share of the long ones
 
-Both are of the same q and r, so that hard queries cancel. Documents are short or long by the median of all. Short ones
-may be about other things than long ones, hence the control: the same documents, all cut to one length, under the
-labels that they had before. What is left there is not length. Needs numpy only.
+Both are for the same q and r, so that the difficulty of queries cancels. Documents are short or long by the median
+length. Short ones may differ in topic from long ones, hence the control: the same documents, all cut to one length but
+labelled short or long as before. A difference that remains there is not due to length.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from embaudit.downstream.task import unit_rows
 from embaudit.intervals import mean_interval
 
 RESAMPLES = 1_000
-# Of the documents, nine in ten are as long as what all are cut to.
+# Documents are cut to the length that nine in ten of them reach.
 CUT_QUANTILE = 0.1
 
 
 @dataclass(frozen=True)
-class Outranked:
+class OutrankedShares:
     """How often relevant documents of one length are outranked.
 
     Attributes:
-        pairs: (query, relevant document).
-        units: queries that share no relevant document.
+        pairs: number of (query, relevant document) pairs.
+        units: number of groups of queries that share relevant documents.
         by_short, by_long: mean share of the short and of the long irrelevant documents that outrank.
-        low, high: 95 % bootstrap over units; None for too few.
+        low, high: 95 % bootstrap over units; None if there are too few.
     """
 
     relevant: str
@@ -53,13 +53,13 @@ def outranked(
     relevant: Sequence[Mapping[int, float]],
     is_long: np.ndarray,
     seed: int,
-) -> list[Outranked]:
-    """Of short and of long relevant documents; without those that there are none of.
+) -> list[OutrankedShares]:
+    """Results for short and for long relevant documents, if there are any.
 
     Args:
         documents, queries: (D, d) and (Q, d) vectors.
-        relevant: of each query the places of its relevant documents.
-        is_long: (D,) of each document.
+        relevant: for each query, its relevant documents by index.
+        is_long: (D,) bool.
     """
     units = units_of(
         len(queries) + len(documents),
@@ -80,10 +80,10 @@ def outranked(
     return [_mean("long" if long else "short", rows, seed) for long, rows in found.items() if rows]
 
 
-def _mean(relevant: str, rows: Sequence[tuple[float, float, int]], seed: int) -> Outranked:
+def _mean(relevant: str, rows: Sequence[tuple[float, float, int]], seed: int) -> OutrankedShares:
     by_short, by_long, units = (np.array(column) for column in zip(*rows, strict=True))
     low, high = mean_interval(by_short - by_long, units, RESAMPLES, seed) or (None, None)
-    return Outranked(
+    return OutrankedShares(
         relevant=relevant,
         pairs=len(rows),
         units=len(np.unique(units)),

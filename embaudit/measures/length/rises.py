@@ -1,6 +1,6 @@
-"""How much of a rise of similarity with length each control shows too.
+"""How much of the rise of similarity with length each control reproduces.
 
-share explained = (rise of the control) / (rise of the curve), both between the same two bins. A share above 1 says that
+share explained = (rise of the control) / (rise of the curve), between the same two bins. A share above 1 means that
 averaging alone would collapse more than the model does.
 """
 
@@ -14,13 +14,13 @@ import numpy as np
 from embaudit.intervals import jackknife_half_width
 from embaudit.measures.length.curve import CONDITIONS, BinValue
 
-# A share of a rise that is no rise means nothing.
+# Below this rise, shares are meaningless.
 MIN_RISE = 0.01
 
 
 @dataclass(frozen=True)
 class Share:
-    """A rise relative to another one; the interval is a jackknife over the texts, where both have the same texts."""
+    """A rise relative to another; the interval is a jackknife over texts, available if both have the same texts."""
 
     share: float | None
     low: float | None = None
@@ -29,11 +29,11 @@ class Share:
 
 @dataclass(frozen=True)
 class Rise:
-    """One condition between the first and the last bin where it has a mean.
+    """Rise of one condition from the first to the last bin with a mean.
 
     Attributes:
-        of_natural: relative to the natural curve between the bins that both have.
-        of_truncation: the same relative to the truncations of the same texts.
+        of_natural: relative to the natural curve, between the bins that both have.
+        of_truncation: the same, relative to truncations of the same texts.
     """
 
     condition: str
@@ -46,14 +46,14 @@ class Rise:
 
     @property
     def rise(self) -> float | None:
-        """None where fewer than two bins have a mean."""
+        """None if fewer than two bins have a mean."""
         if self.first_cosine is None or self.last_cosine is None:
             return None
         return self.last_cosine - self.first_cosine
 
 
 def rises(values: Iterable[BinValue]) -> list[Rise]:
-    """The four conditions' rises, in the order of CONDITIONS."""
+    """The rises of the four conditions, in the order of CONDITIONS."""
     by_condition: dict[str, dict[int, BinValue]] = {name: {} for name in CONDITIONS}
     for value in values:
         if value.cosine.mean is not None:
@@ -78,7 +78,7 @@ def rises(values: Iterable[BinValue]) -> list[Rise]:
 
 
 def _ends(curve: dict[int, BinValue], other: dict[int, BinValue]) -> tuple[int, int] | None:
-    """The first and the last bin that both curves have; None where that is one bin or none."""
+    """The first and the last bin that both curves have; None if there are fewer than two."""
     both = sorted(set(curve) & set(other))
     return (both[0], both[-1]) if len(both) > 1 else None
 

@@ -4,48 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pydantic import Field, field_validator
 
-from embaudit.measures.measure import DrawnSettings
+from embaudit.measures.measure import Asked, DrawnSettings
 from embaudit.measures.workload import Readable, Work
 
-if TYPE_CHECKING:
-    from embaudit.request import AuditSettings
-
-# The corpus whose documents are ranked by queries, as embaudit.corpora.judged (which needs numpy) names it.
+# The corpus with queries, as named in embaudit.corpora.judged (which imports numpy).
 DOCUMENTS = "retrieval"
-# sigma_a of one head at 512 tokens (benchmarks/README.md).
+# Time for sigma_a of one head at 512 tokens (benchmarks/README.md).
 HEAD_SECONDS = 2e-3
 
 
 class LengthSettings(DrawnSettings):
-    """Settings of the length measure: lengths are in a text's own tokens, without special tokens."""
+    """Settings of the length measure; lengths are in tokens, without special tokens."""
 
     corpora: tuple[str, ...] = Field(default=("longdocs",), description="corpora of long texts")
     texts: int = Field(default=500, ge=1, le=5_000, description="texts of each corpus")
-    bin_width: int = Field(default=100, ge=1, description="tokens from one point of the curve to the next")
-    longest: int = Field(default=2_048, ge=1, description="where to stop, whatever the model has positions for")
+    bin_width: int = Field(default=100, ge=1, description="width of a length bin, in tokens")
+    longest: int = Field(default=2_048, ge=1, description="longest text, even if the model has more positions")
     control_texts: int = Field(
-        default=150, ge=2, description="texts that truncations, windows and input embeddings are made of"
+        default=150, ge=2, description="texts for the controls: truncations, windows and input embeddings"
     )
-    window: int = Field(default=16, ge=1, description="pieces that are encoded alone and averaged")
+    window: int = Field(default=16, ge=1, description="tokens per window that is encoded separately and averaged")
     neighbours: int = Field(default=10, ge=1, description="k of the neighbour lists")
-    sigma_texts: int = Field(default=100, ge=1, description="texts that sigma_a is measured on, at every length")
+    sigma_texts: int = Field(default=100, ge=1, description="texts on which sigma_a is measured, at every length")
     sigma_lengths: tuple[int, ...] = Field(
-        default=(16, 64, 128, 256, 512), min_length=1, description="what the model cannot read is cut to what it can"
+        default=(16, 64, 128, 256, 512),
+        min_length=1,
+        description="lengths at which sigma_a is measured; capped at what the model can read",
     )
 
     ranked_documents: int = Field(
-        default=1_000, ge=2, description="of a collection that is given, relevant ones first, ranked by its queries"
+        default=1_000, ge=2, description="documents to rank if a collection is given, relevant ones first"
     )
-    ranking_queries: int = Field(default=500, ge=4, description="of these")
+    ranking_queries: int = Field(default=500, ge=4, description="queries of this collection")
 
     def work(self, readable: Readable) -> Iterator[Work]:
         for corpus in self.corpora:
             yield readable.read(corpus, self.texts, up_to=self.longest)
-            # Truncations at up to eight lengths, half as long on average; and pieces, with two special tokens each.
+            # Truncations at up to eight lengths, half as long on average; and windows, with two special tokens each.
             controls = readable.read(corpus, self.control_texts, times=4, up_to=self.longest)
             yield controls
             yield Work(controls.texts / 4 * controls.tokens / self.window, self.window + 2)
@@ -55,8 +53,8 @@ class LengthSettings(DrawnSettings):
         if DOCUMENTS in self.corpora:
             yield readable.read(DOCUMENTS, self.ranked_documents, times=2)
 
-    def requested(self, request: AuditSettings) -> LengthSettings:
-        """A collection with judged queries that was given is one that lengths are compared in."""
+    def requested(self, request: Asked) -> LengthSettings:
+        """Adds a collection with judged queries if the request gives one."""
         asked = (DOCUMENTS,) if DOCUMENTS in request.corpora and DOCUMENTS not in self.corpora else ()
         return super().requested(request).model_copy(update={"corpora": (*self.corpora, *asked)})
 
@@ -64,5 +62,5 @@ class LengthSettings(DrawnSettings):
     @classmethod
     def _a_length_has_a_token(cls, lengths: tuple[int, ...]) -> tuple[int, ...]:
         if min(lengths) < 1:
-            raise ValueError(f"a length is 1 or more, and these are {list(lengths)}")
+            raise ValueError(f"lengths must be 1 or more, not {list(lengths)}")
         return tuple(sorted(set(lengths)))

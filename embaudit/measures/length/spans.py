@@ -1,7 +1,7 @@
-"""Which part of a text stands for which length: bins of natural lengths, and one growing span a text for the controls.
+"""Length bins for natural texts, and one growing span per text for the controls.
 
-Lengths count a text's own tokens; special tokens come on top. Every control cuts the same span, so that at one length
-truncation, windows and input embeddings have seen the same tokens.
+Lengths exclude special tokens. All controls cut the same span, so that at any length truncation, windows and input
+embeddings see the same tokens.
 """
 
 from __future__ import annotations
@@ -15,48 +15,48 @@ import numpy as np
 from embaudit.keys import content_key
 
 BIN_WIDTH = 100
-# A length is compared on so many texts at least, where there are so many.
+# Each length is compared on at least this many texts, if available.
 MIN_SPANS = 10
 
 
 @dataclass(frozen=True)
 class LengthBin:
-    """[low, high) tokens before truncation; ``length`` is what the controls are cut to for it."""
+    """[low, high) tokens before truncation; controls are cut to ``length``."""
 
     low: int
     high: int
 
     @property
     def length(self) -> int:
-        """The middle: what a text of this bin has, more or less."""
+        """The midpoint, about the length of the bin's texts."""
         return (self.low + self.high) // 2
 
 
 def length_bins(limit: int, width: int = BIN_WIDTH) -> list[LengthBin]:
-    """[0, width), [width, 2·width), … up to ``limit`` tokens, which closes the last one.
+    """[0, width), [width, 2·width), … up to and including ``limit`` tokens.
 
     Args:
-        limit: most of its own tokens that the model can read of a text: positions without the special tokens.
+        limit: the most tokens that the model can read: positions without special tokens.
     """
     edges = [*range(0, limit, width), limit]
-    # A last bin of a few tokens would hold no text: it is joined to the one before.
+    # A narrow last bin would contain no text, so merge it with the previous one.
     if len(edges) > 2 and edges[-1] - edges[-2] < width // 4:
         del edges[-2]
     return [LengthBin(low, high) for low, high in pairwise(edges)]
 
 
 def longest_common(lengths: Sequence[int], asked: Sequence[int]) -> int | None:
-    """The longest of some lengths that ten texts have (or all that have the shortest one, where they are fewer).
+    """The longest of the requested lengths that ten texts reach (or all that reach the shortest, if fewer).
 
-    Comparing lengths on the same texts takes texts that have the longest of them; one rare long text must not
-    decide alone.
+    To compare lengths on the same texts, all texts must reach the longest one; a single long text should not
+    determine it.
 
     Args:
-        lengths: of the texts, in their own tokens.
+        lengths: lengths of the texts, without special tokens.
         asked: lengths to compare.
 
     Returns:
-        None where fewer than two texts have even the shortest.
+        None if fewer than two texts reach even the shortest.
     """
     sizes = np.asarray(lengths)
     shortest = int((sizes >= min(asked)).sum()) if len(asked) else 0
@@ -67,7 +67,7 @@ def longest_common(lengths: Sequence[int], asked: Sequence[int]) -> int | None:
 
 
 def spans_of(contents: Sequence[Sequence[int]], longest: int, most: int, seed: int) -> list[list[int]]:
-    """One span of ``longest`` tokens from each of the first ``most`` texts that have so many."""
+    """One span of ``longest`` tokens from each of the first ``most`` texts that are long enough."""
     spans = []
     for ids in [ids for ids in contents if len(ids) >= longest][:most]:
         start = span_start(ids, longest, seed)
@@ -76,7 +76,7 @@ def spans_of(contents: Sequence[Sequence[int]], longest: int, most: int, seed: i
 
 
 def span_start(ids: Sequence[int], longest: int, seed: int) -> int:
-    """Where the span of a text starts: drawn by the seed and the text itself, so that it depends on no other text."""
+    """Random start of a text's span, which depends only on the seed and the text."""
     room = len(ids) - longest
     if room < 1:
         return 0
@@ -85,12 +85,12 @@ def span_start(ids: Sequence[int], longest: int, seed: int) -> int:
 
 
 def windows_of(ids: Sequence[int], size: int) -> list[list[int]]:
-    """Consecutive pieces of ``size`` tokens; the last may be shorter."""
+    """Consecutive windows of ``size`` tokens; the last may be shorter."""
     return [list(ids[start : start + size]) for start in range(0, len(ids), size)]
 
 
 def evenly(bins: Sequence[LengthBin], most: int) -> list[LengthBin]:
-    """At most so many of the bins, the first and the last among them."""
+    """At most ``most`` of the bins, evenly spaced, including the first and the last."""
     if len(bins) <= most:
         return list(bins)
     return [bins[round(place * (len(bins) - 1) / (most - 1))] for place in range(most)]

@@ -22,25 +22,25 @@ from embaudit.table import (
 
 DIFFERENCE: Range = (-1, 1)
 Condition = Literal["natural", "truncation", "windows", "input_embeddings"]
-# Norms of float32 weights are sums of different rounding.
+# The two norms are computed from float32 weights with different rounding.
 NORM_TOLERANCE = 1e-3
 
 
 class LengthBinRow(Row, table="length_bin", key=("corpus", "condition", "low")):
-    """Mean cosine of the texts of one length under one condition; lengths are before truncation."""
+    """Mean cosine of texts in one length bin under one condition; lengths are before truncation."""
 
     corpus: str = column("Name of the corpus in this audit.")
     condition: Condition = column("What is compared: whole texts, or one of three controls.")
-    low: int = column("Shortest text of the bin, without special tokens.", unit="tokens", ge=0)
+    low: int = column("Shortest length in the bin, without special tokens.", unit="tokens", ge=0)
     high: int = column(
-        "End of the bin, itself not in it; the last bin ends with the position table.",
+        "Exclusive upper end of the bin; the last bin ends with the position table.",
         unit="tokens",
         ge=1,
         at_least="length",
         above="low",
     )
     length: float = column("Mean length of its texts, or the length that controls are cut to.", unit="tokens", ge=0)
-    beyond_limit: bool = column("Whether that is longer than the checkpoint is configured to read.")
+    beyond_limit: bool = column("Whether length exceeds the checkpoint's configured limit.")
     texts: int = column("Texts in the bin.", ge=0)
     cosine_mean: float | None = column(
         "Mean pairwise cosine; null below two texts.",
@@ -50,12 +50,12 @@ class LengthBinRow(Row, table="length_bin", key=("corpus", "condition", "low")):
 
     @rule
     def mean_needs_two_texts(texts: Series, cosine_mean: Series) -> Series:
-        """A bin has a mean where it has two texts, and nowhere else."""
+        """A bin has a mean if and only if it has two texts."""
         return cosine_mean.notna() == (texts > 1)
 
 
 class LengthRiseRow(Row, table="length_rise", key=("corpus", "condition"), item="{corpus}, {condition}"):
-    """A condition between the first and the last bin that have a mean; all null where fewer than two have one."""
+    """A condition's rise from the first to the last bin that has a mean; all null if fewer than two have one."""
 
     corpus: str = column("Name of the corpus in this audit.")
     condition: Condition = column("What is compared: whole texts, or one of three controls.")
@@ -65,61 +65,67 @@ class LengthRiseRow(Row, table="length_rise", key=("corpus", "condition"), item=
     last_cosine: float | None = column("Mean cosine in the last bin.", within=COSINE, figure=True)
     rise: float | None = column("last_cosine − first_cosine.", figure=Worse("higher", absolute=0.03))
     share_of_natural: float | None = column(
-        "rise / the natural curve's, over the bins that both have; null without a rise.", figure=True
+        "rise / rise of the natural curve, over the bins that both have; null without a rise.", figure=True
     )
     share_of_truncation: float | None = column(
-        "rise / that of truncations of the same texts.", figure=True, interval=Interval("jackknife over texts")
+        "rise / rise of truncations of the same texts.", figure=True, interval=Interval("jackknife over texts")
     )
 
     @rule
     def rise_is_difference_of_ends(first_cosine: Series, last_cosine: Series, rise: Series) -> Series:
-        """The rise is the difference of the two means."""
+        """rise = last_cosine − first_cosine."""
         expected = (last_cosine - first_cosine).astype(float)
         return (expected.isna() & rise.isna()) | ((rise - expected).abs() <= TOLERANCE)
 
 
 class LengthSummaryRow(Row, table="length_summary", key=("corpus",)):
-    """What length does to neighbourhoods and ranks in a corpus."""
+    """Effect of length on nearest neighbours and ranks in a corpus."""
 
     corpus: str = column("Name of the corpus in this audit.")
-    corpus_id: str = column("The corpus.")
+    corpus_id: str = column("Id of the corpus.")
     texts: int = column(
-        "Texts of one token and more.", ge=0, at_least=("beyond_read", "beyond_configured", "control_texts")
+        "Texts of at least one token.", ge=0, at_least=("beyond_read", "beyond_configured", "control_texts")
     )
     empty: int = column("Texts without a token.", ge=0)
-    read_limit: int = column("What was read of a text, without special tokens.", unit="tokens", ge=1, at_least="window")
-    configured_limit: int = column("What the checkpoint reads of a text as deployed.", unit="tokens", ge=1)
-    position_limit: int | None = column("Length of the position table; null where there is none.", unit="tokens", ge=1)
+    read_limit: int = column("Longest text read here, without special tokens.", unit="tokens", ge=1, at_least="window")
+    configured_limit: int = column("Longest text that the checkpoint reads as deployed.", unit="tokens", ge=1)
+    position_limit: int | None = column("Length of the position table; null if there is none.", unit="tokens", ge=1)
     beyond_configured: int = column("Texts longer than configured_limit.", ge=0)
     beyond_read: int = column("Texts longer than read_limit, which are not on the natural curve.", ge=0)
-    control_texts: int = column("Texts that the controls are made of.", ge=0)
-    window: int = column("Length of the windows that are encoded alone.", unit="tokens", ge=1)
+    control_texts: int = column("Texts that the controls are made from.", ge=0)
+    window: int = column("Length of the windows that are encoded separately.", unit="tokens", ge=1)
     tokens_mean: float | None = column("Mean length.", unit="tokens")
     tokens_median: float | None = column("Median length.", unit="tokens")
     tokens_max: int | None = column("Largest length.", unit="tokens")
-    neighbours: int = column("k, the nearest neighbours looked at.", ge=0)
-    is_labelled: bool = column("Whether every text has a label, of two at least; other labels are unrelated.")
-    hubness_spearman: float | None = column(
-        "Of length with the number of texts that have it among their k nearest.", within=COSINE
+    neighbours: int = column("k, the number of nearest neighbours.", ge=0)
+    is_labelled: bool = column(
+        "Whether every text has a label, with at least two labels in all; texts with different labels are unrelated."
     )
-    hubness_p: float | None = column("p-value of hubness_spearman, taking texts for independent.", within=SHARE)
-    neighbour_length_ratio: float | None = column("Mean length of neighbours / of texts.", ge=0)
+    hubness_spearman: float | None = column(
+        "Spearman's ρ between length and k-occurrence, the number of texts that have a text among their k nearest.",
+        within=COSINE,
+    )
+    hubness_p: float | None = column("p-value of hubness_spearman, treating texts as independent.", within=SHARE)
+    neighbour_length_ratio: float | None = column("Mean length of neighbours / mean length of texts.", ge=0)
     short_neighbour_length_ratio: float | None = column("The same for the neighbours of the shortest third.")
     rank_spearman: float | None = column(
-        "Of length with mean rank among unrelated texts; negative: long ones rank high.", within=COSINE
+        "Spearman's ρ between length and mean rank as an unrelated text; negative: long texts rank high.",
+        within=COSINE,
     )
-    knn_accuracy: float | None = column("Of the k neighbours' vote; null without labels.", within=SHARE)
-    wrong_length_ratio: float | None = column("Mean length of neighbours with another label / with the same.", ge=0)
+    knn_accuracy: float | None = column("Accuracy of the k neighbours' vote; null without labels.", within=SHARE)
+    wrong_length_ratio: float | None = column(
+        "Mean length of neighbours with another label / of neighbours with the same label.", ge=0
+    )
     long_pairs: BigInt = column("Unrelated pairs in the longest third of the texts.", ge=0)
     long_pairs_mean: float | None = column("Their mean cosine.", within=COSINE)
     short_pairs_mean: float | None = column("Mean cosine of unrelated pairs in the shortest third.", within=COSINE)
     share_long_above: float | None = column(
-        "Share of long pairs above the 95th percentile of short pairs; 0.05 if length did nothing.", within=SHARE
+        "Share of long pairs above the 95th percentile of short pairs; 0.05 if length had no effect.", within=SHARE
     )
 
 
 class LengthPairRow(Row, table="length_pair", key=("corpus", "rank")):
-    """One of the unrelated pairs of long texts that score highest."""
+    """One of the highest-scoring unrelated pairs of long texts."""
 
     corpus: str = column("Name of the corpus in this audit.")
     rank: int = column("1 is the highest cosine.", ge=1)
@@ -127,9 +133,9 @@ class LengthPairRow(Row, table="length_pair", key=("corpus", "rank")):
     second: BigInt = column("Position of the second text in the corpus.", above="first")
     first_tokens: int = column("Length of the first text.", unit="tokens", ge=1)
     second_tokens: int = column("Length of the second text.", unit="tokens", ge=1)
-    first_label: str | None = column("Label of the first text, where it has one.")
-    second_label: str | None = column("Label of the second text, where it has one.")
-    cosine: float = column("Cosine of the two.", within=COSINE)
+    first_label: str | None = column("Label of the first text, if it has one.")
+    second_label: str | None = column("Label of the second text, if it has one.")
+    cosine: float = column("Cosine similarity of the two.", within=COSINE)
 
 
 class LengthRankingRow(
@@ -138,23 +144,29 @@ class LengthRankingRow(
     key=("corpus", "condition", "relevant"),
     item="{corpus}, {condition}, {relevant} documents",
 ):
-    """How often documents that answer a query are outranked by short and by long ones that do not."""
+    """How often relevant documents are outranked by short and by long irrelevant ones."""
 
     corpus: str = column("Name of the collection in this audit.")
     condition: Literal["natural", "cut"] = column("Documents as they are read, or all cut to one length.")
     relevant: Literal["short", "long"] = column("Length of the relevant document.")
-    boundary: float = column("Median length of the documents: longer ones are long.", unit="tokens", ge=0)
-    read: int = column("Own tokens that are read of a document.", unit="tokens", ge=1)
+    boundary: float = column("Median document length; longer documents count as long.", unit="tokens", ge=0)
+    read: int = column("Longest document read, without special tokens.", unit="tokens", ge=1)
     documents: int = column("Documents that are ranked.", ge=2)
     pairs: int = column("Pairs of a query and a relevant document.", ge=1, at_least="units")
-    units: int = column("Queries that share no relevant document: what the bootstrap draws.", ge=1)
-    by_short: float = column("Share of the irrelevant short documents that outrank; mean over pairs.", within=SHARE)
-    by_long: float = column("Share of the irrelevant long documents that outrank; mean over pairs.", within=SHARE)
+    units: int = column(
+        "Resampling units of the bootstrap: queries that share a relevant document form one unit.", ge=1
+    )
+    by_short: float = column(
+        "Share of the short irrelevant documents that outrank the relevant one; mean over pairs.", within=SHARE
+    )
+    by_long: float = column(
+        "Share of the long irrelevant documents that outrank the relevant one; mean over pairs.", within=SHARE
+    )
     difference: float = column(
-        "by_short − by_long, of the same queries and relevant documents.",
+        "by_short − by_long, for the same queries and relevant documents.",
         within=DIFFERENCE,
         figure=True,
-        interval=Interval("bootstrap over units, from ten", "low", "high"),
+        interval=Interval("bootstrap over units, null below ten", "low", "high"),
     )
 
     @rule
@@ -164,7 +176,7 @@ class LengthRankingRow(
 
 
 class LengthSigmaRow(Row, table="length_sigma", key=("corpus", "layer", "head", "length")):
-    """A head at one length, on truncations of the same texts: means over texts, and shares of texts."""
+    """One attention head at one length, on truncations of the same texts: means over texts, and shares of texts."""
 
     corpus: str = column("Name of the corpus in this audit.")
     layer: int = column("Layer; 0 is the first.", ge=0)
@@ -172,13 +184,15 @@ class LengthSigmaRow(Row, table="length_sigma", key=("corpus", "layer", "head", 
     length: int = column("Length without special tokens.", unit="tokens", ge=1)
     tokens: int = column("n, special tokens included.", ge=1, at_least="length")
     texts: int = column("Texts cut to that length.", ge=1)
-    is_causal: bool = column("Whether rows of A are over prefixes, which the theory does not cover.")
+    is_causal: bool = column("Whether attention is causal, which the theory does not cover.")
     sigma_a: float = column("‖PA‖₂.", ge=0)
     frobenius: float = column("‖PA‖_F, always at least sigma_a.")
     sigma_s: float | None = column(
-        "Standard deviation of q·k/√d_h; null where attention adds to it, norms or masks it.", ge=0
+        "Standard deviation of the logits q·k/√d_h; null if the model biases, normalises or masks them.", ge=0
     )
-    sigma_s_centred: float | None = column("Of the doubly centred logits; null where A has zeros.", ge=0)
+    sigma_s_centred: float | None = column(
+        "Standard deviation of the doubly centred logits; null if A has zeros.", ge=0
+    )
     bound: float | None = column("The published upper bound on sigma_a at sigma_s.", ge=0)
     bound_centred: float | None = column("The same at sigma_s_centred.", ge=0)
     holds: float | None = column("Share of texts with sigma_a ≤ bound.", within=SHARE)

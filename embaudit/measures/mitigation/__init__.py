@@ -1,7 +1,7 @@
-"""What helps against sticky tokens: each remedy by the loss of the tokens, the poisoned arm of a task, and its price.
+"""What helps against sticky tokens: remedies compared by the tokens' loss, by scores on poisoned texts, and by cost.
 
-``remedies`` says what a remedy does to ids, to rows or to vectors, ``losses`` measures retention under each of them.
-The tasks are those of ``embaudit.downstream``, copies are put into texts as ``embaudit.measures.impact`` does.
+``remedies`` defines what a remedy does to ids, embeddings or vectors; ``losses`` measures retention under each of them.
+The tasks are those of ``embaudit.downstream``; copies are inserted as in ``embaudit.measures.impact``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from embaudit.measures.measure import Measure
 from embaudit.measures.mitigation.settings import MitigationSettings
 from embaudit.measures.mitigation.tables import ROWS
 
-# Changing how a value is computed changes this number, and with it every key of the measure's steps.
+# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 1
 
 MEASURE = Measure(
@@ -19,7 +19,7 @@ MEASURE = Measure(
     settings=MitigationSettings,
     version=MEASURE_VERSION,
     rows=ROWS,
-    # Only when named: texts are encoded once for each remedy and token.
+    # Only on request: texts are encoded once per remedy and token.
     is_default=False,
     shown_tables=("mitigation", "mitigation_loss"),
 )

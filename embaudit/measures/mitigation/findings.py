@@ -1,4 +1,4 @@
-"""What mitigation comes to: the remedy that brings back most of a task's score, and its price."""
+"""Finding about mitigation: the remedy that restores most of a task's score, and what it costs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from embaudit.measures.mitigation.page import WORDS
 from embaudit.measures.mitigation.settings import NONE, MitigationSettings
 from embaudit.mitigation.rows import WAYS
 
-# A remedy that takes so much of clean texts' score is none: two points, as for the impact of tokens.
+# A remedy that costs more than this on clean texts is ruled out: two points, as for the impact of tokens.
 PRICE = 0.02
 
 
 def findings(rows: Rows, settings: MitigationSettings) -> Iterator[Finding]:
-    """One for retrieval, or for the first task that there is."""
+    """One, about retrieval if it was measured, otherwise about the first task."""
     tasks = [row for row in rows("mitigation") if row["poisoned"] is not None and row["clean"] is not None]
     if not tasks:
         return
@@ -26,13 +26,13 @@ def findings(rows: Rows, settings: MitigationSettings) -> Iterator[Finding]:
     affordable = [row for row in tried if row["clean_change"] >= -PRICE]
     task = TASKS[metric][0].format(corpus=corpus)
     lost = untreated["clean"] - untreated["poisoned"]
-    begins = f"Severe tokens in all texts take {lost:.3f} of {task} ({untreated['clean']:.3f})"
+    begins = f"Severe tokens in all texts take {lost:.3f} off {task} ({untreated['clean']:.3f})"
     helping = [row for row in affordable if (row["poisoned_change_low"] or 0) > 0]
     level = level_from(lost, PRICE)
     if not helping:
         yield Finding(
             level,
-            f"{begins}; no remedy of {len(tried)} is seen to bring any of it back.",
+            f"{begins}; none of {len(tried)} remedies measurably restores any of it.",
             name=f"remedy_{metric}",
             value=0.0,
             **unless_ok(level, "Keep such tokens out of texts.", "embaudit screen FILE"),
@@ -43,15 +43,15 @@ def findings(rows: Rows, settings: MitigationSettings) -> Iterator[Finding]:
     how = f"mitigate CHECKPOINT --tokens severe.json --how {remedy} --out DIR"
     yield Finding(
         level,
-        f"{begins}; {WORDS[remedy]} brings {best['poisoned_change']:+.3f}{interval(low, high, '+.3f')} back and costs "
-        f"clean texts {best['clean_change']:+.3f}.",
+        f"{begins}; {WORDS[remedy]} restores {best['poisoned_change']:+.3f}{interval(low, high, '+.3f')}, and changes "
+        f"the score on clean texts by {best['clean_change']:+.3f}.",
         name=f"remedy_{metric}",
         value=best["poisoned_change"],
         low=low,
         high=high,
         **unless_ok(
             level,
-            "Such texts need not be found worse.",
+            "Such texts need not score worse.",
             f"embaudit {how if remedy in WAYS else 'filter CHECKPOINT --out severe.json'}",
         ),
     )

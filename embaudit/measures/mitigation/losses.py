@@ -1,12 +1,12 @@
-"""What sticky tokens still take of similarities under a remedy.
+"""Losses that sticky tokens still cause under a remedy.
 
-For token t, remedy m: slope_m(t) is that of ``retention`` (``embaudit.measures.sticky.scores``), with copies of t in a
-sentence as the remedy has it encoded, and
+For token t and remedy m, slope_m(t) is that of ``retention`` (``embaudit.measures.sticky.scores``) for sentences with
+copies of t encoded under the remedy, and
 
     loss_m(t) = 1 − slope_m(t) / median of slope_m over ordinary tokens
 
-A change of the output space is applied to draws and anchors alike, before and after insertion. Resamples are of
-draws, groups of anchors and ordinary tokens, the same under every remedy.
+A transform of the output space is applied to draws and anchors, before and after insertion. Resamples are of draws,
+groups of anchors and ordinary tokens, the same under every remedy.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from embaudit.measures.mitigation.remedies import Transform, encode_with
 from embaudit.measures.mitigation.settings import Remedy
 from embaudit.measures.sticky.effects import crossed_resamples, drawn_controls
 from embaudit.measures.sticky.moments import Moments
-from embaudit.measures.sticky.paired import Loss, Resampled, and_mean, moments_of, paired_losses
+from embaudit.measures.sticky.paired import Loss, ResampledValues, moments_of, paired_losses, with_mean
 from embaudit.measures.sticky.points import MIN_VARIANCE, Points
 from embaudit.measures.sticky.scores import retention
 
@@ -45,12 +45,12 @@ class Inserted:
 
 @dataclass(frozen=True)
 class RemedyLosses:
-    """Of one remedy.
+    """Losses under one remedy.
 
     Attributes:
-        tokens: of each token that is watched.
-        mean: over these.
-        losses: (T,) of all tokens.
+        tokens: by watched token.
+        mean: mean over the watched tokens.
+        losses: (T,) for all tokens.
     """
 
     tokens: dict[int, Loss]
@@ -70,7 +70,7 @@ def insert_all(encoder: Encoder, points: Points, token_ids: np.ndarray) -> Inser
 def insert_with(
     encoder: Encoder, points: Points, inserted: Inserted, severe: frozenset[int], remedy: Remedy
 ) -> Inserted:
-    """The same under a remedy: what holds no severe token has the vector that it had."""
+    """The same under a remedy; sequences without severe tokens keep their vectors."""
     vectors, plain = inserted.vectors.copy(), inserted.plain.copy()
     rows = [(place, int(token)) for place, token in enumerate(inserted.token_ids) if int(token) in severe]
     changed = [draw.insert(np.array([token]))[0].tolist() for _, token in rows for draw in points.draws]
@@ -93,17 +93,17 @@ def losses(
     resamples: int,
     seed: int,
 ) -> dict[str, RemedyLosses]:
-    """Of every remedy, those of the watched tokens with their change from the first, which is none.
+    """Losses of the watched tokens under every remedy, with the change from the first, which is no remedy.
 
     Args:
-        points: draws and anchors, as the checkpoint has them.
-        by_remedy: vectors under each remedy, and what is done to all vectors.
+        points: draws and anchors of the untreated checkpoint.
+        by_remedy: vectors under each remedy, and the transform to apply to all vectors.
         watched: token ids.
         controls: ids of the ordinary tokens.
     """
     weights = crossed_resamples(points, resamples, seed)
     found: dict[str, RemedyLosses] = {}
-    untreated: Resampled | None = None
+    untreated: ResampledValues | None = None
     for remedy, (inserted, transform) in by_remedy.items():
         own, moments = _mapped(points, inserted, transform)
         is_control = np.isin(inserted.token_ids, controls)
@@ -112,7 +112,7 @@ def losses(
         ordinary = np.median(np.take_along_axis(slopes, drawn, axis=1), axis=1, keepdims=True)
         of_all = 1 - slope / np.median(slope[is_control])
         places = [int(np.flatnonzero(inserted.token_ids == token)[0]) for token in watched]
-        measured = Resampled(and_mean(of_all[None], places)[0], and_mean(1 - slopes / ordinary, places))
+        measured = ResampledValues(with_mean(of_all[None], places)[0], with_mean(1 - slopes / ordinary, places))
         *every, mean = paired_losses(measured, untreated)
         untreated = untreated or measured
         found[remedy] = RemedyLosses(dict(zip(watched, every, strict=True)), mean, of_all)
@@ -120,7 +120,7 @@ def losses(
 
 
 def _mapped(points: Points, inserted: Inserted, transform: Transform | None) -> tuple[Points, Moments]:
-    """Similarities before, and sums over those after, in the space that the transform makes."""
+    """Similarities before, and sums over those after insertion, in the transformed space."""
     anchors, plain = _space(points.anchors, transform), _space(inserted.plain, transform)
     before = np.stack([anchors[own] @ row for own, row in zip(points.partners, plain, strict=True)])
     if np.var(before) <= MIN_VARIANCE:

@@ -1,4 +1,4 @@
-"""Mitigation on a page: remedies by loss, and by each task's score with clean and with poisoned texts."""
+"""Mitigation on a page: remedies by loss, and by each task's score on clean and on poisoned texts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from embaudit.page.model import Column, Estimate, Part, Section, Table
 
-# What the section is made of: rows by name, of one audit.
+# Queries for the section's data, by name, for one audit.
 FACTS = {
     "mitigation_losses": ("SELECT * FROM mitigation_loss WHERE audit_id = ? ORDER BY remedy <> 'none', loss, remedy"),
     "mitigation": (
@@ -18,24 +18,24 @@ FACTS = {
 SCORES = {
     "ndcg_10": "nDCG@10",
     "v_measure": "V-measure",
-    "accuracy": "accuracy of the nearest neighbours",
-    "spearman": "Spearman's ρ with people's scores",
+    "accuracy": "nearest-neighbour accuracy",
+    "spearman": "Spearman's ρ with human scores",
 }
 WORDS = {
     "none": "none",
-    "strip": "taken out of texts (strip)",
-    "prune": "taken out of the tokenizer (prune)",
+    "strip": "removal from texts (strip)",
+    "prune": "removal from the tokenizer (prune)",
     "unk": "embedding of the unknown token (unk)",
     "mean": "mean embedding (mean)",
-    "scale": "ordinary length (scale)",
-    "centring": "vectors centred",
-    "components": "first components removed",
-    "whitening": "vectors whitened",
+    "scale": "embedding scaled to ordinary length (scale)",
+    "centring": "centring of vectors",
+    "components": "removal of first components",
+    "whitening": "whitening of vectors",
 }
 
 
 def section(facts: dict[str, Any]) -> Section | None:
-    """None without the measure."""
+    """None if the audit left the measure out."""
     is_there = facts["mitigation_losses"] or facts["mitigation"]
     return Section("What helps against sticky tokens", list(_parts(facts))) if is_there else None
 
@@ -46,7 +46,7 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
     rows = facts["mitigation"]
     for corpus, metric in dict.fromkeys((row["corpus"], row["metric"]) for row in rows):
         yield _scores([row for row in rows if (row["corpus"], row["metric"]) == (corpus, metric)])
-    yield "Write a checkpoint that way: embaudit mitigate CHECKPOINT --tokens severe.json --how … --out DIR"
+    yield "Write a mitigated checkpoint: embaudit mitigate CHECKPOINT --tokens severe.json --how … --out DIR"
 
 
 def _losses(losses: list[dict[str, Any]]) -> Table:
@@ -54,7 +54,7 @@ def _losses(losses: list[dict[str, Any]]) -> Table:
     return Table(
         (
             *(Column("remedy"), Column("loss [95 %]", ".3f", ".2f"), Column("change [95 %]", "+.3f", "+.2f")),
-            Column("of the vocabulary lose a quarter [95 %]", ".1%", ".1%"),
+            Column("of vocabulary with loss ≥ 0.25 [95 %]", ".1%", ".1%"),
         ),
         [
             (
@@ -63,8 +63,8 @@ def _losses(losses: list[dict[str, Any]]) -> Table:
             )
             for row in losses
         ],
-        f"Loss of the {first['tokens']:,} worst of {first['severe']:,} severe tokens, {first['copies']} copies; "
-        f"{first['vocabulary']:,} random tokens beside them",
+        f"Loss of the {first['tokens']:,} worst of {first['severe']:,} severe tokens, and of {first['vocabulary']:,} "
+        f"random tokens of the vocabulary, with {first['copies']} copies",
         more="embaudit query mitigation-losses",
     )
 
@@ -83,8 +83,8 @@ def _scores(rows: list[dict[str, Any]]) -> Table:
             )
             for row in rows
         ],
-        f"{SCORES[first['metric']]}, {first['corpus']}: {first['items']:,} items, clean and with a severe token in all "
-        "texts",
+        f"{SCORES[first['metric']]}, {first['corpus']}: {first['items']:,} items, clean and with a severe token in "
+        "every text",
         more="embaudit query mitigation",
     )
 

@@ -1,14 +1,14 @@
-"""What can be done about a set S of severe tokens, as functions of ids, of weights or of vectors.
+"""Remedies for a set S of severe tokens, as functions of ids, weights or vectors.
 
-    strip       ids of S are taken out of every text, before it is encoded
-    prune       an id of S becomes what the tokenizer without S makes of the token's own text
+    strip       ids in S are removed from every text before encoding
+    prune       an id in S is replaced by the ids that the tokenizer without S gives for the token's text
     unk, mean, scale
-                the input embeddings of S become other rows (``embaudit.mitigation.rows``)
+                the input embeddings of S are replaced (``embaudit.mitigation.rows``)
     centring, components, whitening
                 every unit vector v becomes f(v), with f fitted on unit vectors of clean texts
                 (``embaudit.mitigation.space``)
 
-The first two and the rows change only texts that hold a token of S; f changes every text.
+All but the last group change only texts that contain a token of S; f changes every text.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ SPACES: dict[AfterEncoding, type[Centring | WithoutComponents | Whitening]] = {
     "components": WithoutComponents,
     "whitening": Whitening,
 }
-# A covariance of d² numbers from fewer vectors than these d's would be noise that fits its own texts.
+# With fewer vectors per dimension, the covariance would overfit.
 VECTORS_PER_DIMENSION = 2
 Transform = Callable[[np.ndarray], np.ndarray]
 
 
 def treatable(checkpoint: Checkpoint, severe: Collection[int]) -> frozenset[int]:
-    """Those that can be changed: not what stands in every text, special tokens and prompts."""
+    """The severe tokens that can be treated: all but those in every text (special tokens, prompts)."""
     everywhere = {*checkpoint.prefix_ids, *checkpoint.suffix_ids, *checkpoint.prompt.ids}
     return frozenset(severe) - everywhere
 
@@ -48,11 +48,11 @@ def encode_with(
     """Vectors of id sequences under a remedy, (n, d) float32.
 
     Args:
-        sequences: prompt and special tokens included.
-        severe: ``treatable``.
+        sequences: with prompt and special tokens.
+        severe: the ``treatable`` tokens.
 
     Raises:
-        NotMeasurable: if the checkpoint does not allow this remedy.
+        NotMeasurable: if the checkpoint does not support this remedy.
     """
     checkpoint = encoder.checkpoint
     if remedy == "strip":
@@ -65,10 +65,10 @@ def encode_with(
 
 
 def fitted(remedy: Remedy, vectors: np.ndarray) -> Transform:
-    """f, from unit vectors of clean texts.
+    """f, fitted on unit vectors of clean texts.
 
     Raises:
-        NotMeasurable: if these are too few.
+        NotMeasurable: if there are too few.
     """
     texts, d = vectors.shape
     if remedy == "whitening" and texts < VECTORS_PER_DIMENSION * d:
@@ -81,14 +81,14 @@ def fitted(remedy: Remedy, vectors: np.ndarray) -> Transform:
 def _rewritten(
     checkpoint: Checkpoint, sequences: Sequence[Sequence[int]], becomes: Mapping[int, Sequence[int]]
 ) -> list[list[int]]:
-    """Each sequence with other ids in the place of some, cut to what the checkpoint reads."""
+    """Each sequence with some ids replaced, truncated to the checkpoint's length limit."""
     behind = len(checkpoint.suffix_ids)
     found = []
     for ids in sequences:
         new = [piece for token in ids for piece in becomes.get(token, (token,))]
         if len(new) > checkpoint.max_length:
             new = new[: checkpoint.max_length - behind] + new[len(new) - behind :]
-        # Nothing cannot be encoded: a text of severe tokens alone, without special tokens, stays.
+        # An empty sequence cannot be encoded: without special tokens, a text of only severe tokens is left unchanged.
         found.append(new or list(ids))
     return found
 
@@ -97,12 +97,12 @@ def _pieces(checkpoint: Checkpoint, severe: frozenset[int]) -> dict[int, list[in
     tokenizer = checkpoint.tokenizer
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
-        raise NotMeasurable("its tokenizer runs in Python and cannot lose a token.")
+        raise NotMeasurable("its tokenizer runs in Python, and tokens cannot be removed from it.")
     declared = backend.to_str()
     gone = sorted(prunable(declared, severe))
     if not gone:
         raise NotMeasurable("its tokenizer cannot do without any of the tokens.")
-    # A piece of a word decodes to itself with its mark where it stands alone (##ing).
+    # A continuation piece decoded alone keeps its mark (##ing).
     mark = getattr(backend.model, "continuing_subword_prefix", None) or ""
     texts = [tokenizer.decode([token], clean_up_tokenization_spaces=False).removeprefix(mark) for token in gone]
     return dict(zip(gone, pieces(pruned(declared, gone), texts), strict=True))
@@ -110,12 +110,12 @@ def _pieces(checkpoint: Checkpoint, severe: frozenset[int]) -> dict[int, list[in
 
 @contextmanager
 def _rows(checkpoint: Checkpoint, severe: frozenset[int], how: How) -> Iterator[None]:
-    """The model with other input embeddings, for as long as the context lasts."""
+    """Replaces input embeddings of the model within the context."""
     import torch
 
     unknown = checkpoint.tokenizer.unk_token_id
     if how == "unk" and (unknown is None or unknown in severe):
-        raise NotMeasurable("it has no unknown token that could stand for others.")
+        raise NotMeasurable("it has no unknown token to replace others with.")
     weight = checkpoint.model.get_input_embeddings().weight
     ids = sorted(severe)
     before = weight.detach()[ids].clone()

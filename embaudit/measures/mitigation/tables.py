@@ -1,4 +1,4 @@
-"""What helps against sticky tokens; equations stand in ``remedies`` and ``losses``."""
+"""What helps against sticky tokens; equations are in ``remedies`` and ``losses``."""
 
 from __future__ import annotations
 
@@ -14,64 +14,62 @@ METRICS: tuple[str, ...] = get_args(Metric)
 RemedyOrNone = Literal["none", "strip", "prune", "unk", "mean", "scale", "centring", "components", "whitening"]
 assert get_args(RemedyOrNone) == (NONE, *REMEDIES)
 REMEDY = (
-    "none; severe tokens taken out of texts (strip) or of the tokenizer (prune); their input embeddings replaced by "
-    "the unknown token's (unk), the mean of all others (mean) or their own direction at an ordinary length (scale); "
-    "the vectors centred, without their first principal components (components), or whitened."
+    "none; severe tokens removed from texts (strip) or from the tokenizer (prune); their input embeddings replaced by "
+    "the unknown token's (unk) or the mean of all others (mean), or scaled to an ordinary length (scale); the vectors "
+    "centred (centring), freed of their first principal components (components), or whitened (whitening)."
 )
 RESAMPLED = Interval("bootstrap over draws, groups of anchors and ordinary tokens")
 
 
 class MitigationRow(Row, table="mitigation", key=("corpus", "metric", "remedy"), item="{corpus}, {metric}, {remedy}"):
-    """A task with clean texts and with texts that hold severe tokens, under a remedy."""
+    """A task's score under a remedy, on clean texts and on texts that contain severe tokens."""
 
     corpus: str = column("Name of the corpus in this audit.")
-    corpus_id: str = column("The corpus.")
+    corpus_id: str = column("Id of the corpus.")
     metric: Metric = column("As in the table impact.")
     remedy: RemedyOrNone = column(REMEDY)
-    clean: float | None = column(
-        "Score with the texts as they are; null where undefined.", within=COSINE, figure=LOWER_SCORE
-    )
+    clean: float | None = column("Score on the unmodified texts; null if undefined.", within=COSINE, figure=LOWER_SCORE)
     clean_change: float | None = column(
-        "clean − the same without a remedy: the price; null for none.", interval=PAIRED, figure=LOWER_SCORE
+        "clean − clean without a remedy: the cost; null for none.", interval=PAIRED, figure=LOWER_SCORE
     )
     poisoned: float | None = column(
         "Score with a severe token in all texts, on average over the tokens.", within=COSINE, figure=LOWER_SCORE
     )
     poisoned_change: float | None = column(
-        "poisoned − the same without a remedy: what it brings; null for none.", interval=PAIRED
+        "poisoned − poisoned without a remedy: the gain; null for none.", interval=PAIRED
     )
-    tokens: int = column("Severe tokens, each in the texts alone.", ge=1)
+    tokens: int = column("Severe tokens, inserted one at a time.", ge=1)
     items: int = column("Queries, texts or pairs.", ge=1, at_least="units")
-    units: int = column("Items that share a text are one unit: what the bootstrap draws.", ge=1)
+    units: int = column("Resampling units of the bootstrap: items that share a text form one unit.", ge=1)
     texts: BigInt = column("Documents, queries, texts, or both sides of pairs.", ge=1, at_least="touched")
-    touched: BigInt = column("Clean texts that the remedy changes: those that hold a severe token, or all.", ge=0)
+    touched: BigInt = column("Clean texts that the remedy changes: those that contain a severe token, or all.", ge=0)
 
     @rule
     def none_changes_nothing(remedy: Series, touched: Series, clean_change: Series, poisoned_change: Series) -> Series:
-        """Without a remedy no text changes, and nothing is compared with itself."""
+        """Without a remedy no text changes, and there are no changes of score."""
         return (remedy != NONE) | ((touched == 0) & clean_change.isna() & poisoned_change.isna())
 
     @rule
     def untouched_texts_cost_nothing(touched: Series, clean_change: Series) -> Series:
-        """A remedy that changes no clean text has no price."""
+        """A remedy that changes no clean text costs nothing."""
         return (touched > 0) | clean_change.isna() | (clean_change.astype(float).abs() <= TOLERANCE)
 
 
 class _Loss(Row):
     loss: float = column(
-        "1 − slope / median slope of ordinary tokens, all under the remedy.",
+        "1 − slope / median slope of ordinary tokens, both under the remedy.",
         interval=RESAMPLED,
     )
-    change: float | None = column("loss − the same without a remedy; null for none.", interval=RESAMPLED)
+    change: float | None = column("loss − loss without a remedy; null for none.", interval=RESAMPLED)
 
     @rule
     def change_is_from_none(remedy: Series, change: Series) -> Series:
-        """Nothing is compared with itself."""
+        """none, and only none, has no change."""
         return (remedy == NONE) == change.isna()
 
 
 class MitigationLossRow(_Loss, table="mitigation_loss", key=("remedy",), item="{remedy}"):
-    """What the worst tokens take of similarities under a remedy, and how much of the vocabulary does so then."""
+    """Loss of the worst tokens under a remedy, and the share of the vocabulary that is lossy under it."""
 
     remedy: RemedyOrNone = column(REMEDY)
     loss: float = column(
@@ -79,27 +77,27 @@ class MitigationLossRow(_Loss, table="mitigation_loss", key=("remedy",), item="{
         interval=RESAMPLED,
         figure=Worse("higher", absolute=0.05),
     )
-    severe: int = column("Severe tokens that the remedy is meant for.", ge=1)
+    severe: int = column("Severe tokens that the remedy is applied to.", ge=1)
     tokens: int = column("The worst of these, whose losses are averaged.", ge=1)
     draws: int = column("Sentences that tokens were inserted into.", ge=1)
-    copies: int = column("Copies of a token in each.", ge=1)
-    fitted_on: int | None = column("Clean texts that a change of the output space is fitted on; null for others.", ge=2)
+    copies: int = column("Copies of a token per sentence.", ge=1)
+    fitted_on: int | None = column("Clean texts that a transform of the vectors is fitted on; null for others.", ge=2)
     vocabulary: int = column("Random tokens of the vocabulary.", ge=1, at_least="lossy")
-    lossy: int = column("Of these, with a loss of a quarter or more under the remedy.", ge=0)
-    lossy_share: float = column("lossy / vocabulary.", within=SHARE, interval=Interval("Clopper and Pearson"))
+    lossy: int = column("Those with a loss of at least 0.25 under the remedy.", ge=0)
+    lossy_share: float = column("lossy / vocabulary.", within=SHARE, interval=Interval("Clopper–Pearson"))
 
     @rule
     def share_agrees_with_counts(vocabulary: Series, lossy: Series, lossy_share: Series) -> Series:
-        """lossy / vocabulary."""
+        """lossy_share = lossy / vocabulary."""
         return (lossy_share - lossy / vocabulary).abs() <= TOLERANCE
 
 
 class MitigationTokenRow(_Loss, table="mitigation_token", key=("remedy", "token_id")):
-    """What one of the worst tokens takes of similarities under a remedy."""
+    """Loss of one of the worst tokens under a remedy."""
 
     remedy: RemedyOrNone = column(REMEDY)
     token_id: int = column("Id of the token.", ge=0)
-    token: str = column("As the vocabulary writes it.")
+    token: str = column("The token as written in the vocabulary.")
 
 
 ROWS: tuple[type[Row], ...] = (MitigationRow, MitigationLossRow, MitigationTokenRow)

@@ -1,6 +1,6 @@
-"""Occurrence: do the severe tokens stand in real texts, and what do these lose by them?
+"""Occurrence: do severe tokens occur in real texts, and what do they do there?
 
-``counts`` counts them, with the code of ``embaudit screen``; ``removal`` takes them out and looks how far cosines move.
+``counts`` counts them, with the code of ``embaudit screen``; ``removal`` removes them and measures how cosines change.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from embaudit.measures.measure import Measure
 from embaudit.measures.occurrence.settings import OccurrenceSettings
 from embaudit.measures.occurrence.tables import ROWS
 
-# Changing how a value is computed changes this number, and with it every key of the measure's steps.
+# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 1
 
 MEASURE = Measure(
     name="occurrence",
-    question="Do severe tokens stand in real texts, and what do these lose by them?",
+    question="Do severe tokens occur in real texts, and what do they do there?",
     settings=OccurrenceSettings,
     version=MEASURE_VERSION,
     rows=ROWS,
-    # Conclusions need real corpora, and whoever names one names the measure.
+    # Only on request: conclusions need real corpora, which must be named, too.
     is_default=False,
     shown_tables=("occurrence_corpus", "occurrence"),
 )

@@ -1,6 +1,6 @@
-"""Severe tokens counted in a corpus: each of them, beside the rest of the vocabulary, and where they are dense.
+"""Counts severe tokens in a corpus, individually and relative to the rest of the vocabulary, and finds dense texts.
 
-The counting is that of ``embaudit.screening``: a text's own tokens, as far as the checkpoint reads them.
+Counts as ``embaudit.screening`` does: tokens that the checkpoint reads, without special tokens.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from embaudit.screening.density import MIN_COPIES, MIN_SCORE, OrdinaryRate, is_u
 
 @dataclass(frozen=True)
 class SevereText:
-    """A text that holds severe tokens.
+    """A text with severe tokens.
 
     Attributes:
-        place: of the text among those that were counted.
-        read: tokens of its own.
-        counts: of its severe tokens, by id.
+        place: index of the text among the counted ones.
+        read: number of tokens read, without special tokens.
+        counts: severe tokens, by id.
     """
 
     place: int
@@ -32,11 +32,11 @@ class SevereText:
 
 @dataclass(frozen=True)
 class CorpusCounts:
-    """What was counted.
+    """Counts of a corpus.
 
     Attributes:
-        histogram: (V,) how often each id of the vocabulary occurs.
-        texts: with at least one token.
+        histogram: (V,) occurrences of each id of the vocabulary.
+        texts: number of texts with at least one token.
     """
 
     histogram: np.ndarray
@@ -56,7 +56,7 @@ class CorpusCounts:
         return [text for text in self.severe_texts if token_id in text.counts]
 
     def less_frequent(self, token_id: int, among: np.ndarray) -> float:
-        """The share of the ids ``among`` that occur less often; half of those that occur as often."""
+        """The share of the ids ``among`` that occur less often; ties count half."""
         others = self.histogram[among]
         own = self.histogram[token_id]
         return float(((others < own).sum() + (others == own).sum() / 2) / len(among))
@@ -64,7 +64,7 @@ class CorpusCounts:
 
 @dataclass(frozen=True)
 class DenseText:
-    """A text in which severe tokens are dense; ``log_tail`` is against the rest of its corpus."""
+    """A text in which severe tokens are dense; ``log_tail`` is relative to the rest of its corpus."""
 
     text: SevereText
     score: float
@@ -74,10 +74,10 @@ class DenseText:
 def count_corpus(
     texts: Iterable[str], encode: Encode, severe: frozenset[int], limit: int, vocabulary_size: int
 ) -> CorpusCounts:
-    """Count every id in texts that stream by, each tokenised once.
+    """Count every id in a stream of texts, each tokenised once.
 
     Args:
-        limit: tokens of its own that the checkpoint reads of a text.
+        limit: tokens per text that the checkpoint reads, without special tokens.
     """
     histogram = np.zeros(vocabulary_size, dtype=np.int64)
     found: list[SevereText] = []
@@ -92,7 +92,7 @@ def count_corpus(
 
 
 def dense_texts(counts: CorpusCounts, losses: Mapping[int, float]) -> list[DenseText]:
-    """The texts that ``embaudit screen`` would flag if the rest of the corpus were the ordinary text; densest first."""
+    """The texts that ``embaudit screen`` would flag with the rest of the corpus as ordinary text; densest first."""
     found = []
     for text in counts.severe_texts:
         severe, density = text.counts.total(), score(text.counts, losses, text.read)

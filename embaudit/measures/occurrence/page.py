@@ -1,4 +1,4 @@
-"""Occurrence on a page: one line per corpus, the severe tokens that occur, and the texts in which they are dense."""
+"""Occurrence on a page: one row per corpus, the severe tokens that occur, and the texts in which they are dense."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from embaudit.page.model import Column, Estimate, Part, Section, Table
 
-# What the section is made of: rows by name, of one audit.
+# Queries for the section's data, by name, for one audit.
 FACTS = {
     "occurrence_corpora": "SELECT * FROM occurrence_corpus WHERE audit_id = ? ORDER BY corpus",
     "occurrences": (
@@ -26,7 +26,7 @@ FACTS = {
 SHOWN = 10
 BEGINNING = 100
 MOVEMENT = (
-    Column("texts taken from", ",d"),
+    Column("texts", ",d"),
     Column("cosine moves by [95 %]", ".3f", ".3f"),
     Column("other tokens", ".3f"),
     Column("excess [95 %]", "+.3f", "+.3f"),
@@ -34,15 +34,15 @@ MOVEMENT = (
 
 
 def section(facts: dict[str, Any]) -> Section | None:
-    """None without the measure."""
+    """None if the audit left the measure out."""
     return Section("Severe tokens in real texts", list(_parts(facts))) if facts["occurrence_corpora"] else None
 
 
 def _parts(facts: dict[str, Any]) -> Iterator[Part]:
     for row in facts["occurrence_corpora"]:
-        left_out = f"; {row['unreachable']:,} that no text can produce left out" if row["unreachable"] else ""
+        left_out = f"; left out: {row['unreachable']:,} that no text can produce" if row["unreachable"] else ""
         yield (
-            f"{row['corpus']}: {row['tokens']:,} tokens of {row['texts']:,} texts; {row['met']:,} of {row['listed']:,} "
+            f"{row['corpus']}: {row['tokens']:,} tokens in {row['texts']:,} texts; {row['met']:,} of {row['listed']:,} "
             f"severe tokens occur, {row['severe']:,} times{left_out}."
         )
     yield Table(
@@ -54,13 +54,13 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
             (row["corpus"], row["severe_texts"], _estimate(row, "severe_share"), row["dense_texts"], *_movement(row))
             for row in facts["occurrence_corpora"]
         ],
-        "Texts that hold severe tokens, and what they lose by them",
+        "Texts that contain severe tokens, and how far removing these moves their cosines",
         more="embaudit query occurrence",
     )
     yield Table(
         (
             *(Column("token"), Column("corpus"), Column("severity"), Column("occurrences", ",d")),
-            *(Column("in a million", ",.1f"), Column("of the vocabulary less frequent", ".0%"), *MOVEMENT),
+            *(Column("per million", ",.1f"), Column("of the vocabulary less frequent", ".0%"), *MOVEMENT),
         ),
         [
             (
@@ -76,7 +76,7 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
     yield Table(
         (
             *(Column("corpus"), Column("row", ",d"), Column("score", ".3f"), Column("severe", ",d")),
-            *(Column("of tokens", ",d"), Column("most of"), Column("begins")),
+            *(Column("of tokens", ",d"), Column("most often"), Column("begins")),
         ),
         [
             (
@@ -85,7 +85,7 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
             )
             for row in facts["dense_texts"]
         ],
-        "Texts in which they are dense",
+        "Texts in which severe tokens are dense",
         brief=SHOWN,
         more="embaudit query 'FROM occurrence_text'",
     )

@@ -1,12 +1,13 @@
-"""What a text loses by its severe tokens: they are taken out, and its similarities to other texts of the corpus move.
+"""Effect of severe tokens on a text: how its similarities to other texts change when they are removed.
 
-For a text x, without its severe tokens x⁻, without as many others x°, and anchors a (other texts of the corpus):
+For a text x, the text without its severe tokens x⁻, without as many other tokens x°, and anchors a (other texts of the
+corpus):
 
     shift   mean over a of cos(x⁻, a) − cos(x, a): above 0 where the tokens kept the text away from the others
     moved   mean over a of |cos(x⁻, a) − cos(x, a)|
-    excess  moved − the same of x°: taking anything out moves a text
+    excess  moved − the same for x°, since removing anything moves a text
 
-All are paired within the text; their intervals are Student's over texts.
+All are paired within the text; intervals are Student's t over texts.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from embaudit.intervals import mean_with_interval
 from embaudit.measures.length.cosine import unit_vectors
 from embaudit.measures.occurrence.counts import CorpusCounts
 
-# All severe tokens at once, among the groups that are taken out.
+# The group in which all severe tokens are removed at once.
 ALL = -1
 
 
 @dataclass(frozen=True)
 class Removal:
-    """A text's own ids as they are, without the severe ones, and without as many of the others.
+    """A text's ids, without special tokens: all of them, without the severe ones, and without as many others.
 
     Attributes:
-        place: of the text among those that anchors are from.
+        place: index of the text among those that anchors are chosen from.
     """
 
     place: int
@@ -41,14 +42,14 @@ class Removal:
 
 @dataclass(frozen=True)
 class Movement:
-    """How similarities move, (n,) for n texts each."""
+    """Changes of similarities, (n,) for n texts each."""
 
     shift: np.ndarray
     moved: np.ndarray
     ordinary: np.ndarray
 
     def columns(self) -> dict[str, float | int | None]:
-        """Means with their intervals, as the tables have them."""
+        """Means with their intervals, by column name."""
         found: dict[str, float | int | None] = {"removal_texts": len(self.moved)}
         for name, values in (("shift", self.shift), ("moved", self.moved), ("excess", self.moved - self.ordinary)):
             mean, low, high = mean_with_interval(values)
@@ -57,11 +58,11 @@ class Movement:
 
 
 def take_out(place: int, ids: Sequence[int], severe: Collection[int], seed: int) -> Removal | None:
-    """A text without its severe tokens; None where fewer other tokens than these, and one more, are left to compare.
+    """A text without its severe tokens; None unless it has more other tokens than severe ones.
 
     Args:
-        ids: its own, as far as the checkpoint reads them.
-        seed: with the place, of the others that are taken out instead.
+        ids: the ids that the checkpoint reads, without special tokens.
+        seed: chooses, with ``place``, the other tokens to remove instead.
     """
     hits = [token_id in severe for token_id in ids]
     others = [at for at, is_hit in enumerate(hits) if not is_hit]
@@ -85,11 +86,11 @@ def plan_removals(
     most: int,
     seed: int,
 ) -> Mapping[int, list[Removal]]:
-    """What is taken out of which texts: under ``ALL`` every severe token of a text, under an id that token alone.
+    """What to remove from which texts: for ``ALL`` all severe tokens of a text, for an id that token only.
 
     Args:
-        order: places of the texts; the first ``most`` that hold a token are taken.
-        own_ids: ids of the texts at these places, as far as the checkpoint reads them.
+        order: indices of the texts; the first ``most`` that contain a token are used.
+        own_ids: returns the ids of texts by index, without special tokens, as far as the checkpoint reads them.
     """
     wanted = {token_id: frozenset((token_id,)) for token_id in token_ids}
     wanted[ALL] = frozenset(wanted)
@@ -106,10 +107,10 @@ def plan_removals(
 def measure_removals(
     encoder: Encoder, planned: Mapping[int, Sequence[Removal]], anchors: Sequence[tuple[int, list[int]]]
 ) -> Mapping[int, Movement]:
-    """Encode texts in their three forms and compare them with the anchors; the movement of each group.
+    """Encode texts in their three forms and compare them with the anchors; returns the changes for each group.
 
     Args:
-        anchors: (place, own ids) of texts; a text is not compared with itself, so that below two nothing moves.
+        anchors: (index, ids) of texts. A text is not compared with itself, so at least two are needed.
     """
     removals = [one for group in planned.values() for one in group] if len(anchors) > 1 else []
     if not removals:

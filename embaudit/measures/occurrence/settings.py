@@ -10,7 +10,7 @@ from embaudit.measures.measure import DrawnSettings
 from embaudit.measures.workload import Readable, Work
 from embaudit.screening.tokens import Severity
 
-# Severe tokens that ordinary texts hold, and as many others.
+# Typical number of severe tokens that occur in ordinary texts.
 TOKENS_MET = 10
 
 
@@ -18,12 +18,12 @@ class OccurrenceSettings(DrawnSettings):
     """Settings of the occurrence measure (``docs/methods.md``)."""
 
     corpora: tuple[str, ...] = Field(
-        default=("wikipedia", "msmarco"), description="corpora of texts that tokens are counted in"
+        default=("wikipedia", "msmarco"), description="corpora of texts in which tokens are counted"
     )
-    texts: int = Field(default=20_000, ge=1, description="texts of each corpus: as many as an audit keeps")
-    severity: Severity = Field(default="moderate", description="tokens that are at least so severe")
-    removal_texts: int = Field(default=30, ge=2, description="texts that a token is taken out of")
-    anchors: int = Field(default=200, ge=2, description="texts that these are compared with before and after")
+    texts: int = Field(default=20_000, ge=1, description="texts of each corpus; 20 000 is what an audit keeps")
+    severity: Severity = Field(default="moderate", description="lowest severity of the tokens counted")
+    removal_texts: int = Field(default=30, ge=2, description="texts that a token is removed from")
+    anchors: int = Field(default=200, ge=2, description="texts that these are compared with before and after removal")
 
     @property
     def builds_on(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Occurrence of severe tokens in real texts; equations stand in ``counts`` and ``removal``."""
+"""Occurrence of severe tokens in real texts; equations are in ``counts`` and ``removal``."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from typing import Literal
 from embaudit.figure import Worse
 from embaudit.table import SHARE, TOLERANCE, BigInt, Interval, Range, Row, Series, column, rule
 
-OVER_TEXTS = Interval("Student's over texts, null below two")
-EXACT = Interval("Clopper and Pearson")
+OVER_TEXTS = Interval("Student's t over texts, null below two")
+EXACT = Interval("Clopper–Pearson")
 CHANGE: Range = (-2 - TOLERANCE, 2 + TOLERANCE)
 CHANGE_SIZE: Range = (0, 2 + TOLERANCE)
 
 
 class MovementRow(Row):
-    """How similarities move where tokens are taken out; null where no text allows it."""
+    """How similarities change when tokens are removed; null if no text allows it."""
 
-    removal_texts: int = column("Texts that tokens were taken out of.", ge=0)
+    removal_texts: int = column("Texts that tokens were removed from.", ge=0)
     shift: float | None = column(
-        "Mean change of a text's cosine to other texts of the corpus, without the tokens − with them.",
+        "Mean change of a text's cosine to other texts of the corpus: without the tokens − with them.",
         within=CHANGE,
         interval=OVER_TEXTS,
     )
-    moved: float | None = column("Mean size of that change.", within=CHANGE_SIZE, interval=OVER_TEXTS)
+    moved: float | None = column("Mean absolute value of that change.", within=CHANGE_SIZE, interval=OVER_TEXTS)
     ordinary_moved: float | None = column(
-        "The same where as many other tokens of the same texts are taken out.", within=CHANGE_SIZE
+        "The same when as many other tokens are removed from the same texts.", within=CHANGE_SIZE
     )
     excess: float | None = column("moved − ordinary_moved, paired within texts.", within=CHANGE, interval=OVER_TEXTS)
 
     @rule
     def movement_needs_a_text(removal_texts: Series, moved: Series, shift: Series, excess: Series) -> Series:
-        """Similarities move where tokens were taken out of a text, and nowhere else."""
+        """There are changes if and only if tokens were removed from a text."""
         has = removal_texts > 0
         return (moved.notna() == has) & (shift.notna() == has) & (excess.notna() == has)
 
@@ -42,17 +42,17 @@ class MovementRow(Row):
 
 
 class OccurrenceCorpusRow(MovementRow, table="occurrence_corpus", key=("corpus",), item="{corpus}"):
-    """The severe tokens of the audit in one corpus; they are all taken out at once."""
+    """The audit's severe tokens in one corpus; for removal_texts and the changes, all are removed at once."""
 
     corpus: str = column("Name of the corpus in this audit.")
-    corpus_id: str = column("The corpus.")
+    corpus_id: str = column("Id of the corpus.")
     texts: int = column("Texts with at least one token.", at_least="severe_texts")
-    tokens: BigInt = column("Tokens of their own that the checkpoint reads.", at_least="severe")
-    listed: int = column("Severe tokens that a text can hold.", at_least="met")
-    unreachable: int = column("Severe tokens that no text can produce: left out.", ge=0)
+    tokens: BigInt = column("Tokens that the checkpoint reads, without special tokens.", at_least="severe")
+    listed: int = column("Severe tokens that some text can produce.", at_least="met")
+    unreachable: int = column("Severe tokens that no text can produce, left out.", ge=0)
     met: int = column("Listed tokens that occur.", ge=0)
     severe: BigInt = column("Occurrences of listed tokens.", at_least="severe_texts")
-    severe_texts: int = column("Texts that hold one.", ge=0, at_least="dense_texts")
+    severe_texts: int = column("Texts that contain a listed token.", ge=0, at_least="dense_texts")
     severe_share: float | None = column(
         "severe_texts / texts; null without a text.", within=SHARE, figure=True, interval=EXACT
     )
@@ -62,49 +62,49 @@ class OccurrenceCorpusRow(MovementRow, table="occurrence_corpus", key=("corpus",
         figure=Worse("higher", absolute=0.01),
         interval=OVER_TEXTS,
     )
-    dense_texts: int = column("Texts in which they are unusually dense.", ge=0)
+    dense_texts: int = column("Texts in which listed tokens are unusually dense.", ge=0)
 
     @rule
     def share_agrees_with_counts(texts: Series, severe_texts: Series, severe_share: Series) -> Series:
-        """Texts that hold a severe token / texts."""
+        """severe_share = severe_texts / texts."""
         share = severe_texts.astype(float) / texts.astype(float).replace(0, float("nan"))
         return (share.isna() & severe_share.isna()) | ((severe_share.astype(float) - share).abs() <= TOLERANCE)
 
 
 class OccurrenceRow(MovementRow, table="occurrence", key=("corpus", "token_id")):
-    """One severe token in one corpus; it alone is taken out."""
+    """One severe token in one corpus; for removal_texts and the changes, it alone is removed."""
 
     corpus: str = column("Name of the corpus in this audit.")
     token_id: int = column("Id of the token.", ge=0)
-    severity: Literal["strong", "moderate", "weak"] = column("How bad eight copies are.")
-    loss: float = column("Share of a sentence's similarities that eight copies take away.")
+    severity: Literal["strong", "moderate", "weak"] = column("Severity of eight copies.")
+    loss: float = column("Loss from eight copies, as in sticky_validation.")
     occurrences: BigInt = column("How often it occurs.", at_least="texts")
-    texts: int = column("Texts that hold it.", ge=0)
-    per_million: float = column("Occurrences in a million tokens of the corpus.", ge=0)
+    texts: int = column("Texts that contain it.", ge=0)
+    per_million: float = column("Occurrences per million tokens of the corpus.", ge=0)
     less_frequent: float = column(
-        "Share of the vocabulary's reachable entries that occur less often, with half of those that occur as often.",
+        "Share of the vocabulary's reachable entries that occur less often; ties count half.",
         within=SHARE,
     )
 
     @rule
     def occurrences_are_in_texts(occurrences: Series, texts: Series) -> Series:
-        """A token occurs where a text holds it."""
+        """A token that occurs does so in some text."""
         return (occurrences > 0) == (texts > 0)
 
 
 class OccurrenceTextRow(Row, table="occurrence_text", key=("corpus", "rank"), detail=True):
-    """A text in which severe tokens are unusually dense, among the densest of its corpus."""
+    """One of the texts of a corpus in which severe tokens are densest, all unusually dense."""
 
     corpus: str = column("Name of the corpus in this audit.")
     rank: int = column("1 is the densest.", ge=1)
-    position: BigInt = column("Place among the rows of the corpus, from 0.", ge=0)
-    tokens: int = column("Tokens of its own that the checkpoint reads.", at_least="severe")
-    severe: int = column("Those of them that are severe.", ge=2)
+    position: BigInt = column("Row index in the corpus, from 0.", ge=0)
+    tokens: int = column("Tokens that the checkpoint reads, without special tokens.", at_least="severe")
+    severe: int = column("Severe tokens among them.", ge=2)
     score: float = column("Sum of their losses / tokens.", ge=0)
     log10_p: float = column(
-        "Common logarithm of the probability of so many at the rate of the rest of the corpus, times its texts.", le=0
+        "log10 of the probability of as many at the rate in the rest of the corpus, times the number of texts.", le=0
     )
-    worst_token_id: int = column("The severe token that it has most of.", ge=0)
+    worst_token_id: int = column("The severe token that it contains most often.", ge=0)
 
 
 ROWS: tuple[type[Row], ...] = (OccurrenceCorpusRow, OccurrenceRow, OccurrenceTextRow)

@@ -1,6 +1,6 @@
-"""Placement: how much worse copies of a token are where they hurt most than where the search puts them.
+"""Placement: how much more harm copies of a token do at the worst positions than at those of the search.
 
-``places`` says where copies stand, ``search`` looks for the worst places, ``losses`` says what that comes to.
+``places`` defines positions, ``search`` looks for the worst ones, ``losses`` measures their effect.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from embaudit.measures.measure import Measure
 from embaudit.measures.placement.settings import PlacementSettings
 from embaudit.measures.placement.tables import ROWS
 
-# Changing how a value is computed changes this number, and with it every key of the measure's steps.
+# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 1
 
 MEASURE = Measure(
     name="placement",
-    question="Where in a text do sticky tokens do most harm, and how much more than in fixed places?",
+    question="Where in a text do sticky tokens do most harm, and how much more than at fixed positions?",
     settings=PlacementSettings,
     version=MEASURE_VERSION,
     rows=ROWS,
-    # Only when named: the search for places encodes each text hundreds of times.
+    # Only on request: the search for positions encodes each text hundreds of times.
     is_default=False,
     shown_tables=("placement",),
 )

@@ -1,11 +1,12 @@
-"""What copies of tokens take of similarities where each strategy puts them.
+"""Losses from copies of tokens placed by each strategy.
 
-For token t and strategy m, over texts in which t was not found and sentences that no search for places saw,
+For token t and strategy m, on texts in which t was not found and anchors that no search used,
 
     loss_m(t) = 1 − slope_m(t) / median of slope_rotation over ordinary tokens
 
-with the slope of ``retention`` (``embaudit.measures.sticky.scores``). One unit for all strategies: a place that makes
-ordinary words worse too is worse. Resamples are of draws, groups of anchors and ordinary tokens.
+with the slope of ``retention`` (``embaudit.measures.sticky.scores``). All strategies have the same reference, so that a
+position where ordinary words do harm, too, counts as worse. Resamples are of draws, groups of anchors and ordinary
+tokens.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ import numpy as np
 
 from embaudit.measures.placement.settings import Strategy
 from embaudit.measures.sticky.effects import crossed_resamples, drawn_controls
-from embaudit.measures.sticky.paired import Loss, Resampled, and_mean, moments_of, paired_losses
+from embaudit.measures.sticky.paired import Loss, ResampledValues, moments_of, paired_losses, with_mean
 from embaudit.measures.sticky.points import Points
 from embaudit.measures.sticky.scores import retention
 
 
 @dataclass(frozen=True)
 class StrategyLosses:
-    """Of one strategy: each severe token, their mean, and the median ordinary token."""
+    """Losses of one strategy: each severe token, their mean, and the median ordinary token."""
 
     tokens: list[Loss]
     severe: Loss
@@ -39,11 +40,11 @@ def placement_losses(
     resamples: int,
     seed: int,
 ) -> dict[Strategy, StrategyLosses]:
-    """Of every strategy, with the change from the first one, which is the unit.
+    """Losses of every strategy, with the change from the first one, which is the reference.
 
     Args:
         by_strategy: (T, K, d) vectors of T tokens in the K draws.
-        severe, ordinary: places among the T tokens.
+        severe, ordinary: indices among the T tokens.
     """
     weights = crossed_resamples(points, resamples, seed)
     is_ordinary = np.zeros(len(next(iter(by_strategy.values()))), dtype=bool)
@@ -54,7 +55,7 @@ def placement_losses(
         return np.median(np.take_along_axis(slopes, drawn, axis=1), axis=1, keepdims=True)
 
     found: dict[Strategy, StrategyLosses] = {}
-    first: Resampled | None = None
+    first: ResampledValues | None = None
     unit, units = 1.0, np.ones((resamples, 1))
     for strategy, vectors in by_strategy.items():
         moments = moments_of(points, vectors)
@@ -62,9 +63,9 @@ def placement_losses(
         middle, middles = np.median(slope[:, is_ordinary], axis=1, keepdims=True), medians(slopes)
         if first is None:
             unit, units = float(middle[0, 0]), middles
-        of_all = Resampled(
-            (1 - np.column_stack([and_mean(slope, severe), middle]) / unit)[0],
-            1 - np.column_stack([and_mean(slopes, severe), middles]) / units,
+        of_all = ResampledValues(
+            (1 - np.column_stack([with_mean(slope, severe), middle]) / unit)[0],
+            1 - np.column_stack([with_mean(slopes, severe), middles]) / units,
         )
         *tokens, mean, median = paired_losses(of_all, first)
         found[strategy] = StrategyLosses(tokens, mean, median)

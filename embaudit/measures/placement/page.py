@@ -1,4 +1,4 @@
-"""Placement on a page: loss by strategy, of severe and of ordinary tokens, and how the worst places look."""
+"""Placement on a page: loss by strategy for severe and for ordinary tokens, and examples of the worst positions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from embaudit.measures.placement.settings import ROTATION, STRATEGIES
 from embaudit.page.chart import Axis, Chart, Layer, Mark, Panel, Tone, interval
 from embaudit.page.model import Column, Estimate, Part, Section, Table
 
-# What the section is made of: rows by name, of one audit.
+# Queries for the section's data, by name, for one audit.
 FACTS = {
     "placement": (
         "SELECT * FROM placement WHERE audit_id = ? ORDER BY role DESC, strategy <> 'rotation', loss DESC, strategy"
@@ -26,8 +26,8 @@ WORDS = {
     "suffix": "at the end",
     "random": "at random",
     "interleaved": "between the words",
-    "sentence_ends": "at both ends of sentences",
-    "best_random": "worst of random ones",
+    "sentence_ends": "at the ends of sentences",
+    "best_random": "worst of several random",
     "greedy": "greedy search",
     "gradient": "gradient-guided search",
 }
@@ -35,7 +35,7 @@ TONES: dict[str, Tone] = {"severe": "problem", "ordinary": "soft"}
 
 
 def section(facts: dict[str, Any]) -> Section | None:
-    """None without the measure."""
+    """None if the audit left the measure out."""
     rows = facts["placement"]
     return Section("Where sticky tokens do most harm", list(_parts(rows, facts["placement_tokens"]))) if rows else None
 
@@ -45,7 +45,7 @@ def _parts(rows: list[dict[str, Any]], worst: list[dict[str, Any]]) -> Iterator[
     yield _chart(rows)
     yield Table(
         (
-            *(Column("tokens"), Column("places"), Column("loss [95 %]", ".3f", ".2f")),
+            *(Column("tokens"), Column("positions"), Column("loss [95 %]", ".3f", ".2f")),
             *(Column("change [95 %]", "+.3f", "+.2f"), Column("seen", ".3f"), Column("copies", ".1f")),
             *(Column("where", ".2f"), Column("encodes", ",d")),
         ),
@@ -57,12 +57,12 @@ def _parts(rows: list[dict[str, Any]], worst: list[dict[str, Any]]) -> Iterator[
             for row in rows
         ],
         f"Up to {first['budget']} copies of {first['tokens']:,} severe tokens in {first['draws']:,} sentences; seen: "
-        "the loss against the sentences that the search for places saw; where: 0 begins the text, 1 ends it",
+        "the loss on the sentences that the search used; where: 0 is the start of the text, 1 its end",
         more="embaudit query placement",
     )
     yield Table(
         (
-            *(Column("token"), Column("places"), Column("loss [95 %]", ".3f", ".2f")),
+            *(Column("token"), Column("positions"), Column("loss [95 %]", ".3f", ".2f")),
             *(Column("copies", ".1f"), Column("where", ".2f"), Column("first sentence", is_prose=True)),
         ),
         [
@@ -95,10 +95,10 @@ def _chart(rows: list[dict[str, Any]]) -> Chart:
         Layer("point", marks, size=2),
     ]
     return Chart(
-        "Loss by where the copies stand",
-        "A point is the loss under one strategy with its 95 % interval: severe tokens (mean) and ordinary ones "
-        "(median). The dashed line is the severe tokens' loss in the places of the search. Points right of it are "
-        "places that hurt more than the audit's severity says.",
+        "Loss by position of the copies",
+        "Each point is the loss under one strategy, with its 95 % interval, for severe tokens (mean) and ordinary "
+        "tokens (median). The dashed line is the severe tokens' loss at the positions of the search. Points to its "
+        "right are positions that do more harm than the audit's severity suggests.",
         [[Panel(layers, Axis("loss", ".2f"), Axis(categories=places), width=500, height=240)]],
         tones=TONES,
         more="embaudit query placement",

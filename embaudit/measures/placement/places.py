@@ -1,6 +1,6 @@
-"""Where n copies of a token stand in a text of L tokens: n of its L + 1 gaps, of which one may hold several copies.
+"""Positions of n copies of a token in a text of L tokens: n of its L + 1 gaps, with repetition.
 
-Gap 0 is before the first token, gap L behind the last; special tokens and prompt stay outside.
+Gap 0 is before the first token, gap L after the last; special tokens and prompt are outside.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint
 from embaudit.measures.sticky.insertion import Draw, generator_for
 
-# What a sentence ends with, in several scripts.
+# Sentence-final punctuation in several scripts.
 MARKS = (".", "!", "?", "…", "。", "！", "？", "।", "؟", "۔")
 
 
 @dataclass(frozen=True)
 class Text:
-    """A sentence, cut so that all copies survive, between special tokens and prompt.
+    """A text between prompt and special tokens, cut so that all copies survive.
 
     Attributes:
-        ends: (E,) its beginning and the gaps behind each of its sentences, ascending.
+        ends: (E,) the beginning and the gap after each sentence, ascending.
     """
 
     head: np.ndarray
@@ -34,7 +34,7 @@ class Text:
         return len(self.content) + 1
 
     def filled(self, gaps: np.ndarray, token_ids: np.ndarray) -> np.ndarray:
-        """The text with copies: row i holds token i in its gaps.
+        """The text with copies: row i has token i in its gaps.
 
         Args:
             gaps: (R, n), ascending in each row.
@@ -46,7 +46,7 @@ class Text:
         rows, n = gaps.shape
         found = np.repeat(token_ids[:, None], len(self.content) + n, axis=1)
         is_copy = np.zeros(found.shape, dtype=bool)
-        # A copy stands behind the content before its gap, and behind the copies before it.
+        # A copy comes after the content before its gap, and after earlier copies.
         np.put_along_axis(is_copy, gaps + np.arange(n), True, axis=1)
         found[~is_copy] = np.tile(self.content, rows)
         around = (np.tile(self.head, (rows, 1)), found, np.tile(self.tail, (rows, 1)))
@@ -54,7 +54,7 @@ class Text:
 
 
 def text_of(checkpoint: Checkpoint, draw: Draw) -> Text:
-    """The sentence of a draw."""
+    """The text of a draw."""
     marked = checkpoint.with_special_tokens([-1])
     start, behind = marked.index(-1), len(marked) - 1 - marked.index(-1)
     ids = np.array(draw.baseline, dtype=np.int64)
@@ -77,13 +77,13 @@ def fixed_places(text: Text, copies: int) -> dict[str, np.ndarray]:
 
 
 def random_places(text: Text, copies: int, tries: int, seed: int) -> np.ndarray:
-    """(tries, copies) gaps, drawn from the seed and the text alone."""
+    """(tries, copies) random gaps that depend only on the seed and the text."""
     generator = generator_for(" ".join(map(str, text.content.tolist())), copies, seed)
     return np.sort(generator.integers(0, text.gaps, size=(tries, copies)), axis=1)
 
 
 def rotation_places(text: Text, draw: Draw) -> np.ndarray:
-    """(n,) the gaps of the copies in a draw of the search for sticky tokens."""
+    """(n,) gaps of the copies in a draw of the search for sticky tokens."""
     inside = draw.template[len(text.head) : len(draw.template) - len(text.tail)]
     is_copy = inside < 0
     gaps: np.ndarray = np.cumsum(~is_copy)[is_copy]

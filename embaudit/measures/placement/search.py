@@ -1,18 +1,18 @@
-"""The worst places for copies of a token in one text, as a search that some sentences judge.
+"""Searches for the worst positions of a token's copies in one text, as judged by a set of anchor sentences.
 
 Retention's slope over all points (draw k, anchor a) is linear in the vectors after insertion: with x the similarities
-before and ê_k the unit vector of the text with copies,
+before, and ê_k the unit vector of the text with copies,
 
     slope = Σ_k ê_k·g_k / Σ_{k,a} (x_ka − x̄)²          g_k = Σ_a (x_ka − x̄) a
 
-so that the placement with the smallest ê_k·g_k in each text is the placement with the smallest slope. A search sees
-the anchors of g_k; what it found is measured against others (``embaudit.measures.placement.losses``).
+so the placement with the smallest ê_k·g_k in each text has the smallest slope. A search uses the anchors of g_k; its
+result is measured on others (``embaudit.measures.placement.losses``).
 
-- ``best_random``: the best of some random placements of the whole budget.
-- ``greedy``: from no copy on, the next one in the gap where ê·g becomes smallest; of all counts the best one.
-- ``gradient``: the same, but a step encodes few gaps only: those where ê·g falls fastest with the weight w_j of a copy
-  that is there a little, ∂(ê·g)/∂w_j at small w for all gaps j at once (``embaudit.checkpoint.weighted``). One backward
-  pass takes the place of L + 1 encodes.
+- ``best_random``: the worst of several random placements of the whole budget.
+- ``greedy``: adds one copy at a time in the gap that makes ê·g smallest; keeps the worst number of copies.
+- ``gradient``: the same, but each step encodes only the few gaps where ê·g falls fastest with the weight w_j of a copy
+  added with small weight: ∂(ê·g)/∂w_j at small w, for all gaps j at once (``embaudit.checkpoint.weighted``). One
+  backward pass replaces L + 1 encodes.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from embaudit.measures.placement.settings import GRADIENT_ENCODES
 from embaudit.measures.sticky.insertion import Draw
 from embaudit.measures.sticky.points import unit_rows
 
-# The weight of a copy that is there a little.
+# The small weight of a candidate copy.
 LITTLE = 0.05
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What a search makes small.
+    """The objective that a search minimises.
 
     Attributes:
         directions: (K, d) float64, g_k of each text.
@@ -46,20 +46,20 @@ class Goal:
     variance: float
 
     def slope(self, vectors: np.ndarray) -> np.ndarray:
-        """(T, K, d) unit vectors -> (T,) retention's slope against the anchors that the search saw."""
+        """(T, K, d) unit vectors -> (T,) retention's slope on the anchors that the search uses."""
         slopes: np.ndarray = np.einsum("tkd,kd->t", vectors, self.directions, dtype=np.float64) / self.variance
         return slopes
 
 
 @dataclass(frozen=True)
 class Placed:
-    """T tokens in one text.
+    """Placements of T tokens in one text.
 
     Attributes:
         vectors: (T, d) float32, unit vectors.
-        gaps: (T, budget) where the copies stand; −1 for those that were not needed.
+        gaps: (T, budget) gaps of the copies; −1 for unused copies.
         values: (T,) ê·g.
-        encodes: for each token.
+        encodes: number of encodes per token.
     """
 
     vectors: np.ndarray
@@ -69,13 +69,13 @@ class Placed:
 
     @property
     def copies(self) -> np.ndarray:
-        """(T,)."""
+        """(T,) number of copies."""
         counts: np.ndarray = (self.gaps >= 0).sum(axis=1)
         return counts
 
 
 def goal(encoder: Encoder, draws: Sequence[Draw], anchors: Sequence[str]) -> Goal:
-    """What the similarities of the plain texts to these anchors say."""
+    """The objective, from the similarities between the plain texts and these anchors."""
     rows = unit_rows(encoder.encode_texts(anchors)).astype(np.float64)
     plain = unit_rows(encoder.encode_ids([draw.baseline for draw in draws])).astype(np.float64)
     before = plain @ rows.T
@@ -84,13 +84,13 @@ def goal(encoder: Encoder, draws: Sequence[Draw], anchors: Sequence[str]) -> Goa
 
 
 class TextSearch:
-    """Placements of some tokens in one text, judged by ê·g."""
+    """Searches placements of tokens in one text by ê·g."""
 
     def __init__(self, encoder: Encoder, text: Text, token_ids: np.ndarray, direction: np.ndarray) -> None:
         self._encoder, self._text, self._tokens, self._direction = encoder, text, token_ids, direction
 
     def at(self, gaps: np.ndarray) -> Placed:
-        """The best of C placements of each token.
+        """The worst of C placements for each token.
 
         Args:
             gaps: (T, C, n); or (C, n), the same for every token.
@@ -105,7 +105,7 @@ class TextSearch:
         return Placed(vectors[each, best], gaps[each, best], values[each, best], count)
 
     def greedy(self, budget: int) -> Placed:
-        """One copy after another where it is worst; of all counts the worst."""
+        """Adds one copy at a time where it is worst; returns the worst number of copies."""
         steps = [self.at(np.arange(self._text.gaps)[:, None])]
         for _ in range(1, budget):
             held = np.repeat(steps[-1].gaps[:, None], self._text.gaps, axis=1)
@@ -114,7 +114,7 @@ class TextSearch:
         return _best(steps, budget)
 
     def guided(self, budget: int, tries: int) -> Placed:
-        """As ``greedy``, but of each step only so many gaps are encoded: those that the gradient proposes."""
+        """Like ``greedy``, but each step encodes only the ``tries`` gaps that the gradient proposes."""
         gaps = np.empty((len(self._tokens), 0), dtype=np.int64)
         steps: list[Placed] = []
         for _ in range(budget):
@@ -126,10 +126,10 @@ class TextSearch:
         return _best(steps, budget)
 
     def slopes(self, gaps: np.ndarray) -> np.ndarray:
-        """How ê·g begins to change with a copy more in each gap.
+        """The gradient of ê·g with respect to the weight of another copy in each gap.
 
         Args:
-            gaps: (T, n) where copies are already.
+            gaps: (T, n) gaps of existing copies.
 
         Returns:
             (T, L + 1).
@@ -138,7 +138,7 @@ class TextSearch:
 
         text, checkpoint = self._text, self._encoder.checkpoint
         tokens, n = gaps.shape
-        # A candidate in each gap, ahead of the copies that are there.
+        # One candidate in each gap, before any existing copies.
         every = np.broadcast_to(np.arange(text.gaps), (tokens, text.gaps))
         ids = text.filled(np.sort(np.concatenate([every, gaps], axis=1), axis=1), self._tokens)
         ordinal = np.arange(text.gaps)
@@ -146,7 +146,7 @@ class TextSearch:
         candidates = len(text.head) + 2 * ordinal + before
         real = np.ones(ids.shape, dtype=np.int64)
         np.put_along_axis(real, candidates, 0, axis=1)
-        # A candidate stands where the next token does.
+        # A candidate has the position of the next token.
         positions = np.cumsum(real, axis=1) - real
         weights = np.where(real == 1, 1.0, LITTLE).astype(np.float32)
         rows = max(1, self._encoder.tokens_per_batch // ids.shape[1])
@@ -172,7 +172,7 @@ class TextSearch:
 
 
 def _best(steps: Sequence[Placed], budget: int) -> Placed:
-    """Of each token the step with the smallest value, the one with fewest copies first."""
+    """For each token, the step with the smallest value; ties go to fewer copies."""
     choice = np.argmin([step.values for step in steps], axis=0)
     padded = [np.pad(step.gaps, ((0, 0), (0, budget - step.gaps.shape[1])), constant_values=-1) for step in steps]
     each = np.arange(len(choice))

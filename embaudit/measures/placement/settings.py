@@ -1,4 +1,4 @@
-"""Settings of the question where sticky tokens do most harm."""
+"""Settings of the placement measure."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from embaudit.screening.tokens import Severity
 Fixed = Literal["rotation", "prefix", "suffix", "random", "interleaved", "sentence_ends"]
 Searched = Literal["best_random", "greedy", "gradient"]
 Strategy = Literal[Fixed, Searched]
-# The places of the search for sticky tokens, which the others are compared with.
+# The positions that the search for sticky tokens uses, with which the others are compared.
 ROTATION: Fixed = "rotation"
 SEARCHED: tuple[Searched, ...] = get_args(Searched)
-# A forward and a backward pass, of texts with a candidate in each gap: twice as long, and three times the work.
+# Forward and backward pass (three times the work) on texts with a candidate in every gap (twice as long).
 GRADIENT_ENCODES = 6
 STRATEGIES: tuple[Strategy, ...] = (*get_args(Fixed), *SEARCHED)
 
 
 class PlacementSettings(MeasureSettings):
-    """Settings of the question where sticky tokens do most harm (``docs/methods.md``)."""
+    """Settings of the placement measure (``docs/methods.md``)."""
 
-    corpora: tuple[Literal["sts"]] = Field(default=("sts",), description="where sentences are drawn from")
+    corpora: tuple[Literal["sts"]] = Field(default=("sts",), description="corpus that sentences are sampled from")
     tokens: tuple[str, ...] = Field(
-        default=(), description="ids, strings of the vocabulary or texts; none: those that the measure sticky finds"
+        default=(), description="ids, vocabulary strings or texts; none: the tokens that the sticky measure finds"
     )
-    severity: Severity = Field(default="moderate", description="tokens that are at least so severe")
-    tokens_placed: int = Field(default=3, ge=1, description="the worst of these")
-    ordinary: int = Field(default=10, ge=2, description="ordinary tokens beside them, placed by the same strategies")
-    draws: int = Field(default=12, ge=4, description="sentences that each is placed in")
-    budget: int = Field(default=8, ge=1, description="copies of a token that a sentence may hold")
-    tries: int = Field(default=32, ge=2, description="random placements, of which the worst is kept")
-    guided: int = Field(default=4, ge=1, description="gaps of each step of the gradient-guided search that are encoded")
-    resamples: int = Field(default=1_000, ge=100, description="of the bootstrap")
+    severity: Severity = Field(default="moderate", description="lowest severity of the tokens used")
+    tokens_placed: int = Field(default=3, ge=1, description="number of these tokens, worst first")
+    ordinary: int = Field(default=10, ge=2, description="ordinary tokens placed by the same strategies")
+    draws: int = Field(default=12, ge=4, description="sentences that each token is placed in")
+    budget: int = Field(default=8, ge=1, description="most copies of a token per sentence")
+    tries: int = Field(default=32, ge=2, description="random placements, of which the worst counts")
+    guided: int = Field(default=4, ge=1, description="gaps to encode at each step of the gradient-guided search")
+    resamples: int = Field(default=1_000, ge=100, description="bootstrap resamples")
 
     @property
     def builds_on(self) -> tuple[str, ...]:
@@ -44,6 +44,6 @@ class PlacementSettings(MeasureSettings):
 
     def work(self, readable: Readable) -> Iterator[Work]:
         sentence = readable.read("sts", 1).tokens
-        # Fixed places; random ones; a step of the greedy search tries every gap, one of the guided search a few.
+        # Fixed, random and searched placements; the greedy search tries every gap at each step, the guided one a few.
         placements = len(get_args(Fixed)) + self.tries + self.budget * (sentence + GRADIENT_ENCODES + self.guided)
         yield Work((self.tokens_placed + self.ordinary) * self.draws * placements, sentence + self.budget)

@@ -1,8 +1,8 @@
-"""SOCM: how much of two texts' difference mean pooling throws away (arXiv 2604.27398). Needs no Prefect and no DuckDB.
+"""SOCM: how much of the difference between two texts mean pooling discards (arXiv 2604.27398).
 
-``clouds`` scales a text's tokens, ``pairs`` compares them (by ``nuclear`` norms), ``summary`` averages pairs as they
-stream by, ``lengths`` holds length fixed, ``tightness`` asks how far to trust the Gaussian view, ``mining`` finds hard
-negatives, ``contrast`` sets them against random pairs, ``poolings`` puts other poolings beside the mean.
+``clouds`` scales a text's tokens, ``pairs`` compares them (by ``nuclear`` norms), ``summary`` averages streams of
+pairs, ``lengths`` controls for length, ``tightness`` checks the Gaussian approximation, ``mining`` finds hard
+negatives, ``contrast`` compares them with random pairs, ``poolings`` compares the mean with other poolings.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from embaudit.measures.measure import Measure
 from embaudit.measures.socm.settings import SocmSettings
 from embaudit.measures.socm.tables import ROWS
 
-# Changing how a value is computed changes this number, and with it every key of the measure's steps.
+# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 5
 
 MEASURE = Measure(
     name="socm",
-    question="How much of a text does mean pooling throw away?",
+    question="How much of a text does mean pooling discard?",
     settings=SocmSettings,
     version=MEASURE_VERSION,
     rows=ROWS,

@@ -1,4 +1,4 @@
-"""Charts of second-order collapse: where pairs lie in the plane of their distances, and what one pair looks like."""
+"""Charts of second-order collapse: the density of pairs by their two distances, and the tokens of single pairs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from embaudit.page.chart import Axis, Chart, Layer, Mark, Panel
 
-# Cells along each axis, at most; and how finely pairs are counted, per unit, before cells are made of it: one pass over
-# millions of pairs does not know yet how far they reach.
+# Most cells along each axis, and the finer resolution (per unit) at which pairs are counted first: one pass over
+# millions of pairs does not know their range in advance.
 CELLS = 36
 FINE_MU, FINE_SIGMA = 200, 100
 FACTS = {
@@ -22,14 +22,14 @@ FACTS = {
 }
 LEVELS = [level / 5 for level in range(1, 10)]
 WIDTH, HEIGHT, MARGIN = 514, 280, 60
-# Points of a contour: it is no straight line.
+# Points per contour.
 STEPS = 24
 PAIRS = ("highest", "median", "lowest")
 PLANE = 188
 
 
 def density_chart(corpus: str, counts: list[dict[str, Any]]) -> Chart:
-    """One corpus, from its finest counts of pairs."""
+    """One corpus, from its fine-grained counts of pairs."""
     coarse_mu, coarse_sigma = (-(-(max(row[name] for row in counts) + 1) // CELLS) for name in ("mu", "sigma"))
     wide, high = coarse_mu / FINE_MU, coarse_sigma / FINE_SIGMA
     pairs: Counter[tuple[int, int]] = Counter()
@@ -45,7 +45,7 @@ def density_chart(corpus: str, counts: list[dict[str, Any]]) -> Chart:
             *(row["mu"] * wide, row["sigma"] * high, (row["mu"] + 1) * wide, (row["sigma"] + 1) * high),
             label=f"{row['pairs']:,} pairs: d_μ about {(row['mu'] + 0.5) * wide:.2f}, "
             f"d_Σ about {(row['sigma'] + 0.5) * high:.2f}",
-            # A cell of one pair is to be seen beside one of thousands.
+            # A cell with one pair must stay visible next to one with thousands.
             weight=round(0.08 + 0.92 * (row["pairs"] / most) ** 0.5, 3),
         )
         for row in rows
@@ -72,11 +72,11 @@ def density_chart(corpus: str, counts: list[dict[str, Any]]) -> Chart:
         *("", MARGIN, HEIGHT),
     )
     return Chart(
-        f"What mean pooling keeps and throws away, {corpus}",
-        "The darker a cell, the more pairs of texts. To the left are pairs whose pooled vectors are alike, at the top "
-        "pairs whose tokens are spread differently around them. The numbered lines join pairs of one SOCM, "
-        "(1 − d_μ)·d_Σ: what lies in the upper left is a difference that no search on these vectors can see. The bars "
-        "are the margins.",
+        f"What mean pooling keeps and discards, {corpus}",
+        "The darker a cell, the more pairs of texts. On the left are pairs whose pooled vectors are alike, at the top "
+        "pairs whose tokens are spread differently around them. The numbered lines have constant SOCM, "
+        "(1 − d_μ)·d_Σ: pairs in the upper left differ in ways that no search on these vectors can see. The bars "
+        "are the marginal distributions.",
         [[above], [main, beside]],
         gap=6,
         more="embaudit query socm",
@@ -91,7 +91,7 @@ def _margin(rows: list[dict[str, Any]], name: str) -> list[tuple[int, int]]:
 
 
 def _contour(level: float, most_mu: float, most_sigma: float) -> list[Layer]:
-    """d_Σ = SOCM / (1 − d_μ), as far as it lies in the plane."""
+    """d_Σ = SOCM / (1 − d_μ), within the chart."""
     end = min(most_mu, 1 - level / most_sigma)
     if end <= 0:
         return []
@@ -102,14 +102,13 @@ def _contour(level: float, most_mu: float, most_sigma: float) -> list[Layer]:
 
 
 def plane_chart(rows: list[dict[str, Any]]) -> Chart:
-    """One corpus: its pairs of highest, median and lowest SOCM."""
+    """One corpus: its pairs with the highest, median and lowest SOCM."""
     by_pair = {pair: [row for row in rows if row["pair"] == pair] for pair in PAIRS}
     return Chart(
         f"Two texts and their tokens, {rows[0]['corpus']}",
-        "Each panel has a pair of texts: small dots are their tokens, in the plane of the tokens' first two "
-        "directions; the lines cross where a vector has no length. Large dots are the means that the checkpoint "
-        "serves. Where they lie together and the clouds do not, the vectors say that the texts are alike, and their "
-        "tokens do not.",
+        "Each panel is a pair of texts: small dots are their tokens, projected on the tokens' first two directions; "
+        "the lines cross at the origin. Large dots are the means that the checkpoint serves. If these are close "
+        "together but the clouds are not, the texts' vectors are alike although their tokens are not.",
         [[_plane(pair, found) for pair, found in by_pair.items() if found]],
         gap=17,
         more="embaudit query socm-plane",
@@ -129,7 +128,7 @@ def _plane(pair: str, rows: list[dict[str, Any]]) -> Panel:
         if row["point"] < 0
     ]
     x, y = ([row[name] for row in rows] for name in ("x", "y"))
-    # Square, so that distances are what they look like.
+    # Square, so that distances look the same in both directions.
     half = max(max(x) - min(x), max(y) - min(y), 1e-9) * 0.55
     across, up = (((min(of) + max(of)) / 2 - half, (min(of) + max(of)) / 2 + half) for of in (x, y))
     lines = [Mark(x=0)] if across[0] < 0 < across[1] else [], [Mark(y=0)] if up[0] < 0 < up[1] else []

@@ -2,9 +2,8 @@
 
     X ← X/‖μ‖,   Σ = (1/n) Σ_j (x_j − μ)(x_j − μ)ᵀ
 
-A cloud keeps the model's own numbers (float32: 5 000 texts of 80 tokens at d = 384 are 0.6 GB) and centres them in
-float64 when a block of texts is compared. Other pooling weights than 1/n (SIF) give other clouds of the same tokens.
-Read by every module of this package and by ``embaudit_tasks``; needs numpy only.
+A cloud keeps the model's values (float32: 5 000 texts of 80 tokens at d = 384 take 0.6 GB) and centres them in float64
+when a block of texts is compared. Pooling weights other than 1/n (SIF) give other clouds of the same tokens.
 """
 
 from __future__ import annotations
@@ -16,26 +15,26 @@ import numpy as np
 
 from embaudit.errors import MeasureError, NotMeasurable
 
-# SOCM stays in [0, 1] only while tr Σ ≤ 2 (paper, §3); above it the text is flagged, never clipped.
+# SOCM is in [0, 1] only if tr Σ ≤ 2 (paper, §3); texts beyond it are flagged, never clipped.
 TRACE_BOUND = 2.0
-# For tokens of one length, ‖mean x̂‖² = 1/(1 + tr Σ): the paper's Appendix J asks for 1/3, which is tr Σ ≤ 2.
+# For tokens of equal length, ‖mean x̂‖² = 1/(1 + tr Σ): the 1/3 in the paper's Appendix J is equivalent to tr Σ ≤ 2.
 COSINE_BOUND = 1 / 3
-# A mean this short against the tokens' own length is rounding: X/‖μ‖ would be noise.
-SHORTEST_MEAN = 1e-6
+# A mean this short relative to the tokens is rounding error: X/‖μ‖ would be noise.
+MIN_RELATIVE_NORM = 1e-6
 
 
 @dataclass(frozen=True)
 class TokenCloud:
-    """One text's tokens and what scales them.
+    """One text's tokens, with their scaling.
 
     Attributes:
-        position: the text's place in its corpus.
-        tokens: (n, d), the final token embeddings as the model gave them.
-        peak: largest absolute entry of ``tokens``: divided out first, so that no square overflows.
+        position: index of the text in its corpus.
+        tokens: (n, d), the final token embeddings as returned by the model.
+        peak: largest absolute entry of ``tokens``, divided out first so that squares do not overflow.
         relative_norm: ‖μ‖/peak.
         unit_mean: (d,) float64, μ/‖μ‖.
         trace: tr Σ, the mean squared distance of the scaled tokens from their mean; 0 for a one-token text.
-        weights: (n,) float64, the weight of each token in the mean, of sum 1; None for 1/n each.
+        weights: (n,) float64, weights of the tokens in the mean, summing to 1; None for 1/n each.
     """
 
     position: int
@@ -59,7 +58,7 @@ class TokenCloud:
     @property
     def centred(self) -> np.ndarray:
         """(n, d) float64, (X − μ)/‖μ‖."""
-        # In place: this is repeated for every block that the text is compared with.
+        # In place, since this is repeated for every block that the text is compared with.
         X = self.tokens.astype(np.float64)
         X /= self.peak
         X /= self.relative_norm
@@ -68,14 +67,14 @@ class TokenCloud:
 
     @property
     def rows(self) -> np.ndarray:
-        """R, (n, d) float64 with RᵀR = Σ: the centred tokens times the roots of their weights."""
+        """R, (n, d) float64 with RᵀR = Σ: the centred tokens times the square roots of their weights."""
         X = self.centred
         X *= 1 / np.sqrt(self.n) if self.weights is None else np.sqrt(self.weights)[:, None]
         return X
 
     @property
     def mean_cosine(self) -> float | None:
-        """(1/n²) Σ_jk cos(x_j, x_k) = ‖mean x̂‖²; None if a token has no direction."""
+        """(1/n²) Σ_jk cos(x_j, x_k) = ‖mean x̂‖²; None if a token vector is zero."""
         X = self.tokens.astype(np.float64) / self.peak
         lengths = np.linalg.norm(X, axis=1)
         if not lengths.min() > 0:
@@ -87,10 +86,10 @@ def token_cloud(position: int, token_embeddings: np.ndarray, weights: np.ndarray
     """Scale one text's final token embeddings X, (n, d) of any float type.
 
     Args:
-        weights: (n,) how much each token counts in the mean, in any scale; default 1/n each.
+        weights: (n,) weights of the tokens in the mean, on any scale; 1/n each by default.
 
     Raises:
-        MeasureError: if there is no token, or X holds NaN or infinity.
+        MeasureError: if there is no token, or X contains NaN or infinity.
         NotMeasurable: if ‖μ‖ is so small that X/‖μ‖ is undefined.
     """
     X = np.asarray(token_embeddings)
@@ -102,7 +101,7 @@ def token_cloud(position: int, token_embeddings: np.ndarray, weights: np.ndarray
         )
     if not np.isfinite(X).all():
         raise MeasureError(
-            f"SOCM: the token embeddings of text {position} hold NaN or infinity.",
+            f"SOCM: the token embeddings of text {position} contain NaN or infinity.",
             kept="The other texts' embeddings are unaffected.",
             next_step="In half precision try --dtype float32; otherwise the checkpoint is damaged.",
         )
@@ -112,9 +111,9 @@ def token_cloud(position: int, token_embeddings: np.ndarray, weights: np.ndarray
     mean = scaled.mean(axis=0) if shares is None else shares @ scaled
     norm = float(np.linalg.norm(mean))
     longest = float(np.linalg.norm(scaled, axis=1).max())
-    if not norm > SHORTEST_MEAN * longest:
+    if not norm > MIN_RELATIVE_NORM * longest:
         raise NotMeasurable(
-            f"SOCM is undefined for text {position}: its {len(X)} tokens average to nothing (‖μ‖ = {norm * peak:.1e}).",
+            f"SOCM is undefined for text {position}: its {len(X)} tokens average to zero (‖μ‖ = {norm * peak:.1e}).",
             kept="The other texts' embeddings are unaffected.",
             next_step="Remove that text from the corpus.",
         )
@@ -125,7 +124,7 @@ def token_cloud(position: int, token_embeddings: np.ndarray, weights: np.ndarray
 
 @dataclass(frozen=True)
 class UndefinedText:
-    """A text without a cloud: its tokens average to nothing."""
+    """A text without a cloud, because its tokens average to zero."""
 
     position: int
     tokens: int
@@ -133,10 +132,10 @@ class UndefinedText:
 
 
 def clouds_of(texts: Iterable[tuple[int, np.ndarray]]) -> tuple[list[TokenCloud], list[UndefinedText]]:
-    """Clouds of (position, X) in any order, sorted by position; the texts without one beside them.
+    """Clouds of (position, X) in any order, sorted by position; and the texts without one.
 
     Raises:
-        MeasureError: if a text has no tokens, or NaN or infinity among them.
+        MeasureError: if a text has no tokens, or they contain NaN or infinity.
     """
     clouds: list[TokenCloud] = []
     undefined: list[UndefinedText] = []
@@ -144,6 +143,6 @@ def clouds_of(texts: Iterable[tuple[int, np.ndarray]]) -> tuple[list[TokenCloud]
         try:
             clouds.append(token_cloud(position, X))
         except NotMeasurable:
-            # Divided first: the mean of huge float32 numbers would overflow.
+            # In float64, since the mean of huge float32 values would overflow.
             undefined.append(UndefinedText(position, len(X), float(np.linalg.norm(X.astype(np.float64).mean(axis=0)))))
     return sorted(clouds, key=lambda cloud: cloud.position), sorted(undefined, key=lambda text: text.position)

@@ -1,8 +1,7 @@
-"""Listed pairs (queries with hard negatives) against random pairs of the same texts, as a paired difference.
+"""Listed pairs (queries with hard negatives) compared with random pairs of the same texts, as a paired difference.
 
-Every query of the list meets its own passage and one of another query. The second is a permutation of the first, so
-that both arms have the same queries and the same passages: neither lengths nor tr Σ differ between them, only who
-meets whom. Needs numpy only.
+Every query is paired with its own passage, and with another query's. The latter are a permutation of the former, so
+both arms have the same queries and passages: lengths and tr Σ are the same, only the pairing differs.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ DISTANCES = ("socm", "d_mu", "d_sigma")
 
 @dataclass(frozen=True)
 class Contrast:
-    """One distance, averaged over the listed pairs and over the random ones.
+    """One distance, averaged over the listed and over the random pairs.
 
     Attributes:
-        difference: listed − random; its interval leaves out one query at a time from both.
+        difference: listed − random; its interval is a jackknife over queries.
     """
 
     distance: str
@@ -38,10 +37,10 @@ class Contrast:
 
 
 def strangers(queries: Sequence[Hashable]) -> list[int] | None:
-    """For each pair the place of a pair of another query, each place once; None where one query has over half of them.
+    """For each pair, the index of another query's pair, each index once; None if one query has over half of the pairs.
 
-    Pairs are put in rows by their query and shifted by the longest row. The order of the queries is the given one,
-    which is to be random.
+    Pairs are grouped by query and shifted by the size of the largest group. The given order of queries should be
+    random.
     """
     rows: dict[Hashable, list[int]] = {}
     for place, query in enumerate(queries):
@@ -59,12 +58,12 @@ def strangers(queries: Sequence[Hashable]) -> list[int] | None:
 def contrasts(
     clouds: Mapping[int, TokenCloud], first: Sequence[int], second: Sequence[int], partner: Sequence[int]
 ) -> list[Contrast]:
-    """SOCM, d_μ and d_Σ of the pairs (first, second) against (first, second of the partner).
+    """SOCM, d_μ and d_Σ of the pairs (first, second), compared with (first, second of the partner).
 
     Args:
-        clouds: by number.
+        clouds: by text number.
         first, second: (k,) numbers of queries and passages.
-        partner: (k,) places of other pairs (``strangers``).
+        partner: (k,) indices of other pairs (``strangers``).
     """
     listed = given_pairs(clouds, first, second)
     random = given_pairs(clouds, first, [second[place] for place in partner])

@@ -1,4 +1,4 @@
-"""What second-order collapse comes to: how much of the texts was read, and what mean pooling throws away."""
+"""Findings about second-order collapse: how much of the texts was read, and what mean pooling discards."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from embaudit.finding import Finding, Rows, interval, level_from, unless_ok
 from embaudit.measures.socm.settings import SocmSettings
 
-# Of a corpus: what is cut off is not in the vector. Beyond one text in twenty somebody will search for it; where most
-# are cut, the checkpoint reads other texts than those that it is asked about.
+# Share of truncated texts in a corpus: what is cut off is not in the vector. Beyond one text in twenty, someone will
+# search for it; if most are truncated, the checkpoint does not read the texts it is asked about.
 CUT_LOOK, CUT_PROBLEM = 0.05, 0.5
 
 
@@ -20,19 +20,18 @@ def findings(rows: Rows, settings: SocmSettings) -> Iterator[Finding]:
         return
     yield _cut(corpora)
     if all(row["pooling_is_mean"] for row in corpora):
-        yield _thrown_away(corpora, rows("socm_cut"))
+        yield _discarded(corpora, rows("socm_cut"))
     else:
         yield Finding(
             "not measured",
-            "It is not known what this checkpoint's own pooling throws away: SOCM is about mean pooling, which it does "
-            "not use.",
+            "What this checkpoint's pooling discards is not known: SOCM is about mean pooling, which it does not use.",
             name="thrown_away",
         )
 
 
 def _cut(corpora: list[dict[str, Any]]) -> Finding:
     def share(row: dict[str, Any]) -> float:
-        # What has no mean was read, too.
+        # Texts with an undefined SOCM were read, too.
         return float(row["truncated"] / (row["texts"] + row["undefined"]))
 
     worst = max(corpora, key=lambda row: (share(row), row["corpus"]))
@@ -40,37 +39,37 @@ def _cut(corpora: list[dict[str, Any]]) -> Finding:
     names = " and ".join(row["corpus"] for row in corpora)
     return Finding(
         level,
-        f"{worst['truncated']:,} of {worst['texts'] + worst['undefined']:,} texts of {worst['corpus']} are cut to what "
-        "the checkpoint reads."
+        f"{worst['truncated']:,} of {worst['texts'] + worst['undefined']:,} texts in {worst['corpus']} are truncated "
+        "to the checkpoint's length limit."
         if share(worst)
-        else f"No text of {names} is cut: the checkpoint reads them whole.",
+        else f"No text in {names} is truncated: the checkpoint reads all of them in full.",
         name="cut_texts",
         value=share(worst),
         **unless_ok(
             level,
-            "What is beyond the cut is in no vector: no search finds it.",
-            "Split long texts before they are encoded.",
+            "Nothing beyond the cut is in any vector, so no search can find it.",
+            "Split long texts before encoding.",
         ),
     )
 
 
-def _thrown_away(corpora: list[dict[str, Any]], cuts: list[dict[str, Any]]) -> Finding:
+def _discarded(corpora: list[dict[str, Any]], cuts: list[dict[str, Any]]) -> Finding:
     worst = max(corpora, key=lambda row: (row["socm_mean"], row["corpus"]))
     each = ", ".join(
         f"{row['socm_mean']:.3f}{interval(row['socm_low'], row['socm_high'])} on {row['corpus']}" for row in corpora
     )
     outside = [row["corpus"] for row in corpora if row["share_trace_above_bound"] > 0.5]
     beyond = (
-        f" Most texts of {' and '.join(outside)} lie outside of what SOCM is made for: their tokens are further from "
-        "their mean than the mean from the origin (tr Σ > 2), and a value is no share of anything there."
+        f" Most texts in {' and '.join(outside)} are outside the range that SOCM is defined for: their tokens spread "
+        "too far around their mean (tr Σ > 2), and values are no longer bounded by 1."
         if outside
         else ""
     )
     return Finding(
-        # No value is good or bad in itself: it grows with the length of texts.
+        # No value is good or bad in itself: SOCM grows with text length.
         "ok",
-        f"Second-order collapse (SOCM) is {each}.",
-        f"To be compared between checkpoints on the same texts, at one length: it mostly orders corpora by "
+        f"Second-order collapse (SOCM), the difference between texts that mean pooling discards, is {each}.",
+        f"Compare it between checkpoints, on the same texts at the same length: across corpora it mostly reflects "
         f"length.{_at_length(worst, cuts)}{beyond}",
         name="thrown_away",
         value=worst["socm_mean"],
@@ -80,9 +79,9 @@ def _thrown_away(corpora: list[dict[str, Any]], cuts: list[dict[str, Any]]) -> F
 
 
 def _at_length(row: dict[str, Any], cuts: list[dict[str, Any]]) -> str:
-    """The corpus's values at fixed lengths; empty where there are none."""
+    """The corpus's values at fixed lengths; empty if there are none."""
     own = sorted((cut for cut in cuts if cut["corpus"] == row["corpus"]), key=lambda cut: int(cut["tokens"]))
     if not own:
         return ""
     values = ", ".join(f"{cut['socm_mean']:.3f} at {cut['tokens']}" for cut in own)
-    return f" Cut to one length, texts of {row['corpus']} have {values} tokens."
+    return f" Cut to a fixed length, the texts in {row['corpus']} have {values} tokens."

@@ -1,7 +1,7 @@
-"""SOCM by length: how far it follows the number of tokens, and its averages over pairs of equal lengths.
+"""SOCM by length: how it correlates with the number of tokens, and averages over pairs by length.
 
-tr Σ grows with the number of tokens, and d_Σ with tr Σ₁ + tr Σ₂, so that the average SOCM of a corpus mostly says how
-long its texts are. Read by ``embaudit_tasks.socm_summary``; needs numpy only.
+tr Σ grows with the number of tokens, and d_Σ with tr Σ₁ + tr Σ₂, so a corpus's average SOCM mostly reflects how long
+its texts are. Used by ``embaudit_tasks.socm_summary``.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import numpy as np
 from embaudit.measures.socm.pairs import PairBlock
 from embaudit.measures.socm.summary import jackknife_of_pairs
 
-# Where bins of lengths begin, in tokens that are pooled; the last one is open.
+# Lower edges of the length bins, in pooled tokens; the last bin is open.
 EDGES = (1, 17, 33, 65, 129, 257)
 
 
 @dataclass(frozen=True)
 class LengthCell:
-    """Averages over the pairs of a text of one bin with a text of another, or of the same.
+    """Averages over the pairs between two length bins, or within one.
 
     Attributes:
-        shorter, longer: where the bins of the two texts begin.
-        texts: that are in such a pair.
-        trace_mean: of (tr Σ₁ + tr Σ₂)/2 over the pairs.
-        socm_low, socm_high: 95 % jackknife over texts; None where they do not allow one.
+        shorter, longer: lower edges of the two texts' bins.
+        texts: number of texts in such pairs.
+        trace_mean: mean of (tr Σ₁ + tr Σ₂)/2 over the pairs.
+        socm_low, socm_high: 95 % jackknife over texts; None if there are too few.
     """
 
     shorter: int
@@ -45,7 +45,7 @@ class LengthCell:
 class _Sums:
     size: int
     pairs: int = 0
-    # Of SOCM, d_μ, d_Σ and (tr Σ₁ + tr Σ₂)/2.
+    # Sums of SOCM, d_μ, d_Σ and (tr Σ₁ + tr Σ₂)/2.
     totals: np.ndarray = field(default_factory=lambda: np.zeros(4))
     by_text: np.ndarray = field(init=False)
     counts: np.ndarray = field(init=False)
@@ -57,11 +57,11 @@ class _Sums:
 
 
 class LengthCells:
-    """Averages by the lengths of both texts, from pairs that stream by.
+    """Averages by the lengths of both texts, over a stream of pairs.
 
     Args:
         tokens, traces: (N,) of the texts at positions 0 … N−1.
-        leave_out_firsts: whether the interval leaves out first texts alone (the queries of a list), and not either.
+        leave_out_firsts: whether the jackknife is over first texts only (the queries of a list).
     """
 
     def __init__(self, tokens: np.ndarray, traces: np.ndarray, *, leave_out_firsts: bool = False) -> None:
@@ -71,7 +71,7 @@ class LengthCells:
         self._cells: dict[tuple[int, int], _Sums] = {}
 
     def passing(self, blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:
-        """The same blocks, counted."""
+        """Yields the blocks unchanged, and counts them."""
         for block in blocks:
             bins = np.sort(np.stack([self._bins[block.first], self._bins[block.second]]), axis=0)
             numbers = bins[0] * len(EDGES) + bins[1]
@@ -80,7 +80,7 @@ class LengthCells:
             yield block
 
     def cells(self) -> list[LengthCell]:
-        """Every two bins that have pairs, the shortest first."""
+        """All combinations of bins with pairs, shortest first."""
         return [self._cell(*key) for key in sorted(self._cells)]
 
     def _add(self, key: tuple[int, int], block: PairBlock, here: np.ndarray) -> None:
@@ -114,7 +114,7 @@ class LengthCells:
 
 
 class TraceCorrelation:
-    """Pearson's r of SOCM with tr Σ₁ + tr Σ₂ over pairs that stream by (merged moments: Chan et al. 1983).
+    """Pearson's r between SOCM and tr Σ₁ + tr Σ₂ over a stream of pairs (merged moments: Chan et al. 1983).
 
     Args:
         traces: (N,) tr Σ of the texts at positions 0 … N−1.
@@ -125,14 +125,14 @@ class TraceCorrelation:
         self._pairs, self._means, self._moments = 0, np.zeros(2), np.zeros((2, 2))
 
     def passing(self, blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:
-        """The same blocks, counted."""
+        """Yields the blocks unchanged, and counts them."""
         for block in blocks:
             if len(block.socm):
                 self._add(np.stack([block.socm, self._traces[block.first] + self._traces[block.second]]))
             yield block
 
     def value(self) -> float | None:
-        """r; None where one of the two does not vary."""
+        """r; None if either is constant."""
         return _correlation(self._moments, self._means, self._pairs)
 
     def _add(self, values: np.ndarray) -> None:
@@ -144,7 +144,7 @@ class TraceCorrelation:
 
 
 def length_correlation(tokens: np.ndarray, traces: np.ndarray) -> float | None:
-    """Pearson's r of tr Σ with the number of tokens, (N,) each, over texts with a trace; None where one is constant."""
+    """Pearson's r between tr Σ and the number of tokens, (N,) each, over texts with a trace; None if constant."""
     known = np.isfinite(traces)
     if not known.any():
         return None
@@ -156,7 +156,7 @@ def length_correlation(tokens: np.ndarray, traces: np.ndarray) -> float | None:
 
 def _correlation(moments: np.ndarray, means: np.ndarray, count: int) -> float | None:
     deviations = np.sqrt(moments.diagonal() / max(count, 1))
-    # What rounding makes of equal values is no variation.
+    # Variation below rounding error counts as constant.
     if (deviations <= 1e-12 * np.maximum(np.abs(means), 1e-12)).any():
         return None
     return float(np.clip(moments[0, 1] / (count * deviations.prod()), -1, 1))

@@ -1,7 +1,6 @@
-"""Hard negatives: for each query the passages that look most relevant and are not judged so, by BM25 or by vectors.
+"""Mines hard negatives: for each query, the top-ranked passages not judged relevant, by BM25 or by vectors.
 
-Ties go to the passage that comes first, so that a list depends on nothing but its input. Read by
-``embaudit_tasks.mining``; needs numpy, and bm25s for BM25.
+Ties go to the first passage, so results are deterministic. Used by ``embaudit_tasks.mining``; BM25 needs bm25s.
 """
 
 from __future__ import annotations
@@ -12,24 +11,24 @@ import numpy as np
 
 from embaudit.errors import MeasureError
 
-# Scores of one step of ``by_cosine``: 64 MB.
+# Scores per step of ``by_cosine``: 64 MB.
 SCORES_PER_STEP = 8_000_000
 
 
 def by_bm25(
     queries: Sequence[str], passages: Sequence[str], relevant: Sequence[Collection[int]], count: int = 1
 ) -> list[list[int]]:
-    """The best-scoring passages of each query under BM25 (Lucene's variant, English stop words left out).
+    """The top passages for each query under BM25 (Lucene's variant, without English stop words).
 
     Args:
-        relevant: of each query, the indices of the passages that are judged relevant: never returned.
-        count: passages a query.
+        relevant: for each query, the indices of passages judged relevant, which are never returned.
+        count: passages per query.
 
     Returns:
-        For each query, indices into passages, best first; fewer than ``count`` where passages run out.
+        For each query, indices into passages, best first; fewer than ``count`` if passages run out.
 
     Raises:
-        MeasureError: if no passage holds a word that BM25 indexes.
+        MeasureError: if no passage has a word that BM25 indexes.
     """
     import bm25s
 
@@ -46,7 +45,7 @@ def by_bm25(
 
     def scores() -> Iterator[np.ndarray]:
         for words in asked:
-            # A query without a known word matches nothing, and bm25s refuses to score nothing.
+            # bm25s cannot score a query without known words, which matches nothing.
             found = [word for word in words if word in known]
             yield retriever.get_scores(found) if found else np.zeros(len(passages), dtype=np.float32)
 
@@ -56,7 +55,7 @@ def by_bm25(
 def by_cosine(
     queries: np.ndarray, passages: np.ndarray, relevant: Sequence[Collection[int]], count: int = 1
 ) -> list[list[int]]:
-    """The nearest passages of each query by cosine, for unit vectors (Q, D) and (P, D). Arguments as ``by_bm25``."""
+    """The nearest passages for each query by cosine, for unit vectors (Q, D) and (P, D); arguments as ``by_bm25``."""
     found: list[list[int]] = []
     step = max(1, SCORES_PER_STEP // max(len(passages), 1))
     for start in range(0, len(queries), step):
@@ -66,7 +65,7 @@ def by_cosine(
 
 
 def _best(scores: np.ndarray, judged: Collection[int], count: int) -> list[int]:
-    # Only so many can be in front: the judged ones and what is asked for.
+    # The requested passages are among the top ``count`` plus the number of judged ones.
     front = min(len(scores), count + len(judged))
     if front == 0:
         return []

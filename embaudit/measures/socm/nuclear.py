@@ -1,18 +1,18 @@
-"""Nuclear norms ‖R₁R₂ᵀ‖_* of many pairs of texts: what tr((Σ₁^½ Σ₂ Σ₁^½)^½) costs without a d × d matrix.
+"""Nuclear norms ‖R₁R₂ᵀ‖_* of many pairs of texts: tr((Σ₁^½ Σ₂ Σ₁^½)^½) without d × d matrices.
 
 With RᵀR = Σ, the singular values of R₁R₂ᵀ (n₁ × n₂) are those of Σ₁^½Σ₂^½. Two methods:
 
-- ``Eigenvalues`` (CPU, float64): roots of the eigenvalues of the smaller side's Gram matrix. 2·n₁·n₂·d operations for
-  the product, 2·n₁²·n₂ for the Gram and 4n₁³/3 for its eigenvalues. A singular value of zero comes out as 1e-8 of the
-  largest.
-- ``Polar`` (a GPU): ‖M‖_* = ⟨U, M⟩ with U the orthogonal polar factor of M, by Newton–Schulz steps
+- ``Eigenvalues`` (CPU, float64): square roots of the eigenvalues of the smaller side's Gram matrix. 2·n₁·n₂·d
+  operations for the product, 2·n₁²·n₂ for the Gram matrix and 4n₁³/3 for its eigenvalues. A zero singular value comes
+  out as 1e-8 of the largest.
+- ``Polar`` (GPU): ‖M‖_* = ⟨U, M⟩ with U the orthogonal polar factor of M, by Newton–Schulz steps
   U ← ½ s U (3 − s² UᵀU), scaled so that each step multiplies small singular values by up to 2.6 (Chen and Chow 2014,
-  "A stable scaling of Newton-Schulz for improving the sign function computation of a Hermitian matrix"). Matrix
-  products only, which GPUs batch; and ⟨U, M⟩ forgives errors in U where M is small, so that float32 (MPS has no
-  float64) loses 1e-6 of the norm, and not the 1e-3 that roots of float32 eigenvalues lose. Singular values below
-  ``floor``·‖M‖_F may be missed: at most n·floor of the norm.
+  "A stable scaling of Newton-Schulz for improving the sign function computation of a Hermitian matrix"). It needs only
+  matrix products, which GPUs batch. Errors in U matter little where M is small, so float32 (MPS has no float64) loses
+  1e-6 of the norm instead of the 1e-3 that square roots of float32 eigenvalues lose. Singular values below
+  ``floor``·‖M‖_F may be missed, at most n·floor of the norm.
 
-Either way ``pairs.checked`` compares a random sample with singular values in float64 in the same run.
+Either way, ``pairs.checked`` compares a random sample with float64 singular values in the same run.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from threadpoolctl import ThreadpoolController
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
-# Block pairs that the threads work on between two results: enough that waiting for the last one costs little.
+# Block pairs per thread and batch: enough that waiting for the slowest one costs little.
 JOBS_PER_THREAD = 8
 
 
 class NuclearNorms(Protocol):
-    """One way to compute nuclear norms of products.
+    """A method to compute nuclear norms of products.
 
     Attributes:
-        name: for the record.
-        tokens_per_block: token rows of one block; two blocks' product is its square.
+        name: recorded with the results.
+        tokens_per_block: token rows per block; the product of two blocks has its square as many entries.
     """
 
     name: str
@@ -52,7 +52,7 @@ class NuclearNorms(Protocol):
         ...
 
     def in_order(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[Result]:
-        """Results of many independent jobs, each of which calls this method, in the order of the jobs."""
+        """Results of many independent jobs that use this method, in the order of the jobs."""
         ...
 
 
@@ -62,10 +62,10 @@ def nuclear_norms_on(device: str, workers: int | None = None) -> NuclearNorms:
 
 
 class Eigenvalues:
-    """The float64 route on the CPU, block pairs spread over threads (LAPACK releases the interpreter lock)."""
+    """float64 on the CPU, with block pairs distributed over threads (LAPACK releases the GIL)."""
 
     name = "eigenvalues"
-    # Two blocks' product is 1 024² float64 = 8 MB, which stays near the caches.
+    # The product of two blocks is 1 024² float64 = 8 MB, which roughly fits into the caches.
     tokens_per_block = 1_024
 
     def __init__(self, workers: int | None = None) -> None:
@@ -74,7 +74,7 @@ class Eigenvalues:
     def grid(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         a, v, d = A.shape
         b, w, _ = B.shape
-        # (a, b, v, w) as a view: its matrices are strided, which BLAS takes as they are.
+        # (a, b, v, w) as a view: BLAS accepts its strided matrices.
         products = (A.reshape(a * v, d) @ B.reshape(b * w, d).T).reshape(a, v, b, w).transpose(0, 2, 1, 3)
         return _by_gram(products)
 
@@ -85,8 +85,8 @@ class Eigenvalues:
         controller, remaining = ThreadpoolController(), iter(jobs)
         with ThreadPoolExecutor(self._workers) as pool:
             while batch := list(islice(remaining, JOBS_PER_THREAD * self._workers)):
-                # Each thread has small matrices of its own; with BLAS threads below them the eigenvalues of 80 tokens
-                # took five times as long (504 µs against 91, 2 cores). The limit ends before results are handed out.
+                # Each thread works on its own small matrices; with additional BLAS threads, the eigenvalues for 80
+                # tokens took five times as long (504 µs instead of 91, 2 cores). The limit is lifted before yielding.
                 with controller.limit(limits=1, user_api="blas"):
                     results = list(pool.map(function, batch))
                 yield from results
@@ -96,7 +96,7 @@ class Polar:
     """Batched matrix products on a torch device.
 
     Args:
-        is_double: float64; default wherever the device has it.
+        is_double: use float64; by default if the device supports it.
     """
 
     name = "polar"
@@ -110,7 +110,7 @@ class Polar:
         self._dtype = torch.float64 if is_double else torch.float32
         self.floor = 1e-10 if is_double else 1e-6
         self._scales = newton_schulz_scales(self.floor)
-        # 4 096² float64 = 134 MB a product, four of them at a time.
+        # 4 096² float64 = 134 MB per product, four of them at a time.
         self.tokens_per_block = 4_096
 
     def grid(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -133,24 +133,24 @@ class Polar:
         """⟨U, M⟩ of each matrix of (k, v, w)."""
         torch = self._torch
         if M.shape[1] > M.shape[2]:
-            M = M.mT  # the Gram of the smaller side
+            M = M.mT  # the Gram matrix of the smaller side
         size = torch.linalg.matrix_norm(M, keepdim=True)
-        # A zero product (a one-token text, whose spread is zero) has a zero norm: any divisor will do.
+        # A zero product (a one-token text has no spread) has a zero norm: any divisor will do.
         U = M / size.where(size > 0, torch.ones_like(size))
         for scale in self._scales:
             U = torch.baddbmm(U, U @ U.mT, U, beta=1.5 * scale, alpha=-0.5 * scale**3)
-        # Rows are summed here, the rows' sums in float64, which not every device has.
+        # Sum rows on the device, and their sums on the CPU in float64, which not every device has.
         return np.asarray((U * M).sum(dim=2).cpu().double().sum(dim=1).numpy())
 
 
 def newton_schulz_scales(floor: float) -> list[float]:
     """The scale s of each step, from bounds [l, 1] on the singular values: s² = 3/(1 + l + l²), l ← ½ s l (3 − s² l²).
 
-    With that s both ends of [l, 1] are mapped to the same value, so that the next interval is [l', 1] again. Two plain
-    steps (s = 1) follow, which converge quadratically.
+    This s maps both ends of [l, 1] to the same value, so that the next interval is [l', 1] again. Two unscaled steps
+    (s = 1) follow, which converge quadratically.
 
     Args:
-        floor: the smallest singular value (against the Frobenius norm) that is brought to 1.
+        floor: the smallest singular value, relative to the Frobenius norm, that converges to 1.
     """
     scales: list[float] = []
     low = floor
@@ -162,7 +162,7 @@ def newton_schulz_scales(floor: float) -> list[float]:
 
 
 def singular_value_sums(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """‖A_i B_iᵀ‖_* from singular values in float64, which lose no digits to a Gram matrix: the reference."""
+    """Reference: ‖A_i B_iᵀ‖_* from float64 singular values, without the loss of digits in a Gram matrix."""
     return np.linalg.svd(A @ B.transpose(0, 2, 1), compute_uv=False).sum(axis=1)
 
 
@@ -171,5 +171,5 @@ def _by_gram(M: np.ndarray) -> np.ndarray:
     if M.shape[-2] > M.shape[-1]:
         M = M.swapaxes(-1, -2)
     gram = M @ M.swapaxes(-1, -2)
-    # A singular value is the root of a Gram eigenvalue; rounding can leave a zero one at −1e-17.
+    # Singular values are square roots of the Gram matrix's eigenvalues; rounding can turn a zero one into −1e-17.
     return np.sqrt(np.linalg.eigvalsh(gram).clip(min=0)).sum(axis=-1)

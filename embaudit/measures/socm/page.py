@@ -1,4 +1,4 @@
-"""Second-order collapse on a page: a table by corpus, what was left out, and how far to trust the Gaussian view."""
+"""Second-order collapse on a page: averages by corpus, texts left out, quality of the Gaussian approximation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from embaudit.measures.socm import charts
 from embaudit.page.model import Column, Estimate, Part, Section, Table
 
-# What the section is made of: rows by name, of one audit.
+# Queries for the section's data, by name, for one audit.
 FACTS = {
     "socm": "SELECT * FROM socm_summary WHERE audit_id = ? ORDER BY corpus",
     "socm_cuts": "SELECT * FROM socm_cut WHERE audit_id = ? ORDER BY corpus, tokens",
@@ -22,7 +22,7 @@ FACTS = {
         "avg(socm) FILTER (socm_sif IS NOT NULL) AS plain, avg(socm_sif) AS sif, avg(socm_sif_removed) AS removed "
         "FROM socm_tightness WHERE audit_id = ? GROUP BY corpus HAVING share IS NOT NULL ORDER BY corpus"
     ),
-    # The largest three in one pass: a window would sort millions of pairs.
+    # The top three in one pass: a window function would sort millions of pairs.
     "socm_worst": (
         "WITH largest AS (SELECT audit_id, corpus, max({'socm': socm, 'first': -first, 'second': -second, "
         "'d_mu': d_mu, 'd_sigma': d_sigma}, 3) AS worst FROM socm_pair WHERE audit_id = ? GROUP BY ALL), "
@@ -47,7 +47,7 @@ WORST = (
     *(Column("SOCM", ".3f"), Column("d_mu", ".3f"), Column("d_sigma", ".3f")),
     *(Column("first text", is_prose=True), Column("second text", is_prose=True)),
 )
-# Letters of a text: enough to tell what it is about.
+# Characters of a text, enough to tell what it is about.
 EXCERPT = 240
 CUT_COLUMNS = (
     *(Column("corpus"), Column("tokens", ","), Column("texts", ",")),
@@ -60,66 +60,65 @@ CONTRASTS = (
 )
 POOLINGS = (
     *(Column("corpus"), Column("pooling"), Column("served"), Column("texts", ",")),
-    *(Column("order [95 %]", ".3f", is_bar=True), Column("kept [95 %]", ".3f"), Column("cosine to mean", ".3f")),
+    *(Column("ranking [95 %]", ".3f", is_bar=True), Column("kept [95 %]", ".3f"), Column("cosine to mean", ".3f")),
 )
-# As people call them.
-POOLING_NAMES = {"cls": "first token", "lasttoken": "last token", "weightedmean": "mean weighted by position"}
-# The text counts that are worth a line, and what they count.
+POOLING_NAMES = {"cls": "first token", "lasttoken": "last token", "weightedmean": "position-weighted mean"}
+# Counts of texts to mention if they are not 0.
 LEFT_OUT = {
-    "undefined": "whose tokens average to nothing (left out)",
+    "undefined": "left out (their tokens average to zero)",
     "one_token": "of one token (no spread)",
-    "truncated": "cut to the checkpoint's limit",
+    "truncated": "truncated to the checkpoint's length limit",
 }
 
 
 def section(facts: dict[str, Any]) -> Section | None:
-    """None without the measure."""
+    """None if the audit left the measure out."""
     return Section("Second-order collapse", list(_parts(facts))) if facts["socm"] else None
 
 
 def _parts(facts: dict[str, Any]) -> Iterator[Part]:
-    yield Table(COLUMNS, [_corpus(row) for row in facts["socm"]], "What mean pooling throws away")
+    yield Table(COLUMNS, [_corpus(row) for row in facts["socm"]], "What mean pooling discards")
     for row in facts["socm"]:
         yield from charts.charts(facts, row["corpus"])
         yield Table(
             WORST,
             [_pair(pair) for pair in facts["socm_worst"] if pair["corpus"] == row["corpus"]],
-            f"Pairs of highest SOCM, {row['corpus']}",
+            f"Pairs with the highest SOCM, {row['corpus']}",
             more="embaudit query socm-worst-pairs",
         )
     for row in facts["socm"]:
         counted = [f"{row[name]:,} {what}" for name, what in LEFT_OUT.items() if row[name]]
         if counted:
-            yield f"{row['corpus']}: of its texts {'; '.join(counted)}."
+            yield f"Texts in {row['corpus']}: {'; '.join(counted)}."
     if facts["socm_cuts"]:
-        yield Table(CUT_COLUMNS, [_cut(row) for row in facts["socm_cuts"]], "The same of texts cut to one length")
+        yield Table(CUT_COLUMNS, [_cut(row) for row in facts["socm_cuts"]], "The same for texts cut to a fixed length")
     for row in facts["socm"]:
         if row["correlation_trace"] is not None and row["correlation_length"] is not None:
             yield (
-                f"{row['corpus']}: SOCM of a pair correlates {row['correlation_trace']:.2f} with the spread of its "
-                f"texts (tr Σ₁ + tr Σ₂), and a text's spread {row['correlation_length']:.2f} with its length."
+                f"{row['corpus']}: correlation of a pair's SOCM with the spread of its texts (tr Σ₁ + tr Σ₂) "
+                f"{row['correlation_trace']:.2f}, of a text's spread with its length {row['correlation_length']:.2f}."
             )
     if facts["socm_contrasts"]:
         yield Table(
             CONTRASTS,
             [_contrast(row) for row in facts["socm_contrasts"]],
-            "Listed pairs against random pairs of the same texts",
+            "Listed pairs compared with random pairs of the same texts",
         )
     if facts["socm_poolings"]:
         yield Table(
             POOLINGS,
             [_pooling(row) for row in facts["socm_poolings"]],
-            "Poolings of the same token states: how far each orders pairs as all their tokens do (Spearman's ρ), and "
-            "how much of the tokens one vector stands for",
+            "Poolings of the same token states: how closely each ranks pairs as all their tokens do (Spearman's ρ), "
+            "and how much of the tokens one vector keeps",
             more="embaudit query socm-poolings",
         )
     for row in facts["tightness"]:
-        sif = "" if row["sif"] is None else f"; SIF weights make SOCM {row['sif']:.3f} of {row['plain']:.3f}"
+        sif = "" if row["sif"] is None else f"; SIF weights change SOCM from {row['plain']:.3f} to {row['sif']:.3f}"
         if row["removed"] is not None:
-            sif += f", without the common component {row['removed']:.3f}"
+            sif += f", and to {row['removed']:.3f} without the common component"
         yield (
-            f"{row['corpus']}, {row['pairs']} sampled pairs: the Gaussian view is {row['share']:.0%} of the exact "
-            f"transport distance{sif}."
+            f"{row['corpus']}, {row['pairs']} sampled pairs: the Gaussian approximation is {row['share']:.0%} of the "
+            f"exact transport distance{sif}."
         )
 
 

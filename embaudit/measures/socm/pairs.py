@@ -1,12 +1,12 @@
-"""SOCM of pairs of texts: all pairs of N texts, a list of pairs, some texts against a corpus (arXiv 2604.27398, §3).
+"""SOCM of pairs of texts: all pairs of N texts, listed pairs, or texts against a corpus (arXiv 2604.27398, §3).
 
     d_μ    = ‖μ₁ − μ₂‖² / 4
     d_Σ    = tr(Σ₁ + Σ₂ − 2(Σ₁^½ Σ₂ Σ₁^½)^½) / 4        (Bures–Wasserstein)
     SOCM   = (1 − d_μ) · d_Σ
 
-tr((Σ₁^½ Σ₂ Σ₁^½)^½) = ‖R₁R₂ᵀ‖_* with RᵀR = Σ: the nuclear norm of an n₁ × n₂ matrix (``nuclear``) takes the place of
-d × d square roots. Texts are sorted by length and cut into blocks, so that the products of many pairs are one matrix
-product with little padding; pairs come out block by block and nothing but the texts' tokens stays in memory.
+tr((Σ₁^½ Σ₂ Σ₁^½)^½) = ‖R₁R₂ᵀ‖_* with RᵀR = Σ: the nuclear norm of an n₁ × n₂ matrix (``nuclear``) replaces d × d square
+roots. Texts are sorted by length and grouped into blocks, so that the products of many pairs are one matrix product
+with little padding. Pairs are yielded block by block, and only the texts' tokens stay in memory.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from embaudit.errors import MeasureError
 from embaudit.measures.socm.clouds import TokenCloud
 from embaudit.measures.socm.nuclear import Eigenvalues, NuclearNorms, singular_value_sums
 
-# Pairs of a run that are computed a second time, from singular values.
+# Pairs per run that are computed again from singular values, as a check.
 CHECKED_PAIRS = 64
-# Centred blocks that are kept in float64 for the next block to be compared with; where there are more, they are
-# centred again each time, which costs about a tenth.
+# Memory for centred float64 blocks that are reused; blocks beyond it are centred again each time, at a
+# cost of about a tenth.
 BYTES_KEPT = 512 * 1024**2
-# Padded rows and products of one step of ``given_pairs``, float64.
+# Padded rows and products per step of ``given_pairs``, float64.
 BYTES_PER_STEP = 32 * 1024**2
 
 
@@ -47,19 +47,19 @@ def all_pairs(
 ) -> Iterator[PairBlock]:
     """SOCM of all pairs of texts, ``first < second``, block by block.
 
-    A pair belongs to the shard of its shorter text's block; the shards together give every pair once.
+    A pair belongs to the shard of its shorter text's block; together, the shards yield every pair once.
 
     Args:
         clouds: N texts.
         shard, shards: which part of the pairs to compute.
-        norms: how nuclear norms are computed; default in float64 on every core.
+        norms: how nuclear norms are computed; by default in float64 on all cores.
 
     Raises:
-        MeasureError: with fewer than two texts there is no pair.
+        MeasureError: if there are fewer than two texts.
     """
     if len(clouds) < 2:
         raise MeasureError(
-            f"SOCM compares texts in pairs, and there is {len(clouds)} text.",
+            f"SOCM compares pairs of texts, but there is {len(clouds)} text.",
             next_step="Give a corpus of at least two texts.",
         )
     norms = norms or Eigenvalues()
@@ -90,14 +90,14 @@ def all_pairs(
 def against_corpus(
     texts: Sequence[TokenCloud], corpus: Sequence[TokenCloud], *, norms: NuclearNorms | None = None
 ) -> Iterator[PairBlock]:
-    """SOCM of every text with every text of a corpus; ``first`` is a position in texts, ``second`` in the corpus.
+    """SOCM of every text with every text of a corpus; ``first`` indexes the texts, ``second`` the corpus.
 
     Raises:
         MeasureError: if either side is empty.
     """
     if not texts or not corpus:
         raise MeasureError(
-            f"SOCM against a corpus needs texts on both sides, and there are {len(texts)} and {len(corpus)}.",
+            f"SOCM against a corpus needs texts on both sides, but there are {len(texts)} and {len(corpus)}.",
             next_step="Give at least one text and one passage.",
         )
     norms = norms or Eigenvalues()
@@ -117,7 +117,7 @@ def given_pairs(
     *,
     norms: NuclearNorms | None = None,
 ) -> PairBlock:
-    """SOCM of a list of pairs, in its order; a text may come often, and a pair may be a text with itself.
+    """SOCM of a list of pairs, in order; a text may occur repeatedly, and be paired with itself.
 
     Args:
         clouds: by position.
@@ -144,11 +144,11 @@ def given_pairs(
 
 @dataclass
 class Accuracy:
-    """How far a run's d_Σ are from singular values in float64, on pairs drawn at random while they stream by.
+    """Error of a run's d_Σ compared with float64 singular values, on a random sample of its pairs.
 
     Attributes:
-        largest: largest absolute difference of d_Σ so far.
-        pairs: how many pairs were computed twice.
+        largest: largest absolute error of d_Σ so far.
+        pairs: number of pairs checked.
     """
 
     largest: float = 0.0
@@ -164,7 +164,7 @@ def checked(
     seed: int = 0,
     sample: int = CHECKED_PAIRS,
 ) -> Iterator[PairBlock]:
-    """The same blocks; on the way about ``sample`` of the ``planned`` pairs are computed again, by singular values."""
+    """Yields the blocks unchanged, and checks about ``sample`` of the ``planned`` pairs by singular values."""
     generator = np.random.default_rng([seed, planned])
     chosen = np.sort(generator.choice(planned, min(sample, planned), replace=False)) if planned else np.empty(0, int)
     start = 0
@@ -182,7 +182,7 @@ def checked(
 def count_pairs_of_shard(
     clouds: Sequence[TokenCloud], shard: int, shards: int, tokens_per_block: int = Eigenvalues.tokens_per_block
 ) -> int:
-    """How many pairs ``all_pairs`` gives for a shard, without computing them (for plans and progress)."""
+    """Number of pairs that ``all_pairs`` yields for a shard, without computing them (for plans and progress)."""
     sizes = [len(block) for block in plan_blocks([cloud.n for cloud in clouds], tokens_per_block)]
     total = 0
     for row in range(shard, len(sizes), shards):
@@ -191,7 +191,7 @@ def count_pairs_of_shard(
 
 
 def plan_blocks(lengths: Sequence[int], tokens_per_block: int = Eigenvalues.tokens_per_block) -> list[list[int]]:
-    """Texts in blocks of similar length, at most ``tokens_per_block`` padded rows each (a longer text alone).
+    """Groups texts of similar length into blocks of at most ``tokens_per_block`` padded rows (longer texts alone).
 
     Args:
         lengths: tokens of each text.
@@ -209,7 +209,7 @@ def plan_blocks(lengths: Sequence[int], tokens_per_block: int = Eigenvalues.toke
 
 
 def _steps(one: Sequence[TokenCloud], two: Sequence[TokenCloud], order: Sequence[int]) -> Iterator[list[int]]:
-    """``order`` cut where the next pair would make padded rows and products too many."""
+    """``order`` cut into steps whose padded rows and products fit into memory."""
     cuts, start, widest = [0], 0, (0, 0)
     for place, k in enumerate(order):
         v, w = max(widest[0], one[k].n), max(widest[1], two[k].n)
@@ -229,7 +229,7 @@ def _every(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class _Blocks:
-    """Texts in blocks of similar length, and each block's padded rows while there is room for them."""
+    """Texts in blocks of similar length, with a cache of the blocks' padded rows."""
 
     def __init__(self, clouds: Sequence[TokenCloud], norms: NuclearNorms) -> None:
         plan = plan_blocks([cloud.n for cloud in clouds], norms.tokens_per_block)
@@ -242,7 +242,7 @@ class _Blocks:
 def _rectangle(
     left: _Blocks, row: int, right: _Blocks, column: int, norms: NuclearNorms, i: np.ndarray, j: np.ndarray
 ) -> PairBlock:
-    """The pairs (i, j) of one block with another."""
+    """The pairs (i, j) between two blocks."""
     rows, columns = left.texts[row], right.texts[column]
     nuclear = norms.grid(left.padded(row), right.padded(column))
     traces = np.add.outer([cloud.trace for cloud in rows], [cloud.trace for cloud in columns])
@@ -260,7 +260,7 @@ def _block(
 
 
 def _padded(block: Sequence[TokenCloud]) -> np.ndarray:
-    """(b, w, d): rows R of each text, filled up with zero rows, which leave every nuclear norm as it is."""
+    """(b, w, d): rows R of each text, padded with zero rows, which do not change nuclear norms."""
     width, d = max(cloud.n for cloud in block), block[0].tokens.shape[1]
     rows = np.zeros((len(block), width, d))
     for place, cloud in enumerate(block):

@@ -1,7 +1,7 @@
-"""Two texts' tokens in one plane, as the paper's figures draw them: PCA without centring, so that the means stay.
+"""Projects two texts' tokens onto a plane, as in the paper's figures: PCA without centring, which preserves the means.
 
 With X̂ the tokens of both texts, each text scaled by 1/‖μ‖, the plane is spanned by the first two right singular vectors
-of X̂: directions from the origin, not from the mean. Rows are data; drawing them is the report's.
+of X̂: directions from the origin, not from the mean. The report draws the rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Plane:
     Attributes:
         first, second: (n, 2) tokens.
         first_mean, second_mean: (2,) the projections of their unit means.
-        share: of the squared length of all tokens, what the plane keeps.
+        share: share of the tokens' squared length that the plane keeps.
     """
 
     first: np.ndarray
@@ -31,7 +31,7 @@ class Plane:
 
 
 def shared_plane(first: TokenCloud, second: TokenCloud) -> Plane:
-    """Project both texts. Axes point where the larger part of the two means lies, so that a rerun draws the same."""
+    """Project both texts. Axis signs are fixed by the larger mean coordinate, so that reruns agree."""
     rows = [cloud.centred + cloud.unit_mean for cloud in (first, second)]
     stacked = np.concatenate(rows)
     _, sizes, axes = np.linalg.svd(stacked, full_matrices=False)

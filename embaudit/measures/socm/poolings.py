@@ -1,22 +1,22 @@
-"""What other poolings of the same token states keep, beside the mean.
+"""What other poolings of the same token states keep, compared with the mean.
 
-Of a text's tokens x_1 … x_n, as they are pooled, and its pooled vector p with direction p̂ = p/‖p‖:
+For a text's tokens x_1 … x_n at pooling, and its pooled vector p with direction p̂ = p/‖p‖:
 
     kept = (μ·p̂)² / ((1/n) Σ_i ‖x_i‖²)
 
-is the share of the tokens' mean squared length that one vector along p stands for:
+is the share of the tokens' mean squared length explained by one vector along p:
 min_c (1/n) Σ_i ‖x_i − c·p̂‖² = (1 − kept) · (1/n) Σ_i ‖x_i‖². No direction keeps more than the mean's own, which keeps
-1/(1 + tr Σ) of the cloud scaled to ‖μ‖ = 1; another pooling keeps cos²(p, μ) of that. So it says how far a pooling is
-from the mean, and what even the mean throws away.
+1/(1 + tr Σ) of the cloud scaled to ‖μ‖ = 1; another pooling keeps cos²(p, μ) of that. So ``kept`` says how far a
+pooling is from the mean, and what even the mean discards.
 
-What a pooling is for is the order of texts. ``correlation`` is Spearman's ρ, over all pairs of texts, of 1 − cos(p, p′)
-with the angle between all their tokens,
+But the purpose of a pooling is to rank texts. ``correlation`` is Spearman's ρ, over all pairs of texts, between
+1 − cos(p, p′) and the angle between all their tokens,
 
     1 − ⟨X, Y⟩/(‖X‖·‖Y‖),   ⟨X, Y⟩ = μ₁·μ₂ + tr (Σ₁^½ Σ₂ Σ₁^½)^½,   ‖X‖² = ‖μ₁‖² + tr Σ₁
 
-⟨X, Y⟩ is the largest mean product x·y of two Gaussians with these moments under any coupling (Gelbrich 1990): the
-inner product of which 4(d_μ + d_Σ) is the squared distance. Its cosine depends on no length of a text's vectors, and
-of texts of one token it is their cosine. Here the mean can lose. Needs numpy and scipy only.
+⟨X, Y⟩ is the largest mean product x·y of two Gaussians with these moments under any coupling (Gelbrich 1990), the inner
+product that belongs to the squared distance 4(d_μ + d_Σ). Its cosine does not depend on the scale of a text's vectors;
+for texts of one token it is their cosine. By this criterion the mean need not be the best.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ import numpy as np
 from embaudit.downstream.task import unit_rows
 from embaudit.intervals import MIN_UNITS, jackknife_half_width, mean_with_interval, spearman
 
-# As modules of sentence-transformers call them. The mean over √n has the mean's direction.
+# Names as in sentence-transformers. The mean divided by √n has the same direction as the mean.
 POOLINGS = ("mean", "cls", "lasttoken", "max", "weightedmean")
-# Of the jackknife over texts: every one is a Spearman's ρ of tens of thousands of pairs.
+# Groups of the jackknife over texts: each needs a Spearman's ρ over tens of thousands of pairs.
 GROUPS = 25
 
 
 @dataclass(frozen=True)
-class Kept:
+class PoolingStat:
     """One pooling of a corpus's texts.
 
     Attributes:
-        kept: mean over the texts, with Student's interval over them.
-        cosine_to_mean: mean over the texts of cos(p, μ).
-        correlation: None where a side does not vary; its interval leaves out a group of texts at a time.
+        kept: mean over texts, with a Student's t interval.
+        cosine_to_mean: mean over texts of cos(p, μ).
+        correlation: None if either side is constant; its interval is a jackknife over groups of texts.
     """
 
     pooling: str
@@ -62,7 +62,7 @@ def pooled(tokens: np.ndarray, behind: int = 0) -> np.ndarray:
 
     Args:
         tokens: (n, d) final states of the pooled tokens.
-        behind: positions before the first of them (a prompt that is not pooled), which positional weights count.
+        behind: number of preceding positions (a prompt that is not pooled), which positional weights count.
     """
     X = tokens.astype(np.float64)
     weights = np.arange(behind + 1, behind + len(X) + 1)
@@ -70,7 +70,7 @@ def pooled(tokens: np.ndarray, behind: int = 0) -> np.ndarray:
 
 
 def shares_kept(tokens: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """(poolings,) the shares of the tokens' mean squared length that (poolings, d) vectors of a text keep."""
+    """(poolings,) the shares of the tokens' mean squared length kept by a text's (poolings, d) vectors."""
     X = tokens.astype(np.float64)
     along = unit_rows(vectors) @ X.mean(axis=0)
     shares: np.ndarray = np.square(along) / np.square(X).sum(axis=1).mean()
@@ -90,14 +90,14 @@ def cloud_angles(d_mu: np.ndarray, d_sigma: np.ndarray, first: np.ndarray, secon
 
 def compare_poolings(
     texts: Sequence[np.ndarray], first: np.ndarray, second: np.ndarray, angles: np.ndarray, behind: int = 0
-) -> list[Kept]:
+) -> list[PoolingStat]:
     """Every pooling of ``POOLINGS`` on the same texts and pairs.
 
     Args:
-        texts: (n_i, d) pooled tokens of each text; none averages to nothing.
-        first, second: (pairs,) places of the texts of each pair.
-        angles: (pairs,) between their clouds, as of ``cloud_angles``.
-        behind: as for ``pooled``.
+        texts: (n_i, d) pooled tokens of each text, with a nonzero mean.
+        first, second: (pairs,) indices of each pair's texts.
+        angles: (pairs,) angles between their clouds, from ``cloud_angles``.
+        behind: as in ``pooled``.
     """
     vectors = np.stack([pooled(tokens, behind) for tokens in texts])
     kept = np.stack([shares_kept(tokens, own) for tokens, own in zip(texts, vectors, strict=True)])
@@ -112,7 +112,7 @@ def compare_poolings(
         mean, low, high = mean_with_interval(kept[:, place])
         assert mean is not None
         found.append(
-            Kept(
+            PoolingStat(
                 pooling=name,
                 texts=len(texts),
                 pairs=len(angles),
@@ -129,7 +129,7 @@ def compare_poolings(
 
 
 def _half_width(values: np.ndarray, wanted: np.ndarray, first: np.ndarray, second: np.ndarray) -> float | None:
-    """Of the jackknife that leaves out a group of texts with all their pairs; None for few texts.
+    """Half-width of the jackknife that leaves out a group of texts with all their pairs; None for few texts.
 
     Args:
         first, second: (pairs,) the group of each pair's texts.

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pydantic import Field, field_validator
 
 from embaudit.draw import Draw
-from embaudit.measures.measure import DrawnSettings
+from embaudit.measures.measure import Asked, DrawnSettings
 from embaudit.measures.workload import Readable, Work
 
-if TYPE_CHECKING:
-    from embaudit.request import AuditSettings
-
-# Of one pair of texts of n tokens, over n² (benchmarks/README.md).
+# Time per pair of texts of n tokens, divided by n² (benchmarks/README.md).
 PAIR_SECONDS = 26e-9
 
 
@@ -24,32 +20,32 @@ class SocmSettings(DrawnSettings):
 
     corpora: tuple[str, ...] = Field(
         default=("wikipedia", "msmarco"),
-        description="all pairs of a corpus of texts; a corpus of pairs as it is listed",
+        description="corpora of texts, of which all pairs are compared, and corpora of listed pairs",
     )
     texts: int = Field(default=1_000, ge=2, description="texts of each corpus")
     listed_pairs: int = Field(default=50_000, ge=1, description="pairs of each corpus of pairs")
     exponents: tuple[float, ...] = Field(
         default=(0.0, 0.5, 1.0, 2.0),
         min_length=1,
-        description="alpha and beta of the generalised SOCM, every combination",
+        description="values of alpha and beta in the generalised SOCM, in every combination",
     )
     tightness_pairs: int = Field(
-        default=200, ge=0, description="random pairs per corpus with exact transport and SIF weights beside"
+        default=200, ge=0, description="random pairs per corpus for exact transport and SIF weights"
     )
     cut_tokens: tuple[int, ...] = Field(
         default=(16, 32, 64),
-        description="lengths that the texts of a corpus are cut to, so that all are of one length; none: ()",
+        description="fixed lengths that the texts of a corpus are cut to; none: ()",
     )
-    cut_texts: int = Field(default=300, ge=2, description="of the drawn texts, as many as are cut")
+    cut_texts: int = Field(default=300, ge=2, description="texts of each corpus that are cut")
     pooling_texts: int = Field(
         default=300,
         ge=0,
-        description="of the drawn texts, as many on which other poolings stand beside the mean; none: 0",
+        description="texts of each corpus on which other poolings are compared with the mean; none: 0",
     )
     contrast_pairs: int = Field(
-        default=1_000, ge=0, description="pairs of each corpus of pairs that are set against random ones"
+        default=1_000, ge=0, description="pairs of each corpus of pairs to compare with random ones"
     )
-    negatives: int = Field(default=1, ge=1, description="passages per query where hard negatives are mined")
+    negatives: int = Field(default=1, ge=1, description="passages per query if hard negatives are mined")
 
     @property
     def mined_negatives(self) -> int:
@@ -60,14 +56,14 @@ class SocmSettings(DrawnSettings):
     def _no_exponent_is_negative(cls, exponents: tuple[float, ...]) -> tuple[float, ...]:
         # A distance of zero has no negative power.
         if any(not 0 <= exponent < float("inf") for exponent in exponents):
-            raise ValueError(f"the exponents must be 0 or more, and are {list(exponents)}")
+            raise ValueError(f"exponents must be 0 or more, not {list(exponents)}")
         return tuple(sorted(set(exponents)))
 
     @field_validator("cut_tokens")
     @classmethod
     def _cuts_are_lengths(cls, cut_tokens: tuple[int, ...]) -> tuple[int, ...]:
         if any(tokens < 1 for tokens in cut_tokens):
-            raise ValueError(f"texts are cut to 1 token or more, and not to {min(cut_tokens)}")
+            raise ValueError(f"texts must be cut to at least 1 token, not to {min(cut_tokens)}")
         return tuple(sorted(set(cut_tokens)))
 
     def draw_from(self, corpus: str, rows: int, seed: int) -> Draw:
@@ -90,8 +86,8 @@ class SocmSettings(DrawnSettings):
             if not is_list:
                 yield readable.read(corpus, min(self.pooling_texts, self.texts))
 
-    def requested(self, request: AuditSettings) -> SocmSettings:
-        """A list of related pairs that was given is one that SOCM is to read; graded pairs are the sticky measure's."""
+    def requested(self, request: Asked) -> SocmSettings:
+        """Adds corpora of related pairs that the request gives; graded pairs are for the sticky measure."""
         from embaudit.corpora import CORPORA
 
         given = [name for name in request.corpora if name in CORPORA and CORPORA[name].kind == "pairs"]

@@ -1,6 +1,6 @@
-"""Averages, intervals and quantiles of pairs that stream by: twelve million of them are never in memory.
+"""Averages, intervals and quantiles over a stream of pairs, which may be twelve million and do not fit into memory.
 
-Read by ``embaudit_tasks.socm``; needs numpy only.
+Used by ``embaudit_tasks.socm``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from embaudit.measures.socm.pairs import PairBlock
 
 LEVELS = (1, 5, 25, 50, 75, 95, 99)
 QUANTILES = tuple(f"socm_q{level:02}" for level in LEVELS)
-# Relative accuracy of the quantiles. Values below SMALLEST count as zero: rounding of d_Σ is of that size.
+# Relative accuracy of the quantiles. Values below SMALLEST count as zero: d_Σ has rounding errors of that size.
 QUANTILE_ACCURACY = 1e-4
 SMALLEST = 1e-9
 LARGEST = 1e12
@@ -29,8 +29,8 @@ class SocmSummary:
     """Averages over the pairs of a corpus, with a 95 % jackknife interval for the mean SOCM.
 
     Attributes:
-        texts: texts that take part; ``undefined`` ones take part in no pair.
-        socm_q01 … socm_q99: quantiles of SOCM, to 1e-4 of their value.
+        texts: texts in the comparison; ``undefined``: texts in no pair.
+        socm_q01 … socm_q99: quantiles of SOCM, with a relative accuracy of 1e-4.
     """
 
     texts: int
@@ -58,14 +58,13 @@ class SocmSummary:
 def summarise(
     traces: np.ndarray, blocks: Iterable[PairBlock], resample: Literal["texts", "firsts"] = "texts"
 ) -> SocmSummary:
-    """Averages over pairs that arrive in any number of blocks, without holding them.
+    """Averages over a stream of blocks of pairs.
 
     Args:
-        traces: (N,) tr Σ of the texts at positions 0 … N−1; NaN for a text that has no cloud.
-        resample: what the interval leaves out in turn. Pairs that share a text are not independent: for all pairs of a
-            corpus it is a text with all its pairs; for a list of queries with passages, the first text (the query)
-            with all its pairs. With sums R_i and counts n_i of the pairs of i, the mean without i is
-            (T − R_i) / (P − n_i).
+        traces: (N,) tr Σ of the texts at positions 0 … N−1; NaN for a text without a cloud.
+        resample: the unit of the jackknife, since pairs that share a text are not independent: for all pairs of a
+            corpus, a text with all its pairs; for a list of queries with passages, the first text (the query) with all
+            its pairs. With sums R_i and counts n_i over the pairs of i, the mean without i is (T − R_i) / (P − n_i).
 
     Raises:
         MeasureError: if there is no pair.
@@ -110,31 +109,31 @@ def summarise(
 
 
 class QuantileSketch:
-    """Quantiles of a stream to a relative accuracy, in 2 MB: counts on a logarithmic grid.
+    """Quantiles of a stream with a given relative accuracy, in 2 MB: counts on a logarithmic grid.
 
-    Buckets (γ^{k−1}, γ^k] with γ = (1+a)/(1−a), each answered by 2γ^k/(γ+1): no value of a bucket is further
-    than a of it (DDSketch: Masson, Rim and Lee, PVLDB 12(12), 2019).
+    Buckets (γ^{k−1}, γ^k] with γ = (1+a)/(1−a) are represented by 2γ^k/(γ+1), which is within a relative error a of
+    all their values (DDSketch: Masson, Rim and Lee, PVLDB 12(12), 2019).
     """
 
     def __init__(self, accuracy: float = QUANTILE_ACCURACY) -> None:
         self._gamma = (1 + accuracy) / (1 - accuracy)
         self._width = float(np.log(self._gamma))
         self._lowest = int(np.ceil(np.log(SMALLEST) / self._width))
-        # Bucket 0 is for what counts as zero.
+        # Bucket 0 is for values that count as zero.
         self._counts = np.zeros(int(np.ceil(np.log(LARGEST) / self._width)) - self._lowest + 2, dtype=np.int64)
 
     def add(self, values: np.ndarray) -> None:
-        """Count values; negative ones, which are rounding, as zero."""
+        """Count values; negative ones, which are rounding errors, count as zero."""
         keys = np.ceil(np.log(np.clip(values, SMALLEST, LARGEST)) / self._width).astype(np.int64) - self._lowest + 1
         keys[values <= SMALLEST] = 0
         if len(keys):
-            # Only the part of the grid that these values fall into.
+            # Update only the part of the grid that these values fall into.
             first = int(keys.min())
             counts = np.bincount(keys - first)
             self._counts[first : first + len(counts)] += counts
 
     def quantile(self, share: float) -> float:
-        """Linear between neighbouring values, as ``numpy.quantile``.
+        """Interpolated linearly between neighbouring values, like ``numpy.quantile``.
 
         Raises:
             ValueError: if nothing was counted.
@@ -152,7 +151,7 @@ class QuantileSketch:
 
 
 class Surface:
-    """SOCM_{α,β} = mean of (1 − d_μ)^α · d_Σ^β on a grid of exponents (the paper's generalised SOCM), streamed."""
+    """SOCM_{α,β} = mean of (1 − d_μ)^α · d_Σ^β on a grid of exponents (the paper's generalised SOCM), over a stream."""
 
     def __init__(self, exponents: Sequence[float]) -> None:
         self._exponents = tuple(exponents)
@@ -160,9 +159,9 @@ class Surface:
         self._pairs = 0
 
     def passing(self, blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:
-        """The same blocks, counted."""
+        """Yields the blocks unchanged, and counts them."""
         for block in blocks:
-            # Rounding leaves −1e-17 where a distance is zero, and a root of that is no number.
+            # Rounding can turn a zero distance into −1e-17, which has no real root.
             alike, spread = (np.clip(values, 0, None) for values in (1 - block.d_mu, block.d_sigma))
             powers = np.stack([alike**a for a in self._exponents]), np.stack([spread**b for b in self._exponents])
             self._sums += powers[0] @ powers[1].T
@@ -179,10 +178,10 @@ class Surface:
 
 
 def jackknife_of_pairs(sums: np.ndarray, counts: np.ndarray, total: float, pairs: int) -> float | None:
-    """Half-width of the interval of total/pairs over texts; None below four of them, or where one is in every pair.
+    """Half-width of the jackknife interval of total/pairs over texts; None below four, or if one is in every pair.
 
     Args:
-        sums, counts: (N,) R_i and n_i, over the pairs of text i.
+        sums, counts: (N,) R_i and n_i over the pairs of text i.
     """
     taking_part = counts > 0
     N = int(taking_part.sum())

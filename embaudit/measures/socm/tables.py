@@ -1,4 +1,4 @@
-"""Second-order collapse by mean pooling (arXiv 2604.27398): texts as clouds of tokens, and pairs of them."""
+"""Second-order collapse under mean pooling (arXiv 2604.27398): texts as clouds of tokens, and pairs of texts."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ from embaudit.table import (
 
 CORRELATION: Range = (-1, 1)
 D_MU: Range = (-TOLERANCE, 1 + TOLERANCE)
-# A run whose d_Σ are further than this from float64 is worth a look.
+# Errors of d_Σ above this get a warning.
 ACCURATE = 1e-4
 
 
 class SocmTextRow(Row, table="socm_text", key=("corpus", "position"), detail=True):
-    """A text as a cloud of its tokens; where they average to nothing it has no trace, and takes part in no pair."""
+    """A text as a cloud of its tokens; if they average to zero, it has no trace and is in no pair."""
 
     corpus: str = column("Name of the corpus in this audit.")
-    corpus_id: str = column("The corpus.")
-    position: BigInt = column("Place in the corpus; of a list of pairs, in the order in which texts appear.")
+    corpus_id: str = column("Id of the corpus.")
+    position: BigInt = column("Index in the corpus; for a corpus of pairs, in order of first appearance.")
     tokens: int = column("n, special tokens included.", ge=1)
     mean_norm: float = column("‖μ‖, the length of the mean before scaling.", ge=0)
     trace_sigma: float | None = column("tr Σ of the tokens, scaled so that their mean has length 1.", ge=0)
     exceeds_trace_bound: bool | None = column("Whether tr Σ > 2, where SOCM may leave [0, 1].")
-    is_truncated: bool = column("Whether the text was cut to the checkpoint's limit.")
-    is_undefined: bool = column("Whether its tokens average to nothing.")
+    is_truncated: bool = column("Whether the text was truncated to the checkpoint's length limit.")
+    is_undefined: bool = column("Whether its tokens average to zero (up to rounding).")
     mean_cosine: float | None = column(
-        "Mean cosine of all token pairs, a token with itself included; null where a token has no direction.",
+        "Mean cosine over all token pairs, self-pairs included; null if a token vector is zero.",
         within=ROUNDED_SHARE,
     )
 
     @rule
     def undefined_has_no_trace(is_undefined: Series, trace_sigma: Series) -> Series:
-        """A text has a trace unless its tokens average to nothing."""
+        """A text has a trace unless its tokens average to zero."""
         return is_undefined.astype(bool) == trace_sigma.isna()
 
     @rule
     def flag_agrees_with_trace(trace_sigma: Series, exceeds_trace_bound: Series) -> Series:
-        """tr Σ > 2 is flagged and nothing else is; a text without a trace has no flag."""
+        """The flag is tr Σ > 2; null without a trace."""
         from embaudit.measures.socm.clouds import TRACE_BOUND
 
         agrees = (exceeds_trace_bound == (trace_sigma > TRACE_BOUND)).fillna(False)
@@ -70,11 +70,11 @@ TRACES = Lookup("traces", "socm_text", ("corpus", "position", "trace_sigma"), _t
 
 
 class _Distances(Row):
-    """Distances of two texts' clouds."""
+    """Distances between two texts' clouds."""
 
-    d_mu: float = column("Distance of the means: all that mean pooling keeps.", within=D_MU)
-    d_sigma: float = column("Distance of the covariances: what mean pooling throws away.")
-    socm: float = column("(1 − d_μ) · d_Σ: alike after pooling, and not before.")
+    d_mu: float = column("Distance between the means: all that mean pooling keeps.", within=D_MU)
+    d_sigma: float = column("Distance between the covariances: what mean pooling discards.")
+    socm: float = column("(1 − d_μ) · d_Σ: large if the texts are alike after pooling but not before.")
 
 
 class _BoundedDistances(_Distances):
@@ -84,12 +84,12 @@ class _BoundedDistances(_Distances):
     first: int = column("Position of the first text in socm_text.", ge=0)
     second: int = column("Position of the second text in socm_text.")
     d_sigma: float = column(
-        "Distance of the covariances: what mean pooling throws away.", at_least="d_sigma_lower_bound"
+        "Distance between the covariances: what mean pooling discards.", at_least="d_sigma_lower_bound"
     )
 
     @computed()
     def first_trace(corpus: Series, first: Series, traces: dict[str, Series]) -> Series:
-        """tr Σ of the first text; null where it has none, which fails as the bound that is made of it."""
+        """tr Σ of the first text; if null, so is the bound computed from it, which fails."""
         return _trace_of(corpus, first, traces)
 
     @computed()
@@ -99,13 +99,13 @@ class _BoundedDistances(_Distances):
 
     @computed()
     def tolerance(first_trace: Series, second_trace: Series) -> Series:
-        """Rounding grows with the traces, which are in the thousands where a text's mean is near zero."""
+        """Rounding grows with the traces, which reach thousands if a text's mean is near zero."""
         return TOLERANCE * (first_trace + second_trace).clip(lower=1).fillna(1.0)
 
-    # A comparison with null passes: the bound itself must be there.
+    # Comparisons with null pass, so the bound itself is required.
     @computed(required=True)
     def d_sigma_lower_bound(first_trace: Series, second_trace: Series, tolerance: Series) -> Series:
-        """The least distance that the traces allow."""
+        """The smallest distance that the traces allow."""
         return (first_trace**0.5 - second_trace**0.5) ** 2 / 4 - tolerance
 
     @computed(at_least="d_sigma")
@@ -115,7 +115,7 @@ class _BoundedDistances(_Distances):
 
     @computed(at_least="socm")
     def d_sigma_and_tolerance(d_sigma: Series, tolerance: Series) -> Series:
-        """d_Σ with what rounding may add."""
+        """d_Σ plus a tolerance for rounding."""
         return d_sigma + tolerance
 
     @rule
@@ -133,7 +133,7 @@ class SocmPairRow(
     detail=True,
     lookup=TRACES,
 ):
-    """Every pair of the drawn texts of a corpus, first < second: up to twelve million rows per audit."""
+    """Every pair of the sampled texts of a corpus, first < second: up to twelve million rows per audit."""
 
     second: int = column("Position of the second text in socm_text.", above="first")
 
@@ -141,19 +141,19 @@ class SocmPairRow(
 class SocmListedPairRow(
     _BoundedDistances, table="socm_listed_pair", key=("corpus", "position"), detail=True, lookup=TRACES
 ):
-    """A pair of a list, such as a query with its hard negative; texts are numbered as they appear."""
+    """A listed pair, such as a query with its hard negative; texts are numbered in order of first appearance."""
 
-    position: BigInt = column("Place in the list: position in text_pair.", ge=0)
+    position: BigInt = column("Index in the list: position in text_pair.", ge=0)
     second: int = column("Position of the second text in socm_text.", ge=0)
 
 
 class SocmSummaryRow(Row, table="socm_summary", key=("corpus",), item="{corpus}"):
-    """The pairs of a corpus together."""
+    """Summary of the pairs of a corpus."""
 
     corpus: str = column("Name of the corpus in this audit.")
-    corpus_id: str = column("The corpus.")
-    texts: int = column("Texts that take part.", ge=2)
-    pairs: BigInt = column("Pairs of them.", ge=1)
+    corpus_id: str = column("Id of the corpus.")
+    texts: int = column("Texts in the comparison.", ge=2)
+    pairs: BigInt = column("Pairs of these texts.", ge=1)
     socm_mean: float = column(
         "Mean SOCM over the pairs.",
         at_least="socm_min",
@@ -162,11 +162,10 @@ class SocmSummaryRow(Row, table="socm_summary", key=("corpus",), item="{corpus}"
     )
     socm_min: float = column("Smallest SOCM.", figure=True)
     socm_max: float = column("Largest SOCM.", at_least=("socm_mean", "socm_q99"), figure=True)
-    d_mu_mean: float = column("Mean distance of the means.", figure=True)
-    d_sigma_mean: float = column("Mean distance of the covariances.", figure=True)
+    d_mu_mean: float = column("Mean distance between the means.", figure=True)
+    d_sigma_mean: float = column("Mean distance between the covariances.", figure=True)
     trace_mean: float = column("Mean tr Σ over the texts.", figure=True)
     trace_max: float = column("Largest tr Σ.", figure=True)
-    # A corpus where this is the rule is worth a look.
     share_trace_above_bound: float = column(
         "Share of texts with tr Σ > 2, where SOCM may leave [0, 1].",
         within=SHARE,
@@ -174,13 +173,13 @@ class SocmSummaryRow(Row, table="socm_summary", key=("corpus",), item="{corpus}"
         figure=True,
     )
     pooling_is_mean: bool = column(
-        "Whether the checkpoint pools by mean; if not, SOCM describes a pooling that is not deployed.",
+        "Whether the checkpoint uses mean pooling; if not, SOCM describes a pooling that is not deployed.",
         warn=Warn(false=True),
     )
-    pair_kind: Literal["all", "listed"] = column("All pairs of the texts, or those of a list.")
-    undefined: int = column("Texts left out: their tokens average to nothing.", ge=0)
+    pair_kind: Literal["all", "listed"] = column("All pairs of the texts, or listed pairs.")
+    undefined: int = column("Texts left out because their tokens average to zero.", ge=0)
     one_token: int = column("Texts of one token, which have no spread.", ge=0)
-    truncated: int = column("Texts cut to the checkpoint's limit.", ge=0)
+    truncated: int = column("Texts truncated to the checkpoint's length limit.", ge=0)
     socm_q01: float = column("1 % quantile of SOCM, to 1e-4 of its value.", at_least="socm_min")
     socm_q05: float = column("5 % quantile of SOCM.", at_least="socm_q01", figure=True)
     socm_q25: float = column("25 % quantile of SOCM.", at_least="socm_q05")
@@ -189,41 +188,41 @@ class SocmSummaryRow(Row, table="socm_summary", key=("corpus",), item="{corpus}"
     socm_q95: float = column("95 % quantile of SOCM.", at_least="socm_q75", figure=True)
     socm_q99: float = column("99 % quantile of SOCM.", at_least="socm_q95")
     share_cosine_above_bound: float | None = column(
-        "Share of texts whose tokens' mean cosine is at least 1/3 (Appendix J).", within=SHARE
+        "Share of texts whose tokens have a mean cosine of at least 1/3 (Appendix J).", within=SHARE
     )
     share_bounds_agree: float | None = column(
-        "Share of texts for which mean cosine ≥ 1/3 says the same as tr Σ ≤ 2.", within=SHARE
+        "Share of texts for which mean cosine ≥ 1/3 agrees with tr Σ ≤ 2.", within=SHARE
     )
     # Long texts have a large tr Σ, and a large tr Σ makes a large SOCM.
     correlation_trace: float | None = column(
-        "Correlation over pairs of SOCM with tr Σ₁ + tr Σ₂; null where one of them does not vary.", within=CORRELATION
+        "Correlation over pairs between SOCM and tr Σ₁ + tr Σ₂; null if either is constant.", within=CORRELATION
     )
     correlation_length: float | None = column(
-        "Correlation over texts of tr Σ with the number of tokens; null where one of them does not vary.",
+        "Correlation over texts between tr Σ and the number of tokens; null if either is constant.",
         within=CORRELATION,
     )
     method: Literal["eigenvalues", "polar"] = column("How nuclear norms were computed.")
     accuracy: float = column(
-        "Largest |difference of d_Σ| to singular values in float64.", ge=0, warn=Warn(above=ACCURATE)
+        "Largest absolute error of d_Σ, compared with float64 singular values.", ge=0, warn=Warn(above=ACCURATE)
     )
-    checked_pairs: int = column("Random pairs of this run that accuracy was measured on.", ge=0)
+    checked_pairs: int = column("Random pairs of this run on which accuracy was measured.", ge=0)
 
 
-class _AtOneLength(Row):
+class _LengthAverages(Row):
     """Averages over pairs of texts of given lengths."""
 
     corpus: str = column("Name of the corpus in this audit.")
-    texts: int = column("Texts that take part.", ge=1)
-    pairs: BigInt = column("Pairs of them.", ge=1)
-    d_mu_mean: float = column("Mean distance of the means.", figure=True)
-    d_sigma_mean: float = column("Mean distance of the covariances.", figure=True)
+    texts: int = column("Texts in the comparison.", ge=1)
+    pairs: BigInt = column("Pairs of these texts.", ge=1)
+    d_mu_mean: float = column("Mean distance between the means.", figure=True)
+    d_sigma_mean: float = column("Mean distance between the covariances.", figure=True)
 
 
-class SocmCutRow(_AtOneLength, table="socm_cut", key=("corpus", "tokens"), item="{corpus}, cut to {tokens} tokens"):
-    """All pairs of texts that are cut to one length: what SOCM says where length says nothing."""
+class SocmCutRow(_LengthAverages, table="socm_cut", key=("corpus", "tokens"), item="{corpus}, cut to {tokens} tokens"):
+    """All pairs of texts cut to the same length: SOCM without the influence of length."""
 
-    tokens: int = column("Own tokens that every text is cut to; shorter texts take no part.", ge=1)
-    texts: int = column("Texts that have as many tokens.", ge=2)
+    tokens: int = column("Length that texts are cut to, without special tokens; shorter texts are left out.", ge=1)
+    texts: int = column("Texts of at least that length.", ge=2)
     socm_mean: float = column(
         "Mean SOCM over the pairs.",
         figure=Worse("higher", absolute=0.02),
@@ -233,22 +232,20 @@ class SocmCutRow(_AtOneLength, table="socm_cut", key=("corpus", "tokens"), item=
     share_trace_above_bound: float = column(
         "Share of texts with tr Σ > 2, where SOCM may leave [0, 1].", within=SHARE, figure=True
     )
-    undefined: int = column("Texts left out: their tokens average to nothing.", ge=0)
+    undefined: int = column("Texts left out because their tokens average to zero.", ge=0)
 
 
 class SocmLengthRow(
-    _AtOneLength,
+    _LengthAverages,
     table="socm_length",
     key=("corpus", "shorter", "longer"),
     item="{corpus}, from {shorter} with from {longer} tokens",
 ):
-    """The pairs of a corpus by the lengths of their two texts, whole as they are."""
+    """The pairs of a corpus by the lengths of their two texts, which are not cut."""
 
-    shorter: int = column("Lower edge of the bin of the shorter text; bins end at 16, 32, 64, … tokens.", ge=1)
-    longer: int = column(
-        "Lower edge of the bin of the longer text; the same for pairs within a bin.", at_least="shorter"
-    )
-    texts: int = column("Texts that are in such a pair.", ge=1)
+    shorter: int = column("Lower edge of the shorter text's bin; bins end at 16, 32, 64, … tokens.", ge=1)
+    longer: int = column("Lower edge of the longer text's bin; the same for pairs within a bin.", at_least="shorter")
+    texts: int = column("Texts in such pairs.", ge=1)
     socm_mean: float = column(
         "Mean SOCM over these pairs.",
         figure=True,
@@ -258,14 +255,14 @@ class SocmLengthRow(
 
 
 class SocmContrastRow(Row, table="socm_contrast", key=("corpus", "distance"), item="{corpus}, {distance}"):
-    """Pairs of a list against random pairs of the same queries and passages."""
+    """Listed pairs compared with random pairs of the same queries and passages."""
 
     corpus: str = column("Name of the corpus in this audit.")
     distance: Literal["socm", "d_mu", "d_sigma"] = column("What is averaged.")
-    pairs: int = column("Pairs of either kind.", ge=2)
-    queries: int = column("Distinct queries of them.", ge=2)
+    pairs: int = column("Pairs of each kind.", ge=2)
+    queries: int = column("Distinct queries in these pairs.", ge=2)
     listed_mean: float = column("Mean over listed pairs.")
-    random_mean: float = column("Mean over pairs of the same queries with passages of others.")
+    random_mean: float = column("Mean over pairs of the same queries with other queries' passages.")
     difference: float = column(
         "listed_mean − random_mean, paired.", figure=True, interval=Interval("jackknife over queries")
     )
@@ -277,25 +274,25 @@ class SocmContrastRow(Row, table="socm_contrast", key=("corpus", "distance"), it
 
 
 class SocmPoolingRow(Row, table="socm_pooling", key=("corpus", "pooling"), item="{corpus}, {pooling}"):
-    """What a pooling of the same token states keeps, whether the checkpoint is served with it or not."""
+    """What each pooling keeps of the same token states, whether or not the checkpoint is served with it."""
 
     corpus: str = column("Name of the corpus in this audit.")
     pooling: Literal["mean", "cls", "lasttoken", "max", "weightedmean"] = column(
-        "How token states become one vector, in the words of sentence-transformers."
+        "How token states become one vector, by the name that sentence-transformers uses."
     )
-    is_served: bool = column("Whether it is the checkpoint's own, alone.")
-    texts: int = column("Texts that take part.", ge=2)
-    pairs: BigInt = column("All pairs of them.", ge=1)
+    is_served: bool = column("Whether it is the checkpoint's own and only pooling.")
+    texts: int = column("Texts in the comparison.", ge=2)
+    pairs: BigInt = column("All pairs of these texts.", ge=1)
     kept: float = column(
-        "Share of the tokens' mean squared length that one vector in its direction stands for; mean over texts.",
+        "Share of the tokens' mean squared length explained by one vector in its direction; mean over texts.",
         within=ROUNDED_SHARE,
         figure=True,
-        interval=Interval("Student's over texts"),
+        interval=Interval("Student's t over texts"),
     )
-    cosine_to_mean: float = column("Mean cosine with the mean pooling of the same text.", within=COSINE)
+    cosine_to_mean: float = column("Mean cosine to the mean pooling of the same text.", within=COSINE)
     correlation: float | None = column(
-        "Spearman's ρ over pairs of 1 − cosine with the angle between all tokens of the two texts, as Gaussians; null "
-        "where one of them does not vary.",
+        "Spearman's ρ over pairs between 1 − cosine and the angle between all tokens of the two texts, as Gaussians; "
+        "null if either is constant.",
         within=CORRELATION,
         figure=True,
         interval=Interval("jackknife over texts"),
@@ -303,7 +300,7 @@ class SocmPoolingRow(Row, table="socm_pooling", key=("corpus", "pooling"), item=
 
 
 class SocmSurfaceRow(Row, table="socm_surface", key=("corpus", "alpha", "beta")):
-    """The generalised SOCM of a corpus for one pair of exponents."""
+    """Generalised SOCM of a corpus for one pair of exponents."""
 
     corpus: str = column("Name of the corpus in this audit.")
     alpha: float = column("Exponent α.", ge=0)
@@ -312,45 +309,44 @@ class SocmSurfaceRow(Row, table="socm_surface", key=("corpus", "alpha", "beta"))
 
 
 class SocmTightnessRow(_Distances, table="socm_tightness", key=("corpus", "first", "second")):
-    """A random pair, looked at more closely."""
+    """A random pair, with its exact transport distance and under SIF weights."""
 
     corpus: str = column("Name of the corpus in this audit.")
     first: int = column("Position of the first text in socm_text.", ge=0)
     second: int = column("Position of the second text in socm_text.", above="first")
-    w2_squared: float | None = column("Exact squared 2-Wasserstein distance of the token clouds.", ge=0)
-    gaussian_w2_squared: float = column("4 (d_μ + d_Σ), a lower bound of it.")
+    w2_squared: float | None = column("Exact squared 2-Wasserstein distance between the token clouds.", ge=0)
+    gaussian_w2_squared: float = column("4 (d_μ + d_Σ), its lower bound.")
     d_mu_sif: float | None = column("d_μ with SIF weights instead of 1/n.", within=D_MU)
     d_sigma_sif: float | None = column("d_Σ with SIF weights.")
     socm_sif: float | None = column("SOCM with SIF weights.")
     d_mu_sif_removed: float | None = column(
-        "d_μ with SIF weights and without the texts' common component.", within=D_MU
+        "d_μ with SIF weights and the texts' common component removed.", within=D_MU
     )
-    d_sigma_sif_removed: float | None = column("d_Σ of the same.")
-    socm_sif_removed: float | None = column("SOCM of the same.")
+    d_sigma_sif_removed: float | None = column("d_Σ under the same pooling.")
+    socm_sif_removed: float | None = column("SOCM under the same pooling.")
 
     @computed(at_least="gaussian_w2_squared")
     def w2_squared_and_tolerance(w2_squared: Series) -> Series:
-        """Gelbrich's bound, up to rounding: no two clouds with these moments are nearer than the Gaussians."""
+        """Gelbrich's bound, up to rounding: no two clouds with these moments are closer than the Gaussians."""
         return w2_squared + TOLERANCE * w2_squared.clip(lower=1)
 
 
 class SocmPlaneRow(Row, table="socm_plane", key=("corpus", "pair", "position", "point")):
-    """Two texts' tokens in the plane of their first two directions (PCA without centring), for three pairs."""
+    """Tokens of two texts projected on their first two directions (PCA without centring), for three pairs."""
 
     corpus: str = column("Name of the corpus in this audit.")
-    pair: Literal["highest", "median", "lowest"] = column("Which SOCM the pair has among all.")
-    position: int = column("Place of the text in its corpus.", ge=0)
-    point: int = column("-1 is the text's mean; from 0 its tokens.", ge=-1)
+    pair: Literal["highest", "median", "lowest"] = column("Rank of the pair's SOCM among all pairs.")
+    position: int = column("Index of the text in its corpus.", ge=0)
+    point: int = column("-1: the text's mean; from 0: its tokens.", ge=-1)
     token: str | None = column("The token; null for the mean.")
     x: float = column("First coordinate; tokens are scaled so that the text's mean has length 1.")
     y: float = column("Second coordinate.")
     socm: float = column("SOCM of the pair.")
-    # The plane keeps a part of the tokens' squared length.
     share: float = column("Share of the tokens' squared length that the plane keeps.", within=ROUNDED_SHARE)
 
 
 def _trace_of(corpus: Series, position: Series, traces: dict[str, Series]) -> Series:
-    """tr Σ of each row's text; null where there is none."""
+    """tr Σ of each row's text; null if it has none."""
     import numpy as np
     import pandas as pd
 

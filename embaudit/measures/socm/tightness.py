@@ -1,13 +1,13 @@
-"""How far to trust the Gaussian view of a text, and what other pooling weights would change (arXiv 2604.27398, App. J).
+"""Quality of the Gaussian approximation of a text, and the effect of other pooling weights (arXiv 2604.27398, App. J).
 
-4(d_μ + d_Σ) is the squared 2-Wasserstein distance of two Gaussians with the clouds' means and covariances. Among all
-distributions with these moments it is the smallest (Gelbrich 1990): the exact W₂² between the token clouds is never
-below it, and their ratio says how much of the clouds' difference second moments see.
+4(d_μ + d_Σ) is the squared 2-Wasserstein distance between two Gaussians with the clouds' means and covariances, and a
+lower bound for all distributions with these moments (Gelbrich 1990). So the exact W₂² between the token clouds is never
+smaller, and the ratio says how much of the difference between the clouds the first two moments capture.
 
-SIF pooling (Arora et al. 2017) weights a token by a/(a + p(token)); the same pairs are compared under it, and under the
-full method, which takes the projection on the texts' common component u out of every mean. u is the first right
-singular vector of the weighted means (1/n) Σ_j w_j x_j of all texts, not centred. A text's tokens, each projected on
-the complement of u, average to its projected mean: they are the cloud that this pooling sees.
+SIF pooling (Arora et al. 2017) weights a token by a/(a + p(token)). The same pairs are compared under it, and under the
+full method, which removes the projection on the texts' common component u from every mean. u is the first right
+singular vector of the uncentred weighted means (1/n) Σ_j w_j x_j of all texts. A text's tokens, projected on the
+complement of u, average to its projected mean, and form the cloud that this pooling sees.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from embaudit.measures.socm.pairs import given_pairs
 
 # Arora, Liang and Ma (2017), "A simple but tough-to-beat baseline for sentence embeddings".
 SIF_A = 1e-3
-# The network simplex takes thousands of pivots for 512 × 512 tokens; POT's default of 100 000 can fall short.
+# The network simplex can need more pivots than POT's default of 100 000 for 512 × 512 tokens.
 MAX_PIVOTS = 5_000_000
 
 
 @dataclass(frozen=True)
 class PairTightness:
-    """One sampled pair; values that are undefined are None.
+    """One sampled pair; undefined values are None.
 
     Attributes:
         w2_squared: exact squared 2-Wasserstein distance between the two scaled token clouds.
-        gaussian_w2_squared: 4(d_μ + d_Σ), never above it.
-        d_mu_sif, d_sigma_sif, socm_sif: the same pair under SIF weights; None where a weighted mean vanishes.
-        d_mu_sif_removed, d_sigma_sif_removed, socm_sif_removed: and without the common component.
+        gaussian_w2_squared: 4(d_μ + d_Σ), its lower bound.
+        d_mu_sif, d_sigma_sif, socm_sif: the same pair under SIF weights; None if a weighted mean is zero.
+        d_mu_sif_removed, d_sigma_sif_removed, socm_sif_removed: the same without the common component.
     """
 
     first: int
@@ -55,20 +55,20 @@ class PairTightness:
 
 
 def sif_weights(token_ids: Sequence[Sequence[int]], a: float = SIF_A) -> list[np.ndarray]:
-    """a/(a + p(token)) of each token of each text, (n,) float64; p from the counts of these very texts."""
+    """a/(a + p(token)) for each token of each text, (n,) float64; p is estimated on the same texts."""
     counts = Counter(token for ids in token_ids for token in ids)
     total = sum(counts.values())
     return [np.array([a / (a + counts[token] / total) for token in ids]) for ids in token_ids]
 
 
 def sample_pairs(positions: Sequence[int], count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """``count`` different pairs first < second of texts (all of them if there are no more), drawn by the seed."""
+    """``count`` different pairs first < second (or all pairs, if fewer), sampled by the seed."""
     ordered = np.sort(np.asarray(positions, dtype=np.int64))
     size = len(ordered)
     numbers = np.sort(
         np.random.default_rng(seed).choice(size * (size - 1) // 2, min(count, size * (size - 1) // 2), replace=False)
     )
-    # Pair number k = j(j−1)/2 + i with i < j; the root is off by one at most, where it rounds.
+    # Pair number k = j(j−1)/2 + i with i < j; rounding of the root is off by at most one.
     j = ((1 + np.sqrt(1 + 8.0 * numbers)) / 2).astype(np.int64)
     j -= j * (j - 1) // 2 > numbers
     j += (j + 1) * j // 2 <= numbers
@@ -81,13 +81,13 @@ def pair_tightness(
     first: Sequence[int] | np.ndarray,
     second: Sequence[int] | np.ndarray,
 ) -> list[PairTightness]:
-    """Exact transport and SIF pooling beside d_μ and d_Σ, for a list of pairs.
+    """Exact transport and SIF pooling, in addition to d_μ and d_Σ, for a list of pairs.
 
     Args:
         clouds: by position.
         weights: (n,) SIF weights of each text, by position.
 
-    The common component is that of all the clouds, whether a pair names them or not.
+    The common component is that of all clouds, including those in no pair.
     """
     plain = given_pairs(clouds, first, second)
     named = sorted({*map(int, first), *map(int, second)})
@@ -118,7 +118,7 @@ def pair_tightness(
 
 
 def exact_w2_squared(a: TokenCloud, b: TokenCloud) -> float | None:
-    """Squared 2-Wasserstein distance of two scaled clouds of equally weighted tokens; None if the solver gave up."""
+    """Squared 2-Wasserstein distance between two scaled clouds with equal weights; None if the solver gave up."""
     import ot
 
     X, Y = (cloud.centred + cloud.unit_mean for cloud in (a, b))
@@ -130,7 +130,7 @@ def exact_w2_squared(a: TokenCloud, b: TokenCloud) -> float | None:
 
 
 def common_component(clouds: Mapping[int, TokenCloud], weights: Mapping[int, np.ndarray]) -> np.ndarray:
-    """(d,) float64, the direction that the weighted means of all texts have most in common; of either sign."""
+    """(d,) float64, the first right singular vector of all texts' weighted means, up to sign."""
     means = [
         weights[position] @ cloud.tokens.astype(np.float64) / cloud.n for position, cloud in sorted(clouds.items())
     ]
@@ -140,7 +140,7 @@ def common_component(clouds: Mapping[int, TokenCloud], weights: Mapping[int, np.
 def _values(
     clouds: Mapping[int, TokenCloud], first: Sequence[int] | np.ndarray, second: Sequence[int] | np.ndarray
 ) -> list[tuple[float | None, float | None, float | None]]:
-    """(d_μ, d_Σ, SOCM) of each pair; None where one of the two has no cloud."""
+    """(d_μ, d_Σ, SOCM) of each pair; None if either text has no cloud."""
     places = [k for k, (i, j) in enumerate(zip(first, second, strict=True)) if int(i) in clouds and int(j) in clouds]
     found: list[tuple[float | None, float | None, float | None]] = [(None, None, None)] * len(first)
     if places:

@@ -1,4 +1,4 @@
-"""Which tokens, inserted into a text, drag its similarities to one value?"""
+"""Sticky tokens: which tokens, inserted into a text, pull its similarities towards one value?"""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from embaudit.measures.measure import Measure
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.tables import ROWS, STICKY_TOKEN
 
-# Changing how a value is computed changes this number, and with it every key of the measure's steps.
-MEASURE_VERSION = 4
+# Increase this when values change: it is part of the keys of all the measure's steps.
+MEASURE_VERSION = 5
 
 MEASURE = Measure(
     name="sticky",
-    question="Which tokens, inserted into a text, drag its similarities to one value?",
+    question="Which tokens, inserted into a text, pull its similarities towards one value?",
     settings=StickySettings,
     version=MEASURE_VERSION,
     rows=ROWS,

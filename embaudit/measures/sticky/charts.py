@@ -1,4 +1,4 @@
-"""Charts of sticky tokens: how bad, where similarities go, which tokens, and what their input embeddings say."""
+"""Charts of sticky tokens: severity, effect on similarities, groups of tokens, and input embeddings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS
 from embaudit.page.chart import Axis, Chart, Layer, Mark, Panel, Tone, interval
 
-# What the search measured of each token; an ordinary one's slope is what loss is counted from.
+# The search's measurement of each token; loss is relative to the ordinary tokens' slope.
 SCANNED = (
     "SELECT token.*, 1 - slope / control_median AS loss, is_pilot, search FROM sticky_score "
     "JOIN sticky_summary AS summary USING (audit_id) JOIN audit USING (audit_id) "
@@ -16,7 +16,7 @@ SCANNED = (
     "WHERE audit_id = ? AND summary.protocol = 'retention' AND summary.control_median > 0"
 )
 TOKEN = "JOIN audit USING (audit_id) JOIN token USING (checkpoint_id, token_id) "
-# The fit's sign would be that of noise where similarities have no spread.
+# No fit if the similarities before have no spread: its sign would be noise.
 FACTS = {
     "sticky_candidates": (
         "SELECT sticky_token.token, sticky_token.script, loss, loss_low, loss_high, severity, embedding_norm "
@@ -27,8 +27,8 @@ FACTS = {
         f"SELECT token, loss, loss_low, loss_high FROM sticky_validation {TOKEN}"
         "WHERE audit_id = ? AND protocol = 'retention' AND role = 'control' ORDER BY loss DESC, token_id"
     ),
-    # The token of the flattest line, and the ordinary one in the middle; sums differ in their last digits with the
-    # order of rows.
+    # The token with the flattest line, and the median ordinary token; rounded, because the last digits of sums depend
+    # on the order of rows.
     "sticky_shifts": (
         "WITH fit AS ("
         "SELECT audit_id, token_id, role, round(regr_slope(after, before), 9) AS slope, "
@@ -49,7 +49,7 @@ FACTS = {
         "QUALIFY row_number() OVER (PARTITION BY attribute ORDER BY tokens DESC, value) <= 14 "
         "ORDER BY attribute DESC, losses[3] DESC, value"
     ),
-    # At random from the whole vocabulary, with all draws.
+    # A random sample of the whole vocabulary, with all draws.
     "sticky_norms": (
         f"SELECT token, embedding_norm, loss FROM ({SCANNED}) WHERE is_pilot OR search = 'exhaustive' "
         "ORDER BY hash(token_id), token_id LIMIT 600"
@@ -69,7 +69,7 @@ def severity_chart(facts: dict[str, Any]) -> Chart:
     values = [row[name] for row in (*candidates, *ordinary) for name in ("loss", "loss_low", "loss_high") if row[name]]
     y = Axis("loss", ".2f", (min([0.0, *values]) - MARGIN, max([lines[0][1], *values]) + MARGIN))
     limits = Layer("rule", [Mark(y=least) for _, least in lines], "soft", is_dashed=True, is_data=False, size=0.5)
-    x = Axis("candidates, the worst first", domain=(0, len(candidates) + 1), has_labels=False)
+    x = Axis("candidates, worst first", domain=(0, len(candidates) + 1), has_labels=False)
     words = [Mark(x.domain[1], least, label=name) for name, least in lines] if x.domain else []
     first = Panel(
         [
@@ -86,10 +86,10 @@ def severity_chart(facts: dict[str, Any]) -> Chart:
         *("", 95, 260),
     )
     return Chart(
-        "How bad the candidates are, beside ordinary tokens",
-        "A point is a token, its line the 95 % interval. Loss is the share of what similarities say that inserting "
-        "the token takes away: 0 changes nothing, at 1 every text looks the same. The dashed lines are where the "
-        "severities begin. Candidates that lie among the ordinary tokens do no harm.",
+        "Candidates compared with ordinary tokens",
+        "Each point is a token, with its 95 % interval. Loss is the share of the differences between a text's "
+        "similarities that inserting the token erases: at 0 nothing changes, at 1 every text looks the same. The "
+        "dashed lines mark where each severity starts. Candidates in the range of the ordinary tokens do no harm.",
         [[first, second]],
         SEVERITY_TONES,
         gap=14,
@@ -98,14 +98,14 @@ def severity_chart(facts: dict[str, Any]) -> Chart:
 
 
 def _estimates(rows: list[dict[str, Any]], series: list[str]) -> list[Layer]:
-    """Points with their intervals, at their places in the list from 1."""
+    """Points with their intervals, at x = 1, 2, …"""
     named = list(zip(range(1, len(rows) + 1), rows, series, strict=True))
     lines = [m for place, row, name in named for m in interval(place, row["loss_low"], row["loss_high"], name)]
-    points = [Mark(place, row["loss"], series=name, label=_said(row)) for place, row, name in named]
+    points = [Mark(place, row["loss"], series=name, label=_label(row)) for place, row, name in named]
     return [Layer("rule", lines, is_data=False, size=0.6), Layer("point", points)]
 
 
-def _said(row: dict[str, Any]) -> str:
+def _label(row: dict[str, Any]) -> str:
     bounds = "" if row.get("loss_low") is None else f" [{row['loss_low']:.2f}, {row['loss_high']:.2f}]"
     return f"{row['token']}{', ' + row['script'] if row.get('script') else ''}: loss {row['loss']:.3f}{bounds}"
 
@@ -116,11 +116,11 @@ def shift_chart(facts: dict[str, Any]) -> Chart:
     ends = (min(values, default=0.0) - MARGIN, max(values, default=1.0) + MARGIN)
     by_role = {role: [row for row in rows if row["role"] == role] for role in ("sticky", "ordinary")}
     return Chart(
-        "Where similarities go",
-        "A point is a pair of sentences: its similarity before and after copies of the token were put into one of "
-        "them. On the dashed diagonal nothing changed. The flatter the fitted line, the less the similarity after "
-        "still says of that before; where it crosses the diagonal (the focal point, a large dot) is the value that "
-        "similarities are dragged to.",
+        "Similarity before and after insertion",
+        "Each point is a pair of sentences: its similarity before and after copies of the token are inserted into one "
+        "of them. On the dashed diagonal nothing changes. The flatter the fitted line, the less is left of the "
+        "original similarity; the point where it crosses the diagonal (the focal point, a large dot) is the value "
+        "that similarities are pulled to.",
         [[_shifted(found, ends) for found in by_role.values() if found]],
         {"worst token": "problem", "ordinary token": "three"},
         more="embaudit query sticky-shift",
@@ -159,10 +159,10 @@ def group_chart(facts: dict[str, Any]) -> Chart:
     domain = (min(ends, default=0.0) - MARGIN, max(ends, default=1.0) + MARGIN)
     return Chart(
         "Stickiness by script and origin",
-        "A dot is the median loss of the tokens that the search inserted into sentences, the thick line holds half of "
-        "them, the thin one nine of ten; how many they are stands behind the name. Each was measured briefly, so that "
-        "a part of the spread is noise, and rare groups were searched harder where their embeddings gave reason to. "
-        "A group that lies to the right is one to keep out of texts.",
+        "Each dot is the median loss of a group's tokens in the search; the thick line covers the middle half of them, "
+        "the thin one the middle 90 %. The number of tokens follows the name. Each token was measured on few draws, so "
+        "part of the spread is noise; tokens with suspicious embeddings are over-represented. Keep groups far to the "
+        "right out of texts.",
         [[_groups(name, of_name, domain)] for name, of_name in found.items() if of_name],
         more="embaudit query sticky-by-script",
     )
@@ -186,22 +186,24 @@ def _groups(attribute: str, rows: list[dict[str, Any]], domain: tuple[float, flo
 
 def _spread(name: str, losses: list[float]) -> str:
     five, low, middle, high, most = losses
-    return f"{name}: median {middle:.3f}, half of them {low:.3f} to {high:.3f}, nine of ten {five:.3f} to {most:.3f}"
+    return f"{name}: median {middle:.3f}, middle half {low:.3f} to {high:.3f}, middle 90 % {five:.3f} to {most:.3f}"
 
 
 def norm_chart(facts: dict[str, Any]) -> Chart:
     clouds = [("random tokens", row) for row in facts["sticky_norms"]]
     clouds += [(row["severity"], row) for row in facts["sticky_candidates"]]
     points = [
-        Mark(row["embedding_norm"], row["loss"], series=series, label=f"{_said(row)}, norm {row['embedding_norm']:.2f}")
+        Mark(
+            row["embedding_norm"], row["loss"], series=series, label=f"{_label(row)}, norm {row['embedding_norm']:.2f}"
+        )
         for series, row in clouds
         if row["embedding_norm"] is not None
     ]
     return Chart(
         "Input embeddings and loss",
-        "A point is a token: the norm of its input embedding against its loss. Sticky tokens that stand together at "
-        "one end have embeddings that training hardly moved, or moved oddly; so such tokens can be told before "
-        "anything is encoded. Random tokens were measured with the search's draws, candidates with the validation's.",
+        "Each point is a token: the norm of its input embedding against its loss. If sticky tokens cluster at one end, "
+        "their embeddings were hardly trained, or trained oddly, and such tokens can be recognised before anything is "
+        "encoded. Random tokens were measured with the search's draws, candidates with the validation's.",
         [
             [
                 Panel(
@@ -220,7 +222,7 @@ def norm_chart(facts: dict[str, Any]) -> Chart:
 
 
 def charts(facts: dict[str, Any]) -> Iterator[Chart]:
-    """All but the first, which stands above the table of tokens."""
+    """All but the severity chart, which is placed above the table of tokens."""
     if facts["sticky_shifts"]:
         yield shift_chart(facts)
     if facts["sticky_groups"]:

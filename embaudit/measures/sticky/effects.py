@@ -1,12 +1,12 @@
-"""What validated tokens do to similarities, each number with its interval, against ordinary tokens.
+"""Effects of validated tokens on similarities, with intervals, compared with ordinary tokens.
 
 pull, slope, loss and focal point are defined in ``embaudit.measures.sticky.scores`` (arXiv 2507.18171, §3, and
-retention). Beside them, over the same points: shift = mean(after − before), compression = SD(after)/SD(before), and the
-share of similarities within ε of u (the paper's definition of sticky, |Sim − u| ≤ ε).
+retention). Over the same points: shift = mean(after − before), compression = SD(after)/SD(before), and the share of
+similarities within ε of u (the paper's definition of sticky, |Sim − u| ≤ ε).
 
-p-values are for H0 "no more extreme than the controls' 95th percentile", on sentences that chose nothing: the share of
-resamples in which the token does not pass the percentile of the controls in the same resample,
-p = (1 + #{b: v_b not beyond q_b}) / (B + 1); Benjamini–Hochberg over a protocol's candidates makes q-values of them.
+p-values are for H0 "no more extreme than the controls' 95th percentile", on sentences not used for selection: the share
+of resamples in which the token does not exceed the controls' percentile in the same resample,
+p = (1 + #{b: v_b not beyond q_b}) / (B + 1). q-values are Benjamini–Hochberg over a protocol's candidates.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from embaudit.measures.sticky.moments import NEAR_U, PER_DRAW, Moments, plain_mo
 from embaudit.measures.sticky.points import MIN_VARIANCE, Points
 from embaudit.measures.sticky.scores import Severity, pull, retention, rho, rho_before, severity
 
-# H0: no more extreme than this share of ordinary tokens.
+# H0: no more extreme than this percentile of ordinary tokens.
 CONTROL_PERCENTILE = 95.0
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What a token does on the validation pairs, with 95 % intervals; None where undefined (0/0)."""
+    """A token's effect on the validation points, with 95 % intervals; None if undefined (0/0)."""
 
     points: int
     rho: float
@@ -60,13 +60,13 @@ def measure_effects(
 ) -> list[Effect]:
     """The effect of every token, in the order of ``moments``.
 
-    Intervals are percentiles of a bootstrap over draws, groups of anchors and controls, each drawn by itself (crossed
-    random factors); ρ_t, ρ_0 and the controls' medians are resampled together, so that what all tokens share does not
-    widen them.
+    Intervals are percentiles of a bootstrap over draws, groups of anchors and controls, resampled independently
+    (crossed random factors). ρ_t, ρ_0 and the controls' medians are resampled together, so that variation shared by all
+    tokens does not widen the intervals.
 
     Args:
         moments: (T, K, sums), candidates and controls, over all draws of ``points``.
-        is_control: (T,) bool, the ordinary tokens that loss and excess are measured against.
+        is_control: (T,) bool, the ordinary tokens that loss and excess are relative to.
     """
     u, plain = points.u, plain_moments(points)
     line, pulls = retention(points, moments), pull(points, moments)
@@ -85,7 +85,7 @@ def measure_effects(
     loss_interval = percentile_intervals(1 - lines.slope / ordinary)
     focal_interval = percentile_intervals(lines.focal_point)
     p_pull, p_slope = _p_values(pulls_b, drawn), _p_values(-lines.slope, drawn)
-    # Rounding alone must not pass for a spread, as in ``retention``.
+    # Rounding must not count as spread, as in ``retention``.
     variance = np.var(points.before)
     spread = float(np.sqrt(variance)) if variance > MIN_VARIANCE else 0.0
     before = plain.x.sum() / points.count
@@ -124,7 +124,7 @@ def measure_effects(
 
 
 def near_u(points: Points, moments: Moments) -> list[np.ndarray]:
-    """For each ε of ``NEAR_U``: (T,) the share of the points with |Sim − u| ≤ ε."""
+    """For each ε in ``NEAR_U``: (T,) the share of points with |Sim − u| ≤ ε."""
     return [moments.of_draws(name).sum(axis=1) / points.count for name in PER_DRAW if name.startswith("near")]
 
 
@@ -135,9 +135,9 @@ def near_u_before(points: Points) -> list[float]:
 
 
 def crossed_resamples(points: Points, resamples: int, seed: int) -> np.ndarray:
-    """(B, K, G) how often each draw and each group of anchors is in a resample of both, drawn apart from each other.
+    """(B, K, G) counts of each (draw, group of anchors) in B resamples; draws and groups are resampled independently.
 
-    Draws that share a sentence are drawn together. A single group is no sample, and stays as it is.
+    Draws that share a sentence are resampled together. A single group is not resampled.
     """
     draws = resample_clusters(np.unique(points.clusters, return_inverse=True)[1], resamples, seed)
     groups = points.group_count
@@ -146,13 +146,13 @@ def crossed_resamples(points: Points, resamples: int, seed: int) -> np.ndarray:
 
 
 def drawn_controls(is_control: np.ndarray, resamples: int, seed: int) -> np.ndarray:
-    """(B, C) places of the controls of each resample: other ordinary tokens would have done as well."""
+    """(B, C) indices of the controls in each resample: they are a sample of the ordinary tokens, too."""
     controls = np.flatnonzero(is_control)
     return np.random.default_rng([seed, len(controls), 2]).choice(controls, size=(resamples, len(controls)))
 
 
 def false_discovery(p_values: np.ndarray) -> np.ndarray:
-    """Benjamini–Hochberg q-values: the smallest false-discovery rate at which each test would be reported."""
+    """Benjamini–Hochberg q-values: the smallest false-discovery rate at which each hypothesis would be rejected."""
     if len(p_values) == 0:
         return p_values
     q: np.ndarray = scipy.stats.false_discovery_control(p_values, method="bh")
@@ -160,7 +160,7 @@ def false_discovery(p_values: np.ndarray) -> np.ndarray:
 
 
 def _p_values(resampled: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-    """(B, T) values, larger being more extreme -> (T,). An undefined resample counts for H0."""
+    """(B, T) values, larger being more extreme -> (T,). An undefined resample counts in favour of H0."""
     controls = np.take_along_axis(resampled, drawn, axis=1)
     defined = np.isfinite(controls).all(axis=1, keepdims=True)
     bound = np.percentile(np.where(defined, controls, 0.0), CONTROL_PERCENTILE, axis=1, keepdims=True)

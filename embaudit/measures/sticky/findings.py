@@ -1,4 +1,4 @@
-"""What sticky tokens come to: how bad the worst are, what one copy does, and what the search may have missed."""
+"""Findings about sticky tokens: how bad the worst are, what one copy does, and what the search may have missed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS
 from embaudit.measures.sticky.settings import StickySettings
 
 _, MODERATE, WEAK = (least for least, _ in SEVERITY_FROM_LOSS)
-# The share of the tokens that belong on the shortlist which a search may miss.
+# Acceptable miss rate of the search: the share of tokens that belong on the shortlist but are not on it.
 MISSED = 0.2
 SCRIPTS_NAMED = 3
 
@@ -30,7 +30,7 @@ def findings(rows: Rows, settings: StickySettings) -> Iterator[Finding]:
         yield _dose(doses, tokens)
     for row in rows("sticky_summary"):
         if row["protocol"] == "retention" and row["search"] == "sequential":
-            yield _missed(row)
+            yield _miss_rate(row)
 
 
 def _worst(
@@ -43,20 +43,21 @@ def _worst(
     severe = [row for row in candidates if row["loss"] >= MODERATE]
     scripts = Counter(tokens[row["token_id"]]["script"] for row in severe).most_common(SCRIPTS_NAMED)
     named = ", ".join(f"{amount} {script}" for script, amount in scripts)
-    # Most vocabularies have strong tokens, and it takes many copies: a reason to look, and none to stop.
+    # Most vocabularies have strong tokens, and it takes many copies: worth a look, not a reason to stop.
     level = level_from(worst["loss"], look=MODERATE)
     return Finding(
         level,
-        f"{copies} copies of {tokens[worst['token_id']]['token']!r} in a text take away {_share(worst['loss'])}"
-        f"{interval(worst['loss_low'], worst['loss_high'], '.0%')} of what its similarities say; "
-        f"{_how_many(len(severe), len(candidates), moderate)}{f' (most found: {named})' if named else ''}.",
+        f"{copies} copies of {tokens[worst['token_id']]['token']!r} in a text erase {_share(worst['loss'])}"
+        f"{interval(worst['loss_low'], worst['loss_high'], '.0%')} of the differences between its similarities to "
+        f"other texts; {_how_many(len(severe), len(candidates), moderate)}"
+        f"{f' (top scripts: {named})' if named else ''}.",
         name="worst_token",
         value=worst["loss"],
         low=worst["loss_low"],
         high=worst["loss_high"],
         **unless_ok(
             level,
-            "Texts that hold many of them (broken extraction, poisoning, scripts that the model hardly knows) look "
+            "Texts that contain many of them (broken extraction, poisoning, scripts the model barely knows) look "
             "alike, whatever they say.",
             "embaudit screen FILE",
         ),
@@ -64,27 +65,27 @@ def _worst(
 
 
 def _how_many(severe: int, candidates: int, moderate: dict[str, Any] | None) -> str:
-    """Of the vocabulary where a random sample tells, else of the candidates, whose number is the shortlist's."""
+    """Over the vocabulary if a random sample allows an estimate, otherwise among the shortlisted candidates."""
     if moderate is None or moderate["estimated"] is None:
-        return f"{severe} of the {candidates} validated candidates take a quarter or more"
+        return f"{severe} of the {candidates} validated candidates erase a quarter or more"
     between = interval(moderate["estimated_low"], moderate["estimated_high"], ",.0f")
     return (
-        f"about {moderate['estimated']:,.0f}{between} tokens of the vocabulary take a quarter or more, of which "
+        f"about {moderate['estimated']:,.0f}{between} tokens in the vocabulary erase a quarter or more, of which "
         f"{severe} were validated"
     )
 
 
 def _dose(doses: list[dict[str, Any]], tokens: dict[int, dict[str, Any]]) -> Finding:
-    """What one copy does, of the tokens whose dose was measured: ordinary texts hold one."""
+    """The worst effect of a single copy, which is what ordinary texts contain, among the tokens of the dose curve."""
     worst = max((row for row in doses if row["copies"] == 1), key=lambda row: (row["loss"], -row["token_id"]))
     curve = sorted((row for row in doses if row["token_id"] == worst["token_id"]), key=lambda row: row["copies"])
-    more = ", ".join(f"{row['copies']} copies take {_share(row['loss'])}" for row in curve if row["copies"] > 1)
+    more = ", ".join(f"{row['copies']} copies: {_share(row['loss'])}" for row in curve if row["copies"] > 1)
     level = level_from(worst["loss"], look=WEAK)
     return Finding(
-        # On few pairs and without an interval: no reason to stop.
+        # Never a problem: few pairs, and no interval.
         level,
-        f"One copy of {tokens[worst['token_id']]['token']!r} takes away {_share(worst['loss'])}, the most of the "
-        f"tokens whose dose was measured{f' ({more})' if more else ''}.",
+        f"One copy of {tokens[worst['token_id']]['token']!r} erases {_share(worst['loss'])} of the differences between "
+        f"a text's similarities, the most of any token tested at several doses{f' ({more})' if more else ''}.",
         "A single copy already moves a text." if level == "look" else "A single copy hardly moves a text.",
         name="one_copy",
         value=worst["loss"],
@@ -92,21 +93,21 @@ def _dose(doses: list[dict[str, Any]], tokens: dict[int, dict[str, Any]]) -> Fin
 
 
 def _share(loss: float) -> str:
-    """A loss in words: below nothing and above everything are noise."""
+    """A loss as a percentage; values outside 0–100 % are noise."""
     return f"{min(max(loss, 0.0), 1.0):.0%}"
 
 
-def _missed(summary: dict[str, Any]) -> Finding:
-    """How much a search that did not look at everything may have missed."""
+def _miss_rate(summary: dict[str, Any]) -> Finding:
+    """How much a non-exhaustive search may have missed."""
     belong, missed, low, high = (
         summary[name] for name in ("pilot_shortlisted", "pilot_missed", "miss_low", "miss_high")
     )
     level: Level = "not measured"
-    found = "It is not known how much the search missed: no random token belongs on its list."
+    found = "How much the search missed is not known: none of its random sample of tokens belongs on the shortlist."
     if belong:
         level = "ok" if high <= MISSED else "look" if low >= MISSED else "not measured"
         found = (
-            f"The search missed {missed} of {belong} random tokens that belong on its list "
+            f"Of a random sample of tokens, {belong} belong on the shortlist; the search missed {missed} of these "
             f"({summary['miss_rate']:.0%}{interval(low, high, '.0%')})."
         )
     return Finding(
@@ -118,7 +119,7 @@ def _missed(summary: dict[str, Any]) -> Finding:
         high=high if belong else None,
         **unless_ok(
             level,
-            "There may be bad tokens that are not on it.",
+            "Bad tokens may be missing from the shortlist.",
             "embaudit audit CHECKPOINT --profile standard (or --exhaustive)",
         ),
     )

@@ -1,8 +1,8 @@
-"""Inserting n copies of a token's id into a sentence: I(s2, t, n) of arXiv 2507.18171, on ids.
+"""Inserts n copies of a token's id into a sentence: I(s2, t, n) of arXiv 2507.18171, on ids.
 
-A *draw* is one (sentence, operator): for every token the inserted sentence has the same length and the copies
-stand at the same places, so that a draw's sentences form dense batches without padding or re-tokenising, and
-the difference between two tokens carries no noise from the positions.
+A *draw* is one (sentence, operator): for all tokens, the resulting sequences have the same length and the copies the
+same positions. So a draw's sequences form dense batches without padding or re-tokenising, and positions add no noise to
+differences between tokens.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ OPERATORS: tuple[Operator, ...] = ("prefix", "suffix", "random")
 
 @dataclass(frozen=True)
 class Draw:
-    """One sentence with n places to fill.
+    """One sentence with n positions to fill.
 
     Attributes:
-        template: (L,) int64, prompt, special tokens and content, with -1 at the n places of the copies.
-        baseline: the same cut of the sentence without the copies, prompt and special tokens included.
+        template: (L,) int64, prompt, special tokens and content, with -1 at the n positions of the copies.
+        baseline: the same sentence, cut equally, without the copies; prompt and special tokens included.
     """
 
     operator: Operator
@@ -34,7 +34,7 @@ class Draw:
     baseline: tuple[int, ...]
 
     def insert(self, token_ids: np.ndarray) -> np.ndarray:
-        """(T, L) int64: the sentence once for each token, with that token at the n places."""
+        """(T, L) int64: the sentence once per token, with that token at the n positions."""
         rows = np.repeat(self.template[None, :], len(token_ids), axis=0)
         rows[:, self.template < 0] = np.asarray(token_ids, dtype=np.int64)[:, None]
         return rows
@@ -43,19 +43,19 @@ class Draw:
 def make_draw(checkpoint: Checkpoint, sentence: str, operator: Operator, copies: int, seed: int) -> Draw:
     """Prepare a sentence for insertion; its content is cut so that all copies survive truncation.
 
-    Copies stand in the sentence, behind the prompt: prompt and sentence are tokenised as they are served, together.
+    Copies go into the sentence, after the prompt; prompt and sentence are tokenised together, as served.
 
-    Random places are drawn from the seed and the sentence alone: the value for a token depends on no order,
-    shard or subset of the tokens.
+    Random positions depend only on the seed and the sentence, so a token's value does not depend on the order, sharding
+    or subset of tokens.
 
     Raises:
-        MeasureError: if the checkpoint's length limit leaves no content beside the copies.
+        MeasureError: if the checkpoint's length limit leaves no room for content.
     """
     room = checkpoint.content_limit - copies
     if room < 1:
-        beside = "the special tokens and the prompt" if checkpoint.prompt.ids else "the special tokens"
+        added = "the special tokens and the prompt" if checkpoint.prompt.ids else "the special tokens"
         raise MeasureError(
-            f"{copies} copies and {beside} leave no room for a sentence in {checkpoint.max_length} tokens.",
+            f"{copies} copies and {added} leave no room for a sentence in {checkpoint.max_length} tokens.",
             next_step="Give a larger --max-length.",
         )
     content = checkpoint.content_ids(sentence, limit=room)
@@ -66,7 +66,7 @@ def make_draw(checkpoint: Checkpoint, sentence: str, operator: Operator, copies:
 
 
 def _gaps(operator: Operator, content_length: int, copies: int, sentence: str, seed: int) -> np.ndarray:
-    """Before which content token each copy goes; the gap after the last is ``content_length``."""
+    """The content token before which each copy goes; the gap after the last is ``content_length``."""
     if operator == "prefix":
         return np.zeros(copies, dtype=np.int64)
     if operator == "suffix":
@@ -75,6 +75,6 @@ def _gaps(operator: Operator, content_length: int, copies: int, sentence: str, s
 
 
 def generator_for(sentence: str, copies: int, seed: int) -> np.random.Generator:
-    """Random numbers that depend on the seed and the sentence alone, never on what was drawn before."""
+    """A generator that depends only on seed, number of copies and sentence, never on earlier draws."""
     digest = hashlib.sha256(f"{seed}\n{copies}\n{sentence}".encode()).digest()
     return np.random.default_rng(np.frombuffer(digest, dtype=np.uint32))

@@ -1,4 +1,4 @@
-"""Is this token sticky? A few tokens measured in full, without a scan; what ``embaudit token`` prints."""
+"""Is this token sticky? Measures a few tokens in full without a scan, for ``embaudit token``."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ TEXT_MARK = "text:"
 
 
 def find_token(checkpoint: Checkpoint, wanted: str) -> int:
-    """The id that a person means: a number, a string of the vocabulary (``##ing``), or a text that is one token.
+    """The id for a user's input: an id, a vocabulary string (``##ing``), or a text that is a single token.
 
     ``text:7`` is the text 7, not the id.
 
     Raises:
-        UsageError: if the checkpoint has no such token; the message says what the text is made of instead.
+        UsageError: if the checkpoint has no such token; the message says which tokens the text consists of.
     """
     tokenizer = checkpoint.tokenizer
     if wanted.isascii() and wanted.isdigit():
@@ -42,13 +42,13 @@ def find_token(checkpoint: Checkpoint, wanted: str) -> int:
         return int(wanted)
     text = wanted.removeprefix(TEXT_MARK)
     entry = tokenizer.get_vocab().get(text)
-    # As it stands, behind no prompt: it is looked up, and not encoded.
+    # Without the prompt: the text is looked up, not encoded.
     ids = tokenizer(text, add_special_tokens=False)["input_ids"] if entry is None else [entry]
-    # A text that the tokenizer does not know is not the unknown token.
+    # A text that becomes the unknown token is not in the vocabulary.
     if len(ids) != 1 or (entry is None and ids[0] == tokenizer.unk_token_id):
         pieces = " ".join(tokenizer.convert_ids_to_tokens(ids))
         raise UsageError(
-            f"{text!r} is no token of {checkpoint.resolved.ref}: it becomes {pieces or 'nothing'}.",
+            f"{text!r} is not a token of {checkpoint.resolved.ref}: it becomes {pieces or 'nothing'}.",
             next_step="Give one of these, or an id." if pieces else "Give an id.",
         )
     if ids[0] >= checkpoint.vocabulary_size:
@@ -65,10 +65,10 @@ def inspect_tokens(
     seed: int,
     progress: Progress = no_progress,
 ) -> list[dict[str, Any]]:
-    """``definition`` and ``retention`` of some tokens, in their order, one object each.
+    """``definition`` and ``retention`` of each token, in the given order, one object each.
 
     ``retention`` is the slope; ``rho_0`` and ``rho`` are over the points below u, by operator and over all three.
-    Loss, excess and p-values are against the profile's number of ordinary tokens.
+    Loss, excess and p-values are relative to ordinary tokens, as many as the profile says.
     """
     wanted = np.array(token_ids, dtype=np.int64)
     controls = choose_controls(vocabulary, wanted, settings.controls, seed)
@@ -132,7 +132,7 @@ def inspect_reference(
     seed: int,
     progress: Progress = no_progress,
 ) -> list[dict[str, Any]]:
-    """The ``reference`` protocol's ``value`` of some tokens, and its ``score`` where scoring pairs are given."""
+    """The ``reference`` protocol's ``value`` of each token, and its ``score`` if scoring pairs are given."""
     texts = [decoded(encoder.checkpoint, token_id) for token_id in token_ids]
     inputs = prepare_reference(encoder, validation, copies, seed)
     values = validation_values(inputs, distances(encoder, inputs, texts, progress))
@@ -147,7 +147,7 @@ def inspect_reference(
 
 
 def decoded(checkpoint: Checkpoint, token_id: int) -> str:
-    """The text that the ``reference`` protocol glues: the id decoded alone, as published."""
+    """The text that the ``reference`` protocol inserts: the id decoded alone, as published."""
     text: str = checkpoint.tokenizer.decode([token_id], clean_up_tokenization_spaces=False)
     return text
 

@@ -1,4 +1,4 @@
-"""Sticky tokens on a page: the worst of them, how many are how bad, and what the search may have missed."""
+"""Sticky tokens on a page: the worst of them, how many there are by severity, and what the search may have missed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from embaudit.measures.sticky import charts
 from embaudit.measures.sticky.thresholds import MIN_FOR_THRESHOLD
 from embaudit.page.model import Column, Estimate, Part, Section, Table, count
 
-# What the section is made of: rows by name, of one audit.
+# Queries for the section's data, by name, for one audit.
 FACTS = {
     "sticky": "SELECT * FROM sticky_summary WHERE audit_id = ? ORDER BY protocol",
     "tokens": "SELECT * FROM sticky_token WHERE audit_id = ? ORDER BY loss DESC, token_id LIMIT 15",
@@ -38,7 +38,7 @@ TOKENS_IN_SHORT = 5
 SEVERITIES = (
     Column("at least"),
     Column("loss from", ".2f"),
-    Column("tokens in the vocabulary, estimated [95 %]", ",.0f", bounds=",.0f"),
+    Column("in the vocabulary, estimated [95 %]", ",.0f", bounds=",.0f"),
     Column("validated", ",d"),
     Column("confirmed", ",d"),
     Column("", is_prose=True),
@@ -56,7 +56,7 @@ COLUMNS = (
 
 
 def section(facts: dict[str, Any]) -> Section | None:
-    """None without the measure."""
+    """None if the audit left the measure out."""
     return Section("Sticky tokens", list(_parts(facts))) if facts["sticky"] else None
 
 
@@ -68,7 +68,7 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
     yield Table(
         COLUMNS,
         [_token(row) for row in facts["tokens"]],
-        f"Tokens that leave least of a pair's similarity ({first['basis']})",
+        f"Tokens with the largest loss ({first['basis']})",
         key="sticky-tokens",
         headline=TOKENS_IN_SHORT,
         more="embaudit query worst-tokens",
@@ -80,19 +80,19 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
         yield Table(
             SEVERITIES,
             [_severity(row) for row in facts["severities"]],
-            f"How many tokens are how bad, from a random sample of {first['pilot']:,}",
+            f"Number of tokens by severity, estimated from a random sample of {first['pilot']:,}",
             key="sticky-severities",
         )
     harmless = facts["harmless"][0]["tokens"]
     if harmless:
         are = "is" if harmless == 1 else "are"
-        yield f"{count(harmless, 'outlier')} among the candidates {are} negligible all the same."
+        yield f"{count(harmless, 'outlier')} among the candidates {are} negligible in absolute terms."
     for row in facts["sticky"]:
         yield _protocol(row)
     for row in facts["enrichment"]:
         yield (
-            f"Of the {row['selected']} tokens of lowest retention {row['share_selected']:.0%} are non-Latin or "
-            f"symbols, of all searched {row['share_scanned']:.1%}: {row['fold']:.1f} times as many "
+            f"Of the {row['selected']} tokens with the lowest retention, {row['share_selected']:.0%} are non-Latin or "
+            f"symbols, against {row['share_scanned']:.1%} of all searched tokens: {row['fold']:.1f} times as many "
             f"(p = {row['p_value']:.1g})."
         )
     for row in facts["shapes"]:
@@ -101,53 +101,53 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
     for row in facts["reference"]:
         beyond = f"no threshold (fewer than {MIN_FOR_THRESHOLD} candidates)"
         if row["threshold"] is not None:
-            beyond = f"{row['sticky']} of them beyond the threshold {row['threshold']:.3f}"
+            beyond = f"{row['sticky']} of them above the threshold {row['threshold']:.3f}"
         yield (
             f"Reference protocol: {row['scanned']:,} tokens scored on {row['scoring_pairs']} pairs, "
-            f"{row['candidates']} candidates on {row['validation_pairs']}: {beyond}; {row['encodes']:,} encodes. "
-            "List them: embaudit query reference-tokens"
+            f"{row['candidates']} candidates validated on {row['validation_pairs']}: {beyond}; {row['encodes']:,} "
+            "encodes. List them: embaudit query reference-tokens"
         )
 
 
 def _scan(row: dict[str, Any]) -> str:
     spent = ", ".join(
-        f"{one['tokens']:,} got at least {count(one['draws'], 'draw')}" for one in json.loads(row["rungs"])
+        f"{one['tokens']:,} with at least {count(one['draws'], 'draw')}" for one in json.loads(row["rungs"])
     )
     saved = ""
     if row["search"] == "sequential":
-        saved = f" ({row['exhaustive_encodes'] / row['encodes']:.1f} times fewer than exhaustive)"
-    # Null in audits from before there were many anchors.
+        saved = f" ({row['exhaustive_encodes'] / row['encodes']:.1f} times fewer than exhaustively)"
+    # Null in audits of older versions.
     against = "" if row["anchors"] is None else f", each compared with {row['anchors']:,} sentences"
     return (
-        f"{row['scanned']:,} of {row['vocabulary_size']:,} vocabulary entries scanned ({row['eligible']:,} can stand "
+        f"{row['scanned']:,} of {row['vocabulary_size']:,} vocabulary entries scanned ({row['eligible']:,} can occur "
         f"in a text): {spent}{against}; {row['encodes']:,} encodes{saved}. u = {row['u']:.4f}."
     )
 
 
 def _shape(row: dict[str, Any]) -> str:
-    """How the vocabulary's similarities are distributed, beside the Gaussian that the paper takes them for."""
-    what = "input embeddings" if row["space"] == "input_embeddings" else "vocabulary entries, encoded as texts,"
+    """Distribution of the vocabulary's similarities, against the Gaussian that the paper assumes."""
+    what = "input embeddings" if row["space"] == "input_embeddings" else "vocabulary entries encoded as texts"
     low = row["gaussian_distance_low"]
     interval = "" if low is None else f" [{max(low, 0):.1%}, {row['gaussian_distance_high']:.1%}]"
     return (
-        f"Similarities of {row['tokens']:,} {what} have mean {row['mean']:.3f} and standard deviation {row['sd']:.3f}, "
-        f"skewness {row['skewness']:.2f}, excess kurtosis {row['excess_kurtosis']:.2f}: up to "
-        f"{row['gaussian_distance']:.1%}{interval} of the pairs lie elsewhere than a Gaussian has them."
+        f"Similarities between {row['tokens']:,} {what} have mean {row['mean']:.3f}, standard deviation "
+        f"{row['sd']:.3f}, skewness {row['skewness']:.2f} and excess kurtosis {row['excess_kurtosis']:.2f}; the "
+        f"largest difference from a Gaussian's cumulative distribution is {row['gaussian_distance']:.1%}{interval}."
     )
 
 
 def _doses(rows: list[dict[str, Any]]) -> Table:
-    """Loss by number of copies: "strong" is said of eight of them."""
+    """Loss by number of copies; severity is graded at eight."""
     copies = sorted({row["copies"] for row in rows})
     by_token: dict[str, dict[int, float]] = {}
     for row in rows:
         by_token.setdefault(row["token"], {})[row["copies"]] = row["loss"]
-    # The worst first, by what most copies do.
+    # Worst first, by the largest dose.
     worst = sorted(by_token, key=lambda token: -by_token[token].get(copies[-1], 0.0))
     return Table(
         (Column("token"), *(Column(f"× {n}", ".2f") for n in copies)),
         [(token, *(by_token[token].get(n) for n in copies)) for token in worst],
-        "Loss of the worst tokens by number of copies in one sentence",
+        "Loss of the worst tokens, by number of copies in a sentence",
         key="sticky-dose",
         more="embaudit query sticky-dose",
     )
@@ -175,7 +175,7 @@ def _token(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _outlier(row: dict[str, Any]) -> str:
-    """Beyond which protocols' thresholds it is, which compare candidates with each other: severity says how bad."""
+    """The protocols under which it is an outlier among the candidates; how bad it is, severity says."""
     names = [name for name in ("retention", "definition") if row[f"{name}_outlier"] == "yes"]
     if names:
         return f"by {' and '.join(names)}"
@@ -188,13 +188,13 @@ def _protocol(row: dict[str, Any]) -> str:
     missed = ""
     if row["pilot_shortlisted"]:
         missed = (
-            f"; missed by the search: {row['pilot_missed']} of {row['pilot_shortlisted']} tokens of a random pilot of "
-            f"{row['pilot']:,} that belong on its shortlist ({row['miss_rate']:.0%}, 95 % interval "
+            f"; missed by the search: {row['pilot_missed']} of the {row['pilot_shortlisted']} tokens in a random "
+            f"sample of {row['pilot']:,} that belong on its shortlist ({row['miss_rate']:.0%}, 95 % interval "
             f"{row['miss_low']:.0%} to {row['miss_high']:.0%})"
         )
     trusted = "".join(
         f"; {said} {row[name]:.2f} [{row[f'{name}_low']:.2f}, {row[f'{name}_high']:.2f}]"
-        for name, said in (("reliability", "reliability"), ("prediction", "predicted by input embeddings"))
+        for name, said in (("reliability", "reliability"), ("prediction", "prediction from input embeddings"))
         if row.get(f"{name}_low") is not None
     )
     return (

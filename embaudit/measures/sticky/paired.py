@@ -1,7 +1,7 @@
-"""What tokens take of similarities under several conditions: other remedies, other places. Differences are paired.
+"""Losses of tokens under several conditions (remedies, positions), with paired differences.
 
-Every condition has the same draws, anchors and tokens, and the same resamples of them. Intervals are the estimate ±
-1.96 standard deviations over these.
+All conditions have the same draws, anchors and tokens, and the same resamples of them. Intervals are the estimate ±
+1.96 standard deviations over the resamples.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from embaudit.measures.sticky.points import Points, unit_rows
 
 
 @dataclass(frozen=True)
-class Resampled:
-    """(n,) values, and (B, n) what they are in each resample."""
+class ResampledValues:
+    """(n,) values, and their (B, n) resampled values."""
 
     values: np.ndarray
     resampled: np.ndarray
@@ -26,7 +26,7 @@ class Resampled:
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss and its change from the first condition, with 95 % intervals; None where undefined."""
+    """A loss and its change from the first condition, with 95 % intervals; None if undefined."""
 
     value: float
     low: float | None
@@ -36,15 +36,15 @@ class Loss:
     change_high: float | None = None
 
     def columns(self) -> dict[str, float | None]:
-        """As tables have them."""
+        """The values by column name."""
         return {
             **{"loss": self.value, "loss_low": self.low, "loss_high": self.high},
             **{"change": self.change, "change_low": self.change_low, "change_high": self.change_high},
         }
 
 
-def paired_losses(found: Resampled, first: Resampled | None) -> list[Loss]:
-    """Each loss with its change from the first condition's; None: this is the first one."""
+def paired_losses(found: ResampledValues, first: ResampledValues | None) -> list[Loss]:
+    """Each loss with its change from the first condition; ``first`` is None for the first condition itself."""
     halves = _halves(found.resampled)
     if first is None:
         return [Loss(float(value), *_ends(value, half)) for value, half in zip(found.values, halves, strict=True)]
@@ -66,8 +66,8 @@ def moments_of(points: Points, vectors: np.ndarray) -> Moments:
     return Moments(np.stack(sums, axis=1))
 
 
-def and_mean(values: np.ndarray, places: Sequence[int]) -> np.ndarray:
-    """(B, T) -> (B, n + 1): the values at some places, and behind them their mean."""
+def with_mean(values: np.ndarray, places: Sequence[int]) -> np.ndarray:
+    """(B, T) -> (B, n + 1): the values at ``places``, followed by their mean."""
     chosen = values[:, list(places)]
     return np.column_stack([chosen, chosen.mean(axis=1)])
 
@@ -78,5 +78,5 @@ def _halves(resampled: np.ndarray) -> np.ndarray:
 
 
 def _ends(value: float, half: float) -> tuple[float | None, float | None]:
-    """No interval of no width: a reader takes that for certainty."""
+    """An interval of width zero is dropped: it would suggest certainty."""
     return (float(value - half), float(value + half)) if np.isfinite(half) and half > 0 else (None, None)

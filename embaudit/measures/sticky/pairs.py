@@ -1,7 +1,7 @@
-"""Which sentences a sticky-token audit is measured on, and the pairs of those steps that need pairs.
+"""Chooses the sentences on which sticky tokens are measured, and pairs for the steps that need pairs.
 
 The measure itself compares every draw with every anchor (``embaudit.measures.sticky.points``). Pairs spread over a
-range of similarities are what the paper's first experiment and its published code use.
+range of similarities are for the paper's first experiment and for its published code.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MIN_SENTENCES = 8
 
 @dataclass(frozen=True)
 class SentencePair:
-    """Two sentences and their cosine similarity under the checkpoint, before any insertion."""
+    """Two sentences and their cosine similarity before any insertion."""
 
     first: str
     second: str
@@ -27,14 +27,14 @@ class SentencePair:
 
 @dataclass(frozen=True)
 class SentenceSet:
-    """Sentences that tokens are inserted into, and those that the result is compared with."""
+    """Sentences that tokens are inserted into, and sentences that the results are compared with."""
 
     draws: tuple[str, ...]
     anchors: tuple[str, ...]
 
 
 def distinct_sentences(texts: Sequence[str], limit: int, seed: int) -> list[str]:
-    """Up to ``limit`` distinct sentences, drawn by the seed, in a fixed order."""
+    """Up to ``limit`` distinct sentences, sampled by the seed, in a fixed order."""
     distinct = list(dict.fromkeys(text.strip() for text in texts if text.strip()))
     if len(distinct) <= limit:
         return distinct
@@ -45,20 +45,19 @@ def distinct_sentences(texts: Sequence[str], limit: int, seed: int) -> list[str]
 def split_sentences(
     sentences: Sequence[str], draws: int, validation_draws: int, seed: int
 ) -> tuple[SentenceSet, SentenceSet]:
-    """Deal sentences at random: those for the search, and those for the validation; none is used twice.
+    """Split sentences at random between search and validation; none is used twice.
 
-    What is left when the draws are dealt becomes anchors, half for each purpose. With few sentences the draws leave at
-    least half of them to the anchors.
+    Sentences not used for draws become anchors, half for each purpose. At least half of all sentences are anchors.
 
     Args:
         sentences: distinct.
 
     Raises:
-        CorpusError: with fewer than eight sentences there is nothing to compare.
+        CorpusError: if there are fewer than eight sentences.
     """
     if len(sentences) < MIN_SENTENCES:
         raise CorpusError(
-            f"The sticky-token measure needs at least eight distinct sentences, and the corpus has {len(sentences)}.",
+            f"The sticky-token measure needs at least eight distinct sentences, but the corpus has {len(sentences)}.",
             next_step="Give a larger corpus: --corpus sts=FILE",
         )
     dealt = [sentences[place] for place in np.random.default_rng([seed, 1]).permutation(len(sentences))]
@@ -74,7 +73,7 @@ def split_sentences(
 def named_pairs(
     sentences: Sequence[str], similarity: np.ndarray, chosen: Sequence[tuple[int, int]]
 ) -> tuple[SentencePair, ...]:
-    """Sentences and similarities of index pairs."""
+    """Index pairs as sentences with their similarities."""
     return tuple(SentencePair(sentences[i], sentences[j], float(similarity[i, j])) for i, j in chosen)
 
 
@@ -83,8 +82,8 @@ def spread_pairs(
 ) -> list[tuple[int, int]]:
     """Pairs whose similarities are spread evenly over [low, high], least similar first; sentences may repeat.
 
-    For each of ``count`` evenly spaced targets the nearest pair that is not taken yet; the order within a pair is
-    drawn. Fewer than ``count`` where there are no more pairs in the range.
+    For each of ``count`` evenly spaced targets, the nearest pair not yet taken; the order within a pair is random.
+    Fewer than ``count`` if there are not enough pairs in the range.
 
     Args:
         similarity: (N, N) cosines of distinct sentences.
@@ -96,7 +95,7 @@ def spread_pairs(
     count = min(count, len(values))
     if count == 0:
         return []
-    # Targets ascend, and so do the places: each pair lies behind the one before, and leaves room for those to come.
+    # Targets ascend, and so do the indices: each is greater than the last, and leaves enough for the remaining targets.
     places, last = [], -1
     for index, target in enumerate(np.linspace(low, high, count)):
         right = int(np.searchsorted(values, target))

@@ -20,6 +20,9 @@ PILOT_SHARE = 1 / 3
 # Where every token gets all draws, so many random ones still stand for all in what costs more than a sum.
 EXHAUSTIVE_PILOT = 3_000
 FIRST_DRAWS = 2
+# Of the tokens of one stage, how many get the next stage's draws: with half, so few get all draws that tokens of
+# moderate loss find no place among them; with more, too few are looked at first (``python -m benchmarks search``).
+GOING_ON = 0.65
 
 
 @dataclass(frozen=True)
@@ -78,8 +81,8 @@ def choose_tokens(
 def spend(budget: int | None, tokens: int, draws: int) -> tuple[int, tuple[tuple[int, int], ...]]:
     """How many tokens are the pilot, and the stages for the others: draws double while tokens become fewer.
 
-    A third of the budget is the pilot's. From stage to stage one share r of the tokens goes on, ½ where the budget
-    allows no more, so that Σ (d_i − d_{i−1}) · N · r^i is what is left.
+    A third of the budget is the pilot's. From stage to stage one share r of the tokens goes on, ``GOING_ON`` or more
+    where the budget allows it, so that Σ (d_i − d_{i−1}) · N · r^i is what is left.
     """
     if budget is None or tokens * draws <= budget:
         pilot = min(tokens, EXHAUSTIVE_PILOT)
@@ -95,7 +98,7 @@ def spend(budget: int | None, tokens: int, draws: int) -> tuple[int, tuple[tuple
     def cost(share: float) -> float:
         return float(steps @ share ** np.arange(len(steps)))
 
-    share = 0.5
+    share = GOING_ON
     first = min(others, int(max(left, 0) / cost(share)))
     if first == others and cost(1.0) * others > left:
         from scipy.optimize import brentq
@@ -127,15 +130,12 @@ def choose_controls(tokens: Sequence[Mapping[str, Any]], candidates: np.ndarray,
     return np.array(sorted(chosen), dtype=np.int64)
 
 
-def choose_shortlists(
-    token_ids: np.ndarray, scores: Scores, searched: int, settings: StickySettings
-) -> dict[Protocol, list[int]]:
-    """Each protocol's share of the searched tokens, from those that got all draws; ascending ids.
+def choose_shortlists(token_ids: np.ndarray, scores: Scores, length: int) -> dict[Protocol, list[int]]:
+    """The ``length`` worst tokens by each protocol, of those that got all draws; ascending ids.
 
     Their union is validated. The lists are kept apart because the adaptive threshold compares a protocol's own
     candidates: quartiles over two lists of different tokens would measure the gap between the lists.
     """
-    length = shortlist_length(settings, searched)
     worst_first: dict[Protocol, np.ndarray] = {
         "definition": np.argsort(-np.nan_to_num(scores.pull, nan=-np.inf), kind="stable"),
         "retention": np.argsort(np.nan_to_num(scores.slope, nan=np.inf), kind="stable"),

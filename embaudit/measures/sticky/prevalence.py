@@ -1,9 +1,9 @@
-"""How many tokens of the vocabulary are how bad, estimated from a random sample of it.
+"""Number of tokens in the vocabulary at each severity, estimated from a random sample.
 
-The number of validated tokens of a severity is bounded by the shortlist: it cannot tell a bad checkpoint from a worse
-one. A random sample can. Its losses are measured with noise, though, and noise makes a thin tail look thick. So the
-distribution of the true losses is estimated first: the one on a grid that makes the measured ones most likely, each of
-them the true loss plus normal noise of known size (Kiefer and Wolfowitz 1956, by expectation–maximisation),
+The number of validated tokens of a severity is limited by the shortlist, and cannot distinguish a bad checkpoint from a
+worse one. A random sample can. But its losses are noisy, and noise makes a thin tail look thick. So the distribution of
+the true losses is estimated first: the maximum-likelihood distribution on a grid, where each measured loss is the true
+loss plus normal noise of known size (Kiefer and Wolfowitz 1956, by expectation–maximisation),
 
     g_j ← g_j · mean_t [ φ((y_t − θ_j)/σ) / Σ_k g_k φ((y_t − θ_k)/σ) ],
 
@@ -22,17 +22,17 @@ from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS, Scores, Severity
 
 GRID_STEP = 0.0125
 ITERATIONS = 100
-# Smaller than any loss that matters, and no division by nothing where a checkpoint's losses have no noise.
+# Smaller than any loss that matters; avoids a division by zero if losses have no noise.
 MIN_NOISE = 0.25 * GRID_STEP
 
 
 @dataclass(frozen=True)
 class Prevalence:
-    """Tokens at least as bad as ``severity`` among those searched.
+    """Number of searched tokens at least as bad as ``severity``.
 
     Attributes:
-        validated: of the validated ones; ``confirmed``: those whose interval lies there whole.
-        estimated: in all, with a 95 % interval; at least what is confirmed. None without a sample to tell from.
+        validated: among the validated tokens; ``confirmed``: those whose whole interval is at least as bad.
+        estimated: in total, with a 95 % interval; not below ``confirmed``. None without a sample.
     """
 
     severity: Severity
@@ -45,14 +45,14 @@ class Prevalence:
 
 
 def losses(slopes: np.ndarray, is_ordinary: np.ndarray) -> np.ndarray:
-    """1 − slope / median slope of the ordinary ones; (..., T)."""
+    """1 − slope / median slope of the ordinary tokens; (..., T)."""
     return 1 - slopes / np.median(slopes[..., is_ordinary], axis=-1, keepdims=True)
 
 
 def noise(split: Sequence[tuple[Scores, Scores]], is_ordinary: np.ndarray) -> float:
-    """Standard error of a loss from all draws and anchors: that of the mean of two halves, √(mean (a − b)² / 4).
+    """Standard error of a loss on all draws and anchors: that of the mean of two halves, √(mean (a − b)² / 4).
 
-    Halves that share neither draws nor anchors; the mean is over tokens and ways of halving.
+    The halves share neither draws nor anchors; the mean is over tokens and splits.
     """
     gaps = [losses(one.slope, is_ordinary) - losses(other.slope, is_ordinary) for one, other in split]
     return float(np.sqrt(np.mean(np.square(gaps)) / 4))
@@ -62,11 +62,11 @@ def shares_at_least(measured: np.ndarray, error: float, least: Sequence[float], 
     """(B, len(least)): the share of true losses at or above each value.
 
     Args:
-        measured: (T,); error: their standard error.
-        weights: (B, T), how often each is in a resample.
+        measured: (T,) losses; error: their standard error.
+        weights: (B, T), multiplicity of each in a resample.
     """
     error = max(error, MIN_NOISE)
-    # The borders are points of the grid, and half of each point's mass lies on either side of it.
+    # Severity boundaries are multiples of the step; grid points lie halfway between, so none falls on a boundary.
     grid = np.arange(np.floor((measured.min() - 3 * error) / GRID_STEP), measured.max() / GRID_STEP + 2) * GRID_STEP
     grid = grid + GRID_STEP / 2
     likelihood = np.exp(-0.5 * np.square((measured[:, None] - grid) / error))
@@ -78,9 +78,9 @@ def shares_at_least(measured: np.ndarray, error: float, least: Sequence[float], 
 
 
 def _interval(resampled: np.ndarray, measured: np.ndarray, least: float, searched: int) -> tuple[float, float]:
-    """Of a number of tokens: percentiles of the bootstrap; Clopper and Pearson's where all resamples agree.
+    """Interval of a number of tokens: bootstrap percentiles, or Clopper–Pearson if all resamples agree.
 
-    They do where the sample holds no such token, or no other: that it is 0 for certain would be too much to say.
+    They agree if the sample contains no such token, or only such tokens; an interval of width zero would be wrong.
     """
     low, high = percentile_intervals(resampled[:, None])[0]
     if low is None or high is None:
@@ -96,12 +96,12 @@ def prevalence(
     resamples: int,
     seed: int,
 ) -> list[Prevalence]:
-    """Worst first.
+    """Prevalence at each severity, worst first.
 
     Args:
         measured: (T,) losses of a random sample of the searched tokens; empty if there is none.
-        error: their standard error; NaN where it is not known, and nothing is estimated.
-        searched: tokens that the sample stands for.
+        error: their standard error; if NaN (unknown), nothing is estimated.
+        searched: number of tokens that the sample represents.
         validated: loss, and the lower end of its interval, of every validated candidate.
     """
     least = [value for value, _ in SEVERITY_FROM_LOSS]

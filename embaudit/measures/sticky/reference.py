@@ -1,17 +1,17 @@
 """The ``reference`` protocol: what the code published with arXiv 2507.18171 computes, for comparison with its lists.
 
-It differs from the paper's own definition: the token's decoded *text* is glued to the sentence (so that most tokens
-do not come back as themselves), for i = 1..n copies, and a score rewards distances that fall. With
-D = [d_0 … d_n] the cosine distances of I(s2, t, i) to s1 and c = diff(D), over one (pair, operator):
+It differs from the paper's definition: the token's decoded *text* is concatenated with the sentence (so most tokens do
+not come back as themselves), for i = 1..n copies, and the score rewards falling distances. With D = [d_0 … d_n] the
+cosine distances of I(s2, t, i) to s1 and c = diff(D), for one (pair, operator):
 
     score = (Σ falls + 0.1·#falls + 0.1·d(t, s1)) / (Σ rises + 0.05·#rises + 0.01)
 
-falls being the −c of negative steps and rises the positive ones; 0.35 prefix + 0.35 suffix + 0.30 random, averaged
-over the scoring pairs. The validation value is the share of pairs with mean(d_1 … d_n) < d_0, weighted 4:4:3. A step
-that turns from falling to rising is worth points: scores jump, and are comparable in steps only.
+where falls are the −c of negative steps and rises the positive steps; 0.35 prefix + 0.35 suffix + 0.30 random, averaged
+over the scoring pairs. The validation value is the share of pairs with mean(d_1 … d_n) < d_0, weighted 4:4:3. The score
+is discontinuous where a step changes sign, so compare it with that in mind.
 
-The published random operator draws from one global stream, so its third can be repeated in distribution only. Here
-places are drawn from seed and sentence, and are the same for every token.
+The published random operator draws from one global stream and can be reproduced only in distribution. Here positions
+are drawn from seed and sentence, and are the same for every token.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from embaudit.measures.sticky.points import require_below_u, unit_rows
 MEASURE_VERSION = 1
 SCORE_WEIGHTS: dict[Operator, float] = {"prefix": 0.35, "suffix": 0.35, "random": 0.30}
 VALUE_WEIGHTS: dict[Operator, float] = {"prefix": 4 / 11, "suffix": 4 / 11, "random": 3 / 11}
-# The published code shortlists the 2 % of highest scores.
+# The published code shortlists the top 2 % of scores.
 SHORTLIST_PERCENTILE = 98
 TEXTS_PER_STEP = 4_096
 
 
 @dataclass(frozen=True)
 class ReferenceInputs:
-    """What all tokens share.
+    """Inputs shared by all tokens.
 
     Attributes:
-        seconds: the U distinct sentences that are inserted into; the published pairs repeat a quarter of theirs.
-        second_of: (P,) int64, which of them each pair has.
+        seconds: the U distinct sentences that tokens are inserted into; a quarter of the published ones are repeated.
+        second_of: (P,) int64, index into ``seconds`` for each pair.
         firsts: (P, D) float32, unit vectors of the pairs' first sentences.
         before: (P,) float64, d_0, cosine distance without insertion.
     """
@@ -61,7 +61,7 @@ class ReferenceInputs:
 def prepare_reference(
     encoder: Encoder, pairs: Sequence[tuple[str, str]], copies: int = 8, seed: int = 0
 ) -> ReferenceInputs:
-    """Encode the pairs; repeated pairs count as often as they are given."""
+    """Encode the pairs; repeated pairs count repeatedly."""
     seconds = tuple(dict.fromkeys(second for _, second in pairs))
     second_of = np.array([seconds.index(second) for _, second in pairs], dtype=np.int64)
     firsts = unit_rows(encoder.encode_texts([first for first, _ in pairs]))
@@ -77,7 +77,7 @@ def pairs_below(similarity: np.ndarray, u: float, count: int, generator: np.rand
         similarity: (N, N) cosines of distinct sentences.
 
     Returns:
-        Index pairs, least similar first; sentences may repeat, pairs do not. None where no pair lies below u.
+        Index pairs, least similar first; sentences may repeat, pairs do not. Empty if no pair lies below u.
     """
     lowest = float(similarity[np.triu_indices(len(similarity), 1)].min())
     return spread_pairs(similarity, lowest, lowest + 0.8 * (u - lowest), count, generator) if lowest < u else []
@@ -86,7 +86,7 @@ def pairs_below(similarity: np.ndarray, u: float, count: int, generator: np.rand
 def choose_reference_pairs(
     encoder: Encoder, texts: Sequence[str], u: float, counts: Mapping[str, int], most_sentences: int, seed: int
 ) -> dict[str, tuple[SentencePair, ...]]:
-    """Pairs below u of a corpus' sentences, so many for each purpose.
+    """Pairs of a corpus's sentences below u, as many as requested for each purpose.
 
     Raises:
         MeasureError: if no pair lies below u.
@@ -106,8 +106,8 @@ def choose_reference_pairs(
 def insert_text(sentence: str, token: str, operator: Operator, copies: int, seed: int) -> list[str]:
     """The sentence with 1, 2 … ``copies`` copies of a token's text.
 
-    prefix and suffix glue without a space, as published; random puts one copy after another between whitespace
-    words, each kept where it stands when the next comes.
+    prefix and suffix concatenate without a space, as published; random inserts one copy at a time between
+    whitespace-separated words, keeping the previous ones in place.
     """
     if operator == "prefix":
         return [token * i + sentence for i in range(1, copies + 1)]
@@ -124,7 +124,7 @@ def insert_text(sentence: str, token: str, operator: Operator, copies: int, seed
 def distances(
     encoder: Encoder, inputs: ReferenceInputs, tokens: Sequence[str], progress: Progress = no_progress
 ) -> np.ndarray:
-    """Cosine distances d_1 … d_n to s1 after insertion, (T, P, 3, n) float64, operators as in ``OPERATORS``.
+    """Cosine distances d_1 … d_n to s1 after insertion, (T, P, 3, n) float64; operators in the order of ``OPERATORS``.
 
     Args:
         tokens: decoded texts of the tokens.

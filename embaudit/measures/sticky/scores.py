@@ -3,12 +3,12 @@
 definition (arXiv 2507.18171, §3):  ρ_t = mean |Sim(s1, I(s2,t,n)) − u|,  ρ_0 the same without insertion,
                                     pull = 1 − ρ_t/ρ_0, over points below u
 retention (ours):                   Sim after ≈ slope · Sim before + intercept (least squares over all points);
-                                    slope is what is left of a pair's own similarity,
+                                    slope is the share of a pair's own similarity that is retained,
                                     loss = 1 − slope / median slope of ordinary tokens,
-                                    focal point = intercept / (1 − slope), where similarities are dragged to
+                                    focal point = intercept / (1 − slope), the value that similarities are pulled to
 
-All functions take sums (``embaudit.measures.sticky.moments``), weighted by how often a resample holds each draw and
-each group of anchors; without weights every point counts once.
+All functions take sums (``embaudit.measures.sticky.moments``), weighted by the multiplicity of each draw and group of
+anchors in a resample; without weights every point counts once.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from embaudit.measures.sticky.points import MIN_VARIANCE, Points
 Protocol = Literal["definition", "retention"]
 PROTOCOLS: tuple[Protocol, ...] = ("definition", "retention")
 Severity = Literal["strong", "moderate", "weak", "negligible"]
-# Graded on loss of retention: how much less than an ordinary token a token leaves of a pair's similarity.
+# Graded on loss: how much less of a pair's similarity a token retains than ordinary tokens do.
 SEVERITY_FROM_LOSS: tuple[tuple[float, Severity], ...] = ((0.5, "strong"), (0.25, "moderate"), (0.1, "weak"))
-# A slope this near to 1 drags towards nothing: intercept / (1 − slope) would be noise over noise.
+# With a slope this close to 1 there is no focal point: intercept / (1 − slope) would be noise over noise.
 SLOPE_WITHOUT_FOCAL_POINT = 1e-6
 
 
 @dataclass(frozen=True)
 class Retention:
-    """Least-squares lines of similarity after on similarity before; each array has the leading shape of the input."""
+    """Least-squares fits of similarity after on similarity before; arrays have the leading shape of the input."""
 
     slope: np.ndarray
     intercept: np.ndarray
 
     @property
     def focal_point(self) -> np.ndarray:
-        """intercept / (1 − slope); NaN where the slope is 1."""
+        """intercept / (1 − slope); NaN if the slope is 1."""
         gap = 1.0 - self.slope
         defined = np.abs(gap) > SLOPE_WITHOUT_FOCAL_POINT
         return np.divide(self.intercept, gap, out=np.full_like(gap, np.nan), where=defined)
@@ -47,7 +47,7 @@ class Retention:
 
 @dataclass(frozen=True)
 class Scores:
-    """One value a token for each protocol; (T,) each."""
+    """One value per token and protocol; (T,) each."""
 
     pull: np.ndarray
     slope: np.ndarray
@@ -67,7 +67,7 @@ def retention(points: Points, moments: Moments, weights: np.ndarray | None = Non
         weights: (B, K, G) counts of B resamples, or None for the points as they are.
 
     Returns:
-        Arrays (T,), or (B, T) with weights. NaN where all similarities before are equal.
+        Arrays (T,), or (B, T) with weights. NaN if all similarities before are equal.
     """
     plain, W = plain_moments(points), _rows(points, weights)
     total = W @ plain.n.reshape(-1, 1)
@@ -82,7 +82,7 @@ def retention(points: Points, moments: Moments, weights: np.ndarray | None = Non
 def pull(points: Points, moments: Moments, weights: np.ndarray | None = None) -> np.ndarray:
     """1 − ρ_t/ρ_0 over the points below u.
 
-    Args and shapes as in ``retention``. NaN where no (resampled) point lies below u.
+    Arguments and shapes as in ``retention``. NaN if no (resampled) point is below u.
     """
     W = _rows(points, weights)
     distance_before = W @ plain_moments(points).distance.reshape(-1, 1)
@@ -94,14 +94,14 @@ def pull(points: Points, moments: Moments, weights: np.ndarray | None = None) ->
 
 
 def score(points: Points, moments: Moments, weights: np.ndarray | None = None) -> Scores:
-    """Pull and retention of tokens; with (K, G) weights, from part of the draws and anchors."""
+    """Pull and retention of tokens; with (K, G) weights, on part of the draws and anchors."""
     if weights is None:
         return Scores(pull(points, moments), retention(points, moments).slope)
     return Scores(pull(points, moments, weights[None])[0], retention(points, moments, weights[None]).slope[0])
 
 
 def rho(points: Points, moments: Moments) -> np.ndarray:
-    """(T,) ρ_t, mean |Sim − u| over the points whose similarity *before* lies below u."""
+    """(T,) ρ_t, mean |Sim − u| over the points whose similarity *before* insertion is below u."""
     mean: np.ndarray = moments.of_groups("distance").sum(axis=(1, 2)) / plain_moments(points).below.sum()
     return mean
 
@@ -113,7 +113,7 @@ def rho_before(points: Points) -> float:
 
 
 def severity(loss: float) -> Severity:
-    """How bad a loss of retention is in itself, whatever the other candidates do."""
+    """Grade of a loss in absolute terms, independent of other candidates."""
     return next((name for least, name in SEVERITY_FROM_LOSS if loss >= least), "negligible")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 
 import numpy as np
 
@@ -24,6 +25,8 @@ FOLDS = 5
 # Of the ridge, for standardised columns: from hardly any to nearly all shrinkage.
 PENALTIES = tuple(np.logspace(-1, 6, 15).tolist())
 ROWS_PER_STEP = 16_384
+# Who goes on: two by retention for each by definition, since severity is judged on retention.
+TURNS = ("slope", "pull", "slope")
 RELIABILITY_SPLITS = 20
 
 
@@ -131,27 +134,26 @@ class Cut:
 def keep_worst(scores: Scores, keep: int) -> tuple[np.ndarray, Cut]:
     """Indices of ``keep`` tokens (fewer if there are no more), ascending, and the cut that they passed.
 
-    The most pulling and the least retaining by turns, so that neither protocol crowds the other out.
+    The worst by each score in turn (``TURNS``), so that neither protocol crowds the other out.
     """
-    worst_first = [
-        order[np.isfinite(values[order])]
-        for values, order in (
-            (scores.pull, np.argsort(-scores.pull, kind="stable")),
-            (scores.slope, np.argsort(scores.slope, kind="stable")),
-        )
-    ]
-    taken: dict[int, None] = {}
-    last: list[int | None] = [None, None]
-    for turn in range(len(scores.pull)):
-        for side, order in enumerate(worst_first):
-            if len(taken) < keep and turn < len(order):
-                taken.setdefault(int(order[turn]))
-                last[side] = int(order[turn])
-    cut = Cut(
-        None if last[0] is None else float(scores.pull[last[0]]),
-        None if last[1] is None else float(scores.slope[last[1]]),
-    )
-    return np.array(sorted(taken), dtype=np.int64), cut
+    worst_first = {name: iter(_worst_first(getattr(scores, name), sign)) for name, sign in (("slope", 1), ("pull", -1))}
+    taken: set[int] = set()
+    mildest: dict[str, float] = {}
+    for name in cycle(TURNS):
+        if len(taken) == keep or not worst_first:
+            break
+        token = next(worst_first.get(name, iter(())), None)
+        if token is None:
+            worst_first.pop(name, None)
+        else:
+            taken.add(token)
+            mildest[name] = float(getattr(scores, name)[token])
+    return np.array(sorted(taken), dtype=np.int64), Cut(mildest.get("pull"), mildest.get("slope"))
+
+
+def _worst_first(values: np.ndarray, sign: int) -> list[int]:
+    order = np.argsort(sign * values, kind="stable")
+    return [int(token) for token in order[np.isfinite(values[order])]]
 
 
 @dataclass(frozen=True)

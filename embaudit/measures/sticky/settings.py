@@ -3,74 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from embaudit.measures.measure import MeasureSettings
+from embaudit.measures.measure import Asked, MeasureSettings
 from embaudit.measures.workload import Readable, Work
 
-if TYPE_CHECKING:
-    from embaudit.request import AuditSettings
-
-# Of the vocabulary, whose similarities have a shape: eight million pairs, and the interval is that of the tokens.
+# Vocabulary entries sampled for the distribution of similarities: eight million pairs.
 SAMPLED_TOKENS = 4_096
-# Of an entry of the vocabulary as a text, with special tokens.
+# Typical length of a vocabulary entry encoded as a text, special tokens included.
 TOKEN_LENGTH = 4
 
 
 class StickySettings(MeasureSettings):
     """Settings of the sticky-token measure (``docs/methods.md``)."""
 
-    corpora: tuple[Literal["sts"]] = Field(default=("sts",), description="where sentence pairs are drawn from")
-    copies: int = Field(default=8, ge=1, description="n, copies of the token inserted")
+    corpora: tuple[Literal["sts"]] = Field(default=("sts",), description="corpus that sentences are sampled from")
+    copies: int = Field(default=8, ge=1, description="n, the number of copies of a token to insert")
     sentences: int = Field(
         default=1_100,
         ge=8,
-        description="distinct sentences: those that are no draws are anchors, half for the search, half for validation",
+        description="distinct sentences; those not used for draws are anchors, half for search, half for validation",
     )
-    draws: int = Field(default=16, ge=4, description="(sentence, operator) draws that score a token in the search")
-    validation_draws: int = Field(default=60, ge=10, description="draws behind each verdict")
+    draws: int = Field(default=16, ge=4, description="(sentence, operator) draws per token in the search")
+    validation_draws: int = Field(default=60, ge=10, description="draws per token in the validation")
     scan_encodes: int | None = Field(
         default=None,
         ge=1,
-        description="budget of the search; none, or enough for all: every token gets all draws",
+        description="budget of the search; if none, or if it suffices, every token gets all draws",
     )
     scan_dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         default="auto",
-        description="precision of the scan; auto: half precision where it is measured to be clearly faster",
+        description="precision of the scan; auto: half precision if measured to be clearly faster",
     )
-    shortlist_share: float = Field(default=0.02, gt=0, le=1, description="share of the vocabulary, per protocol")
-    max_shortlist: int | None = Field(default=None, ge=1, description="per protocol, whatever the share says")
+    shortlist_share: float = Field(
+        default=0.02, gt=0, le=1, description="size of each protocol's shortlist, as a share of the vocabulary"
+    )
+    max_shortlist: int | None = Field(default=None, ge=1, description="upper limit on the size of each shortlist")
     controls: int = Field(default=200, ge=10, description="ordinary tokens that candidates are compared with")
-    resamples: int = Field(default=1_000, ge=100, description="of the bootstrap behind intervals and p-values")
+    resamples: int = Field(default=1_000, ge=100, description="bootstrap resamples for intervals and p-values")
     dose_tokens: int = Field(default=10, ge=0, description="worst tokens, and as many controls, measured at each dose")
-    doses: tuple[int, ...] = Field(default=(1, 2, 4, 8, 16), min_length=1, description="n of the dose curve")
-    dose_draws: int = Field(default=30, ge=10, description="of the validation's, for the dose curve")
+    doses: tuple[int, ...] = Field(
+        default=(1, 2, 4, 8, 16), min_length=1, description="numbers of copies on the dose curve"
+    )
+    dose_draws: int = Field(default=30, ge=10, description="validation draws used for the dose curve")
     shift_tokens: int = Field(
-        default=10, ge=0, description="sticky and ordinary tokens of the paper's first experiment"
+        default=10, ge=0, description="sticky tokens, and as many ordinary ones, in the paper's first experiment"
     )
-    shift_pairs: int = Field(default=1_000, ge=10, description="its fixed set of pairs")
+    shift_pairs: int = Field(default=1_000, ge=10, description="sentence pairs in the paper's first experiment")
     attention_tokens: int = Field(
-        default=50, ge=0, description="sticky and ordinary tokens whose attention is compared"
+        default=50, ge=0, description="sticky tokens, and as many ordinary ones, whose attention is compared"
     )
-    attention_sentences: int = Field(default=20, ge=1, description="sentences that each is inserted into")
-    permutations: int = Field(default=1_000, ge=100, description="of tokens, for the attention interval")
+    attention_sentences: int = Field(default=20, ge=1, description="sentences that each of these is appended to")
+    permutations: int = Field(default=1_000, ge=100, description="permutations of tokens in the attention test")
     reference: bool = Field(
-        default=False, description="the published code's protocol too: 120 encodes per scanned token"
+        default=False, description="also run the published code's protocol: 120 encodes per scanned token"
     )
-    reference_pairs: int = Field(default=5, ge=1, description="scoring pairs of the reference protocol")
-    reference_validation_pairs: int = Field(default=250, ge=10, description="its validation pairs")
+    reference_pairs: int = Field(default=5, ge=1, description="scoring pairs of this protocol")
+    reference_validation_pairs: int = Field(default=250, ge=10, description="validation pairs of this protocol")
     basis: Literal["screened", "validated"] = Field(
-        default="validated", description="what verdicts are called: few draws only screen"
+        default="validated", description="name for the verdicts; with few draws they only screen"
     )
 
     def everything(self) -> StickySettings:
-        """The same with all draws and candidates: what ``--exhaustive`` asks for."""
+        """The same settings with all draws and candidates, for ``--exhaustive``."""
         return self.model_copy(update={"scan_encodes": None, "max_shortlist": None})
 
     def work(self, readable: Readable) -> Iterator[Work]:
-        # u: an entry whose string comes back as its own id is encoded once.
+        # u: entries are encoded as text and by id; once if the two coincide.
         yield Work(1.2 * readable.vocabulary + min(SAMPLED_TOKENS, readable.vocabulary), TOKEN_LENGTH)
         sentences = readable.read("sts", self.sentences)
         yield sentences
@@ -85,12 +86,12 @@ class StickySettings(MeasureSettings):
         search = every if self.scan_encodes is None else min(every, self.scan_encodes)
         yield Work(search + (listed + self.controls) * self.validation_draws + evidence, inserted)
         if self.reference:
-            # 8 copies in 3 places, in 5 pairs each token, in 250 each of the worst 2 %.
+            # 8 copies × 3 operators, on 5 pairs per token, and on 250 for the worst 2 %.
             validated = 0.02 * min(self.reference_validation_pairs, readable.rows["sts"])
             pairs = readable.searched * (self.reference_pairs + validated)
             yield Work(24 * pairs, inserted)
 
-    def requested(self, request: AuditSettings) -> StickySettings:
+    def requested(self, request: Asked) -> StickySettings:
         settings = self.everything() if request.exhaustive else self
         asked = {"reference": request.reference or None, "scan_dtype": request.scan_dtype}
         return settings.model_copy(update={name: value for name, value in asked.items() if value is not None})

@@ -1,4 +1,4 @@
-"""Sticky tokens (arXiv 2507.18171): search, validation, and what stands behind them."""
+"""Sticky tokens (arXiv 2507.18171): search, validation, and the evidence behind them."""
 
 from __future__ import annotations
 
@@ -24,102 +24,102 @@ from embaudit.table import (
 Role = Literal["candidate", "control"]
 Protocol = Literal["definition", "retention"]
 Basis = Literal["screened", "validated"]
-# A count of sticky tokens moves by one or two when the draws fall otherwise.
+# A count of sticky tokens changes by one or two from one sample of draws to another.
 MORE_TOKENS = Worse("higher", absolute=2, relative=0.1)
-OVER_TOKENS = Interval("over tokens (Bonett and Wright)")
+OVER_TOKENS = Interval("Bonett–Wright over tokens")
 BY_BOOTSTRAP = Interval("bootstrap over tokens")
 OVER_GROUPS = Interval("jackknife over 25 groups of tokens")
 # ρ_t ≥ 0, so that pull ≤ 1.
 PULL: Range = (None, 1 + TOLERANCE)
 CHANGE_OF_COSINE: Range = (-2 - TOLERANCE, 2 + TOLERANCE)
-# Similarities after insertion are float32: where all similarities are alike, their spread keeps few digits.
+# Similarities after insertion are float32: if all are nearly equal, their spread has few significant digits.
 SPREAD_TOLERANCE = 1e-3
 
 
 class StickySentenceRow(Row, table="sticky_sentence", key=("purpose", "role", "position")):
-    """A sentence that tokens are inserted into (draw), or that the result is compared with (anchor)."""
+    """A sentence that tokens are inserted into (draw), or that the results are compared with (anchor)."""
 
     purpose: Literal["scoring", "validation"] = column("Which step uses the sentence.")
     role: Literal["draw", "anchor"] = column("Every draw is compared with every anchor of its purpose.")
-    position: int = column("Place among the sentences of its purpose and role, from 0.", ge=0)
+    position: int = column("Index among the sentences of its purpose and role, from 0.", ge=0)
     sentence: str = column("The sentence.")
 
 
 class StickyPairRow(Row, table="sticky_pair", key=("purpose", "position")):
-    """A pair of sentences of the steps that need pairs, and of the pairs that a user gave."""
+    """Sentence pairs, for the steps that need pairs; those given by the user included."""
 
     purpose: Literal["scoring", "validation", "shift", "reference_scoring", "reference_validation"] = column(
         "Which step uses the pair."
     )
-    position: int = column("Place among the pairs of its purpose, from 0.")
-    first: str = column("The sentence that stays as it is.")
+    position: int = column("Index among the pairs of its purpose, from 0.")
+    first: str = column("The sentence that is left unchanged.")
     second: str = column("The sentence that tokens are inserted into.")
     similarity: float = column("Cosine before insertion.", within=COSINE)
 
 
 class StickyScoreRow(Row, table="sticky_score", key=("token_id",), detail=True):
-    """What the search found for every token that it scanned."""
+    """The search's scores of every token that it scanned."""
 
     token_id: int = column("Id of the token.")
     draws: int = column("(Sentence, operator) draws spent on it.", ge=1)
-    pull: float | None = column("1 − ρ_t/ρ_0; null where none of its draws has a point below u.", within=PULL)
-    slope: float = column("Slope of similarity after insertion on similarity before: what is retained.")
-    pull_rank: int = column("1 is the token that pulls most; those with more draws rank first.", ge=1)
-    slope_rank: int = column("1 is the token that retains least; those with more draws rank first.", ge=1)
-    shortlisted_by: str | None = column("definition, retention or definition+retention; null: not validated.")
-    is_pilot: bool = column("Whether it is one of the random tokens that got all draws.")
+    pull: float | None = column("1 − ρ_t/ρ_0; null if none of its draws has a point below u.", within=PULL)
+    slope: float = column("Regression slope of similarity after insertion on similarity before: the share retained.")
+    pull_rank: int = column("1 is the strongest pull; tokens with more draws rank first.", ge=1)
+    slope_rank: int = column("1 is the lowest retention; tokens with more draws rank first.", ge=1)
+    shortlisted_by: str | None = column("definition, retention or definition+retention; null: not shortlisted.")
+    is_pilot: bool = column("Whether it belongs to the pilot, a random sample that gets all draws.")
 
     @rule
     def ranks_are_complete(pull_rank: Series, slope_rank: Series) -> Series:
-        """Each rank is one of 1 to the number of tokens, and no two tokens have the same."""
+        """Ranks run from 1 to the number of tokens, each used once."""
         return _is_rank(pull_rank) & _is_rank(slope_rank)
 
 
 class StickyValidationRow(Row, table="sticky_validation", key=("token_id", "protocol")):
-    """A validated token under one protocol: how bad it is, and how it compares; ordinary tokens are the controls."""
+    """A validated token under one protocol: its effect, and how it compares; the controls are ordinary tokens."""
 
     token_id: int = column("Id of the token.")
-    protocol: Protocol = column("How it is judged: by the paper's definition, or by what is retained.")
-    role: Role = column("Shortlisted, or an ordinary token for comparison.")
+    protocol: Protocol = column("How it is judged: by the paper's definition, or by retention.")
+    role: Role = column("candidate: shortlisted; control: an ordinary token for comparison.")
     points: int = column("(Draw, anchor) points measured.", ge=1)
     rho: float = column("ρ_t: mean |similarity − u| after insertion, over points below u.", within=(0, 2))
     rho_0: float = column("ρ_0: the same before insertion.", within=(0, 2))
     pull: float = column("1 − ρ_t/ρ_0: how far similarities moved towards u.", within=PULL)
     pull_low: float | None = column("Lower end of the 95 % bootstrap interval of pull.")
     pull_high: float | None = column("Upper end of the 95 % bootstrap interval of pull.", at_least="pull_low")
-    excess_pull: float = column("Pull beyond the controls' median.")
-    slope: float = column("Slope of similarity after insertion on similarity before.")
+    excess_pull: float = column("Pull minus the controls' median pull.")
+    slope: float = column("Regression slope of similarity after insertion on similarity before.")
     slope_low: float | None = column("Lower end of the 95 % bootstrap interval of slope.")
     slope_high: float | None = column("Upper end of the 95 % bootstrap interval of slope.", at_least="slope_low")
     loss: float = column("1 − slope / the controls' median slope.")
     loss_low: float | None = column("Lower end of the 95 % bootstrap interval of loss.")
     loss_high: float | None = column("Upper end of the 95 % bootstrap interval of loss.", at_least="loss_low")
-    focal_point: float | None = column("Where similarities are dragged to: intercept / (1 − slope).")
+    focal_point: float | None = column("The value that similarities are pulled to: intercept / (1 − slope).")
     focal_low: float | None = column("Lower end of the 95 % bootstrap interval of focal_point.")
     focal_high: float | None = column("Upper end of the 95 % bootstrap interval of focal_point.")
-    sticks_to: str | None = column("'u' where the interval of the focal point holds u, else the focal point.")
-    severity: Literal["strong", "moderate", "weak", "negligible"] = column("How bad the loss is in itself.")
-    value: float = column("What the threshold is compared with: pull, or slope.")
-    threshold: float | None = column("Beyond it a candidate stands out from its shortlist; null below 40 candidates.")
+    sticks_to: str | None = column("'u' if the focal point's interval contains u, otherwise the focal point.")
+    severity: Literal["strong", "moderate", "weak", "negligible"] = column("Grade of the loss, in absolute terms.")
+    value: float = column("What is compared with the threshold: pull, or slope.")
+    threshold: float | None = column("Beyond it, a candidate stands out from its shortlist; null below 40 candidates.")
     outlier: str | None = column(
-        "Whether it stands out from the candidates beside it, however bad these are: yes, no, no_threshold, or "
-        "not_shortlisted (the other protocol's candidate); null for controls."
+        "Whether it stands out from the other candidates, however bad they are: yes, no, no_threshold, or "
+        "not_shortlisted (a candidate of the other protocol); null for controls."
     )
     basis: Basis = column("How thoroughly the profile validates.")
-    shift: float = column("Mean of similarity after − before.", within=CHANGE_OF_COSINE)
+    shift: float = column("Mean of (similarity after − before).", within=CHANGE_OF_COSINE)
     compression: float | None = column("Standard deviation of similarity after / before.", ge=0)
     near_u_05: float = column("Share of points within 0.05 of u.", within=SHARE)
     near_u_10: float = column("Share of points within 0.1 of u.", within=SHARE, at_least="near_u_05")
-    p_value: float = column("Of the hypothesis: no more extreme than the controls' 95th percentile.", within=SHARE)
+    p_value: float = column("For H0: no more extreme than the controls' 95th percentile.", within=SHARE)
     q_value: float | None = column(
-        "Benjamini–Hochberg over the protocol's candidates; null for others.", within=SHARE, at_least="p_value"
+        "Benjamini–Hochberg over the protocol's candidates; null for all others.", within=SHARE, at_least="p_value"
     )
 
     @rule
     def outlier_agrees_with_threshold(
         protocol: Series, role: Series, value: Series, threshold: Series, outlier: Series, q_value: Series
     ) -> Series:
-        """By definition what lies above the threshold (pull), by retention what lies below it (slope)."""
+        """An outlier lies above the threshold (definition: pull), or below it (retention: slope)."""
         import numpy as np
 
         is_beyond = np.where(protocol == "definition", value > threshold, value < threshold)
@@ -140,36 +140,38 @@ class StickyValidationRow(Row, table="sticky_validation", key=("token_id", "prot
 
     @rule
     def slope_within_compression(slope: Series, compression: Series) -> Series:
-        """The slope is a correlation times the compression: no larger than that, up to float32."""
+        """|slope| = |correlation| · compression ≤ compression, up to float32 rounding."""
         most = compression.astype(float) * (1 + SPREAD_TOLERANCE) + TOLERANCE
         return compression.isna() | (slope.abs() <= most)
 
 
 class StickySummaryRow(Row, table="sticky_summary", key=("protocol",), item="{protocol}"):
-    """The search and what it found under one protocol."""
+    """The search and its results under one protocol."""
 
     protocol: Protocol = column("How tokens are judged.")
     u: float = column(
-        "Mean pairwise cosine of the token strings, each encoded as text.", within=ROUNDED_SHARE, figure=True
+        "Mean pairwise cosine of the token strings, each encoded as a text.", within=ROUNDED_SHARE, figure=True
     )
-    u_ids: float = column("The same, each id encoded as it is.", within=ROUNDED_SHARE, figure=True)
-    u_input_embeddings: float = column("The same of the input embedding matrix.", within=ROUNDED_SHARE, figure=True)
+    u_ids: float = column("The same with each token encoded by its id.", within=ROUNDED_SHARE, figure=True)
+    u_input_embeddings: float = column(
+        "The same for rows of the input embedding matrix.", within=ROUNDED_SHARE, figure=True
+    )
     vocabulary_size: int = column("Entries of the vocabulary.", at_least="eligible")
     eligible: int = column("Reachable or special tokens.", at_least="searched")
-    searched: int = column("Tokens that the search chose among: all eligible ones, unless limited.", at_least="scanned")
+    searched: int = column("Tokens in the search: all eligible ones, unless limited.", at_least="scanned")
     scanned: int = column(
-        "Tokens that were inserted into a sentence; of the others the embedding tells.", at_least="pilot"
+        "Tokens inserted into at least one sentence; the others are predicted from their embeddings.", at_least="pilot"
     )
-    rungs: Json = column("How many tokens got at least how many draws.")
+    rungs: Json = column("Number of tokens with at least each number of draws.")
     encodes: BigInt = column("Texts encoded by scan and validation.", ge=1)
     reliability: float | None = column(
-        "Spearman's ρ of scores from halves of the draws and anchors that share neither.",
+        "Split-half reliability: Spearman's ρ between scores from halves that share neither draws nor anchors.",
         within=COSINE,
         figure=True,
         interval=OVER_TOKENS,
     )
     prediction: float | None = column(
-        "Spearman's ρ, out of fold, of the pilot's scores with what the input embedding predicts.",
+        "Out-of-fold Spearman's ρ between the pilot's scores and their prediction from input embeddings.",
         within=COSINE,
         figure=True,
         interval=OVER_TOKENS,
@@ -177,32 +179,32 @@ class StickySummaryRow(Row, table="sticky_summary", key=("protocol",), item="{pr
     draws: int = column("(Sentence, operator) draws of the search.", ge=1)
     anchors: int = column("Sentences that each draw of the search is compared with.", ge=1)
     validation_draws: int = column("Draws of the validation.", warn=Warn(below=20))
-    validation_anchors: int = column("Sentences that the validation's draws are compared with.", ge=1)
-    validation_points: int = column("(Draw, anchor) points of a validated token.", at_least="points_below_u")
-    points_below_u: int = column("Those of them whose similarity lies below u.", ge=1)
+    validation_anchors: int = column("Sentences that each draw of the validation is compared with.", ge=1)
+    validation_points: int = column("(Draw, anchor) points per validated token.", at_least="points_below_u")
+    points_below_u: int = column("Those whose similarity is below u.", ge=1)
     candidates: int = column("Tokens on the protocol's own shortlist.")
     controls: int = column("Ordinary tokens that were validated for comparison.", ge=1)
-    control_median: float = column("Median of value over the controls.", figure=True)
-    # It needs forty candidates; without one nothing is an outlier, and that should be seen.
+    control_median: float = column("Median value of the controls.", figure=True)
+    # Without a threshold nothing is an outlier, which should not go unnoticed.
     threshold: float | None = column(
-        "Beyond it a candidate is an outlier; null below 40 candidates.", warn=Warn(null=True), figure=True
+        "Beyond it, a candidate is an outlier; null below 40 candidates.", warn=Warn(null=True), figure=True
     )
     outliers: int = column("Candidates beyond the threshold.", figure=True)
     basis: Basis = column("How thoroughly the profile validates.")
     search: Literal["sequential", "exhaustive"] = column("Whether every token got all draws.")
     pilot: int = column("Random tokens that got all draws.", ge=0, at_least="pilot_shortlisted")
-    exhaustive_encodes: BigInt = column("What the same tokens would take without any saving.")
+    exhaustive_encodes: BigInt = column("Encodes that an exhaustive search of the same tokens would take.")
     scan_dtype: str = column("Precision of the scan.")
     scan_speedup: float | None = column(
-        "Seconds in float32 / seconds in half precision, of products of the model's shapes; null where the precision "
+        "Time in float32 / time in half precision, for matrix products of the model's shapes; null if the precision "
         "was given.",
         ge=0,
     )
     rank_correlation: float | None = column(
-        "Spearman's, of scores in the scan's precision with float32; null where they are the same.", within=COSINE
+        "Spearman's ρ between scores in the scan's precision and in float32; null if they are the same.", within=COSINE
     )
-    pilot_shortlisted: int | None = column("Of the pilot, on the shortlist by all draws.", at_least="pilot_missed")
-    pilot_missed: int | None = column("Of those, how many the search would have dropped.", ge=0)
+    pilot_shortlisted: int | None = column("Pilot tokens that belong on the shortlist.", at_least="pilot_missed")
+    pilot_missed: int | None = column("Those that the search would have dropped.", ge=0)
     miss_rate: float | None = column("pilot_missed / pilot_shortlisted.", within=SHARE, at_least="miss_low")
     miss_low: float | None = column("Lower end of the 95 % Clopper–Pearson interval of miss_rate.", within=SHARE)
     miss_high: float | None = column(
@@ -217,7 +219,7 @@ class StickySummaryRow(Row, table="sticky_summary", key=("protocol",), item="{pr
     def miss_rate_agrees_with_counts(
         pilot_shortlisted: Series, pilot_missed: Series, miss_rate: Series, miss_low: Series, miss_high: Series
     ) -> Series:
-        """Missed / shortlisted of the pilot, with its interval; all null where nothing was shortlisted."""
+        """miss_rate = pilot_missed / pilot_shortlisted, with an interval; all null if none was shortlisted."""
         rate = pilot_missed.astype(float) / pilot_shortlisted.astype(float).replace(0, float("nan"))
         is_undefined = rate.isna() & miss_rate.isna() & miss_low.isna() & miss_high.isna()
         has_all = miss_rate.notna() & miss_low.notna() & miss_high.notna()
@@ -225,30 +227,29 @@ class StickySummaryRow(Row, table="sticky_summary", key=("protocol",), item="{pr
 
 
 class StickySeverityRow(Row, table="sticky_severity", key=("severity",), item="{severity}"):
-    """How many of the searched tokens are at least as bad as a severity says: found, and estimated from the pilot."""
+    """How many of the searched tokens reach each severity: as validated, and as estimated from the pilot."""
 
     severity: Literal["strong", "moderate", "weak"] = column("At least this severe.")
-    least_loss: float = column("The loss from which tokens are.", within=SHARE)
-    validated: int = column("Validated candidates with such a loss; no more than the shortlists hold.", ge=0)
-    confirmed: int = column("Those whose whole interval of the loss lies there.", ge=0)
+    least_loss: float = column("Smallest loss of this severity.", within=SHARE)
+    validated: int = column("Validated candidates with at least that loss; limited by the shortlists' size.", ge=0)
+    confirmed: int = column("Those whose loss interval lies entirely above it.", ge=0)
     estimated: float | None = column(
-        "Tokens in all, from a random sample, noise taken off; null without enough draws to know the noise.",
+        "Such tokens in total, estimated from a random sample and corrected for noise; null with too few draws to "
+        "estimate the noise.",
         ge=0,
         at_least="confirmed",
-        # Two samples of the same vocabulary differ by their intervals.
         figure=Worse("higher", absolute=2, relative=0.1),
         interval=BY_BOOTSTRAP,
     )
-    is_capped: bool = column("Whether there are more than were validated: then validated counts the shortlist.")
+    is_capped: bool = column("Whether there are more of them than were validated: the shortlist is too short for all.")
 
     @rule
     def capped_counts_have_an_estimate(is_capped: Series, estimated_low: Series, validated: Series) -> Series:
-        """Capped where even the lower end of the estimate lies above what was validated."""
+        """Capped if even the lower end of the estimate exceeds the number validated."""
         return is_capped == (estimated_low.astype(float) > validated).fillna(value=False)
 
 
-# The worst loss over the view sticky_token, whose order of tokens is that of the vocabulary: of several tokens with it
-# the interval is the first one's. It rests on 1 − slope ratio, measured to some hundredths.
+# The worst loss in the view sticky_token; ties are broken by token id. A loss is measured to a few hundredths.
 STICKY_TOKEN = Summary(
     "sticky_token",
     "retention",
@@ -267,25 +268,25 @@ STICKY_TOKEN = Summary(
 
 
 class StickyShapeRow(Row, table="sticky_shape", key=("space",), item="{space}"):
-    """How the similarities of a vocabulary's entries are distributed: all pairs of a random sample of entries."""
+    """Distribution of the similarities between vocabulary entries, over all pairs of a random sample."""
 
     space: Literal["text", "input_embeddings"] = column(
-        "The vectors: token strings encoded as texts, as u takes them, or rows of the input embedding matrix."
+        "The vectors: token strings encoded as texts, as for u, or rows of the input embedding matrix."
     )
-    tokens: int = column("Sampled entries that have a direction.", ge=2)
-    pairs: BigInt = column("Pairs of different ones.", ge=1)
+    tokens: int = column("Sampled entries with a nonzero vector.", ge=2)
+    pairs: BigInt = column("Pairs of different entries.", ge=1)
     mean: float = column("Mean cosine of these pairs.", within=COSINE, figure=True)
     sd: float = column("Standard deviation of the cosines.", ge=0, figure=True)
     skewness: float | None = column(
-        "Third standardised moment; 0 for a Gaussian, null where all cosines are alike.",
+        "Third standardised moment; 0 for a Gaussian, null if all cosines are equal.",
         figure=True,
         interval=OVER_GROUPS,
     )
     excess_kurtosis: float | None = column(
-        "Fourth standardised moment less 3; 0 for a Gaussian.", ge=-2 - TOLERANCE, figure=True, interval=OVER_GROUPS
+        "Fourth standardised moment minus 3; 0 for a Gaussian.", ge=-2 - TOLERANCE, figure=True, interval=OVER_GROUPS
     )
     gaussian_distance: float | None = column(
-        "Largest difference of the share of pairs below a value from that of a Gaussian of this mean and deviation.",
+        "Kolmogorov distance from a Gaussian with this mean and standard deviation.",
         within=SHARE,
         figure=True,
         interval=OVER_GROUPS,
@@ -309,33 +310,33 @@ class StickyDoseRow(Row, table="sticky_dose", key=("token_id", "copies")):
     """The worst tokens and some controls, with n copies inserted."""
 
     token_id: int = column("Id of the token.")
-    role: Role = column("Shortlisted, or an ordinary token for comparison.")
+    role: Role = column("candidate: shortlisted; control: an ordinary token for comparison.")
     copies: int = column("n, the copies inserted.", ge=1)
     points: int = column("(Draw, anchor) points measured.", ge=1)
     pull: float | None = column("1 − ρ_t/ρ_0 at n copies.", within=PULL)
-    slope: float = column("Slope of similarity after insertion on similarity before, at n copies.")
+    slope: float = column("Regression slope of similarity after insertion on similarity before, at n copies.")
     loss: float = column("1 − slope / the controls' median slope at the same n.")
 
 
 class StickyShiftRow(Row, table="sticky_shift", key=("token_id", "position"), detail=True):
-    """The paper's first experiment: one fixed set of pairs before and after n copies at the end."""
+    """The paper's first experiment: a fixed set of pairs before and after appending n copies."""
 
     token_id: int = column("Id of the token.")
-    role: Literal["sticky", "ordinary"] = column("Which group the token stands for.")
-    position: int = column("Of the pair in sticky_pair, with the purpose 'shift'.", ge=0)
+    role: Literal["sticky", "ordinary"] = column("The token's group.")
+    position: int = column("Position of the pair in sticky_pair, with purpose 'shift'.", ge=0)
     before: float = column("Similarity before insertion.", within=COSINE)
     after: float = column("Similarity after insertion.", within=COSINE)
 
     @rule
     def pairs_are_the_same(token_id: Series, position: Series, before: Series) -> Series:
-        """Every pair is there for every token, with one similarity before."""
+        """Every token has every pair, with the same similarity before."""
         by_position = before.groupby(position)
         is_one_value = by_position.transform("nunique") == 1
         return is_one_value & (by_position.transform("size") == token_id.nunique())
 
 
 class _Quantiles(Row):
-    """Quantiles of the attention that each group of tokens receives."""
+    """Quantiles of the attention received by each group of tokens."""
 
     sticky_q05: float = column("5 % quantile over sticky tokens.", within=ROUNDED_SHARE)
     sticky_q25: float = column("25 % quantile over sticky tokens.", within=ROUNDED_SHARE, at_least="sticky_q05")
@@ -350,43 +351,43 @@ class _Quantiles(Row):
 
 
 class StickyAttentionRow(_Quantiles, table="sticky_attention", key=("layer", "includes_special")):
-    """One layer's attention to sticky tokens against that to ordinary ones."""
+    """One layer's attention to sticky tokens, compared with ordinary tokens."""
 
     # Attention received is a mean of softmax weights.
     layer: int = column("Layer; 0 is the first.", ge=0)
-    includes_special: bool = column("Whether special tokens, which attract attention anyway, are compared too.")
+    includes_special: bool = column("Whether special tokens, which attract attention anyway, are included.")
     sticky_tokens: int = column("Sticky tokens compared.", ge=1)
     ordinary_tokens: int = column("Ordinary tokens compared.", ge=1)
     sentences: int = column("Sentences that the tokens were appended to.", ge=1)
     wasserstein: float = column("First Wasserstein distance of the attention received.", within=ROUNDED_SHARE)
-    permuted_low: float = column("2.5 % quantile of the distance with tokens permuted.", within=ROUNDED_SHARE)
+    permuted_low: float = column("2.5 % quantile of the distance under permutation of tokens.", within=ROUNDED_SHARE)
     permuted_high: float = column(
-        "97.5 % quantile of the distance with tokens permuted.", within=ROUNDED_SHARE, at_least="permuted_low"
+        "97.5 % quantile of the distance under permutation of tokens.", within=ROUNDED_SHARE, at_least="permuted_low"
     )
     p_value: float = column("(1 + permuted distances at least as large) / (permutations + 1).", within=ROUNDED_SHARE)
 
 
 class StickyEnrichmentRow(Row, table="sticky_enrichment", key=("selection", "attribute", "value")):
-    """Origins, scripts and input embeddings of selected tokens against those of the scanned vocabulary."""
+    """Origins, scripts and input embeddings of selected tokens, compared with the scanned vocabulary."""
 
     selection: str = column("lowest_100, sticky_definition, sticky_retention or strong_or_moderate.")
     attribute: str = column("origin, script, a combination of them, embedding_norm or cosine_to_mean.")
-    value: str = column("Value of the attribute; '' for the two numbers.")
-    selected_with: int | None = column("Selected tokens that have the value.", ge=0)
+    value: str = column("Value of the attribute; '' for the two numeric ones.")
+    selected_with: int | None = column("Selected tokens with this value.", ge=0)
     selected: int = column("Selected tokens.", ge=1, at_least="selected_with")
-    scanned_with: int | None = column("Scanned tokens that have the value.", at_least="selected_with")
+    scanned_with: int | None = column("Scanned tokens with this value.", at_least="selected_with")
     scanned: int = column("Scanned tokens.", ge=1, at_least=("scanned_with", "selected"))
     share_selected: float | None = column("selected_with / selected.", within=SHARE)
     share_scanned: float | None = column("scanned_with / scanned.", within=SHARE)
     fold: float | None = column("share_selected / share_scanned.", ge=0)
-    odds_ratio: float | None = column("Of having the value; null where it is infinite.", ge=0)
-    p_value: float | None = column("Fisher's exact test; Mann–Whitney for the two numbers.", within=SHARE)
+    odds_ratio: float | None = column("Odds ratio of having the value; null if infinite.", ge=0)
+    p_value: float | None = column("Fisher's exact test; Mann–Whitney for numeric attributes.", within=SHARE)
     q_value: float | None = column(
         "Benjamini–Hochberg within selection and attribute.", within=SHARE, at_least="p_value"
     )
-    selected_median: float | None = column("Median of the number over selected tokens.")
-    scanned_median: float | None = column("Median of the number over scanned tokens.")
-    auc: float | None = column("Probability that a selected token's number is larger than another's.", within=SHARE)
+    selected_median: float | None = column("Median of a numeric attribute over selected tokens.")
+    scanned_median: float | None = column("Median of a numeric attribute over scanned tokens.")
+    auc: float | None = column("Probability that a selected token has a larger value than another one.", within=SHARE)
 
     @rule
     def shares_agree_with_counts(
@@ -398,7 +399,7 @@ class StickyEnrichmentRow(Row, table="sticky_enrichment", key=("selection", "att
         share_scanned: Series,
         fold: Series,
     ) -> Series:
-        """Shares and fold are the ratios of the counts; rows about numbers have none of them."""
+        """Shares and fold are ratios of the counts; null for numeric attributes."""
         of_selected, of_scanned = selected_with / selected, scanned_with / scanned
         is_ratio = (share_selected.astype(float) - of_selected).abs() <= TOLERANCE
         is_ratio &= (share_scanned.astype(float) - of_scanned).abs() <= TOLERANCE
@@ -407,28 +408,28 @@ class StickyEnrichmentRow(Row, table="sticky_enrichment", key=("selection", "att
 
 
 class StickyReferenceRow(Row, table="sticky_reference", key=("token_id",), detail=True):
-    """A token by the published code: decoded text glued to the sentence."""
+    """A token as scored by the published code, which concatenates its decoded text with the sentence."""
 
     token_id: int = column("Id of the token.")
-    inserted: str = column("The decoded text that was glued.")
-    score: float = column("The published score: falls of the distance against rises.", ge=0)
+    inserted: str = column("The decoded text that was inserted.")
+    score: float = column("The published score, which rewards falling distances.", ge=0)
     score_rank: int = column("1 is the highest score.", ge=1)
     is_shortlisted: bool = column("Whether the score is at or above the 98th percentile.")
     value: float | None = column(
-        "Share of pairs whose mean distance falls, operators weighted 4:4:3; null where not shortlisted.",
+        "Share of pairs whose mean distance falls, operators weighted 4:4:3; null if not shortlisted.",
         within=ROUNDED_SHARE,
     )
-    threshold: float | None = column("Above it a token is sticky; null below 40 candidates.")
-    verdict: Literal["sticky", "not_sticky", "no_threshold"] | None = column("Null where not shortlisted.")
+    threshold: float | None = column("Above it, a token is sticky; null below 40 candidates.")
+    verdict: Literal["sticky", "not_sticky", "no_threshold"] | None = column("Null if not shortlisted.")
 
     @rule
     def ranks_are_complete(score_rank: Series) -> Series:
-        """Each rank is one of 1 to the number of tokens, and no two tokens have the same."""
+        """Ranks run from 1 to the number of tokens, each used once."""
         return _is_rank(score_rank)
 
     @rule
     def shortlist_has_values(is_shortlisted: Series, value: Series) -> Series:
-        """The shortlisted tokens are those that were validated."""
+        """The shortlisted tokens are the validated ones."""
         return is_shortlisted == value.notna()
 
     @rule
@@ -443,22 +444,22 @@ class StickyReferenceRow(Row, table="sticky_reference", key=("token_id",), detai
 
 
 class StickyReferenceSummaryRow(Row, table="sticky_reference_summary", key=("protocol",), item="{protocol}"):
-    """What the published code finds."""
+    """The published code's search and its results."""
 
     protocol: Literal["reference"] = column("How tokens are judged.")
     u: float = column("Mean pairwise cosine of the token strings.", within=ROUNDED_SHARE, figure=True)
-    scanned: int = column("Tokens that pass the published filter, and special ones.", at_least="candidates")
+    scanned: int = column("Tokens that pass the published filter, and special tokens.", at_least="candidates")
     scoring_pairs: int = column("Pairs that the scan used.", ge=1)
     validation_pairs: int = column("Pairs that the validation used.", ge=1)
     encodes: BigInt = column("Texts encoded by scan and validation.")
     cutoff: float = column("Lowest score on the shortlist.", figure=True)
     candidates: int = column("Tokens on the shortlist.", ge=1, at_least="sticky")
-    threshold: float | None = column("Above it a token is sticky; null below 40 candidates.", figure=True)
-    sticky: int = column("Tokens beyond the threshold.", ge=0, figure=MORE_TOKENS)
+    threshold: float | None = column("Above it, a token is sticky; null below 40 candidates.", figure=True)
+    sticky: int = column("Tokens above the threshold.", ge=0, figure=MORE_TOKENS)
 
 
 def _is_rank(ranks: Series) -> Series:
-    """True where a rank is one of 1..n and nobody else's; all true means that they are complete."""
+    """True where a rank is in 1..n and unique; all true means that the ranking is complete."""
     return ranks.between(1, len(ranks)) & ~ranks.duplicated(keep=False)
 
 

@@ -1,5 +1,4 @@
-"""Bookkeeping of a search: the last score of every token, its rank, and the shortlists' miss rate, estimated from
-the pilot."""
+"""Bookkeeping of a search: each token's latest score and rank, and the shortlists' miss rate on the pilot."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from embaudit.measures.sticky.search import miss_rate
 
 
 class ScoreBoard:
-    """Scores of tokens with the draws that they rest on; a later score of a token replaces an earlier one."""
+    """Scores of tokens with their numbers of draws; a token's later score replaces an earlier one."""
 
     def __init__(self) -> None:
         self._scored: dict[int, tuple[int, float, float, bool]] = {}
@@ -30,7 +29,7 @@ class ScoreBoard:
         return len(self._scored)
 
     def rungs(self) -> list[dict[str, int]]:
-        """How many tokens got at least so many draws."""
+        """How many tokens got at least each number of draws."""
         spent = Counter(draws for draws, *_ in self._scored.values())
         return [
             {"draws": draws, "tokens": sum(count for other, count in spent.items() if other >= draws)}
@@ -38,12 +37,12 @@ class ScoreBoard:
         ]
 
     def lowest_slopes(self, count: int) -> list[int]:
-        """The tokens of lowest retention, worst first: tokens with more draws come before those that were dropped."""
+        """The tokens with the lowest retention, worst first; tokens with more draws precede those that were dropped."""
         tokens, draws, _, slopes = self._columns()
         return tokens[np.argsort(rank(draws, -slopes))][:count].tolist()
 
     def rows(self, shortlists: Mapping[Any, Sequence[int]]) -> list[dict[str, Any]]:
-        """The table ``sticky_score``, ascending ids."""
+        """Rows of ``sticky_score``, by ascending id."""
         tokens, draws, pulls, slopes = self._columns()
         pull_rank, slope_rank = rank(draws, pulls), rank(draws, -slopes)
         return [
@@ -69,7 +68,7 @@ class ScoreBoard:
 def misses_of(
     shortlists: Mapping[Any, Sequence[int]], pilot: np.ndarray, survives: np.ndarray | None
 ) -> dict[str, dict[str, Any] | None]:
-    """For each protocol the miss rate over the pilot; None in an exhaustive search, which misses nothing."""
+    """Each protocol's miss rate on the pilot; None for an exhaustive search, which misses nothing."""
     if survives is None:
         return dict.fromkeys(shortlists)
     found = {protocol: miss_rate(np.isin(pilot, listed), survives) for protocol, listed in shortlists.items()}

@@ -1,7 +1,7 @@
 """The adaptive threshold: which candidates stand out from the other candidates (arXiv 2507.18171, §4.3).
 
-v > Q3 + 0.7·IQR for values where large is sticky (pull, the reference value), v < Q1 − 0.7·IQR for the slope; linear
-quantiles over a protocol's own shortlist. Severity says how large an effect is in itself: an outlier can be negligible.
+v > Q3 + 0.7·IQR if large values are sticky (pull, the reference value), v < Q1 − 0.7·IQR for the slope; linear
+quantiles over a protocol's own shortlist. Severity grades the effect in absolute terms: an outlier can be negligible.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from embaudit.measures.sticky.effects import Effect
 from embaudit.measures.sticky.scores import Protocol
 
 IQR_FACTOR = 0.7
-# Quartiles of fewer candidates move with every single one.
+# With fewer candidates, the quartiles depend too much on each single one.
 MIN_FOR_THRESHOLD = 40
-# not_shortlisted: a candidate of the other protocol; this one's threshold is not about it.
+# not_shortlisted: a candidate of the other protocol, to which this threshold does not apply.
 Outlier = Literal["yes", "no", "no_threshold", "not_shortlisted"]
 
 
@@ -44,7 +44,7 @@ def validation_value(protocol: Protocol, effect: Effect) -> float:
 
 
 def adaptive_threshold(values: np.ndarray, *, above: bool) -> float | None:
-    """Q3 + 0.7·IQR (``above``) or Q1 − 0.7·IQR of the candidates' values; None below forty candidates."""
+    """Q3 + 0.7·IQR (``above``) or Q1 − 0.7·IQR of the candidates' values; None with fewer than 40 candidates."""
     if len(values) < MIN_FOR_THRESHOLD:
         return None
     q1, q3 = np.quantile(values, [0.25, 0.75])

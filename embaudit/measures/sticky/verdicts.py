@@ -1,4 +1,4 @@
-"""Effects and thresholds put together: rows of ``sticky_validation``, ``sticky_summary`` and ``sticky_severity``."""
+"""Builds the rows of ``sticky_validation``, ``sticky_summary`` and ``sticky_severity`` from effects and thresholds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from embaudit.measures.sticky.thresholds import Outlier, Threshold, adaptive_thr
 
 @dataclass(frozen=True)
 class TokenEffects:
-    """What the validation found: shortlists and controls (ids), every token's effect, each protocol's threshold."""
+    """Results of the validation: shortlists and controls (ids), every token's effect, each protocol's threshold."""
 
     shortlists: Mapping[Protocol, Sequence[int]]
     controls: Collection[int]
@@ -25,14 +25,14 @@ class TokenEffects:
     thresholds: Sequence[Threshold]
 
     def is_outlier(self, threshold: Threshold, token: int) -> Outlier:
-        """Of a candidate; a threshold speaks of its own shortlist only."""
+        """Whether a candidate is an outlier; a threshold applies only to its own shortlist."""
         if threshold.value is not None and token not in self.shortlists[threshold.protocol]:
             return "not_shortlisted"
         return threshold.is_outlier(self.effects[token])
 
 
 def common_thresholds(shortlists: Mapping[Protocol, Sequence[int]], effects: Mapping[int, Effect]) -> list[Threshold]:
-    """Each protocol's threshold from the effects of its shortlist, all on the same points."""
+    """Each protocol's threshold, from its shortlist's effects on the same points."""
     thresholds = []
     for protocol in PROTOCOLS:
         values = np.array([validation_value(protocol, effects[token]) for token in shortlists[protocol]])
@@ -42,7 +42,7 @@ def common_thresholds(shortlists: Mapping[Protocol, Sequence[int]], effects: Map
 
 
 def validation_rows(judged: TokenEffects, basis: str) -> list[dict[str, Any]]:
-    """One row a token and protocol; controls are not judged, and only a protocol's own candidates a q-value."""
+    """One row per token and protocol; controls get no verdict, and only a protocol's own candidates a q-value."""
     rows = []
     for threshold in judged.thresholds:
         q_values = _q_values(judged, threshold.protocol)
@@ -67,11 +67,11 @@ def validation_rows(judged: TokenEffects, basis: str) -> list[dict[str, Any]]:
 
 
 def summary_rows(judged: TokenEffects, shared: Mapping[str, Any], scan: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One row a protocol.
+    """One row per protocol.
 
     Args:
         shared: the columns that do not depend on the protocol.
-        scan: what the search found out by protocol: ``reliability``, ``prediction``, ``misses``.
+        scan: the search's results by protocol: ``reliability``, ``prediction``, ``misses``.
     """
     rows = []
     for threshold in judged.thresholds:

@@ -1,7 +1,7 @@
-"""Does a lower attention temperature help *this* checkpoint, and does it beat what people do instead?
+"""Does a lower attention temperature help *this* checkpoint, and does it beat the usual alternatives?
 
-The tasks are those of ``embaudit.downstream``; ``baselines`` is what stands beside a temperature, and ``compare``
-chooses τ on one half of the items and reports on the other. Nothing here runs a model: vectors come in, rows go out.
+The tasks are those of ``embaudit.downstream``; ``baselines`` has the alternatives, and ``compare`` chooses τ on one
+half of the items and reports on the other. Nothing here runs a model: vectors in, rows out.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from embaudit.measures.measure import Measure
 from embaudit.measures.tempscale.settings import TempscaleSettings
 from embaudit.measures.tempscale.tables import ROWS
 
-# Changing how a value is computed changes this number, and with it every key of the measure's steps.
+# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 2
 
 MEASURE = Measure(
@@ -19,7 +19,7 @@ MEASURE = Measure(
     settings=TempscaleSettings,
     version=MEASURE_VERSION,
     rows=ROWS,
-    # Only when named: a grid of temperatures encodes everything once for each of them.
+    # Only on request: everything is encoded once per temperature of the grid.
     is_default=False,
     shown_tables=("tempscale_choice",),
 )

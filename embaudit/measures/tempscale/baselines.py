@@ -1,4 +1,4 @@
-"""What people do instead of a temperature: read a document in pieces, whiten, subtract the mean."""
+"""Alternatives to a temperature: averaging over chunks of a document, whitening, subtracting the mean."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from embaudit.mitigation.space import Centring, Whitening
 
 
 def pieces_of(ids: Sequence[int], size: int) -> list[list[int]]:
-    """Consecutive pieces of at most ``size`` tokens; a text without a token is one empty piece."""
+    """Consecutive chunks of at most ``size`` tokens; a text without tokens is one empty chunk."""
     return [list(ids[start : start + size]) for start in range(0, max(len(ids), 1), size)]
 
 
 def average_pieces(vectors: np.ndarray, owners: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Σ w v / Σ w over the pieces of each text, (texts, d) float64.
+    """Σ w v / Σ w over the chunks of each text, (texts, d) float64.
 
     Args:
         vectors: (pieces, d), as served.
-        owners: (pieces,) which text a piece is of; every text has one.
-        weights: (pieces,) tokens of the piece, so that a short tail counts for little.
+        owners: (pieces,) index of each chunk's text; every text has a chunk.
+        weights: (pieces,) number of tokens of each chunk, so that a short last one has little weight.
     """
     sums = np.zeros((int(owners.max()) + 1, vectors.shape[1]))
     np.add.at(sums, owners, vectors.astype(np.float64) * weights[:, None])
@@ -30,7 +30,7 @@ def average_pieces(vectors: np.ndarray, owners: np.ndarray, weights: np.ndarray)
 
 
 def fitted_baselines(vectors: Vectors, fitted_on: Mapping[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
-    """Whitened and centred vectors of every side, fitted on the masked texts alone; what cannot be fitted is absent."""
+    """Whitened and centred vectors of every side, fitted on the masked texts only; omitted if they cannot be fitted."""
     fitted = np.concatenate([vectors[side][mask] for side, mask in fitted_on.items()])
     found: dict[str, dict[str, np.ndarray]] = {}
     for name, kind in (("whitening", Whitening), ("centring", Centring)):

@@ -1,4 +1,4 @@
-"""Every arm on every length, and the one question: does the τ chosen on one half do better on the other?"""
+"""Scores every arm in every length bin, and answers whether the τ chosen on one half does better on the other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from embaudit.downstream.task import Task, Vectors
 from embaudit.intervals import MIN_UNITS
 from embaudit.measures.tempscale.baselines import fitted_baselines
 
-# Where bins of token counts begin; the last is open. Up to 500 they are the paper's.
+# Lower edges of the length bins in tokens; the last is open. The bins up to 500 are the paper's.
 BIN_STARTS = (0, 100, 200, 300, 400, 500, 1_000, 2_000, 4_000, 8_000, 16_000)
 ALL_LENGTHS = 0
 ArmName = Literal["none", "temperature", "chunk_average", "whitening", "centring"]
@@ -20,7 +20,7 @@ Recommendation = Literal["yes", "no", "unsupported"]
 
 
 class Arm(NamedTuple):
-    """One way of getting vectors: ``none`` is the checkpoint as it is."""
+    """One way to obtain vectors; ``none`` is the unmodified checkpoint."""
 
     name: ArmName
     tau: float
@@ -31,7 +31,7 @@ NONE = Arm("none", 1.0)
 
 @dataclass(frozen=True)
 class Bin:
-    """[low, high) tokens; number 0 has no bounds and holds every length."""
+    """[low, high) tokens; number 0 is unbounded and includes every length."""
 
     number: int
     low: int | None
@@ -41,9 +41,9 @@ class Bin:
 
 @dataclass(frozen=True)
 class Row:
-    """One arm on one half of one bin; without two items there is no score.
+    """One arm on one half of one bin; there is no score with fewer than two items.
 
-    ``units`` is what the interval is over; ``difference`` is to the arm ``none`` on the same items.
+    ``units`` are the resampling units of the interval; ``difference`` is from the arm ``none`` on the same items.
     """
 
     task: str
@@ -63,7 +63,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Choice:
-    """The answer for one bin: τ that was best on the choose half, and what it changed on the report half."""
+    """The answer for one bin: the best τ on the choose half, and its effect on the report half."""
 
     task: str
     bin: int
@@ -90,12 +90,12 @@ def compare(
     seed: int,
     unsupported: str | None = None,
 ) -> tuple[list[Row], list[Choice]]:
-    """Score every arm, all lengths together and bin by bin, and choose τ for each.
+    """Score every arm, overall and by length bin, and choose τ for each.
 
     Args:
-        by_tau: vectors at each temperature; τ = 1, the checkpoint as it is, among them.
-        chunk_average: vectors of documents read in pieces.
-        unsupported: why this checkpoint takes no temperature; the baselines are compared all the same.
+        by_tau: vectors at each temperature, including τ = 1, the unmodified checkpoint.
+        chunk_average: vectors of documents averaged over chunks.
+        unsupported: why this checkpoint does not support a temperature; the baselines are still compared.
     """
     arms: dict[Arm, np.ndarray] = {NONE: task.outcomes(by_tau[1.0])}
     for tau in sorted((tau for tau in by_tau if tau != 1), reverse=True):
@@ -110,7 +110,7 @@ def compare(
         found = {
             (arm, split): _row(task, arm, outcomes, arms[NONE], one, split, resamples, seed)
             for arm, outcomes in arms.items()
-            # A baseline that was fitted on the choose half has no score there.
+            # Baselines are fitted on the choose half, so they are not scored there.
             for split in (("choose", "report") if arm.name in ("none", "temperature") else ("report",))
         }
         rows += found.values()
@@ -119,7 +119,7 @@ def compare(
 
 
 def bins_of(lengths: np.ndarray) -> Iterator[Bin]:
-    """All lengths as bin 0, then every bin that an item falls into."""
+    """Bin 0 with all lengths, then every nonempty bin."""
     yield Bin(ALL_LENGTHS, None, None, np.ones(len(lengths), dtype=bool))
     places = np.searchsorted(BIN_STARTS, lengths, side="right")
     for number, low in enumerate(BIN_STARTS, start=1):
@@ -157,7 +157,7 @@ def _row(
 
 
 def _choice(found: Mapping[tuple[Arm, str], Row], unsupported: str | None) -> Choice:
-    """τ is the best of the choose half, the one nearest to 1 among equals; then the report half is looked at."""
+    """Choose the best τ on the choose half (the closest to 1 if tied), and evaluate it on the report half."""
     before = found[NONE, "report"]
     if unsupported is not None:
         return _answer(before, None, "unsupported", unsupported)
@@ -170,13 +170,13 @@ def _choice(found: Mapping[tuple[Arm, str], Row], unsupported: str | None) -> Ch
         return _answer(before, None, "no", f"{found[NONE, 'choose'].items} items to choose on are too few for a score")
     best = max(scores, key=lambda arm: (scores[arm], -abs(arm.tau - 1)))
     if best == NONE:
-        return _answer(before, before, "no", "no other temperature did better where it was chosen")
+        return _answer(before, before, "no", "no other temperature did better on the half for choosing")
     after = found[best, "report"]
     if after.difference is None:
         return _answer(before, after, "no", f"{after.items} items to report on are too few for a score")
     if after.low is None or after.high is None:
         few = after.units < MIN_UNITS
-        why = f"an interval needs {MIN_UNITS} units, and there are {after.units}" if few else "it has no interval"
+        why = f"an interval needs {MIN_UNITS} units, but there are {after.units}" if few else "it has no interval"
         return _answer(before, after, "no", why)
     if after.low > 0:
         return _answer(before, after, "yes", "the interval of the difference lies above 0")

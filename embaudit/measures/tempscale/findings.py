@@ -1,4 +1,4 @@
-"""What temperatures come to: whether one helps, on texts that it was not chosen on."""
+"""Findings about attention temperature: whether one helps, on texts that it was not chosen on."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from embaudit.finding import MAX_FINDINGS, Finding, Rows, interval
 from embaudit.measures.tempscale.settings import TempscaleSettings
 
-# Arms that need no temperature, as a sentence begins with them.
-BASELINES = {"chunk_average": "Averaging pieces", "centring": "Centring", "whitening": "Whitening"}
+# Arms without a temperature, as they begin a sentence.
+BASELINES = {"chunk_average": "Averaging chunks", "centring": "Centring", "whitening": "Whitening"}
 
 
 def findings(rows: Rows, settings: TempscaleSettings) -> Iterator[Finding]:
-    """One for each task that gains, the largest gain first, or one that none does; then what one τ for all misses."""
+    """One per task that gains, largest gain first, or one saying that none does; then gains from per-part τ."""
     found = [*_of_one(rows), *(_by_part(row) for row in rows("tempscale_search") if row["recommendation"] == "yes")]
     yield from islice(found, MAX_FINDINGS)
 
@@ -29,27 +29,27 @@ def _of_one(rows: Rows) -> Iterator[Finding]:
         yield _gain(row, [arm for arm in arms if arm["task"] == row["task"] and arm["arm"] in BASELINES])
     if choices and not gains:
         asked = ", ".join(row["task"].replace("_", " ") for row in choices)
-        # An answer needs an interval, or a choice that fell on 1; too few items have neither.
+        # A "no" needs an interval, or a choice of τ = 1; with too few items there is neither.
         is_known = any(row["recommendation"] == "no" and (row["low"] is not None or row["tau"] == 1) for row in choices)
         yield Finding(
             "ok" if is_known else "not measured",
             f"No attention temperature below 1 was shown to help ({asked})."
             if is_known
-            else f"It is not known whether an attention temperature helps: {choices[0]['reason'].rstrip('.')}.",
+            else f"Whether an attention temperature below 1 helps is not known: {choices[0]['reason'].rstrip('.')}.",
             name="temperature",
         )
 
 
 def _gain(row: dict[str, Any], baselines: list[dict[str, Any]]) -> Finding:
-    # What gains more by another way, beyond noise, is said beside it: the simpler one may do.
+    # Mention a baseline that gains more, beyond noise: the simpler method may do.
     more = [one for one in baselines if (one["low"] or 0) > 0 and one["difference"] > row["difference"]]
     best = max(more, key=lambda one: one["difference"], default=None)
     return Finding(
         "look",
         f"At an attention temperature of {row['tau']:g}, {_named(row)} scores {row['score_after']:.3f} instead of "
         f"{row['score_before']:.3f} ({row['difference']:+.3f}{interval(row['low'], row['high'], '+.3f')}, held out).",
-        "The task gains without training."
-        + (f" {BASELINES[best['arm']]}, at no temperature, gains {best['difference']:+.3f}." if best else ""),
+        "This task gains without any training."
+        + (f" {BASELINES[best['arm']]}, without a temperature, gains {best['difference']:+.3f}." if best else ""),
         f"embaudit apply-temperature CHECKPOINT --tau {row['tau']:g} --out DIR",
         name=f"temperature_{row['task']}",
         value=row["difference"],
@@ -61,10 +61,10 @@ def _gain(row: dict[str, Any], baselines: list[dict[str, Any]]) -> Finding:
 def _by_part(row: dict[str, Any]) -> Finding:
     return Finding(
         "look",
-        f"With a temperature for each {row['part']}, {_named(row)} scores {row['score_after']:.3f}, and "
-        f"{row['score_single']:.3f} with the best one for all "
+        f"With a separate temperature for each {row['part']}, {_named(row)} scores {row['score_after']:.3f}, against "
+        f"{row['score_single']:.3f} with the best single temperature "
         f"({row['beyond']:+.3f}{interval(row['beyond_low'], row['beyond_high'], '+.3f')}, held out).",
-        f"The {row['part']}s want different temperatures for this task.",
+        f"For this task the best temperature differs between {row['part']}s.",
         f"embaudit apply-temperature CHECKPOINT --{row['part']}-tau {row['taus']} --out DIR",
         name=f"temperature_{row['task']}_by_{row['part']}",
         value=row["beyond"],

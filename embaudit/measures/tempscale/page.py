@@ -1,4 +1,4 @@
-"""Temperatures on a page: an answer for each task, those lengths that say otherwise, and every arm."""
+"""Temperatures on a page: an answer for each task and length bin, and the score of every arm."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from embaudit.page.chart import Axis, Chart, Layer, Mark, Panel, interval
 from embaudit.page.model import Column, Estimate, Part, Section, Table
 
-# What the section is made of: rows by name, of one audit.
+# Queries for the section's data, by name, for one audit.
 FACTS = {
     "temperatures": "SELECT * FROM tempscale_choice WHERE audit_id = ? ORDER BY task, bin",
     "temperature_arms": (
@@ -26,9 +26,9 @@ COLUMNS = (
 )
 SEARCH_COLUMNS = (
     *(Column("task"), Column("for each"), Column("better", levels={"yes": "ok"}), Column("one τ", "g")),
-    *(Column("τ = 1", ".3f"), Column("at one τ", ".3f"), Column("at own", ".3f")),
+    *(Column("τ = 1", ".3f"), Column("at one τ", ".3f"), Column("at own τ", ".3f")),
     *(Column("from τ = 1 [95 %]", "+.3f", "+.3f"), Column("from one τ [95 %]", "+.3f", "+.3f")),
-    *(Column("tried", ",", is_detail=True), Column("τ from the first", is_prose=True, is_detail=True)),
+    *(Column("tried", ",", is_detail=True), Column("τ in order", is_prose=True, is_detail=True)),
 )
 SCORES = {
     "classification_knn": "accuracy",
@@ -37,11 +37,11 @@ SCORES = {
     "retrieval": "nDCG@10",
     "sts": "Spearman's ρ",
 }
-ARMS = {"chunk_average": "pieces averaged", "whitening": "whitening", "centring": "centring"}
+ARMS = {"chunk_average": "averaged chunks", "whitening": "whitening", "centring": "centring"}
 
 
 def section(facts: dict[str, Any]) -> Section | None:
-    """None without the measure."""
+    """None if the audit left the measure out."""
     return Section("Attention temperature", list(_parts(facts))) if facts["temperatures"] else None
 
 
@@ -49,11 +49,11 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
     choices = facts["temperatures"]
     overall = [row for row in choices if row["bin"] == 0]
     by_length = [row for row in choices if row["bin"]]
-    reads = "as served" if choices[0]["reads"] == "limit" else "up to the position table"
+    reads = "as served" if choices[0]["reads"] == "limit" else "up to the end of the position table"
     yield Table(
         COLUMNS,
         [_choice(row) for row in (*overall, *by_length)],
-        f"Does a lower attention temperature help? Documents read to {choices[0]['max_tokens']} tokens, {reads}",
+        f"Does a lower attention temperature help? Documents read up to {choices[0]['max_tokens']} tokens, {reads}",
         brief=len(overall),
         more="embaudit query tempscale",
     )
@@ -64,7 +64,7 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
         if row["recommendation"] == "yes":
             yield (
                 f"{row['task']}, {_bin(row)} tokens: yes at τ = {row['tau']:g}, {COLUMNS[-2].text(_difference(row))}, "
-                f"{row['items']} items. One bin of several: expect a chance yes now and then."
+                f"{row['items']} items. With several bins, an occasional yes by chance is to be expected."
             )
     if swept := [row for row in facts["temperature_arms"] if row["difference"] is not None]:
         yield sweep_chart(swept, {row["task"]: row["tau"] for row in overall})
@@ -73,7 +73,7 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
         yield Table(
             SEARCH_COLUMNS,
             [_searched(row) for row in searched],
-            "Is a τ for each layer or head better than one for all? Searched on one half, scored on the other",
+            "Is a separate τ per layer or head better than a single one? Searched on one half, scored on the other",
             more="embaudit query tempscale-search",
         )
     yield "By length: embaudit query tempscale   and   embaudit query tempscale-arms"
@@ -117,12 +117,12 @@ def _arms(rows: list[dict[str, Any]]) -> Table:
     return Table(
         [Column("arm"), *(Column(task.removeprefix("classification_"), is_right=True) for task in tasks)],
         [(label, *(of_task.get(task, "") for task in tasks)) for label, of_task in cells.items()],
-        "Every arm on the half that nothing was chosen on",
+        "Every arm on the held-out half",
     )
 
 
 def _arm(row: dict[str, Any]) -> str:
-    """A score, what it differs by from τ = 1, and the direction where the interval leaves out 0."""
+    """A score, its difference from τ = 1, and an arrow if the interval excludes 0."""
     if row["score"] is None or row["difference"] is None:
         return "" if row["score"] is None else f"{row['score']:.3f}"
     mark = ""
@@ -132,14 +132,14 @@ def _arm(row: dict[str, Any]) -> str:
 
 
 def sweep_chart(rows: list[dict[str, Any]], chosen: dict[str, float | None]) -> Chart:
-    """A panel per task, from its arms that have a difference to τ = 1."""
+    """A panel per task, from its arms that have a difference from τ = 1."""
     tasks = list(dict.fromkeys(row["task"] for row in rows))
     panels = [_sweep(task, [row for row in rows if row["task"] == task], chosen.get(task)) for task in tasks]
     return Chart(
         "Score by temperature",
-        "How much each temperature τ gains or loses against τ = 1, with its 95 % interval, on the half that nothing "
-        "was chosen on; the dashed line is no change. In red the τ that the other half chose. An interval "
-        "on one side of the line is a real difference. Other remedies stand in the table below.",
+        "How much each temperature τ gains or loses compared with τ = 1, with its 95 % interval, on the held-out half; "
+        "the dashed line is no change. Red: the τ chosen on the other half. An interval on one side of the line is a "
+        "real difference. The table below has the other arms.",
         [panels[start : start + 2] for start in range(0, len(panels), 2)],
         {"chosen": "problem", "tried": "one"},
         more="embaudit query tempscale-arms",

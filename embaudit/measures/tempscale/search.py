@@ -1,8 +1,9 @@
-"""A τ for each layer, or for each head: found on the choose half, looked at on the report half.
+"""Searches a τ per layer or per head on the choose half, and evaluates it on the report half.
 
-The paper divides all logits by one τ (arXiv 2410.24200, §5). Whether parts of a model want different ones is asked by
-coordinate descent from the best single τ: part by part, the next τ of the grid above and below is tried, and the better
-one stays where the choose half's score rises. Each trial encodes all texts, so that the descent is greedy and short.
+The paper divides all logits by one τ (arXiv 2410.24200, §5). To find out whether parts of a model prefer different
+values, coordinate descent starts from the best single τ: for each part, the next lower and higher τ of the grid are
+tried, and kept if the score on the choose half improves. Each trial encodes all texts, so the descent is greedy and
+short.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ MAX_SWEEPS = 2
 
 
 class Found(NamedTuple):
-    """The end of a descent, and how many temperatures were tried on the way."""
+    """Result of a descent, with the number of combinations tried."""
 
     taus: Taus
     trials: int
 
 
 @dataclass(frozen=True)
-class Searched:
-    """A row of ``tempscale_search``; see there."""
+class SearchResult:
+    """A row of the table ``tempscale_search``."""
 
     task: str
     part: Part
@@ -51,12 +52,12 @@ class Searched:
 
 
 def descend(start: Taus, grid: Sequence[float], score: Callable[[Taus], float | None]) -> Found:
-    """Coordinate descent on a grid, from ``start``; what has no score is never better.
+    """Coordinate descent on a grid, from ``start``; an undefined score is never better.
 
     Args:
-        start: (parts,) members of the grid.
+        start: (parts,) values from the grid.
         grid: τ in order.
-        score: the more, the better.
+        score: higher is better.
     """
     asked: dict[Taus, float] = {}
 
@@ -72,7 +73,7 @@ def descend(start: Taus, grid: Sequence[float], score: Callable[[Taus], float | 
         for part in range(len(start)):
             at = grid.index(best[part])
             near = [grid[place] for place in (at - 1, at + 1) if 0 <= place < len(grid)]
-            # The first of equals: where nothing is gained, what stands stays.
+            # Ties keep the current value.
             best = max([best, *((*best[:part], tau, *best[part + 1 :]) for tau in near)], key=worth)
         if best == before:
             break
@@ -88,11 +89,11 @@ def report(
     *,
     resamples: int,
     seed: int,
-) -> Searched:
-    """What was found, on the half that it was not chosen on.
+) -> SearchResult:
+    """Evaluate the result on the held-out half.
 
     Args:
-        tau: the single one that the search began at.
+        tau: the single τ from which the search started.
         outcomes: at τ = 1, at ``tau`` and at ``found.taus``.
     """
     chosen = task.items.is_report
@@ -104,7 +105,7 @@ def report(
 
     low, high = interval(outcomes[0], outcomes[2])
     beyond_low, beyond_high = interval(outcomes[1], outcomes[2])
-    return Searched(
+    return SearchResult(
         task=task.name,
         part=part,
         tau=tau,

@@ -1,4 +1,4 @@
-"""Settings of the question whether a lower attention temperature helps."""
+"""Settings of the attention-temperature measure."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ LABELLED_TASKS = 3
 
 
 class TempscaleSettings(DownstreamSettings):
-    """Settings of the question whether a lower attention temperature helps."""
+    """Settings of the attention-temperature measure."""
 
     grid: tuple[float, ...] = Field(
-        default=(1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5), min_length=1, description="τ; 1 is always among them"
+        default=(1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5), min_length=1, description="temperatures τ; 1 is always included"
     )
     reads: Literal["limit", "positions"] = Field(
-        default="limit", description="documents up to the configured limit, as served, or up to the position table"
+        default="limit", description="read documents up to the configured limit, as served, or up to all positions"
     )
 
-    starts: int = Field(default=10, ge=1, description="of k-means")
+    starts: int = Field(default=10, ge=1, description="k-means initialisations")
     by: tuple[Literal["layer", "head"], ...] = Field(
-        default=(), description="a τ for each layer, or for each head (the same in every layer), is searched as well"
+        default=(), description="also search a τ per layer, or per head (the same in every layer)"
     )
 
     def work(self, readable: Readable) -> Iterator[Work]:
-        # Averaged pieces are one pass more.
+        # One more pass for averaged chunks.
         yield from self.one_pass(readable, len(self.grid) + 1)
         parts = {"layer": readable.layers, "head": readable.heads / readable.layers}
         for part in self.by:
             for corpus in self.corpora:
-                # Of each part its two neighbours in each sweep, less what tasks of the same texts have in common.
+                # Two neighbouring values per part and sweep; tasks on the same texts share some encodes.
                 yield self.texts_of(corpus, readable, 2 * parts[part] * (LABELLED_TASKS if corpus == "longdocs" else 1))
 
     @field_validator("grid")
     @classmethod
     def _every_temperature_is_positive(cls, grid: tuple[float, ...]) -> tuple[float, ...]:
         if any(not 0 < tau < float("inf") for tau in grid):
-            raise ValueError(f"a temperature divides the logits and must be above 0, and these are {list(grid)}")
+            raise ValueError(f"temperatures must be greater than 0, not {list(grid)}")
         return tuple(sorted({1.0, *grid}, reverse=True))

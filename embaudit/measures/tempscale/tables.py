@@ -1,4 +1,4 @@
-"""Does a lower attention temperature help, and what chunking, whitening and centring do instead."""
+"""Does a lower attention temperature help, compared with chunking, whitening and centring?"""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ Task = Literal["classification_knn", "classification_logistic", "clustering", "r
 MIN_TAU = 1e-12
 
 
-class _Asked(Row):
+class _TaskRow(Row):
     """The task, and what was read for it."""
 
-    task: Task = column("What the embeddings are used for.")
+    task: Task = column("Downstream task.")
     items: BigInt = column("Documents, queries or pairs.", ge=0, at_least="units")
-    units: BigInt = column("Items that share a text are one unit: what the bootstrap draws.", ge=0)
+    units: BigInt = column("Resampling units of the bootstrap: items that share a text form one unit.", ge=0)
     corpus: str = column("Name of the corpus in this audit.")
-    corpus_id: str = column("The corpus.")
-    reads: Literal["limit", "positions"] = column("How far texts are read: as served, or up to the position table.")
+    corpus_id: str = column("Id of the corpus.")
+    reads: Literal["limit", "positions"] = column("How far texts are read: as served, or up to all positions.")
     max_tokens: int = column("Longest document, special tokens included.", unit="tokens", ge=1)
 
 
-class _Bin(_Asked):
-    """What a score is measured on."""
+class _BinRow(_TaskRow):
+    """A length bin, and the difference in score on it."""
 
-    bin: int = column("Bin of lengths; 0 has all of them.", ge=0)
-    bin_low: BigInt | None = column("Shortest text of the bin before truncation.", unit="tokens")
-    bin_high: BigInt | None = column("End of the bin, itself not in it; null: open.", unit="tokens", at_least="bin_low")
-    difference: float | None = column("Score − that of the arm none on the same items.", within=DIFFERENCE_OF_COSINES)
+    bin: int = column("Length bin; 0 is all lengths.", ge=0)
+    bin_low: BigInt | None = column("Shortest length in the bin, before truncation.", unit="tokens")
+    bin_high: BigInt | None = column("Exclusive upper end of the bin; null: open.", unit="tokens", at_least="bin_low")
+    difference: float | None = column("Score − score of the arm none on the same items.", within=DIFFERENCE_OF_COSINES)
     low: float | None = column(
-        "Lower end of the 95 % interval of the difference: paired bootstrap over units, from ten of them.",
+        "Lower end of the 95 % interval of the difference: paired bootstrap over units, null below ten.",
         within=DIFFERENCE_OF_COSINES,
     )
     high: float | None = column(
@@ -38,14 +38,14 @@ class _Bin(_Asked):
     )
 
 
-class TempscaleRow(_Bin, table="tempscale", key=("task", "arm", "tau", "split", "bin")):
-    """One arm on one half of one bin of lengths."""
+class TempscaleRow(_BinRow, table="tempscale", key=("task", "arm", "tau", "split", "bin")):
+    """One arm on one half of one length bin."""
 
     arm: Literal["none", "temperature", "chunk_average", "whitening", "centring"] = column(
-        "What is done to the checkpoint."
+        "Modification of the checkpoint or its vectors."
     )
-    tau: float = column("τ of the attention; 1 for every arm but temperature.", ge=MIN_TAU)
-    split: Literal["choose", "report"] = column("Half: arms are fitted on the first, and scored on the second.")
+    tau: float = column("Attention temperature; 1 for all arms except temperature.", ge=MIN_TAU)
+    split: Literal["choose", "report"] = column("choose: the half that arms are fitted on; report: the held-out half.")
     # Accuracy, V-measure and nDCG lie in [0, 1], Spearman's ρ in [-1, 1].
     score: float | None = column(
         "Accuracy (classification), V-measure (clustering), nDCG@10 (retrieval) or Spearman's ρ (sts); null below two "
@@ -57,17 +57,17 @@ class TempscaleRow(_Bin, table="tempscale", key=("task", "arm", "tau", "split", 
     def only_other_arms_have_differences(
         arm: Series, tau: Series, difference: Series, low: Series, high: Series
     ) -> Series:
-        """The arm none is the checkpoint as it is: τ = 1, and no difference to itself."""
+        """The arm none is the unmodified checkpoint: τ = 1, and no difference."""
         has_none = difference.isna() & low.isna() & high.isna()
         return (arm != "none") | ((tau == 1) & has_none)
 
 
-class TempscaleChoiceRow(_Bin, table="tempscale_choice", key=("task", "bin")):
-    """The answer: τ chosen on one half, and its difference to τ = 1 on the other."""
+class TempscaleChoiceRow(_BinRow, table="tempscale_choice", key=("task", "bin")):
+    """The answer: τ chosen on one half, and its difference from τ = 1 on the other."""
 
-    tau: float | None = column("The chosen τ; null: nothing to choose on, or unsupported.", ge=MIN_TAU)
+    tau: float | None = column("The chosen τ; null: too few items to choose on, or unsupported.", ge=MIN_TAU)
     recommendation: Literal["yes", "no", "unsupported"] = column(
-        "yes: low > 0; unsupported: the family takes no temperature."
+        "yes: low > 0; unsupported: the architecture does not support a temperature."
     )
     score_before: float | None = column("Score at τ = 1 on the report half.", within=COSINE)
     score_after: float | None = column("Score at the chosen τ on the report half.", within=COSINE)
@@ -75,25 +75,25 @@ class TempscaleChoiceRow(_Bin, table="tempscale_choice", key=("task", "bin")):
 
     @rule
     def recommendation_agrees_with_interval(recommendation: Series, low: Series, tau: Series) -> Series:
-        """Yes where the interval lies above 0, and nowhere else; no τ where there is no temperature to choose."""
+        """Yes if and only if the interval lies above 0; no τ if unsupported."""
         chosen = tau.astype(float)
         is_above = (low.astype(float) > 0) & chosen.notna() & (chosen != 1)
         return ((recommendation == "yes") == is_above) & ((recommendation != "unsupported") | chosen.isna())
 
     @rule
     def difference_is_of_the_scores(difference: Series, score_before: Series, score_after: Series) -> Series:
-        """The difference is that of the two scores."""
+        """difference = score_after − score_before."""
         expected = score_after.astype(float) - score_before.astype(float)
         return difference.isna() | ((difference.astype(float) - expected).abs() <= TOLERANCE)
 
 
-class TempscaleSearchRow(_Asked, table="tempscale_search", key=("corpus", "task", "part")):
-    """A τ for each layer or head, searched on the choose half from the best single τ; scores of the report half."""
+class TempscaleSearchRow(_TaskRow, table="tempscale_search", key=("corpus", "task", "part")):
+    """A τ per layer or per head, searched on the choose half from the best single τ; scores are on the report half."""
 
-    part: Literal["layer", "head"] = column("What has a τ of its own; heads have the same in every layer.")
-    tau: float = column("The single τ that did best on the choose half, where the search began.", ge=MIN_TAU)
-    taus: str = column("τ of each layer or head, from the first: what `--layer-tau` and `--head-tau` take.")
-    trials: int = column("Temperatures that were tried.", ge=1)
+    part: Literal["layer", "head"] = column("What has its own τ; a head's τ is the same in every layer.")
+    tau: float = column("The best single τ on the choose half, where the search starts.", ge=MIN_TAU)
+    taus: str = column("τ of each layer or head in order, as `--layer-tau` and `--head-tau` take them.")
+    trials: int = column("Combinations of temperatures that were tried.", ge=1)
     recommendation: Literal["yes", "no"] = column("yes: low > 0 and beyond_low > 0.")
     score_before: float | None = column("Score at τ = 1.", within=COSINE)
     score_single: float | None = column("Score at the single τ.", within=COSINE)
@@ -101,24 +101,24 @@ class TempscaleSearchRow(_Asked, table="tempscale_search", key=("corpus", "task"
     difference: float | None = column(
         "score_after − score_before.",
         within=DIFFERENCE_OF_COSINES,
-        interval=Interval("paired bootstrap over units, from ten", "low", "high"),
+        interval=Interval("paired bootstrap over units, null below ten", "low", "high"),
     )
     beyond: float | None = column(
-        "score_after − score_single: what one τ for all does not give.",
+        "score_after − score_single: the gain over a single τ.",
         within=DIFFERENCE_OF_COSINES,
-        interval=Interval("paired bootstrap over units, from ten", "beyond_low", "beyond_high"),
+        interval=Interval("paired bootstrap over units, null below ten", "beyond_low", "beyond_high"),
     )
 
     @rule
     def recommended_where_better_than_both(recommendation: Series, low: Series, beyond_low: Series) -> Series:
-        """Yes where both intervals lie above 0, and nowhere else."""
+        """Yes if and only if both intervals lie above 0."""
         return (recommendation == "yes") == ((low.astype(float) > 0) & (beyond_low.astype(float) > 0))
 
     @rule
     def differences_are_of_the_scores(
         difference: Series, beyond: Series, score_before: Series, score_single: Series, score_after: Series
     ) -> Series:
-        """Both differences are those of the scores."""
+        """difference and beyond are differences of the scores."""
         after = score_after.astype(float)
         errors = [
             (found.astype(float) - (after - before.astype(float))).abs()

@@ -1,1 +1,1 @@
-"""Evidence for the verdicts, which changes none of them: dose, shifts, attention, and where sticky tokens come from."""
+"""Additional evidence that does not affect verdicts: dose, shift, attention, enrichment, shape of similarities."""

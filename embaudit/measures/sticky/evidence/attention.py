@@ -1,15 +1,15 @@
-"""Attention received by one appended token, sticky tokens against ordinary ones (arXiv 2507.18171, §5.4).
+"""Attention received by one appended token: sticky compared with ordinary tokens (arXiv 2507.18171, §5.4).
 
 One copy of token t is appended to sentence s, inside the special tokens, at position p of n. In layer l with H heads
-and attention weights A (rows are queries, each sums to one) the position receives
+and attention weights A (rows are queries and sum to one), the position receives
 
     r(t, s, l) = 1/(H·n) · Σ_h Σ_q A[l, h, q, p]
 
 the average over all heads and all queries. Over all positions p, r averages to 1/n.
 
-The two groups' values are compared layer by layer with the first Wasserstein distance, with and without special
-tokens: [CLS] and its like draw attention wherever they stand, so a list of sticky tokens that holds them differs
-for that reason alone.
+The two groups' values are compared layer by layer by the first Wasserstein distance, with and without special tokens:
+[CLS] and the like attract attention anywhere, so a list of sticky tokens that includes them differs for that reason
+alone.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 MEASURE_VERSION = 1
 QUANTILES = (0.05, 0.25, 0.50, 0.75, 0.95)
 PERMUTED_INTERVAL = (2.5, 97.5)
-# All layers' attention of a batch is held at once: 2^27 float32 are 512 MB, one text of 512 tokens in BERT-large.
+# All layers' attention weights of a batch are in memory at once: 2^27 float32 are 512 MB, one text of 512 tokens in
+# BERT-large.
 FLOATS_PER_BATCH = 2**27
-# Weights of one step of the permutation test, float64: 2^21 are 16 MB, which stays near the caches.
+# Weights per step of the permutation test, float64: 2^21 are 16 MB, which roughly fit into the caches.
 WEIGHTS_PER_STEP = 2**21
 
 
@@ -48,26 +49,26 @@ def attention_received(
 ) -> np.ndarray:
     """r(t, s, l): the share of attention that each appended token receives, layer by layer.
 
-    In a causal model only the position itself and later ones can attend to it. The mean is still over all n queries,
-    those that cannot see it included: a decoder's values are smaller than an encoder's for that reason.
+    In a causal model, only the position itself and later ones can attend to it. The mean is still over all n queries,
+    so a decoder's values are smaller than an encoder's.
 
     Args:
         sentences: S sentences, each cut so that the copy and the special tokens fit.
         token_ids: (T,) ids of the tokens to append.
-        seed: of the draws; the place of a suffix does not depend on it.
-        progress: told the number of texts done, T·S in all.
+        seed: seed of the draws; the position of a suffix does not depend on it.
+        progress: called with the number of texts done, T·S in total.
 
     Returns:
-        (T, S, L) float64 in [0, 1], no unit. A value depends on no other token, sentence or batch.
+        (T, S, L) float64 in [0, 1], no unit. A value does not depend on other tokens, sentences or batches.
 
     Raises:
-        MeasureError: without tokens or sentences, for an id without an embedding, if the model cannot give its
+        MeasureError: without tokens or sentences, for an id without an embedding, if the model cannot return its
             attention weights, or if they are not finite.
     """
     token_ids = np.asarray(token_ids, dtype=np.int64)
     if len(token_ids) == 0 or len(sentences) == 0:
         raise MeasureError(
-            f"Attention needs tokens and sentences, and there are {len(token_ids)} tokens and {len(sentences)} "
+            f"Attention needs tokens and sentences, but there are {len(token_ids)} tokens and {len(sentences)} "
             "sentences.",
             next_step="Scan more tokens, or give a corpus with more sentences.",
         )
@@ -92,19 +93,19 @@ def attention_received(
 
 
 def received_at(attention: torch.Tensor, place: int) -> torch.Tensor:
-    """(B,) float32: mean over heads and queries of one layer's attention (B, H, n, n) to a position."""
+    """(B,) float32: one layer's attention (B, H, n, n) to a position, averaged over heads and queries."""
     return attention[:, :, :, place].float().mean(dim=(1, 2))
 
 
 @dataclass(frozen=True)
 class AttentionShift:
-    """One layer's attention to sticky tokens against that to ordinary ones.
+    """One layer's attention to sticky tokens, compared with ordinary tokens.
 
     Attributes:
         layer: 0 is the first.
         includes_special: whether special tokens are among the tokens compared.
         wasserstein: first Wasserstein distance between the groups' (token, sentence) values.
-        permuted_low, permuted_high: 2.5 and 97.5 percentile of that distance with tokens permuted between the groups.
+        permuted_low, permuted_high: 2.5th and 97.5th percentile of that distance under permutation of tokens.
         p_value: (1 + number of permuted distances at least as large) / (B + 1).
         sticky_q05 … ordinary_q95: quantiles of the values in each group.
     """
@@ -133,17 +134,17 @@ class AttentionShift:
 def compare_attention(
     received: np.ndarray, is_sticky: np.ndarray, is_special: np.ndarray, permutations: int, seed: int
 ) -> list[AttentionShift]:
-    """Sticky against ordinary tokens in every layer, with special tokens and without them.
+    """Sticky compared with ordinary tokens in every layer, with and without special tokens.
 
-    Every layer meets the same permutations. A variant in which a group would be empty gives no rows; where no token is
-    special, both variants give the same values.
+    All layers use the same permutations. A variant with an empty group gives no rows; if no token is special, both
+    variants give the same values.
 
     Args:
         received: (T, S, L) from ``attention_received``.
         is_sticky: (T,) bool; all other tokens are ordinary.
         is_special: (T,) bool, the tokens that the second variant leaves out of both groups.
         permutations: B, at least 1.
-        seed: of the permutations.
+        seed: seed of the permutations.
     """
     shifts = []
     for includes_special in (True, False):
@@ -158,20 +159,20 @@ def compare_attention(
 
 
 def permute_tokens(is_sticky: np.ndarray, permutations: int, seed: int) -> np.ndarray:
-    """(B, T) bool: the groups with whole tokens permuted; a token's sentences are repeated measures of it."""
+    """(B, T) bool: group labels permuted by token, since a token's sentences are repeated measures of it."""
     generator = np.random.default_rng([seed, len(is_sticky)])
     return generator.permuted(np.tile(is_sticky, (permutations, 1)), axis=1)
 
 
 def wasserstein_distances(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """First Wasserstein distance between two groups of tokens, for many ways to group them.
+    """First Wasserstein distance between two groups of tokens, for many groupings.
 
-    W₁ = ∫ |F_sticky(x) − F_ordinary(x)| dx, a sum over the gaps between the pooled sorted values, which all ways to
-    group share; only the cumulative weights differ.
+    W₁ = ∫ |F_sticky(x) − F_ordinary(x)| dx, a sum over the gaps between the pooled sorted values, which all groupings
+    share; only the cumulative weights differ.
 
     Args:
         values: (T, S), each token's values.
-        labels: (B, T) bool, True in the first group; no row may be all True or all False.
+        labels: (B, T) bool, True for the first group; no row may be all True or all False.
 
     Returns:
         (B,) float64, in the unit of the values.
@@ -196,7 +197,7 @@ def _compare_layer(values: np.ndarray, labels: np.ndarray, layer: int, includes_
     observed, *_ = distances = wasserstein_distances(values, labels)
     permuted, groups = distances[1:], labels[0]
     low, high = np.percentile(permuted, PERMUTED_INTERVAL)
-    # A permutation may be the real grouping again, which must count whatever the rounding of a sum.
+    # A permutation may equal the real grouping; it must count in spite of rounding.
     as_large = int((permuted >= observed * (1 - 1e-12)).sum())
     return AttentionShift(
         layer,
@@ -214,17 +215,17 @@ def _compare_layer(values: np.ndarray, labels: np.ndarray, layer: int, includes_
 
 
 def _heads(encoder: Encoder, token_id: int) -> int:
-    """Heads of all layers together, by running one token: what gives no attention should fail before the work."""
+    """Total number of heads, from running one token; a model that returns no attention fails here, early."""
     return sum(layer.shape[1] for layer in _attentions(encoder, np.array([[token_id]])))
 
 
 def _rows_per_batch(encoder: Encoder, heads: int, n: int) -> int:
-    """How many texts of n tokens go into one batch; one too long for the limits runs alone."""
+    """Texts of n tokens per batch; at least one, even if it exceeds the limits."""
     return max(1, min(encoder.tokens_per_batch // n, FLOATS_PER_BATCH // (heads * n * n)))
 
 
 def _received(encoder: Encoder, ids: np.ndarray, place: int) -> np.ndarray:
-    """(B, L) float64 from the ids (B, n) of one batch, whose attention is let go on return."""
+    """(B, L) float64 from the ids (B, n) of one batch, whose attention weights are freed on return."""
     import torch
 
     encoder.texts += len(ids)
@@ -242,7 +243,7 @@ def _attentions(encoder: Encoder, ids: np.ndarray) -> tuple[torch.Tensor, ...]:
     try:
         with torch.inference_mode():
             output = model(input_ids=inputs, attention_mask=torch.ones_like(inputs), output_attentions=True)
-    except TypeError as error:  # a model with code of its own whose forward knows no such argument
+    except TypeError as error:  # a custom model whose forward has no such argument
         raise no_attention(model, f"it does not take output_attentions: {one_line(error)}") from error
     attentions = getattr(output, "attentions", None)
     if not attentions or any(layer is None for layer in attentions):
@@ -255,7 +256,7 @@ def _attentions(encoder: Encoder, ids: np.ndarray) -> tuple[torch.Tensor, ...]:
 
 
 def _require_embedded(encoder: Encoder, ids: np.ndarray) -> None:
-    # On a GPU an id beyond the embedding matrix ends the whole process's use of the device.
+    # On a GPU, an id beyond the embedding matrix makes the device unusable for the whole process.
     unknown = ids[(ids < 0) | (ids >= encoder.checkpoint.vocabulary_size)]
     if len(unknown):
         raise MeasureError(

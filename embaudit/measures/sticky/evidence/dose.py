@@ -1,7 +1,7 @@
-"""How the effect grows with the number of copies: pull and retention at n = 1, 2, 4, 8, 16.
+"""Dose curve: pull and retention by number of copies, n = 1, 2, 4, 8, 16.
 
-For each n the content is cut so that all copies survive, and ρ_0 is that of the same cut; loss compares with the
-ordinary tokens at the same n. Definitions: ``embaudit.measures.sticky.scores``.
+For each n, content is cut so that all copies survive, and ρ_0 uses the same cut; loss is relative to ordinary tokens
+at the same n. Definitions: ``embaudit.measures.sticky.scores``.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ def dose_rows(
     doses: Sequence[int],
     progress: Progress = no_progress,
 ) -> list[dict[str, Any]]:
-    """One row a token and dose.
+    """One row per token and dose.
 
     Args:
-        points_at: the same draws and anchors, with room for so many copies.
-        tokens, controls: ids; the loss of both is against the controls' median slope.
+        points_at: the same draws and anchors, with room for the given number of copies.
+        tokens, controls: ids; the loss of both is relative to the controls' median slope.
 
     Raises:
-        NotMeasurable: if no dose fits into the checkpoint's length limit, or at one no pair lies below u.
+        NotMeasurable: if no dose fits into the checkpoint's length limit, or no pair is below u at some dose.
     """
     fitting = doses_that_fit(encoder.checkpoint, doses)
     if not fitting:
@@ -55,7 +55,7 @@ def dose_rows(
         try:
             points = points_at(copies)
         except MeasureError as error:
-            # Cut to make room for many copies, the pairs may all come to lie above u.
+            # Cutting content to make room for many copies may leave all pairs above u.
             raise NotMeasurable(error.happened, next_step=error.next_step) from error
         scores = score(points, insert_tokens(encoder, points, every, range(len(points.draws)), progress))
         ordinary = np.median(scores.slope[len(tokens) :])

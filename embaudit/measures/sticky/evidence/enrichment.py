@@ -1,14 +1,14 @@
-"""Which kinds of tokens are over-represented among sticky tokens, against the vocabulary that was scanned.
+"""Kinds of tokens that are over-represented among sticky tokens, relative to the scanned vocabulary.
 
-Read by the sticky-token tasks. *Sticking to the Mean* (arXiv 2507.18171) says of its lists that they hold special
-tokens, rare and multilingual entries and fragments of words; this counts them, against how many of each were scanned.
-Each selection (``lowest_100``, ``sticky_retention``) is compared with the other scanned tokens, by attribute:
+*Sticking to the Mean* (arXiv 2507.18171) says that its lists contain special tokens, rare and multilingual entries and
+word fragments; this counts them, relative to how many of each were scanned. Each selection (``lowest_100``,
+``sticky_retention``) is compared with the other scanned tokens, by attribute:
 
 labels (origin, script)        Fisher's exact test, two-sided, on selected × with; fold = share selected / share scanned
 numbers (norm, cosine)         AUC = P(selected > not selected) + P(equal)/2 = U / (n₁ n₂), Mann-Whitney, two-sided
 
-q-values are Benjamini-Hochberg's within one (selection, attribute). The tests take tokens as exchangeable; entries of
-one script lie close together in embedding space, so p-values are better for ordering than for belief.
+q-values are Benjamini-Hochberg within one (selection, attribute). The tests treat tokens as exchangeable, but entries
+of one script are close in embedding space, so use p-values for ranking rather than as probabilities.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from embaudit.vocabulary.script import COMMON, INHERITED, UNKNOWN
 MEASURE_VERSION = 1
 Token = Mapping[str, Any]
 
-# What belongs to every script, or to none that is known, makes no token "non-Latin".
+# Characters of every script, or of no known one, do not make a token "non-Latin".
 LATIN_OR_NO_SCRIPT = frozenset({"Latin", COMMON, INHERITED, UNKNOWN})
-# Entries without a letter or a number: marks and emoji, fragments of characters, control characters.
+# Entries without letters or numbers: punctuation and emoji, fragments of characters, control characters.
 SYMBOL_ORIGINS = frozenset({"punctuation", "byte"})
 NUMBERS = ("embedding_norm", "cosine_to_mean")
 YES = "yes"
 
 
 def is_non_latin(token: Token) -> bool:
-    """Whether a token is written in a script of its own that is not Latin.
+    """Whether a token is written in a specific script other than Latin.
 
-    Of the 29 191 scanned tokens of all-MiniLM-L6-v2 1 107 are (3.8 %); of the 100 that a ``quick`` audit ranks
-    lowest by retention, 70.
+    Of the 29 191 scanned tokens of all-MiniLM-L6-v2, 1 107 are (3.8 %); of the 100 tokens with the lowest retention in
+    a ``quick`` audit, 70.
     """
     return token["script"] not in LATIN_OR_NO_SCRIPT
 
 
 def is_non_latin_or_symbol(token: Token) -> bool:
-    """Whether a token is non-Latin, a mark or symbol, or a byte.
+    """Whether a token is non-Latin, punctuation or a symbol, or a byte.
 
-    Of all-MiniLM-L6-v2's scanned tokens 1 340 are (4.6 %); of those 100, 71. Numbers are no
-    symbols here, nor are special and reserved tokens: both have rows of their own under ``origin``.
+    Of all-MiniLM-L6-v2's scanned tokens, 1 340 are (4.6 %); of those 100, 71. Numbers, special and reserved tokens do
+    not count as symbols: they have their own rows under ``origin``.
     """
     return is_non_latin(token) or token["origin"] in SYMBOL_ORIGINS
 
 
-# The label of a token; None where the attribute has nothing to say of it (it still counts in the totals).
+# The label of a token; None if the attribute does not apply (the token still counts in the totals).
 LABELS: dict[str, Callable[[Token], str | None]] = {
     "origin": lambda token: token["origin"],
     "script": lambda token: token["script"],
@@ -66,17 +66,17 @@ LABELS: dict[str, Callable[[Token], str | None]] = {
 def enrichment_rows(
     tokens: Sequence[Token], scanned: Collection[int], selections: Mapping[str, Collection[int]]
 ) -> list[dict[str, Any]]:
-    """One row for each (selection, attribute, value); all rows have all columns.
+    """One row per (selection, attribute, value); all rows have all columns.
 
     Columns: ``selection``, ``attribute``, ``value``; ``selected_with`` of ``selected`` and ``scanned_with`` of
-    ``scanned`` tokens have the value (for the numbers, whose value is "": have a number at all); ``p_value``,
+    ``scanned`` tokens have the value (for numeric attributes, whose value is "": have a number at all); ``p_value``,
     ``q_value``. Labels only: ``share_selected``, ``share_scanned``, ``fold``, ``odds_ratio`` (of the sample; None
-    for 0/0 and infinity). Numbers only: ``selected_median``, ``scanned_median``, ``auc``. None where a column does
-    not apply or is undefined: a number is compared only if selected and other tokens have one.
+    for 0/0 and infinity). Numbers only: ``selected_median``, ``scanned_median``, ``auc``. None if a column does not
+    apply or is undefined: numbers are compared only if both selected and other tokens have them.
 
     Args:
         tokens: rows with token_id, origin, script, embedding_norm and cosine_to_mean; a number may be None.
-        scanned: ids that the scan looked at, the background.
+        scanned: scanned ids, the background.
         selections: name -> selected ids, a subset of ``scanned``. An empty selection gives no rows.
 
     Raises:
@@ -100,7 +100,8 @@ def _known(by_id: Mapping[int, Token], scanned: Collection[int]) -> dict[int, To
     unknown = sorted(set(scanned) - by_id.keys())
     if unknown:
         raise MeasureError(
-            f"{len(unknown)} of {len(set(scanned))} scanned token ids are not in the vocabulary, {unknown[0]} first.",
+            f"{len(unknown)} of {len(set(scanned))} scanned token ids are not in the vocabulary, starting with "
+            f"{unknown[0]}.",
             next_step="Give the tokens of the checkpoint that was scanned.",
         )
     return {token_id: by_id[token_id] for token_id in sorted(set(scanned))}
@@ -110,8 +111,8 @@ def _selected(name: str, ids: Collection[int], background: Mapping[int, Token]) 
     strangers = sorted(set(ids) - background.keys())
     if strangers:
         raise MeasureError(
-            f"{len(strangers)} of {len(set(ids))} token ids of selection {name!r} were not scanned, "
-            f"{strangers[0]} first.",
+            f"{len(strangers)} of {len(set(ids))} token ids of selection {name!r} were not scanned, starting with "
+            f"{strangers[0]}.",
             next_step="Compare a selection with the scan that it was made from.",
         )
     return frozenset(ids)
@@ -177,7 +178,7 @@ def _number_row(
     }
     if len(inside) and len(outside):
         test = scipy.stats.mannwhitneyu(inside, outside, alternative="two-sided")
-        # One test is its own family.
+        # A family of one test.
         p_value = float(test.pvalue)
         row |= {
             "auc": float(test.statistic) / (len(inside) * len(outside)),
@@ -192,7 +193,7 @@ def _number(token: Token, attribute: str) -> float | None:
     if value is None:
         return None
     if not isfinite(value):
-        raise MeasureError(f"Token {token['token_id']} has {attribute} {value}, which is no finite number.")
+        raise MeasureError(f"Token {token['token_id']} has {attribute} {value}, which is not a finite number.")
     return float(value)
 
 

@@ -1,13 +1,13 @@
-"""How a vocabulary's similarities are distributed, and how far from a Gaussian (arXiv 2507.18171, appendix).
+"""Distribution of a vocabulary's similarities, and its distance from a Gaussian (arXiv 2507.18171, appendix).
 
-The paper takes the cosines of token embeddings to be Gaussian about u. Here are the distribution's moments and
-quantiles over all pairs of different tokens of a random sample, and as a distance from a Gaussian of the same mean and
-standard deviation Kolmogorov's: the largest difference of the two shares below a value,
+The paper assumes that cosines of token embeddings are Gaussian around u. This computes moments and quantiles over all
+pairs of different tokens of a random sample, and the Kolmogorov distance from a Gaussian with the same mean and
+standard deviation,
 
     D = max_x |F(x) − Φ((x − m)/s)|
 
-A distance and no test: with millions of pairs every test rejects, whatever the distance. Pairs share tokens, so that
-intervals leave out one of 25 groups of tokens with all its pairs in turn.
+as a distance, not as a test: with millions of pairs every test rejects. Pairs share tokens, so intervals are a
+jackknife that leaves out one of 25 groups of tokens with all its pairs.
 """
 
 from __future__ import annotations
@@ -25,27 +25,26 @@ from embaudit.measures.sticky.settings import SAMPLED_TOKENS
 MEASURE_VERSION = 1
 SAMPLE_SEED = 0
 GROUPS = 25
-# Cosines are counted in bins of 1e-4, which is how exact quantiles are. Beyond ±1 is rounding.
+# Cosines are counted in bins of 1e-4, the accuracy of the quantiles; values beyond ±1 are rounding errors.
 EDGES = np.linspace(-1, 1, 20_001)
 LEVELS = {"q001": 0.001, "q01": 0.01, "q05": 0.05, "q10": 0.1, "q25": 0.25, "q50": 0.5}
 LEVELS |= {"q75": 0.75, "q90": 0.9, "q95": 0.95, "q99": 0.99, "q999": 0.999}
 SHAPES = ("skewness", "excess_kurtosis", "gaussian_distance")
-# Cosines of float32 vectors that are all alike differ by rounding alone.
+# Cosines of equal float32 vectors differ only by rounding.
 ROUNDING = 1e-6
 
 
 def sample_tokens(count: int) -> np.ndarray:
-    """Places of at most ``SAMPLED_TOKENS`` of so many vocabulary entries, in random order: the same in every audit."""
+    """Indices of up to ``SAMPLED_TOKENS`` of ``count`` vocabulary entries, in random order, the same in every audit."""
     return np.random.default_rng(SAMPLE_SEED).permutation(count)[:SAMPLED_TOKENS]
 
 
 def similarity_shape(vectors: np.ndarray) -> dict[str, Any] | None:
-    """Distribution of the cosines of all pairs of different rows of (N, D) vectors, rows in random order.
+    """Distribution of the cosines over all pairs of different rows of (N, D) vectors, rows in random order.
 
     Returns:
-        tokens (rows that have a direction), pairs, mean, sd, lowest, highest, quantiles, and each of ``SHAPES`` with
-        ``_low`` and ``_high``; shapes are None where all cosines are alike, intervals below ten rows. None without a
-        pair.
+        tokens (nonzero rows), pairs, mean, sd, lowest, highest, quantiles, and each of ``SHAPES`` with ``_low`` and
+        ``_high``; shapes are None if all cosines are equal, intervals below ten rows. None without a pair.
     """
     rows = vectors.astype(np.float64)
     norms = np.linalg.norm(rows, axis=1)
@@ -72,9 +71,9 @@ def similarity_shape(vectors: np.ndarray) -> dict[str, Any] | None:
 
 
 class _Sums:
-    """Counts and sums of powers of the cosines, for each two groups of tokens: what leaves a group out is a difference.
+    """Counts and power sums of the cosines, in total and by group of tokens: leaving a group out is a subtraction.
 
-    Powers are of the distance from a centre near the mean, so that no digits are lost.
+    Powers are of the distance from a centre near the mean, to avoid cancellation.
     """
 
     def __init__(self, units: np.ndarray) -> None:
@@ -113,7 +112,7 @@ class _Sums:
         self.lowest, self.highest = min(self.lowest, float(values.min())), max(self.highest, float(values.max()))
 
     def _centred(self, powers: np.ndarray) -> np.ndarray:
-        """(5,) the mean and the second to fourth moment about it, behind the number of pairs."""
+        """(5,) the number of pairs, the mean, and the second to fourth central moments."""
         n, a, b, c, d = powers / np.array([1, *[powers[0]] * 4])
         return np.array(
             [n, self._centre + a, b - a**2, c - 3 * a * b + 2 * a**3, d - 4 * a * c + 6 * a**2 * b - 3 * a**4]
@@ -121,7 +120,7 @@ class _Sums:
 
 
 def _moments(powers: np.ndarray) -> tuple[float, float, float, float]:
-    """Mean, standard deviation, third and fourth moment about the mean."""
+    """Mean, standard deviation, third and fourth central moment."""
     _, mean, second, third, fourth = (float(value) for value in powers)
     return mean, max(second, 0.0) ** 0.5, third, fourth
 
@@ -137,7 +136,7 @@ def _excess_kurtosis(counts: np.ndarray, powers: np.ndarray) -> float | None:
 
 
 def _gaussian_distance(counts: np.ndarray, powers: np.ndarray) -> float | None:
-    """D at the edges of the bins."""
+    """D, evaluated at the bin edges."""
     mean, sd, *_ = _moments(powers)
     if not sd > ROUNDING:
         return None
@@ -146,7 +145,7 @@ def _gaussian_distance(counts: np.ndarray, powers: np.ndarray) -> float | None:
 
 
 def _quantile(counts: np.ndarray, level: float) -> float:
-    """Linear within the bin that holds it."""
+    """Linear interpolation within the bin."""
     below = counts.cumsum()
     wanted = level * below[-1]
     place = int(np.searchsorted(below, wanted))

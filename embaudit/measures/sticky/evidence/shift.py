@@ -1,6 +1,6 @@
-"""The paper's first experiment (arXiv 2507.18171, §3): what n copies at the end do to one fixed set of pairs.
+"""The paper's first experiment (arXiv 2507.18171, §3): the effect of appending n copies on a fixed set of pairs.
 
-ΔSim = Sim(s1, I(s2, t, n)) − Sim(s1, s2), suffix, for sticky and ordinary tokens; the rows are the distributions.
+Distributions of ΔSim = Sim(s1, I(s2, t, n)) − Sim(s1, s2), suffix, for sticky and ordinary tokens.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def similarity_shifts(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Similarities before, (P,) float64, and after, (T, P) float64.
 
-    A sentence that stands second in several pairs is encoded once a token. ``before`` is of the same cut.
+    A sentence that is second in several pairs is encoded once per token. ``before`` uses the same cut.
     """
     import torch
 
