@@ -15,7 +15,7 @@ from embaudit.cli.lazy import LazyCommand, LazyGroup
 from embaudit.errors import EXIT_INTERRUPTED, EmbauditError, ServerError, is_of_interrupt
 
 # These stage their finished steps, so the same command can continue.
-STAGING_COMMANDS = {"audit", "tempscale", "token", "watch"}
+STAGING_COMMANDS = {"audit", "impact", "tempscale", "token", "watch"}
 
 
 # Name, module and function, and one line of help; each is imported when it is called.

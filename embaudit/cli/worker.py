@@ -14,13 +14,13 @@ from embaudit.settings import Settings
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
-@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+@click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[PREFECT-OPTIONS]...")
 def worker(options: tuple[str, ...]) -> None:
     """Run audits scheduled by a Prefect server: `prefect worker start --pool embaudit` with absolute paths.
 
     A worker's runs start in temporary folders. EMBAUDIT_HOME and the records of finished tasks are therefore made
-    absolute, so that audits from a terminal and from workers on this machine share their results. OPTIONS are passed on
-    to Prefect: --limit 1, --name gpu-3.
+    absolute, so that audits from a terminal and from workers on this machine share their results. PREFECT-OPTIONS are
+    passed on: --limit 1, --name gpu-3.
     """
     set_defaults(show_logs=True)
     os.environ["EMBAUDIT_HOME"] = str(Settings().home.expanduser().absolute())

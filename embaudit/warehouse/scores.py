@@ -50,7 +50,7 @@ def import_scores(warehouse: Warehouse | str, wait_seconds: float, scores: Seque
         raise type(error)(
             error.happened,
             kept="No scores were imported.",
-            next_step=error.next_step.split(": only publishing is left")[0].rstrip(".") + ".",
+            next_step=error.next_step.replace(": only publishing is left", ""),
         ) from error
     same = sum(known.get(one.key) == one.score for one in scores)
     replaced = sum(one.key in known for one in scores) - same

@@ -120,6 +120,14 @@ def test_what_severe_tokens_do_needs_an_interval_above_nothing(excess: float, lo
     assert ("embaudit filter" in made["removal"].advice) is (level == "look")
 
 
+def test_a_task_that_severe_tokens_do_not_hurt_needs_no_remedy() -> None:
+    one = found("mitigation", mitigation={"clean": 0.7, "poisoned": 0.71})["remedy_ndcg_10"]
+    assert one.level == "ok"
+    assert one.sentence.startswith("Severe tokens in all texts do not lower ")
+    assert "-" not in one.sentence
+    assert not one.advice
+
+
 def test_texts_dense_with_severe_tokens_are_named_where_there_are_some() -> None:
     assert "In 1 of 40 texts in wikipedia" in found("occurrence")["dense_texts"].sentence
     none = found("occurrence", occurrence_corpus={"dense_texts": 0, "excess": None})

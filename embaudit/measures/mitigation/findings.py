@@ -26,6 +26,14 @@ def findings(rows: Rows, settings: MitigationSettings) -> Iterator[Finding]:
     affordable = [row for row in tried if row["clean_change"] >= -PRICE]
     task = TASKS[metric][0].format(corpus=corpus)
     lost = untreated["clean"] - untreated["poisoned"]
+    if lost <= 0:
+        yield Finding(
+            "ok",
+            f"Severe tokens in all texts do not lower {task} ({untreated['clean']:.3f}).",
+            name=f"remedy_{metric}",
+            value=0.0,
+        )
+        return
     begins = f"Severe tokens in all texts take {lost:.3f} off {task} ({untreated['clean']:.3f})"
     helping = [row for row in affordable if (row["poisoned_change_low"] or 0) > 0]
     level = level_from(lost, PRICE)
