@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.checkpoint.precision import faster_precision, half_precision, product_seconds
+from embaudit.checkpoint.precision import faster_precision, half_precision, product_seconds, widths_of
 
 REAL_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 REAL_SENTENCES = REAL_DATA / "wikipedia" / "wiki1m_sample.txt"
@@ -35,9 +35,10 @@ def sentences(count: int) -> tuple[list[str], str]:
 
 def as_scanned(exact: Encoder) -> Encoder:
     """The encoder in the precision that an audit on this CPU would scan in; the same one where that is float32."""
-    half, config = half_precision("cpu") or "float32", exact.checkpoint.model.config
-    speedup = product_seconds("cpu", half, (config.hidden_size, config.intermediate_size)).speedup
+    half, checkpoint = half_precision("cpu") or "float32", exact.checkpoint
+    folder = checkpoint.resolved.folder / checkpoint.recipe.transformer_path
+    speedup = product_seconds("cpu", half, widths_of(folder)).speedup
     dtype = faster_precision(half, speedup)
     if dtype == "float32":
         return exact
-    return Encoder(load_checkpoint(exact.checkpoint.resolved, LoadOptions(device="cpu", dtype=dtype)))
+    return Encoder(load_checkpoint(checkpoint.resolved, LoadOptions(device="cpu", dtype=dtype)))

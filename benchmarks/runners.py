@@ -89,7 +89,7 @@ def _scan(tokens: int) -> float:
     def scanned(plan: Any, given: dict[str, Any]) -> None:
         import numpy as np
 
-        shards = token_shards(np.arange(2_000, 2_000 + tokens), -(-tokens // SHARDS), tokens * len(DRAWS))
+        shards = token_shards(np.arange(2_000, 2_000 + tokens), -(-tokens // SHARDS), tokens * len(DRAWS), "scan")
         run_shards(insert_shard, plan.staging, shards, dtype="float32", purpose="scoring", draws=DRAWS, **given)
 
     @flow(name="benchmarks", persist_result=False)

@@ -88,7 +88,7 @@ def run() -> Iterator[Measured]:
         yield Measured(
             f"reliability, {name}: halves share neither draws nor anchors, 8 draws each", _said(found), "≥ .85"
         )
-    fresh, random, truth = _fresh(exact, scan, every)
+    fresh, random, truth = _fresh(exact, every)
     whole = every.scores(np.arange(count), DRAWS)
     yield from _lists(every, whole, exact is scan)
     severe = np.zeros(count, dtype=bool)
@@ -245,7 +245,7 @@ def _exhaustive(encoder: Encoder, scan: Encoder) -> Exhaustive:
     return Exhaustive(entries, token_ids, ordinary, input_embeddings(encoder)[token_ids], points, moments, seconds)
 
 
-def _fresh(encoder: Encoder, scan: Encoder, every: Exhaustive) -> tuple[np.ndarray, np.ndarray, Scores]:
+def _fresh(encoder: Encoder, every: Exhaustive) -> tuple[np.ndarray, np.ndarray, Scores]:
     """Places of random and of suspected tokens, those of the random ones, and the scores of all on fresh sentences."""
     chosen = _sentences("stsb-en-dev.csv", FRESH_DRAWS, 1)
     points = every_against_every(encoder, chosen.draws, chosen.anchors, U, 8, 1, SCORING_GROUPS)
@@ -253,7 +253,7 @@ def _fresh(encoder: Encoder, scan: Encoder, every: Exhaustive) -> tuple[np.ndarr
     random = np.sort(np.random.default_rng(2).choice(count, min(RANDOM_TOKENS, count), replace=False))
     slopes = every.scores(np.arange(count), DRAWS).slope
     places = np.union1d(random, np.flatnonzero(losses(slopes, every.ordinary) >= SUSPECTED_LOSS))
-    moments = insert_tokens(scan, points, every.token_ids[places], range(FRESH_DRAWS))
+    moments = insert_tokens(encoder, points, every.token_ids[places], range(FRESH_DRAWS))
     return places, random, score(points, moments)
 
 

@@ -38,7 +38,9 @@ def reference(
         return run_shards(
             reference_shard,
             staging,
-            token_shards(token_ids, per_shard, len(token_ids)),
+            token_shards(
+                token_ids, per_shard, len(token_ids), f"reference protocol, {purpose.removeprefix('reference_')}"
+            ),
             spec=plan.spec,
             pairs=pairs,
             purpose=purpose,

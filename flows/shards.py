@@ -34,13 +34,17 @@ def run_shards(step: Step[...], staging: str, shards: Sequence[dict[str, Any]], 
     return staged
 
 
-def token_shards(token_ids: np.ndarray, size: int, total: int) -> list[dict[str, Any]]:
+def token_shards(token_ids: np.ndarray, size: int, total: int, label: str) -> list[dict[str, Any]]:
     """Shards of so many tokens each.
 
     Args:
-        total: what the progress of all of them together counts to.
+        total, label: of all of them (``TokenShard``).
     """
     return [
-        {"shard": TokenShard(token_ids=token_ids[start : start + size].tolist(), number=number, total=total)}
+        {
+            "shard": TokenShard(
+                token_ids=token_ids[start : start + size].tolist(), number=number, total=total, label=label
+            )
+        }
         for number, start in enumerate(range(0, len(token_ids), size))
     ]

@@ -22,6 +22,7 @@ from embaudit_tasks.sticky_scan import compare_precisions, insert_shard, narrow,
 COMPARED_TOKENS = 512
 # Shards are measured in tokens of a scan; a token with more draws counts for more of them.
 DRAWS_PER_SHARD = 16
+LABELS: dict[Purpose, str] = {"scoring": "scan", "validation": "validate candidates and controls"}
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,12 @@ class Material:
 
     def inserted(self, purpose: Purpose, token_ids: np.ndarray, draws: list[int], dtype: str) -> list[Staged]:
         """The tokens inserted into the draws, in shards of about the same work."""
+        said = "one draw" if len(draws) == 1 else f"{len(draws)} draws"
         per_shard = max(1, self.tokens_per_shard * DRAWS_PER_SHARD // max(DRAWS_PER_SHARD, len(draws)))
         return run_shards(
             insert_shard,
             self.plan.staging,
-            token_shards(token_ids, per_shard, len(token_ids) * len(draws)),
+            token_shards(token_ids, per_shard, len(token_ids) * len(draws), f"{LABELS[purpose]}, {said}"),
             dtype=dtype,
             purpose=purpose,
             draws=draws,

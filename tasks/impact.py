@@ -7,10 +7,10 @@ of both: nothing is encoded for it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from embaudit.downstream.material import Judgements
 from embaudit.downstream.task import Vectors
@@ -30,7 +30,7 @@ from embaudit_tasks.downstream import (
     vector_rows,
 )
 from embaudit_tasks.progress import tracked
-from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
+from embaudit_tasks.results import NOT_IN_KEY, CheckpointSpec, Staged, StagedCorpus, encoder_of
 from embaudit_tasks.steps import Outputs, step
 
 # Who asks does not poison the collection.
@@ -51,8 +51,8 @@ class PoisonedSide(BaseModel):
     side: str
     token_id: int | None
     seed: int
-    corpus: str = Field(exclude=True)
-    token: str = Field(exclude=True)
+    corpus: Annotated[str, NOT_IN_KEY]
+    token: Annotated[str, NOT_IN_KEY]
 
     @classmethod
     def of(

@@ -60,7 +60,7 @@ def choose_reference_pairs(
     version=reference.MEASURE_VERSION,
     tables=("reference",),
     name="reference protocol",
-    run_name="{purpose}, shard {shard.number}",
+    run_name="{shard.label}, shard {shard.number}",
     reads=("copies",),
 )
 def reference_shard(
@@ -78,8 +78,9 @@ def reference_shard(
     inputs = reference.prepare_reference(encoder, chosen, settings.copies, seed)
     texts = [decoded(encoder.checkpoint, token) for token in shard.token_ids]
     shared = encoder.texts
-    label = f"reference protocol, {purpose.removeprefix('reference_')}"
-    with tracked(label, len(texts) * inputs.texts_per_token, of_all=shard.total * inputs.texts_per_token) as advance:
+    with tracked(
+        shard.label, len(texts) * inputs.texts_per_token, of_all=shard.total * inputs.texts_per_token
+    ) as advance:
         after = reference.distances(encoder, inputs, texts, advance)
     if purpose == "reference_scoring":
         numbers = reference.sticky_scores(encoder, inputs, texts, after)

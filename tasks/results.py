@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from embaudit.checkpoint import AskedPrompts, Checkpoint, Encoder, LoadOptions, TextKind, load_checkpoint
 from embaudit.errors import CheckpointError
@@ -18,6 +18,8 @@ from embaudit_tasks.workers import settle
 Schema = Mapping[str, str]
 # A row class, or the name of a table that stays between the steps.
 TableOf = type[Row] | str
+# Marks a field of a step's argument that people see and no value depends on: ``Annotated[str, NOT_IN_KEY]``.
+NOT_IN_KEY: Final = "no part of a step's key"
 
 
 class CheckpointSpec(BaseModel):
@@ -63,13 +65,19 @@ class Staged(BaseModel):
 
 
 class TokenShard(BaseModel):
-    """Some of the tokens of a scan. Which shard it is, and of how many encodes in all, changes no value."""
+    """Some of the tokens of a scan, and what people see of it.
+
+    Attributes:
+        label: what is done, the same for all shards.
+        total: encodes of all shards together.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     token_ids: tuple[int, ...]
-    number: int = Field(exclude=True)
-    total: int = Field(exclude=True)
+    label: Annotated[str, NOT_IN_KEY]
+    number: Annotated[int, NOT_IN_KEY]
+    total: Annotated[int, NOT_IN_KEY]
 
 
 class StagedCorpus(BaseModel):

@@ -35,7 +35,16 @@ from embaudit.keys import content_key
 from embaudit.warehouse.files import is_file
 from embaudit.warehouse.leftovers import mark_used
 from embaudit.warehouse.stage import read_record, staged_path, write_columns, write_rows
-from embaudit_tasks.results import CheckpointSpec, Schema, Staged, StagedCorpus, TableOf, schema_of, table_name
+from embaudit_tasks.results import (
+    NOT_IN_KEY,
+    CheckpointSpec,
+    Schema,
+    Staged,
+    StagedCorpus,
+    TableOf,
+    schema_of,
+    table_name,
+)
 
 P = ParamSpec("P")
 Detail = Mapping[str, Any]
@@ -121,7 +130,7 @@ class Step(Generic[P]):
     Attributes:
         folder: where below the staging its files lie.
         version: rises when values change.
-        not_in_key: arguments that no value depends on: a bar's total, a shard's number.
+        not_in_key: arguments that no value depends on, such as a label; of a model's fields, ``NOT_IN_KEY`` says so.
         reads: the fields of the argument ``settings`` that count; the function sees no others. None: all of them.
     """
 
@@ -246,9 +255,8 @@ def key_part(value: Any) -> Any:
         case StagedCorpus():
             return {"name": value.name, "corpus_id": value.corpus_id}
         case BaseModel():
-            # A field that is declared with ``exclude=True`` is for people to see.
-            counted = {name for name, field in type(value).model_fields.items() if not field.exclude}
-            return {name: key_part(one) for name, one in value if name in counted}
+            shown = {name for name, field in type(value).model_fields.items() if NOT_IN_KEY in field.metadata}
+            return {name: key_part(one) for name, one in value if name not in shown}
         case Mapping():
             return {str(name): key_part(one) for name, one in value.items()}
         case list() | tuple():

@@ -41,7 +41,6 @@ from embaudit_tasks.sticky_files import (
 # Of the tokens that retain least, for the comparison with the vocabulary.
 LOWEST_TOKENS = 100
 SCORES = ("pull", "slope")
-LABELS: dict[Purpose, str] = {"scoring": "scan", "validation": "validate candidates and controls"}
 
 
 @step(
@@ -49,7 +48,7 @@ LABELS: dict[Purpose, str] = {"scoring": "scan", "validation": "validate candida
     version=MEASURE_VERSION,
     tables=("moments",),
     name="insert tokens",
-    run_name="{purpose} from draw {draws[0]}, shard {shard.number}",
+    run_name="{shard.label}, shard {shard.number}",
 )
 def insert_shard(
     out: Outputs,
@@ -68,8 +67,7 @@ def insert_shard(
     points = points_of(spec, sample, purpose)
     encoder = encoder_of(spec.model_copy(update={"dtype": dtype}))
     ids = np.array(shard.token_ids, dtype=np.int64)
-    said = "one draw" if len(draws) == 1 else f"{len(draws)} draws"
-    with tracked(f"{LABELS[purpose]}, {said}", len(ids) * len(draws), of_all=shard.total) as advance:
+    with tracked(shard.label, len(ids) * len(draws), of_all=shard.total) as advance:
         moments = insert_tokens(encoder, points, ids, draws, advance)
     blocks, schema = moment_columns(ids, draws, moments)
     out.columns("moments", blocks, schema, encodes=encoder.texts)
@@ -110,7 +108,7 @@ def narrow(
     stages: list[list[Staged]],
     keep: int,
 ) -> None:
-    """The tokens that the next stage looks at: the worst expected by both protocols, by turns.
+    """The tokens that the next stage looks at: the worst expected, two by retention for each by definition.
 
     Args:
         stages: the files of each stage so far; later ones hold other draws of fewer tokens.

@@ -136,7 +136,7 @@ def _require_single_query(connection: duckdb.DuckDBPyConnection, sql: str) -> No
         raise UsageError("CALL is not allowed in queries.", kept=UNCHANGED, next_step="Type a SELECT statement.")
     if len(asking) > 1 or not kinds:
         raise UsageError(
-            f"A query must be a single statement, not {len(kinds) or 'none'}.",
+            f"A query must be a single statement; this has {len(kinds) or 'none'}.",
             next_step="Type one SELECT statement in quotes.",
         )
 

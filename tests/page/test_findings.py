@@ -171,7 +171,7 @@ def test_collapse_names_its_values_at_one_length_and_leaves_its_domain_in_words(
     assert "tr Σ > 2" not in meaning
     most = found("socm", socm_summary={"share_trace_above_bound": 0.51}, socm_cut=None)["thrown_away"].meaning
     assert (
-        most.count("Most texts in wikipedia are outside the range that SOCM is defined for")
+        most.count("Most texts in wikipedia are outside the range that SOCM is meant for")
         == most.count("tr Σ > 2")
         == 1
     )

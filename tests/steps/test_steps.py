@@ -14,12 +14,15 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from embaudit.errors import StorageError
+from embaudit.keys import content_key
 from embaudit.measures import MEASURES
 from embaudit.measures.length.tables import LengthRiseRow
 from embaudit.warehouse.stage import read_rows
+from embaudit_tasks.impact import PoisonedSide
 from embaudit_tasks.layers import layer_statistics
 from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus, TokenShard
 from embaudit_tasks.steps import GPU_TAG, Outputs, Step, key_part, part_of, step
+from embaudit_tasks.sticky_files import Sample
 
 NUMBERS = {"number": "int64"}
 SPEC = CheckpointSpec(reference="team/model", checkpoint_id="c0ffee", device="cuda:0", dtype="float32")
@@ -118,9 +121,36 @@ def test_what_makes_the_same_key(changed: dict[str, Any]) -> None:
 
 
 def test_what_a_model_shows_and_does_not_count_is_no_part_of_a_key() -> None:
-    shard = TokenShard(token_ids=(3, 5), number=0, total=2)
-    assert key_part(shard) == key_part(shard.model_copy(update={"number": 7, "total": 90}))
+    shard = TokenShard(token_ids=(3, 5), label="scan", number=0, total=2)
+    assert key_part(shard) == key_part(shard.model_copy(update={"label": "pilot", "number": 7, "total": 90}))
     assert key_part(shard) != key_part(shard.model_copy(update={"token_ids": (3,)}))
+
+
+@pytest.mark.parametrize(
+    ("one", "counted", "shown"),
+    [
+        pytest.param(
+            Sample(sentences=SCORES, pairs=SCORES, similarity=SCORES, copies=8, seed=0),
+            {"sentences": staged("x", "ab"), "pairs": staged("x", "ab"), "similarity": staged("x", "ab")}
+            | {"copies": 4, "seed": 1},
+            {},
+            id="sample",
+        ),
+        pytest.param(
+            PoisonedSide(material=SCORES, side="text", token_id=7, seed=0, corpus="sts", token="the"),
+            {"material": staged("x", "ab"), "side": "first", "token_id": None, "seed": 1},
+            {"corpus": "wikipedia", "token": "a"},
+            id="side of a task",
+        ),
+    ],
+)
+def test_arguments_that_belong_together_are_a_key_like_arguments_alone(
+    one: BaseModel, counted: dict[str, Any], shown: dict[str, Any]
+) -> None:
+    assert counted.keys() | shown.keys() == type(one).model_fields.keys()
+    keys = [content_key(one=key_part(one.model_copy(update={name: value}))) for name, value in counted.items()]
+    assert len({content_key(one=key_part(one)), *keys}) == 1 + len(counted)
+    assert key_part(one.model_copy(update=shown)) == key_part(one)
 
 
 def test_another_version_and_another_step_have_other_keys() -> None:

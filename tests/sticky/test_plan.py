@@ -80,6 +80,10 @@ def test_draws_double_while_tokens_become_fewer() -> None:
         assert after == pytest.approx(GOING_ON * before, abs=1)
 
 
+def test_what_quick_spends_on_a_vocabulary_of_thirty_thousand() -> None:
+    assert spend(40_000, 29_191, 16) == (833, ((2, 3_711), (4, 2_412), (8, 1_567), (16, 1_019)))
+
+
 def test_what_a_small_vocabulary_leaves_of_a_budget_carries_more_tokens_on() -> None:
     """All others get two draws, and more of them go on than otherwise."""
     pilot, stages = spend(60_000, 6_000, 16)

@@ -150,7 +150,7 @@ class LengthRankingRow(
     condition: Literal["natural", "cut"] = column("Documents as they are read, or all cut to one length.")
     relevant: Literal["short", "long"] = column("Length of the relevant document.")
     boundary: float = column("Median document length; longer documents count as long.", unit="tokens", ge=0)
-    read: int = column("Longest document read, without special tokens.", unit="tokens", ge=1)
+    read: int = column("Limit up to which documents are read, without special tokens.", unit="tokens", ge=1)
     documents: int = column("Documents that are ranked.", ge=2)
     pairs: int = column("Pairs of a query and a relevant document.", ge=1, at_least="units")
     units: int = column(

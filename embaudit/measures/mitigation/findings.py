@@ -26,7 +26,7 @@ def findings(rows: Rows, settings: MitigationSettings) -> Iterator[Finding]:
     affordable = [row for row in tried if row["clean_change"] >= -PRICE]
     task = TASKS[metric][0].format(corpus=corpus)
     lost = untreated["clean"] - untreated["poisoned"]
-    if lost <= 0:
+    if round(lost, 3) <= 0:
         yield Finding(
             "ok",
             f"Severe tokens in all texts do not lower {task} ({untreated['clean']:.3f}).",
@@ -40,7 +40,9 @@ def findings(rows: Rows, settings: MitigationSettings) -> Iterator[Finding]:
     if not helping:
         yield Finding(
             level,
-            f"{begins}; none of {len(tried)} remedies measurably restores any of it.",
+            f"{begins}; "
+            + (f"of {len(tried)} remedies tried none measurably" if tried else "no remedy could be tried that")
+            + " restores any of it.",
             name=f"remedy_{metric}",
             value=0.0,
             **unless_ok(level, "Keep such tokens out of texts.", "embaudit screen FILE"),
