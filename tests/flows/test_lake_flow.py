@@ -119,7 +119,7 @@ def test_prune_from_the_command_line(embaudit_here: Embaudit, home: Path) -> Non
     assert "--keep-days 90" in nothing.stderr
     dry = embaudit_here("prune", "--keep-audits", "1", "--dry-run")
     assert dry.returncode == 0, dry.stderr
-    assert "rows of 1 audits would go" in dry.stdout
+    assert "rows of 1 audits would be deleted" in dry.stdout
     done = embaudit_here("prune", "--keep-audits", "1", "--staged-days", "30")
     assert done.returncode == 0, done.stderr
     assert "rows of 1 audits deleted" in done.stdout

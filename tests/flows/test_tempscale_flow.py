@@ -257,4 +257,4 @@ def test_the_command_answers_and_refuses(embaudit: Embaudit, tiny_checkpoint: Pa
     found = embaudit("tempscale", str(tiny_checkpoint), "--corpus", "sts=sample", "--tau", "1,0.8")
     assert found.returncode == 0, found.stderr
     assert "Does a lower attention temperature help? Documents read up to 64 tokens, as served" in found.stdout
-    assert "pieces averaged" in found.stdout
+    assert "averaged chunks" in found.stdout
