@@ -21,7 +21,7 @@ PILOT_SHARE = 1 / 3
 EXHAUSTIVE_PILOT = 3_000
 FIRST_DRAWS = 2
 # Of the tokens of one stage, how many get the next stage's draws: with half, so few get all draws that tokens of
-# moderate loss find no place among them; with more, too few are looked at first (``python -m benchmarks search``).
+# moderate loss find no place among them; with more, too few are looked at first (benchmarks/README.md).
 GOING_ON = 0.65
 
 
