@@ -112,9 +112,8 @@ def _open_file_writer(path: Path, wait_seconds: float) -> Iterator[duckdb.DuckDB
         if connection is None:
             raise WarehouseError(
                 f"Another process has had the warehouse {path} open for {wait_seconds:.0f} seconds.",
-                kept="All computed results are staged; nothing is lost.",
-                next_step="Close that program (a DuckDB shell or dashboard?) and run the same command again: "
-                "only publishing is left.",
+                kept="The published tables are unchanged, and all staged results are kept.",
+                next_step="Close that program (a DuckDB shell or dashboard?) and run the same command again.",
             )
         try:
             with interruptible(connection):

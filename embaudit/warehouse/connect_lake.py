@@ -37,9 +37,8 @@ def open_lake_writer(lake: Lake, wait_seconds: float, memory: str) -> Iterator[d
             if holder is None:
                 raise WarehouseError(
                     f"Other writers have kept the warehouse {lake} locked for {wait_seconds:.0f} seconds.",
-                    kept="All computed results are staged; nothing is lost.",
-                    next_step="Run the same command again: only publishing is left. To wait longer: "
-                    "EMBAUDIT_LOCK_WAIT_SECONDS.",
+                    kept="The published tables are unchanged, and all staged results are kept.",
+                    next_step="Run the same command again. To wait longer: EMBAUDIT_LOCK_WAIT_SECONDS.",
                 )
             with release_at_end(holder), interruptible(connection):
                 attach(connection, lake, read_only=False)

@@ -48,8 +48,7 @@ def explain(error: Exception, place: Warehouse) -> WarehouseError | StorageError
         return StorageError(
             f"Cannot write the warehouse {place}: {message}",
             kept="The published tables are unchanged, and all staged results are kept.",
-            next_step=("Free some space" if is_full else "Fix the permissions")
-            + " and run the same command again: only publishing is left.",
+            next_step=("Free some space" if is_full else "Fix the permissions") + " and run the same command again.",
         )
     if isinstance(place, Lake):
         return _translate_lake(error, message, place)

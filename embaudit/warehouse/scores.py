@@ -46,12 +46,7 @@ def import_scores(warehouse: Warehouse | str, wait_seconds: float, scores: Seque
     try:
         known = run_write(warehouse, wait_seconds, write)
     except (WarehouseError, StorageError) as error:
-        # The hint about staged results does not apply here.
-        raise type(error)(
-            error.happened,
-            kept="No scores were imported.",
-            next_step=error.next_step.replace(": only publishing is left", ""),
-        ) from error
+        raise type(error)(error.happened, kept="No scores were imported.", next_step=error.next_step) from error
     same = sum(known.get(one.key) == one.score for one in scores)
     replaced = sum(one.key in known for one in scores) - same
     return ImportedScores(len(scores) - same - replaced, replaced, same)

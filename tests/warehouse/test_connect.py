@@ -90,7 +90,7 @@ def test_a_lock_that_is_kept_ends_in_a_paragraph(filled: Path, hold: Callable, l
     with pytest.raises(WarehouseError, match=says) as caught, open_writer(filled, 0.6):
         pass
     assert locks.met > 1
-    assert "staged; nothing is lost" in caught.value.kept
+    assert "all staged results are kept" in caught.value.kept
     assert "run the same command again" in caught.value.next_step
     # No waiting means one try; a reader says something else.
     locks.met = 0
