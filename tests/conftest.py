@@ -42,16 +42,23 @@ def needs_server(item: pytest.Item) -> bool:
     return "prefect_api" in getattr(item, "fixturenames", ())
 
 
-class ServerFirst:
-    """The largest group goes first, so that no worker is left with it at the end."""
+class ServerAtOneEnd:
+    """Where the tests that need the server run.
+
+    With several workers this largest group goes first, so that no worker is left with it at the end. In one process it
+    goes last: mutmut stops at the first failure, which cheaper tests can often give it.
+    """
+
+    def __init__(self, alone: bool) -> None:
+        self.alone = alone
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items.sort(key=lambda item: not needs_server(item))
+        items.sort(key=lambda item: needs_server(item) == self.alone)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(ServerFirst())
+    config.pluginmanager.register(ServerAtOneEnd(alone=not hasattr(config, "workerinput")))
 
 
 @pytest.fixture(scope="session")
