@@ -1,1 +1,1 @@
-"""Prefect flows: what runs in which order. ``audit`` is the main job; each measure is a sub-flow."""
+"""Prefect flows: what runs in which order. ``audit`` is the main one; each measure is a sub-flow."""

@@ -1,7 +1,7 @@
-"""The main job: one checkpoint, from its name to published tables.
+"""The main flow: audits one checkpoint, from its name to published tables.
 
-Resolve the checkpoint to content, ingest the corpora, run the measures, check every table, publish all or
-nothing, and write the log whatever happens. Then the gate, the report and notifications (``flows/ending.py``).
+It resolves the checkpoint to content, ingests the corpora, runs the measures, checks every table, publishes all or
+nothing, and writes the log whatever happens. Then come the gate, the report and notifications (``flows/ending.py``).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def audit(request: AuditRequest) -> AuditOutcome:
     notifier = Notifier(request.notify)
     with notify_on_failure(notifier, f"Audit of {request.checkpoint}"):
         if request.policy is not None:
-            load_policy(request.policy)  # What is wrong with it is said now, and not after hours.
+            load_policy(request.policy)  # Report errors in it now, not hours later.
         plan = plan_audit(request)
         settings = Settings()
         outcome, staged = _measure_and_publish(plan, request.corpora, settings)
@@ -62,7 +62,7 @@ def audit(request: AuditRequest) -> AuditOutcome:
 def _measure_and_publish(
     plan: AuditPlan, corpora: dict[str, str], settings: Settings
 ) -> tuple[AuditOutcome, list[Staged]]:
-    """The audit itself, up to its published tables."""
+    """The audit itself, up to and including its published tables."""
     ingested = _ingest(plan, corpora)
     audit_id = plan.audit_id(ingested)
     log = AuditLog(plan, audit_id, settings.lock_wait_seconds)
@@ -100,7 +100,7 @@ def _measure_and_publish(
 
 
 def _run(measure: Measure, plan: AuditPlan, ingested: dict[str, StagedCorpus], earlier: list[Staged]) -> list[Staged]:
-    """One measure's sub-flow on the corpora that it reads, and on what earlier measures staged if it builds on any."""
+    """Run one measure's sub-flow; it is given what earlier measures staged if it builds on any."""
     flow_of_measure = getattr(import_module(f"embaudit_flows.{measure.name}"), measure.name)
     run = pooled(flow_of_measure) if measure.is_sharded else flow_of_measure
     staged: list[Staged] = (
@@ -130,7 +130,7 @@ def _ingest(plan: AuditPlan, sources: dict[str, str]) -> dict[str, StagedCorpus]
 
 
 def _shared_tables(plan: AuditPlan, ingested: dict[str, StagedCorpus], audit_id: str) -> list[Staged]:
-    """The checkpoint's row, which corpora this audit read, and what it read of them."""
+    """Tables that belong to no measure: the checkpoint's row, the corpora that were read, and the rows read of each."""
     rows = [{"name": name, "corpus_id": corpus.corpus_id} for name, corpus in ingested.items()]
     used = stage_rows(plan.staging, "audit", audit_id, AuditCorpusRow, rows)
     read = (
@@ -142,24 +142,24 @@ def _shared_tables(plan: AuditPlan, ingested: dict[str, StagedCorpus], audit_id:
 
 
 def checkpoint_row(plan: AuditPlan) -> Staged:
-    """The checkpoint's row. It names the revision too, so that another commit of the same content is another row."""
+    """The checkpoint's row. It contains the revision, so another commit with the same content is staged separately."""
     (staged,) = describe_checkpoint(plan.staging, plan.spec, plan.source, plan.spec.reference)
     return staged
 
 
 def _checkpoint_as_read(staged: list[Staged]) -> dict[str, Any]:
-    """The checkpoint's row: how much it reads of a text, and behind which prompts."""
+    """The checkpoint's row, which has its length limit and its prompts."""
     (path,) = {part.path for part in staged if part.table == "checkpoint"}
     return read_rows([path])[0]
 
 
 def planned_rows(staged: list[Staged]) -> dict[str, int]:
-    """How many rows each table must have over all its shards, from what the tasks were asked to do."""
+    """Number of rows that each table must have over all its shards."""
     plan: dict[str, int] = {}
-    # By path: one content under two names is staged, and published, once.
+    # By path: the same content under two names is staged, and published, once.
     for part in {part.path: part for part in staged}.values():
         plan[part.table] = plan.get(part.table, 0) + part.rows
-    # A sharded table has what was planned before, whatever its shards say they wrote.
+    # A sharded table must have what was planned beforehand, whatever its shards report.
     for table in TABLES.values():
         counts = [part.detail[table.planned] for part in staged if table.planned in part.detail]
         if counts:

@@ -1,6 +1,6 @@
 """The log of one audit: what its measures staged, which checks failed, and how it ended.
 
-Read by ``flows/audit.py`` alone. The log is written in a transaction of its own, before the tables, whatever happened.
+Used only by ``flows/audit.py``. The log is written in its own transaction, before the tables, whatever happens.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from embaudit_tasks.results import Staged
 
 
 def describe_check(check: dict[str, Any]) -> str:
-    """One failed expectation in one line, with the rows it names."""
+    """One line about a failed expectation, with up to three of the rows that fail it."""
     where = f"{check['table_name']}.{check['column_name']}" if check["column_name"] else check["table_name"]
     wanted = ", ".join(
         f"{name.replace('_value', '')} {value}"
@@ -48,7 +48,7 @@ class AuditLog:
         self.checks: list[dict[str, Any]] = []
 
     def add(self, measure: Measure, staged: list[Staged]) -> None:
-        """Take over a finished measure's files."""
+        """Record a finished measure and its staged files."""
         self.staged += staged
         self.runs.append(
             {
@@ -89,7 +89,7 @@ class AuditLog:
         )
 
     def record_failure(self, error: EmbauditError) -> None:
-        """Put the reason on record; a warehouse that cannot be written must not hide the first error."""
+        """Log why the audit failed; if the warehouse cannot be written, that must not hide the first error."""
         try:
             publish_audit(
                 self.plan.warehouse,
@@ -104,7 +104,7 @@ class AuditLog:
 
     def _record(self, status: str, reason: str | None = None) -> dict[str, Any]:
         plan, finished = self.plan, datetime.now(UTC)
-        # Only those that were asked for: audits of before there were any asked the same.
+        # Only prompts that were set: without any, the settings are the same as before prompts could be set.
         asked_prompts = plan.spec.model_dump(include=set(PROMPTS), exclude_none=True)
         return {
             "audit_id": self.audit_id,

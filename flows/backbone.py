@@ -1,4 +1,4 @@
-"""A fine-tuned checkpoint and its backbone: two audits of the same question, and the link that makes deltas of them."""
+"""Audits a fine-tuned checkpoint and its backbone in the same way, and links the audits for comparison."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from embaudit_flows.audit import AuditOutcome, audit
 from embaudit_tasks.backbone import link_backbone
 from embaudit_tasks.snapshot import refresh_snapshot
 
-# Ask the checkpoint itself: its model card, then its config.
+# The backbone named in the checkpoint's model card, or else in its config.
 NAMED_BY_CHECKPOINT = "card"
 
 
 class BackboneOutcome(BaseModel):
-    """Both audits, and how many figures they share."""
+    """Both audits, and the number of figures that they share."""
 
     checkpoint: AuditOutcome
     backbone: AuditOutcome
@@ -32,19 +32,19 @@ class BackboneOutcome(BaseModel):
 def audit_with_backbone(request: AuditRequest, backbone: str) -> BackboneOutcome:
     """Audit a checkpoint and its backbone with the same profile, corpora and seed.
 
-    The backbone reads as many tokens as the checkpoint does, behind the same prompts, so that both see the same texts.
+    The backbone gets the checkpoint's length limit and prompts, so that both read the same texts.
 
     Args:
-        backbone: a checkpoint, or ``card``: the one that the model card or config of the checkpoint names.
+        backbone: a checkpoint, or ``card`` for the one named in the checkpoint's model card or config.
     """
     source = _source_of_backbone(request, backbone)
     tripped: GateTripped | None = None
     try:
         own = audit(request)
     except GateTripped as error:
-        # The audit is published: it is compared with its backbone all the same, and then ends as its gate says.
+        # The audit is published, so it is still compared with its backbone; the error is raised at the end.
         tripped, own = error, error.audit
-    # A policy is about the checkpoint; nobody is to be stopped by its backbone.
+    # The policy is for the checkpoint: its backbone must not trip the gate.
     same = {"max_length": request.max_length or own.max_length, **own.prompts}
     try:
         other = audit(request.changed(checkpoint=source, policy=None, gate="fail", **same))

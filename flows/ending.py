@@ -1,6 +1,6 @@
-"""What follows publishing: the gate, the page, what the Prefect UI shows, and how the flow run ends.
+"""What follows publishing: the gate, the page, the artifacts in the Prefect UI, and the run's final state.
 
-The audit is published by then and stays so, whatever comes of this.
+The audit stays published, whatever happens here.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ PUBLISHED = "The audit is published: its tables stay, and so do the gate's findi
 
 
 def pass_gate(plan: AuditPlan, audit_id: str, policy: str | None, settings: Settings) -> GateVerdict | None:
-    """The policy's verdict on a published audit, stored; None without a policy."""
+    """Apply the policy to a published audit and store the verdict; None without a policy."""
     if policy is None:
         return None
     return gate_audit(audit_id, policy, plan.warehouse, settings.lock_wait_seconds, str(settings.staging))
 
 
 def put_report(plan: AuditPlan, audit_id: str, settings: Settings, warnings: list[str]) -> str | None:
-    """Write the page; where that fails it is one more warning, since ``embaudit report`` makes it any time."""
+    """Write the page; failure is only a warning, since ``embaudit report`` can write it later."""
     try:
         return write_report(audit_id, plan.warehouse, settings.lock_wait_seconds, str(settings.reports))
     except EmbauditError as error:
@@ -50,10 +50,10 @@ def put_report(plan: AuditPlan, audit_id: str, settings: Settings, warnings: lis
 def show_and_end(
     outcome: AuditOutcome, on_trip: Literal["fail", "mark"], staged: list[Staged], link: str | None, notifier: Notifier
 ) -> AuditOutcome:
-    """Artifacts first; then the flow's result, or what a tripped gate makes of it.
+    """Publish the artifacts, then end the flow: with its result, or as a tripped gate requires.
 
     Raises:
-        GateTripped: if the gate tripped and is to fail the run; with the outcome, so that it can still be shown.
+        GateTripped: if the gate tripped and ``on_trip`` is ``fail``; has the outcome, so that it can still be shown.
     """
     verdict = outcome.gate
     _show(outcome, staged, link)
@@ -65,12 +65,12 @@ def show_and_end(
         raise error
     notifier.send(f"Audit of {outcome.source}: gate tripped", "\n".join((error.happened, PUBLISHED, error.next_step)))
     outcome.warnings.extend(warning for warning in notifier.warnings if warning not in outcome.warnings)
-    # Prefect takes a state as the run's end, and hands its data to the caller: the run shows that the gate tripped.
+    # A returned state becomes the run's final state, which shows that the gate tripped; the caller gets its data.
     return cast(AuditOutcome, Completed(name=TRIPPED_STATE, message=error.happened, data=outcome))
 
 
 def _show(outcome: AuditOutcome, staged: list[Staged], link: str | None) -> None:
-    """The artifacts; where the audit cannot be read it is one more warning, since ``embaudit show`` can any time."""
+    """Publish the artifacts; failure to read the audit is only a warning, since ``embaudit show`` can show it later."""
     try:
         facts = read_audit(outcome.warehouse, outcome.audit_id, Settings().lock_wait_seconds)
     except EmbauditError as error:

@@ -1,4 +1,4 @@
-"""How long an audit will take here, said before its measures begin."""
+"""Estimates how long an audit will take on this machine, before its measures start."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from embaudit_tasks.corpora import mean_characters
 from embaudit_tasks.progress import say
 from embaudit_tasks.results import StagedCorpus
 
-# Checks, publishing and the page.
+# For checks, publishing and the page.
 FIXED_SECONDS = 20
 CHARACTERS_PER_TOKEN = 4.5
 SPECIAL_TOKENS = 2
-# Shorter parts are not named.
+# Measures that take less are not named.
 NAMED_SECONDS = 5
 
 
 def say_how_long(
     plan: AuditPlan, ingested: Mapping[str, StagedCorpus], audit_id: str, checkpoint: Mapping[str, Any]
 ) -> None:
-    """A line about the whole, unless all of it was published before.
+    """Say in one line how long the audit will take, unless it is already published or its layers are unknown.
 
     Args:
-        checkpoint: the row of the table of that name.
+        checkpoint: the checkpoint's row in the table ``checkpoint``.
     """
     if checkpoint["layers"] is None or was_published(warehouse_at(plan.warehouse), audit_id):
         return
@@ -47,7 +47,7 @@ def say_how_long(
 def expected_seconds(
     plan: AuditPlan, ingested: Mapping[str, StagedCorpus], checkpoint: Mapping[str, Any]
 ) -> dict[str, float]:
-    """By measure, in float32, at what this process multiplies now."""
+    """Expected duration of each measure, at the speed at which this process now multiplies in the audit's precision."""
     readable = readable_of(plan, ingested, checkpoint)
     rate = operations_per_second(plan.spec.device, plan.spec.dtype, plan.widths)
     return {
@@ -57,7 +57,7 @@ def expected_seconds(
 
 
 def readable_of(plan: AuditPlan, ingested: Mapping[str, StagedCorpus], checkpoint: Mapping[str, Any]) -> Readable:
-    """The sizes that the work follows from."""
+    """The sizes that determine the work."""
     vocabulary = checkpoint["vocabulary_size"]
     return Readable(
         layers=checkpoint["layers"],
@@ -74,7 +74,7 @@ def readable_of(plan: AuditPlan, ingested: Mapping[str, StagedCorpus], checkpoin
 
 
 def rounded(seconds: float) -> str:
-    """As exact as it is: 40 s, 6 min, 3 h."""
+    """A duration in round numbers: 40 s, 6 min, 3 h."""
     for unit, size in (("h", 3_600), ("min", 60)):
         if seconds >= 1.5 * size:
             return f"{seconds / size:.0f} {unit}"

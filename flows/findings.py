@@ -1,4 +1,4 @@
-"""What an audit's figures come to, in words: made of its staged tables, checked and published with them."""
+"""Puts an audit's figures into words: findings made from its staged tables, checked and published with them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from embaudit_tasks.results import Staged, StagedCorpus, stage_rows
 def stage_findings(
     plan: AuditPlan, ingested: dict[str, StagedCorpus], audit_id: str, staged: list[Staged]
 ) -> list[Staged]:
-    """The table of findings; none where nothing is to be said."""
+    """The table of findings; no file if there are none."""
 
     @cache
     def rows(table: str) -> list[dict[str, Any]]:
-        # By path: one content under two names is staged once.
+        # By path: the same content under two names is staged once.
         return read_rows(list(dict.fromkeys(part.path for part in staged if part.table == table)))
 
     settings = {name: getattr(plan.profile, name) for name in plan.measures}
@@ -37,7 +37,7 @@ def stage_findings(
 
 
 def _ends(finding: Finding) -> dict[str, float | None]:
-    """The interval, if it holds the value: a bootstrap's percentiles need not, and words must not stop an audit."""
+    """The interval, if it contains the value: bootstrap percentiles need not, and that must not fail the audit."""
     value, low, high = finding.value, finding.low, finding.high
     holds = value is not None and low is not None and high is not None and low <= value <= high
     return {"low": low, "high": high} if holds else {"low": None, "high": None}

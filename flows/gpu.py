@@ -1,4 +1,4 @@
-"""One measure on a GPU at a time, over all workers of a server: its concurrency limit, held while a measure runs."""
+"""Limits how many measures use a GPU at a time, across a server's workers, by a Prefect concurrency limit."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ GPU_LIMIT = "embaudit-gpu"
 def gpu_slot(device: str) -> Iterator[None]:
     """Hold one of the server's GPU slots while a measure computes.
 
-    Only where ``EMBAUDIT_GPU_LIMIT`` names a limit (prefect.yaml does; a command on one's own machine need not) and
-    the device is a GPU. A limit that is named must exist: Prefect's default, to go on without one, would let two
-    audits meet on a GPU just when somebody has taken care that they do not.
+    Only if ``EMBAUDIT_GPU_LIMIT`` names a limit (set in prefect.yaml; not needed for a command on your own machine) and
+    the device is a GPU. A limit that is named must exist: Prefect's default is to go on without it, and two audits
+    could then share a GPU although someone took care to prevent it.
 
     Raises:
         ServerError: if the server has no limit of that name.

@@ -1,4 +1,4 @@
-"""Sub-flow: what sticky tokens do to real work. Tokens -> texts with copies of them -> scores, corpus by corpus."""
+"""Sub-flow: what sticky tokens do to downstream tasks. Tokens -> texts with copies -> scores, for each corpus."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from embaudit_tasks.vocabulary import read_tokens
 
 @flow(name="impact of sticky tokens", flow_run_name="impact of tokens on {plan.source}", persist_result=False)
 def impact(plan: AuditPlan, ingested: dict[str, StagedCorpus], earlier: list[Staged] | None = None) -> list[Staged]:
-    """Every arm of every task; a corpus that allows no task is a note.
+    """Scores of every arm of every task; a corpus that allows no task is left out with a note.
 
     Args:
-        earlier: what the measure sticky staged, where no tokens were given.
+        earlier: what the measure ``sticky`` staged; needed if no tokens were given.
     """
     settings = plan.profile.of(ImpactSettings)
     (vocabulary,) = read_tokens(plan.staging, plan.spec)
@@ -46,10 +46,10 @@ def impact(plan: AuditPlan, ingested: dict[str, StagedCorpus], earlier: list[Sta
 def _given(
     plan: AuditPlan, wanted: tuple[str, ...], entries: dict[int, dict[str, Any]]
 ) -> tuple[dict[ArmName, list[int]], list[Staged]]:
-    """The tokens that were asked for, and a note of those that no text can hold.
+    """The requested tokens, and a note about those that no text can contain.
 
     Raises:
-        UsageError: if the checkpoint has no such token, or no text can hold any.
+        UsageError: if the checkpoint has no such token, or no text can contain any of them.
     """
     checkpoint = checkpoint_of(plan.spec)
     asked = list(dict.fromkeys(find_token(checkpoint, one) for one in wanted))
@@ -98,5 +98,5 @@ def _one_corpus(
     }
     of_tokens = {str(token): name for token, name in names.items()}
     scored = impact_scores(plan.staging, corpus, material, clean, poisoned, of_tokens, settings, plan.seed)
-    # A corpus without queries has no rows of them.
+    # A corpus without queries has no rows about queries.
     return [*files, *(part for part in scored if part.rows)]

@@ -1,4 +1,4 @@
-"""Ingest one corpus into the warehouse, by content: the same rows again change nothing."""
+"""Ingests one corpus into the warehouse by content: ingesting the same rows again changes nothing."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from embaudit_tasks.results import Staged, StagedCorpus, note
 
 @flow(name="concentration by layer", flow_run_name="layers of {plan.source}", persist_result=False)
 def layers(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]:
-    """λ, contraction, r, C, spread, cosine and σ_a of every layer; what cannot be measured here is a note."""
+    """λ, contraction, r, C, spread, cosine and σ_a of every layer; what cannot be measured gets a note."""
     staged: list[Staged] = []
     settings = plan.profile.of(LayerSettings)
     for corpus in (ingested[name] for name in settings.corpora):

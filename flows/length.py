@@ -15,12 +15,12 @@ from embaudit_tasks.results import Staged, StagedCorpus, note
 
 @flow(name="length", flow_run_name="length of {plan.source}", persist_result=False)
 def length(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]:
-    """The length curve and its controls; σ_a beside them, or a note where the architecture is not known."""
+    """The length curve with its controls, σ_a, and rankings of documents; what cannot be measured gets a note."""
     settings = plan.profile.of(LengthSettings)
     staged: list[Staged] = []
     for corpus in (ingested[name] for name in settings.corpora):
         curve = length_curve(plan.staging, plan.spec, corpus, settings, plan.seed)
-        # A corpus whose texts are all of one length has no rise, say.
+        # For example, there is no rise if all texts have the same length.
         staged += [part for part in curve if part.rows]
         staged.append(_sigma(plan, corpus, settings))
         if corpus.name == DOCUMENTS:

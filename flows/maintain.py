@@ -1,4 +1,4 @@
-"""Maintenance, for a schedule: prune old detail rows, delete old staged files, give room back, refresh the snapshot."""
+"""Scheduled maintenance: prunes detail rows, deletes old staged files, reclaims space, refreshes the snapshot."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ARTIFACT = "embaudit-maintenance"
 
 
 class MaintenanceOutcome(BaseModel):
-    """What went, and what it freed."""
+    """What was deleted, and how much space that freed."""
 
     warehouse: str
     rows: int
@@ -39,14 +39,14 @@ def maintain(
     staged_days: int | None = 30,
     vacuum: bool = True,
 ) -> MaintenanceOutcome:
-    """Keep the warehouse and the staging small. Summaries, verdicts, corpora and the log stay for ever.
+    """Keep the warehouse and the staging folder small. Summaries, verdicts, corpora and the log are kept forever.
 
     Args:
-        warehouse: DuckDB file or DuckLake's address; default from ``EMBAUDIT_WAREHOUSE`` or ``EMBAUDIT_HOME``.
-        keep_days: audits of the last days keep their rows by token, text and pair.
-        keep_audits: so do the newest audits of each checkpoint. Without either, no rows go.
-        staged_days: staged files that nothing made or published for so long go; null: none do.
-        vacuum: give the room back: a file is written anew if that pays, a lake's files are merged and cleaned.
+        warehouse: DuckDB file or DuckLake address; default from ``EMBAUDIT_WAREHOUSE`` or ``EMBAUDIT_HOME``.
+        keep_days: audits finished within this many days keep their rows per token, text and pair.
+        keep_audits: so do this many of the newest audits of each checkpoint. If both are null, no rows are deleted.
+        staged_days: staged files not created or used for this many days are deleted; null: none.
+        vacuum: reclaim space: a file is rewritten if worthwhile, a lake's files are merged and cleaned up.
     """
     settings = Settings()
     place = str(warehouse_at(warehouse) if warehouse else settings.warehouse_path)

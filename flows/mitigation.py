@@ -1,4 +1,4 @@
-"""Sub-flow: what helps against the severe tokens of the audit. Remedies -> losses; tasks, clean and with copies."""
+"""Sub-flow: what helps against the audit's severe tokens. Remedies -> task scores with and without copies; losses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Material = tuple[StagedCorpus, Staged, Treated]
 
 @flow(name="mitigation", flow_run_name="mitigation of sticky tokens of {plan.source}", persist_result=False)
 def mitigation(plan: AuditPlan, ingested: dict[str, StagedCorpus], earlier: list[Staged] | None = None) -> list[Staged]:
-    """Every remedy on every task; nothing but a note where no token is severe, or no corpus allows a task."""
+    """Every remedy on every task, and losses under it; only a note if no token is severe."""
     settings = plan.profile.of(MitigationSettings)
     (tokens,) = read_tokens(plan.staging, plan.spec)
     entries = {row["token_id"]: row for row in read_rows([tokens.path])}
@@ -84,7 +84,7 @@ def mitigation(plan: AuditPlan, ingested: dict[str, StagedCorpus], earlier: list
 def _untreated(
     plan: AuditPlan, corpus: StagedCorpus, material: Staged, worst: list[int], names: dict[int, str]
 ) -> Treated:
-    """Vectors of all sides without copies, and of those that may hold them with each token."""
+    """Vectors of all sides without copies, and, of the sides that may have copies, with each token."""
 
     def encode(side: str, token: int | None) -> Staged:
         one = PoisonedSide.of(material, side, token, names, corpus.name, plan.seed)

@@ -1,8 +1,7 @@
-"""Telling people: a Prefect notification block of the user's choice, when an audit failed or its gate tripped.
+"""Notifies people, through a Prefect block of their choice, if an audit fails or its gate trips.
 
-A notification is a courtesy: one that cannot be sent is a warning, and the failure that it was about stays what it is.
-What goes wrong in sending is said by the error's kind alone, since its text often holds the webhook's address, which
-is a secret.
+A notification that cannot be sent is only a warning, and does not change the failure that it is about. The warning
+gives only the type of the error, since its text often contains the webhook's address, which is a secret.
 """
 
 from __future__ import annotations
@@ -22,41 +21,41 @@ from embaudit.errors import EmbauditError
 if TYPE_CHECKING:
     from prefect.blocks.abstract import NotificationBlock
 
-# Libraries that write the address of what they send to into their logs.
+# Libraries that log the address that they send to.
 TALKATIVE = ("httpx", "httpcore", "apprise", "urllib3")
 
 
 class Notifier:
-    """A notification block by its name, such as ``slack-webhook/ops``; without a name nothing is sent."""
+    """Sends through a notification block by its name, such as ``slack-webhook/ops``; without a name, sends nothing."""
 
     def __init__(self, name: str | None) -> None:
         self.name = name
         self.warnings: list[str] = []
-        # Now, and not when something has gone wrong: a mistyped name is said while somebody may be looking.
+        # Load it now, not when something has failed, so that a mistyped name is reported while someone may be watching.
         self._block = self._load(name) if name else None
 
     def send(self, subject: str, body: str) -> None:
-        """Send a notification; what goes wrong is in ``warnings`` and in the run's log."""
+        """Send a notification; if that fails, ``warnings`` and the run's log say so."""
         if self._block is None:
             return
         try:
             with _quiet(), self._block.raise_on_failure():
                 sent: object = self._block.notify(body, subject)
-                # Prefect's own blocks are done by now; a block of the user's own may leave it to its caller.
+                # Prefect's own blocks have sent it by now; a user's own block may return a coroutine.
                 if inspect.iscoroutine(sent):
                     asyncio.run(sent)
         except Exception as error:
             self._warn(f"The notification to {self.name} could not be sent ({type(error).__name__}).")
 
     def _load(self, name: str) -> NotificationBlock | None:
-        import prefect.blocks.notifications  # noqa: F401  (registers Prefect's own kinds)
+        import prefect.blocks.notifications  # noqa: F401  (registers Prefect's own kinds of blocks)
         from prefect.blocks.abstract import NotificationBlock
         from prefect.blocks.core import Block
 
         try:
             block = Block.load(name)
         except Exception as error:
-            # A name without a kind, an unknown kind or name, a server that does not answer.
+            # The name has no kind, the kind or name is unknown, or the server does not answer.
             self._warn(
                 f"There is no notification block {name} to load ({type(error).__name__}), so nobody will be told. "
                 "A block is named KIND/NAME, such as slack-webhook/ops; list them: prefect block ls"
@@ -77,7 +76,7 @@ class Notifier:
 
 @contextmanager
 def notify_on_failure(notifier: Notifier, what: str) -> Iterator[None]:
-    """Send a notification if the block ends in an error, which goes on as it is."""
+    """Send a notification if the ``with`` block raises an error, which is raised again."""
     try:
         yield
     except Exception as error:
@@ -99,7 +98,7 @@ def _kind(error: EmbauditError) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keeps the webhook's address out of the logs while something is sent."""
+    """Keep the webhook's address out of the logs while sending."""
     loggers = [logging.getLogger(name) for name in TALKATIVE]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

@@ -1,4 +1,4 @@
-"""Sub-flow: where the severe tokens of the audit stand in each corpus of texts, and what that does."""
+"""Sub-flow: where the audit's severe tokens occur in each corpus of texts, and what effect they have there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from embaudit_tasks.results import Staged, StagedCorpus
 
 @flow(name="occurrence", flow_run_name="occurrence of severe tokens of {plan.source}", persist_result=False)
 def occurrence(plan: AuditPlan, ingested: dict[str, StagedCorpus], earlier: list[Staged]) -> list[Staged]:
-    """Count the tokens that ``sticky`` found in each corpus, and take them out of the texts that hold them."""
+    """Count the tokens that ``sticky`` found in each corpus, and measure how removing them moves texts."""
     settings = plan.profile.of(OccurrenceSettings)
     tokens, verdicts = (
         next(part for part in earlier if part.table == table) for table in ("token", "sticky_validation")
@@ -23,6 +23,6 @@ def occurrence(plan: AuditPlan, ingested: dict[str, StagedCorpus], earlier: list
         parts = corpus_occurrence(
             plan.staging, plan.spec, corpus, tokens, verdicts, draw, settings=settings, seed=plan.seed
         )
-        # Without a severe token there is none to count, and no text in which it is dense.
+        # Without severe tokens there is nothing to count, and no text is dense in them.
         staged += [part for part in parts if part.rows]
     return staged

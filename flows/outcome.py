@@ -1,4 +1,4 @@
-"""What a finished audit says of itself: the result of its flow, and what ``embaudit audit --json`` prints."""
+"""The outcome of a finished audit: the result of its flow, and what ``embaudit audit --json`` prints."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class AuditOutcome(BaseModel):
     source: str
     warehouse: str
     max_length: int
-    # What stands before texts, queries and documents; empty for nothing.
+    # Prompts of texts, queries and documents; empty: none.
     prompts: dict[str, str] = {}
     rows: dict[str, int]
     corpora: dict[str, str]
     warnings: list[str]
     seconds: float
-    # Rows of the table finding: what the figures come to, in words.
+    # Rows of the table finding: the figures in words.
     findings: list[dict[str, Any]] = []
-    # Where the flow was given a policy; and where the page lies, if it could be written.
+    # The verdict, if there is a policy; the path of the page, if it could be written.
     gate: GateVerdict | None = None
     report: str | None = None

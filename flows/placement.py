@@ -1,4 +1,4 @@
-"""Sub-flow: where the severe tokens of the audit do most harm in a text."""
+"""Sub-flow: where in a text the audit's severe tokens do most harm."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from embaudit_tasks.results import Staged, StagedCorpus, note
 
 @flow(name="placement", flow_run_name="placement of sticky tokens of {plan.source}", persist_result=False)
 def placement(plan: AuditPlan, ingested: dict[str, StagedCorpus], earlier: list[Staged] | None = None) -> list[Staged]:
-    """Place the worst tokens by every strategy; nothing but a note where no token is severe."""
+    """Place the worst tokens by every strategy; only a note if no token is severe."""
     settings = plan.profile.of(PlacementSettings)
     _, tokens, sample = measured_on(plan, ingested)
     entries = {row["token_id"]: row for row in read_rows([tokens.path])}

@@ -1,4 +1,4 @@
-"""What one audit is: its checkpoint by content, its settings, and the id that follows from them."""
+"""The plan of one audit: its checkpoint by content, its settings, and the id that follows from them."""
 
 from __future__ import annotations
 
@@ -37,26 +37,26 @@ LIBRARIES = (
     "great-expectations",
 )
 
-# More than a profile's measures read of a corpus: so a source's corpus, and all that was computed on it, stays the same
-# when a measure reads more texts.
+# More than the profiles' measures read of a corpus, so that the kept corpus, and all that was computed on it, stays the
+# same if a measure reads more texts.
 KEPT_ROWS = 20_000
 ANY_SIZE = sys.maxsize
 
 
 class AuditPlan(BaseModel):
-    """Everything the sub-flows need; JSON, so that it shows in the Prefect UI."""
+    """Everything that the sub-flows need; JSON, so that the Prefect UI can show it."""
 
     model_config = ConfigDict(frozen=True)
 
     source: str
     spec: CheckpointSpec
-    # Hidden and intermediate: what a product of the model is like.
+    # Hidden and intermediate width: the shapes of the model's matrix products.
     widths: tuple[int, int]
     profile: Profile
     measures: tuple[str, ...]
     limit_tokens: int | None
     seed: int
-    # Pairs of the user's own by purpose (scoring, validation): the file, and a hash of what it holds.
+    # The user's own pairs by purpose (scoring, validation): their file, and a hash of its content.
     pair_sources: dict[str, str] = {}
     pair_contents: dict[str, str] = {}
     staging: str
@@ -64,7 +64,7 @@ class AuditPlan(BaseModel):
     started: datetime
 
     def audit_id(self, corpora: dict[str, StagedCorpus]) -> str:
-        """The same question has the same id: a rerun finishes or confirms an audit, and never doubles it."""
+        """The same question has the same id: a rerun finishes or confirms an audit, and never duplicates it."""
         return content_key(
             **self.spec.key_parts,
             profile=self.profile.asked_of(self.measures),
@@ -76,17 +76,17 @@ class AuditPlan(BaseModel):
         )
 
     def draws_of(self, corpus: str, rows: int) -> list[Draw]:
-        """What the chosen measures read of a corpus of so many rows, one draw each."""
+        """What the chosen measures read of a corpus with ``rows`` rows, one draw per measure."""
         return [settings.draw_from(corpus, rows, self.seed) for settings in self._readers_of(corpus)]
 
     def negatives_of(self, corpus: str) -> int:
-        """Passages per query that are mined for a corpus of hard negatives."""
+        """Number of passages per query to mine for a corpus of hard negatives."""
         return max(settings.mined_negatives for settings in self._readers_of(corpus))
 
     def kept_of(self, corpus: str) -> Draw | None:
-        """What is kept of a source, whose size nobody knows yet, so that every measure finds the rows that it draws.
+        """The rows to keep of a source of unknown size, so that every measure finds the rows that it draws.
 
-        None, all of it, where a measure may look at all rows, or one draws them and another reads the first.
+        None (all rows) if a measure may read all of them, or if one draws at random and another reads the first ones.
         """
         draws = self.draws_of(corpus, ANY_SIZE)
         seeds = {draw.seed for draw in draws}
@@ -109,10 +109,10 @@ class AuditPlan(BaseModel):
 
 
 def plan_audit(request: AuditRequest) -> AuditPlan:
-    """Resolve names to content: after this nothing depends on what a name will mean tomorrow.
+    """Resolve names to content: after this, nothing depends on what a name will refer to later.
 
     Raises:
-        UsageError: if a profile, device or file does not exist or fit.
+        UsageError: if a profile, device or file does not exist or is not suitable.
         CheckpointError: if the checkpoint cannot be found or trusted.
     """
     require_lasting_home()
@@ -126,7 +126,7 @@ def plan_audit(request: AuditRequest) -> AuditPlan:
     )
     recipe, identity = describe(resolved, request.load_options)
     device = choose_device(request.device)
-    # A hub revision is pinned to the commit that it stood for now, so that tasks elsewhere load the same.
+    # Pin a hub revision to the commit that it refers to now, so that tasks on other machines load the same.
     pinned = f"{resolved.ref.name}@{resolved.revision}" if resolved.revision else str(resolved.ref)
     return AuditPlan(
         source=str(resolved.ref),
@@ -166,5 +166,5 @@ def _require_foundations(profile: Profile, measures: tuple[str, ...]) -> None:
 
 
 def library_versions() -> dict[str, str]:
-    """Versions that results were computed with, for the audit log."""
+    """Versions of the libraries that results were computed with, for the audit log."""
     return {name: version(name) for name in LIBRARIES}

@@ -1,4 +1,4 @@
-"""The precision of a scan, decided once for an audit."""
+"""Decides the precision of a scan, once per audit."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from embaudit_tasks.precision import measure_precision
 
 
 class ScanPrecision(NamedTuple):
-    """A dtype, and how many times as fast as float32 half precision was; None where nothing was measured."""
+    """A dtype, and the measured speedup of half precision over float32; None if not measured."""
 
     dtype: str
     speedup: float | None
 
 
 def scan_precision(plan: AuditPlan) -> ScanPrecision:
-    """The settings' precision; for ``auto`` half precision where it is clearly faster here.
+    """The precision in the settings; for ``auto``, half precision if it is clearly faster here.
 
-    A checkpoint that is audited in half precision (``--dtype``) is scanned in it too.
+    With ``auto``, a checkpoint that is audited in half precision (``--dtype``) is also scanned in it.
     """
     wanted, device = plan.profile.of(StickySettings).scan_dtype, plan.spec.device
     if wanted != "auto":

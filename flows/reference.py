@@ -1,4 +1,4 @@
-"""Sub-flow: the ``reference`` protocol, comparable with published lists. Pairs -> scores -> shortlist -> values."""
+"""Sub-flow: the ``reference`` protocol, to compare with published lists. Pairs -> scores -> shortlist -> values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from embaudit_tasks.reference import (
 )
 from embaudit_tasks.results import Staged, StagedCorpus
 
-# A token takes 8 × 3 × 5 encodes here, fifteen draws in the scan.
+# A token takes 8 × 3 × 5 encodes here, against at most 16, one per draw, in the scan.
 SCORED_TOKENS_PER_SHARD = 512
 # 8 × 3 × 250 encodes each.
 VALIDATED_TOKENS_PER_SHARD = 8
@@ -63,7 +63,7 @@ def reference(
 
 
 def _scanned(plan: AuditPlan, tokens: list[dict[str, Any]]) -> np.ndarray:
-    """The published code scans ok and special tokens; a limit takes a random part of them."""
+    """Ids to scan: ok and special tokens, as in the published code; if there is a limit, a random sample of them."""
     ids = np.array([row["token_id"] for row in tokens if row["category"] in ("ok", "special")], dtype=np.int64)
     if plan.limit_tokens is None or plan.limit_tokens >= len(ids):
         return ids

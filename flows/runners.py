@@ -1,6 +1,6 @@
-"""Where shards are computed: in this process, in processes of this machine, or on a Dask cluster.
+"""Chooses where shards are computed: in this process, in several on this machine, or on a Dask cluster.
 
-One setting, ``EMBAUDIT_RUNNER``; docs/runners.md says what was tried and why these.
+``EMBAUDIT_RUNNER`` and ``EMBAUDIT_WORKERS`` decide; docs/runners.md says what was tried, and why these were chosen.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ STAGED_IS_KEPT = "Every finished shard is staged, and the published tables are a
 
 
 def is_elsewhere() -> bool:
-    """Whether shards go to other processes than this one."""
+    """Whether shards are computed by other processes."""
     settings = Settings()
     return settings.workers > 1 or settings.runner == "dask"
 
 
 def pooled(subflow: AnyFlow) -> AnyFlow:
-    """The sub-flow with the task runner that the settings name; as it is where this process computes.
+    """The sub-flow with the task runner from the settings; unchanged if this process computes the shards.
 
     Raises:
         UsageError: if the runner is not installed.
@@ -46,15 +46,15 @@ def pooled(subflow: AnyFlow) -> AnyFlow:
 
 @contextmanager
 def computing_elsewhere(what: str) -> Iterator[None]:
-    """Say in one paragraph what became of workers that died, and end at once when somebody interrupts.
+    """Report lost workers in one paragraph, and end at once on an interrupt.
 
     Raises:
-        MeasureError: if a worker died and its shard could not be given to another.
+        MeasureError: if a worker died and its shard could not be given to another, or the cluster was lost.
     """
     try:
         yield
     except KeyboardInterrupt:
-        # Staged files are complete or absent: there is nothing that a worker has to finish.
+        # Staged files are complete or absent, so there is nothing that a worker must finish.
         if Settings().runner == "process":
             for child in multiprocessing.active_children():
                 child.kill()
@@ -72,10 +72,10 @@ def computing_elsewhere(what: str) -> Iterator[None]:
 
 
 def on_one_server() -> AbstractContextManager[object]:
-    """Around handing out shards: where no server is named, workers report to the temporary one of their command.
+    """While submitting shards: if no server is configured, let workers report to this command's temporary one.
 
-    Each would start its own, with 220 MB, and leave it running when it is killed. The workers of a cluster that runs
-    already do: they may be on machines that this one's temporary server cannot be reached from.
+    Otherwise each would start its own, which takes 220 MB and keeps running if the worker is killed. Workers of a
+    cluster that was already running still do, since their machines may not be able to reach the temporary server.
     """
     from prefect.client.orchestration import get_client
     from prefect.settings import PREFECT_API_URL, temporary_settings
@@ -87,12 +87,12 @@ def on_one_server() -> AbstractContextManager[object]:
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Around handing out shards: processes that start meanwhile never get Ctrl-C; this one gets it afterwards.
+    """While submitting shards: processes that start now never get Ctrl-C; this process gets it afterwards.
 
-    A terminal sends it to all of them at once, and a pool whose workers die of it never ends (prefect 3.8.8 waits for
-    them for ever). Threads and processes inherit what is blocked here, from their first instruction on.
+    A terminal sends Ctrl-C to all processes at once, and a pool whose workers die of it never ends (prefect 3.8.8 waits
+    for them forever). Threads and processes inherit the blocked signals, from their first instruction on.
     """
-    # Started with the first process, it would unblock what is blocked here (Python 3.11 to 3.14).
+    # If it started only with the first process, it would unblock the signal again (Python 3.11 to 3.14).
     resource_tracker.ensure_running()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -115,9 +115,9 @@ def _dask(settings: Settings) -> Any:
             "EMBAUDIT_RUNNER=dask needs prefect-dask, which is not installed.",
             next_step="pip install 'embaudit[dask]'",
         ) from error
-    import distributed  # noqa: F401  (it sets its loggers' levels when it is imported)
+    import distributed  # noqa: F401  (importing it sets the levels of its loggers)
 
-    # A cluster that comes and goes tells everything twice, and every worker again; what fails is an error here.
+    # Starting and stopping a cluster is logged twice, and again by each worker; failures are raised as errors here.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     if settings.runner_address:
         _require_workers(settings.runner_address)
@@ -125,9 +125,9 @@ def _dask(settings: Settings) -> Any:
     return DaskTaskRunner(
         cluster_kwargs={
             "n_workers": settings.workers,
-            # Models and BLAS are not made for several tasks in a process.
+            # Models and BLAS are not made for several tasks in one process.
             "threads_per_worker": 1,
-            # A web page that nobody asked for, on a port that may be taken.
+            # Its port may be taken, and nobody asked for a dashboard.
             "dashboard_address": None,
             "silence_logs": logging.CRITICAL,
         }
@@ -135,7 +135,7 @@ def _dask(settings: Settings) -> Any:
 
 
 def _require_workers(address: str) -> None:
-    """A cluster without workers would let an audit wait for ever.
+    """Refuse a cluster without workers, on which an audit would wait forever.
 
     Raises:
         UsageError: if no scheduler answers there, or it has no worker.
@@ -160,7 +160,7 @@ def _require_workers(address: str) -> None:
 
 
 def _lost(error: Exception) -> str | None:
-    """What became of a worker or its cluster; None where the error is a task's own."""
+    """How a worker or its cluster was lost; None if the error was raised by a task."""
     from concurrent.futures import BrokenExecutor, CancelledError
 
     name, module = type(error).__name__, type(error).__module__

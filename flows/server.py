@@ -1,6 +1,6 @@
-"""What a Prefect server needs before embaudit's deployments: a work pool, the GPU's limit, and an end for dead runs.
+"""Prepares a Prefect server for embaudit's deployments: a work pool, a GPU limit, and a way to end dead runs.
 
-Everything is by name and may be called again: what is there is brought to what is asked for.
+All three are found by name, so this can be repeated: the limit and the automation are updated, the work pool is kept.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 WORK_POOL = "embaudit"
 ZOMBIES = "embaudit: runs without a heartbeat have crashed"
-# Three heartbeats of prefect.yaml's thirty seconds.
+# Three heartbeats: prefect.yaml sets their interval to thirty seconds.
 SILENCE = timedelta(seconds=90)
 
 
 def set_up_server(gpu_slots: int) -> list[str]:
-    """Make or update the work pool, the concurrency limit and the automation; returns what there is now, in lines.
+    """Create the work pool, and create or update the concurrency limit and the automation; returns a line about each.
 
     Args:
-        gpu_slots: measures that may use GPUs at the same time, over all workers.
+        gpu_slots: number of measures that may use GPUs at the same time, across all workers.
 
     Raises:
-        ServerError: if no server is named, or it does not answer.
+        ServerError: if no server is configured, or it does not answer.
     """
     import httpx
     from prefect.client.orchestration import get_client
@@ -53,7 +53,7 @@ def require_server() -> str:
     """The server that runs are reported to, from the environment or Prefect's profile.
 
     Raises:
-        ServerError: if none is named.
+        ServerError: if none is configured.
     """
     from prefect.settings import PREFECT_API_URL
 
@@ -69,7 +69,7 @@ def require_server() -> str:
 
 
 def require_lasting_home() -> None:
-    """A deployed run whose results would land in its worker's temporary folder, and go with it, does not start.
+    """Refuse to start a deployed run whose results would land in a temporary folder of its worker and be lost.
 
     Raises:
         ServerError: if the worker was started without an absolute ``EMBAUDIT_HOME``.
@@ -103,7 +103,7 @@ def _gpu_limit(client: SyncPrefectClient, slots: int) -> str:
 
 
 def _zombie_automation(client: SyncPrefectClient) -> str:
-    """A run whose machine died sends no heartbeat any more; nobody else would ever end it."""
+    """Ends runs whose heartbeats have stopped: if a machine dies, nothing else would ever end its run."""
     from prefect.client.schemas.objects import StateType
     from prefect.events.actions import ChangeFlowRunState
     from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture

@@ -1,4 +1,4 @@
-"""The severe tokens that a measure works on: those that were asked for, or those that the search found."""
+"""Chooses the severe tokens that a measure works on: those requested, or those that the search found."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def severe_tokens(
     entries: Mapping[int, Mapping[str, Any]],
     earlier: Sequence[Staged],
 ) -> list[int]:
-    """Token ids, the worst first, without those that no text can hold and those that every text holds.
+    """Token ids, worst first or as requested, without tokens that no text can contain or that every text contains.
 
     Args:
-        wanted: those that were asked for; without any, those of the search that are at least so severe.
+        wanted: requested tokens; if empty, those that the search found to be at least of this severity.
         entries: the vocabulary by id.
         earlier: what the search staged.
 
     Raises:
-        UsageError: if the checkpoint has no such token, or nothing is left of those that were asked for.
+        UsageError: if the checkpoint has no such token, or none of the requested tokens is left.
     """
     checkpoint = checkpoint_of(plan.spec)
     if wanted:

@@ -1,4 +1,4 @@
-"""Shards of a step, in their order: one after the other, or several at a time where the settings say so."""
+"""Runs the shards of a step, one after another or, if the settings say so, several at a time."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from embaudit_tasks.steps import Step
 
 
 def run_shards(step: Step[...], staging: str, shards: Sequence[dict[str, Any]], **shared: Any) -> list[Staged]:
-    """The files of one call of a step for each shard.
+    """Call a step once per shard; returns the staged files in the order of the shards.
 
-    Where ``EMBAUDIT_RUNNER`` says so, the flow's task runner takes the calls (``pooled``). A value depends on no shard
-    but its own, so that results are the same either way.
+    If the settings say so, the flow's task runner takes the calls (``pooled``). No value depends on another shard, so
+    the results are the same either way.
 
     Args:
-        shards: the arguments of each call that the others do not share.
+        shards: the arguments that differ between calls.
     """
     if not is_elsewhere() or len(shards) < 2:
         return [part for shard in shards for part in step(staging, **shared, **shard)]
@@ -35,10 +35,10 @@ def run_shards(step: Step[...], staging: str, shards: Sequence[dict[str, Any]], 
 
 
 def token_shards(token_ids: np.ndarray, size: int, total: int, label: str) -> list[dict[str, Any]]:
-    """Shards of so many tokens each.
+    """Shards of ``size`` tokens each.
 
     Args:
-        total, label: of all of them (``TokenShard``).
+        total, label: the same for all shards (``TokenShard``).
     """
     return [
         {

@@ -21,13 +21,13 @@ from embaudit_tasks.socm_poolings import socm_poolings
 from embaudit_tasks.socm_summary import socm_summary
 from embaudit_tasks.socm_tightness import socm_tightness
 
-# A pair of a list costs two encodes, about as much as a hundred pairs of texts that are embedded already.
+# A listed pair costs two encodes, about as much as a hundred pairs of texts that are already embedded.
 PAIRS_PER_LISTED_PAIR = 100
 
 
 @flow(name="second-order collapse", flow_run_name="SOCM of {plan.source}", persist_result=False)
 def socm(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]:
-    """SOCM over all pairs of each corpus of texts and over the pairs of each list; returns every staged file."""
+    """SOCM of all pairs of texts of each corpus, and of the pairs of each list; returns every staged file."""
     pairs_per_shard = Settings().pairs_per_shard
     staged = []
     for corpus in (ingested[name] for name in plan.profile.of(SocmSettings).corpora):
@@ -51,9 +51,9 @@ def _all_pairs(plan: AuditPlan, corpus: StagedCorpus, pairs_per_shard: int) -> l
     if found.detail["all_pairs"]:
         staged += socm_plane(staging, spec, corpus, pairs)
     if settings.cut_tokens:
-        # Pairs cost most, and grow with the square; 300 texts know a mean to about .015.
+        # Pairs cost most, and their number grows with the square; 300 texts give a mean to within about .015.
         few = Draw.of(min(settings.cut_texts, draw.rows), corpus.rows, settings.draw, plan.seed)
-        # Texts may all be shorter.
+        # All texts may be shorter.
         staged += [part for part in socm_cut(staging, spec, corpus, few, list(settings.cut_tokens)) if part.rows]
     if settings.pooling_texts and found.detail["all_pairs"]:
         few = Draw.of(min(settings.pooling_texts, draw.rows), corpus.rows, settings.draw, plan.seed)
@@ -69,20 +69,20 @@ def _listed(plan: AuditPlan, corpus: StagedCorpus, pairs_per_shard: int) -> list
     size = max(1, pairs_per_shard // PAIRS_PER_LISTED_PAIR)
     bounds = [{"start": start, "stop": min(start + size, draw.rows)} for start in range(0, draw.rows, size)]
     listed = run_shards(socm_listed, plan.staging, bounds, spec=plan.spec, corpus=corpus, draw=draw)
-    # A shard may bring no text that is new, or no pair that is defined.
+    # A shard may have no new text, or no defined pair.
     texts = [part for part in listed if part.table == "socm_text" and part.rows]
     pairs = [part for part in listed if part.table == "socm_listed_pair" and part.rows]
     summary = socm_summary(plan.staging, plan.spec, corpus, "listed", texts, pairs, list(settings.exponents))
     staged = [*texts, *pairs, *summary]
     if settings.contrast_pairs:
         found = socm_contrast(plan.staging, plan.spec, corpus, draw, settings.contrast_pairs)
-        # A list of a single query has no strangers.
+        # With a single query there are no random pairs.
         staged += [part for part in found if part.rows]
     return [*staged, *_undefined(plan, corpus, texts)]
 
 
 def _undefined(plan: AuditPlan, corpus: StagedCorpus, texts: list[Staged]) -> list[Staged]:
-    """A line for the audit's end where texts had to be left out."""
+    """A note for the audit's end if texts had to be left out."""
     count = sum(part.detail["undefined"] for part in texts)
     if not count:
         return []

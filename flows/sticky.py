@@ -22,7 +22,7 @@ from embaudit_tasks.vocabulary import measure_token_similarity, read_tokens
 
 @flow(name="sticky tokens", flow_run_name="sticky tokens of {plan.source}", persist_result=False)
 def sticky(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]:
-    """Find the tokens that drag similarities to one value; returns every staged file of the measure."""
+    """Find the tokens that pull similarities towards one value; returns every staged file of the measure."""
     settings, staging, spec = plan.profile.of(StickySettings), plan.staging, plan.spec
     given = _given_pairs(plan)
     corpus, tokens, sample = measured_on(plan, ingested, given)
@@ -39,7 +39,7 @@ def sticky(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]:
     controls = choose_controls(entries, candidates, settings.controls, plan.seed)
     validation_draws = list(range(material.draws("validation")))
     validated = material.inserted("validation", np.union1d(candidates, controls), validation_draws, spec.dtype)
-    # What ``--exhaustive`` would take: all draws of every token, and whole shortlists.
+    # For the cost of ``--exhaustive``: all draws of every token, and shortlists of unlimited length.
     listed = len(candidates)
     if settings.max_shortlist is not None:
         listed = max(listed, len(PROTOCOLS) * shortlist_length(settings.everything(), searched))
@@ -70,7 +70,7 @@ def sticky(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]:
         staging, tokens=tokens, pilot=list(found.pilot), verdicts=verdicts[0], searched=searched, **material.shared
     )
     judged = StickyFiles(tokens, sample, scored, verdicts[0], corpus, chosen.token_ids, controls, given)
-    # Given pairs take the sentences' place, and without given ones and shifts there are none.
+    # There are no sentences if pairs are given for both purposes, and no pairs without given ones and shifts.
     drawn = [one for one in (sample.sentences, sample.pairs) if one.rows]
     files = [tokens, sample.similarity, *drawn, *found.files, *validated, scored]
     return [*files, *verdicts, *severities, *evidence(plan, judged)]
@@ -79,7 +79,7 @@ def sticky(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]:
 def measured_on(
     plan: AuditPlan, ingested: dict[str, StagedCorpus], given: dict[str, Staged] | None = None
 ) -> tuple[StagedCorpus, Staged, Sample]:
-    """The corpus, the vocabulary, and what tokens are inserted into; for measures that build on this one too."""
+    """The corpus, the vocabulary, and what tokens are inserted into; also for measures that build on this one."""
     settings, staging, spec = plan.profile.of(StickySettings), plan.staging, plan.spec
     (corpus,) = (ingested[name] for name in settings.corpora)
     (tokens,) = read_tokens(staging, spec)

@@ -1,4 +1,4 @@
-"""Behind the verdicts: dose, shifts, attention and enrichment of the worst tokens, and the shape of similarities."""
+"""Evidence for the verdicts: dose, shifts, attention, enrichment of the worst tokens; the shape of similarities."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from embaudit_tasks.sticky_files import Sample
 
 @dataclass(frozen=True)
 class StickyFiles:
-    """What the steps before found; ``verdicts`` is the file of ``sticky_validation``."""
+    """Results of the preceding steps; ``verdicts`` is the file of ``sticky_validation``."""
 
     tokens: Staged
     sample: Sample
@@ -34,14 +34,14 @@ class StickyFiles:
 
 
 def evidence(plan: AuditPlan, found: StickyFiles) -> list[Staged]:
-    """Every table beside the verdicts; none of them changes a verdict."""
+    """All tables of evidence; none of them changes a verdict."""
     settings = plan.profile.of(StickySettings)
     worst = _worst_first(found.verdicts)
 
     def measured(step: Step[...], count: int, **arguments: Any) -> list[Staged]:
         if not count:
             return []
-        # Drawn, not the first: in many vocabularies low ids are the most frequent words.
+        # At random, not the first ones: in many vocabularies the lowest ids are the most frequent words.
         drawn = np.random.default_rng([plan.seed, 4]).permutation(found.controls)[:count]
         chosen = {"tokens": worst[:count], "controls": np.sort(drawn).tolist()}
         return _or_note(plan, step, spec=plan.spec, sample=found.sample, **chosen, **arguments)
@@ -60,7 +60,7 @@ def evidence(plan: AuditPlan, found: StickyFiles) -> list[Staged]:
 
 
 def _or_note(plan: AuditPlan, step: Step[...], **arguments: Any) -> list[Staged]:
-    """A step's file; where it cannot be measured here (no attention weights, no room for a dose), a line to say so."""
+    """A step's files, or a note if it cannot be measured here (no attention weights, no room for a dose)."""
     try:
         return step(plan.staging, **arguments)
     except NotMeasurable as error:
@@ -68,7 +68,7 @@ def _or_note(plan: AuditPlan, step: Step[...], **arguments: Any) -> list[Staged]
 
 
 def _selections(found: StickyFiles) -> dict[str, list[int]]:
-    """Token ids by the name of what was selected, to be compared with the scanned vocabulary."""
+    """Token ids by the name of the selection, for comparison with the scanned vocabulary."""
     candidates = [row for row in read_rows([found.verdicts.path]) if row["role"] == "candidate"]
     return {
         "lowest_100": sorted(found.scored.detail["lowest"]),

@@ -18,16 +18,16 @@ from embaudit_tasks.results import Staged
 from embaudit_tasks.sticky_files import Purpose, Sample, read_pairs
 from embaudit_tasks.sticky_scan import compare_precisions, insert_shard, narrow, predict, score
 
-# Ranks of so many tokens tell two precisions apart.
+# Number of tokens on which the ranks in two precisions are compared.
 COMPARED_TOKENS = 512
-# Shards are measured in tokens of a scan; a token with more draws counts for more of them.
+# The size of a shard is given in tokens with this many draws; with more draws, a shard has fewer tokens.
 DRAWS_PER_SHARD = 16
 LABELS: dict[Purpose, str] = {"scoring": "scan", "validation": "validate candidates and controls"}
 
 
 @dataclass(frozen=True)
 class Material:
-    """What search and validation work with."""
+    """The inputs of search and validation."""
 
     plan: AuditPlan
     sample: Sample
@@ -39,16 +39,16 @@ class Material:
 
     @property
     def shared(self) -> dict[str, Any]:
-        """Arguments of every step."""
+        """Arguments common to all steps."""
         return {"spec": self.plan.spec, "sample": self.sample}
 
     def draws(self, purpose: Purpose) -> int:
-        """How many draws there are; a given pair of the validation is one an operator."""
+        """Number of draws; a given pair of the validation is one draw per operator."""
         operators = 3 if purpose == "validation" and read_pairs(self.sample.pairs, purpose) else 1
         return operators * len(self.sample.sentence_set(purpose).draws)
 
     def inserted(self, purpose: Purpose, token_ids: np.ndarray, draws: list[int], dtype: str) -> list[Staged]:
-        """The tokens inserted into the draws, in shards of about the same work."""
+        """Insert the tokens into the draws, in shards of about equal work."""
         said = "one draw" if len(draws) == 1 else f"{len(draws)} draws"
         per_shard = max(1, self.tokens_per_shard * DRAWS_PER_SHARD // max(DRAWS_PER_SHARD, len(draws)))
         return run_shards(
@@ -64,7 +64,7 @@ class Material:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The scores, the files that they come from, and how the scan's precision kept the ranks."""
+    """The scores, the files that they come from, and how well ranks in the scan's precision agree with float32."""
 
     scored: Staged
     pilot: tuple[Staged, ...]
@@ -74,7 +74,7 @@ class SearchResult:
 
 
 def search(material: Material, chosen: SearchedTokens) -> SearchResult:
-    """Bring a random pilot and the worst of the others to all draws, the others as far as the stages do."""
+    """Score a random pilot and the worst other tokens on all draws, the rest on those of the stages they reach."""
     staging, shared = material.plan.staging, material.shared
     precision = scan_precision(material.plan)
     dtype = precision.dtype
@@ -104,7 +104,7 @@ def search(material: Material, chosen: SearchedTokens) -> SearchResult:
 
 
 def _rank_correlation(material: Material, chosen: SearchedTokens, dtype: str) -> dict[str, float | None]:
-    """By protocol; None where the scan ran in float32 already."""
+    """Rank correlation by protocol; None if the scan ran in float32."""
     if dtype == "float32":
         return dict.fromkeys(PROTOCOLS)
     pool = chosen.token_ids

@@ -1,4 +1,4 @@
-"""What people see of an audit in the Prefect UI: its page as a Markdown artifact, and the small tables as artifacts."""
+"""Shows an audit in the Prefect UI: its page as a Markdown artifact, its small tables as table artifacts."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from embaudit.page.model import Page, Table
 from embaudit.warehouse.stage import read_rows
 from embaudit_tasks.results import Staged
 
-# Tables small enough to be read on a page; the rest is a query away.
+# Tables small enough to read on a page; the others can be queried.
 SHOWN_TABLES = tuple(table for measure in MEASURES.values() for table in measure.shown_tables)
 
 
 def publish_artifacts(audit_id: str, page: Page, staged: list[Staged]) -> None:
-    """Keyed artifacts: the UI keeps their history over audits."""
+    """Publish artifacts with keys, so that the UI keeps their history over audits."""
     create_markdown_artifact(key="audit-summary", markdown=render(page), description=f"Audit of {plain(page.title)}")
     if page.link:
         create_link_artifact(

@@ -1,6 +1,6 @@
 """Sub-flow: does a lower attention temperature help? Texts -> vectors at each τ -> scores and choices, by corpus.
 
-Where it is asked for, a search for a τ of each layer or head begins at the best single one.
+If requested, a search for one τ per layer or head starts from the best single τ.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from embaudit_tasks.tempscale_search import tempscale_parts, tempscale_searched,
 
 @flow(name="attention temperature", flow_run_name="temperatures of {plan.source}", persist_result=False)
 def tempscale(plan: AuditPlan, ingested: dict[str, StagedCorpus]) -> list[Staged]:
-    """Every arm of every task; a corpus that allows no task is a note."""
+    """Scores of every arm of every task; a corpus that allows no task is left out with a note."""
     staged: list[Staged] = []
     for name in plan.profile.of(TempscaleSettings).corpora:
         corpora = corpora_of(name, ingested)
@@ -66,7 +66,7 @@ def _search(
     single: dict[str, float | None],
     encode: Callable[[dict[Part, list[float]]], dict[str, Staged]],
 ) -> list[Staged]:
-    """A τ for each part, from the best single one of each task; a note where parts can have none of their own."""
+    """Search for one τ per part, from each task's best single τ; a note if parts cannot have their own."""
     settings = plan.profile.of(TempscaleSettings)
     found: list[dict[str, Any]] = []
     notes: list[Staged] = []
@@ -98,7 +98,7 @@ def _search(
 
 
 def _left_out(plan: AuditPlan, corpus: str, classes: list[str]) -> list[Staged]:
-    """A line for the audit's end where classes had to be left out."""
+    """A note for the audit's end if classes had to be left out."""
     if not classes:
         return []
     named = ", ".join(classes[:5]) + (" …" if len(classes) > 5 else "")

@@ -1,4 +1,4 @@
-"""A few tokens in full, outside any flow run: what ``embaudit token`` asks for. Reuses what audits have staged."""
+"""Measures a few tokens in full, without a flow run, for ``embaudit token``; reuses what audits have staged."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from embaudit_tasks.vocabulary import measure_token_similarity, read_tokens
 def look_at_tokens(
     plan: AuditPlan, wanted: Sequence[str], protocols: Sequence[str], corpus: str, controls: int | None
 ) -> list[dict[str, Any]]:
-    """One object a token, in the order asked; the fields of every protocol asked for.
+    """One dictionary per token, in the order given, with the fields of every requested protocol.
 
     Args:
         wanted: ids, strings of the vocabulary, or texts (``embaudit.measures.sticky.inspect.find_token``).
-        corpus: source of the sentences that are drawn, where the plan names no validation pairs.
-        controls: how many ordinary tokens to compare with; the profile's number if None.
+        corpus: source of the sentences to draw if the plan does not name all pairs that a protocol needs.
+        controls: number of ordinary tokens to compare with; None: the profile's.
     """
     encoder = encoder_of(plan.spec)
     token_ids = [find_token(encoder.checkpoint, one) for one in wanted]
@@ -69,7 +69,7 @@ def _given(plan: AuditPlan, purpose: str) -> list[tuple[str, str]] | None:
 def _reference_pairs(
     plan: AuditPlan, encoder: Encoder, tokens: Staged, corpus: str
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Scoring and validation pairs: the plan's, or pairs below u as the published code chooses them."""
+    """Scoring and validation pairs: the plan's, or pairs below u chosen as in the published code."""
     given = {purpose: found for purpose in ("scoring", "validation") if (found := _given(plan, purpose))}
     if len(given) < 2:
         settings = plan.profile.of(StickySettings)
@@ -87,7 +87,7 @@ def _reference_pairs(
 
 
 def _points(plan: AuditPlan, encoder: Encoder, corpus: str, u: float) -> Points:
-    """The pairs of the plan, or the profile's validation draws and anchors from a corpus."""
+    """The plan's validation pairs, or draws and anchors from a corpus as in the profile's validation."""
     settings = plan.profile.of(StickySettings)
     given = _given(plan, "validation")
     if given is not None:

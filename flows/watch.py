@@ -1,7 +1,7 @@
-"""The nightly job: look at everything on a watch list, audit what is new, compare it with what was there before.
+"""The nightly job: looks at everything on a watch list, audits what is new, and compares it with what was there before.
 
-Nothing is audited twice. What cannot be read, a hub that is away and an audit that fails are recorded and tried again
-the next time; none of them stops the others. The run fails only where an audit failed.
+Nothing is audited twice. Unreadable sources, an unreachable hub and failed audits are recorded and tried again next
+time; none of them stops the others, and only a failed audit makes the run fail.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ def watch(
     retry_delays: list[float] | None = None,
     notify: str | None = None,
 ) -> WatchOutcome:
-    """Audit what is new on a watch list, once.
+    """Look at a watch list once, and audit what is new.
 
     Args:
-        watch_list: TOML file; ``EMBAUDIT_WATCH_LIST``, or ``watch.toml`` in ``EMBAUDIT_HOME``, where none is given.
-        warehouse: as of the flow ``audit``.
+        watch_list: TOML file; default: ``EMBAUDIT_WATCH_LIST``, or ``watch.toml`` in ``EMBAUDIT_HOME``.
+        warehouse: as in the flow ``audit``.
         again: audit every source's current revision, seen or not: what a new version of embaudit computes differently
-            is computed anew, everything else is found as it was staged.
+            is computed again, everything else is reused as staged.
         deployment: run audits as runs of this deployment (``audit/on-demand``) on workers instead of in this process.
         timeout_seconds: how long to wait for such runs.
-        retry_delays: seconds between tries of a hub that gives no answer.
-        notify: a Prefect notification block, told where the watch fails; audits have one of their own in the list.
+        retry_delays: seconds between attempts to reach a hub that does not answer.
+        notify: a Prefect notification block to notify if the watch fails; the watch list names those of audits.
     """
     with notify_on_failure(Notifier(notify), f"Watch of {watch_list or 'watch.toml'}"):
         return _watch(watch_list, warehouse, again, deployment, timeout_seconds, retry_delays)

@@ -1,4 +1,4 @@
-"""Where a watch's audits run: one after the other in this process, or all at once on workers."""
+"""Runs a watch's audits: one after another in this process, or all at once on workers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from embaudit_tasks.watch_audit import AuditEnd, audit_on_worker, require_deploy
 
 __all__ = ["AuditEnd", "Auditor", "in_this_process", "on_workers", "require_deployment"]
 
-# The ends come in the order of the findings, each as soon as it is known.
+# An auditor yields the ends in the order of the findings, each as soon as it is known.
 Auditor = Callable[[list[Finding]], Iterator[AuditEnd]]
 
 
 def in_this_process(warehouse: str | None) -> Auditor:
-    """Sub-flows of the watch, one at a time."""
+    """Run audits as sub-flows of the watch, one at a time."""
 
     def run(findings: list[Finding]) -> Iterator[AuditEnd]:
         for finding in findings:
@@ -27,7 +27,7 @@ def in_this_process(warehouse: str | None) -> Auditor:
 
 
 def on_workers(deployment: str, place: str, warehouse: str | None, timeout_seconds: float, again: bool) -> Auditor:
-    """Runs of a deployment, all started before the first is waited for."""
+    """Run audits as runs of a deployment, all submitted before waiting for the first."""
 
     def run(findings: list[Finding]) -> Iterator[AuditEnd]:
         futures = [
@@ -68,7 +68,7 @@ def _request(finding: Finding, warehouse: str | None) -> AuditRequest:
 
 
 def _failed(error: Exception) -> AuditEnd:
-    """An audit's error as the reason on record: whatever it was, the other audits go on."""
+    """An audit's error as the recorded reason: whatever it was, except an interrupt, the other audits go on."""
     if is_of_interrupt(error):
         raise error
     if isinstance(error, GateTripped) and error.audit is not None:

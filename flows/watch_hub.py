@@ -10,12 +10,12 @@ from embaudit.watch.look import Finding, Source, every_source, look
 from embaudit.watch.watch_list import OrganisationEntry, WatchList
 from embaudit_tasks.watch import ask_for_commit, ask_for_content, ask_for_models
 
-# Nine minutes: a hub that restarts is back by then, and a night has room for it.
+# Nine minutes: a hub that restarts is back by then, and a night is long enough to wait.
 RETRY_DELAYS = (10.0, 60.0, 480.0)
 
 
 class HubTasks:
-    """The questions as tasks; once the hub stayed away through all tries, the other sources ask only once."""
+    """The questions as tasks; after the hub has not answered in all attempts, later questions are asked only once."""
 
     def __init__(self, delays: list[float]) -> None:
         self._delays = delays

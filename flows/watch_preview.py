@@ -10,7 +10,7 @@ from embaudit.watch.watch_list import WatchList
 
 
 def preview(entries: WatchList, warehouse: str, *, again: bool) -> list[Finding]:
-    """The findings of a look at everything on the list, against what the warehouse knows."""
+    """The findings for everything on the list, given what the warehouse knows."""
     history = History(read_watched(warehouse))
     sources, findings = every_source(entries, list_organisation)
     return findings + [look(source, history, again=again) for source in sources]

@@ -1,4 +1,4 @@
-"""What a watch did, written down as it goes: rows of what was seen, comparisons, and the outcome for people."""
+"""Records what a watch does as it goes: rows of what was seen, comparisons, and the outcome for people."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from embaudit_flows.watch_audits import AuditEnd, Auditor
 from embaudit_tasks.report import write_overview, write_report
 from embaudit_tasks.watch import compare_with_predecessor, record_watched
 
-# Of the names in the outcome, what a watch did; ``seen`` is a revision that was dealt with before.
+# What a watch did with a source, in the order of the summary; ``seen``: the revision was dealt with before.
 OUTCOMES = ("audited", "unchanged", "known", "seen", "running", "failed", "unreachable")
 
 
 class WatchedRow(BaseModel):
-    """What became of one source in this watch."""
+    """The outcome of one source in this watch."""
 
     source: str
     revision: str
@@ -44,7 +44,7 @@ class WatchOutcome(BaseModel):
 
     @property
     def summary(self) -> str:
-        """``2 audited, 5 seen, 1 unreachable; 1 got worse``."""
+        """Such as ``2 audited, 5 seen, 1 unreachable; 1 got worse``."""
         counts = {name: sum(row.outcome == name for row in self.rows) for name in OUTCOMES}
         said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
         return f"{said or 'nothing watched'}; {sum(bool(row.worse) for row in self.rows)} got worse"
@@ -58,7 +58,7 @@ class AuditsFailed(EmbauditError):
 
 
 class WatchRecord:
-    """One watch's writing: each finding is published as soon as it is final, so that a kill loses none."""
+    """Writes the results of one watch: each finding is published as soon as it is final, so that none is lost."""
 
     def __init__(self, warehouse: str, settings: Settings, history: History) -> None:
         self.history = history
@@ -68,7 +68,7 @@ class WatchRecord:
         self._failed: list[str] = []
 
     def write(self, findings: list[Finding]) -> None:
-        """Write what needs no audit; content that came back after another is compared with what it follows."""
+        """Write what needs no audit; content that follows other content is compared with it."""
         before = [(self._previous(finding), self._newest(finding), self._is_done(finding)) for finding in findings]
         record_watched([self.history.put(_row_of(finding)) for finding in findings], *self._where)
         for finding, (previous, newest, was_done) in zip(findings, before, strict=True):
@@ -77,7 +77,7 @@ class WatchRecord:
             self._say(finding, "seen" if was_done else str(finding.status), compared)
 
     def audit(self, findings: list[Finding], auditor: Auditor) -> None:
-        """Audit what is new: one content under one settings once, whatever names it came under."""
+        """Audit what is new: the same content under the same settings once, whatever names it came under."""
         first: dict[tuple[str | None, str], Finding] = {}
         for finding in findings:
             first.setdefault(_question(finding), finding)
@@ -92,17 +92,17 @@ class WatchRecord:
                     self.write([judged(twin.source, twin.revision, str(twin.checkpoint_id), "", self.history)])
 
     def finish(self) -> WatchOutcome:
-        """The outcome, shown in the UI.
+        """Show the outcome in the UI and return it.
 
         Raises:
-            AuditsFailed: if an audit did.
+            AuditsFailed: if an audit failed.
         """
         from prefect.artifacts import create_link_artifact, create_table_artifact
 
         outcome = WatchOutcome(warehouse=self._warehouse, rows=self._rows, failed_audits=self._failed)
         table = [row.model_dump() | {"worse": "; ".join(row.worse)} for row in outcome.rows]
         create_table_artifact(key="watch", table=table, description=outcome.summary)
-        # As with an audit's page, no reason to fail a watch.
+        # As with an audit's page, an error here must not fail the watch.
         with suppress(EmbauditError):
             write_overview(self._warehouse, self._settings.lock_wait_seconds, str(self._settings.reports))
             create_link_artifact(self._settings.report_link("index"), key="embaudit-index", description="All audits")
@@ -129,7 +129,7 @@ class WatchRecord:
         self._say(done, status, self._compare(end.audit_id, previous) if end.audit_id else None, end.gate)
 
     def _previous(self, finding: Finding) -> str | None:
-        """The audit of the source's newest revision of another content."""
+        """The audit of the source's newest revision with other content."""
         if finding.checkpoint_id is None:
             return None
         found = self.history.previous(finding.source.name, finding.source.settings.key, finding.checkpoint_id)
@@ -146,8 +146,8 @@ class WatchRecord:
     def _compare(self, audit_id: str, previous: str | None) -> dict[str, Any] | None:
         compared: dict[str, Any] | None = compare_with_predecessor(audit_id, previous, *self._where)
         if compared is not None:
-            # The audit's page was written before anything was compared. It can be made again any time: no reason to
-            # fail a watch.
+            # The audit's page was written before the comparison. It can be rewritten any time, so an error here must
+            # not fail the watch.
             with suppress(EmbauditError):
                 write_report(audit_id, self._warehouse, self._settings.lock_wait_seconds, str(self._settings.reports))
         return compared

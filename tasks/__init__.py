@@ -1,1 +1,1 @@
-"""Prefect tasks: one thin module a measure. Ids and paths go in, paths of staged files come out."""
+"""Prefect tasks: thin modules for each measure. Ids and paths go in, paths of staged files come out."""

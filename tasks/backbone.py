@@ -1,4 +1,4 @@
-"""The link between a fine-tuned checkpoint's audit and its backbone's: one row; the deltas are a view over both."""
+"""Links a fine-tuned checkpoint's audit to its backbone's with one row; the deltas are a view over both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from embaudit_tasks.results import stage_rows
 
 @task(name="link backbone", persist_result=False)
 def link_backbone(audit_id: str, backbone_audit_id: str, warehouse: str, wait_seconds: float, staging: str) -> int:
-    """Check and publish the link; returns how many summary figures the two audits share."""
+    """Check and publish the link; returns the number of summary figures that the two audits share."""
     row = {"audit_id": audit_id, "backbone_audit_id": backbone_audit_id}
     staged = stage_rows(staging, "audit", audit_id, AuditBackboneRow, [row])
     publish_checked([staged], warehouse, wait_seconds, kept="Both audits are published.")

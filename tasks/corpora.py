@@ -1,4 +1,4 @@
-"""Ingesting a corpus: read, count what was dropped, stage by content."""
+"""Ingests a corpus: reads it, counts what is dropped, and stages the rest by content."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from embaudit_tasks.results import Staged, StagedCorpus, stage_rows
 
 
 def may_pass(task: Any, run: Any, state: Any) -> bool:
-    """Retry what the hub or a disk may answer a little later; anything else says itself what to do."""
+    """Retry errors of the hub or a disk, which may pass; any other error says what to do."""
     error = state.result(raise_on_failure=False)
     return is_transient(error) or isinstance(error, OSError)
 
@@ -43,10 +43,10 @@ def ingest_corpus(name: str, source: str, staging: str, draw: Draw | None = None
     """Read a corpus and stage its rows under its content id; a source is always read, since it may have changed.
 
     Args:
-        draw: what is kept of a larger source; None: all of it. A collection of documents to be found is kept whole.
+        draw: the rows to keep of a larger source; None: all. A retrieval collection is kept whole.
 
     Returns:
-        The corpus. A collection of documents to be found brings its queries as a second one.
+        The corpus; of a retrieval collection, the documents and then the queries.
     """
     if name == DOCUMENTS:
         judged = load_judged(source)
@@ -55,7 +55,7 @@ def ingest_corpus(name: str, source: str, staging: str, draw: Draw | None = None
 
 
 def stage_corpus(corpus: Corpus, staging: str) -> StagedCorpus:
-    """Stage a corpus that was read: its rows by content, and the record of where they came from."""
+    """Stage a corpus: its rows by content, and a record of where they came from."""
     kind, rows = (TextRow, corpus.texts) if corpus.kind == "texts" else (TextPairRow, corpus.pairs)
     table = kind.table.name
     path = staged_path(staging, "corpus", corpus.corpus_id, table)
@@ -83,8 +83,8 @@ def stage_corpus(corpus: Corpus, staging: str) -> StagedCorpus:
 
 
 def _stage_record(staging: str, record: dict[str, Any]) -> Staged:
-    """Where a corpus came from and what was dropped; when it was found so first."""
-    # One content can come under two names or from two files.
+    """Stage where a corpus came from, what was dropped, and when it was first ingested like this."""
+    # The same content can come under two names or from two files.
     name = f"corpus-{record['name']}"
     path = staged_path(staging, "corpus", record["corpus_id"], name)
     if is_file(path):
@@ -97,10 +97,10 @@ def _stage_record(staging: str, record: dict[str, Any]) -> Staged:
 
 
 def rows_read(corpus: StagedCorpus, draws: Sequence[Draw], staging: str) -> list[Staged]:
-    """A corpus as an audit publishes it: its record, and the texts or pairs that some measure of the audit drew.
+    """A corpus as an audit publishes it: its record, and the texts or pairs that at least one measure drew.
 
     Args:
-        draws: of the measures; none: all rows.
+        draws: the measures' draws; if empty, all rows.
     """
     record, content = corpus.files
     if not draws or any(draw.rows >= corpus.rows for draw in draws):
@@ -118,7 +118,7 @@ def rows_read(corpus: StagedCorpus, draws: Sequence[Draw], staging: str) -> list
 
 
 def mean_characters(corpus: StagedCorpus) -> float:
-    """Of a text, by those that come first; of a pair's two."""
+    """Mean number of characters of a text, or of either text of a pair, in the first batch of rows."""
     columns = ["text"] if corpus.kind == "texts" else ["first", "second"]
     batch = next(read_batches(corpus.content_path, columns), None)
     if batch is None or not batch.num_rows:
@@ -128,10 +128,10 @@ def mean_characters(corpus: StagedCorpus) -> float:
 
 @dataclass(frozen=True)
 class DrawnTexts:
-    """The texts that a draw takes of a corpus, in its order.
+    """The texts drawn from a corpus, in its order.
 
     Attributes:
-        places: of the texts in the corpus: ``position`` in its tables.
+        places: indices of the texts in the corpus, ``position`` in its tables.
     """
 
     places: list[int]
@@ -140,7 +140,7 @@ class DrawnTexts:
 
 
 def drawn_texts(corpus_path: str, draw: Draw) -> DrawnTexts:
-    """The texts of a staged corpus that a draw takes."""
+    """Read the drawn texts of a staged corpus."""
     with opened(corpus_path) as source:
         rows = pq.read_table(source, columns=["text", "label"])
     texts, labels = rows.column("text").to_pylist(), rows.column("label").to_pylist()
@@ -150,14 +150,14 @@ def drawn_texts(corpus_path: str, draw: Draw) -> DrawnTexts:
 
 @dataclass(frozen=True)
 class DrawnPairs:
-    """The same of the pairs of a list."""
+    """The same for the pairs of a list."""
 
     places: list[int]
     pairs: list[tuple[str, str]]
 
 
 def drawn_pairs(corpus_path: str, draw: Draw) -> DrawnPairs:
-    """The pairs of a staged list that a draw takes."""
+    """Read the drawn pairs of a staged list."""
     with opened(corpus_path) as source:
         rows = pq.read_table(source, columns=["first", "second"])
     pairs = list(zip(rows.column("first").to_pylist(), rows.column("second").to_pylist(), strict=True))

@@ -1,4 +1,4 @@
-"""The texts of a task as a step: picked once, side by side, with what belongs to each."""
+"""The texts of a corpus's tasks as a step: picked once, by side, with the label or score of each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from embaudit_tasks.steps import Outputs, step
 MATERIAL_SCHEMA = {"side": "string", "place": "int64", "text": "string", "label": "string", "tokens": "int64"}
 VECTOR_SCHEMA = {"place": "int64", "vector": "binary"}
 Material = LabelledTexts | Judgements | GradedPairs
-# Raised when other texts are picked.
+# Increase this when other texts are picked.
 VERSION = 1
 
 
@@ -46,10 +46,10 @@ VERSION = 1
 def task_material(
     out: Outputs, spec: CheckpointSpec, corpora: list[StagedCorpus], settings: DownstreamSettings, seed: int
 ) -> None:
-    """The texts that a corpus' tasks take, side by side, with their lengths.
+    """The texts that a corpus's tasks use, by side, with their lengths.
 
     Args:
-        corpora: the corpus; for a collection of documents its queries too.
+        corpora: the corpus; for a retrieval collection, its documents and queries.
 
     Raises:
         NotMeasurable: if the corpus allows no task.
@@ -64,12 +64,12 @@ def task_material(
 
 
 def corpora_of(name: str, ingested: Mapping[str, StagedCorpus]) -> list[StagedCorpus]:
-    """What a task reads of its corpus: a collection comes with its queries."""
+    """The staged corpora that a task reads: a retrieval collection comes with its queries."""
     return [ingested[one] for one in ((name, QUERIES) if name == DOCUMENTS else (name,))]
 
 
 def read_material(material: Staged) -> tuple[Material, dict[str, np.ndarray]]:
-    """What was picked, and the tokens of each text before truncation, (texts,) by side."""
+    """The picked texts, and by side the number of tokens of each text before truncation, (texts,)."""
     rows = read_rows([material.path])
     sides = {side: [row for row in rows if row["side"] == side] for side in material.detail["sides"]}
     texts = {side: tuple(row["text"] for row in of_side) for side, of_side in sides.items()}
@@ -91,7 +91,7 @@ def texts_of(material: Staged, side: str) -> list[str]:
 def scored_tasks(
     material: Material, lengths: Mapping[str, np.ndarray], settings: ImpactSettings, seed: int
 ) -> dict[str, Scored]:
-    """Metric -> the task that it is the score of."""
+    """Metric -> the task whose score it is."""
     if isinstance(material, Judgements):
         return {metric: Retrieval(material, lengths["document"], seed=seed, metric=metric) for metric in METRICS}
     if isinstance(material, GradedPairs):
@@ -117,7 +117,7 @@ def read_vectors(sides: Mapping[str, Staged]) -> dict[str, np.ndarray]:
 
 
 def kind_of(side: str) -> TextKind:
-    """Queries and documents have prompts of their own; both sides of a pair of sentences are texts."""
+    """The kind of a side's texts: queries and documents have their own prompts; both sides of a pair are texts."""
     return "query" if side == "query" else "document" if side == "document" else "text"
 
 
@@ -128,7 +128,7 @@ def _own_tokens(spec: CheckpointSpec, side: str, texts: Sequence[tuple[str, str 
 def _pick(
     corpora: Sequence[StagedCorpus], settings: DownstreamSettings, seed: int
 ) -> tuple[dict[str, list[tuple[str, str | None]]], list[str]]:
-    """Texts by side, each with its class, its relevant documents or its pair's score; and classes too small to take."""
+    """Texts by side, each with its class, its relevant documents or its pair's score; and classes too small to use."""
     staged = [read_rows([corpus.content_path]) for corpus in corpora]
     if corpora[0].name == DOCUMENTS:
         documents, queries = ([(row["text"], row["label"]) for row in rows] for rows in staged)

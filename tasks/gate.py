@@ -1,4 +1,4 @@
-"""A policy on a published audit: evaluate, check what was found like any other table, store it."""
+"""Applies a policy to a published audit; the findings are checked and published like any other table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def gate_audit(audit_id: str, policy: str, warehouse: str, wait_seconds: float, 
 
 
 def gate_rows(verdict: GateVerdict) -> list[dict[str, object]]:
-    """The rows of ``gate_result``: the verdict's findings, each with what it was found of."""
+    """The rows of ``gate_result``: the verdict's findings, each with its audit and policy."""
     of = {
         "audit_id": verdict.audit_id,
         "policy": verdict.policy,

@@ -1,4 +1,4 @@
-"""Geometry as a step: the vectors of a corpus give one row, and the dimensions that dominate their cosine."""
+"""Geometry as a step: one row for the vectors of a corpus, and one per dimension that dominates their cosine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from embaudit_tasks.steps import Outputs, step
     run_name="geometry of {corpus.name}",
 )
 def corpus_geometry(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, draw: Draw, neighbours: int) -> None:
-    """Tables ``geometry`` and ``geometry_dimension`` of the drawn texts of a corpus."""
+    """Tables ``geometry`` and ``geometry_dimension`` for the drawn texts of a corpus."""
     encoder = encoder_of(spec)
     contents = drawn_texts(corpus.content_path, draw).texts
     with tracked(f"geometry, {corpus.name}", len(contents)) as advance:

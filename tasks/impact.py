@@ -1,7 +1,7 @@
-"""What sticky tokens do to real work, as steps: encode texts with copies of each token, score every arm.
+"""What sticky tokens do to downstream tasks, as steps: encode texts with copies of each token, score every arm.
 
-Vectors are staged per side and token; they are not published. A collection of which half is poisoned takes the vectors
-of both: nothing is encoded for it.
+Vectors are staged per side and token, and not published. A half-poisoned collection combines vectors with and without
+copies, so nothing more is encoded for it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import NOT_IN_KEY, CheckpointSpec, Staged, StagedCorpus, encoder_of
 from embaudit_tasks.steps import Outputs, step
 
-# Who asks does not poison the collection.
+# Copies are inserted into the texts of a collection, not into its queries.
 NEVER_POISONED = "query"
-# Texts without copies, where texts with each token are.
+# Stands for a token's name where texts have no copies.
 CLEAN = "clean"
 # Arm -> token -> side -> staged vectors.
 ByArm = dict[str, dict[str, dict[str, Staged]]]
@@ -43,7 +43,7 @@ Outcomes = dict[Cell, list[np.ndarray]]
 
 
 class PoisonedSide(BaseModel):
-    """The texts of one side of a task, with copies of a token; without a token as they are."""
+    """The texts of one side of a task with copies of a token; unchanged if there is no token."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -70,7 +70,7 @@ class PoisonedSide(BaseModel):
     run_name="{one.side} of {one.corpus}, {one.token}",
 )
 def impact_vectors(out: Outputs, spec: CheckpointSpec, one: PoisonedSide) -> None:
-    """Vectors of one side, every text with copies of a token; without a token as they are."""
+    """Vectors of one side, each text with copies of a token; unchanged texts if there is no token."""
     encoder = encoder_of(spec, kind_of(one.side))
     texts = texts_of(one.material, one.side)
     held: dict[str, dict[str, int]] = {}
@@ -109,11 +109,11 @@ def impact_scores(
     settings: ImpactSettings,
     seed: int,
 ) -> None:
-    """Tables ``impact``, ``impact_token`` and, of a retrieval collection, ``impact_query``.
+    """Tables ``impact``, ``impact_token`` and, for a retrieval collection, ``impact_query``.
 
     Args:
         clean: side -> staged vectors without copies.
-        names: token id -> the token as the vocabulary writes it.
+        names: token id -> the token as written in the vocabulary.
     """
     found, lengths = read_material(material)
     tasks = scored_tasks(found, lengths, settings, seed)
@@ -160,12 +160,12 @@ def impact_scores(
 
 
 def _with_copies(clean: Vectors, poisoned: Vectors) -> Vectors:
-    """All sides, those that hold no copies as they are."""
+    """All sides; those that have no copies are unchanged."""
     return {**clean, **poisoned}
 
 
 def _mixed(clean: Vectors, poisoned: Vectors, halves: Mapping[str, np.ndarray]) -> Vectors:
-    """Copies in the texts of ``halves`` alone."""
+    """Vectors with copies only in the texts selected by ``halves``."""
     return {
         side: np.where(halves[side][:, None], poisoned[side], clean[side]) if side in halves else clean[side]
         for side in clean
@@ -181,7 +181,7 @@ def _clean_row(score: float | None, poisoned: ByArm) -> dict[str, Any]:
 
 
 def _arm_row(arm: str, share: str, cell: CellEffects, by_token: dict[str, dict[str, Staged]]) -> dict[str, Any]:
-    # Copies, places and what is cut are the same for every token.
+    # Numbers and positions of copies, and what is cut, are the same for every token.
     sides = next(iter(by_token.values())).values()
     held = [side.detail["held"][share] for side in sides]
     texts = sum(one["held"] for one in held)
@@ -213,7 +213,7 @@ def _texts(poisoned: ByArm) -> int:
 def _queries(
     corpus: str, material: Material, outcomes: Mapping[str, tuple[np.ndarray, Outcomes]]
 ) -> Iterator[dict[str, Any]]:
-    """Each query in each cell, on average over the cell's tokens."""
+    """Each query's metrics in each cell, averaged over the cell's tokens."""
     if not isinstance(material, Judgements):
         return
     as_is = {metric: clean for metric, (clean, _) in outcomes.items()}

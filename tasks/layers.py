@@ -1,4 +1,4 @@
-"""Concentration layer by layer as a step: one forward pass per text gives the rows of three tables."""
+"""Concentration layer by layer as a step: one forward pass per text gives the rows of four tables."""
 
 from __future__ import annotations
 

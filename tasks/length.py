@@ -1,4 +1,4 @@
-"""Length collapse as steps: the curves with what follows from the same vectors, and σ_a by head and length."""
+"""Length collapse as steps: the curves and what else the same vectors show, and σ_a by head and length."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def length_curve(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, setti
     reads=("texts", "draw", "longest", "sigma_texts", "sigma_lengths"),
 )
 def length_sigma(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, settings: LengthSettings, seed: int) -> None:
-    """Table ``length_sigma`` of one corpus; without rows where no two texts have even the shortest length."""
+    """Table ``length_sigma`` of one corpus; empty if fewer than two texts reach even the shortest length."""
     from embaudit.measures.length.heads import head_lengths
 
     encoder = encoder_of(spec)

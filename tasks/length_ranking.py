@@ -1,4 +1,4 @@
-"""Queries against short and long documents, as a step on a collection with judged queries."""
+"""How short and long documents rank for queries, as a step on a collection with judged queries."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def length_ranking(
     settings: LengthSettings,
     seed: int,
 ) -> None:
-    """Table ``length_ranking``; without rows where all documents are of one length.
+    """Table ``length_ranking``; empty if all documents have the same length.
 
     Raises:
         NotMeasurable: if there are too few queries or documents.

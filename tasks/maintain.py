@@ -1,4 +1,4 @@
-"""The steps of maintenance: prune rows, delete files that nobody needs, give room back."""
+"""The tasks of maintenance: prune rows, delete files that are no longer needed, reclaim space."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from embaudit.warehouse.vacuum import vacuum
 def prune_rows(
     warehouse: str, wait_seconds: float, keep_days: int | None, keep_audits: int | None
 ) -> list[dict[str, Any]]:
-    """Delete the detail rows of audits that no rule keeps; one row an audit and table."""
+    """Delete the detail rows of audits that no rule keeps; returns one row per audit and table."""
     return [asdict(one) for one in prune(warehouse, wait_seconds, Keep(keep_days, keep_audits))]
 
 
 @task(name="delete staged files", persist_result=False)
 def delete_staged(staging: str, warehouse: str, days: int) -> dict[str, int]:
-    """Delete staged files that nothing made or published for so many days; how many, and their bytes."""
+    """Delete staged files not created or used for ``days`` days, and partial files; returns their number and bytes."""
     place = warehouse_at(warehouse)
     left = find_leftovers(staging, place if isinstance(place, Path) else None, days)
     delete_leftovers(left)
@@ -33,5 +33,5 @@ def delete_staged(staging: str, warehouse: str, days: int) -> dict[str, int]:
 
 @task(name="vacuum", persist_result=False)
 def vacuum_warehouse(warehouse: str, wait_seconds: float) -> dict[str, Any]:
-    """Give the room of deleted rows back."""
+    """Reclaim the space of deleted rows."""
     return asdict(vacuum(warehouse, wait_seconds))

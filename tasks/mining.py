@@ -16,7 +16,7 @@ from embaudit_tasks.results import CheckpointSpec, StagedCorpus, encoder_of
 from embaudit_tasks.steps import Outputs, step
 
 MINED_SCHEMA = {"query": "string", "passage": "string"}
-# Changing how negatives are found changes this number, and what was mined before is mined again.
+# Increase this when negatives are found differently: what was mined before is then mined again.
 MINING_VERSION = 1
 
 
@@ -24,9 +24,9 @@ MINING_VERSION = 1
 def mine_corpus(
     spec: CheckpointSpec, name: str, method: str, folder: str, negatives: int, staging: str
 ) -> StagedCorpus:
-    """For each judged query the best passages that are not judged relevant, by BM25 or by the checkpoint's cosine.
+    """For each judged query, the best passages not judged relevant, by BM25 or by the checkpoint's cosine.
 
-    The folder is always read, since it may have changed; what was mined from the same content is not mined again.
+    The folder is always read, since it may have changed; the same content is not mined again.
     """
     source = MinedSource.parse(name, f"mined:{method}:{folder}")
     assert source is not None
@@ -55,8 +55,8 @@ def mined_pairs(
     """Each query with its hard negatives.
 
     Args:
-        spec: whose cosine ranks the passages; None: BM25.
-        relevant: places of the passages that each query's judgements call relevant.
+        spec: the checkpoint whose cosine ranks the passages; None: BM25.
+        relevant: indices of the passages judged relevant to each query.
     """
     judged = [frozenset(places) for places in relevant]
     if spec is None:

@@ -1,6 +1,6 @@
-"""What helps against sticky tokens, as steps: vectors under each remedy, losses, and the tasks' scores.
+"""What helps against sticky tokens, as steps: vectors under each remedy, losses, and scores of tasks.
 
-Vectors without a remedy are those of ``impact``, and are encoded once for both measures.
+Vectors without a remedy are those of ``impact``, encoded once for both measures.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus, encoder
 from embaudit_tasks.steps import Outputs, step
 from embaudit_tasks.sticky_files import Sample
 
-# Side -> staged vectors: of clean texts, and of texts with each token, by its id.
+# Side -> staged vectors; ``Treated`` has them for clean texts, and for texts with each token by its id.
 Sides = dict[str, Staged]
 Treated = dict[str, Sides]
-# From this loss on a token is at least moderate.
+# A token with at least this loss is moderate or strong.
 LOSSY = min(least for least, name in SEVERITY_FROM_LOSS if name in ("strong", "moderate"))
 
 
@@ -47,7 +47,7 @@ class MeasuredTokens(BaseModel):
     """Tokens whose losses are measured.
 
     Attributes:
-        watched: token id -> token, the worst ones.
+        watched: the worst tokens, token id -> token.
         controls: ordinary tokens.
         drawn: random tokens of the vocabulary.
     """
@@ -69,7 +69,7 @@ class MeasuredTokens(BaseModel):
 def mitigated_vectors(
     out: Outputs, spec: CheckpointSpec, one: PoisonedSide, untreated: Staged, severe: list[int], remedy: Remedy
 ) -> None:
-    """Vectors of one side under a remedy; texts without a severe token have the vectors that they had."""
+    """Vectors of one side under a remedy; texts without a severe token keep their vectors."""
     encoder = encoder_of(spec, kind_of(one.side))
     texts, token_id = texts_of(one.material, one.side), one.token_id
     sequences = encoder.tokenize(texts) if token_id is None else poison(encoder, texts, token_id, one.seed).sequences
@@ -105,9 +105,9 @@ def mitigation_scores(
     """Table ``mitigation``.
 
     Args:
-        by_remedy: ``none`` first, and the remedies that other vectors were made for.
-        spaces: the remedies that change the vectors of ``none``.
-        fitted_on: vectors of clean texts, of all corpora.
+        by_remedy: ``none`` first, then the remedies under which texts were encoded again.
+        spaces: the remedies that transform the vectors of ``none``.
+        fitted_on: vectors of clean texts of all corpora, on which ``spaces`` are fitted.
     """
     found, lengths = read_material(material)
     tasks = {name: task for name, task in scored_tasks(found, lengths, settings, seed).items() if name in METRICS}
@@ -208,10 +208,10 @@ def mitigation_losses(
 
 
 def possible_remedies(spec: CheckpointSpec, severe: list[int], remedies: list[Remedy], texts: int) -> dict[Remedy, str]:
-    """Those that this checkpoint does not allow, each with the reason.
+    """The remedies that are impossible with this checkpoint, each with the reason.
 
     Args:
-        texts: clean texts that a change of the output space is fitted on.
+        texts: number of clean texts that a change of the output space is fitted on.
     """
     encoder = encoder_of(spec)
     ids = treatable(encoder.checkpoint, severe)
@@ -237,7 +237,7 @@ def _fitted(remedies: list[Any], fitted_on: list[Staged]) -> dict[str, Transform
 
 
 def _arms(treated: Treated) -> list[Vectors]:
-    """Clean vectors of all sides first, then those with each token; a side that holds no copies is as it is clean."""
+    """Clean vectors of all sides first, then those with each token; a side without copies keeps its clean vectors."""
     clean = read_vectors(treated[CLEAN])
     return [clean, *({**clean, **read_vectors(sides)} for token, sides in treated.items() if token != CLEAN)]
 

@@ -1,4 +1,4 @@
-"""Occurrence as a step: the severe tokens of the audit counted in a corpus, and taken out of its texts."""
+"""Occurrence as a step: counts the audit's severe tokens in a corpus, and measures the effect of removing them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def corpus_occurrence(
     settings: OccurrenceSettings,
     seed: int,
 ) -> None:
-    """Tables ``occurrence_corpus``, ``occurrence`` and ``occurrence_text`` of the drawn texts of a corpus.
+    """Tables ``occurrence_corpus``, ``occurrence`` and ``occurrence_text`` for the drawn texts of a corpus.
 
     Args:
         tokens, verdicts: the files of ``token`` and ``sticky_validation`` of the same audit.
@@ -67,7 +67,7 @@ def corpus_occurrence(
         ids = checkpoint.own_ids([drawn.texts[place] for place in places])
         return [one[: checkpoint.content_limit] for one in ids]
 
-    # By what they say, so that every checkpoint takes the same texts.
+    # By content, so that every checkpoint uses the same texts.
     order = content_order(drawn.texts, seed)
     planned = plan_removals(counts, listed, order, own_ids, settings.removal_texts, seed)
     anchors = order[: settings.anchors] if any(planned.values()) else []

@@ -1,4 +1,4 @@
-"""Where copies of tokens do most harm, as a step: every strategy in every sentence, and what each comes to."""
+"""Where copies of tokens do most harm, as a step: every strategy in every sentence, and its losses."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def placements(
 ) -> None:
     """Tables ``placement`` and ``placement_token``.
 
-    Sentences that tokens are placed in chose none of the tokens; those that judge the search for places are not those
-    that its result is measured against.
+    Tokens are placed in the sentences of the validation. The search for places uses the scan's anchors, and its result
+    is measured against those of the validation.
 
     Args:
-        severe: token id -> token, the worst first.
+        severe: token id -> token, worst first.
     """
     encoder = encoder_of(spec)
     points = sample.points(encoder, "validation", copies=settings.budget, draws=settings.draws)
@@ -99,7 +99,7 @@ def placements(
 def place_by(
     strategy: Strategy, search: TextSearch, text: Text, draw: Draw, settings: PlacementSettings, seed: int
 ) -> Placed:
-    """All tokens in one text."""
+    """Place all tokens in one text."""
     if strategy == "greedy":
         return search.greedy(settings.budget)
     if strategy == "gradient":
@@ -113,7 +113,7 @@ def place_by(
 
 
 def possible_strategies(spec: CheckpointSpec) -> tuple[list[Strategy], str]:
-    """Those that this checkpoint allows, and why the gradient is not among them; empty where it is."""
+    """The strategies that this checkpoint allows, and why ``gradient`` is not among them; empty if it is."""
     try:
         require_weights(encoder_of(spec))
     except NotMeasurable as error:
@@ -130,7 +130,7 @@ def _loss_seen(judges: Goal, vectors: np.ndarray, rotation: np.ndarray, count: i
 
 
 def _relative(found: Placed, text: Text) -> np.ndarray:
-    """(T,) where the copies stand on average, 0 to 1."""
+    """(T,) mean position of the copies, from 0 (start) to 1 (end)."""
     held = found.gaps >= 0
     means: np.ndarray = np.where(held, found.gaps, 0).sum(axis=1) / held.sum(axis=1) / max(text.gaps - 1, 1)
     return means

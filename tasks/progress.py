@@ -1,4 +1,4 @@
-"""Progress of long tasks: bars in a terminal that asked for them, progress artifacts in the Prefect UI."""
+"""Progress of long tasks: bars in a terminal if asked for, and progress artifacts in the Prefect UI."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from prefect.context import TaskRunContext
 from prefect.logging import get_run_logger
 
 SECONDS_BETWEEN_UPDATES = 5.0
-# A server that does not answer is asked again after so long: each call waits for a minute of Prefect's own retries.
+# How long to wait before calling an unreachable server again: each call spends a minute on Prefect's own retries.
 SECONDS_OF_SILENCE = 600.0
 
 
 class Display(Protocol):
-    """What a terminal shows; bars of one label add up over shards."""
+    """What a terminal shows; bars with the same label add up over shards."""
 
     def advance(self, label: str, done: int, total: int) -> None: ...
 
@@ -28,10 +28,10 @@ class Display(Protocol):
 
 class _NoDisplay:
     def advance(self, label: str, done: int, total: int) -> None:
-        """Nobody is watching this process."""
+        """Does nothing: nobody is watching this process."""
 
     def say(self, line: str) -> None:
-        """Nor listening."""
+        """Does nothing."""
 
 
 _display: Display = _NoDisplay()
@@ -40,7 +40,7 @@ _silent_until = 0.0
 
 @contextmanager
 def shown_on(display: Display) -> Iterator[None]:
-    """Let the tasks that run in this process report to a display."""
+    """Let the tasks in this process report to a display."""
     global _display
     before, _display = _display, display
     try:
@@ -50,19 +50,19 @@ def shown_on(display: Display) -> Iterator[None]:
 
 
 def say(line: str) -> None:
-    """Tell whoever watches: a line in the terminal, and in the flow run's log."""
+    """Show a line in the terminal and write it to the flow run's log."""
     _display.say(line)
     get_run_logger().info(line)
 
 
 def shard_done(label: str, shards: int) -> None:
-    """Say that one of so many shards is done, where worker processes compute them and have no display."""
+    """Report that one of ``shards`` shards is done; worker processes, which compute them, have no display."""
     _display.advance(label, 1, shards)
 
 
 @contextmanager
 def tracked(label: str, total: int, of_all: int | None = None) -> Iterator[Callable[[int], None]]:
-    """A function to call with every amount of work done.
+    """Yields a function to call with each amount of work done.
 
     Args:
         total: work of this task.
@@ -95,7 +95,7 @@ def _update_artifact(artifact: UUID, percent: float) -> None:
 
 
 def _told(call: Callable[[], object]) -> UUID | None:
-    """Tell the server how far the task is. An unreachable server must not fail the task."""
+    """Report the progress of a task to the server. An unreachable server must not fail the task."""
     global _silent_until
     if time.monotonic() < _silent_until:
         return None

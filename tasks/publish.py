@@ -1,4 +1,4 @@
-"""The last task of an audit: check every staged table, write the log, publish or refuse."""
+"""The last tasks of an audit: check every staged table, write the log, and publish if the checks passed."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from embaudit_tasks.results import Staged
 
 @task(name="check tables", persist_result=False)
 def check_staged(staged: list[Staged], planned_rows: dict[str, int]) -> list[dict[str, Any]]:
-    """Run the Great Expectations suites on the staged files; what passed them once is not checked again."""
-    # STAGING/<measure>/<key>/<file>: what passed is remembered beside what was measured.
+    """Run the Great Expectations suites on the staged files; what has passed is not checked again."""
+    # The staging folder, from STAGING/<measure>/<key>/<file>: results of checks are cached there.
     staging = staged[0].path.rsplit("/", 3)[0]
     return [asdict(row) for row in check_tables(group_by_table(staged), planned_rows, staging)]
 
@@ -56,10 +56,10 @@ def publish_corpus(warehouse: str, wait_seconds: float, staged: list[Staged]) ->
 
 
 def publish_checked(staged: list[Staged], warehouse: str, wait_seconds: float, *, kept: str = "") -> dict[str, int]:
-    """Publish tables that belong to no one audit's transaction, if they pass their suites. For use inside a task.
+    """Publish tables outside an audit's own transaction, if they pass their suites. For use inside a task.
 
     Args:
-        kept: what else stands, for the reader of a failure.
+        kept: what else is kept, for the error message.
 
     Raises:
         CheckFailed: naming the first expectation that fails.
@@ -79,7 +79,7 @@ def publish_checked(staged: list[Staged], warehouse: str, wait_seconds: float, *
 
 
 def group_by_table(staged: list[Staged]) -> list[StagedTable]:
-    """Staged files by published table, shards in order; files between the steps are left out."""
+    """Staged files by published table, shards in order, without tables that are not published."""
     return [
         StagedTable(name, paths)
         for name in TABLES

@@ -1,4 +1,4 @@
-"""The ``reference`` protocol as steps: its pairs, scores and validation values in shards, its verdicts."""
+"""The ``reference`` protocol as steps: its pairs, scores and validation values in shards, and verdicts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from embaudit_tasks.steps import Outputs, step
 from embaudit_tasks.sticky_files import pair_rows, read_pairs, read_u
 
 Purpose = Literal["reference_scoring", "reference_validation"]
-# What a shard holds for each token: its score, or its validation value.
+# One row per token; ``number`` is its score, or its validation value.
 SHARD_SCHEMA = {"token_id": "int32", "inserted": "string", "number": "float64"}
 
 
@@ -38,10 +38,10 @@ def choose_reference_pairs(
     settings: StickySettings,
     seed: int,
 ) -> None:
-    """Pairs below u, as the published code chooses them, or the pairs that were given.
+    """Pairs below u, chosen as in the published code, or the given pairs.
 
     Args:
-        given: pairs of the user's own by purpose (``scoring``, ``validation``).
+        given: the user's own pairs by purpose (``scoring``, ``validation``).
     """
     counts = {"scoring": settings.reference_pairs, "validation": settings.reference_validation_pairs}
     chosen = {purpose: read_pairs(pairs, purpose) for purpose, pairs in given.items()}
@@ -72,7 +72,7 @@ def reference_shard(
     settings: StickySettings,
     seed: int,
 ) -> None:
-    """Scores, or validation values, of some tokens."""
+    """Scores or validation values of some tokens."""
     encoder = encoder_of(spec)
     chosen = [(pair.first, pair.second) for pair in read_pairs(pairs, purpose)]
     inputs = reference.prepare_reference(encoder, chosen, settings.copies, seed)
@@ -100,7 +100,7 @@ def reference_shard(
     name="shortlist of the reference protocol",
 )
 def reference_shortlist(out: Outputs, scored: list[Staged]) -> None:
-    """The 2 % of highest scores."""
+    """The tokens with the highest 2 % of scores."""
     rows = sorted(read_rows([part.path for part in scored]), key=lambda row: row["token_id"])
     scores = np.array([row["number"] for row in rows])
     places = reference.shortlist(scores)

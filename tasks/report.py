@@ -1,4 +1,4 @@
-"""HTML pages, written from the published tables: of one audit, and of the whole warehouse."""
+"""Writes HTML pages from the published tables: of one audit, and of the whole warehouse."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from embaudit.page.write import write_index, write_page
 
 @task(name="write report", persist_result=False)
 def write_report(audit_id: str, warehouse: str, wait_seconds: float, folder: str) -> str:
-    """Write ``FOLDER/<audit_id>.html``, in place of an earlier one; returns its path."""
+    """Write ``FOLDER/<audit_id>.html``, replacing an earlier one; returns its path."""
     return str(write_page(warehouse, audit_id, Path(folder), wait_seconds=wait_seconds))
 
 
 @task(name="write index", persist_result=False)
 def write_overview(warehouse: str, wait_seconds: float, folder: str) -> str:
-    """Write ``FOLDER/index.html``, in place of an earlier one; returns its path."""
+    """Write ``FOLDER/index.html``, replacing an earlier one; returns its path."""
     return str(write_index(warehouse, Path(folder), wait_seconds=wait_seconds))

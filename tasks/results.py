@@ -1,4 +1,4 @@
-"""What goes into a task and what comes out: small JSON values, so that Prefect can show them."""
+"""Arguments and results of tasks: small JSON values, so that Prefect can show them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from embaudit.warehouse.stage import staged_path, write_rows
 from embaudit_tasks.workers import settle
 
 Schema = Mapping[str, str]
-# A row class, or the name of a table that stays between the steps.
+# A row class, or the name of a table that is passed between steps and not published.
 TableOf = type[Row] | str
-# Marks a field of a step's argument that people see and no value depends on: ``Annotated[str, NOT_IN_KEY]``.
+# Marks a field of a step's argument that is for people, and that no value depends on: ``Annotated[str, NOT_IN_KEY]``.
 NOT_IN_KEY: Final = "no part of a step's key"
 
 
@@ -41,7 +41,7 @@ class CheckpointSpec(BaseModel):
 
     @property
     def key_parts(self) -> dict[str, str]:
-        """What a key holds of it. ``cuda:0`` and ``cuda:1`` compute the same."""
+        """What goes into a key. ``cuda:0`` and ``cuda:1`` compute the same."""
         return {"checkpoint": self.checkpoint_id, "device": self.device.split(":")[0], "dtype": self.dtype}
 
 
@@ -55,21 +55,21 @@ class Staged(BaseModel):
     rows: int
     seconds: float = 0.0
     encodes: int = 0
-    # Small figures that later steps plan with (blocks of a corpus, pairs found).
+    # Small figures that later steps need (blocks of a corpus, pairs found).
     detail: dict[str, Any] = {}
 
     @property
     def key(self) -> str:
-        """The content key of what it holds: the folder that it lies in."""
+        """The key of its content: the name of its folder."""
         return self.path.rsplit("/", 2)[-2]
 
 
 class TokenShard(BaseModel):
-    """Some of the tokens of a scan, and what people see of it.
+    """Some of the tokens of a scan, and what its progress shows.
 
     Attributes:
         label: what is done, the same for all shards.
-        total: encodes of all shards together.
+        total: work of all shards together, in encodes (tokens for the reference protocol).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -95,7 +95,7 @@ class StagedCorpus(BaseModel):
 
     @property
     def content_path(self) -> str:
-        """The staged texts or pairs."""
+        """Path of the staged texts or pairs."""
         return next(file.path for file in self.files if file.table in ("text", "text_pair"))
 
 
@@ -109,7 +109,7 @@ def stage_rows(
     *,
     file_name: str | None = None,
 ) -> Staged:
-    """Stage rows that belong to no step, under a key of the caller's; a file that is there is replaced.
+    """Stage rows that belong to no step, under the caller's key; an existing file is replaced.
 
     Args:
         table: a row class, or the name of a table that is not published.
@@ -123,7 +123,7 @@ def stage_rows(
 
 
 def note(text: str, staging: str) -> Staged:
-    """Something that an audit must say at its end, as a staged file that is not published."""
+    """A message for the audit's end, as a staged file that is not published."""
     staged = stage_rows(staging, "audit", content_key(note=text), "note", [{"text": text}])
     return staged.model_copy(update={"detail": {"text": text}})
 
@@ -133,16 +133,16 @@ def table_name(table: TableOf) -> str:
 
 
 def schema_of(table: TableOf, schema: Schema | None = None) -> Schema | None:
-    """The columns of a row class; those that were given, for the name of a table that is not published."""
+    """The columns of a row class; for the name of an unpublished table, those given."""
     return schema if isinstance(table, str) else table.table.schema
 
 
 @lru_cache(maxsize=2)
 def checkpoint_of(spec: CheckpointSpec) -> Checkpoint:
-    """Load a checkpoint once a process, and make sure that it still is the one the flow planned with.
+    """Load a checkpoint once per process, and make sure that it is still the one that the audit was planned with.
 
     Raises:
-        CheckpointError: if its files changed since.
+        CheckpointError: if its files have changed since.
     """
     settle(spec.device)
     options = LoadOptions(
@@ -165,5 +165,5 @@ def checkpoint_of(spec: CheckpointSpec) -> Checkpoint:
 
 
 def encoder_of(spec: CheckpointSpec, kind: TextKind = "text") -> Encoder:
-    """An encoder of one kind of texts, behind their prompt; it counts those that it is given from now on."""
+    """A new encoder for one kind of texts, with their prompt; it counts the texts that it encodes."""
     return Encoder(checkpoint_of(spec).reading(kind))

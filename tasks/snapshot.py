@@ -1,4 +1,4 @@
-"""The copy that dashboards read, refreshed after every publication where ``EMBAUDIT_SNAPSHOT`` names a place."""
+"""Refreshes the copy that dashboards read, after every publication, if ``EMBAUDIT_SNAPSHOT`` is set."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from embaudit.warehouse.export import export
 
 @task(name="refresh snapshot", persist_result=False)
 def refresh_snapshot(warehouse: str) -> str | None:
-    """Export the warehouse to where the setting says. What was published stays published whatever happens here.
+    """Export the warehouse to the path in the settings. Whatever happens here, what was published stays published.
 
     Returns:
-        Why it could not be done, for the audit's warnings; None if it was, or nobody asked.
+        Why it failed, for the audit's warnings; None if it succeeded, or if no path is set.
     """
     settings = Settings()
     if settings.snapshot is None:

@@ -1,4 +1,4 @@
-"""SOCM as steps: token clouds of the texts, all pairs in shards. Lists: ``socm_listed``; averages: ``socm_summary``."""
+"""SOCM as steps: token clouds of texts, all pairs in shards. Lists: ``socm_listed``; averages: ``socm_summary``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CheckpointSpec, StagedCorpus, encoder_of
 from embaudit_tasks.steps import Outputs, step
 
-# Positions of undefined texts that are kept by name; the others are counted.
+# Number of undefined texts whose positions are kept; the others are only counted.
 NAMED = 20
 
 
@@ -76,7 +76,7 @@ def text_rows(
     undefined: Sequence[UndefinedText],
     truncated: Mapping[int, bool],
 ) -> list[dict[str, Any]]:
-    """Rows of ``socm_text`` by position; ``truncated`` by position as well."""
+    """Rows of ``socm_text`` in order of position; ``truncated`` has positions as keys."""
     rows: list[dict[str, Any]] = [
         {
             "position": cloud.position,
@@ -104,27 +104,27 @@ def text_rows(
 
 
 def undefined_detail(undefined: Sequence[UndefinedText]) -> dict[str, Any]:
-    """How many texts are undefined and which, for the audit's last lines."""
+    """How many texts are undefined, and which, for the note at the audit's end."""
     return {"undefined": len(undefined), "undefined_positions": [text.position for text in undefined[:NAMED]]}
 
 
 def accuracy_detail(method: str, accuracy: Accuracy) -> dict[str, Any]:
-    """How nuclear norms were computed, and how far they were from exact ones where both were."""
+    """How nuclear norms were computed, and their largest error on the pairs that were also computed exactly."""
     return {"method": method, "accuracy": accuracy.largest, "checked_pairs": accuracy.pairs}
 
 
 def are_truncated(spec: CheckpointSpec, contents: Sequence[str], kind: TextKind = "text") -> list[bool]:
-    """Which texts are longer than the checkpoint reads."""
+    """Whether each text is longer than what the checkpoint reads."""
     encoder = encoder_of(spec, kind)
     return [len(ids) > encoder.checkpoint.content_limit for ids in encoder.own_ids(contents)]
 
 
 def repeated(value: str, count: int) -> Any:
-    """One string many times, without as many Python strings."""
+    """An array of one string repeated, without as many Python strings."""
     return pa.repeat(value, count)
 
 
-# The shards of one corpus run one after another in a process: their clouds are computed once.
+# A process computes a corpus's shards one after another, so its clouds are computed only once.
 @lru_cache(maxsize=1)
 def clouds_of_corpus(
     spec: CheckpointSpec, corpus: str, corpus_path: str, draw: Draw
@@ -136,7 +136,7 @@ def clouds_of_corpus(
 
         def embedded() -> Iterator[tuple[int, Any]]:
             for index, embeddings in encoder.token_embeddings(drawn.texts):
-                # A copy: what the encoder gives is part of a padded batch, which would stay in memory as a whole.
+                # Copy it: the encoder returns a view of a padded batch, and all of the batch would stay in memory.
                 yield drawn.places[index], embeddings.copy()
                 advance(1)
 

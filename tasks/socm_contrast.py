@@ -1,4 +1,4 @@
-"""Hard negatives against random pairs of the same queries and passages, as a step on a part of a list."""
+"""Hard negatives compared with random pairs of the same queries and passages, as a step on part of a list."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from embaudit_tasks.results import CheckpointSpec, StagedCorpus, encoder_of
 from embaudit_tasks.socm_listed import kinds_of, numbered_texts
 from embaudit_tasks.steps import Outputs, step
 
-# The part of a list is the same for every audit, whatever its seed.
+# Fixed, so that audits with other seeds use the same part of a list, unless they draw other pairs.
 SAMPLE_SEED = 0
 
 
@@ -29,9 +29,9 @@ SAMPLE_SEED = 0
     run_name="SOCM of {corpus.name} against random pairs",
 )
 def socm_contrast(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, draw: Draw, pairs: int) -> None:
-    """Means of listed and of random pairs and their paired difference (table ``socm_contrast``).
+    """Means of listed and of random pairs, and their paired difference (table ``socm_contrast``).
 
-    Without rows where most pairs are of one query, or fewer than two pairs have two defined texts.
+    Empty if one query has over half of the pairs, or fewer than two pairs have two defined texts.
     """
     drawn = drawn_pairs(corpus.content_path, draw).pairs
     kinds = kinds_of(spec, corpus.name)

@@ -1,4 +1,4 @@
-"""SOCM of texts that are cut to one length, as a step: the corpus's own lengths are taken out of the average."""
+"""SOCM of texts cut to one length, as a step: removes the effect of the corpus's own lengths on the average."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ SHARED = (
     run_name="SOCM of cut texts of {corpus.name}",
 )
 def socm_cut(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, draw: Draw, lengths: list[int]) -> None:
-    """Average SOCM over all pairs of the drawn texts that have so many own tokens, cut to them (table ``socm_cut``).
+    """Average SOCM at each length, over all pairs of drawn texts that reach it, cut to it (table ``socm_cut``).
 
-    A length that fewer than two texts have, or that is longer than the checkpoint reads, has no row.
+    A length that fewer than two defined texts reach, or that exceeds what the checkpoint reads, has no row.
     """
     encoder = encoder_of(spec)
     norms = nuclear_norms_on(spec.device)
@@ -58,7 +58,7 @@ def socm_cut(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, draw: Dra
         with tracked(f"SOCM at {tokens} tokens, pairs of {corpus.name}", planned) as advance:
 
             def counted() -> Iterator[PairBlock]:
-                for block in all_pairs(clouds, norms=norms):  # noqa: B023 - read within this turn
+                for block in all_pairs(clouds, norms=norms):  # noqa: B023 - read within this iteration
                     advance(len(block.socm))
                     yield block
 

@@ -22,7 +22,7 @@ from embaudit_tasks.results import CheckpointSpec, StagedCorpus, checkpoint_of, 
 from embaudit_tasks.socm import accuracy_detail, are_truncated, repeated, text_rows, undefined_detail
 from embaudit_tasks.steps import Outputs, step
 
-# Pairs whose texts are embedded together: at 2 · 80 tokens and d = 384 their token embeddings are 120 MB.
+# Pairs whose texts are embedded together: at 2 · 80 tokens and d = 384 their token embeddings take 120 MB.
 PAIRS_PER_CHUNK = 500
 Prompted: TypeAlias = tuple[TextKind, str]
 
@@ -35,10 +35,10 @@ Prompted: TypeAlias = tuple[TextKind, str]
     run_name="SOCM of {corpus.name}, pairs {start} to {stop}",
 )
 def socm_listed(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, draw: Draw, start: int, stop: int) -> None:
-    """d_μ, d_Σ and SOCM of the drawn pairs start … stop−1, and the texts that appear first among them.
+    """d_μ, d_Σ and SOCM of the drawn pairs start … stop−1, and the texts that first appear in them.
 
-    Tables ``socm_text`` and ``socm_listed_pair``. Texts are numbered in the order in which the drawn pairs name them.
-    A pair with an undefined text has no row. Queries and passages stand behind their own prompts.
+    Tables ``socm_text`` and ``socm_listed_pair``. Texts are numbered in the order of their first appearance in the
+    drawn pairs. A pair with an undefined text has no row. Queries and passages are encoded with their own prompts.
     """
     drawn = drawn_pairs(corpus.content_path, draw)
     kinds = kinds_of(spec, corpus.name)
@@ -79,7 +79,7 @@ def socm_listed(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, draw: 
             kept = [position for position in chunk if all(numbers[text] in by_number for text in listed[position])]
             sides = [[numbers[listed[position][side]] for position in kept] for side in (0, 1)]
             block = given_pairs(by_number, *sides, norms=norms)
-            # Every chunk is checked on its share of the sample.
+            # Each chunk is checked on its share of the sample.
             share = ceil(CHECKED_PAIRS * len(chunk) / (stop - start))
             for same in checked([block], by_number, len(kept), accuracy, sample=share):
                 yield {
@@ -96,7 +96,7 @@ def socm_listed(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, draw: 
 
 
 def kinds_of(spec: CheckpointSpec, corpus: str) -> tuple[TextKind, TextKind]:
-    """What the two sides of a list's pairs are encoded as: one kind where their prompts agree."""
+    """The kinds of text that the two sides of a list's pairs are encoded as; one kind if their prompts are the same."""
     if CORPORA[corpus].relation == "sts":
         return "text", "text"
     prompts = checkpoint_of(spec).prompts
@@ -104,7 +104,7 @@ def kinds_of(spec: CheckpointSpec, corpus: str) -> tuple[TextKind, TextKind]:
 
 
 def numbered_texts(listed: Sequence[tuple[Prompted, Prompted]]) -> dict[Prompted, int]:
-    """The number of each distinct text behind its prompt, in the order of first appearance."""
+    """A number for each distinct text and kind, in the order of first appearance."""
     numbers: dict[Prompted, int] = {}
     for pair in listed:
         for text in pair:

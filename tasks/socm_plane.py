@@ -1,4 +1,4 @@
-"""Three pairs of texts as pictures: the tokens of the pair of highest, median and lowest SOCM in a plane."""
+"""Three pairs of texts as pictures: the tokens of the pairs with the highest, median and lowest SOCM, in a plane."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from embaudit_tasks.corpora import drawn_texts
 from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
 from embaudit_tasks.steps import Outputs, step
 
-# The row of a text's mean stands before its tokens.
+# A text's mean comes before its tokens.
 MEAN_POINT = -1
 
 
@@ -63,7 +63,7 @@ def socm_plane(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, pairs: 
 
 
 def chosen_pairs(paths: Sequence[str]) -> dict[str, tuple[int, int, float]]:
-    """(first, second, SOCM) of the pair of highest, of lowest, and of the SOCM nearest to the median."""
+    """(first, second, SOCM) of the pairs with the highest and lowest SOCM, and the one nearest to the median."""
 
     def batches() -> Iterator[dict[str, np.ndarray]]:
         for path in paths:

@@ -1,4 +1,4 @@
-"""Other poolings of the same tokens beside the mean, as a step on some texts of a corpus and their pairs."""
+"""Other poolings of the same tokens compared with the mean, as a step on some texts of a corpus and their pairs."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from embaudit_tasks.steps import Outputs, step
     run_name="poolings of {corpus.name}",
 )
 def socm_poolings(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, draw: Draw, pairs: list[Staged]) -> None:
-    """What five poolings of the same states keep (table ``socm_pooling``); without rows below two defined texts.
+    """What five poolings of the same states keep (table ``socm_pooling``); empty with fewer than two defined texts.
 
     Args:
-        draw: of fewer texts than ``pairs`` are of.
+        draw: of texts that ``pairs`` covers: the same number or fewer.
         pairs: the files of ``socm_pair``.
     """
     encoder = encoder_of(spec)
@@ -64,7 +64,7 @@ def socm_poolings(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, draw
 
 
 def _pairs_among(positions: np.ndarray, paths: list[str]) -> tuple[np.ndarray, ...]:
-    """Places of both texts among the positions, d_μ and d_Σ, of the pairs that are of two of them."""
+    """Of the pairs of two of these positions: the indices of both texts among the positions, d_μ and d_Σ."""
     found = []
     for path in paths:
         for batch in read_batches(path, ("first", "second", "d_mu", "d_sigma")):

@@ -37,7 +37,7 @@ def socm_summary(
     pairs: list[Staged],
     exponents: list[float],
 ) -> None:
-    """Averages with a jackknife interval over texts, or over the queries of a list, and other exponents' averages.
+    """Averages with a jackknife interval over texts, or over the queries of a list, also with other exponents.
 
     Tables ``socm_summary``, ``socm_length`` and ``socm_surface``.
     """
@@ -46,7 +46,7 @@ def socm_summary(
         for part in pairs:
             for batch in read_batches(part.path, PAIR_COLUMNS):
                 columns = {name: batch.column(name).to_numpy() for name in PAIR_COLUMNS}
-                # A draw leaves gaps between positions; the averages number the texts without.
+                # A draw leaves gaps between positions; the averages number the texts without gaps.
                 numbered = {side: np.searchsorted(positions, columns[side]) for side in ("first", "second")}
                 yield PairBlock(**{**columns, **numbered})
 
@@ -58,7 +58,7 @@ def socm_summary(
     correlation = TraceCorrelation(traces)
     streamed = correlation.passing(lengths.passing(surface.passing(blocks())))
     summary = summarise(traces, streamed, "texts" if pair_kind == "all" else "firsts")
-    # Appendix J: for tokens of one length the two bounds are one and the same.
+    # Appendix J: for token vectors of equal length the two bounds are the same.
     both = [row for row in described if row["trace_sigma"] is not None and row["mean_cosine"] is not None]
     above = [row["mean_cosine"] >= COSINE_BOUND for row in both]
     agree = [is_above == (row["trace_sigma"] <= TRACE_BOUND) for row, is_above in zip(both, above, strict=True)]

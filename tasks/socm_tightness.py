@@ -1,4 +1,4 @@
-"""How tight the Gaussian view is, and SIF pooling beside plain, as a step on a random sample of pairs."""
+"""How tight the Gaussian approximation is, and SIF pooling compared with plain, as a step on random pairs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from embaudit_tasks.results import CheckpointSpec, StagedCorpus, encoder_of
 from embaudit_tasks.socm import clouds_of_corpus
 from embaudit_tasks.steps import Outputs, step
 
-# SOCM draws nothing else at random: with a seed of its own, audits of other seeds share this sample too.
+# Fixed, so that audits with other seeds that read the same texts share this sample.
 SAMPLE_SEED = 0
 
 

@@ -8,11 +8,11 @@
 
     text, stat = layer_statistics(plan.staging, plan.spec, corpus, texts=20)
 
-A step's content key is made from its version and its arguments, once, and names the folder of its files. Where all of
-them are there they are the answer, on whatever machine they were made, and Prefect's state is Cached. What people and
-later steps want to know of a file (seconds, encodes, figures) lies in the file itself.
+A step's content key is made here from its version and arguments, and names the folder of its files. If all of these
+exist, they are the result, on whatever machine they were made, and Prefect shows the state Cached. What people and
+later steps need to know about a file (seconds, encodes, figures) is in the file itself.
 
-Every declared table is staged, empty if need be: so a step is complete when its files are.
+Every declared table is staged, even if empty, so a step is complete when its files exist.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ from embaudit_tasks.results import (
 P = ParamSpec("P")
 Detail = Mapping[str, Any]
 
-# On a GPU a task has this tag, to be found by in the UI; what keeps audits off each other is ``gpu_slot``.
+# Tasks on a GPU have this tag, to find them in the UI; ``gpu_slot`` keeps audits from sharing a GPU.
 GPU_TAG = "embaudit-gpu"
-# The argument of which a step may read a part.
+# The argument of which a step may read only some fields.
 SETTINGS = "settings"
 
 
 class Outputs:
-    """Where a step puts the tables that it declares; each is a file of its own under the step's key."""
+    """Stages the tables that a step declares, each as its own file under the step's key."""
 
     def __init__(self, staging: str, folder: str, key: str) -> None:
         self._staging, self._folder, self._key = staging, folder, key
@@ -72,11 +72,11 @@ class Outputs:
         encodes: int = 0,
         detail: Detail | None = None,
     ) -> None:
-        """Stage rows of a row class, or of a table between steps, which comes with its schema.
+        """Stage rows of a row class, or of an unpublished table with the given schema.
 
         Args:
-            encodes: texts that the checkpoint was given for them.
-            detail: small figures that later steps plan with, as JSON values.
+            encodes: number of texts that were encoded for them.
+            detail: small figures that later steps need, as JSON values.
 
         Raises:
             MeasureError, StorageError: as ``write_rows``.
@@ -97,7 +97,7 @@ class Outputs:
         """Stage arrays block by block, for tables larger than memory.
 
         Args:
-            detail: asked for when the last block is written.
+            detail: called when the last block has been written.
 
         Raises:
             MeasureError, StorageError: as ``write_columns``.
@@ -116,7 +116,7 @@ class Outputs:
             return kept
 
         rows = write(path, record=record)
-        # As it will be read from the file.
+        # With the values that will be read from the file.
         self.files[name] = Staged(table=name, path=path, rows=rows, **json.loads(json.dumps(kept)))
         self._since = time.perf_counter()
 
@@ -124,13 +124,13 @@ class Outputs:
 class Step(Generic[P]):
     """A function of a checkpoint, corpora, staged files and settings, whose results are staged under a content key.
 
-    Called with the staging and the function's own arguments, as a Prefect task; returns the staged files in the order
-    of ``tables``.
+    A call with the staging folder and the function's own arguments runs as a Prefect task, and returns the staged files
+    in the order of ``tables``.
 
     Attributes:
-        folder: where below the staging its files lie.
-        version: rises when values change.
-        not_in_key: arguments that no value depends on, such as a label; of a model's fields, ``NOT_IN_KEY`` says so.
+        folder: folder of its files in the staging folder.
+        version: increased when values change.
+        not_in_key: arguments that no value depends on, such as a label; such fields of a model are ``NOT_IN_KEY``.
         reads: the fields of the argument ``settings`` that count; the function sees no others. None: all of them.
     """
 
@@ -157,13 +157,13 @@ class Step(Generic[P]):
         self._task = _task_of(self, inspect.Signature([staging, *parameters]), run_name)
 
     def __call__(self, staging: str, *args: P.args, **kwargs: P.kwargs) -> list[Staged]:
-        """Run as a Prefect task, or find what was run before."""
+        """Run as a Prefect task, or find the files of an earlier run."""
         found: Any = self._task_on(args, kwargs)(staging, *args, **kwargs)
-        # Prefect gives back the state that a task made itself.
+        # If the task returned a state, Prefect gives back that state.
         return list(found.result() if isinstance(found, State) else found)
 
     def submit(self, staging: str, *args: P.args, **kwargs: P.kwargs) -> PrefectFuture[list[Staged]]:
-        """The same, on the task runner of the flow."""
+        """The same, on the flow's task runner."""
         return self._task_on(args, kwargs).submit(staging, *args, **kwargs)
 
     def compute(self, staging: str, *args: P.args, **kwargs: P.kwargs) -> list[Staged]:
@@ -180,7 +180,7 @@ class Step(Generic[P]):
         return content_key(step=self.function.__name__, version=self.version, arguments=key_part(counted))
 
     def _found_or_made(self, staging: str, *args: P.args, **kwargs: P.kwargs) -> tuple[list[Staged], bool]:
-        """The step's files, and whether they were there.
+        """The step's files, and whether they already existed.
 
         Raises:
             StorageError: if one of them is broken.
@@ -213,7 +213,7 @@ class Step(Generic[P]):
         return self._task.with_options(tags={*self._task.tags, GPU_TAG}) if is_on_gpu else self._task
 
     def __reduce__(self) -> Any:
-        # Worker processes import it.
+        # Pickled by name: worker processes import it.
         return _imported, (self.function.__module__, self.function.__qualname__)
 
 
@@ -227,11 +227,11 @@ def step(
     not_in_key: Collection[str] = (),
     reads: Collection[str] | None = None,
 ) -> Callable[[Callable[Concatenate[Outputs, P], None]], Step[P]]:
-    """Make a function a ``Step``; see there.
+    """Turn a function into a ``Step``, which describes the arguments.
 
     Args:
-        tables: row classes of the tables that it stages, and names of those that stay between the steps.
-        name, run_name: of the Prefect task and of its runs; the latter is a format of the arguments.
+        tables: row classes of the tables that it stages, and names of those that are not published.
+        name, run_name: of the Prefect task and of its runs; the latter is a format string for the arguments.
     """
 
     def made(function: Callable[Concatenate[Outputs, P], None]) -> Step[P]:
@@ -242,10 +242,10 @@ def step(
 
 
 def key_part(value: Any) -> Any:
-    """What a key holds of an argument: content, and neither places nor times.
+    """An argument's part of a key: its content, but no paths or times.
 
     Raises:
-        TypeError: for a value that says nothing of what it holds.
+        TypeError: for a value whose content is not known.
     """
     match value:
         case CheckpointSpec():
@@ -267,7 +267,7 @@ def key_part(value: Any) -> Any:
 
 
 def part_of(settings: BaseModel, fields: Collection[str]) -> BaseModel:
-    """Settings in which the other fields do not exist: what a key does not hold cannot be read by accident."""
+    """Settings without any other fields, so that a step cannot accidentally read what is not in its key."""
     part = settings.model_copy()
     for name in type(settings).model_fields.keys() - set(fields):
         del part.__dict__[name]
@@ -284,7 +284,7 @@ def _task_of(one: Step[Any], signature: inspect.Signature, run_name: str | None)
         files, were_there = one._found_or_made(*args, **kwargs)
         return Completed(name="Cached", data=files) if were_there else files
 
-    # Prefect binds, shows and formats the arguments by this.
+    # Prefect uses this to bind, show and format the arguments.
     run.__signature__ = signature  # type: ignore[attr-defined]
     run.__name__, run.__qualname__, run.__doc__ = one.function.__name__, one.function.__qualname__, one.function.__doc__
     return task(name=one.name, task_run_name=run_name, persist_result=False, cache_policy=NO_CACHE)(run)

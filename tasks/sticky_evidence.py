@@ -1,4 +1,4 @@
-"""Behind the verdicts, as steps: dose, similarity shifts, attention, enrichment, shape of token similarities."""
+"""Evidence for the verdicts, as steps: dose, similarity shifts, attention, enrichment, shape of token similarities."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def attention(
     name="where sticky tokens come from",
 )
 def enrichment(out: Outputs, tokens: Staged, searched: list[int], selections: dict[str, list[int]]) -> None:
-    """Origins, scripts and embeddings of sticky tokens against all searched ones (table ``sticky_enrichment``)."""
+    """Origins, scripts and embeddings of sticky and of all searched tokens (table ``sticky_enrichment``)."""
     out.rows(StickyEnrichmentRow, origins.enrichment_rows(read_rows([tokens.path]), set(searched), selections))
 
 
@@ -120,7 +120,7 @@ def enrichment(out: Outputs, tokens: Staged, searched: list[int], selections: di
 def sticky_shape(out: Outputs, spec: CheckpointSpec, tokens: Staged) -> None:
     """How the similarities of a sample of the vocabulary are distributed (table ``sticky_shape``)."""
     encoder = encoder_of(spec)
-    # As for u: an id without a string is no vocabulary entry.
+    # As for u: an id without a string is not a vocabulary entry.
     named = [row for row in read_rows([tokens.path]) if row["token"]]
     sampled = [named[place] for place in shapes.sample_tokens(len(named))]
     with tracked("shape of token similarities", len(sampled)) as advance:

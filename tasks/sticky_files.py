@@ -1,6 +1,6 @@
-"""What the steps of the sticky-token measure hand to each other: staged files and their columns.
+"""What the steps of the sticky-token measure pass to each other: staged files and their columns.
 
-Sums over similarities (``moments``) stay between the steps; ``sticky_*`` are published.
+Sums over similarities (``moments``) are not published; the ``sticky_*`` tables are.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Purpose = Literal["scoring", "validation"]
 
 
 class Sample(BaseModel):
-    """What tokens are inserted into, how often and where, and u: an argument of every step that measures."""
+    """What tokens are inserted into, how often and where, and u; an argument of every step that measures."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -51,8 +51,8 @@ class Sample(BaseModel):
         """Draws and anchors of a purpose.
 
         Args:
-            copies: instead of the search's.
-            draws: so many of them; None: all.
+            copies: number of copies; None: as in the search.
+            draws: number of draws; None: all.
 
         Raises:
             MeasureError: if no point lies below u, or the similarities do not differ.
@@ -69,7 +69,7 @@ class Sample(BaseModel):
         return every_against_every(encoder, chosen.draws[:draws], chosen.anchors, self.u, n, self.seed, groups)
 
     def sentence_set(self, purpose: Purpose) -> SentenceSet:
-        """The sentences of a purpose; of given pairs the second ones are draws, and the first ones anchors."""
+        """The sentences of a purpose; of given pairs, the second sentences are draws and the first are anchors."""
         given = read_pairs(self.pairs, purpose)
         if given:
             return SentenceSet(tuple(pair.second for pair in given), tuple(pair.first for pair in given))
@@ -79,9 +79,9 @@ class Sample(BaseModel):
 
 
 def points_of(spec: CheckpointSpec, sample: Sample, purpose: Purpose) -> Points:
-    """``Sample.points`` in the audit's own precision: only the scan's many encodes may be cheaper.
+    """``Sample.points`` in the audit's own precision: only the scan's many encodes may use a cheaper one.
 
-    The anchors are encoded once for all steps of a process.
+    A process encodes the anchors once for all its steps.
     """
     return _points(spec, sample.model_dump_json(), purpose)
 
@@ -135,7 +135,7 @@ def read_frame(part: Staged) -> pd.DataFrame:
 def moment_columns(
     token_ids: np.ndarray, draws: Sequence[int], moments: Moments
 ) -> tuple[list[dict[str, np.ndarray]], dict[str, str]]:
-    """A block of rows a draw, and their schema."""
+    """One block of rows per draw, and their schema."""
     names = Moments.names(moments.groups)
     blocks = [
         {
@@ -149,13 +149,13 @@ def moment_columns(
 
 
 def read_moments(parts: Sequence[Staged]) -> tuple[np.ndarray, list[int], Moments]:
-    """(token ids ascending, draws, sums) of files that hold the same draws of different tokens."""
+    """(token ids ascending, draws, sums) from files with the same draws of different tokens."""
     ids, found = [], []
     draws: list[int] = []
     for part in parts:
         frame = read_frame(part)
         draws = sorted(int(draw) for draw in frame["draw"].unique())
-        # Blocks of draws, each with all tokens in one order.
+        # One block per draw, each with all tokens in the same order.
         values = frame.drop(columns=["token_id", "draw"]).to_numpy().reshape(len(draws), -1, frame.shape[1] - 2)
         ids.append(frame["token_id"].to_numpy()[: values.shape[1]])
         found.append(values.transpose(1, 0, 2))
@@ -165,7 +165,7 @@ def read_moments(parts: Sequence[Staged]) -> tuple[np.ndarray, list[int], Moment
 
 
 def join_stages(stages: Sequence[Sequence[Staged]]) -> tuple[np.ndarray, list[int], Moments]:
-    """As ``read_moments``, of the tokens in the last stage, with their draws of all stages."""
+    """Like ``read_moments``, for the tokens of the last stage with their draws from all stages."""
     ids, draws, moments = read_moments(stages[0])
     for stage in stages[1:]:
         later_ids, later_draws, later = read_moments(stage)

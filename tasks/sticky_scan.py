@@ -1,4 +1,4 @@
-"""The search for sticky tokens as steps: insertion in shards, prediction, narrowing, the shortlists."""
+"""The search for sticky tokens as steps: insertion in shards, prediction, narrowing, shortlists."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from embaudit_tasks.sticky_files import (
     read_moments,
 )
 
-# Of the tokens that retain least, for the comparison with the vocabulary.
+# Number of tokens that retain least, for comparison with the vocabulary.
 LOWEST_TOKENS = 100
 SCORES = ("pull", "slope")
 
@@ -62,7 +62,7 @@ def insert_shard(
     """Insert some tokens into some draws, and sum their similarities to the anchors.
 
     Args:
-        dtype: precision of the many encodes; anchors and what comes before insertion are in the audit's own.
+        dtype: precision of the many encodes; anchors and sentences without copies are encoded in the audit's own.
     """
     points = points_of(spec, sample, purpose)
     encoder = encoder_of(spec.model_copy(update={"dtype": dtype}))
@@ -81,14 +81,14 @@ def predict(
     token_ids: list[int],
     pilot: list[Staged],
 ) -> None:
-    """What the pilot's scores and the input embeddings predict for every token that is searched."""
+    """Predict the scores of every searched token from the pilot's scores and the input embeddings."""
     known_ids, draws, moments = read_moments(pilot)
     scores = score_tokens(points_of(spec, sample, "scoring").at(draws), moments)
     ids = np.array(token_ids, dtype=np.int64)
     of_all = predict_scores(input_embeddings(encoder_of(spec)), known_ids, scores, sample.seed)
     predicted = of_all.at(ids)
     found = {name: agreement(of_all.of(name)[known_ids], scores.of(name)) for name in PROTOCOLS}
-    # A pilot too small to learn from predicts nothing: null, since what is no number is not staged.
+    # Null if the pilot is too small to learn from, since NaN is not staged.
     columns = {name: [None if np.isnan(value) else value for value in getattr(predicted, name)] for name in SCORES}
     out.columns(
         "prediction",
@@ -108,10 +108,10 @@ def narrow(
     stages: list[list[Staged]],
     keep: int,
 ) -> None:
-    """The tokens that the next stage looks at: the worst expected, two by retention for each by definition.
+    """The tokens that go on to the next stage: the worst expected, two by retention for each one by definition.
 
     Args:
-        stages: the files of each stage so far; later ones hold other draws of fewer tokens.
+        stages: the files of each stage so far; later ones have other draws of fewer tokens.
     """
     points = points_of(spec, sample, "scoring")
     prediction = _Prediction(predicted)
@@ -135,12 +135,12 @@ def compare_precisions(
     sample: Sample,
     token_ids: list[int],
 ) -> None:
-    """Spearman's rank correlation of the scores in the scan's precision and in float32, one draw a token."""
+    """Spearman's rank correlation between scores in the scan's precision and in float32, on one draw."""
     points = points_of(spec, sample, "scoring")
     ids = np.array(token_ids, dtype=np.int64)
     encoders = [encoder_of(spec.model_copy(update={"dtype": one})) for one in (dtype, "float32")]
     cheap, exact = (score_tokens(points.at([0]), insert_tokens(one, points, ids, [0])) for one in encoders)
-    # Undefined for a single token, and for pull where the draw has no point below u.
+    # Undefined for a single token, and for pull if the draw has no point below u.
     found: dict[str, float | None] = {name: agreement(cheap.of(name), exact.of(name)).rho for name in PROTOCOLS}
     out.rows("precision", [found], dict.fromkeys(found, "float64"), detail=found)
 
@@ -165,9 +165,9 @@ def score(
 
     Args:
         pilot: the files of the random tokens that got all draws.
-        stages: the files of each stage; later ones hold other draws of fewer tokens.
-        cuts: what each narrowing kept, to tell what it would have done to the pilot; none in an exhaustive search.
-        shortlist: how many tokens each protocol's has.
+        stages: the files of each stage; later ones have other draws of fewer tokens.
+        cuts: the cut of each narrowing, to tell which pilot tokens would pass it; empty in an exhaustive search.
+        shortlist: length of each protocol's shortlist.
     """
     points = points_of(spec, sample, "scoring")
     prediction = _Prediction(predicted)
@@ -190,7 +190,7 @@ def score(
             expected = prediction.stage(points, pilot, cut["draws"]).of_pilot()
             survives &= Cut(cut["pull"], cut["slope"]).survivors(expected)
     shortlists = choose_shortlists(ids, has_all, shortlist)
-    # Halves need tokens that were not selected for their scores: the pilot.
+    # Halves must have tokens that were not selected for their scores: the pilot.
     split = halves(points.at(every), pilot_moments, sample.seed)
     detail = {
         "rungs": board.rungs(),
@@ -204,7 +204,7 @@ def score(
 
 
 class _Prediction:
-    """What the embeddings predict, by token."""
+    """The scores predicted from the embeddings, by token."""
 
     def __init__(self, predicted: Staged) -> None:
         frame = read_frame(predicted)
@@ -215,7 +215,7 @@ class _Prediction:
         return self._scores.at(np.searchsorted(self.token_ids, token_ids))
 
     def stage(self, points: Points, pilot: list[Staged], draws: list[int]) -> Stage:
-        """The pilot as it stands after some draws."""
+        """The pilot's readings after some draws."""
         ids, every, moments = read_moments(pilot)
         drawn = score_tokens(points.at(draws), moments.at(slice(None), draws)) if draws else None
         return Stage(self.of(ids), drawn, score_tokens(points.at(every), moments))

@@ -43,11 +43,11 @@ def choose_sentences(
     shift_pairs: int,
     seed: int,
 ) -> None:
-    """Draws and anchors of search and validation (``sticky_sentence``), and the pairs beside them (``sticky_pair``).
+    """Draws and anchors for search and validation (``sticky_sentence``), and pairs (``sticky_pair``).
 
     Args:
-        given: pairs of the user's own by purpose (``scoring``, ``validation``): they take the sentences' place.
-        shift_pairs: of the paper's first experiment; 0 leaves it out.
+        given: the user's own pairs by purpose (``scoring``, ``validation``), which replace the sentences.
+        shift_pairs: number of pairs in the paper's first experiment; 0 leaves it out.
     """
     texts = [row[side] for row in read_rows([corpus.content_path]) for side in ("first", "second")]
     sentences = distinct_sentences(texts, settings.sentences, seed)
@@ -70,13 +70,13 @@ def choose_sentences(
 
 @step("sticky", version=1, tables=("given_pair",), name="read given pairs", not_in_key=("source",))
 def given_pairs(out: Outputs, spec: CheckpointSpec, source: str, content: str, purpose: str) -> None:
-    """The pairs of a file of the user's own, with their similarities under the checkpoint.
+    """The pairs in a user's file, with their similarities under the checkpoint.
 
     Args:
         content: a hash of what the file held when the audit was planned.
 
     Raises:
-        CorpusError: if a row is no pair, or the file is no longer what the audit was planned with.
+        CorpusError: if a row is not a pair, or the file has changed since the audit was planned.
     """
     found = read_chosen_pairs(Path(source))
     if found.content != content:

@@ -1,4 +1,4 @@
-"""Sticky tokens as steps, second half: effects, thresholds and verdicts of validated tokens, and how many there are."""
+"""Sticky tokens as steps, second half: effects, thresholds and verdicts of validated tokens, and counts by severity."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from embaudit_tasks.results import CheckpointSpec, Staged
 from embaudit_tasks.steps import Outputs, step
 from embaudit_tasks.sticky_files import Sample, points_of, read_moments
 
-# Of the vocabulary's severities: their intervals are wide, and more resamples would not make them finer.
+# For the counts by severity: their intervals are wide, and more resamples would not make them more precise.
 SEVERITY_RESAMPLES = 200
 
 
@@ -51,8 +51,8 @@ def judge(
     """Effects, intervals, thresholds and verdicts (tables ``sticky_validation`` and ``sticky_summary``).
 
     Args:
-        plan: ``controls`` (ids) and the columns of the summary that earlier steps know.
-        scan_speedup: a column of the summary that no value depends on.
+        plan: ``controls`` (ids), and the columns of the summary that earlier steps know.
+        scan_speedup: a column of the summary; no other value depends on it.
     """
     points = points_of(spec, sample, "validation")
     ids, _, moments = read_moments(validated)
@@ -101,7 +101,7 @@ def count_severities(
     verdicts: Staged,
     searched: int,
 ) -> None:
-    """How many tokens are how bad: of the validated ones, and in all (table ``sticky_severity``).
+    """Number of tokens at each severity: among the validated ones, and in total (table ``sticky_severity``).
 
     Args:
         pilot: the files of a random sample of the ``searched`` tokens.

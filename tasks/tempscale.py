@@ -1,7 +1,6 @@
-"""Does a lower temperature help, as steps: encode a task's texts at each τ, score every arm.
+"""Whether a lower attention temperature helps, as steps: encode a task's texts at each τ, score every arm.
 
-Vectors are staged per side and temperature, so that an interrupted grid continues where it stopped; they are not
-published.
+Vectors are staged per side and temperature, so an interrupted grid continues where it stopped; they are not published.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ from embaudit_tasks.progress import tracked
 from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus, checkpoint_of, encoder_of
 from embaudit_tasks.steps import Outputs, step
 
-# More tokens than any text has: content_ids cuts at a number.
+# More tokens than any text has: ``content_ids`` needs a limit.
 WHOLE = 2**31
 
 
 @step("tempscale", version=MEASURE_VERSION, tables=("tempscale_support",), name="temperature support")
 def tempscale_support(out: Outputs, spec: CheckpointSpec) -> None:
-    """Whether τ can be set at all: ``unsupported`` of the detail says why not."""
+    """Whether τ can be set at all; if not, ``unsupported`` in the detail says why."""
     reason = _why_unsupported(checkpoint_of(spec))
     out.rows("tempscale_support", [{"reason": reason}], {"reason": "string"}, detail={"unsupported": reason})
 
@@ -65,10 +64,10 @@ def tempscale_vectors(
     in_pieces: bool,
     settings: TempscaleSettings,
 ) -> None:
-    """Vectors of one side at one temperature, or at one a layer or head.
+    """Vectors of one side at one temperature, or at one per layer or head.
 
     Args:
-        in_pieces: of its pieces of the configured limit, averaged.
+        in_pieces: instead, average the vectors of a text's pieces, each as long as the configured limit, at τ = 1.
     """
     encoder = encoder_of(spec, kind_of(side))
     checkpoint = encoder.checkpoint
@@ -129,7 +128,7 @@ def tempscale_scores(
 
 
 def temperatures_of(tau: float | dict[Part, list[float]]) -> Temperatures:
-    """One for all, or those of ``layer`` or ``head``."""
+    """One temperature for the whole model, or one per layer or head."""
     if isinstance(tau, dict):
         ((part, taus),) = tau.items()
         return Temperatures.of(taus) if part == "layer" else Temperatures.per_head(taus)
@@ -137,7 +136,7 @@ def temperatures_of(tau: float | dict[Part, list[float]]) -> Temperatures:
 
 
 def scope_of(checkpoint: Checkpoint, corpus: StagedCorpus, settings: TempscaleSettings) -> dict[str, Any]:
-    """What every row says of what was read."""
+    """Columns of every row about what was read."""
     return {
         "corpus": corpus.name,
         "corpus_id": corpus.corpus_id,
@@ -147,7 +146,7 @@ def scope_of(checkpoint: Checkpoint, corpus: StagedCorpus, settings: TempscaleSe
 
 
 def content_limit(checkpoint: Checkpoint, reads: str) -> int:
-    """How many of its own tokens are read of a text: as served, or as many as the model has positions for."""
+    """How many of a text's own tokens are read: as served, or as many as the model has positions for."""
     positions = position_limit(checkpoint.model)
     if reads == "limit" or positions is None:
         return checkpoint.content_limit
@@ -155,7 +154,7 @@ def content_limit(checkpoint: Checkpoint, reads: str) -> int:
 
 
 def tasks_of(staged: Staged, settings: TempscaleSettings, seed: int) -> list[Task]:
-    """What the picked texts of one corpus are used for."""
+    """The tasks of the picked texts of one corpus."""
     material, lengths = read_material(staged)
     if isinstance(material, Judgements):
         return [Retrieval(material, lengths["document"], seed=seed)]
@@ -170,7 +169,7 @@ def tasks_of(staged: Staged, settings: TempscaleSettings, seed: int) -> list[Tas
 
 
 def _averaged(encoder: Encoder, texts: Sequence[str], advance: Callable[[int], None]) -> np.ndarray:
-    """Text by text in pieces of the configured limit, each encoded alone, weighted by its tokens."""
+    """Each text's mean vector over pieces of the configured limit, encoded separately and weighted by their tokens."""
     checkpoint = encoder.checkpoint
     pieces = [pieces_of(checkpoint.content_ids(text, WHOLE), checkpoint.content_limit) for text in texts]
     flat = [(owner, piece) for owner, own in enumerate(pieces) for piece in own]
@@ -181,7 +180,7 @@ def _averaged(encoder: Encoder, texts: Sequence[str], advance: Callable[[int], N
 
 
 def _why_unsupported(checkpoint: Checkpoint) -> str | None:
-    """Why no temperature can be set; None where one can."""
+    """Why no temperature can be set; None if one can."""
     try:
         support = support_of(anatomy_of(checkpoint.model))
     except NotMeasurable as error:

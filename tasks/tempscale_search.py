@@ -1,4 +1,4 @@
-"""A τ for each layer or head, as steps: what can have one, what a trial scores, and what a search found."""
+"""One τ per layer or head, as steps: which parts can have one, how a trial scores, and what a search found."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from embaudit_tasks.tempscale import scope_of, tasks_of, temperatures_of
 
 @step("tempscale", version=MEASURE_VERSION, tables=("tempscale_parts",), name="parts with a temperature")
 def tempscale_parts(out: Outputs, spec: CheckpointSpec, part: Part) -> None:
-    """How many layers or heads the checkpoint has: ``parts`` of the detail, and ``refused``, why none has its own τ."""
+    """Number of layers or heads (``parts`` in the detail), and if they cannot have their own τ, why (``refused``)."""
     anatomy = anatomy_of(checkpoint_of(spec).model)
     parts = len(anatomy.layers) if part == "layer" else anatomy.heads
     refused = None
     try:
-        # What shares weights cannot have two.
+        # Parts that share weights cannot have different τ.
         plan_scalings(anatomy, temperatures_of({part: [1 + place / parts for place in range(parts)]}))
     except (NotMeasurable, UsageError) as error:
         refused = error.happened
@@ -45,7 +45,7 @@ def tempscale_parts(out: Outputs, spec: CheckpointSpec, part: Part) -> None:
 def tempscale_trial(
     out: Outputs, corpus: str, material: Staged, vectors: dict[str, Staged], settings: TempscaleSettings, seed: int
 ) -> None:
-    """``scores`` of the detail: each task's on the choose half, which a search may see."""
+    """Each task's score on the choose half, which a search may see (``scores`` in the detail)."""
     given = read_vectors(vectors)
     scores = {
         one.name: one.score(one.outcomes(given), ~one.items.is_report) for one in tasks_of(material, settings, seed)
@@ -74,8 +74,8 @@ def tempscale_searched(
     """Table ``tempscale_search`` of the tasks of one corpus.
 
     Args:
-        found: of each search ``task``, ``part``, ``tau``, ``taus``, ``trials``, and ``vectors``: staged, by side, at
-            τ = 1, at the single ``tau`` and at ``taus``.
+        found: for each search, ``task``, ``part``, ``tau``, ``taus``, ``trials``, and ``vectors``: staged vectors by
+            side at τ = 1, at the single ``tau``, and at ``taus``.
     """
     scope = scope_of(checkpoint_of(spec), corpus, settings)
     tasks = {one.name: one for one in tasks_of(material, settings, seed)}

@@ -22,14 +22,14 @@ def describe_checkpoint(out: Outputs, spec: CheckpointSpec, source: str, referen
 
     Args:
         source: what the user calls it.
-        reference: the same, pinned: another commit of the same content is another row.
+        reference: the same, pinned; only for the key: another commit with the same content is staged separately.
     """
     out.rows(CheckpointRow, [{**describe_row(checkpoint_of(spec)), "source": source}])
 
 
 @step("vocabulary", version=entries.MEASURE_VERSION, tables=(TokenRow,), name="read vocabulary")
 def read_tokens(out: Outputs, spec: CheckpointSpec) -> None:
-    """The vocabulary: category, reachability, origin, script and two hints of under-training."""
+    """The vocabulary: category, reachability, origin, script and two signs of under-training."""
     encoder = encoder_of(spec)
     checkpoint = encoder.checkpoint
     embeddings = baseline.input_embeddings(encoder)
@@ -54,7 +54,7 @@ def read_tokens(out: Outputs, spec: CheckpointSpec) -> None:
 def measure_token_similarity(out: Outputs, spec: CheckpointSpec, tokens: Staged) -> None:
     """u, the mean pairwise similarity of the vocabulary's token strings."""
     encoder = encoder_of(spec)
-    # An id without a string (a padding row of the embedding matrix) is no vocabulary entry.
+    # An id without a string (a padding row of the embedding matrix) is not a vocabulary entry.
     named = [row for row in read_rows([tokens.path]) if row["token"]]
     with tracked("u, mean similarity of the vocabulary", 2 * len(named)) as advance:
         similarity = baseline.token_similarity(

@@ -1,4 +1,4 @@
-"""Steps of a watch: questions to the hub, a checkpoint's content, rows of what was seen and of what got worse."""
+"""Tasks of a watch: ask the hub, read a checkpoint's content, record what was seen and what got worse."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AUDITS_STAND = "Audits are published as they were."
 
 
 def is_unreachable(task: Any, run: Any, state: Any) -> bool:
-    """Retry what the hub may cure by coming back."""
+    """Retry errors that may pass when the hub is back."""
     return is_transient(state.result(raise_on_failure=False))
 
 
@@ -31,7 +31,7 @@ def is_unreachable(task: Any, run: Any, state: Any) -> bool:
     name="ask the hub", task_run_name="ask the hub for {name}", retry_condition_fn=is_unreachable, persist_result=False
 )
 def ask_for_commit(name: str, branch: str | None) -> str:
-    """The commit that a repository's branch stands for."""
+    """The current commit of a repository's branch."""
     return current_commit(name, branch)
 
 
@@ -53,13 +53,13 @@ def ask_for_models(entry: OrganisationEntry) -> list[str]:
     persist_result=False,
 )
 def ask_for_content(source: Source, reference: str) -> str:
-    """The checkpoint id of a reference; a commit is fetched for it."""
+    """The checkpoint id of a reference; a commit's files are fetched for it."""
     return read_content(source, reference)
 
 
 @task(name="record what was seen", persist_result=False)
 def record_watched(rows: list[WatchedRevision], warehouse: str, wait_seconds: float, staging: str) -> int:
-    """Check and publish rows of ``watched_revision``; returns how many."""
+    """Check and publish rows of ``watched_revision``; returns their number."""
     if not rows:
         return 0
     dumped = [row.model_dump() | {"parameters": json.dumps(row.parameters, sort_keys=True)} for row in rows]
@@ -73,7 +73,7 @@ def record_watched(rows: list[WatchedRevision], warehouse: str, wait_seconds: fl
 def compare_with_predecessor(
     audit_id: str, previous_audit_id: str | None, warehouse: str, wait_seconds: float, staging: str
 ) -> dict[str, Any] | None:
-    """Compare, check and publish; returns the predecessor and the rows of what is worse, None without a predecessor."""
+    """Compare, check and publish; returns the predecessor and the figures that got worse, None if there is none."""
     predecessor = find_predecessor(warehouse, audit_id, previous_audit_id)
     if predecessor is None:
         return None

@@ -1,4 +1,4 @@
-"""One audit of a watch as a run of its own, on a worker: started once, waited for, and found again in the warehouse."""
+"""Runs one audit of a watch as a separate run on a worker: starts it once, waits, and finds it in the warehouse."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from embaudit.request import AuditRequest
 from embaudit.warehouse.watched import find_audit
 
 POLL_SECONDS = 2.0
-# Clocks of two machines.
+# The clocks of two machines may differ by this much.
 CLOCK_SECONDS = 60.0
 
 
 class AuditEnd(BaseModel):
-    """How an audit ended: its id once it is published, and why its run failed.
+    """How an audit ended: its id if it was published, and why its run failed, if it did.
 
-    A run may fail with its audit published: where its gate tripped, and is to fail it.
+    A run may fail although its audit is published: if the gate tripped and is set to fail the run.
     """
 
     audit_id: str | None = None
@@ -42,8 +42,11 @@ class AuditEnd(BaseModel):
 
 
 def require_deployment(name: str) -> None:
-    """Raises:
-    ServerError: if the server has no deployment of that name."""
+    """Make sure that a deployment exists.
+
+    Raises:
+        ServerError: if the server has no deployment of that name.
+    """
     with get_client(sync_client=True) as client:
         try:
             client.read_deployment_by_name(name)
@@ -68,7 +71,8 @@ def audit_on_worker(
 ) -> AuditEnd:
     """Run the deployed audit and wait for its end.
 
-    The run's idempotency key is what it asks, so that a watch that was killed, or one beside it, starts no second run.
+    The run's idempotency key is made from its question, so that neither rerunning a killed watch nor a concurrent watch
+    starts a second run.
     """
     key = content_key(source=source, checkpoint=checkpoint_id, settings=parameters_key)
     if again:
@@ -76,7 +80,7 @@ def audit_on_worker(
     run = _start(deployment, request, key)
     end = _end_of(run, checkpoint_id, request, warehouse)
     if end is not None and end.audit_id is None and not end.is_running:
-        # An earlier night's run that failed, or whose audit is gone: Prefect would hand it out for ever.
+        # An earlier night's run that failed, or whose audit is gone: Prefect would return it forever.
         run = _start(deployment, request, f"{key}-{this_run.get_id()}")
         end = None
     deadline = time.monotonic() + timeout_seconds
@@ -91,7 +95,7 @@ def audit_on_worker(
 
 
 def _start(deployment: str, request: AuditRequest, key: str) -> FlowRun:
-    # The server gives back the run that it has under this key, if there is one. It returns at once: timeout 0.
+    # If the server already has a run with this key, it returns that one. timeout=0: do not wait for the run.
     run: Any = run_deployment(
         deployment,
         parameters={"request": request.model_dump(mode="json")},
@@ -109,7 +113,7 @@ def _read(run: FlowRun) -> FlowRun:
 
 
 def _end_of(run: FlowRun, checkpoint_id: str, request: AuditRequest, warehouse: str) -> AuditEnd | None:
-    """How a run ended; None while it goes on."""
+    """How a run ended; None while it is still running."""
     if run.state is None or not run.state.is_final():
         return None
     started: datetime = run.start_time or run.state.timestamp

@@ -1,4 +1,4 @@
-"""A worker process: its share of its machine (some of the cores, one GPU), and its end."""
+"""Worker processes: their share of the machine (some of the cores, one GPU), and how they end."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from embaudit.settings import Settings
 
 
 def settle(device: str) -> None:
-    """Called before a worker process loads its first checkpoint; does nothing in the process that a user started.
+    """Called before a worker process loads a checkpoint; does nothing in the process that a user started.
 
-    Two processes that both want all cores slow each other down: of ``EMBAUDIT_WORKERS`` each takes its part. (A Dask
-    worker elsewhere has no such number; OMP_NUM_THREADS says what it takes.) And a worker keeps to one GPU: it is all
-    that CUDA lets it see from here on, whatever shard comes.
+    Two processes that both want all cores slow each other down, so each of ``EMBAUDIT_WORKERS`` takes its share. (For
+    Dask workers on other machines that number is not set; there OMP_NUM_THREADS decides.) And a worker keeps to one
+    GPU: CUDA lets it see no other from here on, whatever shards it gets.
     """
     if multiprocessing.parent_process() is None:
         return
@@ -24,7 +24,7 @@ def settle(device: str) -> None:
     workers = Settings().workers
     if workers > 1:
         torch.set_num_threads(threads_of(os.cpu_count() or 1, workers))
-    # Once CUDA runs it no longer reads the variable, and then the first load has settled this already.
+    # Once initialised, CUDA no longer reads the variable; by then the first load has set it.
     if device == "cuda" and not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         gpus = visible_gpus()
         if len(gpus) > 1:
@@ -32,10 +32,10 @@ def settle(device: str) -> None:
 
 
 def end_with_command() -> None:
-    """Called when a pool's process starts: let it end when the command is killed, whatever it is doing.
+    """Called when a pool's process starts: make it end when the command is killed, whatever it is doing.
 
-    It would wait for its next shard for ever (Python 3.11 to 3.14), with a model in memory: workers hold both ends of
-    the pipe that shards come by. Staged files are complete or absent, so that nothing is lost.
+    Otherwise it would wait forever for its next shard (Python 3.11 to 3.14), with a model in memory: workers hold both
+    ends of the pipe through which shards arrive. Staged files are complete or absent, so nothing is lost.
     """
     command = multiprocessing.parent_process()
     if command is not None:
@@ -48,23 +48,23 @@ def end_with_command() -> None:
 
 
 def threads_of(cores: int, workers: int) -> int:
-    """Threads for one of so many workers."""
+    """Number of threads for each worker."""
     return max(1, cores // workers)
 
 
 def gpu_of(number: int, gpus: Sequence[str]) -> str:
-    """The GPU of a worker: by turns."""
+    """The GPU of a worker: workers take them in turn."""
     return gpus[number % len(gpus)]
 
 
 def worker_number() -> int:
-    """Which child of its parent this process is, from 0: processes that a parent starts one after another differ."""
+    """Which child of its parent this process is, from 0; processes that a parent starts have different numbers."""
     identity = multiprocessing.current_process()._identity
     return identity[-1] - 1 if identity else 0
 
 
 def visible_gpus() -> list[str]:
-    """What CUDA may use here, in CUDA's own words; counted without starting CUDA."""
+    """The GPUs that CUDA may use here, as CUDA names them; does not initialise CUDA."""
     import torch
 
     named = os.environ.get("CUDA_VISIBLE_DEVICES")

@@ -1,11 +1,11 @@
 """u, the value that the paper expects similarities to stick to: the mean pairwise cosine of token embeddings.
 
-For unit vectors ê the mean over all ordered pairs, diagonal included as published, is ‖mean ê‖² (arXiv 2507.18171,
+For unit vectors ê, the mean over all ordered pairs, diagonal included as published, is ‖mean ê‖² (arXiv 2507.18171,
 §3; one pass, O(V·d), no V × V matrix). The paper encodes every vocabulary entry's token string as text with the
-whole model; beside it stand the same with ids, and with rows of the input embedding matrix.
+whole model; the same is computed from ids, and from rows of the input embedding matrix.
 
-Most strings come back as the id that they are written for, so that both ways ask for the same vector: each distinct
-sequence of ids is encoded once.
+Most strings are tokenised to their own id, so both ways need the same vector: each distinct sequence of ids is encoded
+once.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def token_similarity(
     Args:
         token_ids: the vocabulary's ids.
         tokens: their strings as written in the vocabulary (``##ing``, ``▁the``).
-        progress: counts every entry twice, once as text and once as id, whatever is shared.
+        progress: counts every entry twice, as text and as id, even if both are the same sequence.
     """
     with_special_tokens = encoder.checkpoint.with_special_tokens
     sequences = [*encoder.tokenize(tokens), *(with_special_tokens([token_id]) for token_id in token_ids)]

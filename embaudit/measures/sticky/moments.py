@@ -1,12 +1,12 @@
-"""Similarities after insertion, summed: all that pull, retention and their intervals need, in a few numbers a draw.
+"""Sums of similarities after insertion: all that pull, retention and their intervals need, in a few numbers per draw.
 
-A token's similarities y to hundreds of anchors are not kept. Of each draw, and in each group of anchors g, these are:
+A token's similarities y to hundreds of anchors are not kept. For each draw and each group of anchors, these sums are:
 
     Σ (y − o)      Σ (y − o)(x − o)      Σ |y − u| over the points with x < u
 
-with x the similarity before insertion and o the points' ``origin``; and over all anchors of the draw Σ (y − o)² and the
-number of points with |y − u| ≤ ε, the paper's definition of sticky. Sums add up: a score from other draws, or from half
-of the anchors, or from a resample of both, is a weighted sum of these.
+with x the similarity before insertion and o the points' ``origin``; and, over all anchors of the draw, Σ (y − o)² and
+the number of points with |y − u| ≤ ε, the paper's definition of sticky. Sums add up: a score on some of the draws, on
+half of the anchors, or on a resample of both is computed from weighted sums of these.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ PER_DRAW = ("yy", *(f"near_{round(100 * epsilon):02}" for epsilon in NEAR_U))
 
 @dataclass(frozen=True)
 class Moments:
-    """(T, K, 3·G + 3) float64: tokens × draws × sums, those of ``PER_GROUP`` group by group, then ``PER_DRAW``."""
+    """(T, K, 3·G + 3) float64: tokens × draws × sums, each of ``PER_GROUP`` for all groups, then ``PER_DRAW``."""
 
     values: np.ndarray
 
     @staticmethod
     def names(groups: int) -> list[str]:
-        """What the last axis holds."""
+        """The names of the sums on the last axis."""
         return [*(f"{name}_{group}" for name in PER_GROUP for group in range(groups)), *PER_DRAW]
 
     @property
@@ -58,7 +58,13 @@ class Moments:
 
 @dataclass(frozen=True)
 class PlainMoments:
-    """Of the similarities before insertion, by draw and group, (K, G) each: count, Σ (x − o), Σ (x − o)², Σ |x − u|."""
+    """Sums over the similarities before insertion, by draw and group, (K, G) each.
+
+    Attributes:
+        n: number of points.
+        x, xx: Σ (x − o) and Σ (x − o)².
+        below: number of points below u; ``distance``: Σ |x − u| over them.
+    """
 
     n: np.ndarray
     x: np.ndarray
@@ -68,7 +74,7 @@ class PlainMoments:
 
 
 def plain_moments(points: Points) -> PlainMoments:
-    """Sums over the points themselves; ``below`` counts those below u, over which ``distance`` runs."""
+    """The sums before insertion."""
     x, below, members = points.before - points.origin, points.below_u, points.members
     return PlainMoments(
         np.ones_like(x) @ members,
@@ -88,7 +94,7 @@ def insert_tokens(
 ) -> Moments:
     """Insert each token into each of the draws, compare with the anchors, and sum.
 
-    A sum depends on its token and draw alone: not on the other tokens or the batch, to 1e-6 a point in float32.
+    A sum depends only on its token and draw, not on other tokens or the batch, to 1e-6 per point in float32.
 
     Returns:
         (T, len(draws), sums).

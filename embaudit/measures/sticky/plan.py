@@ -1,4 +1,4 @@
-"""How a search spends its encodes: which tokens, which of them as a pilot, which candidates and controls."""
+"""How a search spends its encodes: on which tokens, which of them as the pilot, which candidates and controls."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from embaudit.measures.sticky.search import MIN_PILOT
 from embaudit.measures.sticky.settings import StickySettings
 
 ORDINARY_ORIGINS = ("word", "subword")
-# Of the budget: what is left finds the worst tokens, the pilot tells where to look and how many there are.
+# Of the budget: the pilot tells where to look and how many bad tokens there are, the rest finds the worst ones.
 PILOT_SHARE = 1 / 3
-# Where every token gets all draws, so many random ones still stand for all in what costs more than a sum.
+# If every token gets all draws, this many random ones stand for all of them in the costlier statistics.
 EXHAUSTIVE_PILOT = 3_000
 FIRST_DRAWS = 2
-# Of the tokens of one stage, how many get the next stage's draws: with half, so few get all draws that tokens of
-# moderate loss find no place among them; with more, too few are looked at first (benchmarks/README.md).
+# Share of a stage's tokens that go on to the next: with half, so few get all draws that tokens of moderate loss are
+# crowded out; with more, too few are measured in the first stage (benchmarks/README.md).
 GOING_ON = 0.65
 
 
 @dataclass(frozen=True)
 class SearchedTokens:
-    """The tokens that a search chooses among, and how many would have been eligible.
+    """The tokens that a search chooses among, and how many are eligible.
 
     Attributes:
-        token_ids: ascending; all that are eligible, unless a limit is set.
-        pilot: a random part of ``token_ids`` that gets all draws.
-        stages: (draws in all, tokens that get them) of each stage of the search among the others.
+        token_ids: ascending; all eligible ones, unless a limit is set.
+        pilot: a random sample of ``token_ids`` that gets all draws.
+        stages: (draws so far, number of tokens that get them) of each stage of the search among the others.
     """
 
     token_ids: np.ndarray
@@ -56,10 +56,10 @@ def eligible_tokens(tokens: Sequence[Mapping[str, Any]]) -> np.ndarray:
 def choose_tokens(
     tokens: Sequence[Mapping[str, Any]], budget: int | None, draws: int, limit: int | None, seed: int
 ) -> SearchedTokens:
-    """All eligible tokens, or a random part of them where a limit is set, and how the budget is spent on them.
+    """All eligible tokens, or a random sample of them if a limit is set, and how the budget is spent on them.
 
     Args:
-        budget: encodes; None: every token gets all draws.
+        budget: number of encodes; None: every token gets all draws.
 
     Raises:
         MeasureError: if nothing can be scanned.
@@ -72,17 +72,18 @@ def choose_tokens(
             f"{limit}.",
             next_step="Raise --limit-tokens." if limit is not None else "Look at its tokenizer.",
         )
-    # The first of a random order are the pilot: it is a random sample of the tokens, and of the vocabulary.
+    # The pilot is the first of a random order, so it is a random sample of these tokens, and of all eligible ones.
     chosen = np.random.default_rng([seed, len(eligible)]).choice(len(eligible), size=count, replace=False)
     pilot, stages = spend(budget, count, draws)
     return SearchedTokens(eligible[np.sort(chosen)], eligible[np.sort(chosen[:pilot])], stages, len(eligible))
 
 
 def spend(budget: int | None, tokens: int, draws: int) -> tuple[int, tuple[tuple[int, int], ...]]:
-    """How many tokens are the pilot, and the stages for the others: draws double while tokens become fewer.
+    """Number of tokens in the pilot, and the stages for the others: draws double while tokens become fewer.
 
-    A third of the budget is the pilot's. From stage to stage one share r of the tokens goes on, ``GOING_ON`` or more
-    where the budget allows it, so that Σ (d_i − d_{i−1}) · N · r^i is what is left.
+    The pilot gets a third of the budget, but at least ``MIN_PILOT`` tokens. At each stage, the same share r of the
+    tokens goes on: ``GOING_ON``, or more if the budget allows it with all N other tokens in the first stage, so that
+    Σ (d_i − d_{i−1}) · N · r^i is the rest of the budget. If the budget is too small for that, N is smaller.
     """
     if budget is None or tokens * draws <= budget:
         pilot = min(tokens, EXHAUSTIVE_PILOT)
@@ -108,15 +109,15 @@ def spend(budget: int | None, tokens: int, draws: int) -> tuple[int, tuple[tuple
 
 
 def is_ordinary(token: Mapping[str, Any]) -> bool:
-    """Whether a reader would call it so: a word or a piece of one, that comes back as itself."""
+    """Whether a token is a word or a part of one, and its decoded text is encoded as the same token."""
     return bool(token["category"] == "ok" and token["origin"] in ORDINARY_ORIGINS)
 
 
 def choose_controls(tokens: Sequence[Mapping[str, Any]], candidates: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """Ordinary tokens, the same for every token they are compared with; no candidate is among them.
+    """Ordinary tokens, the same for every token that is compared with them; no candidate is among them.
 
-    The first of one random order of the vocabulary: another candidate moves at most one of them, so that a token's
-    loss hangs on the other candidates as little as can be.
+    They are the first of one random order of the vocabulary: one more candidate replaces at most one of them, so that
+    a token's loss depends on the other candidates as little as possible.
 
     Raises:
         MeasureError: if the vocabulary has no ordinary token outside the candidates.
@@ -131,7 +132,7 @@ def choose_controls(tokens: Sequence[Mapping[str, Any]], candidates: np.ndarray,
 
 
 def choose_shortlists(token_ids: np.ndarray, scores: Scores, length: int) -> dict[Protocol, list[int]]:
-    """The ``length`` worst tokens by each protocol, of those that got all draws; ascending ids.
+    """The ``length`` worst tokens by each protocol, among those that got all draws; ascending ids.
 
     Their union is validated. The lists are kept apart because the adaptive threshold compares a protocol's own
     candidates: quartiles over two lists of different tokens would measure the gap between the lists.
@@ -152,6 +153,6 @@ def rank(draws: np.ndarray, badness: np.ndarray) -> np.ndarray:
 
 
 def shortlist_length(settings: StickySettings, searched: int) -> int:
-    """Tokens on the shortlist of one protocol."""
+    """Number of tokens on the shortlist of one protocol."""
     length = max(1, ceil(settings.shortlist_share * searched))
     return length if settings.max_shortlist is None else min(length, settings.max_shortlist)

@@ -1,12 +1,12 @@
 """Where similarities are measured: each draw, a sentence that tokens are inserted into, against many other sentences.
 
-An *anchor* is encoded once, a draw once a token: comparing a draw with hundreds of anchors costs one matrix product.
-With few anchors a token's score is mostly what it has in common with those sentences. Measured on all-MiniLM-L6-v2,
-Spearman's ρ between two halves that share neither draws nor anchors, eight draws a half: with 16 anchors .60 (slope)
-and .17 (pull), with 63 .76 and .49, with 504 .82 and .81 (``python -m benchmarks anchors``).
+Those are the *anchors*. An anchor is encoded once, a draw once per token, so comparing a draw with hundreds of anchors
+costs one matrix product. With few anchors, a token's score is mostly what it has in common with those sentences.
+Spearman's ρ between two halves that share neither draws nor anchors, with eight draws each, on all-MiniLM-L6-v2: with
+16 anchors .60 (slope) and .17 (pull), with 63 .76 and .49, with 504 .82 and .81 (``python -m benchmarks anchors``).
 
-Anchors and draws are random sentences of a corpus, each used for one purpose. Pairs that somebody gives, as the ones
-published with the paper, stay pairs: each draw is compared with its own partner only.
+Anchors and draws are random sentences of a corpus, each used for one purpose. Given pairs, such as those published with
+the paper, stay pairs: each draw is compared only with its own partner.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from embaudit.errors import MeasureError
 from embaudit.measures.sticky.insertion import OPERATORS, Draw, Operator, make_draw
 from embaudit.measures.sticky.pairs import SentencePair
 
-# Of similarities before: below it their differences are rounding.
+# Of the similarities before insertion: below this, their differences are rounding errors.
 MIN_VARIANCE = 1e-12
-# Two groups are the halves of a reliability; intervals resample the groups, and need some.
+# Reliability needs two groups, one per half; intervals resample the groups, and need more of them.
 SCORING_GROUPS, VALIDATION_GROUPS = 2, 12
 
 
@@ -34,10 +34,10 @@ class Points:
 
     Attributes:
         anchors: (A, D) float32, unit vectors.
-        partners: (K, C) which anchors each draw is compared with: all of them, or of a given pair its own one.
+        partners: (K, C) indices of the anchors that each draw is compared with: all, or its partner in a given pair.
         before: (K, C) float64, similarity of each draw's sentence, cut and without copies, to its anchors.
-        groups: (C,) the group, from 0, in which a draw's anchors count.
-        clusters: (K,) draws that share a sentence are one cluster, resampled together.
+        groups: (C,) the group, from 0, of each of a draw's anchors.
+        clusters: (K,) draws that share a sentence have the same cluster, and are resampled together.
         u: mean pairwise token similarity.
         origin: similarities are summed as differences from this value, which keeps the sums accurate.
     """
@@ -57,7 +57,7 @@ class Points:
 
     @property
     def count(self) -> int:
-        """(Draw, anchor) points in all."""
+        """Number of points (draw, anchor)."""
         return self.before.size
 
     @cached_property
@@ -68,11 +68,11 @@ class Points:
 
     @property
     def members(self) -> np.ndarray:
-        """(C, G) float64: 1 where an anchor counts in a group."""
+        """(C, G) float64: 1 where an anchor belongs to a group."""
         return (self.groups[:, None] == np.arange(self.group_count)).astype(np.float64)
 
     def at(self, draws: Sequence[int]) -> Points:
-        """The same with some of the draws."""
+        """The same points, for some of the draws."""
         kept = list(draws)
         return replace(
             self,
@@ -95,7 +95,7 @@ def every_against_every(
     """Each sentence is one draw, operators in rotation, and is compared with all anchors.
 
     Args:
-        groups: among how many groups the anchors are dealt; no more than there are anchors.
+        groups: number of groups that the anchors are dealt into; at most the number of anchors.
 
     Raises:
         MeasureError: if no point lies below u, or the similarities do not differ.
@@ -112,7 +112,7 @@ def every_against_every(
 def given_pairs(
     encoder: Encoder, pairs: Sequence[SentencePair], u: float, copies: int, seed: int, *, rotate_operators: bool = False
 ) -> Points:
-    """Each pair is three draws, one an operator (or one draw, operators in rotation), against its first sentence alone.
+    """Each pair is three draws, one per operator (or one, operators in rotation), against its first sentence only.
 
     Raises:
         MeasureError: as ``every_against_every``.
@@ -142,7 +142,7 @@ def _points(
     u: float,
 ) -> Points:
     vectors = unit_rows(encoder.encode_texts(anchors))
-    # The three draws of a pair have one baseline.
+    # The three draws of a pair share one baseline.
     baselines = list(dict.fromkeys(draw.baseline for draw in draws))
     place = {baseline: index for index, baseline in enumerate(baselines)}
     plain = unit_rows(encoder.encode_ids(baselines))[[place[draw.baseline] for draw in draws]].astype(np.float64)
@@ -153,7 +153,7 @@ def _points(
 
 
 def require_below_u(before: np.ndarray, u: float) -> None:
-    """Raise unless some similarity lies below u, and the similarities differ: slopes need a spread."""
+    """Raise unless some similarity lies below u and the similarities differ, which slopes need."""
     if np.var(before) <= MIN_VARIANCE:
         raise MeasureError(
             f"All sentence pairs have the same similarity ({before.flat[0]:.4f}): how much of it is kept "
@@ -171,7 +171,7 @@ def require_below_u(before: np.ndarray, u: float) -> None:
 
 
 def _sharing_sentences(pairs: Sequence[SentencePair]) -> list[int]:
-    """The cluster of each pair; pairs that share a sentence, also through a third pair, are one."""
+    """The cluster of each pair; pairs that share a sentence, directly or through other pairs, are in the same one."""
     owner: dict[str, int] = {}
     cluster = list(range(len(pairs)))
     for index, pair in enumerate(pairs):

@@ -1,9 +1,9 @@
-"""The search: a random pilot with all draws, a prediction for every other token, and draws for the worst predicted.
+"""The search: a random pilot with all draws, a prediction for every other token, and draws for those predicted worst.
 
-A token's input embedding tells much of what inserting it will do, before anything is encoded: ridge regression on a
-pilot finds, out of fold, Spearman's ρ of .70 (slope) and .77 (pull) on all-MiniLM-L6-v2. So the budget goes to the
-tokens that are predicted worst, in stages: each stage doubles the draws of fewer tokens, and what the draws so far say
-and what the embedding says are weighed as they deserve on the pilot. The pilot also tells what such a search misses.
+A token's input embedding says much about the effect of inserting it, before anything is encoded: ridge regression on a
+pilot reaches, out of fold, Spearman's ρ of .70 (slope) and .77 (pull) on all-MiniLM-L6-v2. So the budget goes to the
+tokens that are predicted worst, in stages: each stage doubles the draws of fewer tokens. Scores from the draws so far
+and predictions are combined with weights fitted on the pilot. The pilot also tells what such a search misses.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from embaudit.measures.sticky.moments import Moments
 from embaudit.measures.sticky.points import Points
 from embaudit.measures.sticky.scores import PROTOCOLS, Protocol, Scores, score
 
-# A regression on fewer tokens would follow their noise.
+# A regression on fewer tokens would fit their noise.
 MIN_PILOT = 100
 FOLDS = 5
-# Of the ridge, for standardised columns: from hardly any to nearly all shrinkage.
+# Of the ridge regression, for standardised columns: from hardly any shrinkage to nearly full.
 PENALTIES = tuple(np.logspace(-1, 6, 15).tolist())
 ROWS_PER_STEP = 16_384
-# Who goes on: two by retention for each by definition, since severity is judged on retention.
+# Which tokens go on: two by retention for each one by definition, since severity is graded on retention.
 TURNS = ("slope", "pull", "slope")
 RELIABILITY_SPLITS = 20
 
 
 def predict(features: np.ndarray, pilot: np.ndarray, scores: Scores, seed: int) -> Scores:
-    """Pull and slope of every token from its input embedding; of the pilot's own tokens out of fold.
+    """Predict pull and slope of every token from its input embedding; of the pilot's own tokens, out of fold.
 
-    Ridge regression on the embedding and its norm, the penalty chosen by leave-one-out inside each training set.
+    Ridge regression on the embedding and its norm; the penalty is chosen by leave-one-out within each training set.
 
     Args:
         features: (V, d) the input embedding matrix.
         pilot: rows of the P tokens whose scores are known.
-        scores: of the pilot.
+        scores: the scores of the pilot.
 
     Returns:
-        (V,) each; NaN where the pilot has too few defined scores to learn from.
+        (V,) each; NaN if the pilot has too few defined scores to learn from.
     """
     from sklearn.linear_model import RidgeCV
     from sklearn.model_selection import KFold, cross_val_predict
@@ -59,7 +59,7 @@ def predict(features: np.ndarray, pilot: np.ndarray, scores: Scores, seed: int) 
             model = make_pipeline(StandardScaler(), RidgeCV(PENALTIES))
             learned, target = columns(features[pilot[defined]]), known[defined]
             model.fit(learned, target)
-            # In parts: the matrix of a large model fills memory once, and must not be there three times.
+            # In parts: the matrix of a large model fills much of the memory, and must not be there three times.
             for start in range(0, len(features), ROWS_PER_STEP):
                 part = slice(start, start + ROWS_PER_STEP)
                 values[part] = model.predict(columns(features[part]))
@@ -70,14 +70,14 @@ def predict(features: np.ndarray, pilot: np.ndarray, scores: Scores, seed: int) 
 
 
 def weigh_evidence(pilot: Sequence[np.ndarray], truth: np.ndarray, evidence: Sequence[np.ndarray]) -> np.ndarray:
-    """What several noisy readings of a score come to: least squares on the pilot, which has the score itself.
+    """Combine several noisy readings of a score, by least squares on the pilot, whose scores are known.
 
     Args:
         pilot: each reading of the pilot's tokens, (P,); evidence: the same readings of other tokens, (T,).
-        truth: (P,).
+        truth: (P,) the scores of the pilot.
 
     Returns:
-        (T,). The last reading as it is where the pilot has too few tokens with all of them.
+        (T,). The last reading unchanged, if too few tokens of the pilot have all of them.
     """
     known = np.column_stack([np.ones(len(truth)), *pilot])
     defined = np.isfinite(known).all(axis=1) & np.isfinite(truth)
@@ -90,14 +90,14 @@ def weigh_evidence(pilot: Sequence[np.ndarray], truth: np.ndarray, evidence: Seq
 
 @dataclass(frozen=True)
 class Stage:
-    """The pilot's readings at one stage of the search: what it takes to judge other tokens by the same measure."""
+    """The pilot's readings at one stage of the search, from which the scores of other tokens are estimated."""
 
     predicted: Scores
     measured: Scores | None
     truth: Scores
 
     def judge(self, predicted: Scores, measured: Scores | None) -> Scores:
-        """Expected scores of other tokens from their prediction and, if they have draws, from these."""
+        """Expected scores of other tokens, from their predicted and, if they have draws, their measured scores."""
         if measured is None or self.measured is None:
             return predicted
         return Scores(
@@ -116,16 +116,16 @@ class Stage:
 
 @dataclass(frozen=True)
 class Cut:
-    """The mildest values that were kept: a token survives with more pull, or with less slope.
+    """The mildest values that were kept: a token survives with at least this pull, or at most this slope.
 
-    None where no token was kept for that value: where no point lies below u, pull is undefined.
+    None if no token was kept by that value: if no point lies below u, pull is undefined.
     """
 
     pull: float | None
     slope: float | None
 
     def survivors(self, scores: Scores) -> np.ndarray:
-        """(T,) bool: who would have been kept."""
+        """(T,) bool: which tokens would have been kept."""
         by_pull = scores.pull >= (np.inf if self.pull is None else self.pull)
         by_slope = scores.slope <= (-np.inf if self.slope is None else self.slope)
         return np.asarray(by_pull | by_slope)
@@ -134,7 +134,7 @@ class Cut:
 def keep_worst(scores: Scores, keep: int) -> tuple[np.ndarray, Cut]:
     """Indices of ``keep`` tokens (fewer if there are no more), ascending, and the cut that they passed.
 
-    The worst by each score in turn (``TURNS``), so that neither protocol crowds the other out.
+    Takes the worst by each score in turn (``TURNS``), so that neither protocol crowds the other out.
     """
     worst_first = {name: iter(_worst_first(getattr(scores, name), sign)) for name, sign in (("slope", 1), ("pull", -1))}
     taken: set[int] = set()
@@ -161,9 +161,9 @@ class MissRate:
     """How many of the tokens that belong on a shortlist the search would have missed.
 
     Attributes:
-        belonging: tokens of the pilot that are on the shortlist by all their draws.
+        belonging: tokens of the pilot that are on the shortlist, by all their draws.
         missed: those of them that some stage would have dropped.
-        low, high: 95 % Clopper–Pearson interval of missed/belonging; None where none belongs.
+        low, high: 95 % Clopper–Pearson interval of missed/belonging; None if none belongs.
     """
 
     belonging: int
@@ -177,7 +177,7 @@ class MissRate:
 
 
 def miss_rate(belongs: np.ndarray, survives: np.ndarray) -> MissRate:
-    """Count over the pilot.
+    """Miss rate over the pilot.
 
     Args:
         belongs: (T,) bool, on the shortlist by all draws.
@@ -191,7 +191,7 @@ def miss_rate(belongs: np.ndarray, survives: np.ndarray) -> MissRate:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Spearman's ρ between two readings of the same tokens, with its 95 % interval; None where it is undefined."""
+    """Spearman's ρ between two readings of the same tokens, with its 95 % interval; None if undefined."""
 
     rho: float | None
     low: float | None
@@ -207,7 +207,7 @@ class Agreement:
 
 
 def agreement(first: np.ndarray, second: np.ndarray) -> Agreement:
-    """Of two readings (T,), over the tokens that have both."""
+    """Agreement of two readings, (T,) each, over the tokens that have both."""
     defined = np.isfinite(first) & np.isfinite(second)
     return Agreement.of([spearman(first[defined], second[defined])], int(defined.sum()))
 
@@ -215,8 +215,8 @@ def agreement(first: np.ndarray, second: np.ndarray) -> Agreement:
 def halves(points: Points, moments: Moments, seed: int) -> list[tuple[Scores, Scores]]:
     """Scores from two halves that share neither draws nor anchors, for each of several ways of halving.
 
-    None below four draws, or with one group of anchors: halves that share their anchors agree on what a token has in
-    common with these sentences, which is no property of the token.
+    Empty with fewer than four draws or only one group of anchors: halves that share their anchors also agree on what a
+    token has in common with these sentences, which is not a property of the token.
     """
     draws, groups = len(points.draws), points.group_count
     if draws < 4 or groups < 2:
@@ -235,7 +235,7 @@ def halves(points: Points, moments: Moments, seed: int) -> list[tuple[Scores, Sc
 
 
 def reliability(split: Sequence[tuple[Scores, Scores]]) -> dict[Protocol, Agreement]:
-    """Mean agreement of halves, each of half the draws: all the draws together agree better with as many others."""
+    """Mean agreement of halves, each with half of the draws; two full sets of draws would agree better."""
     if not split:
         return {protocol: Agreement(None, None, None) for protocol in PROTOCOLS}
     found = {}
