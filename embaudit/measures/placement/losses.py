@@ -1,6 +1,7 @@
 """Losses from copies of tokens placed by each strategy.
 
-For token t and strategy m, on texts in which t was not found and anchors that no search used,
+For token t and strategy m, on sentences that the search for tokens did not use (its validation did) and anchors that
+no search for places used,
 
     loss_m(t) = 1 − slope_m(t) / median of slope_rotation over ordinary tokens
 
