@@ -54,3 +54,25 @@ def test_the_search_is_exact_across_blocks() -> None:
 
 def test_of_documents_that_tie_the_first_comes_first() -> None:
     assert nearest(np.ones((3, 2)), np.ones((2, 2))).tolist() == [[0, 1, 2]] * 2
+
+
+def test_queries_that_share_a_document_are_one_observation() -> None:
+    """Asked twice, a question adds nothing: the interval of a gain is that of the questions asked once."""
+
+    def gain(repeats: int) -> tuple[Retrieval, np.ndarray, np.ndarray]:
+        documents, queries = (tuple(f"{kind}{i}" for i in range(24)) for kind in "dq")
+        asked = [(query, {i: 1.0}) for i, query in enumerate(queries) for _ in range(repeats)]
+        judged = Judgements(documents, tuple(query for query, _ in asked), tuple(one for _, one in asked))
+        before, after = np.random.default_rng(2).random((2, 24)).repeat(repeats, axis=1)
+        return Retrieval(judged, np.ones(24), seed=0), before, after + 0.5
+
+    task, before, after = gain(1)
+    everything = np.ones(24, dtype=bool)
+    once = task.interval(before, after, everything, 500, 0)
+    assert once is not None
+    assert once[0] < task.score(after, everything) - task.score(before, everything) < once[1]  # type: ignore[operator]
+    few = np.arange(24) < 9
+    assert task.interval(before, after, few, 500, 0) is None
+    assert task.interval(before, after, ~few, 500, 0) != pytest.approx(once)
+    task, before, after = gain(3)
+    assert task.interval(before, after, np.ones(72, dtype=bool), 500, 0) == pytest.approx(once)

@@ -32,7 +32,7 @@ SEEN = WatchedRevision(
 )
 
 
-@pytest.fixture(params=["file", "lake"])
+@pytest.fixture(params=["file", pytest.param("lake", marks=pytest.mark.slow)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "file":
         return str(tmp_path / "warehouse.duckdb")
@@ -57,7 +57,6 @@ def put_audit(place: str, staging: Path, audit_id: str, checkpoint: str, minutes
     publish(place, 60, record, measure_runs(), [], stage_all(staging / audit_id, rows))
 
 
-@pytest.mark.slow
 def test_rows_and_comparisons(place: str, tmp_path: Path) -> None:
     staging = str(tmp_path / "staging")
     put_audit(place, tmp_path, "a1", "c1", 0, 0.0)
