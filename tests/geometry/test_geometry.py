@@ -189,6 +189,20 @@ def test_orthogonal_texts_are_as_uniform_as_pairs_of_right_angles() -> None:
     assert number(found, "effective_rank") == pytest.approx(29)
 
 
+@pytest.mark.parametrize("k", [1, 4, 10])
+def test_occurrences_are_those_of_sorted_neighbours(k: int) -> None:
+    vectors = gaussian(300, 4)
+    sorted_neighbours = np.argsort(-pair_cosines(unit_vectors(vectors)), axis=1)[:, :k]
+    expected = np.bincount(sorted_neighbours.ravel(), minlength=300)
+    assert occurrences(pair_cosines(unit_vectors(vectors)), k).tolist() == expected.tolist()
+
+
+def test_a_small_variance_is_measured_and_rounding_is_not() -> None:
+    noise = gaussian(200, 8).astype(np.float64)
+    assert number(measure_geometry(1 + 1e-5 * noise, K), "variance_10") == pytest.approx(1)
+    assert measure_geometry(1 + 1e-8 * noise, K).figures["variance_10"].value is None
+
+
 def test_one_text_is_near_all_others() -> None:
     """A hub in the middle of texts at right angles to each other, and a ring in which all are alike."""
     N = 40

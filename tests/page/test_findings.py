@@ -89,6 +89,23 @@ def test_long_pairs_need_to_be_many(pairs: int, share: float, level: str) -> Non
     assert found("length", length_summary=changed)["long_pairs"].level == level
 
 
+@pytest.mark.parametrize(
+    ("difference", "low", "high", "level", "favoured"),
+    [
+        *((0.1, 0.05, 0.15, "look", "Short"), (-0.1, -0.15, -0.05, "look", "Long")),
+        *((0.02, 0.001, 0.04, "look", "Short"), (0.019, 0.001, 0.04, "ok", None), (0.1, -0.01, 0.2, "ok", None)),
+    ],
+)
+def test_rankings_name_the_length_that_comes_up_too_often(
+    difference: float, low: float, high: float, level: str, favoured: str | None
+) -> None:
+    one = found("length", length_ranking={"difference": difference, "low": low, "high": high})["length_ranking"]
+    assert (one.level, one.value, one.low, one.high) == (level, difference, low, high)
+    assert f"({difference:+.1%} [{low:+.1%}, {high:+.1%}])" in one.sentence
+    assert one.sentence.endswith(f" With all documents cut to 40 tokens the difference is {difference:+.1%}.")
+    assert one.meaning.partition(" ")[0] == (favoured or "")
+
+
 def test_dimensions_dominate_where_there_is_something_to_dominate() -> None:
     cases = {(3, 0.1): "look", (4, 0.1): "ok", (1, 0.09): "ok"}
     for (few, cosine), level in cases.items():
@@ -219,7 +236,8 @@ def test_every_rule_is_documented_and_its_words_are_whole() -> None:
         assert f"`{measure}.{finding.name.partition('_')[0] if measure == 'tempscale' else finding.name}" in documented
         assert finding.sentence.endswith(".")
         assert finding.meaning.endswith(".") or not finding.meaning
-        if finding.low is not None and finding.high is not None and finding.value is not None:
+        if finding.low is not None and finding.high is not None:
+            assert finding.value is not None, finding.sentence
             assert finding.low <= finding.value <= finding.high
 
 
