@@ -4,8 +4,8 @@ mutmut changes one operator, number, name or string of a function at a time, and
 function (``[tool.mutmut]`` in pyproject.toml names the packages). Of tests that share a fixture mutmut knows only the
 first, and it does not see calls at import: what survives is tried once more by the whole files of these tests.
 
-The sample is the same each time; ``SAMPLE=100`` takes the first hundred of it. What survived is shown by
-``.venv/bin/mutmut show NAME``; ``mutants/`` may be deleted.
+The sample is the same each time; ``SAMPLE=100`` takes the first hundred of it. Three hundred take an hour or more. What
+survived is shown by ``.venv/bin/mutmut show NAME``; ``mutants/`` may be deleted.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from embaudit.finding import Finding
+from embaudit.measures.tempscale.page import section as temperature_section
 from embaudit.page.audit import audit_page
 from embaudit.page.general import gate_section, identity, stored_verdict
 from embaudit.page.model import Column, Estimate, Page, Section, Table, Value
@@ -69,6 +70,27 @@ def test_the_prompts_stand_beside_the_pooling(
     assert dict(rows).get("prompt") == said
     if said:
         assert [name for name, _ in rows].index("prompt") == [name for name, _ in rows].index("pooling") + 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "cell"),
+    [
+        ({"score": 0.5, "difference": 0.05, "low": 0.01, "high": 0.09}, "0.500 (+0.050) ↑"),
+        ({"score": 0.5, "difference": -0.05, "low": -0.09, "high": -0.01}, "0.500 (-0.050) ↓"),
+        ({"score": 0.5, "difference": 0.05, "low": -0.01, "high": 0.09}, "0.500 (+0.050)"),
+        ({"score": 0.5, "difference": 0.05, "low": None, "high": None}, "0.500 (+0.050)"),
+        ({"score": 0.5, "difference": None}, "0.500"),
+        ({"score": None, "difference": None}, ""),
+    ],
+)
+def test_every_arm_has_a_row_and_an_arrow_if_it_is_beyond_noise(
+    changes: dict[str, float | None], cell: str, full_facts: dict[str, Any]
+) -> None:
+    arms = [{**row, **changes} for row in full_facts["temperature_arms"]]
+    section = temperature_section({**full_facts, "temperature_arms": arms})
+    assert section is not None
+    (table,) = [part for part in section.parts if isinstance(part, Table) and part.title.startswith("Every arm")]
+    assert dict(table.rows) == dict.fromkeys(("τ = 0.8", "τ = 1", "averaged chunks", "whitening", "centring"), cell)
 
 
 @pytest.mark.parametrize("width", [60, 100, 200])
