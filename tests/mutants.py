@@ -43,15 +43,19 @@ def try_files(survivors: list[str]) -> dict[str, str]:
     """Run the files of the tests that mutmut ran, each mutant in processes of its own."""
     copy = REPOSITORY / "mutants"
     tests = json.loads((copy / "mutmut-stats.json").read_text())["tests_by_mangled_function_name"]
+    files = {
+        name: {test.partition("::")[0] for test in tests[mangled_name_from_mutant_name(name)]} for name in survivors
+    }
     pytest = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "auto", "--dist", "loadgroup", "-m", "not slow"]
-    results = {}
-    for name in survivors:
-        files = sorted({test.partition("::")[0] for test in tests[mangled_name_from_mutant_name(name)]})
-        run = subprocess.run(
-            [*pytest, *files], cwd=copy, env={**ENVIRONMENT, "MUTANT_UNDER_TEST": name}, stdout=subprocess.DEVNULL
-        )
-        results[name] = "killed" if run.returncode else "survived"
-    return results
+
+    def passes(mutant: str, chosen: set[str]) -> bool:
+        environment = {**ENVIRONMENT, "MUTANT_UNDER_TEST": mutant}
+        command = [*pytest, *sorted(chosen)]
+        return subprocess.run(command, cwd=copy, env=environment, stdout=subprocess.DEVNULL).returncode == 0
+
+    if survivors and not passes("", set().union(*files.values())):
+        raise SystemExit("The files of these tests fail without any mutant, so they cannot tell: run `make test`.")
+    return {name: "survived" if passes(name, files[name]) else "killed" for name in survivors}
 
 
 def main() -> int:
