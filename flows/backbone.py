@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from embaudit.checkpoint import resolve
 from embaudit.checkpoint.backbone import named_backbone
+from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.errors import EmbauditError
 from embaudit.gate import GateTripped
 from embaudit.request import AuditRequest
@@ -45,7 +46,8 @@ def audit_with_backbone(request: AuditRequest, backbone: str) -> BackboneOutcome
         # The audit is published, so it is still compared with its backbone; the error is raised at the end.
         tripped, own = error, error.audit
     # The policy is for the checkpoint: its backbone must not trip the gate.
-    same = {"max_length": request.max_length or own.max_length, **own.prompts}
+    limit = None if own.max_length >= NO_LIMIT else own.max_length
+    same = {"max_length": request.max_length or limit, **own.prompts}
     try:
         other = audit(request.changed(checkpoint=source, policy=None, gate="fail", **same))
     except EmbauditError as error:

@@ -59,13 +59,14 @@ def corpus_occurrence(
     encode = encoder_of_tokens(checkpoint.tokenizer)
     with tracked(f"severe tokens in {corpus.name}", len(drawn.texts)) as advance:
         size = max(len(entries), len(checkpoint.tokenizer))
-        counts = count_corpus(drawn.texts, encode, frozenset(listed), checkpoint.content_limit, size)
+        limit, side = checkpoint.content_limit, checkpoint.tokenizer.truncation_side
+        counts = count_corpus(drawn.texts, encode, frozenset(listed), limit, size, side)
         advance(len(drawn.texts))
     dense = dense_texts(counts, losses)
 
     def own_ids(places: Sequence[int]) -> list[list[int]]:
         ids = checkpoint.own_ids([drawn.texts[place] for place in places])
-        return [one[: checkpoint.content_limit] for one in ids]
+        return [checkpoint.cut(one, checkpoint.content_limit) for one in ids]
 
     # By content, so that every checkpoint uses the same texts.
     order = content_order(drawn.texts, seed)

@@ -50,10 +50,7 @@ class Encoder:
         Args:
             limit: how many of its own tokens a text keeps; by default, as many as the checkpoint reads.
         """
-        checkpoint = self.checkpoint
-        kept = len(checkpoint.prompt.ids) + (checkpoint.content_limit if limit is None else limit)
-        # Prompt and text were tokenised together and may have merged at the boundary.
-        return [[*checkpoint.prefix_ids, *ids[:kept], *checkpoint.suffix_ids] for ids in checkpoint.prompted_ids(texts)]
+        return self.checkpoint.tokenize(texts, limit)
 
     def pooled_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids from ``tokenize`` whose states are pooled, as in ``token_embeddings``."""
@@ -172,7 +169,7 @@ class Encoder:
         self.texts += len(ids)
         self.tokens += int(mask.sum())
         with torch.inference_mode():
-            hidden: torch.Tensor = self.checkpoint.model(input_ids=ids, attention_mask=mask).last_hidden_state
+            hidden: torch.Tensor = self.checkpoint.model(**self.checkpoint.inputs(ids, mask)).last_hidden_state
         return hidden
 
     def _pooled(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

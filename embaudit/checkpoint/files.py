@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,30 @@ from embaudit.errors import CheckpointError
 SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 # A tokenizer's vocabulary is in one of these; settings files alone are not a tokenizer.
-VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model", "*.spm", "bpe.codes", "*.tiktoken")
-TOKENIZER_SETTINGS = ("added_tokens.json", "merges.txt", "special_tokens_map.json", "tokenizer_config.json")
+VOCABULARIES = (
+    *("tokenizer.json", "vocab.txt", "vocab.json", "vocab-*.json", "*_vocab.json", "dict.txt", "bpe.codes"),
+    *("*.model", "*.spm", "*.tokenizer", "*.tiktoken"),
+)
+TOKENIZER_SETTINGS = (
+    *("added_tokens.json", "merges.txt", "special_tokens_map.json", "tokenizer_config.json"),
+    *("byte_maps.json", "emoji.json", "normalizer.json", "word_pronunciation.json", "word_shape.json"),
+)
 # ByT5 and CANINE read bytes and characters: they have settings but no vocabulary file.
 TOKENIZERS_WITHOUT_VOCABULARY = ("ByT5Tokenizer", "CanineTokenizer", "PerceiverTokenizer")
+# A repository cloned without git-lfs has a few lines of text in place of each large file.
+LFS_POINTER = b"version https://git-lfs"
+# Weights in formats that are not read, with what to do: the first that a folder without other weights has.
+OTHER_WEIGHTS = (
+    ("*.gguf", "quantised weights for llama.cpp ({name})", "Use the folder that they were converted from."),
+    ("*.onnx", "an ONNX export ({name})", "Use the folder that it was exported from."),
+    ("onnx/*.onnx", "an ONNX export ({name})", "Use the folder that it was exported from."),
+    ("openvino*.xml", "an OpenVINO export ({name})", "Use the folder that it was exported from."),
+    ("tf_model.h5", "TensorFlow weights ({name})", "Convert them with a release of transformers before 5."),
+    ("flax_model.msgpack", "Flax weights ({name})", "Convert them with a release of transformers before 5."),
+    ("*.safetensors", "weights under another name ({name})", "Rename them to model.safetensors."),
+    ("*.bin", "weights under another name ({name})", "Rename them to pytorch_model.bin."),
+)
+ADAPTER = "adapter_config.json"
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -30,6 +51,77 @@ def weight_files(folder: Path) -> list[Path]:
         if (folder / index).is_file():
             return _shards(folder / index)
     return []
+
+
+def weight_index(folder: Path) -> list[Path]:
+    """The index of a folder's shards, which says what is read from which; empty for a single file."""
+    files = weight_files(folder)
+    name = PICKLES[1] if files and is_pickle(files[0]) else SAFETENSORS[1]
+    is_sharded = files and files[0].name not in (SAFETENSORS[0], PICKLES[0])
+    return [folder / name] if is_sharded else []
+
+
+def no_weights(folder: Path) -> CheckpointError:
+    """The error for a folder without weights that can be read, which says what it has instead."""
+    for pattern, what, next_step in OTHER_WEIGHTS:
+        for path in sorted(folder.glob(pattern)):
+            return CheckpointError(
+                f"{folder} has no model.safetensors, only {what.format(name=path.relative_to(folder).as_posix())}.",
+                next_step=next_step,
+            )
+    return CheckpointError(
+        f"{folder} has no weights (model.safetensors).",
+        next_step="Check that the download is complete, or save with model.save_pretrained(FOLDER).",
+    )
+
+
+def refuse_adapter(folder: Path) -> None:
+    """Refuse a folder with an adapter: whether it is applied would depend on which packages are installed.
+
+    Raises:
+        CheckpointError: if there is one, naming its base and how to merge them.
+    """
+    if not (folder / ADAPTER).is_file():
+        return
+    declared = read_object(folder / ADAPTER)
+    kind = str(declared.get("peft_type") or "").replace("LORA", "LoRA").strip()
+    base = declared.get("base_model_name_or_path")
+    beside = " beside other weights" if weight_files(folder) else ""
+    raise CheckpointError(
+        f"{folder} has {'an' if not kind else f'a {kind}'} adapter{beside} ({ADAPTER}) for the base model "
+        f"{base or '(not named)'}: embaudit does not apply adapters.",
+        next_step="Merge it, copy the other files beside it, and audit that folder: "
+        "peft.AutoPeftModelForFeatureExtraction.from_pretrained(FOLDER).merge_and_unload().save_pretrained(OTHER)",
+    )
+
+
+def refuse_pointers(folder: Path, paths: Iterable[Path]) -> None:
+    """Refuse files that are not what their names say: git-lfs pointers, saved error pages, empty files.
+
+    Raises:
+        CheckpointError: for the first one.
+    """
+    for path in paths:
+        try:
+            with path.open("rb") as file:
+                start = file.read(64).lstrip()
+        except OSError as error:
+            raise CheckpointError(
+                f"{path} cannot be read: {error.strerror}.", next_step="Check its permissions and the disk."
+            ) from error
+        name = path.relative_to(folder).as_posix()
+        if start.startswith(LFS_POINTER):
+            raise CheckpointError(
+                f"{name} in {folder} is a git-lfs pointer, not the file itself.",
+                next_step="Fetch the files in that repository: git lfs install && git lfs pull",
+            )
+        if start[:14].lower().startswith((b"<!doctype html", b"<html")):
+            raise CheckpointError(
+                f"{name} in {folder} is a web page, not the file itself: a download failed, or needed a login.",
+                next_step="Download it again.",
+            )
+        if not start:
+            raise CheckpointError(f"{name} in {folder} is empty.", next_step="Download it again.")
 
 
 def is_pickle(path: Path) -> bool:
@@ -54,7 +146,7 @@ def code_files(folder: Path) -> list[Path]:
     """The Python files of a checkpoint whose config or tokenizer uses them; otherwise none."""
     configs = [folder / name for name in ("config.json", "tokenizer_config.json")]
     asks = any("auto_map" in read_object(path) for path in configs if path.is_file())
-    return sorted(folder.glob("*.py")) if asks else []
+    return sorted(folder.rglob("*.py")) if asks else []
 
 
 def read_json(path: Path) -> Any:

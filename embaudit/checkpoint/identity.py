@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from embaudit.checkpoint.files import code_files, read_object, tokenizer_files, weight_files
+from embaudit.checkpoint.files import (
+    code_files,
+    no_weights,
+    read_object,
+    refuse_adapter,
+    refuse_pointers,
+    tokenizer_files,
+    weight_files,
+    weight_index,
+)
 from embaudit.checkpoint.modules import Recipe
 from embaudit.errors import CheckpointError
 
@@ -45,6 +54,7 @@ def identify(folder: Path, recipe: Recipe) -> CheckpointIdentity:
         CheckpointError: if the tokenizer, the config or the weights are missing.
     """
     transformer = folder / recipe.transformer_path
+    refuse_adapter(transformer)
     config = transformer / "config.json"
     if not config.is_file():
         raise CheckpointError(
@@ -54,11 +64,10 @@ def identify(folder: Path, recipe: Recipe) -> CheckpointIdentity:
     tokenizer_sha256 = tokenizer_hash(folder, recipe)
     weights = weight_files(transformer)
     if not weights:
-        raise CheckpointError(
-            f"{transformer} has no weights (model.safetensors).",
-            next_step="Check that the download is complete, or save with model.save_pretrained(FOLDER).",
-        )
-    weights = weights + [path for module in recipe.modules for path in weight_files(folder / module.path)]
+        raise no_weights(transformer)
+    weights = [*weights, *weight_index(transformer)]
+    weights += [path for module in recipe.modules for path in weight_files(folder / module.path)]
+    refuse_pointers(folder, [config, *weights])
     return CheckpointIdentity(
         weights_sha256=_combined(folder, weights),
         tokenizer_sha256=tokenizer_sha256,

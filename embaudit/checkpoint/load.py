@@ -8,19 +8,23 @@ from typing import TYPE_CHECKING, get_args
 
 from embaudit.checkpoint.files import is_pickle, weight_files
 from embaudit.checkpoint.identity import CheckpointIdentity, identify
-from embaudit.checkpoint.model import ONE_AT_A_TIME, embedding_rows, load_model, quiet_transformers
+from embaudit.checkpoint.inputs import SegmentIds, segment_ids
+from embaudit.checkpoint.model import ONE_AT_A_TIME, Overrides, embedding_rows, load_model, quiet_transformers
 from embaudit.checkpoint.modules import Recipe, read_recipe
-from embaudit.checkpoint.pooling import build_after_pooling, pool
+from embaudit.checkpoint.pooling import build_after_pooling
+from embaudit.checkpoint.probe import probe
 from embaudit.checkpoint.prompts import AS_DECLARED, INSTRUCTORS, AskedPrompts, PromptTokens, TextKind, prompt_tokens
 from embaudit.checkpoint.reference import ResolvedCheckpoint, resolve, weights_are_pickles
 from embaudit.checkpoint.tokenizer import (
-    effective_max_length,
+    limits_by_kind,
     load_tokenizer,
-    position_limit,
+    position_table,
+    refuse_chat_template,
     refuse_empty_tokenizer,
     special_tokens_around,
+    truncated,
 )
-from embaudit.errors import CheckpointError, UsageError, one_line
+from embaudit.errors import CheckpointError, UsageError
 
 if TYPE_CHECKING:
     import torch
@@ -48,8 +52,9 @@ class Checkpoint:
 
     ``prefix_ids`` and ``suffix_ids`` are the special tokens that the tokenizer puts around any text
     ([CLS] … [SEP], </s>, or none), so that id sequences can be built without decoding and re-encoding.
-    ``max_length`` includes them; ``dimension`` is D, the length of the served vector. The prompt for this kind of text
-    follows ``prefix_ids`` in everything that is encoded.
+    ``limits`` include them, ``NO_LIMIT`` if a text of any length is read; ``dimension`` is D, the length of the served
+    vector. The prompt for this kind of text follows ``prefix_ids`` in everything that is encoded. ``segments`` are what
+    the model gets beside ids and mask, if anything.
     """
 
     resolved: ResolvedCheckpoint
@@ -58,7 +63,8 @@ class Checkpoint:
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     after_pooling: torch.nn.Module
-    max_length: int
+    limits: Mapping[TextKind, int]
+    segments: SegmentIds | None
     dimension: int
     device: str
     dtype: str
@@ -86,6 +92,11 @@ class Checkpoint:
         return replace(self, kind=kind)
 
     @property
+    def max_length(self) -> int:
+        """How many tokens of this kind of text are read, special tokens and prompt included."""
+        return self.limits[self.kind]
+
+    @property
     def content_limit(self) -> int:
         """How many of a text's own tokens fit between special tokens and prompt."""
         return self.max_length - len(self.with_special_tokens([]))
@@ -93,6 +104,25 @@ class Checkpoint:
     def with_special_tokens(self, content_ids: Sequence[int]) -> list[int]:
         """A text's own token ids as the model reads them, with prompt and special tokens."""
         return [*self.prefix_ids, *self.prompt.ids, *content_ids, *self.suffix_ids]
+
+    def cut(self, ids: Sequence[int], limit: int) -> list[int]:
+        """What is read of a text's ids if ``limit`` of them fit: the first ones, or those on the tokenizer's side."""
+        return truncated(ids, limit, self.tokenizer.truncation_side)
+
+    def inputs(self, ids: torch.Tensor, mask: torch.Tensor) -> dict[str, torch.Tensor]:
+        """The model's arguments for sequences (B, n) padded on the right."""
+        given = {"input_ids": ids, "attention_mask": mask}
+        return given if self.segments is None else given | {"token_type_ids": self.segments.of(mask)}
+
+    def tokenize(self, texts: Sequence[str], limit: int | None = None) -> list[list[int]]:
+        """Token ids of each text, with prompt and special tokens.
+
+        Args:
+            limit: how many of its own tokens a text keeps; by default, as many as the checkpoint reads.
+        """
+        kept = len(self.prompt.ids) + (self.content_limit if limit is None else limit)
+        # Prompt and text are tokenised together and may merge at the boundary.
+        return [[*self.prefix_ids, *self.cut(ids, kept), *self.suffix_ids] for ids in self.prompted_ids(texts)]
 
     def prompted_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of prompt and text tokenised as one string, untruncated and without special tokens."""
@@ -113,12 +143,13 @@ class Checkpoint:
     def content_ids(self, text: str, limit: int | None = None) -> list[int]:
         """One text's ``own_ids``, truncated to ``limit`` (default: what fits)."""
         limit = self.content_limit if limit is None else limit
-        return self.own_ids([text])[0][: max(limit, 0)]
+        return self.cut(self.own_ids([text])[0], limit)
 
     def _ids(self, texts: Sequence[str]) -> list[list[int]]:
         if not texts:
             return []
-        encoded = self.tokenizer(list(texts), add_special_tokens=False, truncation=False, padding=False, verbose=False)
+        call = {**self.recipe.call, "add_special_tokens": False}
+        encoded = self.tokenizer(list(texts), truncation=False, padding=False, verbose=False, **call)
         ids: list[list[int]] = encoded["input_ids"]
         return ids
 
@@ -201,7 +232,7 @@ def _load(
     resolved: ResolvedCheckpoint, recipe: Recipe, identity: CheckpointIdentity, options: LoadOptions
 ) -> Checkpoint:
     device = choose_device(options.device)
-    transformer = resolved.folder / recipe.transformer_path
+    transformer, settings = resolved.folder / recipe.transformer_path, recipe.settings
     dtype = choose_dtype(options.dtype)
     with ONE_AT_A_TIME:
         model = load_model(
@@ -212,107 +243,84 @@ def _load(
             dtype,
             options.allow_pickle,
             options.trust_remote_code,
+            Overrides.of(settings),
         )
         with quiet_transformers():
             tokenizer = load_tokenizer(
                 resolved.folder / recipe.tokenizer_path,
                 is_lowercased=recipe.is_lowercased,
                 trust_remote_code=options.trust_remote_code,
+                settings=settings,
             )
-    rows = embedding_rows(model, str(resolved.ref))
+    source = str(resolved.ref)
+    if not recipe.has_modules:
+        refuse_chat_template(tokenizer, source)
+    rows = embedding_rows(model, source)
     refuse_empty_tokenizer(tokenizer, resolved.folder / recipe.tokenizer_path, rows)
-    prefix_ids, suffix_ids = special_tokens_around(tokenizer)
+    call = recipe.call
+    prefix_ids, suffix_ids = special_tokens_around(tokenizer, are_added=call.get("add_special_tokens", True))
     prompts: dict[TextKind, PromptTokens] = {
-        kind: prompt_tokens(getattr(recipe.prompts, kind), tokenizer, is_pooled=recipe.pools_prompt)
+        kind: prompt_tokens(getattr(recipe.prompts, kind), tokenizer, call, is_pooled=recipe.pools_prompt)
         for kind in get_args(TextKind)
     }
     special = len(prefix_ids) + len(suffix_ids)
-    max_length = _max_length(resolved, recipe, options, model, tokenizer, special)
-    _refuse_long_prompts(resolved, prompts, max_length, special)
-    after_pooling = build_after_pooling(
-        recipe.modules, resolved.folder, allow_pickle=options.allow_pickle, truncate_dim=recipe.truncate_dim
-    ).to(device)
-    return Checkpoint(
+    limits = _limits(resolved, recipe, options, model, tokenizer, special)
+    _refuse_long_prompts(resolved, prompts, limits, special)
+    checkpoint = Checkpoint(
         resolved=resolved,
         identity=identity,
         recipe=recipe,
         model=model,
         tokenizer=tokenizer,
-        after_pooling=after_pooling,
-        max_length=max_length,
-        dimension=_probe_dimension(resolved, recipe, model, tokenizer, after_pooling, rows),
+        after_pooling=build_after_pooling(
+            recipe.modules, resolved.folder, allow_pickle=options.allow_pickle, truncate_dim=recipe.truncate_dim
+        ).to(device),
+        limits=limits,
+        segments=segment_ids(model, tokenizer, call, (prefix_ids, suffix_ids), source),
+        dimension=0,
         device=device,
         dtype=str(model.dtype).removeprefix("torch."),
         prefix_ids=prefix_ids,
         suffix_ids=suffix_ids,
         prompts=prompts,
     )
+    return replace(checkpoint, dimension=probe(checkpoint))
 
 
-def _max_length(
+def _limits(
     resolved: ResolvedCheckpoint,
     recipe: Recipe,
     options: LoadOptions,
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     special: int,
-) -> int:
-    positions = position_limit(model)
+) -> dict[TextKind, int]:
+    positions = position_table(model)
     if options.max_length is not None and positions is not None and options.max_length > positions:
         raise UsageError(
             f"{resolved.ref} has {positions} positions and cannot read {options.max_length} tokens.",
             next_step=f"Use a --max-length of at most {positions}.",
         )
-    max_length = effective_max_length(recipe.max_length, model, tokenizer)
-    if max_length <= special:
+    limits = limits_by_kind(recipe, options.max_length, model, tokenizer)
+    shortest = min(limits.values())
+    if shortest <= special:
         raise CheckpointError(
-            f"{resolved.ref}: a maximum length of {max_length} leaves no room for text besides {special} special "
-            "tokens.",
+            f"{resolved.ref}: a maximum length of {shortest} leaves no room for text besides {special} special tokens.",
             next_step="Use a larger --max-length.",
         )
-    return max_length
+    return limits
 
 
 def _refuse_long_prompts(
-    resolved: ResolvedCheckpoint, prompts: Mapping[TextKind, PromptTokens], max_length: int, special: int
+    resolved: ResolvedCheckpoint,
+    prompts: Mapping[TextKind, PromptTokens],
+    limits: Mapping[TextKind, int],
+    special: int,
 ) -> None:
     for kind, prompt in prompts.items():
-        if len(prompt.ids) + special >= max_length:
+        if len(prompt.ids) + special >= limits[kind]:
             raise CheckpointError(
                 f"{resolved.ref}: the prompt for a {kind} takes {len(prompt.ids)} tokens, which leaves no room for the "
-                f"{kind} in {max_length} tokens.",
+                f"{kind} in {limits[kind]} tokens.",
                 next_step="Use a shorter --prompt or a larger --max-length.",
             )
-
-
-def _probe_dimension(
-    resolved: ResolvedCheckpoint,
-    recipe: Recipe,
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    after_pooling: torch.nn.Module,
-    rows: int,
-) -> int:
-    """D, found by running one short text, so that failures occur here and not in the middle of an audit."""
-    import torch
-
-    ids = torch.tensor([tokenizer("a", truncation=False, padding=False)["input_ids"]])
-    if int(ids.max()) >= rows:
-        raise CheckpointError(
-            f"{resolved.ref}: the tokenizer gives token {int(ids.max())}, but the model has embeddings for {rows}.",
-            next_step="Check that tokenizer and weights belong together.",
-        )
-    ids = ids.to(model.device)
-    mask = torch.ones_like(ids)
-    try:
-        with torch.inference_mode():
-            hidden = model(input_ids=ids, attention_mask=mask).last_hidden_state
-            return int(after_pooling(pool(hidden, mask, recipe.pooling)).shape[1])
-    except torch.OutOfMemoryError:
-        raise
-    except Exception as error:  # any transformers model class may be involved
-        raise CheckpointError(
-            f"{resolved.ref} cannot be run as a text encoder ({type(model).__name__}, pooling "
-            f"{'+'.join(recipe.pooling)}): {one_line(error)}",
-            next_step="embaudit audits transformers that give one vector per token; check the pooling and its modules.",
-        ) from error

@@ -5,14 +5,19 @@ What transformers only warns about (missing tensors, mismatched shapes) is an er
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
+from embaudit.checkpoint.settings import TransformerSettings
 from embaudit.errors import CheckpointError, one_line
 
 if TYPE_CHECKING:
@@ -20,15 +25,47 @@ if TYPE_CHECKING:
 
 # Weights not used by sentence embeddings; checkpoints are often saved without them.
 UNUSED_WEIGHTS = ("pooler.",)
-# Of an encoder-decoder, only the encoder is used, as in sentence-transformers.
-ENCODERS = {
-    "t5": "T5EncoderModel",
-    "mt5": "MT5EncoderModel",
-    "umt5": "UMT5EncoderModel",
-    "longt5": "LongT5EncoderModel",
+# Of an encoder-decoder, only the encoder is used, as in sentence-transformers: config class, module, encoder class.
+ENCODERS = (
+    ("T5Config", "t5", "T5EncoderModel"),
+    ("MT5Config", "mt5", "MT5EncoderModel"),
+    ("UMT5Config", "umt5", "UMT5EncoderModel"),
+    ("UdopConfig", "udop", "UdopEncoderModel"),
+    ("LongT5Config", "longt5", "LongT5EncoderModel"),
+    ("ProphetNetConfig", "prophetnet", "ProphetNetEncoder"),
+    ("SwitchTransformersConfig", "switch_transformers", "SwitchTransformersEncoderModel"),
+    ("BlenderbotConfig", "blenderbot", "BlenderbotEncoder"),
+    ("BlenderbotSmallConfig", "blenderbot_small", "BlenderbotSmallEncoder"),
+    ("M2M100Config", "m2m_100", "M2M100Encoder"),
+    ("PegasusConfig", "pegasus", "PegasusEncoder"),
+    ("PegasusXConfig", "pegasus_x", "PegasusXEncoder"),
+    ("MarianConfig", "marian", "MarianEncoder"),
+    ("T5GemmaConfig", "t5gemma", "T5GemmaEncoderModel"),
+    ("T5Gemma2TextConfig", "t5gemma2", "T5Gemma2Encoder"),
+)
+# What training leaves in front of names when something wrapped around the model is saved in its place.
+WRAPPERS = {
+    "module.": "DataParallel",
+    "_orig_mod.": "torch.compile",
+    "base_model.model.": "a peft adapter",
+    "_fsdp_wrapped_module.": "FSDP",
+    "0.auto_model.": "a whole SentenceTransformer",
+    "0.model.": "a whole SentenceTransformer",
 }
 # transformers builds models under process-wide settings (dtype, device), so only one thread may do it at a time.
 ONE_AT_A_TIME = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What a checkpoint's settings change about loading, as JSON, so that it can be part of a key."""
+
+    config: str = "{}"
+    model: str = "{}"
+
+    @classmethod
+    def of(cls, settings: TransformerSettings) -> Overrides:
+        return cls(*(json.dumps(dict(part), sort_keys=True) for part in (settings.config, settings.model)))
 
 
 # An audit needs one checkpoint, or two while a fine-tuned one is compared with its backbone.
@@ -41,6 +78,7 @@ def load_model(
     dtype: str,
     allow_pickle: bool,
     trust_remote_code: bool,
+    overrides: Overrides = Overrides(),
 ) -> PreTrainedModel:
     """A model on its device, loaded once per content; hold ``ONE_AT_A_TIME`` while calling it.
 
@@ -50,14 +88,10 @@ def load_model(
     import torch
 
     # The hashes are only part of the cache key: files that changed under the same path are read again.
-    model, report = _read_model(folder, dtype, allow_pickle, trust_remote_code)
+    model, report = _read_model(folder, dtype, allow_pickle, trust_remote_code, overrides)
     missing = sorted(name for name in report["missing_keys"] if not name.startswith(UNUSED_WEIGHTS))
     if missing:
-        raise CheckpointError(
-            f"The weights of {folder} lack {_count(missing, 'tensor')} that the model needs, {missing[0]} first: "
-            "they would be random.",
-            next_step="Check that config.json belongs to these weights.",
-        )
+        raise _lacking(folder, missing, report["unexpected_keys"])
     damaged = [
         name
         for name, tensor in model.named_parameters()
@@ -71,8 +105,44 @@ def load_model(
     return model.to(device).eval()
 
 
+def _lacking(folder: Path, missing: Sequence[str], unexpected: Collection[str]) -> CheckpointError:
+    """The error for weights that the model does not find, which says how the names in the file differ."""
+    lacks = f"The weights of {folder} lack {_count(missing, 'tensor')} that the model needs, {missing[0]} first: "
+    if any("decoder." in name for name in unexpected) and any("encoder." in name for name in unexpected):
+        return CheckpointError(
+            f"{lacks}the file holds a whole encoder-decoder, of which only the encoder gives embeddings, and under "
+            "other names. In sentence-transformers they are random.",
+            next_step="Save the encoder alone: AutoModel.from_pretrained(FOLDER).get_encoder().save_pretrained(OTHER)",
+        )
+    prefix, wrapper = _prefix_of(missing, unexpected)
+    if not prefix:
+        return CheckpointError(
+            f"{lacks}they would be random.", next_step="Check that config.json belongs to these weights."
+        )
+    return CheckpointError(
+        f"{lacks}in the file their names begin with {prefix!r}"
+        + (f", as {wrapper} leaves them" if wrapper else "")
+        + ", so they would be random.",
+        next_step=f"Strip it: tensors = load_file(FILE); save_file({{name.removeprefix({prefix!r}): tensor for name, "
+        'tensor in tensors.items()}, FILE, metadata={"format": "pt"})  # both of safetensors.torch',
+    )
+
+
+def _prefix_of(missing: Sequence[str], unexpected: Collection[str]) -> tuple[str, str]:
+    """What the file's names have in front of the model's, and what leaves it there; empty if nothing fits."""
+    for prefix, wrapper in WRAPPERS.items():
+        if any(name.startswith(prefix) for name in unexpected):
+            return prefix, wrapper
+    # The same unknown prefix before most names.
+    fronts = Counter(
+        name.removesuffix(missed) for name in unexpected for missed in missing if name.endswith(f".{missed}")
+    )
+    prefix, count = fronts.most_common(1)[0] if fronts else ("", 0)
+    return (prefix, "") if 2 * count > len(missing) else ("", "")
+
+
 def _read_model(
-    folder: Path, dtype: str, allow_pickle: bool, trust_remote_code: bool
+    folder: Path, dtype: str, allow_pickle: bool, trust_remote_code: bool, overrides: Overrides
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
     """The model, and transformers' report of missing tensors."""
     import torch
@@ -80,11 +150,15 @@ def _read_model(
 
     try:
         with quiet_transformers():
-            config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
-            _refuse_kernels(config, trust_remote_code)
+            config = transformers.AutoConfig.from_pretrained(
+                folder, trust_remote_code=trust_remote_code, **json.loads(overrides.config)
+            )
+            _refuse_elsewhere(config, folder, trust_remote_code)
+            arguments = json.loads(overrides.model)
+            _refuse_kernels(config, arguments, trust_remote_code)
             if hasattr(config, "use_cache"):
                 config.use_cache = False  # a decoder would keep keys and values that are not needed
-            kind: Any = getattr(transformers, ENCODERS.get(config.model_type, "AutoModel"))
+            kind, config = _model_class(config)
             model, report = kind.from_pretrained(
                 folder,
                 config=config,
@@ -92,6 +166,7 @@ def _read_model(
                 use_safetensors=None if allow_pickle else True,
                 trust_remote_code=trust_remote_code,
                 output_loading_info=True,
+                **arguments,
             )
     except CheckpointError:
         raise
@@ -101,12 +176,56 @@ def _read_model(
     return model, report
 
 
-def _refuse_kernels(config: Any, trust_remote_code: bool) -> None:
+def _model_class(config: Any) -> tuple[Any, Any]:
+    """The class that is loaded, and its config: the encoder alone of an encoder-decoder."""
+    import transformers
+
+    if type(config).__name__ == "T5GemmaConfig":
+        config.is_encoder_decoder = False
+    if type(config).__name__ == "T5Gemma2Config":
+        raise CheckpointError(
+            "The checkpoint is a whole T5Gemma 2, of which embaudit reads the text encoder only.",
+            next_step="Save its encoder alone: model.encoder.save_pretrained(FOLDER)",
+        )
+    lineage = {parent.__name__ for parent in type(config).__mro__}
+    for name, folder, encoder in ENCODERS:
+        if name in lineage:
+            return getattr(import_module(f"transformers.models.{folder}.modeling_{folder}"), encoder), config
+    return transformers.AutoModel, config
+
+
+def _refuse_elsewhere(config: Any, folder: Path, trust_remote_code: bool) -> None:
+    """Refuse weights that are quantised, or that, like the code, would be read from another place than is hashed."""
+    quantised = getattr(config, "quantization_config", None)
+    if quantised:
+        how = quantised.get("quant_method") if isinstance(quantised, dict) else getattr(quantised, "quant_method", None)
+        raise CheckpointError(
+            f"The weights of {folder} are quantised ({how or 'quantization_config in config.json'}): the measures need "
+            "floating-point weights.",
+            next_step="Audit the checkpoint that it was quantised from, or save a copy after model.dequantize().",
+        )
+    if getattr(config, "transformers_weights", None):
+        raise CheckpointError(
+            f"config.json in {folder} reads its weights from {config.transformers_weights} (transformers_weights).",
+            next_step="Rename that file to model.safetensors and remove the setting.",
+        )
+    code = getattr(config, "auto_map", None) or {}
+    elsewhere = [str(name) for name in code.values() if "--" in str(name)]
+    if elsewhere and trust_remote_code:
+        raise CheckpointError(
+            f"config.json in {folder} takes its code from another repository, {elsewhere[0].partition('--')[0]}, whose "
+            "revision nothing pins.",
+            next_step="Copy that code into the folder and remove the repository's name from auto_map.",
+        )
+
+
+def _refuse_kernels(config: Any, arguments: Mapping[str, Any], trust_remote_code: bool) -> None:
     """Refuse attention kernels from the hub (owner/kernel), which are compiled code.
 
     If the package ``kernels`` is installed, transformers fetches and runs them whatever ``trust_remote_code`` says.
     """
     named = [getattr(config, "_attn_implementation", None), getattr(config, "_experts_implementation", None)]
+    named.append(arguments.get("attn_implementation"))
     kernels = [str(name) for name in named if name is not None and "/" in str(name)]
     if kernels and not trust_remote_code:
         raise CheckpointError(

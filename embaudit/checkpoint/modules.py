@@ -13,11 +13,28 @@ from typing import Any, Literal, get_args
 
 from embaudit.checkpoint.files import read_json, read_object
 from embaudit.checkpoint.prompts import AS_DECLARED, NO_PROMPTS, AskedPrompts, Prompts, choose_prompts
+from embaudit.checkpoint.settings import (
+    CALL_FOR_IDS,
+    NO_SETTINGS,
+    SETTINGS,
+    TransformerSettings,
+    read_settings,
+    read_transformer_settings,
+    refuse_unknown,
+    whole_number,
+)
 from embaudit.errors import CheckpointError, UsageError
 
 PoolingMode = Literal["mean", "cls", "lasttoken", "max", "weightedmean", "mean_sqrt_len_tokens"]
 POOLING_MODES: tuple[str, ...] = get_args(PoolingMode)
-AFTER_POOLING = ("Dense", "Normalize", "LayerNorm", "Dropout")
+# Modules after pooling, with what their config.json may say. The names of inputs and outputs are checked.
+NAMED = ("module_input_name", "module_output_name")
+AFTER_POOLING = {
+    "Dense": ("in_features", "out_features", "bias", "activation_function", "use_residual", *NAMED),
+    "Normalize": NAMED,
+    "LayerNorm": ("dimension",),
+    "Dropout": ("dropout",),
+}
 # sentence-transformers before 5.x wrote one flag per mode; several are concatenated in this order.
 LEGACY_POOLING_FLAGS = {
     "pooling_mode_cls_token": "cls",
@@ -27,17 +44,26 @@ LEGACY_POOLING_FLAGS = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
-# What encode() does in addition to running the modules: prompts, served dimensions.
-SETTINGS = "config_sentence_transformers.json"
-TRANSFORMER_SETTINGS = (
-    "sentence_bert_config.json",
-    "sentence_roberta_config.json",
-    "sentence_distilbert_config.json",
-    "sentence_camembert_config.json",
-    "sentence_albert_config.json",
-    "sentence_xlm-roberta_config.json",
-    "sentence_xlnet_config.json",
-)
+POOLING_KEYS = ("embedding_dimension", "word_embedding_dimension", "pooling_mode", "include_prompt")
+# What stands first where there is no Transformer, and what it is.
+FIRST_MODULES = {
+    "StaticEmbedding": "a static model: it has token embeddings and no layers",
+    "WordEmbeddings": "a static model: it has word embeddings and no layers",
+    "BoW": "a bag-of-words model: it has word weights and no layers",
+    "Router": "a router: it has one pipeline for queries and another for documents",
+    "Asym": "a router: it has one pipeline for queries and another for documents",
+    "MLMTransformer": "a SPLADE model: its vectors have one dimension per vocabulary entry",
+    "SparseStaticEmbedding": "a sparse model: its vectors have one dimension per vocabulary entry",
+    "CLIPModel": "a model of images and texts",
+}
+# Heads of a model that are not left out without a word: what such a checkpoint was trained for is not embedding.
+OTHER_HEADS = {
+    "ForSequenceClassification": "a classifier or reranker (cross-encoder): it scores texts or pairs of texts",
+    "ForTokenClassification": "a tagger: it labels tokens",
+    "ForQuestionAnswering": "a reader: it marks answers in a text",
+    "ForMultipleChoice": "a classifier: it chooses one of several texts",
+    "ForNextSentencePrediction": "a classifier of pairs of texts",
+}
 
 
 @dataclass(frozen=True)
@@ -62,6 +88,14 @@ class Recipe:
     truncate_dim: int | None = None
     prompts: Prompts = NO_PROMPTS
     pools_prompt: bool = True
+    settings: TransformerSettings = NO_SETTINGS
+    # sentence-transformers puts texts into a chat template where no modules.json says otherwise.
+    has_modules: bool = True
+
+    @property
+    def call(self) -> dict[str, Any]:
+        """Arguments of the tokenizer's call that decide which ids a text gets."""
+        return {key: value for key, value in self.settings.call.items() if key in CALL_FOR_IDS}
 
     def as_json(self) -> dict[str, Any]:
         """A canonical form for hashing: the content of folders counts, not their names."""
@@ -72,10 +106,10 @@ class Recipe:
             "is_lowercased": self.is_lowercased,
             "truncate_dim": self.truncate_dim,
         }
-        # Without a prompt nothing is added, so ids are the same as before prompts were supported.
+        # What is not set adds nothing, so ids are the same as before it was supported.
         if self.prompts:
             canonical |= {"prompts": self.prompts.as_json(), "pools_prompt": self.pools_prompt}
-        return canonical
+        return canonical | self.settings.as_json()
 
 
 def read_recipe(
@@ -102,12 +136,17 @@ def read_recipe(
         raise UsageError(f"A maximum length of {max_length} tokens leaves nothing to encode.")
     override = (pooling,) if pooling else None
     if not (folder / "modules.json").is_file():
+        if override is None:
+            _refuse_other_heads(folder)
         return Recipe(
             *("", "", override or _default_pooling(folder), (), max_length),
             is_lowercased=False,
             # sentence-transformers only reads these settings if there is a modules.json.
             prompts=choose_prompts({}, folder / SETTINGS, prompts),
+            has_modules=False,
         )
+    # First, because it can declare another kind of model, whose modules are others.
+    served = read_settings(folder)
     entries = _entries(folder / "modules.json")
     transformer_path = entries[0][1]
     declared_pooling: tuple[str, ...] | None = None
@@ -117,9 +156,13 @@ def read_recipe(
         config_file = folder / path / "config.json"
         config = read_object(config_file) if path and config_file.is_file() else {}
         if kind == "Pooling" and declared_pooling is None:
+            # An unknown mode is named as such below, unless the user gives another.
+            modes = [key for key in config if key.startswith("pooling_mode_")]
+            refuse_unknown(config, (*POOLING_KEYS, *modes), config_file)
             declared_pooling = override or _pooling_modes(config, config_file)
             pools_prompt = bool(config.get("include_prompt", True))
         elif kind in AFTER_POOLING and declared_pooling is not None:
+            refuse_unknown(config, AFTER_POOLING[kind], config_file)
             _refuse_token_level(kind, config, config_file)
             modules.append(Module(kind, path, config))
         else:
@@ -133,19 +176,31 @@ def read_recipe(
             f"{folder / 'modules.json'} declares no pooling, so there is no vector per text.",
             next_step="embaudit audits single-vector embedding checkpoints.",
         )
-    settings = _transformer_settings(folder / transformer_path)
-    served = read_object(folder / SETTINGS) if (folder / SETTINGS).is_file() else {}
+    settings = read_transformer_settings(folder / transformer_path)
     return Recipe(
         transformer_path,
         transformer_path,
         declared_pooling,
         tuple(modules),
-        max_length or _whole_number(settings, "max_seq_length", folder / transformer_path),
-        is_lowercased=bool(settings.get("do_lower_case", False)),
-        truncate_dim=_whole_number(served, "truncate_dim", folder / SETTINGS),
+        max_length or settings.max_length,
+        is_lowercased=settings.is_lowercased,
+        truncate_dim=whole_number(served, "truncate_dim", folder / SETTINGS),
         prompts=choose_prompts(served, folder / SETTINGS, prompts),
         pools_prompt=pools_prompt,
+        settings=settings,
     )
+
+
+def _refuse_other_heads(folder: Path) -> None:
+    """Refuse a plain folder whose model was trained for something else: its head would be dropped without a word."""
+    config = read_object(folder / "config.json") if (folder / "config.json").is_file() else {}
+    architecture = str((config.get("architectures") or [""])[0])
+    for head, what in OTHER_HEADS.items():
+        if architecture.endswith(head):
+            raise CheckpointError(
+                f"{folder} is {what} ({architecture}), not an embedding checkpoint.",
+                next_step="To audit the mean of its token embeddings all the same, add --pooling mean.",
+            )
 
 
 def _entries(modules_file: Path) -> list[tuple[str, str]]:
@@ -160,7 +215,20 @@ def _entries(modules_file: Path) -> list[tuple[str, str]]:
             next_step="Check that the folder is complete, or fetch it again.",
         )
     entries = []
+    names = [str(entry.get("name")) for entry in declared if "name" in entry]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise CheckpointError(
+            f"{modules_file} gives the name {twice!r} to two modules: sentence-transformers runs only the second.",
+            next_step="Give each module a name of its own.",
+        )
     for entry in declared:
+        refuse_unknown(entry, ("idx", "name", "path", "type", "kwargs"), modules_file)
+        if "task" in (entry.get("kwargs") or ()):
+            raise CheckpointError(
+                f"{modules_file} passes the task (query or document) to its module {entry['type']}, which embaudit "
+                "does not support.",
+                next_step="embaudit audits checkpoints that tell queries from documents by their prompts.",
+            )
         package, _, kind = entry["type"].rpartition(".")
         path = entry.get("path", "")
         if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
@@ -170,10 +238,16 @@ def _entries(modules_file: Path) -> list[tuple[str, str]]:
             )
         # A custom class may have a known name (custom_st.Transformer) and do something else.
         entries.append((kind if package.split(".")[0] == "sentence_transformers" else entry["type"], path))
-    if not entries or entries[0][0] != "Transformer":
+    first = entries[0][0] if entries else "nothing"
+    if first != "Transformer":
+        what = FIRST_MODULES.get(first) or (
+            "a module with code of its own" if "." in first else "a module that embaudit does not know"
+        )
         raise CheckpointError(
-            f"{modules_file} starts with {entries[0][0] if entries else 'nothing'}, not with a Transformer.",
-            next_step="embaudit audits transformer checkpoints; static and bag-of-words models have no layers.",
+            f"{modules_file} starts with {first}, not with a Transformer"
+            + (f": this is {what}." if entries else ": it declares no module."),
+            next_step="embaudit audits checkpoints of one Transformer, Pooling and modules on the pooled vector."
+            + (" Audit the two folders that the router names, one by one." if first in ("Router", "Asym") else ""),
         )
     return entries
 
@@ -218,35 +292,3 @@ def _refuse_token_level(kind: str, config: dict[str, Any], source: Path) -> None
                 f"{source} applies {kind} to {config[key]!r}; embaudit only runs modules on the sentence embedding.",
                 next_step="embaudit audits single-vector embedding checkpoints.",
             )
-
-
-def _transformer_settings(folder: Path) -> dict[str, Any]:
-    found = [folder / name for name in TRANSFORMER_SETTINGS if (folder / name).is_file()]
-    if not found:
-        return {}
-    settings = read_object(found[0])
-    for key, known in (("transformer_task", "feature-extraction"), ("module_output_name", "token_embeddings")):
-        if settings.get(key) not in (None, known):
-            raise CheckpointError(
-                f"{found[0]} sets {key} to {settings[key]!r}; embaudit only supports {known!r}.",
-                next_step="embaudit audits checkpoints that pool the token embeddings of a transformer.",
-            )
-    if "message" in (settings.get("modality_config") or {}):
-        raise CheckpointError(
-            f"{found[0]} puts texts into a chat template with prompts as its system message, which embaudit does not "
-            "support.",
-            next_step="embaudit audits checkpoints that read a text as it is, after its prompt.",
-        )
-    return settings
-
-
-def _whole_number(settings: dict[str, Any], key: str, source: Path) -> int | None:
-    value = settings.get(key)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise CheckpointError(
-            f"{source}: {key} should be a number of at least 1 but is {value!r}.",
-            next_step="Correct it, or download the checkpoint again.",
-        )
-    return value

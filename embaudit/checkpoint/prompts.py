@@ -114,15 +114,20 @@ def choose_prompts(settings: Mapping[str, Any], source: Path, asked: AskedPrompt
     )
 
 
-def prompt_tokens(prompt: str, tokenizer: PreTrainedTokenizerBase, *, is_pooled: bool) -> PromptTokens:
-    """Determine how a tokenizer reads a prompt, alone and before a text."""
+def prompt_tokens(
+    prompt: str, tokenizer: PreTrainedTokenizerBase, call: Mapping[str, Any], *, is_pooled: bool
+) -> PromptTokens:
+    """Determine how a tokenizer reads a prompt, alone and before a text.
+
+    Args:
+        call: further arguments of the tokenizer's call.
+    """
     if not prompt:
         return PromptTokens("", (), 0)
 
     def ids_of(text: str, *, special: bool = False) -> list[int]:
-        ids: list[int] = tokenizer(text, add_special_tokens=special, truncation=False, padding=False, verbose=False)[
-            "input_ids"
-        ]
+        arguments = {"add_special_tokens": True, **call} if special else {**call, "add_special_tokens": False}
+        ids: list[int] = tokenizer(text, truncation=False, padding=False, verbose=False, **arguments)["input_ids"]
         return ids
 
     alone, before_a_text = ids_of(prompt), ids_of(f"{prompt}a")

@@ -17,7 +17,10 @@ from embaudit.hub import Repository
 from embaudit.suggest import closest
 
 # Everything a checkpoint can need, but no ONNX, TensorFlow or OpenVINO copies of the weights.
-HUB_FILES = ["*.json", "*.txt", "*.model", "*.spm", "*.codes", "*.tiktoken", "*.safetensors", "*.jinja", "README.md"]
+HUB_FILES = [
+    *("*.json", "*.txt", "*.model", "*.spm", "*.codes", "*.tiktoken", "*.tokenizer", "*.jinja"),
+    *("*.safetensors", "README.md"),
+]
 HUB_PICKLES = ["*.bin", "*.pt", "*.pth"]
 HUB_REMOTE_CODE = ["*.py"]
 

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from embaudit.checkpoint.identity import tokenizer_hash
 from embaudit.checkpoint.model import quiet_transformers
 from embaudit.checkpoint.modules import read_recipe
 from embaudit.checkpoint.reference import resolve
-from embaudit.checkpoint.tokenizer import load_tokenizer
+from embaudit.checkpoint.tokenizer import load_tokenizer, special_tokens_around
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
-def load_tokenizer_alone(reference: str, *, trust_remote_code: bool = False) -> tuple[PreTrainedTokenizerBase, str]:
-    """The tokenizer of a checkpoint as ``load_checkpoint`` sets it up, and the hash of its files.
+@dataclass(frozen=True)
+class LoneTokenizer:
+    """A tokenizer, the hash of its files, and how many special tokens it puts around a text."""
+
+    tokenizer: PreTrainedTokenizerBase
+    sha256: str
+    around: int
+
+
+def load_tokenizer_alone(reference: str, *, trust_remote_code: bool = False) -> LoneTokenizer:
+    """The tokenizer of a checkpoint as ``load_checkpoint`` sets it up.
 
     Raises:
         CheckpointError: if the checkpoint is not found, or its tokenizer cannot be loaded.
@@ -24,6 +34,13 @@ def load_tokenizer_alone(reference: str, *, trust_remote_code: bool = False) -> 
     recipe = read_recipe(folder)
     with quiet_transformers():
         tokenizer = load_tokenizer(
-            folder / recipe.tokenizer_path, is_lowercased=recipe.is_lowercased, trust_remote_code=trust_remote_code
+            folder / recipe.tokenizer_path,
+            is_lowercased=recipe.is_lowercased,
+            trust_remote_code=trust_remote_code,
+            settings=recipe.settings,
         )
-    return tokenizer, tokenizer_hash(folder, recipe)
+    return LoneTokenizer(
+        tokenizer,
+        tokenizer_hash(folder, recipe),
+        sum(map(len, special_tokens_around(tokenizer, are_added=recipe.call.get("add_special_tokens", True)))),
+    )

@@ -36,10 +36,9 @@ def weighted_vectors(
     count = ids.shape[1]
     bias = torch.log(weights)[:, None, None, :].expand(-1, 1, count, count)
     model = checkpoint.model
-    mask = bias.to(next(model.parameters()).dtype)
-    hidden = model(
-        input_ids=ids, attention_mask=mask, position_ids=positions + _first_position(model)
-    ).last_hidden_state
+    inputs = checkpoint.inputs(ids, torch.ones_like(ids))
+    inputs |= {"attention_mask": bias.to(next(model.parameters()).dtype)}
+    hidden = model(**inputs, position_ids=positions + _first_position(model)).last_hidden_state
     pooled = pool(hidden, weights, checkpoint.recipe.pooling, checkpoint.prompt.unpooled)
     return torch.nn.functional.normalize(checkpoint.after_pooling(pooled).float(), dim=1)
 

@@ -1,4 +1,4 @@
-"""``embaudit doctor``: check this machine and say how to fix problems."""
+"""``embaudit doctor``: check this machine, or how a checkpoint is read, and say how to fix problems."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from embaudit.address import Lake, Warehouse
 from embaudit.cli.leftovers import temporary_servers
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.shown import as_text
-from embaudit.errors import EXIT_DONE, EXIT_USAGE, EmbauditError, HubUnreachable
+from embaudit.errors import EXIT_CHECK_FAILED, EXIT_DONE, EXIT_USAGE, EmbauditError, HubUnreachable
 from embaudit.masking import without_credentials
 
 LIBRARIES = (
@@ -46,12 +46,19 @@ class Finding:
 
 
 @click.command()
+@click.argument("checkpoint", required=False)
+@click.option("--trust-remote-code", is_flag=True, help="Run code shipped with the checkpoint.")
 @warehouse_option
-def doctor(warehouse: Warehouse | None) -> int:
+def doctor(checkpoint: str | None, trust_remote_code: bool, warehouse: Warehouse | None) -> int:
     """Check versions, device, hub, warehouse, disk and servers, and say how to fix problems.
 
-    Exit code 2 if an audit of a local checkpoint cannot run here; an unreachable hub alone does not count.
+    With CHECKPOINT, check instead that embaudit reads it as sentence-transformers does: the vectors of encode,
+    encode_query and encode_document for texts of many kinds. Exit code 1 if they differ by more than 1e-5.
+
+    Without it, exit code 2 if an audit of a local checkpoint cannot run here; an unreachable hub alone does not count.
     """
+    if checkpoint is not None:
+        return _compare(checkpoint, trust_remote_code)
     place = warehouse_path(warehouse)
     findings = [
         _versions(),
@@ -69,6 +76,36 @@ def doctor(warehouse: Warehouse | None) -> int:
     Console(width=None if Console().is_terminal else 160).print(table)
     needed = {"libraries", "warehouse", "disk"}
     return EXIT_DONE if all(finding.is_good or finding.what not in needed for finding in findings) else EXIT_USAGE
+
+
+def _compare(reference: str, trust_remote_code: bool) -> int:
+    from embaudit.checkpoint import LoadOptions, load_checkpoint
+    from embaudit.checkpoint.agreement import METHODS, SAME, Agreement, compare_readings
+
+    checkpoint = load_checkpoint(reference, LoadOptions(dtype="float32", trust_remote_code=trust_remote_code))
+    table = Table(
+        "",
+        "texts",
+        *METHODS.values(),
+        "what failed",
+        caption=f"Largest difference in a component of unit vectors; at most {SAME:g} is rounding.",
+    )
+    kinds: dict[str, list[Agreement]] = {}
+    for row in compare_readings(checkpoint, trust_remote_code=trust_remote_code):
+        kinds.setdefault(row.kind, []).append(row)
+    for kind, rows in kinds.items():
+        shown = ["not compared" if row.difference is None else f"{row.difference:.1e}" for row in rows]
+        failures = "; ".join(dict.fromkeys(row.failure for row in rows if row.failure))
+        table.add_row("ok" if all(row.is_same for row in rows) else "!", kind, *shown, as_text(failures))
+    Console(width=None if Console().is_terminal else 160).print(table)
+    different = [kind for kind, rows in kinds.items() if not all(row.is_same for row in rows)]
+    click.echo(
+        f"{reference} (checkpoint {checkpoint.checkpoint_id}) is read as sentence-transformers reads it."
+        if not different
+        else f"{reference} is read otherwise than by sentence-transformers: {', '.join(different)}. An audit would not "
+        "be of the vectors that it serves. Please report this with the checkpoint's settings files."
+    )
+    return EXIT_CHECK_FAILED if different else EXIT_DONE
 
 
 def _versions() -> Finding:

@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from embaudit.address import Warehouse
-from embaudit.checkpoint.tokenizer import special_tokens_around
 from embaudit.checkpoint.tokenizer_alone import load_tokenizer_alone
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.errors import EXIT_CHECK_FAILED, EXIT_DONE, UsageError
@@ -150,22 +149,22 @@ def _screen_of(
             f"{listed.severity}.",
             next_step="Lower the threshold: --severity weak. (Having no severe token is a good result.)",
         )
-    tokenizer, tokenizer_sha256 = load_tokenizer_alone(checkpoint, trust_remote_code=trust_remote_code)
-    if tokenizer_sha256 != listed.tokenizer_sha256:
+    lone = load_tokenizer_alone(checkpoint, trust_remote_code=trust_remote_code)
+    if lone.sha256 != listed.tokenizer_sha256:
         raise UsageError(
             f"The tokens belong to a different tokenizer ({listed.tokenizer_sha256[:12]}…) than that of {checkpoint} "
-            f"({tokenizer_sha256[:12]}…).",
+            f"({lone.sha256[:12]}…).",
             next_step="Give the audited checkpoint with --checkpoint CHECKPOINT, or audit this one.",
         )
-    encode = encoder_of_tokens(tokenizer)
-    around = sum(map(len, special_tokens_around(tokenizer))) + (len(encode([listed.prompt])[0]) if listed.prompt else 0)
+    encode = encoder_of_tokens(lone.tokenizer)
+    around = lone.around + (len(encode([listed.prompt])[0]) if listed.prompt else 0)
     own = (max_length or listed.max_length) - around
     if own < 1:
         raise UsageError(
             f"--max-length {max_length} leaves no room for text: {around} tokens are added to every text.",
             next_step="Use a larger value.",
         )
-    return Screen(encode, listed.losses, own, score, show)
+    return Screen(encode, listed.losses, own, score, show, lone.tokenizer.truncation_side)
 
 
 def _as_json(listed: TokenList, found: Outcome) -> dict[str, Any]:

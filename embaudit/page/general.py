@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.finding import LEVELS, Finding
 from embaudit.gate import GateVerdict
 from embaudit.measures import MEASURES
@@ -50,12 +51,16 @@ def identity(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("model", ", ".join(shape)),
         ("pooling", facts["pooling"]),
         ("prompt", _prompts(facts)),
-        ("reads", f"{facts['max_length']:,} tokens" if facts["max_length"] else None),
+        ("reads", _reads(facts["max_length"]) if facts["max_length"] else None),
         ("profile", facts["profile"]),
         ("finished", f"{facts['finished']:%Y-%m-%d %H:%M %Z}" if facts["finished"] else None),
         ("ran on", f"{facts['device']}, {facts['dtype']}, seed {facts['seed']}"),
     ]
     return [(name, value) for name, value in rows if value]
+
+
+def _reads(limit: int) -> str:
+    return "texts of any length" if limit >= NO_LIMIT else f"{limit:,} tokens"
 
 
 def _prompts(facts: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from math import log10
 from pathlib import Path
 
+from embaudit.checkpoint.tokenizer import truncated
 from embaudit.corpora.load import SAMPLE_FOLDER
 from embaudit.errors import CorpusError
 from embaudit.screening.count import Encode, counts_of, tokenised
@@ -98,6 +99,7 @@ class Screen:
         limit: tokens per text that the checkpoint reads, without special tokens.
         min_score: lowest score of flagged texts.
         shown: number of suspects to keep.
+        side: where longer texts are truncated.
     """
 
     encode: Encode
@@ -105,6 +107,7 @@ class Screen:
     limit: int
     min_score: float
     shown: int
+    side: str = "right"
 
     def screen(self, paths: Iterable[Path], ordinary: OrdinaryRate) -> Outcome:
         """Screen files as a stream. Memory holds two batches, the suspects to show, and eight bytes for every text
@@ -180,7 +183,7 @@ class Screen:
             ids = whole
             if len(whole) > limit:
                 file.cut += 1
-                ids = whole[:limit]
+                ids = truncated(whole, limit, self.side)
             elif not whole:
                 file.without_tokens += 1
             file.tokens += len(ids)

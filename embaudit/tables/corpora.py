@@ -28,7 +28,9 @@ class CheckpointRow(Row, table="checkpoint", key=("checkpoint_id",), scope="cont
     pooling: str = column("How token embeddings become the embedding of a text.")
     pooling_is_mean: bool = column("Whether the pooling is the mean over tokens.")
     modules: str = column("Modules that run after pooling, in order.")
-    max_length: int = column("Longest input, prompt and special tokens included.", unit="tokens", ge=1)
+    max_length: int = column(
+        "Longest input, prompt and special tokens included; 1,000,000,000 without a limit.", unit="tokens", ge=1
+    )
     prompt: str | None = column("Prompt prepended to every text; null: none.")
     query_prompt: str | None = column("Prompt for queries, if queries are compared with documents.")
     document_prompt: str | None = column("Prompt for documents, if queries are compared with documents.")

@@ -7,14 +7,17 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+from opened_files import opened_files
 from tiny import tiny_bert
 from tiny_models import change_json, change_tensor, declare, dense, layer_norm, load, pooling
 
 from embaudit.checkpoint import LoadOptions, resolve
 from embaudit.checkpoint.describe import describe_row
+from embaudit.checkpoint.files import TOKENIZER_SETTINGS, VOCABULARIES
 from embaudit.checkpoint.load import describe
 from embaudit.errors import CheckpointError, UsageError
 
@@ -217,3 +220,97 @@ def test_the_row_of_facts(plain: Callable[..., Path]) -> None:
 def test_the_row_of_facts_of_other_families(family: str, plain: Callable[..., Path]) -> None:
     row = describe_row(load(plain(family)))
     assert (row["hidden_size"], row["layers"], row["heads"], row["pooling_is_mean"]) == (32, 2, 4, True)
+
+
+def _sharded(folder: Path) -> None:
+    from transformers import AutoModel
+
+    model = AutoModel.from_pretrained(folder, add_pooling_layer=False)
+    (folder / "model.safetensors").unlink()
+    model.save_pretrained(folder, max_shard_size="30KB")
+
+
+def _vocabulary_file_only(folder: Path) -> None:
+    vocabulary = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
+    (folder / "vocab.txt").write_text("\n".join(sorted(vocabulary, key=vocabulary.__getitem__)))
+    (folder / "tokenizer.json").unlink()
+    change_json(folder / "tokenizer_config.json", tokenizer_class="BertTokenizer")
+
+
+def _own_code(folder: Path) -> None:
+    change_json(
+        folder / "config.json",
+        model_type="own",
+        auto_map={"AutoConfig": "own_config.OwnConfig", "AutoModel": "own_model.OwnModel"},
+    )
+    (folder / "own_config.py").write_text(
+        "from transformers import BertConfig\n\n\nclass OwnConfig(BertConfig):\n    model_type = 'own'\n"
+    )
+    (folder / "own_model.py").write_text(
+        "from transformers import BertModel\n\nfrom .own_config import OwnConfig\nfrom .own_parts import *\n\n\n"
+        "class OwnModel(BertModel):\n    config_class = OwnConfig\n"
+    )
+    (folder / "own_parts.py").write_text("SCALE = 2\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "options"),
+    [
+        (lambda folder: declare(folder, pooling("mean"), dense(), layer_norm(16)), {}),
+        (lambda folder: (folder / "chat_template.jinja").write_text("{{ messages }}"), {}),
+        (lambda folder: (folder / "generation_config.json").write_text("{}"), {}),
+        (lambda folder: (folder / "special_tokens_map.json").write_text("{}"), {}),
+        (lambda folder: change_json(folder / "sentence_bert_config.json", config_kwargs={"num_hidden_layers": 1}), {}),
+        (_sharded, {}),
+        (_vocabulary_file_only, {}),
+        (_own_code, {"trust_remote_code": True}),
+    ],
+    ids=["modules", "template", "generation", "special tokens", "settings", "shards", "vocabulary", "code"],
+)
+def test_the_id_covers_every_file_that_loading_opens(
+    change: Callable[[Path], object],
+    options: dict[str, bool],
+    bert: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
+    change(bert)
+    with opened_files(bert) as hashed:
+        identity(bert, **options)
+    with opened_files(bert) as read:
+        load(bert, **options)
+    assert "config.json" in read
+    # A chat template is not applied where there is a modules.json; generation is not used.
+    assert read - hashed <= {"chat_template.jinja", "generation_config.json"}
+
+
+@pytest.mark.slow
+def test_the_id_covers_the_vocabulary_files_of_every_tokenizer() -> None:
+    from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES, tokenizer_class_from_name
+
+    classes = {tokenizer_class_from_name(name) for name in TOKENIZER_MAPPING_NAMES.values() if name} - {None}
+    # What needs a package that is not here is a dummy, known by its name only.
+    kinds = [kind for kind in classes if kind.__module__.startswith("transformers.models.")]
+    names = {name for kind in kinds for name in (getattr(kind, "vocab_files_names", None) or {}).values()}
+    assert len(names) > 10
+    patterns = (*VOCABULARIES, *TOKENIZER_SETTINGS)
+    assert [name for name in sorted(names) if not any(fnmatch(name, pattern) for pattern in patterns)] == []
+
+
+ADDED_SETTINGS = {
+    "query_length": 8,
+    "document_length": 8,
+    "config_kwargs": {"num_hidden_layers": 1},
+    "tokenizer_args": {"truncation_side": "left"},
+    "model_args": {"attn_implementation": "eager"},
+    "processing_kwargs": {"text": {"add_special_tokens": False}},
+}
+
+
+@pytest.mark.parametrize("setting", ADDED_SETTINGS)
+def test_every_honoured_setting_makes_another_checkpoint(setting: str, bert: Path) -> None:
+    def add(folder: Path) -> None:
+        change_json(folder / "sentence_bert_config.json", **{setting: ADDED_SETTINGS[setting]})
+
+    assert changed(bert, add) == {"modules_sha256", "checkpoint_id"}

@@ -10,7 +10,7 @@ import pytest
 from tiny_models import FAMILIES, POSITIONS, build, change_json, declare, load, pooling
 
 from embaudit.checkpoint import Encoder
-from embaudit.checkpoint.tokenizer import special_tokens_around
+from embaudit.checkpoint.tokenizer import NO_LIMIT, special_tokens_around
 from embaudit.errors import CheckpointError, UsageError
 
 Copy = Callable[..., Path]
@@ -27,7 +27,6 @@ LONG = "gold " * 700
         ("roberta", POSITIONS - 2),
         ("mpnet", POSITIONS - 2),
         ("qwen2", POSITIONS),
-        ("t5", 512),  # relative positions and no limit of its own: the documented default
     ],
 )
 def test_without_any_declared_limit_the_positions_decide(family: str, positions: int, plain: Copy) -> None:
@@ -37,6 +36,17 @@ def test_without_any_declared_limit_the_positions_decide(family: str, positions:
     vectors = Encoder(checkpoint).encode_texts([LONG])  # the longest text that is cut must still run
     assert vectors.shape == (1, 32)
     assert len(Encoder(checkpoint).tokenize([LONG])[0]) == positions
+
+
+def test_without_limit_or_positions_all_of_a_text_is_read(plain: Copy) -> None:
+    checkpoint = load(plain("t5"))
+    assert checkpoint.max_length == NO_LIMIT
+    assert len(Encoder(checkpoint).tokenize([LONG])[0]) == 700 + 1
+
+
+def test_a_declared_limit_beyond_computed_positions_is_kept(plain: Copy) -> None:
+    folder = declare(plain("llama"), pooling("mean"), settings={"max_seq_length": 3 * POSITIONS})
+    assert load(folder).max_length == 3 * POSITIONS
 
 
 def test_the_tokenizers_limit_counts_where_no_other_is_declared(tmp_path: Path) -> None:

@@ -258,7 +258,7 @@ def test_a_texts_own_tokens_behind_a_prompt(
 ) -> None:
     """A space at the prompt's end is the text's in most tokenizers; signs that merge are taken apart."""
     tokenizer = real_tokenizer(name)
-    tokens = prompt_tokens(prompt, tokenizer, is_pooled=True)
+    tokens = prompt_tokens(prompt, tokenizer, {}, is_pooled=True)
     checkpoint = replace(prompted, tokenizer=tokenizer, prompts={"text": tokens})
     texts = ["river", "1923", "the king.", " spaced", '"quoted"', "(a) b"]
     merged = []

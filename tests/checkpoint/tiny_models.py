@@ -36,12 +36,14 @@ SPECIALS = {
     "t5": (["<pad>", "</s>", "<unk>"], "$A </s>"),
     "decoder": (["<pad>", "<unk>", "</s>"], "$A"),
     "bos": (["<pad>", "<unk>", "<s>"], "<s> $A"),
+    "xlnet": (["<pad>", "<unk>", "<sep>", "<cls>"], "$A <sep> <cls>:2"),
+    "cased": (["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"], "[CLS] $A [SEP]"),
 }
 ROLES = {
     "pad_token": ("[PAD]", "<pad>"),
     "unk_token": ("[UNK]", "<unk>"),
-    "cls_token": ("[CLS]",),
-    "sep_token": ("[SEP]",),
+    "cls_token": ("[CLS]", "<cls>"),
+    "sep_token": ("[SEP]", "<sep>"),
     "bos_token": ("<s>",),
     "eos_token": ("</s>",),
     "mask_token": ("[MASK]", "<mask>"),
@@ -58,13 +60,18 @@ def save_tokenizer(folder: Path, style: str, *, limit: int | None = None) -> int
     ids = {token: index for index, token in enumerate([*specials, *words])}
     unknown = next(token for token in specials if "unk" in token.lower())
     tokenizer = Tokenizer(models.WordPiece(ids, unk_token=unknown))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=style != "cased")
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    around = [(token, ids[token]) for token in specials if token in template.split()]
+    around = [(token, ids[token]) for token in specials if token in template.replace(":2", "").split()]
     tokenizer.post_processor = processors.TemplateProcessing(single=template, special_tokens=around)
     roles = {role: name for role, names in ROLES.items() for name in names if name in specials}
+    # XLNet's segment ids: 2 at <cls>, 3 at padding.
+    inputs = ["input_ids", "token_type_ids", "attention_mask"] if style == "xlnet" else None
     PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, **roles, **({} if limit is None else {"model_max_length": limit})
+        tokenizer_object=tokenizer,
+        **roles,
+        **({} if limit is None else {"model_max_length": limit}),
+        **({} if inputs is None else {"model_input_names": inputs, "pad_token_type_id": 3}),
     ).save_pretrained(folder)
     return len(ids)
 

@@ -71,7 +71,7 @@ def test_every_severe_token_is_counted_as_a_loop_counts_it(outcome: AuditOutcome
             "WHERE severity <> 'negligible' AND is_reachable ORDER BY token_id"
         ).fetchall()
         read = [text for (text,) in connection.execute("SELECT text FROM text ORDER BY position").fetchall()]
-    tokenizer, _ = load_tokenizer_alone(str(tiny_checkpoint))
+    tokenizer = load_tokenizer_alone(str(tiny_checkpoint)).tokenizer
     ids = [tokenizer.encode(text, add_special_tokens=False) for text in read]
     slow = Counter(token_id for one in ids for token_id in one)
     assert rows
@@ -115,7 +115,7 @@ def test_the_audit_is_what_a_file_is_screened_with(
 ) -> None:
     listed = embaudit_here("filter", str(tiny_checkpoint), "--severity", "weak", "--warehouse", outcome.warehouse)
     severe = {one["token_id"]: one["text"] for one in json.loads(listed.stdout)["tokens"] if one["is_reachable"]}
-    tokenizer, _ = load_tokenizer_alone(str(tiny_checkpoint))
+    tokenizer = load_tokenizer_alone(str(tiny_checkpoint)).tokenizer
     # A piece of a word stands behind some letter.
     words = [
         word

@@ -17,7 +17,8 @@ WriteList = Callable[..., Path]
 @pytest.fixture(scope="session")
 def token_list(tiny_checkpoint: Path) -> TokenList:
     """``river``, ``##ing``, ``stone``, and a row that no text can produce."""
-    tokenizer, sha256 = load_tokenizer_alone(str(tiny_checkpoint))
+    lone = load_tokenizer_alone(str(tiny_checkpoint))
+    tokenizer, sha256 = lone.tokenizer, lone.sha256
     ids = tokenizer.get_vocab()
     return TokenList(
         checkpoint=str(tiny_checkpoint),

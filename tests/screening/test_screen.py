@@ -96,7 +96,7 @@ def test_the_poisoned_texts_are_flagged_as_a_slow_reference_does(
     path = tmp_path / "texts.txt"
     path.write_text("\n".join(texts))
     found = screened(path, "--tokens", severe_json, "--ordinary", ordinary_txt)
-    tokenizer, _ = load_tokenizer_alone(str(tiny_checkpoint))
+    tokenizer = load_tokenizer_alone(str(tiny_checkpoint)).tokenizer
     expected = by_hand(texts, token_list, tokenizer, ordinary_txt.read_text().split("\n"))
     assert {row for row, _, _ in expected} == set(POISON)
     assert [one["row"] for one in found["suspects"]] == [row for row, _, _ in expected]
@@ -293,7 +293,7 @@ def test_severity_score_and_ordinary_texts_decide(texts: list[str], severe_json:
 
 @pytest.mark.parametrize("is_fast", [True, False])
 def test_slow_and_fast_tokenizers_agree(texts: list[str], tiny_checkpoint: Path, is_fast: bool) -> None:
-    tokenizer, _ = load_tokenizer_alone(str(tiny_checkpoint))
+    tokenizer = load_tokenizer_alone(str(tiny_checkpoint)).tokenizer
 
     class Slow:
         is_fast = False
@@ -308,7 +308,8 @@ def test_slow_and_fast_tokenizers_agree(texts: list[str], tiny_checkpoint: Path,
 def test_poisoned_sentences_are_found_among_real_ones(shared: Path, tmp_path: Path) -> None:
     """The packaged checkpoint's tokenizer, real Wikipedia, and tokens that its audits find."""
     packaged_checkpoint()
-    tokenizer, sha256 = load_tokenizer_alone("packaged:all-MiniLM-L6-v2")
+    lone = load_tokenizer_alone("packaged:all-MiniLM-L6-v2")
+    tokenizer, sha256 = lone.tokenizer, lone.sha256
     ids = tokenizer.get_vocab()
     listed = TokenList(
         checkpoint="packaged:all-MiniLM-L6-v2",

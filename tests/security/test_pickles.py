@@ -105,6 +105,14 @@ def test_a_dense_module_that_runs_code(victim: Path, marker: Path, form: str) ->
 def test_pickles_that_lie_about_are_not_read(victim: Path, marker: Path, allow_pickle: bool) -> None:
     for name in BYSTANDERS:
         (victim / name).write_bytes(pickle.dumps(Touch(marker), protocol=2))
-    (victim / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "base_model_name_or_path": "a/b"}))
     load(victim, allow_pickle=allow_pickle)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("allow_pickle", [False, True])
+def test_an_adapter_is_refused_before_its_pickle_is_read(victim: Path, marker: Path, allow_pickle: bool) -> None:
+    (victim / "adapter_model.bin").write_bytes(pickle.dumps(Touch(marker), protocol=2))
+    (victim / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "base_model_name_or_path": "a/b"}))
+    with pytest.raises(CheckpointError, match="LoRA adapter"):
+        load(victim, allow_pickle=allow_pickle)
     assert not marker.exists()

@@ -53,6 +53,6 @@ def test_random_places_are_the_same_for_every_token_and_differ_by_seed_and_sente
 
 
 def test_no_room_for_a_sentence_is_an_error_that_names_the_limit(minilm: Checkpoint) -> None:
-    short = dataclasses.replace(minilm, max_length=10)
+    short = dataclasses.replace(minilm, limits={"text": 10})
     with pytest.raises(MeasureError, match="10 tokens"):
         make_draw(short, SENTENCE, "suffix", 8, 0)

@@ -48,7 +48,7 @@ def poison(encoder: Encoder, texts: Sequence[str], token_id: int, seed: int) -> 
         count = copies_for(len(text.split()), len(ids), limit)
         if count >= limit:
             raise NotMeasurable(f"{count} copies leave no room for a text in {limit} tokens.")
-        content = ids[: limit - count]
+        content = checkpoint.cut(ids, limit - count)
         shortened[place] = len(content) < min(len(ids), limit)
         inserted = [token_id] * count
         sequences.append(checkpoint.with_special_tokens(inserted + content if in_front[place] else content + inserted))

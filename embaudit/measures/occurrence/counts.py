@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from embaudit.checkpoint.tokenizer import truncated
 from embaudit.screening.count import Encode, counts_of, tokenised
 from embaudit.screening.density import MIN_COPIES, MIN_SCORE, OrdinaryRate, is_unusual, log_tail, score
 
@@ -72,18 +73,24 @@ class DenseText:
 
 
 def count_corpus(
-    texts: Iterable[str], encode: Encode, severe: frozenset[int], limit: int, vocabulary_size: int
+    texts: Iterable[str],
+    encode: Encode,
+    severe: frozenset[int],
+    limit: int,
+    vocabulary_size: int,
+    side: str = "right",
 ) -> CorpusCounts:
     """Count every id in a stream of texts, each tokenised once.
 
     Args:
         limit: tokens per text that the checkpoint reads, without special tokens.
+        side: where longer texts are truncated.
     """
     histogram = np.zeros(vocabulary_size, dtype=np.int64)
     found: list[SevereText] = []
     with_tokens = 0
     for place, _, whole in tokenised(enumerate(texts), encode):
-        ids = whole[:limit]
+        ids = truncated(whole, limit, side)
         np.add.at(histogram, ids, 1)
         with_tokens += bool(ids)
         if not severe.isdisjoint(ids):

@@ -242,7 +242,8 @@ def _attentions(encoder: Encoder, ids: np.ndarray) -> tuple[torch.Tensor, ...]:
     inputs = torch.from_numpy(ids).to(encoder.checkpoint.device)
     try:
         with torch.inference_mode():
-            output = model(input_ids=inputs, attention_mask=torch.ones_like(inputs), output_attentions=True)
+            asked = encoder.checkpoint.inputs(inputs, torch.ones_like(inputs))
+            output = model(**asked, output_attentions=True)
     except TypeError as error:  # a custom model whose forward has no such argument
         raise no_attention(model, f"it does not take output_attentions: {one_line(error)}") from error
     attentions = getattr(output, "attentions", None)

@@ -1,0 +1,139 @@
+"""Runs a few short texts when a checkpoint is loaded, so that failures occur there and not in the middle of an audit.
+
+The same texts are run twice: in one padded batch with all that the tokenizer's own call gives, as sentence-transformers
+does, and one by one from ids, as the measures do. If the vectors differ, the checkpoint is refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from embaudit.checkpoint.inputs import takes
+from embaudit.checkpoint.pooling import pool
+from embaudit.checkpoint.tokenizer import without_own_padding
+from embaudit.errors import CheckpointError, one_line
+
+if TYPE_CHECKING:
+    import torch
+
+    from embaudit.checkpoint.load import Checkpoint
+
+# Of different length, so that the shorter one is padded; together shorter than any limit that leaves room for text.
+SHORT, LONGER = "a", "a river of gold and iron by the old town"
+# Unit vectors of the same text differ by rounding only: 1e-6 in float32, 1e-2 in half precision.
+TOLERANCE = {"float32": 1e-4}
+HALF_TOLERANCE = 5e-2
+# Longer texts take time to tokenise; a limit beyond this is not tried.
+LONGEST_TRIED = 10_000
+
+
+def probe(checkpoint: Checkpoint) -> int:
+    """D, the length of the served vector.
+
+    Raises:
+        CheckpointError: if the checkpoint cannot be run, or its tokenizer's call gives other ids or vectors.
+    """
+    _require_same_ids(checkpoint)
+    import torch
+
+    try:
+        with torch.inference_mode():
+            alone = torch.cat([_alone(checkpoint, text) for text in (SHORT, LONGER)])
+            padded = _padded(checkpoint)
+    except (torch.OutOfMemoryError, CheckpointError):
+        raise
+    except Exception as error:  # any transformers model class may be involved
+        raise CheckpointError(
+            f"{checkpoint.resolved.ref} cannot be run as a text encoder ({type(checkpoint.model).__name__}, pooling "
+            f"{'+'.join(checkpoint.recipe.pooling)}): {one_line(error)}",
+            next_step="embaudit audits transformers that give one vector per token; check the pooling and its modules.",
+        ) from error
+    if padded is not None:
+        _require_same_vectors(checkpoint, alone, padded)
+    return int(alone.shape[1])
+
+
+def _require_same_ids(checkpoint: Checkpoint) -> None:
+    """Compare ``Checkpoint.tokenize`` with the tokenizer's own call, which adds special tokens and truncates."""
+    for kind in checkpoint.prompts:
+        reading = checkpoint.reading(kind)
+        room = reading.max_length
+        texts = [SHORT, LONGER, *([f"{LONGER} " * (room // 8 + 2)] if room <= LONGEST_TRIED else [])]
+        ours = reading.tokenize(texts)
+        called = checkpoint.tokenizer(
+            [reading.prompt.text + text for text in texts],
+            padding=False,
+            truncation=room <= LONGEST_TRIED,
+            max_length=room if room <= LONGEST_TRIED else None,
+            verbose=False,
+            **checkpoint.recipe.call,
+        )["input_ids"]
+        for text, own, theirs in zip(texts, ours, called, strict=True):
+            if list(theirs) != own:
+                raise CheckpointError(
+                    f"{checkpoint.resolved.ref}: its tokenizer gives {text[:20]!r}… other ids when it adds special "
+                    "tokens and truncates by itself than when embaudit does.",
+                    next_step="Report this with the tokenizer files: embaudit cannot audit what it reads differently.",
+                )
+        rows, most = checkpoint.vocabulary_size, max(max(ids, default=0) for ids in ours)
+        if most >= rows:
+            raise CheckpointError(
+                f"{checkpoint.resolved.ref}: the tokenizer gives token {most}, but the model has embeddings for "
+                f"{rows}.",
+                next_step="Check that tokenizer and weights belong together.",
+            )
+    without_own_padding(checkpoint.tokenizer)
+
+
+def _alone(checkpoint: Checkpoint, text: str) -> torch.Tensor:
+    """(1, D): one text without padding, from its ids."""
+    import torch
+
+    ids = torch.tensor(checkpoint.tokenize([text]), device=checkpoint.model.device)
+    mask = torch.ones_like(ids)
+    return _pooled(checkpoint, checkpoint.model(**checkpoint.inputs(ids, mask)).last_hidden_state, mask)
+
+
+def _padded(checkpoint: Checkpoint) -> torch.Tensor | None:
+    """(2, D): both texts in one batch of the tokenizer's making; None if it cannot pad."""
+    import torch
+
+    tokenizer, model = checkpoint.tokenizer, checkpoint.model
+    if tokenizer.pad_token_id is None or tokenizer.pad_token_id >= checkpoint.vocabulary_size:
+        return None  # sentence-transformers cannot batch these either
+    side = checkpoint.recipe.settings.call.get("padding_side")
+    given = tokenizer(
+        [checkpoint.prompt.text + text for text in (SHORT, LONGER)],
+        padding=True,
+        truncation=True,
+        max_length=min(checkpoint.max_length, LONGEST_TRIED),
+        return_tensors="pt",
+        **({} if side is None else {"padding_side": side}),
+        **checkpoint.recipe.call,
+    )
+    without_own_padding(tokenizer)
+    inputs = {name: value.to(model.device) for name, value in given.items() if takes(model, name)}
+    hidden, masks = model(**inputs).last_hidden_state, given["attention_mask"].to(model.device)
+    # Padding may be on either side: keep what is attended.
+    rows = [states[mask.bool()].unsqueeze(0) for states, mask in zip(hidden, masks, strict=True)]
+    return torch.cat([_pooled(checkpoint, row, torch.ones(row.shape[:2], device=row.device)) for row in rows])
+
+
+def _pooled(checkpoint: Checkpoint, hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    pooled = pool(hidden, mask, checkpoint.recipe.pooling, checkpoint.prompt.unpooled)
+    vectors: torch.Tensor = checkpoint.after_pooling(pooled)
+    return vectors.float()
+
+
+def _require_same_vectors(checkpoint: Checkpoint, alone: torch.Tensor, padded: torch.Tensor) -> None:
+    from torch.nn.functional import normalize
+
+    difference = float((normalize(alone, dim=1) - normalize(padded, dim=1)).abs().max())
+    if difference > TOLERANCE.get(checkpoint.dtype, HALF_TOLERANCE):
+        side = checkpoint.recipe.settings.call.get("padding_side", checkpoint.tokenizer.padding_side)
+        raise CheckpointError(
+            f"{checkpoint.resolved.ref} gives a text another vector when it is padded on the {side} in a batch (unit "
+            f"vectors differ by {difference:.2g}): what is served depends on which texts come together.",
+            next_step="Check padding_side in tokenizer_config.json: a model that counts positions from the first token "
+            "needs padding on the right.",
+        )
