@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from embaudit.checkpoint import TextKind
-from embaudit.corpora.judged import DOCUMENTS, QUERIES, label_of, relevant_of
+from embaudit.corpora.judged import DOCUMENTS, QUERIES, label_of, own_of, relevant_of
 from embaudit.downstream.classification import Classification
 from embaudit.downstream.clustering import Clustering
 from embaudit.downstream.material import (
@@ -76,8 +76,8 @@ def read_material(material: Staged) -> tuple[Material, dict[str, np.ndarray]]:
     labels = {side: [row["label"] for row in of_side] for side, of_side in sides.items()}
     lengths = {side: np.array([row["tokens"] for row in of_side]) for side, of_side in sides.items()}
     if "query" in sides:
-        relevant = tuple(relevant_of(label) for label in labels["query"])
-        return Judgements(texts["document"], texts["query"], relevant), lengths
+        relevant, own = (tuple(map(parse, labels["query"])) for parse in (relevant_of, own_of))
+        return Judgements(texts["document"], texts["query"], relevant, own), lengths
     if "first" in sides:
         return GradedPairs(texts["first"], texts["second"], tuple(float(label) for label in labels["first"])), lengths
     return LabelledTexts(texts["text"], tuple(labels["text"])), lengths
@@ -128,7 +128,7 @@ def _own_tokens(spec: CheckpointSpec, side: str, texts: Sequence[tuple[str, str 
 def _pick(
     corpora: Sequence[StagedCorpus], settings: DownstreamSettings, seed: int
 ) -> tuple[dict[str, list[tuple[str, str | None]]], list[str]]:
-    """Texts by side, each with its class, its relevant documents or its pair's score; and classes too small to use."""
+    """Texts by side, each with its class, its judged documents or its pair's score; and classes too small to use."""
     staged = [read_rows([corpus.content_path]) for corpus in corpora]
     if corpora[0].name == DOCUMENTS:
         documents, queries = ([(row["text"], row["label"]) for row in rows] for rows in staged)
@@ -138,10 +138,12 @@ def _pick(
             _most(settings.documents),
             _most(settings.queries),
             seed,
+            [own_of(label) for _, label in queries],
         )
+        labels = map(label_of, judged.relevant, judged.own)
         return {
             "document": [(text, None) for text in judged.documents],
-            "query": [(text, label_of(one)) for text, one in zip(judged.queries, judged.relevant, strict=True)],
+            "query": list(zip(judged.queries, labels, strict=True)),
         }, []
     if "first" in staged[0][0]:
         graded = pick_graded([(row["first"], row["second"], row["score"]) for row in staged[0]], settings.pairs, seed)

@@ -24,11 +24,16 @@ NO_DATA_STEMS = ("readme", "license", "00-readme")
 
 @dataclass(frozen=True)
 class Retrieval:
-    """A retrieval task: queries, passages, and for each query the indices of its relevant passages."""
+    """A retrieval task: queries, passages, and for each query the indices of its relevant passages.
+
+    Attributes:
+        own: for each query, the passage of the same id, which is the query itself and no answer to it.
+    """
 
     queries: tuple[str, ...]
     passages: tuple[str, ...]
     relevant: tuple[frozenset[int], ...]
+    own: tuple[frozenset[int], ...]
 
 
 def beir_file(folder: Path, part: str) -> Path:
@@ -50,7 +55,7 @@ def beir_file(folder: Path, part: str) -> Path:
 def beir_pairs(folder: Path, spec: CorpusSpec) -> Iterator[TextPair | Flaw]:
     """Query-passage pairs in the order of the qrels; score 0 is a hard negative, above 0 a positive.
 
-    Judgements of the other relation are not rows of this corpus and are not counted.
+    Judgements of the other relation, and of a query's own passage, are not rows of this corpus and are not counted.
     """
     judged = list(_judgements(folder, spec.relation))
     pairs = [row for row in judged if not isinstance(row, Flaw)]
@@ -86,15 +91,18 @@ def read_retrieval(folder: Path) -> Retrieval:
     queries = _texts_by_id(beir_file(folder, "queries"), CORPORA["msmarco-queries"], set(judged))
     passages = _texts_by_id(beir_file(folder, "corpus"), CORPORA["msmarco"])
     places = {name: place for place, name in enumerate(passages)}
-    relevant = [frozenset(places[name] for name in judged[query] if name in places) for query in queries]
-    asked = [(text, known) for text, known in zip(queries.values(), relevant, strict=True) if text and known]
+    asked = [
+        (text, known, frozenset({places[query]} if query in places else ()) - known)
+        for query, text in queries.items()
+        if text and (known := frozenset(places[name] for name in judged[query] if name in places))
+    ]
     if not asked:
         raise CorpusError(
             f"The qrels of {folder} list no relevant passage of corpus.jsonl for any query of queries.jsonl.",
             next_step="Give a folder whose qrels contain judgements above 0.",
         )
-    texts, known_relevant = zip(*asked, strict=True)
-    return Retrieval(tuple(texts), tuple(passages.values()), tuple(known_relevant))
+    texts, known_relevant, own = zip(*asked, strict=True)
+    return Retrieval(tuple(texts), tuple(passages.values()), tuple(known_relevant), tuple(own))
 
 
 def _judgements(folder: Path, relation: str) -> Iterator[tuple[str, str] | Flaw]:
@@ -112,7 +120,7 @@ def _judgements(folder: Path, relation: str) -> Iterator[tuple[str, str] | Flaw]
                     # The first line may be BEIR's header; any other unparsable line is a flaw.
                     if number > 0 or row.counted_as != "broken":
                         yield row
-                elif (row[2] > 0) == (relation == "positive"):
+                elif row[2] > 0 if relation == "positive" else row[2] <= 0 and row[0] != row[1]:
                     yield row[:2]
 
 

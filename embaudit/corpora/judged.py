@@ -2,12 +2,16 @@
 
 Sources: a folder in BEIR's layout or LongEmbed's (qrels.jsonl), the same on the hub, a file of QMSum meetings, or the
     embedded sample. A query's label lists its relevant documents as ``place:grade``, where place is the index in the
-    other corpus.
+    other corpus; and as ``place:own`` a document that is the query itself, which is never ranked for it.
+
+A document is a query's own if both have the same id, as where queries are documents (ArguAna). This is the rule of
+BEIR's evaluation, and of MTEB for such collections. One difference: a document that is judged relevant is ranked
+whatever its id, since in many collections both sides are merely numbered from 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,6 +35,8 @@ QRELS = ("qrels/test.tsv", "qrels.tsv", "qrels.jsonl", "qrels/test.jsonl")
 QUERY_IDS = ("query-id", "query_id", "qid")
 DOCUMENT_IDS = ("corpus-id", "doc_id", "corpus_id", "docid")
 GRADES = ("score", "relevance", "grade")
+
+OWN = "own"
 
 _DOCUMENT = CorpusSpec(DOCUMENTS, "texts", "documents to retrieve", "", (), joins_title=True)
 _QUERY = CorpusSpec(QUERIES, "texts", "queries", "", (), text_fields=("query", "text", "question"))
@@ -93,13 +99,22 @@ def load_judged(source: str = SAMPLE) -> JudgedCollection:
 
 def relevant_of(label: str) -> dict[int, float]:
     """The relevant documents in a query's label: place -> grade."""
-    pairs = (one.split(":") for one in label.split())
-    return {int(place): float(grade) for place, grade in pairs}
+    return {int(place): float(grade) for place, grade in _listed(label) if grade != OWN}
 
 
-def label_of(relevant: Mapping[int, float]) -> str:
-    """The label that ``relevant_of`` parses."""
-    return " ".join(f"{place}:{grade!r}" for place, grade in sorted(relevant.items()))
+def own_of(label: str) -> frozenset[int]:
+    """The documents in a query's label that are the query itself, by place."""
+    return frozenset(int(place) for place, grade in _listed(label) if grade == OWN)
+
+
+def label_of(relevant: Mapping[int, float], own: Collection[int] = ()) -> str:
+    """The label that ``relevant_of`` and ``own_of`` parse."""
+    grades = [f"{place}:{grade!r}" for place, grade in sorted(relevant.items())]
+    return " ".join([*grades, *(f"{place}:{OWN}" for place in sorted(own))])
+
+
+def _listed(label: str) -> list[list[str]]:
+    return [one.split(":") for one in label.split()]
 
 
 def _queries(found: _Collection, known: Mapping[str, int]) -> Iterator[Text | Flaw]:
@@ -115,16 +130,20 @@ def _queries(found: _Collection, known: Mapping[str, int]) -> Iterator[Text | Fl
             grades[known[row[1]]] = max(row[2], grades.get(known[row[1]], 0.0))
     asked: dict[str, Text] = {}
     grades_of: dict[str, dict[int, float]] = {}
+    own: dict[str, set[int]] = {}
     for query in found.queries:
         if isinstance(query, Flaw):
             yield query
         elif query.external_id in relevant:
             asked.setdefault(query.text, query)
+            if query.external_id in known:
+                own.setdefault(query.text, set()).add(known[query.external_id])
             for place, grade in relevant[query.external_id].items():
                 grades = grades_of.setdefault(query.text, {})
                 grades[place] = max(grade, grades.get(place, 0.0))
     for text, query in asked.items():
-        yield Text(text, query.external_id, None, label_of(grades_of[text]))
+        grades = grades_of[text]
+        yield Text(text, query.external_id, None, label_of(grades, own.get(text, set()) - grades.keys()))
 
 
 def _find(source: str) -> _Collection:

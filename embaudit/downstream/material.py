@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from embaudit.draw import content_order, pair_text
@@ -24,11 +24,16 @@ class LabelledTexts:
 
 @dataclass(frozen=True)
 class Judgements:
-    """Documents, and queries with the grades (above 0) of their relevant documents by index."""
+    """Documents, and queries with the grades (above 0) of their relevant documents by index.
+
+    Attributes:
+        own: for each query, the documents that are the query itself and are not ranked for it; empty: none has any.
+    """
 
     documents: tuple[str, ...]
     queries: tuple[str, ...]
     relevant: tuple[Mapping[int, float], ...]
+    own: tuple[frozenset[int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,13 +74,18 @@ def pick_judged(
     most_documents: int,
     most_queries: int,
     seed: int,
+    own: Sequence[Collection[int]] = (),
 ) -> Judgements:
     """At most ``most_queries`` queries, all their relevant documents, and others up to ``most_documents``.
+
+    Args:
+        own: as in ``Judgements``.
 
     Raises:
         NotMeasurable: if there are too few queries or documents.
     """
-    picked = [queries[place] for place in content_order([text for text, _ in queries], seed)[:most_queries]]
+    asked = content_order([text for text, _ in queries], seed)[:most_queries]
+    picked = [queries[place] for place in asked]
     needed = {place for _, relevant in picked for place in relevant}
     order = content_order(documents, seed)
     others = {*[place for place in order if place not in needed][: max(most_documents - len(needed), 0)]}
@@ -87,6 +97,7 @@ def pick_judged(
         tuple(documents[place] for place in places),
         tuple(text for text, _ in picked),
         tuple({new[place]: grade for place, grade in sorted(relevant.items())} for _, relevant in picked),
+        tuple(frozenset(new[place] for place in own[query] if place in new) for query in asked) if own else (),
     )
 
 

@@ -12,7 +12,7 @@ labelled short or long as before. A difference that remains there is not due to 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,6 +53,7 @@ def outranked(
     relevant: Sequence[Mapping[int, float]],
     is_long: np.ndarray,
     seed: int,
+    own: Sequence[Collection[int]] = (),
 ) -> list[OutrankedShares]:
     """Results for short and for long relevant documents, if there are any.
 
@@ -60,6 +61,7 @@ def outranked(
         documents, queries: (D, d) and (Q, d) vectors.
         relevant: for each query, its relevant documents by index.
         is_long: (D,) bool.
+        own: for each query, the documents that are the query itself: neither relevant nor irrelevant to it.
     """
     units = units_of(
         len(queries) + len(documents),
@@ -70,7 +72,7 @@ def outranked(
     for query, (vector, of_query) in enumerate(zip(unit_rows(queries), relevant, strict=True)):
         cosines = targets @ vector
         irrelevant = np.ones(len(documents), dtype=bool)
-        irrelevant[list(of_query)] = False
+        irrelevant[[*of_query, *(own[query] if own else ())]] = False
         others = [cosines[irrelevant & ~is_long], cosines[irrelevant & is_long]]
         if not all(map(len, others)):
             continue
