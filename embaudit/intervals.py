@@ -18,6 +18,7 @@ CONFIDENCE = 0.95
 NORMAL = 1.96
 # Below this, bootstrap resamples repeat and the interval is far too narrow.
 MIN_UNITS = 10
+MIN_GROUP = 4
 PERCENTILES = (2.5, 97.5)
 Interval = tuple[float, float]
 
@@ -90,18 +91,25 @@ def mean_interval(differences: np.ndarray, units: np.ndarray, resamples: int, se
 
 
 def correlation_interval(
-    before: np.ndarray, after: np.ndarray, wanted: np.ndarray, units: np.ndarray, resamples: int, seed: int
+    before: np.ndarray,
+    after: np.ndarray,
+    wanted: np.ndarray,
+    units: np.ndarray,
+    resamples: int,
+    seed: int,
+    groups: np.ndarray | None = None,
 ) -> Interval | None:
-    """Paired bootstrap over units of the difference of Spearman's ρ with ``wanted``.
+    """Paired bootstrap over units of the difference of ``mean_spearman`` with ``wanted``.
 
     None for too few units, or if ρ is undefined for a resample.
     """
+    groups = np.zeros(len(wanted)) if groups is None else groups
     _, places = np.unique(units, return_inverse=True)
     members = np.split(np.argsort(places, kind="stable"), np.cumsum(np.bincount(places))[:-1])
 
     def difference(drawn: np.ndarray) -> float:
         rows = np.concatenate([members[int(unit)] for unit in drawn])
-        two = [spearman(values[rows], wanted[rows]) for values in (after, before)]
+        two = [mean_spearman(values[rows], wanted[rows], groups[rows]) for values in (after, before)]
         return float("nan") if two[0] is None or two[1] is None else two[0] - two[1]
 
     return _bootstrap((np.arange(len(members)),), difference, resamples, seed, vectorized=False)
@@ -112,6 +120,18 @@ def spearman(values: np.ndarray, wanted: np.ndarray) -> float | None:
     ranks = [scipy.stats.rankdata(side) - (len(side) + 1) / 2 for side in (values, wanted)]
     norms = [float(np.linalg.norm(side)) for side in ranks]
     return None if 0 in norms else float(ranks[0] @ ranks[1] / (norms[0] * norms[1]))
+
+
+def mean_spearman(values: np.ndarray, wanted: np.ndarray, groups: np.ndarray) -> float | None:
+    """Mean of Spearman's ρ within each group of (n,) values, whose scales may differ; None if it is defined in none.
+
+    Of several groups, those with fewer than four values are left out: ρ of two or three is mostly ±1.
+    """
+    names, places = np.unique(groups, return_inverse=True)
+    inside = [places == place for place in range(len(names))]
+    found = [spearman(values[own], wanted[own]) for own in inside if len(names) == 1 or own.sum() >= MIN_GROUP]
+    defined = [rho for rho in found if rho is not None]
+    return float(np.mean(defined)) if defined else None
 
 
 def spearman_interval(rho: float, units: int) -> Interval | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from embaudit.corpora.catalog import CorpusSpec
@@ -20,6 +21,7 @@ LABEL_FIELDS = ("label_text", "label", "category", "class")
 FIRST_FIELDS = ("sentence1", "sentence_a", "text1", "s1", "first")
 SECOND_FIELDS = ("sentence2", "sentence_b", "text2", "s2", "second")
 SCORE_FIELDS = ("score", "similarity_score", "relatedness_score", "similarity")
+DATA_SET_FIELDS = ("dataset", "data_set")
 QUERY_FIELDS = ("query", "anchor")
 RELATED_FIELDS = {
     "positive": ("positive", "positives", "pos"),
@@ -31,7 +33,9 @@ SCORE_DIGITS = 6
 
 _KNOWN = frozenset(
     (*TEXT_FIELDS, *ID_FIELDS, *TITLE_FIELDS, *LABEL_FIELDS, *FIRST_FIELDS, *SECOND_FIELDS, *SCORE_FIELDS)
-) | frozenset((*QUERY_FIELDS, *RELATED_FIELDS["positive"], *RELATED_FIELDS["hard_negative"], "relation"))
+) | frozenset(
+    (*DATA_SET_FIELDS, *QUERY_FIELDS, *RELATED_FIELDS["positive"], *RELATED_FIELDS["hard_negative"], "relation")
+)
 
 
 def is_known_field(name: str) -> bool:
@@ -64,7 +68,9 @@ def pairs_of(record: dict[str, Any], spec: CorpusSpec) -> Iterator[TextPair | Fl
     first, second = _first_of(record, FIRST_FIELDS), _first_of(record, SECOND_FIELDS)
     if first is not None or second is not None:
         named = record.get("relation")
-        yield _pair(first, second, _first_of(record, SCORE_FIELDS), named if isinstance(named, str) else relation)
+        pair = _pair(first, second, _first_of(record, SCORE_FIELDS), named if isinstance(named, str) else relation)
+        data_set = _as_name(_first_of(record, DATA_SET_FIELDS))
+        yield pair if isinstance(pair, Flaw) else replace(pair, data_set=data_set)
         return
     query, related = _first_of(record, QUERY_FIELDS), _related(record, relation)
     if query is None or not related:

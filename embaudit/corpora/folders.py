@@ -152,8 +152,16 @@ def _texts_by_id(path: Path, spec: CorpusSpec, wanted: set[str] | None = None) -
     return found
 
 
+def data_set_name(file: Path, folder: Path) -> str:
+    """The name of an STS file in its folder without the format: ``2012/MSRpar.test``."""
+    inside = file.relative_to(folder).as_posix()
+    return inside.removesuffix(".gz").removesuffix(local_file(file).suffix)
+
+
 def sts_files(folder: Path) -> list[Path]:
     """Every data file below a folder of STS files, sorted by path, without readmes and licences.
+
+    Each is a data set, with its own scale of scores.
 
     Raises:
         CorpusError: if there is none.

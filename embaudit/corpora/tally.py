@@ -78,7 +78,7 @@ class _First:
 
     def __init__(self, limit: int | None) -> None:
         self._limit = limit
-        self._rows: dict[str | tuple[str, str, str], Text | TextPair] = {}
+        self._rows: dict[str | tuple[str, ...], Text | TextPair] = {}
         self.duplicates = 0
 
     @property
@@ -86,7 +86,8 @@ class _First:
         return len(self._rows) == self._limit
 
     def add(self, row: Text | TextPair) -> None:
-        key = row.text if isinstance(row, Text) else (row.first, row.second, row.relation)
+        # Data sets share pairs (STS Benchmark is made of STS 2012 to 2017), and each keeps its own.
+        key = row.text if isinstance(row, Text) else (row.first, row.second, row.relation, row.data_set or "")
         if key in self._rows:
             self.duplicates += 1
         else:

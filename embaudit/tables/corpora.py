@@ -90,6 +90,7 @@ class TextPairRow(Row, table="text_pair", key=("corpus_id", "position"), scope="
     second: str = column("The second text.")
     score: float | None = column("Human similarity score, if the source has one.")
     relation: str = column("sts, positive or hard_negative.")
+    data_set: str | None = column("Data set of the score, whose scale is its own; null if the corpus is one data set.")
 
 
 class AuditCorpusRow(Row, table="audit_corpus", key=("name",)):

@@ -12,6 +12,7 @@ import pytest
 from commands import Embaudit
 from judged_collections import write_collection
 from planned import assert_planned
+from scipy.stats import spearmanr
 from small_audits import home_at
 from tiny import ENGLISH
 
@@ -24,6 +25,7 @@ from embaudit_flows.audit import AuditOutcome, audit
 
 WORDS = ENGLISH.split()
 QUERIES, DOCUMENTS = 24, 40
+SCALES = {"five": 5, "one": 1}
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +46,22 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def request_(tiny_checkpoint: Path, tiny_profile: Path, collection: Path, labelled: Path) -> AuditRequest:
+def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two data sets of twenty pairs, with scores of 0 to 5 and of 0 to 1."""
+    folder = tmp_path_factory.mktemp("sts")
+    for name, top in SCALES.items():
+        rows = [f"{top * i / 20}\t{WORDS[i]} {name}\t{WORDS[i + 1]} {WORDS[i + 2]}\n" for i in range(20)]
+        (folder / f"{name}.tsv").write_text("".join(rows))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def request_(tiny_checkpoint: Path, tiny_profile: Path, collection: Path, labelled: Path, scored: Path) -> AuditRequest:
     return AuditRequest(
         checkpoint=str(tiny_checkpoint),
         profile=str(tiny_profile),
         measures=["sticky", "impact"],
-        corpora={"retrieval": str(collection), "longdocs": str(labelled)},
+        corpora={"retrieval": str(collection), "longdocs": str(labelled), "sts": str(scored)},
         device="cpu",
     )
 
@@ -121,6 +133,27 @@ def test_every_task_has_every_arm(outcome: AuditOutcome) -> None:
     named = {row["name"] for row in outcome.findings if row["measure"] == "impact"}
     assert len(named) == 3
     assert named < {"loss_ndcg_10", "loss_v_measure", "loss_accuracy", "loss_spearman"}
+
+
+def test_pairs_are_ranked_within_their_data_set(outcome: AuditOutcome, tiny_checkpoint: Path, scored: Path) -> None:
+    with duckdb.connect(outcome.warehouse, read_only=True) as connection:
+        by_set = dict(connection.execute("SELECT data_set, score FROM impact_data_set WHERE arm = 'clean'").fetchall())
+        (mean,) = connection.execute("SELECT score FROM impact WHERE metric = 'spearman' AND arm = 'clean'").fetchone()  # type: ignore[misc]
+        cells = connection.execute("SELECT DISTINCT arm, poisoned, items FROM impact_data_set ORDER BY ALL").fetchall()
+    encoder = Encoder(load_checkpoint(str(tiny_checkpoint), LoadOptions(device="cpu")))
+    expected = {}
+    for name in SCALES:
+        rows = [line.split("\t") for line in (scored / f"{name}.tsv").read_text().splitlines()]
+        first, second = (encoder.encode_texts([row[side] for row in rows]) for side in (1, 2))
+        cosines = [a @ b / np.linalg.norm(a) / np.linalg.norm(b) for a, b in zip(first, second, strict=True)]
+        expected[name] = spearmanr(cosines, [float(row[0]) for row in rows]).statistic
+    assert by_set == pytest.approx(expected)
+    assert mean == pytest.approx(np.mean(list(expected.values())))
+    assert [(arm, poisoned) for arm, poisoned, _ in cells] == [
+        ("clean", "none"),
+        *((arm, poisoned) for arm in ("given", "ordinary") for poisoned in ("all", "half")),
+    ]
+    assert {items for *_, items in cells} == {20}
 
 
 @pytest.mark.slow

@@ -29,17 +29,21 @@ def findings(rows: Rows, settings: ImpactSettings) -> Iterator[Finding]:
     """The worst arm of each task, largest loss first."""
     tokens = rows("impact_token")
     compared = [row for row in rows("impact") if row["arm"] not in COMPARED_WITH and row["beyond"] is not None]
+    data_sets = rows("impact_data_set")
     worst = []
     for metric in TASKS:
         arms = [row for row in compared if row["metric"] == metric]
         if arms:
             worst.append(min(arms, key=lambda row: (row["beyond"], row["arm"], row["poisoned"])))
     for row in sorted(worst, key=lambda row: (row["beyond"], row["metric"]))[:MAX_FINDINGS]:
-        yield _finding(row, [one for one in tokens if all(one[key] == row[key] for key in CELL)])
+        of = len({one["data_set"] for one in data_sets if all(one[key] == row[key] for key in CELL)})
+        yield _finding(row, [one for one in tokens if all(one[key] == row[key] for key in CELL)], of)
 
 
-def _finding(row: dict[str, Any], tokens: list[dict[str, Any]]) -> Finding:
+def _finding(row: dict[str, Any], tokens: list[dict[str, Any]], data_sets: int) -> Finding:
     task, texts = (words.format(corpus=row["corpus"]) for words in TASKS[row["metric"]])
+    if data_sets:
+        task = f"{task} (mean of {data_sets} data sets)"
     low, high = row["beyond_low"], row["beyond_high"]
     clean = row["score"] - row["change"]
     by_loss = sorted(tokens, key=lambda one: (one["change"], one["token_id"]))

@@ -48,8 +48,8 @@ class TempscaleRow(_BinRow, table="tempscale", key=("task", "arm", "tau", "split
     split: Literal["choose", "report"] = column("choose: the half that arms are fitted on; report: the held-out half.")
     # Accuracy, V-measure and nDCG lie in [0, 1], Spearman's ρ in [-1, 1].
     score: float | None = column(
-        "Accuracy (classification), V-measure (clustering), nDCG@10 (retrieval) or Spearman's ρ (sts); null below two "
-        "items, and for clustering below two classes.",
+        "Accuracy (classification), V-measure (clustering), nDCG@10 (retrieval) or Spearman's ρ (sts; mean over data "
+        "sets); null below two items, and for clustering below two classes.",
         within=COSINE,
     )
 
