@@ -42,7 +42,7 @@ def mine_corpus(
         negatives,
     )
     pairs = [(row["query"], row["passage"]) for row in read_rows([mined.path])]
-    return stage_corpus(mined_corpus(name, source, pairs), staging)
+    return stage_corpus(mined_corpus(name, source, pairs, retrieval.flaws), staging)
 
 
 @step("mined", version=MINING_VERSION, tables=("mined_pair",), name="mine pairs")

@@ -297,6 +297,7 @@ def _corpus(corpus_id: str, name: str, kind: str, **counts: int) -> dict[str, An
         "read": sum(all_counts.values()),
         **all_counts,
         "share_read": 1.0,
+        "first_broken": None,
         "ingested": NOON,
     }
 

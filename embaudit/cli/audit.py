@@ -71,16 +71,21 @@ def print_outcome(outcome: AuditOutcome, warehouse: str | None, *, is_full: bool
     from embaudit.page.terminal import print_page
 
     print_page(audit_page(read_audit(outcome.warehouse, outcome.audit_id)), is_full=is_full)
-    for name, origin in outcome.corpora.items():
-        click.echo(visible(f"Corpus {name}, {origin}"))
-    for warning in outcome.warnings:
-        click.echo(visible(f"Warning: {warning}"))
+    print_reading(outcome)
     print_cost(outcome.seconds)
     click.echo(visible(f"Results: {outcome.warehouse}"))
     if outcome.report:
         click.echo(visible(f"Report:  {outcome.report}"))
     where = "" if warehouse is None else f" --warehouse {quote(warehouse)}"
     click.echo(visible(f"Query:   embaudit query worst-tokens{where}   or   embaudit query 'SELECT …'{where}"))
+
+
+def print_reading(outcome: AuditOutcome) -> None:
+    """Print what was read and dropped of each corpus, and the warnings."""
+    for name, origin in outcome.corpora.items():
+        click.echo(visible(f"Corpus {name}, {origin}"))
+    for warning in outcome.warnings:
+        click.echo(visible(f"Warning: {warning}"))
 
 
 def print_cost(seconds: float) -> None:

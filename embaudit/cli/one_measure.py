@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from embaudit.api.run import refuse_early, run_audit
-from embaudit.cli.audit import print_cost
+from embaudit.cli.audit import print_cost, print_reading
 from embaudit.cli.prefect_setup import prepare_prefect
 from embaudit.cli.shown import visible
 from embaudit.errors import UsageError
@@ -52,7 +52,6 @@ def audit_one_measure(request: AuditRequest, *measures: str, as_json: bool, logs
     facts = read_audit(outcome.warehouse, outcome.audit_id)
     sections = [MEASURES[name].page.section(facts) for name in measures]
     print_page(replace(audit_page(facts), sections=[section for section in sections if section]))
-    for warning in outcome.warnings:
-        click.echo(visible(f"Warning: {warning}"))
+    print_reading(outcome)
     print_cost(outcome.seconds)
     click.echo(visible(f"Results: {outcome.warehouse}"))

@@ -43,15 +43,17 @@ def is_known_field(name: str) -> bool:
 
 
 def text_of(record: dict[str, Any], spec: CorpusSpec) -> Text | Flaw:
-    """The text of a record; for a passage, title and text, as BEIR encodes it."""
+    """The text of a record; for a passage, title and text, as BEIR encodes it: the title alone if there is no text."""
     raw = _first_of(record, spec.text_fields or TEXT_FIELDS)
-    if not isinstance(raw, str):
-        return _lacking(record, "text")
     title = _first_of(record, TITLE_FIELDS)
     title = clean(title) if isinstance(title, str) else None
+    if raw is None and spec.joins_title and title:
+        raw = ""
+    if not isinstance(raw, str):
+        return _lacking(record, "text")
     text = clean(raw)
-    if spec.joins_title and title and text:
-        text = f"{title} {text}"
+    if spec.joins_title and title:
+        text = f"{title} {text}".strip()
     if flaw := _unusable(text):
         return flaw
     return Text(

@@ -13,7 +13,7 @@ from embaudit.corpora.catalog import CORPORA, CorpusSpec
 from embaudit.corpora.fields import text_of
 from embaudit.corpora.openers import local_file, reading
 from embaudit.corpora.records import SUFFIXES, read_records
-from embaudit.corpora.shapes import TextPair
+from embaudit.corpora.shapes import Text, TextPair
 from embaudit.corpora.tally import BLANK, UNDECODABLE, Flaw
 from embaudit.errors import CorpusError
 
@@ -28,12 +28,14 @@ class Retrieval:
 
     Attributes:
         own: for each query, the passage of the same id, which is the query itself and no answer to it.
+        flaws: rows of its files that were dropped.
     """
 
     queries: tuple[str, ...]
     passages: tuple[str, ...]
     relevant: tuple[frozenset[int], ...]
     own: tuple[frozenset[int], ...]
+    flaws: tuple[Flaw, ...]
 
 
 def beir_file(folder: Path, part: str) -> Path:
@@ -85,11 +87,14 @@ def read_retrieval(folder: Path) -> Retrieval:
         CorpusError: if a file is missing or unreadable, or no query has a relevant passage.
     """
     judged: dict[str, set[str]] = {}
+    flaws: list[Flaw] = []
     for row in _judgements(folder, "positive"):
-        if not isinstance(row, Flaw):
+        if isinstance(row, Flaw):
+            flaws.append(row)
+        else:
             judged.setdefault(row[0], set()).add(row[1])
-    queries = _texts_by_id(beir_file(folder, "queries"), CORPORA["msmarco-queries"], set(judged))
-    passages = _texts_by_id(beir_file(folder, "corpus"), CORPORA["msmarco"])
+    queries = _texts_by_id(beir_file(folder, "queries"), CORPORA["msmarco-queries"], set(judged), flaws)
+    passages = _texts_by_id(beir_file(folder, "corpus"), CORPORA["msmarco"], None, flaws)
     places = {name: place for place, name in enumerate(passages)}
     asked = [
         (text, known, frozenset({places[query]} if query in places else ()) - known)
@@ -102,7 +107,7 @@ def read_retrieval(folder: Path) -> Retrieval:
             next_step="Give a folder whose qrels contain judgements above 0.",
         )
     texts, known_relevant, own = zip(*asked, strict=True)
-    return Retrieval(tuple(texts), tuple(passages.values()), tuple(known_relevant), tuple(own))
+    return Retrieval(tuple(texts), tuple(passages.values()), tuple(known_relevant), tuple(own), tuple(flaws))
 
 
 def _judgements(folder: Path, relation: str) -> Iterator[tuple[str, str] | Flaw]:
@@ -141,13 +146,19 @@ def judgement_of(line: bytes) -> tuple[str, str, float] | Flaw:
         return Flaw("broken", f"a judgement that is not query-id, corpus-id, score: {text[:80]}")
 
 
-def _texts_by_id(path: Path, spec: CorpusSpec, wanted: set[str] | None = None) -> dict[str, str]:
+def _texts_by_id(
+    path: Path, spec: CorpusSpec, wanted: set[str] | None = None, flaws: list[Flaw] | None = None
+) -> dict[str, str]:
+    """The texts of a file by id: all, or those ``wanted``; rows that cannot be read are added to ``flaws``."""
     found: dict[str, str] = {}
     for record in read_records(local_file(path), "texts"):
         row = record if isinstance(record, Flaw) else text_of(record, spec)
-        if isinstance(row, Flaw) or row.external_id is None or row.external_id in found:
-            continue
-        if wanted is None or row.external_id in wanted:
+        if isinstance(row, Text) and not row.text:
+            row = BLANK
+        if isinstance(row, Flaw):
+            if flaws is not None:
+                flaws.append(row)
+        elif row.external_id and row.external_id not in found and (wanted is None or row.external_id in wanted):
             found[row.external_id] = row.text
     return found
 

@@ -85,10 +85,9 @@ def load_judged(source: str = SAMPLE) -> JudgedCollection:
     asked = keep_rows(_queries(found, known))
     queries = tuple(row for row in asked.rows if isinstance(row, Text))
     if not queries:
-        reason = f" The first broken row: {asked.first_broken}." if asked.first_broken else ""
         raise CorpusError(
-            f"{found.source} has no relevant document for any query: {len(texts)} documents, no judged "
-            f"queries.{reason}",
+            f"{found.source} has no relevant document for any query: {len(texts)} documents, no judged queries; "
+            f"of documents, {kept.counts}; of queries and judgements, {asked.counts}.",
             next_step="Give a folder with corpus.jsonl, queries.jsonl, and qrels/test.tsv with scores above 0.",
         )
     return JudgedCollection(

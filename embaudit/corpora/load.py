@@ -69,9 +69,8 @@ def load_corpus(name: str, source: str = SAMPLE, *, limit: int | None = None, dr
     opened = _open(spec, source, draw)
     kept = keep_rows(opened.rows, draw)
     if not kept.rows:
-        reason = f" The first broken row: {kept.first_broken}." if kept.first_broken else ""
         raise CorpusError(
-            f"Corpus {name} is empty: {opened.source} gave {kept.counts}.{reason}",
+            f"Corpus {name} is empty: {opened.source} gave {kept.counts}.",
             next_step=f"Give a file with {_wanted_fields(spec)}.",
         )
     return Corpus(

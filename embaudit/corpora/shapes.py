@@ -48,7 +48,8 @@ class IngestCounts:
 
     ``undecodable`` rows contain bytes that are not UTF-8; ``broken`` ones lack a field, cannot be parsed, contain NUL
     characters or have a score that is not a number; ``undrawn`` ones are valid but were not drawn. If only random
-    pieces of a large hub source are read, ``share_read`` is their share of its bytes, otherwise 1.
+    pieces of a large hub source are read, ``share_read`` is their share of its bytes, otherwise 1. ``first_broken``
+    says what is wrong with the first broken row.
     """
 
     read: int
@@ -59,12 +60,14 @@ class IngestCounts:
     undecodable: int
     undrawn: int = 0
     share_read: float = 1.0
+    first_broken: str | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
+        reason = f" (the first: {self.first_broken})" if self.first_broken else ""
         pieces = f" in random pieces, {self.share_read:.1%} of the source" if self.share_read < 1 else ""
         return (
             f"{self.read} rows read{pieces}: {self.kept} kept, {self.duplicate} duplicate, {self.blank} blank, "
-            f"{self.broken} broken, {self.undecodable} not UTF-8"
+            f"{self.broken} broken{reason}, {self.undecodable} not UTF-8"
             + (f", {self.undrawn} not drawn" if self.undrawn else "")
         )
 

@@ -24,17 +24,17 @@ class Flaw:
     reason: str = ""
 
 
+LONGEST_REASON = 200
 BLANK = Flaw("blank")
 UNDECODABLE = Flaw("undecodable", "bytes that are not UTF-8")
 
 
 @dataclass(frozen=True)
 class KeptRows:
-    """The result: rows in order, counts, and the reason of the first broken row ("" if none)."""
+    """The result: rows in order, and counts."""
 
     rows: tuple[Text | TextPair, ...]
     counts: IngestCounts
-    first_broken: str
 
 
 def keep_rows(rows: Iterable[Text | TextPair | Flaw], draw: Draw | None = None) -> KeptRows:
@@ -67,8 +67,9 @@ def keep_rows(rows: Iterable[Text | TextPair | Flaw], draw: Draw | None = None) 
         broken=dropped["broken"],
         undecodable=dropped["undecodable"],
         undrawn=kept.left_out,
+        first_broken=first_broken[:LONGEST_REASON] or None,
     )
-    return KeptRows(drawn, counts, first_broken)
+    return KeptRows(drawn, counts)
 
 
 class _First:

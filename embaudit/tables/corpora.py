@@ -54,6 +54,7 @@ class CorpusRow(Row, table="corpus", key=("corpus_id",), scope="content", kept=T
         "Share of the source's bytes that were read, in random pieces, of a large source on the hub; otherwise 1.",
         within=SHARE,
     )
+    first_broken: str | None = column("What is wrong with the first row that could not be parsed.")
     ingested: datetime = column("When it was first ingested with this content.")
 
     @rule

@@ -248,6 +248,32 @@ def test_the_sample_is_no_evidence() -> None:
     assert "sts, wikipedia" in finding.sentence
 
 
+@pytest.mark.parametrize(
+    ("source", "counts", "words"),
+    [
+        ("a.jsonl", {"read": 1_000, "broken": 10}, None),
+        ("a.jsonl", {"read": 1_000, "broken": 11}, "11 of 1,000 rows of wikipedia (a.jsonl): 11 broken (the first: no"),
+        ("a.txt.gz", {"read": 352, "undecodable": 264}, "75.0% of a corpus could not be read: 264 of 352 rows"),
+        ("a.jsonl", {"read": 60, "blank": 30}, "30 of 60 rows of wikipedia (a.jsonl): 30 blank."),
+        # Empty lines are no rows, so they neither count nor hide what does.
+        ("a.TXT", {"read": 60, "blank": 30}, None),
+        ("a.txt", {"read": 1_090, "blank": 1_000, "undecodable": 1}, "1 of 90 rows"),
+        # Not drawn and repeated are not lost.
+        ("a.jsonl", {"read": 60, "undrawn": 30, "duplicate": 20}, None),
+    ],
+)
+def test_rows_that_are_lost_are_a_finding(source: str, counts: dict[str, int], words: str | None) -> None:
+    row = {
+        **dict.fromkeys(("undecodable", "broken", "blank", "duplicate", "undrawn"), 0),
+        **{"name": "wikipedia", "source": source, "first_broken": "no text" if "broken" in counts else None, **counts},
+    }
+    found = [finding for _, finding in find_all({}, lambda table: [row] if table == "corpus" else [], [])]
+    assert [(one.name, one.level) for one in found] == ([("dropped_rows", "look")] if words else [])
+    if words:
+        assert words in found[0].sentence
+        assert ("iconv" in found[0].advice) == ("undecodable" in counts)
+
+
 def test_a_short_page_fits_a_screen_and_begins_with_the_worst(
     full_facts: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
