@@ -5,19 +5,25 @@ The embedded sample is such a BEIR folder, with passages.jsonl and one qrels.tsv
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from embaudit.corpora.catalog import CORPORA, CorpusSpec
-from embaudit.corpora.fields import text_of
-from embaudit.corpora.openers import local_file, reading
+from embaudit.corpora.fields import number_of, text_of
+from embaudit.corpora.openers import ByteSource, local_file, reading
 from embaudit.corpora.records import SUFFIXES, read_records
 from embaudit.corpora.shapes import Text, TextPair
 from embaudit.corpora.tally import BLANK, UNDECODABLE, Flaw
 from embaudit.errors import CorpusError
 
 BEIR_NAMES = {"corpus": ("corpus.jsonl", "passages.jsonl"), "queries": ("queries.jsonl",)}
+QUERY_IDS = ("query-id", "query_id", "qid")
+DOCUMENT_IDS = ("corpus-id", "doc_id", "corpus_id", "docid")
+GRADES = ("score", "relevance", "grade")
+# Query, document and grade.
+Judgement = tuple[str, str, float]
 RELATED_COLUMN = {"hard_negative": "negative", "positive": "positive"}
 NO_DATA_STEMS = ("readme", "license", "00-readme")
 
@@ -118,19 +124,41 @@ def _judgements(folder: Path, relation: str) -> Iterator[tuple[str, str] | Flaw]
             next_step="Add qrels/test.tsv with lines query-id<TAB>corpus-id<TAB>score.",
         )
     for path in files:
-        with reading(local_file(path)) as stream:
-            for number, line in enumerate(stream):
-                row = judgement_of(line)
-                if isinstance(row, Flaw):
-                    # The first line may be BEIR's header; any other unparsable line is a flaw.
-                    if number > 0 or row.counted_as != "broken":
-                        yield row
-                elif row[2] > 0 if relation == "positive" else row[2] <= 0 and row[0] != row[1]:
-                    yield row[:2]
+        for row in read_judgements(local_file(path)):
+            if isinstance(row, Flaw):
+                yield row
+            elif row[2] > 0 if relation == "positive" else row[2] <= 0 and row[0] != row[1]:
+                yield row[:2]
 
 
-def judgement_of(line: bytes) -> tuple[str, str, float] | Flaw:
-    """Query, passage and grade from a line of a qrels file, in BEIR's or TREC's columns."""
+def read_judgements(source: ByteSource) -> Iterator[Judgement | Flaw]:
+    """The lines of a qrels file in BEIR's or TREC's columns, or in those that its header names."""
+    with reading(source) as stream:
+        order: list[int] = []
+        for number, line in enumerate(stream):
+            if number == 0 and (order := _order_in(line)):
+                continue
+            row = judgement_of(line, order)
+            # The first line may be a header of other names; any other unparsable line is a flaw.
+            if not (isinstance(row, Flaw) and number == 0 and row.counted_as == "broken"):
+                yield row
+
+
+def _order_in(header: bytes) -> list[int]:
+    """The places of query, passage and grade in a header; empty if it does not name them."""
+    names = [name.strip().lower() for name in header.decode("utf-8", "replace").split("\t")]
+    places = [
+        next((names.index(name) for name in known if name in names), -1) for known in (QUERY_IDS, DOCUMENT_IDS, GRADES)
+    ]
+    return [] if -1 in places else places
+
+
+def judgement_of(line: bytes, order: Sequence[int] = ()) -> Judgement | Flaw:
+    """Query, passage and grade from a line of a qrels file.
+
+    Args:
+        order: their places among the columns; empty: BEIR's three columns, or TREC's four.
+    """
     try:
         text = line.decode("utf-8").strip()
     except UnicodeDecodeError:
@@ -140,9 +168,12 @@ def judgement_of(line: bytes) -> tuple[str, str, float] | Flaw:
         return BLANK
     try:
         # TREC's four columns: query, iteration, passage, grade.
-        query, passage, grade = (cells[0], cells[2], cells[3]) if len(cells) == 4 else cells
-        return query.strip(), passage.strip(), float(grade)
-    except ValueError:
+        order = order or ((0, 2, 3) if len(cells) == 4 else range(len(cells)))
+        query, passage, grade = (cells[place].strip() for place in order)
+        if not math.isfinite(number_of(grade)):
+            raise ValueError(grade)
+        return query, passage, number_of(grade)
+    except (ValueError, IndexError):
         return Flaw("broken", f"a judgement that is not query-id, corpus-id, score: {text[:80]}")
 
 

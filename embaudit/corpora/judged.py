@@ -11,16 +11,17 @@ whatever its id, since in many collections both sides are merely numbered from 1
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from embaudit.corpora.catalog import CorpusSpec, HubPart
-from embaudit.corpora.fields import clean, text_of
-from embaudit.corpora.folders import BEIR_NAMES, beir_file, judgement_of
+from embaudit.corpora.fields import clean, number_of, text_of
+from embaudit.corpora.folders import BEIR_NAMES, DOCUMENT_IDS, GRADES, QUERY_IDS, Judgement, beir_file, read_judgements
 from embaudit.corpora.hub import locate
 from embaudit.corpora.hub_reference import HUB, HubRef
-from embaudit.corpora.openers import ByteSource, local_file, reading
+from embaudit.corpora.openers import ByteSource, local_file
 from embaudit.corpora.records import read_records
 from embaudit.corpora.shapes import Corpus, Text, content_id
 from embaudit.corpora.tally import Flaw, keep_rows
@@ -32,16 +33,11 @@ SAMPLE = "sample"
 SAMPLE_FOLDER = Path(__file__).parent / "sample"
 # Files with judgements; only the test split if there is one.
 QRELS = ("qrels/test.tsv", "qrels.tsv", "qrels.jsonl", "qrels/test.jsonl")
-QUERY_IDS = ("query-id", "query_id", "qid")
-DOCUMENT_IDS = ("corpus-id", "doc_id", "corpus_id", "docid")
-GRADES = ("score", "relevance", "grade")
 
 OWN = "own"
 
 _DOCUMENT = CorpusSpec(DOCUMENTS, "texts", "documents to retrieve", "", (), joins_title=True)
 _QUERY = CorpusSpec(QUERIES, "texts", "queries", "", (), text_fields=("query", "text", "question"))
-
-Judgement = tuple[str, str, float]
 
 
 @dataclass(frozen=True)
@@ -212,12 +208,7 @@ def _judgements(source: ByteSource) -> Iterator[Judgement | Flaw]:
         for record in read_records(source, "texts"):
             yield record if isinstance(record, Flaw) else _judgement_record(record)
         return
-    with reading(source) as stream:
-        for number, line in enumerate(stream):
-            row = judgement_of(line)
-            # The first line may be BEIR's header.
-            if not (isinstance(row, Flaw) and number == 0 and row.counted_as == "broken"):
-                yield row
+    yield from read_judgements(source)
 
 
 def _judgement_record(record: Mapping[str, object]) -> Judgement | Flaw:
@@ -225,9 +216,9 @@ def _judgement_record(record: Mapping[str, object]) -> Judgement | Flaw:
     ids = [next((str(record[name]) for name in names if name in record), None) for names in (QUERY_IDS, DOCUMENT_IDS)]
     grade = next((record[name] for name in GRADES if name in record), 1.0)
     query, document = ids
-    if query is None or document is None or isinstance(grade, bool) or not isinstance(grade, int | float):
+    if query is None or document is None or not math.isfinite(number_of(grade)):
         return Flaw("broken", f"a judgement without query, document or score: {', '.join(record)}")
-    return query, document, float(grade)
+    return query, document, number_of(grade)
 
 
 def _meetings(path: Path) -> _Collection:
