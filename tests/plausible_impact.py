@@ -20,7 +20,7 @@ def impact_rows() -> dict[str, list[dict[str, Any]]]:
         "impact_data_set": [
             {**_effect(arm, share, score), **OF_PAIRS, "data_set": name}
             for name in ("sts12-sts", "biosses-sts")
-            for arm, share, score in cells
+            for arm, share, score in reversed(cells)
         ],
         "impact_token": [_token(*cell) for cell in reversed(cells)],
         "impact_query": [

@@ -19,7 +19,7 @@ import numpy as np
 
 from embaudit.downstream.split import units_of
 from embaudit.downstream.task import unit_rows
-from embaudit.intervals import mean_interval
+from embaudit.intervals import holding, mean_interval
 
 RESAMPLES = 1_000
 # Documents are cut to the length that nine in ten of them reach.
@@ -84,14 +84,15 @@ def outranked(
 
 def _mean(relevant: str, rows: Sequence[tuple[float, float, int]], seed: int) -> OutrankedShares:
     by_short, by_long, units = (np.array(column) for column in zip(*rows, strict=True))
-    low, high = mean_interval(by_short - by_long, units, RESAMPLES, seed) or (None, None)
+    difference = float((by_short - by_long).mean())
+    low, high = holding(difference, mean_interval(by_short - by_long, units, RESAMPLES, seed))
     return OutrankedShares(
         relevant=relevant,
         pairs=len(rows),
         units=len(np.unique(units)),
         by_short=float(by_short.mean()),
         by_long=float(by_long.mean()),
-        difference=float((by_short - by_long).mean()),
+        difference=difference,
         low=low,
         high=high,
     )
