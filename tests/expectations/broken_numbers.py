@@ -164,6 +164,7 @@ NUMBERS: dict[str, list[Broken]] = {
         broken(0, "in_set metric", metric="luck"),
     ],
     "impact_data_set": [
+        broken(0, "in_set only_clean_has_no_copies", poisoned="none"),
         broken(1, "in_set ordinary_tokens_are_the_comparison", beyond=0.0),
         broken(0, "greater items, units", units=31),
         broken(0, "greater change, change_low", change_low=0.1),
