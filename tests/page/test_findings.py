@@ -249,6 +249,47 @@ def test_the_sample_is_no_evidence() -> None:
 
 
 @pytest.mark.parametrize(
+    ("metric", "source", "kept", "words"),
+    [
+        # The share, and what a smaller collection does to the score.
+        ("ndcg_10", "/data/scifact/", 5_183, "on scifact (1,183 of its 5,183 documents, 30 of its 300 queries; among"),
+        ("ndcg_10", "hub:mteb/scifact@c0ffee", 1_183, "on hub:mteb/scifact@c0ffee (all 1,183 documents, 30 of its"),
+        (
+            "ndcg_10",
+            "sample",
+            1_183,
+            "on the embedded sample of retrieval (all 1,183 documents, 30 of its 300 queries;",
+        ),
+        ("accuracy", "imdb.csv", 30, "on imdb.csv (all 30 texts) is"),
+        (
+            "accuracy",
+            "imdb.csv",
+            1_000,
+            "on imdb.csv (30 of its 1,000 texts; with more texts to learn from accuracy is",
+        ),
+        ("spearman", "stsb", 8_628, "on stsb (30 of its 8,628 pairs) is"),
+    ],
+)
+@pytest.mark.parametrize("measure", ["impact", "mitigation"])
+def test_a_score_on_a_part_of_a_collection_says_so(
+    measure: str, metric: str, source: str, kept: int, words: str
+) -> None:
+    counts = {"source": source, "undrawn": 0}
+    tables = plausible_rows() | {
+        "corpus": [
+            {"name": "retrieval", "kept": kept, **counts},
+            {"name": "retrieval-queries", "kept": 300, **counts},
+        ],
+    }
+    used = {"corpus": "retrieval", "metric": metric, "items": 30, "texts": 1_183 + 30 * (measure == "mitigation")}
+    tables[measure] = [row | used for row in tables[measure]]
+    rows = list(MEASURES[measure].find(lambda table: tables.get(table, []), getattr(QUICK, measure)))
+    assert len(rows) == 1
+    # Mitigation gives the score in brackets.
+    assert words.removesuffix(" is") in rows[0].sentence
+
+
+@pytest.mark.parametrize(
     ("source", "counts", "words"),
     [
         ("a.jsonl", {"read": 1_000, "broken": 10}, None),

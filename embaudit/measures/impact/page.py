@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from embaudit.measures.impact.findings import data_name
 from embaudit.page.model import Column, Estimate, Part, Section, Table
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {
     "impact": (
-        "SELECT * FROM impact WHERE audit_id = ? "
+        "SELECT impact.*, source, kept + undrawn AS whole FROM impact LEFT JOIN corpus USING (corpus_id) "
+        "WHERE audit_id = ? "
         "ORDER BY corpus, metric, poisoned <> 'none', poisoned, arm <> 'ordinary', arm"
     ),
     "impact_data_sets": (
@@ -95,9 +97,18 @@ def _table(corpus: str, metric: str, rows: list[dict[str, Any]], data_sets: int)
     return Table(
         COLUMNS,
         [_cells(row) for row in rows],
-        f"{METRICS[metric]}, {corpus}{mean}: {held['items']:,} items, {held['texts']:,} texts, {copies}",
+        f"{METRICS[metric]}, {corpus}{mean}: {held['items']:,} items, {held['texts']:,} texts, {copies}{_part(held)}",
         more="embaudit query impact",
     )
+
+
+def _part(row: dict[str, Any]) -> str:
+    """Which data, and how much of it, if the corpus is in this warehouse."""
+    if row["source"] is None:
+        return ""
+    used = row["texts"] if row["metric"] == "ndcg_10" else row["items"]
+    name = data_name({"name": row["corpus"], "source": row["source"]})
+    return f"; from {name}" + (f", {used:,} of {row['whole']:,}" if used < row["whole"] else "")
 
 
 def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
