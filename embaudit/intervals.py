@@ -1,6 +1,7 @@
 """95 % intervals: Student's t over texts, jackknife, bootstrap over units and clusters, exact for shares, MOVER.
 
-An interval that the values cannot support is None, never of zero width, which readers would take for certainty.
+An interval that the values cannot support is None, never of zero width, which readers would take for certainty; and so
+is one that misses its own value (``holding``), as percentiles of a biased bootstrap may.
 """
 
 from __future__ import annotations
@@ -18,14 +19,19 @@ CONFIDENCE = 0.95
 NORMAL = 1.96
 # Below this, bootstrap resamples repeat and the interval is far too narrow.
 MIN_UNITS = 10
+MIN_GROUP = 4
+# A width below this share of the values is rounding.
+ROUNDING = 1e-12
 PERCENTILES = (2.5, 97.5)
 Interval = tuple[float, float]
+# Both are None if there is no interval.
+Ends = tuple[float | None, float | None]
 
 
 def student_half_width(values: np.ndarray) -> float | None:
-    """t_{n−1} · s/√n, half of Student's interval of the mean of (n,) values; None below two."""
+    """t_{n−1} · s/√n, half of Student's interval of the mean of (n,) values; None below two, or if all are equal."""
     n = len(values)
-    if n < 2:
+    if n < 2 or not _differ(values):
         return None
     t = scipy.stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)
     return float(t * values.std(ddof=1) / np.sqrt(n))
@@ -36,13 +42,32 @@ def mean_with_interval(values: np.ndarray) -> tuple[float | None, float | None, 
     defined = values[np.isfinite(values)]
     if not len(defined):
         return None, None, None
-    mean, half = float(defined.mean()), student_half_width(defined)
-    return (mean, None, None) if half is None else (mean, mean - half, mean + half)
+    mean = float(defined.mean())
+    return mean, *around(mean, student_half_width(defined))
 
 
-def jackknife_half_width(without: np.ndarray) -> float:
-    """1.96 · √((N−1)/N · Σ_i (θ_i − θ̄)²) from (N,) values θ_i, each without one text (Efron and Stein 1981)."""
+def around(value: float, half: float | None) -> Ends:
+    """value ± half; (None, None) without a half-width."""
+    return (None, None) if half is None else (value - half, value + half)
+
+
+def holding(value: float | None, interval: Interval | Ends | None) -> Ends:
+    """The interval if it holds the value that it belongs to, otherwise (None, None); rounding may move an end."""
+    low, high = interval or (None, None)
+    if value is None or low is None or high is None:
+        return None, None
+    slack = ROUNDING * max(abs(low), abs(high), abs(value))
+    return (min(low, value), max(high, value)) if low - slack <= value <= high + slack else (None, None)
+
+
+def jackknife_half_width(without: np.ndarray) -> float | None:
+    """1.96 · √((N−1)/N · Σ_i (θ_i − θ̄)²) from (N,) values θ_i, each without one text (Efron and Stein 1981).
+
+    None if they are all equal, or not all defined.
+    """
     N = len(without)
+    if not _differ(without):
+        return None
     return float(NORMAL * np.sqrt((N - 1) / N * np.square(without - without.mean()).sum()))
 
 
@@ -68,17 +93,32 @@ def resample_clusters(clusters: np.ndarray, resamples: int, seed: int) -> np.nda
     return draws[:, clusters]
 
 
-def percentile_intervals(resampled: np.ndarray) -> list[tuple[float | None, float | None]]:
-    """Interval of each column of (B, T) resampled values; (None, None) if none is defined or all are equal."""
+def percentile_intervals(resampled: np.ndarray) -> list[Ends]:
+    """Interval of each column of (B, T) resampled values, where defined; (None, None) if these are all equal."""
     # Pairs that all share a sentence are one cluster: resampling it gives zero width, which is not certainty.
-    defined = np.isfinite(resampled).any(axis=0) & (np.ptp(np.nan_to_num(resampled), axis=0) > 0)
-    safe = np.where(defined, resampled, 0.0)
-    low, high = np.nanpercentile(safe, PERCENTILES, axis=0)
-    return [(float(a), float(b)) if ok else (None, None) for a, b, ok in zip(low, high, defined, strict=True)]
+    columns = [column[np.isfinite(column)] for column in resampled.T]
+    return [_percentiles(column) or (None, None) for column in columns]
+
+
+def _percentiles(resampled: np.ndarray) -> Interval | None:
+    """None if the (B,) values, or the two percentiles of them, are equal."""
+    if not len(resampled):
+        return None
+    ends = np.percentile(resampled, PERCENTILES)
+    return (float(ends[0]), float(ends[1])) if _differ(ends) else None
+
+
+def _differ(values: np.ndarray) -> bool:
+    """Whether (n,) values are defined and differ by more than rounding."""
+    is_defined = len(values) > 0 and np.isfinite(values).all()
+    return bool(is_defined and np.ptp(values) > ROUNDING * np.abs(values).max())
 
 
 def mean_interval(differences: np.ndarray, units: np.ndarray, resamples: int, seed: int) -> Interval | None:
-    """Paired bootstrap over units of the mean of (n,) differences; None for fewer than ``MIN_UNITS`` units."""
+    """Paired bootstrap over units of the mean of (n,) differences.
+
+    None for fewer than ``MIN_UNITS`` units, or if all differences are equal.
+    """
     _, places = np.unique(units, return_inverse=True)
     sums = np.bincount(places, weights=differences)
     counts = np.bincount(places).astype(np.float64)
@@ -90,18 +130,25 @@ def mean_interval(differences: np.ndarray, units: np.ndarray, resamples: int, se
 
 
 def correlation_interval(
-    before: np.ndarray, after: np.ndarray, wanted: np.ndarray, units: np.ndarray, resamples: int, seed: int
+    before: np.ndarray,
+    after: np.ndarray,
+    wanted: np.ndarray,
+    units: np.ndarray,
+    resamples: int,
+    seed: int,
+    groups: np.ndarray | None = None,
 ) -> Interval | None:
-    """Paired bootstrap over units of the difference of Spearman's ρ with ``wanted``.
+    """Paired bootstrap over units of the difference of ``mean_spearman`` with ``wanted``.
 
-    None for too few units, or if ρ is undefined for a resample.
+    None for too few units, if ρ is undefined for a resample, or if all resamples agree.
     """
+    groups = np.zeros(len(wanted)) if groups is None else groups
     _, places = np.unique(units, return_inverse=True)
     members = np.split(np.argsort(places, kind="stable"), np.cumsum(np.bincount(places))[:-1])
 
     def difference(drawn: np.ndarray) -> float:
         rows = np.concatenate([members[int(unit)] for unit in drawn])
-        two = [spearman(values[rows], wanted[rows]) for values in (after, before)]
+        two = [mean_spearman(values[rows], wanted[rows], groups[rows]) for values in (after, before)]
         return float("nan") if two[0] is None or two[1] is None else two[0] - two[1]
 
     return _bootstrap((np.arange(len(members)),), difference, resamples, seed, vectorized=False)
@@ -112,6 +159,18 @@ def spearman(values: np.ndarray, wanted: np.ndarray) -> float | None:
     ranks = [scipy.stats.rankdata(side) - (len(side) + 1) / 2 for side in (values, wanted)]
     norms = [float(np.linalg.norm(side)) for side in ranks]
     return None if 0 in norms else float(ranks[0] @ ranks[1] / (norms[0] * norms[1]))
+
+
+def mean_spearman(values: np.ndarray, wanted: np.ndarray, groups: np.ndarray) -> float | None:
+    """Mean of Spearman's ρ within each group of (n,) values, whose scales may differ; None if it is defined in none.
+
+    Of several groups, those with fewer than four values are left out: ρ of two or three is mostly ±1.
+    """
+    names, places = np.unique(groups, return_inverse=True)
+    inside = [places == place for place in range(len(names))]
+    found = [spearman(values[own], wanted[own]) for own in inside if len(names) == 1 or own.sum() >= MIN_GROUP]
+    defined = [rho for rho in found if rho is not None]
+    return float(np.mean(defined)) if defined else None
 
 
 def spearman_interval(rho: float, units: int) -> Interval | None:
@@ -142,4 +201,4 @@ def _bootstrap(
             rng=np.random.default_rng(seed),
         ).confidence_interval
     low, high = float(found.low), float(found.high)
-    return (low, high) if np.isfinite([low, high]).all() else None
+    return (low, high) if _differ(np.array([low, high])) else None

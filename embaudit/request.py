@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
@@ -148,13 +149,17 @@ class AuditSettings(BaseModel):
 
     def relative_to(self, folder: Path) -> Self:
         """The same with file names relative to a folder (of the watch list), wherever the flow runs."""
-        profile = str(folder / self.profile) if self.profile.endswith(".toml") else self.profile
+
+        def below(name: str) -> str:
+            return str(folder / Path(name).expanduser())
+
+        profile = below(self.profile) if self.profile.endswith(".toml") else self.profile
         return self.model_copy(
             update={
                 "profile": profile,
-                "policy": None if self.policy is None else str(folder / Path(self.policy).expanduser()),
-                "corpora": {name: _source(folder, source) for name, source in self.corpora.items()},
-                "pairs": {purpose: str(folder / file) for purpose, file in self.pairs.items()},
+                "policy": None if self.policy is None else below(self.policy),
+                "corpora": {name: _source(source, below) for name, source in self.corpora.items()},
+                "pairs": {purpose: below(file) for purpose, file in self.pairs.items()},
             }
         )
 
@@ -206,9 +211,9 @@ def _invalid_settings(error: ValidationError) -> UsageError:
     )
 
 
-def _source(folder: Path, source: str) -> str:
-    """A corpus source, below ``folder`` if it is a file there (not ``sample``, ``hub`` and the like)."""
-    kind, separator, rest = source.rpartition(":")
-    if kind.startswith("mined:"):
-        return f"{kind}{separator}{folder / rest}"
-    return str(folder / source) if (folder / source).exists() else source
+def _source(source: str, below: Callable[[str], str]) -> str:
+    """A corpus source, below a folder if it is a file there (not ``sample``, ``hub`` and the like)."""
+    if source.startswith("mined:"):
+        *how, rest = source.split(":", 2)
+        return ":".join((*how, below(rest)))
+    return below(source) if Path(below(source)).exists() else source

@@ -91,7 +91,7 @@ def _measure_and_publish(
         corpora={name: f"{corpus.source}: {corpus.report}" for name, corpus in ingested.items()},
         warnings=[
             *(describe_check(check) for check in checks if not check["success"]),
-            *(part.detail["text"] for part in staged if part.table == "note"),
+            *dict.fromkeys(part.detail["text"] for part in staged if part.table == "note"),
         ],
         seconds=(datetime.now(UTC) - plan.started).total_seconds(),
         findings=read_rows([part.path for part in staged if part.table == "finding"]),

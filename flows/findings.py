@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from embaudit.finding import Finding
+from embaudit.intervals import Ends, holding
 from embaudit.measures.findings import find_all
 from embaudit.tables.findings import FindingRow
 from embaudit.warehouse.stage import read_rows
@@ -29,15 +30,12 @@ def stage_findings(
         {
             **{"measure": measure, "name": finding.name, "place": place, "level": finding.level},
             **{"sentence": finding.sentence, "meaning": finding.meaning or None, "advice": finding.advice or None},
-            **{"value": finding.value, **_ends(finding)},
+            **dict(zip(("value", "low", "high"), (finding.value, *_ends(finding)), strict=True)),
         }
         for place, (measure, finding) in enumerate(find_all(settings, rows, samples))
     ]
     return [stage_rows(plan.staging, "audit", audit_id, FindingRow, found)] if found else []
 
 
-def _ends(finding: Finding) -> dict[str, float | None]:
-    """The interval, if it contains the value: bootstrap percentiles need not, and that must not fail the audit."""
-    value, low, high = finding.value, finding.low, finding.high
-    holds = value is not None and low is not None and high is not None and low <= value <= high
-    return {"low": low, "high": high} if holds else {"low": None, "high": None}
+def _ends(finding: Finding) -> Ends:
+    return holding(finding.value, (finding.low, finding.high))

@@ -12,7 +12,7 @@ from embaudit.measures.impact.settings import ImpactSettings
 from embaudit.measures.sticky.inspect import find_token
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.plan import AuditPlan
-from embaudit_tasks.downstream import corpora_of, task_material
+from embaudit_tasks.downstream import corpora_of, notes_of, task_material
 from embaudit_tasks.impact import NEVER_POISONED, ByArm, PoisonedSide, impact_scores, impact_vectors
 from embaudit_tasks.results import Staged, StagedCorpus, checkpoint_of, note
 from embaudit_tasks.vocabulary import read_tokens
@@ -98,5 +98,5 @@ def _one_corpus(
     }
     of_tokens = {str(token): name for token, name in names.items()}
     scored = impact_scores(plan.staging, corpus, material, clean, poisoned, of_tokens, settings, plan.seed)
-    # A corpus without queries has no rows about queries.
-    return [*files, *(part for part in scored if part.rows)]
+    # A corpus without queries has no rows about queries, one data set none about data sets.
+    return [*files, *(part for part in scored if part.rows), *notes_of(corpora, material, settings, plan.staging)]

@@ -16,7 +16,7 @@ from embaudit.warehouse.stage import read_rows
 from embaudit_flows.plan import AuditPlan
 from embaudit_flows.severe import severe_tokens
 from embaudit_flows.sticky import measured_on
-from embaudit_tasks.downstream import corpora_of, task_material
+from embaudit_tasks.downstream import corpora_of, notes_of, task_material
 from embaudit_tasks.impact import CLEAN, NEVER_POISONED, PoisonedSide, impact_vectors
 from embaudit_tasks.mitigation import (
     MeasuredTokens,
@@ -56,6 +56,7 @@ def mitigation(plan: AuditPlan, ingested: dict[str, StagedCorpus], earlier: list
         except NotMeasurable as error:
             files.append(note(f"Left out, mitigation on {name}: {error.happened}", plan.staging))
             continue
+        files += notes_of(corpora, material, settings, plan.staging)
         materials.append((corpora[0], material, untreated))
     fitted_on = [
         part for *_, untreated in materials for side, part in untreated[CLEAN].items() if side != NEVER_POISONED

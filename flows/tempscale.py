@@ -15,7 +15,7 @@ from embaudit.errors import NotMeasurable
 from embaudit.measures.tempscale.search import Part, Taus, descend
 from embaudit.measures.tempscale.settings import TempscaleSettings
 from embaudit_flows.plan import AuditPlan
-from embaudit_tasks.downstream import corpora_of, task_material
+from embaudit_tasks.downstream import corpora_of, notes_of, task_material
 from embaudit_tasks.results import Staged, StagedCorpus, note
 from embaudit_tasks.tempscale import tempscale_scores, tempscale_support, tempscale_vectors
 from embaudit_tasks.tempscale_search import tempscale_parts, tempscale_searched, tempscale_trial
@@ -55,7 +55,7 @@ def _one_corpus(plan: AuditPlan, corpora: list[StagedCorpus]) -> list[Staged]:
         plan.staging, plan.spec, corpus, material, by_tau, in_pieces, unsupported, settings, plan.seed
     )
     searched = [] if unsupported else _search(plan, corpus, material, by_tau, scored[-1].detail["single"], encode)
-    return [material, *encoded, *scored, *searched, *_left_out(plan, corpus.name, material.detail["left_out"])]
+    return [material, *encoded, *scored, *searched, *notes_of(corpora, material, settings, plan.staging)]
 
 
 def _search(
@@ -95,12 +95,3 @@ def _search(
     return notes + (
         tempscale_searched(plan.staging, plan.spec, corpus, material, found, settings, plan.seed) if found else []
     )
-
-
-def _left_out(plan: AuditPlan, corpus: str, classes: list[str]) -> list[Staged]:
-    """A note for the audit's end if classes had to be left out."""
-    if not classes:
-        return []
-    named = ", ".join(classes[:5]) + (" …" if len(classes) > 5 else "")
-    fewest = 2 * plan.profile.of(TempscaleSettings).folds
-    return [note(f"Temperatures on {corpus} leave out classes of fewer than {fewest} texts: {named}.", plan.staging)]

@@ -16,7 +16,7 @@ from embaudit.measures.sticky.reference import choose_reference_pairs
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.plan import AuditPlan
-from embaudit_tasks.progress import tracked
+from embaudit_tasks.progress import show, tracked
 from embaudit_tasks.results import Staged, encoder_of
 from embaudit_tasks.vocabulary import measure_token_similarity, read_tokens
 
@@ -73,7 +73,7 @@ def _reference_pairs(
     given = {purpose: found for purpose in ("scoring", "validation") if (found := _given(plan, purpose))}
     if len(given) < 2:
         settings = plan.profile.of(StickySettings)
-        texts = [side for pair in load_corpus(settings.corpora[0], corpus).pairs for side in (pair.first, pair.second)]
+        texts = _sentences(settings.corpora[0], corpus)
         chosen = choose_reference_pairs(
             encoder,
             texts,
@@ -93,7 +93,13 @@ def _points(plan: AuditPlan, encoder: Encoder, corpus: str, u: float) -> Points:
     if given is not None:
         pairs = [SentencePair(first, second, float("nan")) for first, second in given]
         return given_pairs(encoder, pairs, u, settings.copies, plan.seed)
-    texts = [side for pair in load_corpus(settings.corpora[0], corpus).pairs for side in (pair.first, pair.second)]
-    sentences = distinct_sentences(texts, settings.sentences, plan.seed)
+    sentences = distinct_sentences(_sentences(settings.corpora[0], corpus), settings.sentences, plan.seed)
     _, chosen = split_sentences(sentences, settings.draws, settings.validation_draws, plan.seed)
     return every_against_every(encoder, chosen.draws, chosen.anchors, u, settings.copies, plan.seed, VALIDATION_GROUPS)
+
+
+def _sentences(name: str, source: str) -> list[str]:
+    """Both sides of all pairs of a corpus; what was dropped is shown."""
+    read = load_corpus(name, source)
+    show(f"Corpus {name}, {read.source}: {read.counts}")
+    return [side for pair in read.pairs for side in (pair.first, pair.second)]

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from embaudit.checkpoint import TextKind
-from embaudit.corpora.judged import DOCUMENTS, QUERIES, label_of, relevant_of
+from embaudit.corpora.judged import DOCUMENTS, QUERIES, label_of, own_of, relevant_of
 from embaudit.downstream.classification import Classification
 from embaudit.downstream.clustering import Clustering
 from embaudit.downstream.material import (
+    MIN_ITEMS,
     GradedPairs,
     Judgements,
     LabelledTexts,
@@ -25,14 +26,14 @@ from embaudit.downstream.task import Scored
 from embaudit.measures.impact.settings import ImpactSettings
 from embaudit.measures.measure import DownstreamSettings, Size
 from embaudit.warehouse.stage import read_rows
-from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
+from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus, encoder_of, note
 from embaudit_tasks.steps import Outputs, step
 
 MATERIAL_SCHEMA = {"side": "string", "place": "int64", "text": "string", "label": "string", "tokens": "int64"}
 VECTOR_SCHEMA = {"place": "int64", "vector": "binary"}
 Material = LabelledTexts | Judgements | GradedPairs
 # Increase this when other texts are picked.
-VERSION = 1
+VERSION = 2
 
 
 @step(
@@ -68,6 +69,22 @@ def corpora_of(name: str, ingested: Mapping[str, StagedCorpus]) -> list[StagedCo
     return [ingested[one] for one in ((name, QUERIES) if name == DOCUMENTS else (name,))]
 
 
+def notes_of(
+    corpora: Sequence[StagedCorpus], material: Staged, settings: DownstreamSettings, staging: str
+) -> list[Staged]:
+    """A note for the audit's end if classes or data sets had to be left out."""
+    left_out, corpus = material.detail["left_out"], corpora[0].name
+    if not left_out:
+        return []
+    named = ", ".join(left_out[:5]) + (" …" if len(left_out) > 5 else "")
+    what = (
+        f"data sets of fewer than {MIN_ITEMS} scored pairs, or with one score for all"
+        if "first" in material.detail["sides"]
+        else f"classes of fewer than {2 * settings.folds} texts"
+    )
+    return [note(f"Tasks on {corpus} leave out {what}: {named}.", staging)]
+
+
 def read_material(material: Staged) -> tuple[Material, dict[str, np.ndarray]]:
     """The picked texts, and by side the number of tokens of each text before truncation, (texts,)."""
     rows = read_rows([material.path])
@@ -76,10 +93,11 @@ def read_material(material: Staged) -> tuple[Material, dict[str, np.ndarray]]:
     labels = {side: [row["label"] for row in of_side] for side, of_side in sides.items()}
     lengths = {side: np.array([row["tokens"] for row in of_side]) for side, of_side in sides.items()}
     if "query" in sides:
-        relevant = tuple(relevant_of(label) for label in labels["query"])
-        return Judgements(texts["document"], texts["query"], relevant), lengths
+        relevant, own = tuple(map(relevant_of, labels["query"])), tuple(map(own_of, labels["query"]))
+        return Judgements(texts["document"], texts["query"], relevant, own), lengths
     if "first" in sides:
-        return GradedPairs(texts["first"], texts["second"], tuple(float(label) for label in labels["first"])), lengths
+        scores, data_sets = tuple(map(float, labels["first"])), tuple(filter(None, labels["second"]))
+        return GradedPairs(texts["first"], texts["second"], scores, data_sets), lengths
     return LabelledTexts(texts["text"], tuple(labels["text"])), lengths
 
 
@@ -128,7 +146,10 @@ def _own_tokens(spec: CheckpointSpec, side: str, texts: Sequence[tuple[str, str 
 def _pick(
     corpora: Sequence[StagedCorpus], settings: DownstreamSettings, seed: int
 ) -> tuple[dict[str, list[tuple[str, str | None]]], list[str]]:
-    """Texts by side, each with its class, its relevant documents or its pair's score; and classes too small to use."""
+    """Texts by side, and the classes or data sets that are too small to use.
+
+    A text comes with its class, its judged documents, or (first side) its pair's score and (second side) data set.
+    """
     staged = [read_rows([corpus.content_path]) for corpus in corpora]
     if corpora[0].name == DOCUMENTS:
         documents, queries = ([(row["text"], row["label"]) for row in rows] for rows in staged)
@@ -138,17 +159,25 @@ def _pick(
             _most(settings.documents),
             _most(settings.queries),
             seed,
+            [own_of(label) for _, label in queries],
         )
+        labels = map(label_of, judged.relevant, judged.own)
         return {
             "document": [(text, None) for text in judged.documents],
-            "query": [(text, label_of(one)) for text, one in zip(judged.queries, judged.relevant, strict=True)],
+            "query": list(zip(judged.queries, labels, strict=True)),
         }, []
     if "first" in staged[0][0]:
-        graded = pick_graded([(row["first"], row["second"], row["score"]) for row in staged[0]], settings.pairs, seed)
+        graded = pick_graded(
+            [(row["first"], row["second"], row["score"]) for row in staged[0]],
+            settings.pairs,
+            seed,
+            [row["data_set"] for row in staged[0]],
+        )
+        data_sets = graded.data_sets or (None,) * len(graded.seconds)
         return {
             "first": [(text, repr(score)) for text, score in zip(graded.firsts, graded.scores, strict=True)],
-            "second": [(text, None) for text in graded.seconds],
-        }, []
+            "second": list(zip(graded.seconds, data_sets, strict=True)),
+        }, list(graded.left_out)
     labelled = pick_labelled([(row["text"], row["label"]) for row in staged[0]], settings.texts, settings.folds, seed)
     return {"text": list(zip(labelled.texts, labelled.labels, strict=True))}, list(labelled.left_out)
 

@@ -13,12 +13,13 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from embaudit.downstream.material import Judgements
-from embaudit.downstream.task import Vectors
+from embaudit.downstream.similarity import Similarity
+from embaudit.downstream.task import Scored, Vectors
 from embaudit.measures.impact import MEASURE_VERSION
 from embaudit.measures.impact.effects import Cell, CellEffects, Effect, clean_and_poisoned
 from embaudit.measures.impact.poison import poison, poisoned_half
 from embaudit.measures.impact.settings import ImpactSettings
-from embaudit.measures.impact.tables import ImpactQueryRow, ImpactRow, ImpactTokenRow
+from embaudit.measures.impact.tables import ImpactDataSetRow, ImpactQueryRow, ImpactRow, ImpactTokenRow
 from embaudit_tasks.downstream import (
     VECTOR_SCHEMA,
     Material,
@@ -94,7 +95,7 @@ def impact_vectors(out: Outputs, spec: CheckpointSpec, one: PoisonedSide) -> Non
 @step(
     "impact",
     version=MEASURE_VERSION,
-    tables=(ImpactRow, ImpactTokenRow, ImpactQueryRow),
+    tables=(ImpactRow, ImpactDataSetRow, ImpactTokenRow, ImpactQueryRow),
     name="impact of tokens",
     run_name="impact of tokens on {corpus.name}",
     reads=("resamples", "folds", "neighbours", "starts"),
@@ -109,7 +110,7 @@ def impact_scores(
     settings: ImpactSettings,
     seed: int,
 ) -> None:
-    """Tables ``impact``, ``impact_token`` and, for a retrieval collection, ``impact_query``.
+    """Tables ``impact``, ``impact_token``; of several data sets ``impact_data_set``; of a collection ``impact_query``.
 
     Args:
         clean: side -> staged vectors without copies.
@@ -125,6 +126,7 @@ def impact_scores(
     }
     rows: list[dict[str, Any]] = []
     tokens: list[dict[str, Any]] = []
+    data_sets: list[dict[str, Any]] = []
     outcomes: dict[str, tuple[np.ndarray, Outcomes]] = {}
     with tracked(f"{corpus.name}, impact", len(tasks)) as advance:
         for metric, task in tasks.items():
@@ -153,10 +155,28 @@ def impact_scores(
                     }
                     for token, effect in zip(poisoned[arm], cell.tokens, strict=True)
                 ]
+            data_sets += _by_data_set(corpus.name, metric, task, as_is, by_cell, settings.resamples, seed)
             advance(1)
     out.rows(ImpactRow, rows)
+    out.rows(ImpactDataSetRow, data_sets)
     out.rows(ImpactTokenRow, tokens)
     out.rows(ImpactQueryRow, _queries(corpus.name, found, outcomes))
+
+
+def _by_data_set(
+    corpus: str, metric: str, task: Scored, clean: np.ndarray, by_cell: Outcomes, resamples: int, seed: int
+) -> Iterator[dict[str, Any]]:
+    """The effects within each data set of scored pairs; nothing if there is only one."""
+    if not isinstance(task, Similarity):
+        return
+    for name, (part, places) in task.by_data_set().items():
+        inside = {cell: [outcome[places] for outcome in tokens] for cell, tokens in by_cell.items()}
+        score, effects = clean_and_poisoned(part, clean[places], inside, resamples, seed)
+        units = len(np.unique(part.items.units))
+        shared = {"corpus": corpus, "metric": metric, "data_set": name, "items": len(places), "units": units}
+        yield shared | {"arm": "clean", "poisoned": "none", "score": score, **dict.fromkeys(_EFFECT, None)}
+        for (arm, share), cell in effects.items():
+            yield shared | {"arm": arm, "poisoned": share, **_effect(cell.arm)}
 
 
 def _with_copies(clean: Vectors, poisoned: Vectors) -> Vectors:

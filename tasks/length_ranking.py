@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.corpora.judged import relevant_of
+from embaudit.corpora.judged import own_of, relevant_of
 from embaudit.downstream.material import pick_judged
 from embaudit.measures.length import MEASURE_VERSION
 from embaudit.measures.length.ranking import CUT_QUANTILE, outranked
@@ -40,12 +40,14 @@ def length_ranking(
     Raises:
         NotMeasurable: if there are too few queries or documents.
     """
+    known = read_rows([queries.content_path])
     judged = pick_judged(
         [row["text"] for row in read_rows([documents.content_path])],
-        [(row["text"], relevant_of(row["label"])) for row in read_rows([queries.content_path])],
+        [(row["text"], relevant_of(row["label"])) for row in known],
         settings.ranked_documents,
         settings.ranking_queries,
         seed,
+        [own_of(row["label"]) for row in known],
     )
     reader, asker = encoder_of(spec, "document"), encoder_of(spec, "query")
     own = reader.own_ids(judged.documents)
@@ -58,7 +60,8 @@ def length_ranking(
         asked = asker.encode_texts(judged.queries, advance)
         for condition, most in (("natural", limit), ("cut", cut)):
             sequences = [reader.checkpoint.with_special_tokens(ids[:most]) for ids in own]
-            found = outranked(reader.encode_ids(sequences, advance), asked, judged.relevant, lengths > boundary, seed)
+            vectors = reader.encode_ids(sequences, advance)
+            found = outranked(vectors, asked, judged.relevant, lengths > boundary, seed, judged.own)
             shared = {"corpus": documents.name, "condition": condition, "boundary": boundary, "read": most}
             rows += [{**shared, "documents": len(own), **asdict(one)} for one in found]
     out.rows(LengthRankingRow, rows, encodes=reader.texts + asker.texts)

@@ -26,6 +26,8 @@ def mine_corpus(
 ) -> StagedCorpus:
     """For each judged query, the best passages not judged relevant, by BM25 or by the checkpoint's cosine.
 
+    The query's own passage (``Retrieval.own``) is no negative.
+
     The folder is always read, since it may have changed; the same content is not mined again.
     """
     source = MinedSource.parse(name, f"mined:{method}:{folder}")
@@ -36,11 +38,11 @@ def mine_corpus(
         spec if method == "checkpoint" else None,
         retrieval.queries,
         retrieval.passages,
-        [sorted(places) for places in retrieval.relevant],
+        [sorted(relevant | own) for relevant, own in zip(retrieval.relevant, retrieval.own, strict=True)],
         negatives,
     )
     pairs = [(row["query"], row["passage"]) for row in read_rows([mined.path])]
-    return stage_corpus(mined_corpus(name, source, pairs), staging)
+    return stage_corpus(mined_corpus(name, source, pairs, retrieval.flaws), staging)
 
 
 @step("mined", version=MINING_VERSION, tables=("mined_pair",), name="mine pairs")
@@ -56,7 +58,7 @@ def mined_pairs(
 
     Args:
         spec: the checkpoint whose cosine ranks the passages; None: BM25.
-        relevant: indices of the passages judged relevant to each query.
+        relevant: indices of the passages that are no negatives of each query: judged relevant, or its own.
     """
     judged = [frozenset(places) for places in relevant]
     if spec is None:

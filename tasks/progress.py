@@ -49,9 +49,14 @@ def shown_on(display: Display) -> Iterator[None]:
         _display = before
 
 
+def show(line: str) -> None:
+    """Show a line in the terminal."""
+    _display.say(line)
+
+
 def say(line: str) -> None:
     """Show a line in the terminal and write it to the flow run's log."""
-    _display.say(line)
+    show(line)
     get_run_logger().info(line)
 
 

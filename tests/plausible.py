@@ -82,7 +82,10 @@ def plausible_rows(checkpoint: str = "c1", source: str = "packaged:tiny", shift:
             for i, text in enumerate(("Rivers flow.", "Stars burn.", "Bees fly.", "Iron rusts."))
         ],
         "text_pair": [
-            {"corpus_id": "s1", "position": i, "first": a, "second": b, "score": score, "relation": "sts"}
+            {
+                **{"corpus_id": "s1", "position": i, "first": a, "second": b, "score": score, "relation": "sts"},
+                "data_set": None,
+            }
             for i, (a, b, score) in enumerate((("A man sings.", "A man is singing.", 4.8), ("Cats.", "Taxes.", 0.2)))
         ],
         "audit_corpus": [{"name": "wikipedia", "corpus_id": "w1"}, {"name": "sts", "corpus_id": "s1"}],
@@ -294,6 +297,7 @@ def _corpus(corpus_id: str, name: str, kind: str, **counts: int) -> dict[str, An
         "read": sum(all_counts.values()),
         **all_counts,
         "share_read": 1.0,
+        "first_broken": None,
         "ingested": NOON,
     }
 

@@ -17,6 +17,11 @@ def impact_rows() -> dict[str, list[dict[str, Any]]]:
     cells = [(arm, share, score[share]) for share in ("half", "all") for arm, score in ARMS.items()]
     return {
         "impact": [*(_arm(*cell) for cell in reversed(cells)), _clean()],
+        "impact_data_set": [
+            {**_effect(arm, share, score), **OF_PAIRS, "data_set": name}
+            for name in ("sts12-sts", "biosses-sts")
+            for arm, share, score in reversed(cells)
+        ],
         "impact_token": [_token(*cell) for cell in reversed(cells)],
         "impact_query": [
             {
@@ -30,6 +35,7 @@ def impact_rows() -> dict[str, list[dict[str, Any]]]:
 
 
 ARMS = {"ordinary": ORDINARY, "retention": RETENTION}
+OF_PAIRS = {"corpus": "sts", "metric": "spearman", "items": QUERIES, "units": QUERIES - 2}
 
 
 def _effect(arm: str, share: str, score: float) -> dict[str, Any]:

@@ -11,8 +11,10 @@ from embaudit.intervals import (
     correlation_interval,
     difference_half_width,
     exact_share,
+    holding,
     jackknife_half_width,
     mean_interval,
+    mean_with_interval,
     percentile_intervals,
     spearman,
     student_half_width,
@@ -49,7 +51,8 @@ def test_an_interval_covers_the_truth_as_often_as_it_says() -> None:
 
 def test_few_units_have_no_interval() -> None:
     assert mean_interval(np.ones(50), np.arange(50) % (MIN_UNITS - 1), 200, 0) is None
-    assert mean_interval(np.ones(50), np.arange(50) % MIN_UNITS, 200, 0) == (1, 1)
+    # Enough units, but all equal: a width of zero would say that the mean is certain.
+    assert mean_interval(np.ones(50), np.arange(50) % MIN_UNITS, 200, 0) is None
 
 
 def test_correlations_differ_by_what_they_do() -> None:
@@ -62,7 +65,7 @@ def test_correlations_differ_by_what_they_do() -> None:
     interval = correlation_interval(bad, good, wanted, np.arange(150), 300, 0)
     assert interval is not None
     assert 0 < interval[0] < spearman(good, wanted) - spearman(bad, wanted) < interval[1]  # type: ignore[operator]
-    assert correlation_interval(bad, bad, wanted, np.arange(150), 200, 0) == (0, 0)
+    assert correlation_interval(bad, bad, wanted, np.arange(150), 200, 0) is None
 
 
 def test_where_nothing_varies_there_is_no_correlation() -> None:
@@ -92,6 +95,58 @@ def test_a_difference_has_both_widths() -> None:
     assert difference_half_width(0.3, 0.4) == pytest.approx(0.5)
 
 
-def test_a_column_that_does_not_vary_or_is_never_defined_has_no_interval() -> None:
-    resampled = np.column_stack([np.arange(101.0), np.ones(101), np.full(101, np.nan)])
-    assert percentile_intervals(resampled) == [(2.5, 97.5), (None, None), (None, None)]
+NAN = np.nan
+
+
+@pytest.mark.parametrize(
+    ("resampled", "interval"),
+    [
+        (np.arange(101.0), (2.5, 97.5)),
+        ([0.0, NAN, 1.0], (0.025, 0.975)),
+        # Where all that is defined agrees, or nothing is defined, there is no interval.
+        (np.ones(101), (None, None)),
+        ([0.4, NAN, 0.4], (None, None)),
+        ([NAN, 0.0, 0.0], (None, None)),
+        ([-1.0, np.inf, -1.0], (None, None)),
+        ([NAN, 0.4, NAN], (None, None)),
+        ([NAN, NAN, NAN], (None, None)),
+        ([0.1 + 0.2, 0.3, 0.3], (None, None)),
+        # All but a few agree: both percentiles are the same.
+        ([*[0.0] * 999, 1.0], (None, None)),
+    ],
+)
+def test_percentiles_of_what_is_defined(resampled: list[float], interval: tuple[float | None, float | None]) -> None:
+    columns = np.column_stack([resampled, np.arange(len(resampled))])
+    assert percentile_intervals(columns)[0] == interval
+    assert percentile_intervals(columns)[1] != (None, None)
+
+
+@pytest.mark.parametrize("values", [[0.3] * 20, [0.1 + 0.2, *[0.3] * 19], [0.0] * 20, [1e9] * 20])
+def test_no_interval_is_of_zero_width(values: list[float]) -> None:
+    array = np.array(values)
+    assert student_half_width(array) is None
+    assert mean_with_interval(array)[1:] == (None, None)
+    assert jackknife_half_width(array) is None
+    assert mean_interval(array, np.arange(20), 200, 0) is None
+    assert percentile_intervals(array[:, None]) == [(None, None)]
+
+
+@pytest.mark.parametrize(
+    ("value", "interval", "held"),
+    [
+        (0.5, (0.4, 0.6), (0.4, 0.6)),
+        (0.4, (0.4, 0.6), (0.4, 0.6)),
+        # Rounding is no miss: the end moves to the value.
+        (0.3, (0.1 + 0.2, 0.6), (0.3, 0.6)),
+        (0.39, (0.4, 0.6), (None, None)),
+        (0.61, (0.4, 0.6), (None, None)),
+        (0.5, None, (None, None)),
+        (0.5, (None, None), (None, None)),
+        (None, (0.4, 0.6), (None, None)),
+        (NAN, (0.4, 0.6), (None, None)),
+    ],
+)
+def test_an_interval_that_misses_its_value_is_none(
+    value: float | None, interval: tuple[float, float] | None, held: tuple[float | None, float | None]
+) -> None:
+    assert holding(value, interval) == held

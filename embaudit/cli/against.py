@@ -10,6 +10,7 @@ import numpy as np
 
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.cli.options import CHECKPOINT_FIELDS, parse_sources, request_options
+from embaudit.cli.shown import visible
 from embaudit.corpora import load_corpus
 from embaudit.errors import UsageError
 from embaudit.measures.socm.clouds import clouds_of
@@ -55,8 +56,9 @@ def against(request: AuditRequest, texts: tuple[str, ...], corpus: str, first: i
     rows = compare(encoder, texts, [one.text for one in found.texts], top)
     if as_json:
         click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
-        return
-    _print(rows, len(found.texts), name)
+    else:
+        _print(rows, len(found.texts), name)
+    click.echo(visible(f"Corpus {name}, {found.source}: {found.counts}"), err=as_json)
 
 
 def compare(encoder: Any, texts: tuple[str, ...], passages: list[str], top: int) -> list[dict[str, Any]]:

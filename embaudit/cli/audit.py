@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ def audit(request: AuditRequest, backbone: str | None, is_full: bool, as_json: b
     """
     from embaudit.cli.prefect_setup import prepare_prefect
 
+    began = time.monotonic()
     refuse_early(request, backbone)
     prepare_prefect(show_logs=logs)
 
@@ -59,23 +61,20 @@ def audit(request: AuditRequest, backbone: str | None, is_full: bool, as_json: b
     if as_json:
         click.echo((both or outcome).model_dump_json(indent=1))
     else:
-        print_outcome(outcome, request.warehouse, is_full=is_full)
+        print_outcome(outcome, request.warehouse, is_full=is_full, seconds=time.monotonic() - began)
     if tripped is not None:
         raise tripped
 
 
-def print_outcome(outcome: AuditOutcome, warehouse: str | None, *, is_full: bool) -> None:
-    """Print the audit's page, what it read and what it cost."""
+def print_outcome(outcome: AuditOutcome, warehouse: str | None, *, is_full: bool, seconds: float) -> None:
+    """Print the audit's page, what it read and what the command cost, a backbone's audit included."""
     from embaudit.page.audit import audit_page
     from embaudit.page.facts import read_audit
     from embaudit.page.terminal import print_page
 
     print_page(audit_page(read_audit(outcome.warehouse, outcome.audit_id)), is_full=is_full)
-    for name, origin in outcome.corpora.items():
-        click.echo(visible(f"Corpus {name}, {origin}"))
-    for warning in outcome.warnings:
-        click.echo(visible(f"Warning: {warning}"))
-    print_cost(outcome.seconds)
+    print_reading(outcome)
+    print_cost(seconds)
     click.echo(visible(f"Results: {outcome.warehouse}"))
     if outcome.report:
         click.echo(visible(f"Report:  {outcome.report}"))
@@ -83,6 +82,14 @@ def print_outcome(outcome: AuditOutcome, warehouse: str | None, *, is_full: bool
     click.echo(visible(f"Query:   embaudit query worst-tokens{where}   or   embaudit query 'SELECT …'{where}"))
 
 
+def print_reading(outcome: AuditOutcome) -> None:
+    """Print what was read and dropped of each corpus, and the warnings."""
+    for name, origin in outcome.corpora.items():
+        click.echo(visible(f"Corpus {name}, {origin}"))
+    for warning in outcome.warnings:
+        click.echo(visible(f"Warning: {warning}"))
+
+
 def print_cost(seconds: float) -> None:
-    """Print wall time and peak memory of this process."""
+    """Print wall time of the whole command and peak memory of this process."""
     click.echo(f"Took {seconds:.0f} s, peak memory {peak_memory() / 1024**3:.1f} GiB.")

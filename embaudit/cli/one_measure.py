@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from embaudit.api.run import refuse_early, run_audit
-from embaudit.cli.audit import print_cost
+from embaudit.cli.audit import print_cost, print_reading
 from embaudit.cli.prefect_setup import prepare_prefect
 from embaudit.cli.shown import visible
 from embaudit.errors import UsageError
@@ -32,6 +33,7 @@ def require_tasks(sources: Collection[str]) -> None:
 
 def audit_one_measure(request: AuditRequest, *measures: str, as_json: bool, logs: bool) -> None:
     """Run the audit; print its findings and the measures' sections, or everything as JSON."""
+    began = time.monotonic()
     refuse_early(request)
     prepare_prefect(show_logs=logs)
 
@@ -52,7 +54,6 @@ def audit_one_measure(request: AuditRequest, *measures: str, as_json: bool, logs
     facts = read_audit(outcome.warehouse, outcome.audit_id)
     sections = [MEASURES[name].page.section(facts) for name in measures]
     print_page(replace(audit_page(facts), sections=[section for section in sections if section]))
-    for warning in outcome.warnings:
-        click.echo(visible(f"Warning: {warning}"))
-    print_cost(outcome.seconds)
+    print_reading(outcome)
+    print_cost(time.monotonic() - began)
     click.echo(visible(f"Results: {outcome.warehouse}"))

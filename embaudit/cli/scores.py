@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 import click
 
@@ -98,6 +100,8 @@ def correlate(
     print_result(QueryResult(columns, list(table)), form)
     if form == "table":
         _print_notes(path, rows, any(one.tasks > 1 for one in found))
+    for line in _left_out(path, rows, corpus, tasks):
+        click.echo(visible(line), err=form != "table")
 
 
 def _print_import(read: ReadScores, done: ImportedScores) -> None:
@@ -188,6 +192,48 @@ def _no_common_task(rows: list[ScoredMeasure]) -> Exception:
         f"{_count(len(by_checkpoint[fewest]), 'task')}.",
         next_step="Name the tasks to compare the checkpoints that have all of them: --average --task A --task B",
     )
+
+
+def _left_out(
+    warehouse: Warehouse, rows: list[ScoredMeasure], corpus: str | None, tasks: tuple[str, ...]
+) -> Iterator[str]:
+    """A line per measure that names the scored checkpoints it leaves out, by reason."""
+    scored: dict[str, list[dict[str, Any]]] = {}
+    found = run_query(
+        warehouse,
+        "SELECT DISTINCT score.checkpoint, score.task, match.checkpoint_id, checkpoint.pooling, pooling_is_mean "
+        "FROM downstream_score AS score "
+        "LEFT JOIN checkpoint_match AS match ON match.name = score.checkpoint AND match.kind = 'scored' "
+        "LEFT JOIN checkpoint USING (checkpoint_id) ORDER BY ALL",
+    )
+    for one in (dict(zip(found.columns, row, strict=True)) for row in found.rows):
+        if not tasks or one["task"] in tasks:
+            scored.setdefault(one["checkpoint"], []).append(one)
+    for measure in sorted({row.measure for row in rows}):
+        used = {row.checkpoint_id for row in rows if row.measure == measure}
+        reasons: dict[str, list[str]] = {}
+        for name, matches in scored.items():
+            audited = [one for one in matches if one["checkpoint_id"] is not None]
+            if any(one["checkpoint_id"] in used for one in audited):
+                continue
+            if not audited:
+                reason = "not audited"
+            elif measure == "socm" and not any(one["pooling_is_mean"] for one in audited):
+                reason = f"{audited[0]['pooling']} pooling, which has no SOCM"
+            else:
+                reason = f"no {measure} of its own" + (f" on {corpus}" if corpus else "")
+            reasons.setdefault(reason, []).append(name)
+        if reasons:
+            words = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
+            yield f"Left out of {measure}, {sum(map(len, reasons.values()))} of {len(scored)} with scores: {words}."
+    having: dict[str, set[str]] = {}
+    for row in rows:
+        having.setdefault(row.task, set()).add(row.checkpoint_id)
+    everyone = {row.checkpoint_id for row in rows}
+    names = {one["checkpoint_id"]: name for name, matches in scored.items() for one in matches}
+    for task, own in sorted(having.items()):
+        if own < everyone:
+            yield f"Without a score on {task}: {', '.join(sorted(names.get(one, one) for one in everyone - own))}."
 
 
 def _print_notes(warehouse: Warehouse, rows: list[ScoredMeasure], has_average: bool) -> None:

@@ -148,7 +148,7 @@ _SPECS = (
     CorpusSpec(
         name="sts",
         kind="pairs",
-        about="sentence pairs with human similarity scores: the eleven English STS test sets, pooled",
+        about="sentence pairs with human similarity scores: the eleven English STS test sets",
         sample="sts.csv",
         hub=STS_PARTS,
     ),

@@ -1,12 +1,14 @@
 """Turns records into texts or pairs, by the field names common in public data sets.
 
-Names are tried in order; the first one present is used.
+Names are tried in order; the first one present is used, also where it is null: another field would be a guess.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from embaudit.corpora.catalog import CorpusSpec
@@ -20,18 +22,22 @@ LABEL_FIELDS = ("label_text", "label", "category", "class")
 FIRST_FIELDS = ("sentence1", "sentence_a", "text1", "s1", "first")
 SECOND_FIELDS = ("sentence2", "sentence_b", "text2", "s2", "second")
 SCORE_FIELDS = ("score", "similarity_score", "relatedness_score", "similarity")
+DATA_SET_FIELDS = ("dataset", "data_set")
 QUERY_FIELDS = ("query", "anchor")
 RELATED_FIELDS = {
     "positive": ("positive", "positives", "pos"),
     "hard_negative": ("negative", "negatives", "neg"),
 }
 NUMBERED_NEGATIVE = "negative_"
+DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 # Rounded so that float32 Parquet (3.8 is stored as 3.7999999523) and decimal text give the same corpus.
 SCORE_DIGITS = 6
 
 _KNOWN = frozenset(
     (*TEXT_FIELDS, *ID_FIELDS, *TITLE_FIELDS, *LABEL_FIELDS, *FIRST_FIELDS, *SECOND_FIELDS, *SCORE_FIELDS)
-) | frozenset((*QUERY_FIELDS, *RELATED_FIELDS["positive"], *RELATED_FIELDS["hard_negative"], "relation"))
+) | frozenset(
+    (*DATA_SET_FIELDS, *QUERY_FIELDS, *RELATED_FIELDS["positive"], *RELATED_FIELDS["hard_negative"], "relation")
+)
 
 
 def is_known_field(name: str) -> bool:
@@ -39,15 +45,18 @@ def is_known_field(name: str) -> bool:
 
 
 def text_of(record: dict[str, Any], spec: CorpusSpec) -> Text | Flaw:
-    """The text of a record; for a passage, title and text, as BEIR encodes it."""
-    raw = _first_of(record, spec.text_fields or TEXT_FIELDS)
-    if not isinstance(raw, str):
-        return _lacking(record, "text")
+    """The text of a record; for a passage, title and text, as BEIR encodes it: the title alone if there is no text."""
+    name = _present(record, spec.text_fields or TEXT_FIELDS)
+    raw = None if name is None else record[name]
     title = _first_of(record, TITLE_FIELDS)
     title = clean(title) if isinstance(title, str) else None
+    if raw is None and spec.joins_title and title:
+        raw = ""
+    if not isinstance(raw, str):
+        return _lacking(record, "text") if name is None else _not_text(name, raw)
     text = clean(raw)
-    if spec.joins_title and title and text:
-        text = f"{title} {text}"
+    if spec.joins_title and title:
+        text = f"{title} {text}".strip()
     if flaw := _unusable(text):
         return flaw
     return Text(
@@ -61,18 +70,20 @@ def text_of(record: dict[str, Any], spec: CorpusSpec) -> Text | Flaw:
 def pairs_of(record: dict[str, Any], spec: CorpusSpec) -> Iterator[TextPair | Flaw]:
     """The pairs of a record: its two sentences, or its query with each negative (or positive)."""
     relation = spec.relation
-    first, second = _first_of(record, FIRST_FIELDS), _first_of(record, SECOND_FIELDS)
-    if first is not None or second is not None:
+    sides = _present(record, FIRST_FIELDS), _present(record, SECOND_FIELDS)
+    if sides != (None, None):
         named = record.get("relation")
-        yield _pair(first, second, _first_of(record, SCORE_FIELDS), named if isinstance(named, str) else relation)
+        pair = _pair(record, sides, _first_of(record, SCORE_FIELDS), named if isinstance(named, str) else relation)
+        data_set = _as_name(_first_of(record, DATA_SET_FIELDS))
+        yield pair if isinstance(pair, Flaw) else replace(pair, data_set=data_set)
         return
-    query, related = _first_of(record, QUERY_FIELDS), _related(record, relation)
+    query, related = _present(record, QUERY_FIELDS), _related(record, relation)
     if query is None or not related:
         yield _lacking(record, "sentence1 and sentence2" if relation == "sts" else f"query and {relation}")
         return
     for other in related:
         # A triple's score, if any, is a teacher's margin and not a similarity.
-        yield _pair(query, other, None, relation)
+        yield _pair({query: record[query], relation: other}, (query, relation), None, relation)
 
 
 def clean(text: str) -> str:
@@ -89,18 +100,30 @@ def _related(record: dict[str, Any], relation: str) -> list[Any]:
     return related
 
 
-def _pair(first: Any, second: Any, score: Any, relation: str) -> TextPair | Flaw:
-    if not isinstance(first, str) or not isinstance(second, str):
-        return Flaw("broken", "a pair with a side that is missing or not text")
-    pair = (clean(first), clean(second))
+def number_of(value: Any) -> float:
+    """A number, also written with a decimal comma; NaN if it is none."""
+    if isinstance(value, str) and DECIMAL_COMMA.fullmatch(value.strip()):
+        value = value.replace(",", ".")
+    try:
+        return math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _pair(record: dict[str, Any], sides: tuple[str | None, str | None], score: Any, relation: str) -> TextPair | Flaw:
+    texts: list[str] = []
+    for side in sides:
+        if side is None:
+            return Flaw("broken", f"a pair with a side that is missing: it has only {sides[0] or sides[1]}")
+        if not isinstance(record[side], str):
+            return _not_text(side, record[side])
+        texts.append(clean(record[side]))
+    pair = (texts[0], texts[1])
     if flaw := _unusable(pair[0]) or _unusable(pair[1]):
         return flaw
     if score is None or (isinstance(score, str) and not score.strip()):
         return TextPair(*pair, None, relation)
-    try:
-        value = math.nan if isinstance(score, bool) else float(score)
-    except (TypeError, ValueError):
-        value = math.nan
+    value = number_of(score)
     if not math.isfinite(value):
         return Flaw("broken", f"a score that is not a number: {score!r}")
     return TextPair(*pair, round(value, SCORE_DIGITS), relation)
@@ -120,12 +143,33 @@ def _lacking(record: dict[str, Any], wanted: str) -> Flaw:
     return Flaw("broken", f"no {wanted} among the fields {', '.join(record) or '(none)'}")
 
 
+def _not_text(name: str, value: Any) -> Flaw:
+    kinds = {
+        list: "a list",
+        tuple: "a list",
+        dict: "a struct",
+        bool: "true or false",
+        int: "a number",
+        float: "a number",
+    }
+    return Flaw(
+        "broken", f"{name} is {'null' if value is None else kinds.get(type(value), type(value).__name__)}, not text"
+    )
+
+
+def _present(record: dict[str, Any], names: tuple[str, ...]) -> str | None:
+    return next((name for name in names if name in record), None)
+
+
 def _first_of(record: dict[str, Any], names: tuple[str, ...]) -> Any:
-    return next((record[name] for name in names if record.get(name) is not None), None)
+    return next((record[name] for name in names if name in record), None)
 
 
 def _as_name(value: Any) -> str | None:
-    """An id or label (string or integer) as a string; None for anything else."""
+    """An id or label (string or number) as a string; None for anything else."""
     if isinstance(value, str):
         return value.strip() or None
+    if isinstance(value, float) and math.isfinite(value):
+        # A column of integers that has gaps is a column of floats in pandas.
+        return str(int(value)) if value.is_integer() else str(value)
     return str(value) if isinstance(value, int) else None

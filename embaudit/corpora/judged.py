@@ -2,21 +2,26 @@
 
 Sources: a folder in BEIR's layout or LongEmbed's (qrels.jsonl), the same on the hub, a file of QMSum meetings, or the
     embedded sample. A query's label lists its relevant documents as ``place:grade``, where place is the index in the
-    other corpus.
+    other corpus; and as ``place:own`` a document that is the query itself, which is never ranked for it.
+
+A document is a query's own if both have the same id, as where queries are documents (ArguAna). This is the rule of
+BEIR's evaluation, and of MTEB for such collections. One difference: a document that is judged relevant is ranked
+whatever its id, since in many collections both sides are merely numbered from 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from embaudit.corpora.catalog import CorpusSpec, HubPart
-from embaudit.corpora.fields import clean, text_of
-from embaudit.corpora.folders import BEIR_NAMES, beir_file, judgement_of
+from embaudit.corpora.fields import clean, number_of, text_of
+from embaudit.corpora.folders import BEIR_NAMES, DOCUMENT_IDS, GRADES, QUERY_IDS, Judgement, beir_file, read_judgements
 from embaudit.corpora.hub import locate
 from embaudit.corpora.hub_reference import HUB, HubRef
-from embaudit.corpora.openers import ByteSource, local_file, reading
+from embaudit.corpora.openers import ByteSource, local_file
 from embaudit.corpora.records import read_records
 from embaudit.corpora.shapes import Corpus, Text, content_id
 from embaudit.corpora.tally import Flaw, keep_rows
@@ -28,14 +33,11 @@ SAMPLE = "sample"
 SAMPLE_FOLDER = Path(__file__).parent / "sample"
 # Files with judgements; only the test split if there is one.
 QRELS = ("qrels/test.tsv", "qrels.tsv", "qrels.jsonl", "qrels/test.jsonl")
-QUERY_IDS = ("query-id", "query_id", "qid")
-DOCUMENT_IDS = ("corpus-id", "doc_id", "corpus_id", "docid")
-GRADES = ("score", "relevance", "grade")
+
+OWN = "own"
 
 _DOCUMENT = CorpusSpec(DOCUMENTS, "texts", "documents to retrieve", "", (), joins_title=True)
 _QUERY = CorpusSpec(QUERIES, "texts", "queries", "", (), text_fields=("query", "text", "question"))
-
-Judgement = tuple[str, str, float]
 
 
 @dataclass(frozen=True)
@@ -79,10 +81,9 @@ def load_judged(source: str = SAMPLE) -> JudgedCollection:
     asked = keep_rows(_queries(found, known))
     queries = tuple(row for row in asked.rows if isinstance(row, Text))
     if not queries:
-        reason = f" The first broken row: {asked.first_broken}." if asked.first_broken else ""
         raise CorpusError(
-            f"{found.source} has no relevant document for any query: {len(texts)} documents, no judged "
-            f"queries.{reason}",
+            f"{found.source} has no relevant document for any query: {len(texts)} documents, no judged queries; "
+            f"of documents, {kept.counts}; of queries and judgements, {asked.counts}.",
             next_step="Give a folder with corpus.jsonl, queries.jsonl, and qrels/test.tsv with scores above 0.",
         )
     return JudgedCollection(
@@ -93,13 +94,22 @@ def load_judged(source: str = SAMPLE) -> JudgedCollection:
 
 def relevant_of(label: str) -> dict[int, float]:
     """The relevant documents in a query's label: place -> grade."""
-    pairs = (one.split(":") for one in label.split())
-    return {int(place): float(grade) for place, grade in pairs}
+    return {int(place): float(grade) for place, grade in _listed(label) if grade != OWN}
 
 
-def label_of(relevant: Mapping[int, float]) -> str:
-    """The label that ``relevant_of`` parses."""
-    return " ".join(f"{place}:{grade!r}" for place, grade in sorted(relevant.items()))
+def own_of(label: str) -> frozenset[int]:
+    """The documents in a query's label that are the query itself, by place."""
+    return frozenset(int(place) for place, grade in _listed(label) if grade == OWN)
+
+
+def label_of(relevant: Mapping[int, float], own: Collection[int] = ()) -> str:
+    """The label that ``relevant_of`` and ``own_of`` parse."""
+    grades = [f"{place}:{grade!r}" for place, grade in sorted(relevant.items())]
+    return " ".join([*grades, *(f"{place}:{OWN}" for place in sorted(own))])
+
+
+def _listed(label: str) -> list[list[str]]:
+    return [one.split(":") for one in label.split()]
 
 
 def _queries(found: _Collection, known: Mapping[str, int]) -> Iterator[Text | Flaw]:
@@ -115,16 +125,20 @@ def _queries(found: _Collection, known: Mapping[str, int]) -> Iterator[Text | Fl
             grades[known[row[1]]] = max(row[2], grades.get(known[row[1]], 0.0))
     asked: dict[str, Text] = {}
     grades_of: dict[str, dict[int, float]] = {}
+    own: dict[str, set[int]] = {}
     for query in found.queries:
         if isinstance(query, Flaw):
             yield query
         elif query.external_id in relevant:
             asked.setdefault(query.text, query)
+            if query.external_id in known:
+                own.setdefault(query.text, set()).add(known[query.external_id])
             for place, grade in relevant[query.external_id].items():
                 grades = grades_of.setdefault(query.text, {})
                 grades[place] = max(grade, grades.get(place, 0.0))
     for text, query in asked.items():
-        yield Text(text, query.external_id, None, label_of(grades_of[text]))
+        grades = grades_of[text]
+        yield Text(text, query.external_id, None, label_of(grades, own.get(text, set()) - grades.keys()))
 
 
 def _find(source: str) -> _Collection:
@@ -194,12 +208,7 @@ def _judgements(source: ByteSource) -> Iterator[Judgement | Flaw]:
         for record in read_records(source, "texts"):
             yield record if isinstance(record, Flaw) else _judgement_record(record)
         return
-    with reading(source) as stream:
-        for number, line in enumerate(stream):
-            row = judgement_of(line)
-            # The first line may be BEIR's header.
-            if not (isinstance(row, Flaw) and number == 0 and row.counted_as == "broken"):
-                yield row
+    yield from read_judgements(source)
 
 
 def _judgement_record(record: Mapping[str, object]) -> Judgement | Flaw:
@@ -207,9 +216,9 @@ def _judgement_record(record: Mapping[str, object]) -> Judgement | Flaw:
     ids = [next((str(record[name]) for name in names if name in record), None) for names in (QUERY_IDS, DOCUMENT_IDS)]
     grade = next((record[name] for name in GRADES if name in record), 1.0)
     query, document = ids
-    if query is None or document is None or isinstance(grade, bool) or not isinstance(grade, int | float):
+    if query is None or document is None or not math.isfinite(number_of(grade)):
         return Flaw("broken", f"a judgement without query, document or score: {', '.join(record)}")
-    return query, document, float(grade)
+    return query, document, number_of(grade)
 
 
 def _meetings(path: Path) -> _Collection:

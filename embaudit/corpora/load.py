@@ -14,7 +14,7 @@ from pathlib import Path
 from embaudit.corpora.catalog import CORPORA, CorpusSpec, HubPart
 from embaudit.corpora.columns import choose_columns
 from embaudit.corpora.fields import pairs_of, text_of
-from embaudit.corpora.folders import beir_file, beir_pairs, sts_files
+from embaudit.corpora.folders import beir_file, beir_pairs, data_set_name, sts_files
 from embaudit.corpora.hub import locate
 from embaudit.corpora.hub_reference import FORM, HUB, REFERENCE, HubRef
 from embaudit.corpora.openers import ByteSource, local_file, os_failure
@@ -69,9 +69,8 @@ def load_corpus(name: str, source: str = SAMPLE, *, limit: int | None = None, dr
     opened = _open(spec, source, draw)
     kept = keep_rows(opened.rows, draw)
     if not kept.rows:
-        reason = f" The first broken row: {kept.first_broken}." if kept.first_broken else ""
         raise CorpusError(
-            f"Corpus {name} is empty: {opened.source} gave {kept.counts}.{reason}",
+            f"Corpus {name} is empty: {opened.source} gave {kept.counts}.",
             next_step=f"Give a file with {_wanted_fields(spec)}.",
         )
     return Corpus(
@@ -128,7 +127,8 @@ def _open_hub(spec: CorpusSpec, parts: tuple[HubPart, ...], draw: Draw | None) -
             return
         for part, files in zip(parts, located, strict=True):
             records = files.records(spec, stream=is_start or part.first is not None)
-            yield from _typed(spec, islice(records, part.first))
+            data_set = part.repository.rpartition("/")[2] if len(parts) > 1 else ""
+            yield from _of_data_set(data_set, _typed(spec, islice(records, part.first)))
 
     names = "+".join(files.repository.name for files in located)
     return RowSource(
@@ -150,12 +150,24 @@ def _path_rows(spec: CorpusSpec, path: Path) -> Iterator[Row]:
     if spec.beir is not None:
         return _rows(spec, local_file(beir_file(path, spec.beir)))
     if spec.name == "sts":
-        return (row for file in sts_files(path) for row in _rows(spec, local_file(file)))
-    files = sorted(file.name for file in path.iterdir() if local_file(file).suffix in SUFFIXES)
+        files = sts_files(path)
+        names = [data_set_name(file, path) if len(files) > 1 else "" for file in files]
+        parts = zip(names, files, strict=True)
+        return (row for name, file in parts for row in _of_data_set(name, _rows(spec, local_file(file))))
+    near = sorted(file.name for file in path.iterdir() if local_file(file).suffix in SUFFIXES)
     raise CorpusError(
         f"{path} is a folder, but corpus {spec.name} needs a file.",
-        next_step=f"Name the file: {path / files[0]}" if files else f"Name a file in {', '.join(SUFFIXES)}.",
+        next_step=f"Name the file: {path / near[0]}" if near else f"Name a file in {', '.join(SUFFIXES)}.",
     )
+
+
+def _of_data_set(name: str, rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows of one of several data sets, whose scores have a scale of their own; "" if there is only one."""
+    for row in rows:
+        if name and isinstance(row, TextPair):
+            yield replace(row, data_set=f"{name}/{row.data_set}" if row.data_set else name)
+        else:
+            yield row
 
 
 def _rows(spec: CorpusSpec, source: ByteSource) -> Iterator[Row]:

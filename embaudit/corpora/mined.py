@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
 from embaudit.corpora.catalog import CORPORA
 from embaudit.corpora.shapes import Corpus, TextPair, content_id
-from embaudit.corpora.tally import keep_rows
+from embaudit.corpora.tally import Flaw, keep_rows
 from embaudit.errors import CorpusError
 
 MINED = "mined"
@@ -62,13 +63,19 @@ class MinedSource:
         return f"{MINED}:{self.method}:{self.folder}"
 
 
-def mined_corpus(name: str, source: MinedSource, pairs: Iterable[tuple[str, str]]) -> Corpus:
+def mined_corpus(
+    name: str, source: MinedSource, pairs: Iterable[tuple[str, str]], flaws: Iterable[Flaw] = ()
+) -> Corpus:
     """The mined pairs as a corpus; blank and repeated ones are dropped and counted as usual.
+
+    Args:
+        flaws: rows of the folder that could not be read; they are counted too.
 
     Raises:
         CorpusError: if no pair is left.
     """
-    kept = keep_rows(TextPair(query, passage, None, "hard_negative") for query, passage in pairs)
+    mined = (TextPair(query, passage, None, "hard_negative") for query, passage in pairs)
+    kept = keep_rows(chain(flaws, mined))
     if not kept.rows:
         raise CorpusError(
             f"Mining {source.folder} found no hard negatives: every passage is judged relevant.",

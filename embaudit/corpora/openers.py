@@ -19,7 +19,20 @@ from embaudit.errors import CorpusError
 
 GZIP_MAGIC = b"\x1f\x8b"
 UTF8_BOM = b"\xef\xbb\xbf"
-WIDE_BOMS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+# By their first bytes; the longer ones first, since UTF-32's mark begins with that of UTF-16.
+WIDE_MARKS = {
+    b"\xff\xfe\0\0": "UTF-32",
+    b"\0\0\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+# Without a mark: which of the first four bytes, of two or one Latin letters, are zero.
+WIDE_LETTERS: dict[tuple[bool, ...], str] = {
+    (False, True, True, True): "UTF-32LE",
+    (True, True, True, False): "UTF-32BE",
+    (False, True, False, True): "UTF-16LE",
+    (True, False, True, False): "UTF-16BE",
+}
 
 
 @dataclass(frozen=True)
@@ -45,7 +58,7 @@ def reading(source: ByteSource) -> Iterator[IO[bytes]]:
     """Open ``source`` for reading its decompressed bytes.
 
     Raises:
-        CorpusError: if it cannot be opened or completely read, or is UTF-16.
+        CorpusError: if it cannot be opened or completely read, or is UTF-16 or UTF-32.
     """
     try:
         with source.path.open("rb") as raw:
@@ -72,13 +85,15 @@ def _unpacked(raw: io.BufferedReader, source: ByteSource) -> io.BufferedReader:
 
 
 def _without_mark(stream: io.BufferedReader, source: ByteSource) -> io.BufferedReader:
-    start = stream.peek(3)[:3]
-    if start[:2] in WIDE_BOMS:
+    start = stream.peek(4)[:4]
+    encoding = next((name for mark, name in WIDE_MARKS.items() if start.startswith(mark)), None)
+    encoding = encoding or WIDE_LETTERS.get(tuple(byte == 0 for byte in start))
+    if encoding is not None:
         raise CorpusError(
-            f"{source.shown} is {WIDE_BOMS[start[:2]]}; corpora must be UTF-8.",
-            next_step=f"Convert it: iconv -f utf-16 -t utf-8 {source.shown} > converted{source.suffix}",
+            f"{source.shown} is {encoding}; corpora must be UTF-8.",
+            next_step=f"Convert it: iconv -f {encoding.lower()} -t utf-8 {source.shown} > converted{source.suffix}",
         )
-    if start == UTF8_BOM:
+    if start.startswith(UTF8_BOM):
         stream.read(3)
     return stream
 

@@ -60,7 +60,7 @@ def _lines(source: ByteSource) -> Iterator[Record | Flaw]:
 
 def _table(source: ByteSource, kind: Kind) -> Iterator[Record | Flaw]:
     with reading(source) as stream:
-        yield from named_rows(separated_rows(stream, source.suffix), kind, source.shown)
+        yield from named_rows(separated_rows(stream, source.suffix, kind, source.shown), kind, source.shown)
 
 
 def _json_lines(source: ByteSource) -> Iterator[Record | Flaw]:

@@ -41,7 +41,10 @@ class Reservoir:
     def add(self, row: Text | TextPair) -> None:
         """Process a row."""
         self._seen += 1
-        said, relation = (row.text, "") if isinstance(row, Text) else (pair_text(row.first, row.second), row.relation)
+        if isinstance(row, Text):
+            said, relation = row.text, ""
+        else:
+            said, relation = pair_text(row.first, row.second), f"{row.relation} {row.data_set or ''}"
         place = int(rank(said, self._seed), 16)
         key = (place, relation)
         if key in self._drawn:

@@ -1,7 +1,7 @@
-"""Comma- and tab-separated files: rows and column names.
+"""Files of separated columns: the separator, rows and column names.
 
 Columns are named by a header (SICK); a file without one is recognised by its first rows (STS Benchmark, SemEval STS, MS
-MARCO's collection.tsv).
+MARCO's collection.tsv). So is the separator: a comma, a tab, or the semicolon of Excel in most of Europe.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
-from embaudit.corpora.fields import FIRST_FIELDS, QUERY_FIELDS, SECOND_FIELDS, TEXT_FIELDS
+from embaudit.corpora.fields import FIRST_FIELDS, QUERY_FIELDS, SECOND_FIELDS, TEXT_FIELDS, number_of
 from embaudit.corpora.shapes import Kind
 from embaudit.corpora.tally import BLANK, UNDECODABLE, Flaw
 from embaudit.errors import CorpusError
 
 Record = dict[str, Any]
 SAMPLED_ROWS = 50
+SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "vertical bars"}
+# The first line of a file that Excel is told the separator of.
+TOLD = re.compile(rb'"?sep=([,;|\t])"?\s*')
 NOT_UTF8 = re.compile("[\udc80-\udcff]")
 
 
@@ -37,7 +40,9 @@ class Layout:
             return False
         cells = dict(zip(self.columns, row, strict=True))
         score = cells.pop("score", "")
-        return (not score.strip() or is_number(score)) and all(cell.strip() for cell in cells.values())
+        # An id is one word: otherwise lines with one comma would be ids and texts.
+        named = len(cells.get("_id", "id").split()) == 1
+        return named and (not score.strip() or is_number(score)) and all(cell.strip() for cell in cells.values())
 
 
 LAYOUTS = (
@@ -57,22 +62,81 @@ HEADERS: dict[Kind, tuple[frozenset[str], str]] = {
 
 
 def is_number(cell: str) -> bool:
-    try:
-        return math.isfinite(float(cell))
-    except ValueError:
-        return False
+    return math.isfinite(number_of(cell))
 
 
-def separated_rows(stream: IO[bytes], suffix: str) -> Iterator[list[str] | Flaw]:
-    """Rows of cells. Tabs separate unless the first line of a .csv file has commas and no tab.
+def separated_rows(stream: IO[bytes], suffix: str, kind: Kind, shown: str) -> Iterator[list[str] | Flaw]:
+    """Rows of cells.
 
     Tab-separated files have no quoting: SemEval's contain unpaired quotes.
+
+    Raises:
+        CorpusError: if the file has no header, and texts may or may not be one of several columns.
     """
-    first = stream.readline()
-    lines = itertools.chain([first] if first else [], stream)
-    if b"\t" in first or suffix != ".csv":
-        return _tab_rows(lines)
-    return _comma_rows(lines)
+    start = list(itertools.islice(stream, SAMPLED_ROWS))
+    if start and (told := TOLD.fullmatch(start[0])):
+        separator, start = told[1].decode(), start[1:]
+    else:
+        separator = separator_of(start, suffix, kind, shown)
+    lines = itertools.chain(start, stream)
+    return _tab_rows(lines) if separator == "\t" else _quoted_rows(lines, separator)
+
+
+def separator_of(lines: list[bytes], suffix: str, kind: Kind, shown: str) -> str:
+    """What separates the columns of a file, from its first lines.
+
+    By its header, if one separator gives a known name among several. Otherwise by the layout that fits most columns;
+    without any, tabs, or the commas of a ``.csv`` file without tabs in its first line.
+    """
+    read = [line for line in lines if line.strip()]
+    usual = "\t" if suffix != ".csv" or (read and b"\t" in read[0]) else ","
+    order = [usual, *(one for one in SEPARATORS if one != usual)]
+    by_separator = {one: [_cells(line, one) for line in read] for one in order}
+    known, _ = HEADERS[kind]
+
+    def named(separator: str) -> int:
+        names = by_separator[separator][0] if read else []
+        return sum(name.strip().lower() in known for name in names) if len(names) > 1 else 0
+
+    if best := max(map(named, order)):
+        return next(one for one in order if named(one) == best)
+    if len(read) < 2 or read[0].strip().strip(b'"').decode("utf-8", "replace").lower() in known:
+        return usual
+    if kind == "pairs":
+        # Where commas fit as well as others, they are in the sentences and in decimal numbers.
+        by_commas = _columns_fitting(by_separator[","], kind, 0.5)
+        others = {
+            one: _columns_fitting(by_separator[one], kind, 0.5 if one == usual else 1) for one in order if one != ","
+        }
+        best = max(others.values())
+        return "," if by_commas > best else next(one for one in others if others[one] == best) if best else usual
+    # Sentences seldom all have the same number of semicolons. If they do, they are columns, but which is the text?
+    even = [one for one in order if len(by_separator[one][0]) > 1 and len({*map(len, by_separator[one])}) == 1]
+    if even and even[0] != "\t" and even != [usual]:
+        separator = next(one for one in even if one != usual)
+        raise CorpusError(
+            f"{shown} may be separated by {SEPARATORS[separator]}: each of its first rows has "
+            f"{len(by_separator[separator][0])} columns then, but it has no header that says which one is the text.",
+            next_step=f"Begin it with a line of column names, such as: id{separator}text; if each line is one text, "
+            "with the line: text",
+        )
+    return usual
+
+
+def _columns_fitting(rows: list[list[str]], kind: Kind, share: float) -> int:
+    """The most columns of a layout that fits at least this share of the rows; 0 if none does."""
+    fitting = (layout for layout in LAYOUTS if layout.kind == kind and sum(map(layout.fits, rows)) >= share * len(rows))
+    return max((len(layout.columns) for layout in fitting), default=0)
+
+
+def _cells(line: bytes, separator: str) -> list[str]:
+    text = line.decode("utf-8", "replace").rstrip("\r\n")
+    if separator == "\t":
+        return text.split("\t")
+    try:
+        return next(csv.reader([text], delimiter=separator, strict=True), [])
+    except csv.Error:
+        return []
 
 
 def _tab_rows(lines: Iterator[bytes]) -> Iterator[list[str] | Flaw]:
@@ -85,11 +149,11 @@ def _tab_rows(lines: Iterator[bytes]) -> Iterator[list[str] | Flaw]:
         yield text.split("\t") if text.strip() else BLANK
 
 
-def _comma_rows(lines: Iterator[bytes]) -> Iterator[list[str] | Flaw]:
+def _quoted_rows(lines: Iterator[bytes], separator: str) -> Iterator[list[str] | Flaw]:
     csv.field_size_limit(2**31 - 1)  # the default of 128 KiB is shorter than a long document
     # Undecodable bytes become lone surrogates, so that a bad cell only loses its row.
     # strict: a stray quote must not silently swallow the rows up to the next one.
-    reader = csv.reader((line.decode("utf-8", "surrogateescape") for line in lines), strict=True)
+    reader = csv.reader((line.decode("utf-8", "surrogateescape") for line in lines), delimiter=separator, strict=True)
     lines_before = 0
     while True:
         try:

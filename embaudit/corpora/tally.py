@@ -24,17 +24,17 @@ class Flaw:
     reason: str = ""
 
 
+LONGEST_REASON = 200
 BLANK = Flaw("blank")
 UNDECODABLE = Flaw("undecodable", "bytes that are not UTF-8")
 
 
 @dataclass(frozen=True)
 class KeptRows:
-    """The result: rows in order, counts, and the reason of the first broken row ("" if none)."""
+    """The result: rows in order, and counts."""
 
     rows: tuple[Text | TextPair, ...]
     counts: IngestCounts
-    first_broken: str
 
 
 def keep_rows(rows: Iterable[Text | TextPair | Flaw], draw: Draw | None = None) -> KeptRows:
@@ -67,8 +67,9 @@ def keep_rows(rows: Iterable[Text | TextPair | Flaw], draw: Draw | None = None) 
         broken=dropped["broken"],
         undecodable=dropped["undecodable"],
         undrawn=kept.left_out,
+        first_broken=first_broken[:LONGEST_REASON] or None,
     )
-    return KeptRows(drawn, counts, first_broken)
+    return KeptRows(drawn, counts)
 
 
 class _First:
@@ -78,7 +79,7 @@ class _First:
 
     def __init__(self, limit: int | None) -> None:
         self._limit = limit
-        self._rows: dict[str | tuple[str, str, str], Text | TextPair] = {}
+        self._rows: dict[str | tuple[str, ...], Text | TextPair] = {}
         self.duplicates = 0
 
     @property
@@ -86,7 +87,8 @@ class _First:
         return len(self._rows) == self._limit
 
     def add(self, row: Text | TextPair) -> None:
-        key = row.text if isinstance(row, Text) else (row.first, row.second, row.relation)
+        # Data sets share pairs (STS Benchmark is made of STS 2012 to 2017), and each keeps its own.
+        key = row.text if isinstance(row, Text) else (row.first, row.second, row.relation, row.data_set or "")
         if key in self._rows:
             self.duplicates += 1
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -19,6 +19,7 @@ CUT = 10
 TREC_EVAL = {"ndcg_10": f"ndcg_cut_{CUT}", "mrr_10": "recip_rank", "recall_10": f"recall_{CUT}"}
 # trec_eval needs integer grades; multiplying all grades of a query leaves nDCG unchanged.
 GRADE_STEPS = 1_000
+NOT_RANKED = -1
 # Documents per block; a block's cosines with all queries are in memory.
 BLOCK = 8_192
 
@@ -52,7 +53,8 @@ class Retrieval:
         return {"document": self._chosen}
 
     def outcomes(self, vectors: Vectors) -> np.ndarray:
-        return evaluate(self.judged.relevant, nearest(vectors["document"], vectors["query"]))[self.metric]
+        ranking = nearest(vectors["document"], vectors["query"], self.judged.own)
+        return evaluate(self.judged.relevant, ranking)[self.metric]
 
     def score(self, outcomes: np.ndarray, chosen: np.ndarray) -> float | None:
         return float(outcomes[chosen].mean())
@@ -63,19 +65,24 @@ class Retrieval:
         return mean_interval((after - before)[chosen], self.items.units[chosen], resamples, seed)
 
 
-def nearest(documents: np.ndarray, queries: np.ndarray) -> np.ndarray:
+def nearest(documents: np.ndarray, queries: np.ndarray, own: Sequence[Collection[int]] = ()) -> np.ndarray:
     """Indices of the top ten documents by cosine, (queries, ≤ 10) int64; exact, ties in document order.
 
     Args:
         documents: (n, d) vectors of any length, processed in blocks.
         queries: (q, d)
+        own: for each query, the documents that are not ranked for it; where fewer than ten others are left, the row
+            ends in −1.
     """
     import torch
 
     asked = torch.from_numpy(unit_rows(queries))
+    mine = np.array([(row, place) for row, of_query in enumerate(own) for place in of_query]).reshape(-1, 2)
     best, places = torch.empty(len(asked), 0, dtype=torch.float64), torch.empty(len(asked), 0, dtype=torch.int64)
     for start in range(0, len(documents), BLOCK):
         cosines = asked @ torch.from_numpy(unit_rows(documents[start : start + BLOCK])).T
+        here = mine[(start <= mine[:, 1]) & (mine[:, 1] < start + BLOCK)]
+        cosines[here[:, 0], here[:, 1] - start] = -torch.inf
         best = torch.cat([best, cosines], dim=1)
         new = torch.arange(start, start + cosines.shape[1]).expand(len(asked), -1)
         places = torch.cat([places, new], dim=1)
@@ -83,6 +90,7 @@ def nearest(documents: np.ndarray, queries: np.ndarray) -> np.ndarray:
         places = places.gather(1, found)
     by_place = places.argsort(dim=1)
     in_order = best.gather(1, by_place).argsort(dim=1, descending=True, stable=True)
+    places = torch.where(best.isfinite(), places, NOT_RANKED)
     found_in_order: np.ndarray = places.gather(1, by_place).gather(1, in_order).numpy()
     return found_in_order
 
@@ -92,7 +100,7 @@ def evaluate(relevant: tuple[Mapping[int, float], ...], ranking: np.ndarray) -> 
 
     Args:
         relevant: for each query, the grades (above 0) by document index.
-        ranking: (queries, k) document indices, best first.
+        ranking: (queries, k) document indices, best first; −1: none.
     """
     import pytrec_eval
 
@@ -102,7 +110,8 @@ def evaluate(relevant: tuple[Mapping[int, float], ...], ranking: np.ndarray) -> 
     }
     # Scores are ranks: trec_eval would break ties by name.
     run = {
-        str(query): {str(place): float(-rank) for rank, place in enumerate(row)} for query, row in enumerate(ranking)
+        str(query): {str(place): float(-rank) for rank, place in enumerate(row) if place != NOT_RANKED}
+        for query, row in enumerate(ranking)
     }
     found = pytrec_eval.RelevanceEvaluator(grades, set(TREC_EVAL.values())).evaluate(run)
     return {

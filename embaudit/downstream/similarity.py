@@ -1,4 +1,7 @@
-"""Semantic similarity: Spearman's ρ between cosines and human scores of sentence pairs."""
+"""Semantic similarity: Spearman's ρ between cosines and human scores of sentence pairs.
+
+Scores of several data sets are on different scales: ρ is taken within each, and the score is their mean, as in MTEB.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 from embaudit.downstream.material import GradedPairs
 from embaudit.downstream.split import in_report, units_of
 from embaudit.downstream.task import Items, Vectors, unit_rows
-from embaudit.intervals import Interval, correlation_interval, spearman
+from embaudit.intervals import Interval, correlation_interval, mean_spearman
 
 
 class Similarity:
@@ -22,7 +25,9 @@ class Similarity:
     name = "sts"
 
     def __init__(self, graded: GradedPairs, lengths: np.ndarray, *, seed: int) -> None:
+        self.graded, self.lengths, self.seed = graded, np.asarray(lengths), seed
         self.wanted = np.array(graded.scores, dtype=np.float64)
+        self.data_sets = np.array(graded.data_sets or ("",) * len(self.wanted))
         pairs = len(self.wanted)
         sentences: dict[str, int] = {}
         links = [
@@ -32,7 +37,7 @@ class Similarity:
         ]
         units = units_of(pairs + len(sentences), links)[:pairs]
         texts = [f"{first}\n{second}" for first, second in zip(graded.firsts, graded.seconds, strict=True)]
-        self.items = Items(np.asarray(lengths).max(axis=0), units, in_report(texts, units, seed))
+        self.items = Items(self.lengths.max(axis=0), units, in_report(texts, units, seed))
 
     @property
     def fitted_on(self) -> Mapping[str, np.ndarray]:
@@ -42,10 +47,20 @@ class Similarity:
         return np.einsum("nd,nd->n", unit_rows(vectors["first"]), unit_rows(vectors["second"]))
 
     def score(self, outcomes: np.ndarray, chosen: np.ndarray) -> float | None:
-        return spearman(outcomes[chosen], self.wanted[chosen])
+        return mean_spearman(outcomes[chosen], self.wanted[chosen], self.data_sets[chosen])
 
     def interval(
         self, before: np.ndarray, after: np.ndarray, chosen: np.ndarray, resamples: int, seed: int
     ) -> Interval | None:
-        two = before[chosen], after[chosen]
-        return correlation_interval(*two, self.wanted[chosen], self.items.units[chosen], resamples, seed)
+        two, own = (before[chosen], after[chosen]), (self.wanted[chosen], self.items.units[chosen])
+        return correlation_interval(*two, *own, resamples, seed, self.data_sets[chosen])
+
+    def by_data_set(self) -> dict[str, tuple[Similarity, np.ndarray]]:
+        """The task of each data set, and the places of its pairs in this one; empty if there is only one."""
+        places = {name: np.flatnonzero(self.data_sets == name) for name in np.unique(self.data_sets).tolist()}
+        if len(places) < 2:
+            return {}
+        return {
+            name: (Similarity(self.graded.of(own.tolist()), self.lengths[:, own], seed=self.seed), own)
+            for name, own in places.items()
+        }

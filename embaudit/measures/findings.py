@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from embaudit.finding import Finding, Rows
 from embaudit.measures import MEASURES, MeasureSettings
 
+# A hundredth moves no figure by more than its interval; what is lost beyond that is seldom lost at random.
+MOST_DROPPED = 0.01
 # Stands in for the measure's name in findings about the audit itself.
 AUDIT = "audit"
 
@@ -24,9 +27,50 @@ def find_all(
     names = list(sample_corpora)
     if names:
         yield AUDIT, _sample_only(names)
+    if dropping := [found for row in rows("corpus") if (found := _dropped(row)) and found.share > MOST_DROPPED]:
+        yield AUDIT, _dropped_rows(sorted(dropping, key=lambda one: (-one.share, one.words)))
     for name, measure in MEASURES.items():
         if name in settings:
             yield from ((name, finding) for finding in measure.find(rows, settings[name]))
+
+
+class _Dropped(NamedTuple):
+    """What a corpus lost when it was read."""
+
+    share: float
+    words: str
+    is_encoding: bool
+
+
+def _dropped(corpus: dict[str, Any]) -> _Dropped | None:
+    """None if there were no rows."""
+    # Between the lines of a plain text there are empty ones, which are no rows; a document without text is one.
+    is_plain = str(corpus["source"]).lower().removesuffix(".gz").endswith(".txt")
+    blank = 0 if is_plain else corpus["blank"]
+    counts = {"not UTF-8": corpus["undecodable"], "broken": corpus["broken"], "blank": blank}
+    lost, read = sum(counts.values()), corpus["read"] - corpus["blank"] + blank
+    reason = f" (the first: {corpus['first_broken']})" if corpus["first_broken"] else ""
+    kinds = (f"{count:,} {kind}{reason if kind == 'broken' else ''}" for kind, count in counts.items() if count)
+    if not read:
+        return None
+    return _Dropped(
+        lost / read,
+        f"{lost:,} of {read:,} rows of {corpus['name']} ({corpus['source']}): {', '.join(kinds)}",
+        2 * counts["not UTF-8"] > lost,
+    )
+
+
+def _dropped_rows(dropping: Sequence[_Dropped]) -> Finding:
+    return Finding(
+        "look",
+        f"{dropping[0].share:.1%} of a corpus could not be read: {'; '.join(one.words for one in dropping)}.",
+        "Figures on such a corpus describe what is left of it, which may be of another kind.",
+        "Convert the file: iconv -f latin1 -t utf-8 FILE > converted"
+        if dropping[0].is_encoding
+        else "Mend the file; docs/corpora.md says what a row needs.",
+        name="dropped_rows",
+        value=dropping[0].share,
+    )
 
 
 def _sample_only(names: list[str]) -> Finding:

@@ -51,7 +51,8 @@ GENERAL = {
         "FROM expectation_result WHERE audit_id = ? AND NOT success ORDER BY ALL"
     ),
     "corpora": (
-        "SELECT audit_corpus.name, corpus.source, corpus.kept, corpus.read, corpus.share_read "
+        "SELECT audit_corpus.name, corpus.source, corpus.kept, corpus.read, corpus.share_read, "
+        "corpus.blank + corpus.broken + corpus.undecodable AS dropped "
         "FROM audit_corpus JOIN corpus USING (corpus_id) WHERE audit_id = ? ORDER BY audit_corpus.name"
     ),
 }

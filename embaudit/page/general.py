@@ -252,7 +252,9 @@ def check_section(facts: dict[str, Any]) -> Section:
 def settings_section(facts: dict[str, Any]) -> Section:
     """Measures, corpora, settings and versions of the audit."""
     runs = [[row[name] for name in ("measure", "version", "seconds", "encodes")] for row in facts["runs"]]
-    corpora = [[row[name] for name in ("name", "source", "kept", "read", "share_read")] for row in facts["corpora"]]
+    corpora = [
+        [row[name] for name in ("name", "source", "kept", "read", "dropped", "share_read")] for row in facts["corpora"]
+    ]
     settings = [(name, value) for name, value in _flat(json.loads(facts["settings"])) if value]
     versions = {"embaudit": facts["embaudit_version"], **json.loads(facts["libraries"])}
     return Section(
@@ -265,6 +267,7 @@ def settings_section(facts: dict[str, Any]) -> Section:
                     Column("source", is_prose=True),
                     Column("rows kept", ","),
                     Column("seen", ","),
+                    Column("dropped: blank, broken, not UTF-8", ","),
                     Column("share of the source read", ".1%"),
                 ],
                 corpora,

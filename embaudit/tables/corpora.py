@@ -56,6 +56,7 @@ class CorpusRow(Row, table="corpus", key=("corpus_id",), scope="content", kept=T
         "Share of the source's bytes that were read, in random pieces, of a large source on the hub; otherwise 1.",
         within=SHARE,
     )
+    first_broken: str | None = column("What is wrong with the first row that could not be parsed.")
     ingested: datetime = column("When it was first ingested with this content.")
 
     @rule
@@ -92,6 +93,7 @@ class TextPairRow(Row, table="text_pair", key=("corpus_id", "position"), scope="
     second: str = column("The second text.")
     score: float | None = column("Human similarity score, if the source has one.")
     relation: str = column("sts, positive or hard_negative.")
+    data_set: str | None = column("Data set of the score, whose scale is its own; null if the corpus is one data set.")
 
 
 class AuditCorpusRow(Row, table="audit_corpus", key=("name",)):

@@ -120,6 +120,10 @@ def test_the_default_pool_reads_every_part_in_order(hub: FakeHub) -> None:
     corpus = load_corpus("sts", "hub")
     assert [(pair.first, pair.score) for pair in corpus.pairs] == [(f"s{n}", float(n)) for n in range(11)]
     assert corpus.revision == "+".join(str(part.revision) for part in CORPORA["sts"].hub)
+    # Their scores are on different scales: each stays a data set of its own.
+    names = [part.repository.removeprefix("mteb/") for part in CORPORA["sts"].hub]
+    assert [pair.data_set for pair in corpus.pairs] == names
+    assert len(set(names)) == 11
     assert hub.requests == []
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from fake_hub import COMMIT, FakeHub, json_lines
 
-from embaudit.corpora.judged import label_of, load_judged, relevant_of
+from embaudit.corpora import load_corpus, read_retrieval
+from embaudit.corpora.judged import label_of, load_judged, own_of, relevant_of
 from embaudit.errors import CorpusError
 
 Write = Callable[[str, bytes | str], str]
@@ -57,6 +58,65 @@ def test_what_is_judged_is_part_of_the_content(beir: str) -> None:
 
 def test_labels_read_back() -> None:
     assert relevant_of(label_of({3: 1.0, 12: 0.30000000000000004})) == {3: 1.0, 12: 0.30000000000000004}
+
+
+@pytest.mark.parametrize(
+    ("document", "text"),
+    [
+        ({"title": "Its title", "text": ""}, "Its title"),
+        ({"title": "Its title", "text": " "}, "Its title"),
+        ({"title": "Its title", "text": None}, "Its title"),
+        ({"title": "Its title"}, "Its title"),
+        ({"title": " ", "text": "its text"}, "its text"),
+        ({"title": "", "text": ""}, None),
+        ({"title": None, "text": None}, None),
+    ],
+)
+def test_a_document_without_text_is_its_title(
+    write: Write, tmp_path: Path, document: dict[str, str | None], text: str | None
+) -> None:
+    write("f/corpus.jsonl", json_lines([{"_id": "a", **document}, {"_id": "b", "title": "", "text": "two"}]))
+    write("f/queries.jsonl", json_lines([{"_id": "x", "text": "which?"}, {"_id": "y", "text": "what?"}]))
+    write("f/qrels/test.tsv", "x\ta\t1\ny\tb\t1\n")
+    write("f/qrels/train.tsv", "x\tb\t0\n")
+    judged = load_judged(str(tmp_path / "f"))
+    passages = load_corpus("msmarco", str(tmp_path / "f"))
+    for read in (judged.documents, passages):
+        assert [one.text for one in read.texts] == ([text] if text else []) + ["two"]
+    assert [one.text for one in judged.queries.texts] == (["which?"] if text else []) + ["what?"]
+    task = read_retrieval(tmp_path / "f")
+    assert task.passages == (*([text] if text else []), "two")
+    # Where it is dropped, it is counted, and so is its judgement.
+    for counts in (judged.documents.counts, passages.counts):
+        assert counts.blank + counts.broken == (not text)
+    assert judged.queries.counts.broken == (not text)
+    assert len(task.flaws) == (not text)
+
+
+@pytest.mark.parametrize(
+    ("qrels", "label"),
+    [
+        ({"a": 1}, "0:1.0 1:own"),
+        ({"a": 1, "b": 0}, "0:1.0 1:own"),
+        # Judged relevant, a document answers the query whatever its id: both sides are merely numbered.
+        ({"a": 1, "b": 2}, "0:1.0 1:2.0"),
+        # A query without a relevant document cannot be scored and is left out.
+        ({"a": 0, "b": 0}, None),
+        ({"a": -1}, None),
+    ],
+)
+def test_a_document_of_a_querys_id_is_its_own(
+    write: Write, tmp_path: Path, qrels: dict[str, int], label: str | None
+) -> None:
+    documents = [{"_id": "a", "text": "one"}, {"_id": "b", "text": "two"}, {"_id": "c", "text": "three"}]
+    write("f/corpus.jsonl", json_lines(documents))
+    write("f/queries.jsonl", json_lines([{"_id": "b", "text": "two?"}, {"_id": "x", "text": "which?"}]))
+    judged = [*qrels.items(), ("c", 0)]
+    write("f/qrels/test.tsv", "".join(f"b\t{name}\t{grade}\n" for name, grade in judged) + "x\tc\t1\n")
+    found = {text.text: text.label for text in load_judged(str(tmp_path / "f")).queries.texts}
+    assert found == {"which?": "2:1.0"} | ({} if label is None else {"two?": label})
+    if label is not None:
+        assert label_of(relevant_of(label), own_of(label)) == label
 
 
 def test_no_judgements_and_no_relevant_ones_are_said(beir: str, write: Write) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -90,8 +91,14 @@ def test_a_folder_is_read_whole_without_its_readmes(write: Write, tmp_path: Path
     write("all/LICENSE.txt", "licence")
     write("all/sick.txt", LAYOUTS["sick.txt"] + "3\tNew.\tPair.\t2\tNEUTRAL\n")
     corpus = load_corpus("sts", str(tmp_path / "all"))
-    assert corpus.pairs == (*PAIRS, TextPair("New.", "Pair.", 2.0))
-    assert corpus.counts.duplicate == 2
+    # Each file is a data set on a scale of its own, and keeps the pairs that it shares with others.
+    expected = [*((pair, "2012/a") for pair in PAIRS), *((pair, "sick") for pair in PAIRS)]
+    new = TextPair("New.", "Pair.", 2.0, data_set="sick")
+    assert corpus.pairs == (*(replace(pair, data_set=name) for pair, name in expected), new)
+    assert corpus.counts.duplicate == 0
+    write("one/a.csv", LAYOUTS["stsb.csv"])
+    alone = load_corpus("sts", str(tmp_path / "one"))
+    assert (alone.pairs, alone.corpus_id) == (PAIRS, load_corpus("sts", str(tmp_path / "one/a.csv")).corpus_id)
     (tmp_path / "none").mkdir()
     with pytest.raises(CorpusError, match="contains no STS files"):
         load_corpus("sts", str(tmp_path / "none"))

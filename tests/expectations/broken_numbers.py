@@ -163,6 +163,13 @@ NUMBERS: dict[str, list[Broken]] = {
         broken(0, "between score", score=1.1),
         broken(0, "in_set metric", metric="luck"),
     ],
+    "impact_data_set": [
+        broken(0, "in_set only_clean_has_no_copies", poisoned="none"),
+        broken(1, "in_set ordinary_tokens_are_the_comparison", beyond=0.0),
+        broken(0, "greater items, units", units=31),
+        broken(0, "greater change, change_low", change_low=0.1),
+        broken(0, "in_set arm", arm="prayer"),
+    ],
     "impact_token": [
         broken(
             0,
@@ -213,14 +220,14 @@ NUMBERS: dict[str, list[Broken]] = {
         broken(2, "in_set only_other_arms_have_differences", tau=0.9),
         broken(1, "between score", score=1.1),
         broken(0, "greater items, units", units=31),
-        broken(0, "greater high, low", low=0.2),
+        broken(0, "greater difference, low", low=0.2),
         broken(4, "in_set arm", arm="prayer"),
     ],
     "tempscale_choice": [
         broken(1, "in_set recommendation_agrees_with_interval", low=-0.1),
         broken(0, "in_set recommendation_agrees_with_interval", recommendation="yes"),
         broken(0, "in_set recommendation_agrees_with_interval", recommendation="unsupported"),
-        broken(0, "in_set difference_is_of_the_scores", difference=0.5),
+        broken(0, "greater high, difference", "in_set difference_is_of_the_scores", difference=0.5),
         broken(0, "between tau", tau=0.0),
     ],
     "tempscale_search": [

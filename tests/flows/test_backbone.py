@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -141,12 +142,20 @@ def test_a_missing_backbone_leaves_the_checkpoints_audit_published(
 def test_the_page_shows_what_fine_tuning_changed(
     embaudit_here: Embaudit, tiny_checkpoint: Path, backbone: Path, tiny_profile: Path
 ) -> None:
+    before = datetime.now(UTC)
     done = embaudit_here(
         *("audit", str(tiny_checkpoint), "--profile", str(tiny_profile), "--measures", "socm,layers"),
         *("--backbone", str(backbone)),
     )
     assert done.returncode == 0, done.stderr
     assert "Compared with the backbone" in done.stdout
+    (took,) = re.findall(r"Took (\d+) s", done.stdout)
+    warehouse = re.findall(r"Results: (.+)", done.stdout)[0]
+    with open_reader(warehouse) as connection:
+        sums = "SELECT count(*), sum(epoch(finished - started)) FROM audit WHERE started >= ?"
+        ((audits, seconds),) = connection.execute(sums, [before]).fetchall()
+    # A printed second is rounded.
+    assert (audits, int(took) + 1 >= seconds) == (2, True)
     assert "socm_mean" in done.stdout
     (audit_id,) = re.findall(r"Every figure: embaudit show (\w+) --full", done.stdout)
     shown = embaudit_here("show", audit_id, "--full").stdout

@@ -12,6 +12,7 @@ import pytest
 from commands import Embaudit
 from judged_collections import write_collection
 from planned import assert_planned
+from scipy.stats import spearmanr
 from small_audits import home_at
 from tiny import ENGLISH
 
@@ -24,6 +25,11 @@ from embaudit_flows.audit import AuditOutcome, audit
 
 WORDS = ENGLISH.split()
 QUERIES, DOCUMENTS = 24, 40
+DROPPED = (
+    "40 rows read: 40 kept, 0 duplicate, 0 blank, 0 broken, 0 not UTF-8",
+    "24 rows read: 24 kept",
+)
+SCALES = {"five": 5, "one": 1}
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +50,22 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def request_(tiny_checkpoint: Path, tiny_profile: Path, collection: Path, labelled: Path) -> AuditRequest:
+def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two data sets of twenty pairs, with scores of 0 to 5 and of 0 to 1."""
+    folder = tmp_path_factory.mktemp("sts")
+    for name, top in SCALES.items():
+        rows = [f"{top * i / 20}\t{WORDS[i]} {name}\t{WORDS[i + 1]} {WORDS[i + 2]}\n" for i in range(20)]
+        (folder / f"{name}.tsv").write_text("".join(rows))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def request_(tiny_checkpoint: Path, tiny_profile: Path, collection: Path, labelled: Path, scored: Path) -> AuditRequest:
     return AuditRequest(
         checkpoint=str(tiny_checkpoint),
         profile=str(tiny_profile),
         measures=["sticky", "impact"],
-        corpora={"retrieval": str(collection), "longdocs": str(labelled)},
+        corpora={"retrieval": str(collection), "longdocs": str(labelled), "sts": str(scored)},
         device="cpu",
     )
 
@@ -123,6 +139,27 @@ def test_every_task_has_every_arm(outcome: AuditOutcome) -> None:
     assert named < {"loss_ndcg_10", "loss_v_measure", "loss_accuracy", "loss_spearman"}
 
 
+def test_pairs_are_ranked_within_their_data_set(outcome: AuditOutcome, tiny_checkpoint: Path, scored: Path) -> None:
+    with duckdb.connect(outcome.warehouse, read_only=True) as connection:
+        by_set = dict(connection.execute("SELECT data_set, score FROM impact_data_set WHERE arm = 'clean'").fetchall())
+        (mean,) = connection.execute("SELECT score FROM impact WHERE metric = 'spearman' AND arm = 'clean'").fetchone()  # type: ignore[misc]
+        cells = connection.execute("SELECT DISTINCT arm, poisoned, items FROM impact_data_set ORDER BY ALL").fetchall()
+    encoder = Encoder(load_checkpoint(str(tiny_checkpoint), LoadOptions(device="cpu")))
+    expected = {}
+    for name in SCALES:
+        rows = [line.split("\t") for line in (scored / f"{name}.tsv").read_text().splitlines()]
+        first, second = (encoder.encode_texts([row[side] for row in rows]) for side in (1, 2))
+        cosines = [a @ b / np.linalg.norm(a) / np.linalg.norm(b) for a, b in zip(first, second, strict=True)]
+        expected[name] = spearmanr(cosines, [float(row[0]) for row in rows]).statistic
+    assert by_set == pytest.approx(expected)
+    assert mean == pytest.approx(np.mean(list(expected.values())))
+    assert [(arm, poisoned) for arm, poisoned, _ in cells] == [
+        ("clean", "none"),
+        *((arm, poisoned) for arm in ("given", "ordinary") for poisoned in ("all", "half")),
+    ]
+    assert {items for *_, items in cells} == {20}
+
+
 @pytest.mark.slow
 def test_the_plan_says_about_how_much_it_encodes(outcome: AuditOutcome) -> None:
     assert_planned(outcome)
@@ -148,7 +185,7 @@ def test_the_command_on_tokens_of_ones_own(
     asked = ("impact", str(tiny_checkpoint), "--data", str(collection), "--warehouse", str(tmp_path / "w.duckdb"))
     done = embaudit_here(*asked, "--tokens", "river,[PAD]", "--tokens-per-arm", "1", "--documents", "all")
     assert done.returncode == 0, done.stderr
-    for expected in ("Impact of sticky tokens", "nDCG@10, retrieval: 24 items, 40 texts", "Given tokens: "):
+    for expected in ("Impact of sticky tokens", "nDCG@10, retrieval: 24 items, 40 texts", "Given tokens: ", *DROPPED):
         assert expected in done.stdout
     assert "Sticky tokens\n" not in done.stdout, "nothing was searched for"
     again = embaudit_here(*asked, "--tokens", "river,[PAD]", "--tokens-per-arm", "1", "--documents", "all", "--json")

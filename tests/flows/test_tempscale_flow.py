@@ -181,7 +181,7 @@ def test_a_checkpoint_that_a_temperature_harms(home: Path, labelled: Path, tmp_p
     rare = [json.dumps({"text": f"river {i}", "label": "rare"}) for i in range(3)]
     more.write_text("\n".join([labelled.read_text(), *rare]))
     outcome = ask(readable(tmp_path / "harmed", logit=-0.7), {"longdocs": str(more)})
-    assert "Temperatures on longdocs leave out classes of fewer than 10 texts: rare." in outcome.warnings
+    assert "Tasks on longdocs leave out classes of fewer than 10 texts: rare." in outcome.warnings
     assert rows(outcome, "SELECT DISTINCT recommendation FROM tempscale_choice") == [("no",)]
 
 

@@ -18,18 +18,20 @@ def test_shares_are_counted(seed: int, size: int, count: int) -> None:
     queries = np.eye(3)[generator.integers(0, 3, count)]
     relevant = [{int(place): 1.0 for place in generator.choice(size, 2, replace=False)} for _ in range(count)]
     is_long = generator.random(size) < 0.5
+    # A document that is the query itself neither answers it nor competes with what does.
+    itself = [frozenset({int(generator.integers(size))}) - one.keys() for one in relevant]
     expected: dict[str, list[tuple[float, float]]] = {"short": [], "long": []}
-    for query, own in zip(queries, relevant, strict=True):
+    for query, own, left_out in zip(queries, relevant, itself, strict=True):
         for place in own:
             outranking: dict[bool, list[float]] = {False: [], True: []}
             for other in range(size):
-                if other not in own:
+                if other not in own and other not in left_out:
                     cosine, bar = (query @ documents[i] / np.linalg.norm(documents[i]) for i in (other, place))
                     outranking[bool(is_long[other])].append(1.0 if cosine > bar else 0.5 if cosine == bar else 0.0)
             if outranking[False] and outranking[True]:
                 shares = (float(np.mean(outranking[False])), float(np.mean(outranking[True])))
                 expected["long" if is_long[place] else "short"].append(shares)
-    found = {one.relevant: one for one in outranked(documents, queries, relevant, is_long, seed=0)}
+    found = {one.relevant: one for one in outranked(documents, queries, relevant, is_long, 0, itself)}
     assert set(found) == {name for name, shares in expected.items() if shares}
     for name, one in found.items():
         by_short, by_long = np.mean(expected[name], axis=0)

@@ -248,6 +248,73 @@ def test_the_sample_is_no_evidence() -> None:
     assert "sts, wikipedia" in finding.sentence
 
 
+@pytest.mark.parametrize(
+    ("metric", "source", "kept", "words"),
+    [
+        # The share, and what a smaller collection does to the score.
+        ("ndcg_10", "/data/scifact/", 5_183, "on scifact (1,183 of its 5,183 documents, 30 of its 300 queries; among"),
+        ("ndcg_10", "hub:mteb/scifact@c0ffee", 1_183, "on hub:mteb/scifact@c0ffee (all 1,183 documents, 30 of its"),
+        (
+            "ndcg_10",
+            "sample",
+            1_183,
+            "on the embedded sample of retrieval (all 1,183 documents, 30 of its 300 queries;",
+        ),
+        ("accuracy", "imdb.csv", 30, "on imdb.csv (all 30 texts) is"),
+        (
+            "accuracy",
+            "imdb.csv",
+            1_000,
+            "on imdb.csv (30 of its 1,000 texts; with more texts to learn from accuracy is",
+        ),
+        ("spearman", "stsb", 8_628, "on stsb (30 of its 8,628 pairs) is"),
+    ],
+)
+@pytest.mark.parametrize("measure", ["impact", "mitigation"])
+def test_a_score_on_a_part_of_a_collection_says_so(
+    measure: str, metric: str, source: str, kept: int, words: str
+) -> None:
+    counts = {"source": source, "undrawn": 0}
+    tables = plausible_rows() | {
+        "corpus": [
+            {"name": "retrieval", "kept": kept, **counts},
+            {"name": "retrieval-queries", "kept": 300, **counts},
+        ],
+    }
+    used = {"corpus": "retrieval", "metric": metric, "items": 30, "texts": 1_183 + 30 * (measure == "mitigation")}
+    tables[measure] = [row | used for row in tables[measure]]
+    rows = list(MEASURES[measure].find(lambda table: tables.get(table, []), getattr(QUICK, measure)))
+    assert len(rows) == 1
+    # Mitigation gives the score in brackets.
+    assert words.removesuffix(" is") in rows[0].sentence
+
+
+@pytest.mark.parametrize(
+    ("source", "counts", "words"),
+    [
+        ("a.jsonl", {"read": 1_000, "broken": 10}, None),
+        ("a.jsonl", {"read": 1_000, "broken": 11}, "11 of 1,000 rows of wikipedia (a.jsonl): 11 broken (the first: no"),
+        ("a.txt.gz", {"read": 352, "undecodable": 264}, "75.0% of a corpus could not be read: 264 of 352 rows"),
+        ("a.jsonl", {"read": 60, "blank": 30}, "30 of 60 rows of wikipedia (a.jsonl): 30 blank."),
+        # Empty lines are no rows, so they neither count nor hide what does.
+        ("a.TXT", {"read": 60, "blank": 30}, None),
+        ("a.txt", {"read": 1_090, "blank": 1_000, "undecodable": 1}, "1 of 90 rows"),
+        # Not drawn and repeated are not lost.
+        ("a.jsonl", {"read": 60, "undrawn": 30, "duplicate": 20}, None),
+    ],
+)
+def test_rows_that_are_lost_are_a_finding(source: str, counts: dict[str, int], words: str | None) -> None:
+    row = {
+        **dict.fromkeys(("undecodable", "broken", "blank", "duplicate", "undrawn"), 0),
+        **{"name": "wikipedia", "source": source, "first_broken": "no text" if "broken" in counts else None, **counts},
+    }
+    found = [finding for _, finding in find_all({}, lambda table: [row] if table == "corpus" else [], [])]
+    assert [(one.name, one.level) for one in found] == ([("dropped_rows", "look")] if words else [])
+    if words:
+        assert words in found[0].sentence
+        assert ("iconv" in found[0].advice) == ("undecodable" in counts)
+
+
 def test_a_short_page_fits_a_screen_and_begins_with_the_worst(
     full_facts: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:

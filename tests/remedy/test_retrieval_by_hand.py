@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from math import log2
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from embaudit.downstream.material import Judgements
+from embaudit.corpora.judged import load_judged, own_of, relevant_of
+from embaudit.downstream.material import Judgements, pick_judged
 from embaudit.downstream.retrieval import BLOCK, CUT, Retrieval, evaluate, nearest
 
 
@@ -54,6 +57,57 @@ def test_the_search_is_exact_across_blocks() -> None:
 
 def test_of_documents_that_tie_the_first_comes_first() -> None:
     assert nearest(np.ones((3, 2)), np.ones((2, 2))).tolist() == [[0, 1, 2]] * 2
+
+
+def ranked_by_hand(documents: dict[str, np.ndarray], query: tuple[str, np.ndarray], relevant: set[str]) -> list[str]:
+    """BEIR's rule on ids, document by document: the query's own is left out; but never what is judged relevant."""
+    name, vector = query
+    cosines = {
+        other: float(vector @ row / np.linalg.norm(vector) / np.linalg.norm(row)) for other, row in documents.items()
+    }
+    others = [other for other in documents if other != name or other in relevant]
+    return sorted(others, key=lambda other: -cosines[other])[:CUT]
+
+
+@pytest.mark.parametrize("count", [3, 14, 2 * BLOCK + 1])
+def test_a_querys_own_document_is_not_ranked(count: int, tmp_path: Path) -> None:
+    """Queries that are documents (ArguAna): at first place each would find itself. Ids travel from the files."""
+    generator = np.random.default_rng(5)
+    names = [f"a{i}" for i in range(count)]
+    vectors = {name: generator.normal(size=4) for name in names}
+    asked = [*names[:2], names[-1], "q-of-its-own"]
+    at = {**{name: vectors[name] + generator.normal(0, 0.01, 4) for name in asked[:3]}, asked[3]: np.ones(4)}
+    # The last document is judged relevant to the query of its id: both are merely numbered alike.
+    grades = {asked[0]: {names[1]: 2.0, names[0]: 0.0}, asked[1]: {names[0]: 1.0}, asked[2]: {names[-1]: 1.0}}
+    grades[asked[3]] = {names[2]: 3.0}
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps({"_id": n, "text": f"text {n}"}) + "\n" for n in names))
+    (tmp_path / "queries.jsonl").write_text("".join(json.dumps({"_id": n, "text": f"ask {n}"}) + "\n" for n in asked))
+    lines = [f"{query}\t{other}\t{grade}\n" for query, of_query in grades.items() for other, grade in of_query.items()]
+    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(lines))
+    found = load_judged(str(tmp_path))
+    labels = [text.label or "" for text in found.queries.texts]
+    judged = pick_judged(
+        [text.text for text in found.documents.texts],
+        [(text.text, relevant_of(text.label or "")) for text in found.queries.texts],
+        *(count, 10, 0),
+        [own_of(label) for label in labels],
+    )
+    given = {
+        "document": np.stack([vectors[text.removeprefix("text ")] for text in judged.documents]),
+        "query": np.stack([at[text.removeprefix("ask ")] for text in judged.queries]),
+    }
+    scores = Retrieval(judged, np.ones(count), seed=0).outcomes(given)
+    for text, score in zip(judged.queries, scores, strict=True):
+        name = text.removeprefix("ask ")
+        relevant = {other: grade for other, grade in grades[name].items() if grade > 0}
+        ranking = ranked_by_hand(vectors, (name, at[name]), set(relevant))
+        gain = sum(relevant.get(other, 0.0) / log2(rank + 2) for rank, other in enumerate(ranking))
+        best = sum(grade / log2(rank + 2) for rank, grade in enumerate(sorted(relevant.values(), reverse=True)))
+        assert score == pytest.approx(gain / best), name
+    if count == 3:
+        ranking = nearest(given["document"], given["query"], judged.own)
+        assert sorted((ranking == -1).sum(axis=1).tolist()) == [0, 0, 1, 1]
 
 
 def test_queries_that_share_a_document_are_one_observation() -> None:

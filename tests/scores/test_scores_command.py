@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from plausible import audit_record, plausible_rows, stage_all
+from ready_warehouses import put_audit
 from scipy import stats
 from score_files import REVISION, put_audits, write_mteb
 
@@ -226,6 +227,33 @@ def test_the_table_says_how_to_read_it_and_what_was_published(published: Path) -
     assert "Published for socm: ρ = -0.678 (arXiv 2604.27398: MTEB (eng, v2), p = 0.015, n = 12)." in text
     assert "Published for spread: ρ = -0.622" in text
     assert "Warning: scores of Reversed" not in text
+
+
+def test_checkpoints_that_are_left_out_are_named(tmp_path: Path, warehouse: Path) -> None:
+    put_audits(warehouse, ["m/a", "m/b", "m/c"], [0.1, 0.2, 0.3])
+    tables = plausible_rows("c9", "m/cls")
+    audited = {name: tables[name] for name in ("checkpoint", "corpus", "pooled_stat")}
+    audited["checkpoint"] = [{**audited["checkpoint"][0], "pooling": "cls", "pooling_is_mean": False}]
+    put_audit(warehouse, audit_record("a9", "c9", minutes=9), audited)
+    audited = {name: plausible_rows("c8", "m/length")[name] for name in ("checkpoint", "corpus")}
+    put_audit(warehouse, audit_record("a8", "c8", minutes=8), audited)
+    lines = [f"{name},T,{score}" for score, name in enumerate(("m/a", "m/b", "m/c", "m/cls", "m/length", "m/never"))]
+    path = csv_file(tmp_path / "scores.csv", *lines, "m/a,U,1", "m/b,U,2")
+    output("scores", "import", str(path), warehouse=warehouse)
+    text = output("scores", "correlate", warehouse=warehouse)
+    assert (
+        "Left out of socm, 3 of 6 with scores: m/cls (cls pooling, which has no SOCM); m/length (no socm of its own); "
+        "m/never (not audited)." in text
+    )
+    assert "Left out of spread, 2 of 6 with scores: m/length (no spread of its own); m/never (not audited)." in text
+    assert "Without a score on U: m/c, m/cls." in text
+    only = output("scores", "correlate", "--measure", "socm", "--task", "U", warehouse=warehouse)
+    assert "Left out" not in only
+    # Machine-readable output stays so: the names go to standard error.
+    given = ["scores", "correlate", "--format", "json", "--warehouse", str(warehouse)]
+    result = CliRunner().invoke(cli, given, catch_exceptions=False, standalone_mode=False)
+    assert json.loads(result.stdout)
+    assert "m/never (not audited)" in result.stderr
 
 
 def test_scores_in_two_units_are_pointed_out(tmp_path: Path, warehouse: Path) -> None:

@@ -151,7 +151,7 @@ def test_bad_rows_are_counted_and_never_scored(severe_json: Path, ordinary_txt: 
         b"",
         b'{"text": "   "}',
         b'{"text": "\\u200b\\u200b"}',
-        b'{"title": "no text"}',
+        b'{"heading": "no text"}',
         b"{broken",
         b'{"text": "river \xff river"}',
         b'{"text": "half \\ud800 river river river"}',
@@ -163,7 +163,7 @@ def test_bad_rows_are_counted_and_never_scored(severe_json: Path, ordinary_txt: 
     (file,) = found["files"]
     counted = {name: file[name] for name in ("rows", "texts", "blank", "broken", "undecodable", "without_tokens")}
     assert counted == {"rows": 10, "texts": 3, "blank": 2, "broken": 4, "undecodable": 1, "without_tokens": 1}
-    assert file["first_broken"].startswith("row 5: no text among the fields title")
+    assert file["first_broken"].startswith("row 5: no text among the fields heading")
     assert found["texts"] == 2
     assert [one["row"] for one in found["suspects"]] == [1]
     said = " ".join(run(path, "--tokens", severe_json, "--ordinary", ordinary_txt).stdout.split())

@@ -49,6 +49,11 @@ def test_the_page_names_text_and_corpus(checkpoint: Path, corpus: Path) -> None:
     done = CliRunner().invoke(against, arguments, catch_exceptions=False)
     assert "'a great king' against 5 texts of wikipedia" in done.stdout
     assert "rain snow and ice" in done.stdout
+    with corpus.open("ab") as file:
+        file.write("an é cut short".encode("latin1"))
+    for given, shown in (((), "stdout"), (("--json",), "stderr")):
+        done = CliRunner().invoke(against, [*arguments, *given], catch_exceptions=False)
+        assert "6 rows read: 5 kept, 0 duplicate, 0 blank, 0 broken, 1 not UTF-8" in getattr(done, shown)
 
 
 def test_a_corpus_of_pairs_is_refused(checkpoint: Path) -> None:

@@ -103,6 +103,19 @@ def test_a_folder_is_read_with_the_queries_that_are_judged(tmp_path: Path) -> No
     assert task.relevant == (frozenset({0}), frozenset({4}))
 
 
+def test_a_query_is_no_negative_of_itself(tmp_path: Path) -> None:
+    """Where queries are documents, the best passage that is not judged relevant would be the query's own."""
+    folder = beir(tmp_path / "beir", "p0\tp1\t1\np0\tp0\t0\nq1\tp4\t2\nq1\tp3\t0\n")
+    with (folder / "queries.jsonl").open("a") as file:
+        file.write('\n{"_id": "p0", "text": "stone bridge river river"}')
+    task = read_retrieval(folder)
+    assert dict(zip(task.queries, task.own, strict=True)) == {"music": frozenset(), PASSAGES[0]: frozenset({0})}
+    place = task.queries.index(PASSAGES[0])
+    assert by_bm25([PASSAGES[0]], task.passages, [task.relevant[place] | task.own[place]]) == [[3]]
+    listed = load_corpus("msmarco-hard-negatives", str(folder))
+    assert [(pair.first, pair.second) for pair in listed.pairs] == [("music", "river")]
+
+
 def test_a_folder_without_relevant_passages_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="list no relevant passage"):
         read_retrieval(beir(tmp_path / "beir", "q0\tp0\t0\n"))

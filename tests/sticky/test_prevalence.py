@@ -99,6 +99,17 @@ def test_the_estimate_is_never_below_what_is_confirmed() -> None:
     assert [one.estimated for one in (moderate, weak)] == pytest.approx([5, 5])
 
 
+@pytest.mark.parametrize("loss", [0.09, 0.0999, 0.1, 0.102, 0.25, 0.3])
+@pytest.mark.parametrize("error", [0.02, 0.05, 0.1])
+def test_an_interval_holds_its_estimate_and_is_no_rounding(loss: float, error: float) -> None:
+    """If all losses are equal, resamples differ by rounding alone, and may then miss the estimate."""
+    for one in prevalence(np.full(50, loss), error, 1_000, [], 100, 0):
+        assert (one.low is None) == (one.high is None)
+        if one.low is not None:
+            assert one.low <= one.estimated <= one.high  # type: ignore[operator]
+            assert one.high - one.low > 1  # type: ignore[operator]
+
+
 def test_without_a_sample_or_its_noise_nothing_is_estimated() -> None:
     for measured, error in ((np.empty(0), 0.02), (np.zeros(9), float("nan"))):
         found = prevalence(measured, error, 1_000, [(0.6, 0.55)], 100, 0)

@@ -87,6 +87,28 @@ def test_files_are_relative_to_the_list(listed: Read, tmp_path: Path) -> None:
     assert settings.pairs == {"scoring": str(tmp_path / "pairs.csv")}
 
 
+@pytest.mark.parametrize("folder", ["~", "~/of/mine"])
+def test_a_home_is_expanded_in_every_name(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    inside = tmp_path / "home" / folder.removeprefix("~").lstrip("/")
+    inside.mkdir(parents=True)
+    (inside / "wiki.txt").write_text("A text.\n")
+    names = {name: f"{folder}/{name}" for name in ("mine.toml", "policy.toml", "pairs.csv", "beir", "wiki.txt")}
+    asked = AuditSettings(
+        profile=names["mine.toml"],
+        policy=names["policy.toml"],
+        pairs={"scoring": names["pairs.csv"]},
+        corpora={"wikipedia": names["wiki.txt"], "msmarco-hard-negatives": f"mined:bm25:{names['beir']}"},
+    )
+    found = asked.relative_to(tmp_path / "list")
+    assert (found.profile, found.policy) == (str(inside / "mine.toml"), str(inside / "policy.toml"))
+    assert found.pairs == {"scoring": str(inside / "pairs.csv")}
+    assert found.corpora == {
+        "wikipedia": str(inside / "wiki.txt"),
+        "msmarco-hard-negatives": f"mined:bm25:{inside / 'beir'}",
+    }
+
+
 def test_the_same_settings_in_other_words_have_the_same_key(tmp_path: Path) -> None:
     key = AuditSettings().key
     assert AuditSettings(measures=["length", "layers", "socm", "sticky"]).key == key

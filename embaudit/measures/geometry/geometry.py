@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.intervals import MIN_UNITS, jackknife_half_width
+from embaudit.intervals import MIN_UNITS, around, jackknife_half_width
 from embaudit.measures.length.cosine import unit_vectors
 
 FIGURES = (
@@ -255,8 +255,7 @@ def _with_interval(value: float | None, without: list[float | None]) -> Figure:
     known = [one for one in without if one is not None]
     if value is None or not known or len(known) < len(without):
         return Figure(value)
-    half = jackknife_half_width(np.array(known))
-    return Figure(value, value - half, value + half) if half > 0 else Figure(value)
+    return Figure(value, *around(value, jackknife_half_width(np.array(known))))
 
 
 def _dimensions_for_half(descending: np.ndarray) -> int | None:

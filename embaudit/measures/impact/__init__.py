@@ -11,7 +11,7 @@ from embaudit.measures.impact.tables import ROWS
 from embaudit.measures.measure import Measure
 
 # Increase this when values change: it is part of the keys of all the measure's steps.
-MEASURE_VERSION = 1
+MEASURE_VERSION = 2
 
 MEASURE = Measure(
     name="impact",

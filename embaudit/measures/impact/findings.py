@@ -9,10 +9,15 @@ from embaudit.finding import MAX_FINDINGS, Finding, Rows, interval, level_from, 
 from embaudit.measures.impact.settings import ImpactSettings
 
 TASKS = {
-    "ndcg_10": ("nDCG@10 on {corpus}", "documents"),
-    "v_measure": ("the V-measure of clustering on {corpus}", "texts"),
-    "accuracy": ("nearest-neighbour accuracy on {corpus}", "texts"),
-    "spearman": ("Spearman's ρ on {corpus}", "sentences"),
+    "ndcg_10": ("nDCG@10", "documents"),
+    "v_measure": ("the V-measure of clustering", "texts"),
+    "accuracy": ("nearest-neighbour accuracy", "texts"),
+    "spearman": ("Spearman's ρ", "sentences"),
+}
+# What a part of a collection does to a score, if it does.
+OF_A_PART = {
+    "ndcg_10": "among fewer documents the relevant ones rank higher, and so does the score: --documents all reads all",
+    "accuracy": "with more texts to learn from accuracy is higher: --texts N reads more",
 }
 # Two points are the difference between good checkpoints; five are a generation of checkpoints.
 LOOK, PROBLEM = 0.02, 0.05
@@ -29,17 +34,53 @@ def findings(rows: Rows, settings: ImpactSettings) -> Iterator[Finding]:
     """The worst arm of each task, largest loss first."""
     tokens = rows("impact_token")
     compared = [row for row in rows("impact") if row["arm"] not in COMPARED_WITH and row["beyond"] is not None]
+    data_sets = rows("impact_data_set")
     worst = []
     for metric in TASKS:
         arms = [row for row in compared if row["metric"] == metric]
         if arms:
             worst.append(min(arms, key=lambda row: (row["beyond"], row["arm"], row["poisoned"])))
     for row in sorted(worst, key=lambda row: (row["beyond"], row["metric"]))[:MAX_FINDINGS]:
-        yield _finding(row, [one for one in tokens if all(one[key] == row[key] for key in CELL)])
+        of = len({one["data_set"] for one in data_sets if all(one[key] == row[key] for key in CELL)})
+        task = scored_on(row, row["texts"], rows, of)
+        yield _finding(row, [one for one in tokens if all(one[key] == row[key] for key in CELL)], task)
 
 
-def _finding(row: dict[str, Any], tokens: list[dict[str, Any]]) -> Finding:
-    task, texts = (words.format(corpus=row["corpus"]) for words in TASKS[row["metric"]])
+def scored_on(row: dict[str, Any], documents: int, rows: Rows, data_sets: int = 0) -> str:
+    """The score of a row in words: of which task, on which data, on how much of it, and what the rest would do.
+
+    Args:
+        row: of a table with corpus, metric and items.
+        documents: of a collection, those that were ranked.
+        data_sets: number of data sets that the score is the mean of; 0: there is only one.
+    """
+    metric, corpus = row["metric"], row["corpus"]
+    corpora = {one["name"]: one for one in rows("corpus")}
+    score = TASKS[metric][0] + (f" (mean of {data_sets} data sets)" if data_sets else "")
+    if corpus not in corpora:
+        return f"{score} on {corpus}"
+    used = {"documents": (documents, corpus), "queries": (row["items"], f"{corpus}-queries")}
+    if metric != "ndcg_10":
+        used = {"pairs" if metric == "spearman" else "texts": (row["items"], corpus)}
+    parts, is_part = [], False
+    for kind, (count, name) in used.items():
+        total = corpora[name]["kept"] + corpora[name]["undrawn"] if name in corpora else count
+        is_part |= count < total
+        parts.append(f"{count:,} of its {total:,} {kind}" if count < total else f"all {total:,} {kind}")
+    effect = f"; {OF_A_PART[metric]}" if is_part and metric in OF_A_PART else ""
+    return f"{score} on {data_name(corpora[corpus])} ({', '.join(parts)}{effect})"
+
+
+def data_name(corpus: dict[str, Any]) -> str:
+    """The data set of a corpus: the last part of its path, its repository on the hub, or the embedded sample."""
+    source = str(corpus["source"]).rstrip("/")
+    if source == "sample":
+        return f"the embedded sample of {corpus['name']}"
+    return source if source.startswith("hub:") else source.replace("\\", "/").rpartition("/")[2]
+
+
+def _finding(row: dict[str, Any], tokens: list[dict[str, Any]], task: str) -> Finding:
+    texts = TASKS[row["metric"]][1]
     low, high = row["beyond_low"], row["beyond_high"]
     clean = row["score"] - row["change"]
     by_loss = sorted(tokens, key=lambda one: (one["change"], one["token_id"]))

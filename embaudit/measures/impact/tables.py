@@ -26,7 +26,7 @@ class _Effect(Row):
 
     metric: Metric = column(
         "nDCG@10, MRR@10 or recall@10 (retrieval); V-measure of k-means (clustering); nearest-neighbour accuracy "
-        "(classification); Spearman's ρ with human scores (sts)."
+        "(classification); Spearman's ρ with human scores (sts), the mean over data sets if there are several."
     )
     arm: Arm = column(ARM)
     poisoned: Share = column(POISONED)
@@ -82,6 +82,17 @@ class ImpactRow(
         return ((held > 0) == is_poisoned) & ((tokens > 0) == is_poisoned) & ((copies == 0) | is_poisoned)
 
 
+class ImpactDataSetRow(
+    _Effect, table="impact_data_set", key=("corpus", "metric", "data_set", "arm", "poisoned"), detail=True
+):
+    """The effect of an arm's tokens on the score of one data set, where a corpus has several."""
+
+    corpus: str = column("Name of the corpus in this audit.")
+    data_set: str = column("Name of the data set: of its file, or of its repository on the hub.")
+    items: int = column("Pairs.", ge=1, at_least="units")
+    units: int = column("Resampling units of the bootstrap: pairs that share a sentence form one unit.", ge=1)
+
+
 class ImpactTokenRow(_Effect, table="impact_token", key=("corpus", "metric", "arm", "poisoned", "token_id")):
     """The effect of one token on a score."""
 
@@ -112,4 +123,4 @@ class ImpactQueryRow(Row, table="impact_query", key=("corpus", "query", "arm", "
         return ((ndcg_10 > TOLERANCE) == (recall_10 > TOLERANCE)) & ((mrr_10 > TOLERANCE) == (recall_10 > TOLERANCE))
 
 
-ROWS: tuple[type[Row], ...] = (ImpactRow, ImpactTokenRow, ImpactQueryRow)
+ROWS: tuple[type[Row], ...] = (ImpactRow, ImpactDataSetRow, ImpactTokenRow, ImpactQueryRow)

@@ -12,7 +12,7 @@ from embaudit.measures.length.tables import ROWS
 from embaudit.measures.measure import Measure
 
 # Increase this when values change: it is part of the keys of all the measure's steps.
-MEASURE_VERSION = 2
+MEASURE_VERSION = 3
 
 MEASURE = Measure(
     name="length",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.intervals import student_half_width
+from embaudit.intervals import around, student_half_width
 from embaudit.measures.layers.sigma import largest_singular_values
 
 # 64 cells, from nearly constant logits to those of a sharp head.
@@ -71,6 +71,5 @@ def _cell(sigma_s: float, n: int, matrices: int, seed: int) -> Cell:
         logits = torch.from_numpy(sigma_s * generator.standard_normal((n, n)))
         values.append(float(largest_singular_values(torch.softmax(logits, dim=1))))
     mean, bound = float(np.mean(values)), float(claimed_bound(n, np.array(sigma_s)))
-    half = student_half_width(np.array(values))
-    low, high = (None, None) if half is None else (mean - half, mean + half)
+    low, high = around(mean, student_half_width(np.array(values)))
     return Cell(sigma_s, n, matrices, mean, low, high, bound, mean <= bound)

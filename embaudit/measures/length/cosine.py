@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from embaudit.errors import MeasureError
-from embaudit.intervals import jackknife_half_width
+from embaudit.intervals import around, jackknife_half_width
 
 # With fewer than four texts, leaving one out leaves fewer than three pairs.
 MIN_FOR_INTERVAL = 4
@@ -71,5 +71,4 @@ def mean_cosine(vectors: np.ndarray) -> MeanCosine:
     if N < MIN_FOR_INTERVAL:
         return MeanCosine(N, mean, None, None)
     without = (total - sums) / ((N - 1) * (N - 2) / 2)
-    half = jackknife_half_width(without)
-    return MeanCosine(N, mean, mean - half, mean + half, without)
+    return MeanCosine(N, mean, *around(mean, jackknife_half_width(without)), without)

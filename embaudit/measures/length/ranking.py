@@ -12,14 +12,14 @@ labelled short or long as before. A difference that remains there is not due to 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from embaudit.downstream.split import units_of
 from embaudit.downstream.task import unit_rows
-from embaudit.intervals import mean_interval
+from embaudit.intervals import holding, mean_interval
 
 RESAMPLES = 1_000
 # Documents are cut to the length that nine in ten of them reach.
@@ -53,6 +53,7 @@ def outranked(
     relevant: Sequence[Mapping[int, float]],
     is_long: np.ndarray,
     seed: int,
+    own: Sequence[Collection[int]] = (),
 ) -> list[OutrankedShares]:
     """Results for short and for long relevant documents, if there are any.
 
@@ -60,6 +61,7 @@ def outranked(
         documents, queries: (D, d) and (Q, d) vectors.
         relevant: for each query, its relevant documents by index.
         is_long: (D,) bool.
+        own: for each query, the documents that are the query itself: neither relevant nor irrelevant to it.
     """
     units = units_of(
         len(queries) + len(documents),
@@ -70,7 +72,7 @@ def outranked(
     for query, (vector, of_query) in enumerate(zip(unit_rows(queries), relevant, strict=True)):
         cosines = targets @ vector
         irrelevant = np.ones(len(documents), dtype=bool)
-        irrelevant[list(of_query)] = False
+        irrelevant[[*of_query, *(own[query] if own else ())]] = False
         others = [cosines[irrelevant & ~is_long], cosines[irrelevant & is_long]]
         if not all(map(len, others)):
             continue
@@ -82,14 +84,15 @@ def outranked(
 
 def _mean(relevant: str, rows: Sequence[tuple[float, float, int]], seed: int) -> OutrankedShares:
     by_short, by_long, units = (np.array(column) for column in zip(*rows, strict=True))
-    low, high = mean_interval(by_short - by_long, units, RESAMPLES, seed) or (None, None)
+    difference = float((by_short - by_long).mean())
+    low, high = holding(difference, mean_interval(by_short - by_long, units, RESAMPLES, seed))
     return OutrankedShares(
         relevant=relevant,
         pairs=len(rows),
         units=len(np.unique(units)),
         by_short=float(by_short.mean()),
         by_long=float(by_long.mean()),
-        difference=float((by_short - by_long).mean()),
+        difference=difference,
         low=low,
         high=high,
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.intervals import jackknife_half_width
+from embaudit.intervals import around, jackknife_half_width
 from embaudit.measures.length.curve import CONDITIONS, BinValue
 
 # Below this rise, shares are meaningless.
@@ -97,8 +97,7 @@ def _share(control: dict[int, BinValue], curve: dict[int, BinValue]) -> Share:
         return Share(share)
     with np.errstate(divide="ignore", invalid="ignore"):
         without = (four[1] - four[0]) / (four[3] - four[2])
-    half = jackknife_half_width(without)
-    return Share(share, share - half, share + half) if np.isfinite(half) else Share(share)
+    return Share(share, *around(share, jackknife_half_width(without)))
 
 
 def _mean(values: dict[int, BinValue], low: int) -> float:

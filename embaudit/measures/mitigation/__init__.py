@@ -11,7 +11,7 @@ from embaudit.measures.mitigation.settings import MitigationSettings
 from embaudit.measures.mitigation.tables import ROWS
 
 # Increase this when values change: it is part of the keys of all the measure's steps.
-MEASURE_VERSION = 1
+MEASURE_VERSION = 2
 
 MEASURE = Measure(
     name="mitigation",

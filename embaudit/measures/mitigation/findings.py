@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from embaudit.finding import Finding, Rows, interval, level_from, unless_ok
-from embaudit.measures.impact.findings import TASKS
+from embaudit.measures.impact.findings import scored_on
 from embaudit.measures.mitigation.page import WORDS
 from embaudit.measures.mitigation.settings import NONE, MitigationSettings
 from embaudit.mitigation.rows import WAYS
@@ -24,7 +24,8 @@ def findings(rows: Rows, settings: MitigationSettings) -> Iterator[Finding]:
     untreated = next(row for row in own if row["remedy"] == NONE)
     tried = [row for row in own if row["remedy"] != NONE and row["poisoned_change"] is not None]
     affordable = [row for row in tried if row["clean_change"] >= -PRICE]
-    task = TASKS[metric][0].format(corpus=corpus)
+    # Both sides of a collection are encoded, but only its documents are ranked.
+    task = scored_on(untreated, untreated["texts"] - untreated["items"], rows)
     lost = untreated["clean"] - untreated["poisoned"]
     if round(lost, 3) <= 0:
         yield Finding(

@@ -10,7 +10,7 @@ from embaudit.measures.occurrence.settings import OccurrenceSettings
 from embaudit.measures.occurrence.tables import ROWS
 
 # Increase this when values change: it is part of the keys of all the measure's steps.
-MEASURE_VERSION = 1
+MEASURE_VERSION = 2
 
 MEASURE = Measure(
     name="occurrence",

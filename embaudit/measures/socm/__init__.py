@@ -12,7 +12,7 @@ from embaudit.measures.socm.settings import SocmSettings
 from embaudit.measures.socm.tables import ROWS
 
 # Increase this when values change: it is part of the keys of all the measure's steps.
-MEASURE_VERSION = 5
+MEASURE_VERSION = 6
 
 MEASURE = Measure(
     name="socm",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from embaudit.intervals import around
 from embaudit.measures.socm.clouds import TokenCloud
 from embaudit.measures.socm.pairs import given_pairs
 from embaudit.measures.socm.summary import jackknife_of_pairs
@@ -74,7 +75,9 @@ def contrasts(
         own, other = getattr(listed, name), getattr(random, name)
         change = own - other
         mean = float(change.mean())
-        half = jackknife_of_pairs(np.bincount(places, weights=change), counts, float(change.sum()), len(change))
+        low, high = around(
+            mean, jackknife_of_pairs(np.bincount(places, weights=change), counts, float(change.sum()), len(change))
+        )
         found.append(
             Contrast(
                 distance=name,
@@ -83,8 +86,8 @@ def contrasts(
                 listed_mean=float(own.mean()),
                 random_mean=float(other.mean()),
                 difference=mean,
-                difference_low=None if half is None else mean - half,
-                difference_high=None if half is None else mean + half,
+                difference_low=low,
+                difference_high=high,
             )
         )
     return found

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from embaudit.intervals import around
 from embaudit.measures.socm.pairs import PairBlock
 from embaudit.measures.socm.summary import jackknife_of_pairs
 
@@ -98,7 +99,7 @@ class LengthCells:
     def _cell(self, shorter: int, longer: int) -> LengthCell:
         sums = self._cells[shorter, longer]
         socm, d_mu, d_sigma, trace = (float(total) / sums.pairs for total in sums.totals)
-        half = jackknife_of_pairs(sums.by_text, sums.counts, float(sums.totals[0]), sums.pairs)
+        low, high = around(socm, jackknife_of_pairs(sums.by_text, sums.counts, float(sums.totals[0]), sums.pairs))
         return LengthCell(
             shorter=EDGES[shorter],
             longer=EDGES[longer],
@@ -107,8 +108,8 @@ class LengthCells:
             d_mu_mean=d_mu,
             d_sigma_mean=d_sigma,
             socm_mean=socm,
-            socm_low=None if half is None else socm - half,
-            socm_high=None if half is None else socm + half,
+            socm_low=low,
+            socm_high=high,
             trace_mean=trace,
         )
 

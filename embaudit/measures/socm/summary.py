@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from embaudit.errors import MeasureError
-from embaudit.intervals import jackknife_half_width
+from embaudit.intervals import around, jackknife_half_width
 from embaudit.measures.socm.clouds import TRACE_BOUND
 from embaudit.measures.socm.pairs import PairBlock
 
@@ -87,7 +87,7 @@ def summarise(
     if not pairs:
         raise MeasureError("SOCM has no pair to average.", next_step="Give a corpus of at least two texts.")
     mean = total / pairs
-    half_width = jackknife_of_pairs(sums, counts, total, pairs)
+    low_end, high_end = around(mean, jackknife_of_pairs(sums, counts, total, pairs))
     known = traces[np.isfinite(traces)]
     quantiles = np.clip([sketch.quantile(level / 100) for level in LEVELS], low, high)
     return SocmSummary(
@@ -95,8 +95,8 @@ def summarise(
         undefined=size - len(known),
         pairs=pairs,
         socm_mean=mean,
-        socm_low=None if half_width is None else mean - half_width,
-        socm_high=None if half_width is None else mean + half_width,
+        socm_low=low_end,
+        socm_high=high_end,
         socm_min=low,
         socm_max=high,
         **dict(zip(QUANTILES, map(float, quantiles), strict=True)),

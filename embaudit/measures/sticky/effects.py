@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from embaudit.intervals import percentile_intervals, resample_clusters
+from embaudit.intervals import Ends, holding, percentile_intervals, resample_clusters
 from embaudit.measures.sticky.moments import NEAR_U, PER_DRAW, Moments, plain_moments
 from embaudit.measures.sticky.points import MIN_VARIANCE, Points
 from embaudit.measures.sticky.scores import Severity, pull, retention, rho, rho_before, severity
@@ -81,9 +81,14 @@ def measure_effects(
     lines, pulls_b = retention(points, moments, weights), pull(points, moments, weights)
     drawn = drawn_controls(is_control, resamples, seed)
     ordinary = np.median(np.take_along_axis(lines.slope, drawn, axis=1), axis=1, keepdims=True)
-    pull_interval, slope_interval = percentile_intervals(pulls_b), percentile_intervals(lines.slope)
-    loss_interval = percentile_intervals(1 - lines.slope / ordinary)
-    focal_interval = percentile_intervals(lines.focal_point)
+
+    def intervals(values: np.ndarray, resampled: np.ndarray) -> list[Ends]:
+        found = zip(values, percentile_intervals(resampled), strict=True)
+        return [holding(_number(value), ends) for value, ends in found]
+
+    pull_interval, slope_interval = intervals(pulls, pulls_b), intervals(line.slope, lines.slope)
+    loss_interval = intervals(losses, 1 - lines.slope / ordinary)
+    focal_interval = intervals(line.focal_point, lines.focal_point)
     p_pull, p_slope = _p_values(pulls_b, drawn), _p_values(-lines.slope, drawn)
     # Rounding must not count as spread, as in ``retention``.
     variance = np.var(points.before)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.intervals import exact_share, percentile_intervals
+from embaudit.intervals import Ends, exact_share, holding, percentile_intervals
 from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS, Scores, Severity
 
 GRID_STEP = 0.0125
@@ -77,15 +77,15 @@ def shares_at_least(measured: np.ndarray, error: float, least: Sequence[float], 
     return np.stack([mass[:, grid >= value].sum(axis=1) for value in least], axis=1)
 
 
-def _interval(resampled: np.ndarray, measured: np.ndarray, least: float, searched: int) -> tuple[float, float]:
-    """Interval of a number of tokens: bootstrap percentiles, or Clopper–Pearson if all resamples agree.
+def _interval(share: float, resampled: np.ndarray, measured: np.ndarray, least: float) -> Ends:
+    """Interval of a share of tokens: bootstrap percentiles, or Clopper–Pearson if all resamples agree.
 
     They agree if the sample contains no such token, or only such tokens; an interval of width zero would be wrong.
     """
-    low, high = percentile_intervals(resampled[:, None])[0]
-    if low is None or high is None:
-        low, high = exact_share(int((measured >= least).sum()), len(measured))
-    return searched * low, searched * high
+    interval = percentile_intervals(resampled[:, None])[0]
+    return holding(
+        share, exact_share(int((measured >= least).sum()), len(measured)) if interval == (None, None) else interval
+    )
 
 
 def prevalence(
@@ -111,9 +111,13 @@ def prevalence(
         drawn = generator.multinomial(len(measured), np.full(len(measured), 1 / len(measured)), size=resamples)
         weights = np.concatenate([np.ones((1, len(measured))), drawn])
         shares = shares_at_least(measured, error, least, weights)
-        found = [
-            (searched * float(shares[0, place]), *_interval(shares[1:, place], measured, value, searched))
+        of_sample = [
+            (float(shares[0, place]), *_interval(float(shares[0, place]), shares[1:, place], measured, value))
             for place, value in enumerate(least)
+        ]
+        found = [
+            tuple(None if one is None else searched * one for one in row)  # type: ignore[misc]
+            for row in of_sample
         ]
     rows = []
     for (value, name), (estimated, low, high) in zip(SEVERITY_FROM_LOSS, found, strict=True):

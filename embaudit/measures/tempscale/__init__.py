@@ -11,7 +11,7 @@ from embaudit.measures.tempscale.settings import TempscaleSettings
 from embaudit.measures.tempscale.tables import ROWS
 
 # Increase this when values change: it is part of the keys of all the measure's steps.
-MEASURE_VERSION = 2
+MEASURE_VERSION = 3
 
 MEASURE = Measure(
     name="tempscale",

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from embaudit.downstream.task import Task, Vectors
-from embaudit.intervals import MIN_UNITS
+from embaudit.intervals import MIN_UNITS, holding
 from embaudit.measures.tempscale.baselines import fitted_baselines
 
 # Lower edges of the length bins in tokens; the last is open. The bins up to 500 are the paper's.
@@ -136,9 +136,12 @@ def _row(
     score = task.score(after, chosen) if items > 1 else None
     untouched = task.score(before, chosen) if items > 1 else None
     is_compared = arm != NONE and score is not None and untouched is not None
-    interval = (
-        task.interval(before, after, chosen, resamples, seed) if is_compared and split == "report" else None
-    ) or (None, None)
+    difference = score - untouched if is_compared and score is not None and untouched is not None else None
+    low, high = (
+        holding(difference, task.interval(before, after, chosen, resamples, seed))
+        if is_compared and split == "report"
+        else (None, None)
+    )
     return Row(
         task=task.name,
         arm=arm.name,
@@ -150,9 +153,9 @@ def _row(
         items=items,
         units=len(np.unique(task.items.units[chosen])),
         score=score,
-        difference=score - untouched if is_compared and score is not None and untouched is not None else None,
-        low=interval[0],
-        high=interval[1],
+        difference=difference,
+        low=low,
+        high=high,
     )
 
 
@@ -176,7 +179,11 @@ def _choice(found: Mapping[tuple[Arm, str], Row], unsupported: str | None) -> Ch
         return _answer(before, after, "no", f"{after.items} items to report on are too few for a score")
     if after.low is None or after.high is None:
         few = after.units < MIN_UNITS
-        why = f"an interval needs {MIN_UNITS} units, but there are {after.units}" if few else "it has no interval"
+        why = (
+            f"an interval needs {MIN_UNITS} units, but there are {after.units}"
+            if few
+            else "resamples give no interval: they agree, or miss the difference"
+        )
         return _answer(before, after, "no", why)
     if after.low > 0:
         return _answer(before, after, "yes", "the interval of the difference lies above 0")

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from embaudit.downstream.task import Task
+from embaudit.intervals import Ends, holding
 
 Part = Literal["layer", "head"]
 Taus = tuple[float, ...]
@@ -100,11 +101,13 @@ def report(
     items = int(chosen.sum())
     before, single, after = (task.score(one, chosen) if items > 1 else None for one in outcomes)
 
-    def interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float] | tuple[None, None]:
-        return (None if after is None else task.interval(first, second, chosen, resamples, seed)) or (None, None)
+    difference, beyond = (None if after is None or one is None else after - one for one in (before, single))
 
-    low, high = interval(outcomes[0], outcomes[2])
-    beyond_low, beyond_high = interval(outcomes[1], outcomes[2])
+    def interval(value: float | None, first: np.ndarray) -> Ends:
+        return holding(value, None if value is None else task.interval(first, outcomes[2], chosen, resamples, seed))
+
+    low, high = interval(difference, outcomes[0])
+    beyond_low, beyond_high = interval(beyond, outcomes[1])
     return SearchResult(
         task=task.name,
         part=part,
@@ -117,10 +120,10 @@ def report(
         score_before=before,
         score_single=single,
         score_after=after,
-        difference=None if after is None or before is None else after - before,
+        difference=difference,
         low=low,
         high=high,
-        beyond=None if after is None or single is None else after - single,
+        beyond=beyond,
         beyond_low=beyond_low,
         beyond_high=beyond_high,
     )

@@ -28,13 +28,10 @@ class _BinRow(_TaskRow):
     bin: int = column("Length bin; 0 is all lengths.", ge=0)
     bin_low: BigInt | None = column("Shortest length in the bin, before truncation.", unit="tokens")
     bin_high: BigInt | None = column("Exclusive upper end of the bin; null: open.", unit="tokens", at_least="bin_low")
-    difference: float | None = column("Score − score of the arm none on the same items.", within=DIFFERENCE_OF_COSINES)
-    low: float | None = column(
-        "Lower end of the 95 % interval of the difference: paired bootstrap over units, null below ten.",
+    difference: float | None = column(
+        "Score − score of the arm none on the same items.",
         within=DIFFERENCE_OF_COSINES,
-    )
-    high: float | None = column(
-        "Upper end of the 95 % interval of the difference.", within=DIFFERENCE_OF_COSINES, at_least="low"
+        interval=Interval("paired bootstrap over units, null below ten", "low", "high"),
     )
 
 
@@ -48,8 +45,8 @@ class TempscaleRow(_BinRow, table="tempscale", key=("task", "arm", "tau", "split
     split: Literal["choose", "report"] = column("choose: the half that arms are fitted on; report: the held-out half.")
     # Accuracy, V-measure and nDCG lie in [0, 1], Spearman's ρ in [-1, 1].
     score: float | None = column(
-        "Accuracy (classification), V-measure (clustering), nDCG@10 (retrieval) or Spearman's ρ (sts); null below two "
-        "items, and for clustering below two classes.",
+        "Accuracy (classification), V-measure (clustering), nDCG@10 (retrieval) or Spearman's ρ (sts; mean over data "
+        "sets); null below two items, and for clustering below two classes.",
         within=COSINE,
     )
 

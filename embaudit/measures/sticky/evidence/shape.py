@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from embaudit.intervals import MIN_UNITS, jackknife_half_width
+from embaudit.intervals import MIN_UNITS, around, jackknife_half_width
 from embaudit.measures.sticky.settings import SAMPLED_TOKENS
 
 MEASURE_VERSION = 1
@@ -163,5 +163,5 @@ def _with_interval(
     left = [one for one in (shape(*part) for part in without) if one is not None]
     if value is None or not left or len(left) < len(without):
         return {name: value, f"{name}_low": None, f"{name}_high": None}
-    half = jackknife_half_width(np.array(left))
-    return {name: value, f"{name}_low": value - half, f"{name}_high": value + half}
+    low, high = around(value, jackknife_half_width(np.array(left)))
+    return {name: value, f"{name}_low": low, f"{name}_high": high}
