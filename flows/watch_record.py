@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from embaudit.errors import EXIT_CHECK_FAILED, EmbauditError
+from embaudit.errors import EXIT_TRIPPED, EmbauditError
 from embaudit.settings import Settings
 from embaudit.tables.watch import DONE, Status
 from embaudit.watch.history import History, WatchedRevision
@@ -53,7 +53,6 @@ class WatchOutcome(BaseModel):
 class AuditsFailed(EmbauditError):
     """Some audits of a watch failed; everything else is done, and in ``outcome``."""
 
-    exit_code = EXIT_CHECK_FAILED
     outcome: WatchOutcome | None = None
 
 
@@ -114,6 +113,8 @@ class WatchRecord:
                 next_step="The next watch tries again. What was seen: embaudit query watched",
             )
             error.outcome = outcome
+            if len(self._failed) == sum(row.gate == "tripped" for row in outcome.rows):
+                error.exit_code = EXIT_TRIPPED
             raise error
         return outcome
 

@@ -70,6 +70,7 @@ def watch(
         print_preview(preview(entries, str(warehouse_path(warehouse)), again=again), as_json)
         return
     prepare_prefect(show_logs=logs)
+    from embaudit.server.temporary import await_server
     from embaudit_flows.watch import watch as watch_flow
     from embaudit_flows.watch_record import AuditsFailed
     from embaudit_tasks.progress import shown_on
@@ -82,6 +83,7 @@ def watch(
         "again": again,
         "deployment": deployment,
     }
+    await_server()
     try:
         with TerminalDisplay(console) as display, shown_on(display):
             outcome = watch_flow(**parameters)

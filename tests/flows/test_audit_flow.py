@@ -269,7 +269,7 @@ def test_a_blocking_check_publishes_nothing_names_the_rows_and_leaves_what_was_p
     Path(warehouse).unlink()
     with pytest.raises(CheckFailed) as failure:
         run(tiny_checkpoint, tiny_profile, measures=["socm"])
-    assert failure.value.exit_code == 1
+    assert failure.value.exit_code == 2
     assert "socm_pair.d_mu" in failure.value.happened
     assert f"second={table.loc[3, 'second']}" in failure.value.happened
     assert rows(warehouse, "SELECT status FROM audit") == [("failed",)]
