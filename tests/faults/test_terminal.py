@@ -58,8 +58,8 @@ def moments(home: Path) -> dict[str, Moment]:
     return {
         "it says what it does": lambda command: "Auditing" in command.text,
         "its server was started": server_of,
-        "its server migrates": lambda _: any(home.glob("prefect/*/prefect.db*")),
-        "its server serves": lambda _: any(home.glob("prefect/*/migrated")),
+        "its server migrates": lambda command: server_of(command) and any(home.glob("prefect/*/prefect.db*")),
+        "its server serves": lambda command: server_of(command) and any(home.glob("prefect/*/migrated")),
         "a corpus is staged": staged("corpus"),
         "the checkpoint is described": staged("checkpoint"),
         "it says how long it takes": lambda command: "This takes about" in command.text,
@@ -97,7 +97,8 @@ def test_ctrl_c_at_ten_moments(begin: Begin, home: Path, record_fault: Record) -
         # What a first command does once, such as the migration, comes again.
         shutil.rmtree(home, ignore_errors=True)
         for moment in moments(home).values():
-            shutil.rmtree(home / "staging", ignore_errors=True)
+            for made in home.glob("[!p]*"):
+                shutil.rmtree(made) if made.is_dir() else made.unlink()
             interrupt(begin(), moment, presses)
     last = begin()
     last.wait_for(lambda _: False)
