@@ -11,7 +11,7 @@ import sys
 import click
 
 from embaudit.cli.lazy import LazyCommand, LazyGroup
-from embaudit.cli.process import end_now, finish, prepare_process
+from embaudit.cli.process import end_now, finish, prepare_process, was_interrupted
 from embaudit.errors import (
     EXIT_BUG,
     EXIT_DONE,
@@ -91,18 +91,16 @@ def run() -> int:
         code = cli(standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
         return report_interrupt()
-    except EmbauditError as error:
-        if is_of_interrupt(error):
-            return report_interrupt()
-        print_failure(error)
-        return error.exit_code
-    except click.ClickException as error:
-        error.show()
-        # click's own would be 1 for some.
-        return EXIT_USAGE
     except Exception as error:
-        if is_of_interrupt(error):
+        if was_interrupted() or is_of_interrupt(error):
             return report_interrupt()
+        if isinstance(error, click.ClickException):
+            error.show()
+            # click's own would be 1 for some.
+            return EXIT_USAGE
+        if isinstance(error, EmbauditError):
+            print_failure(error)
+            return error.exit_code
         return report_unexpected(error)
     return code if isinstance(code, int) else EXIT_DONE
 

@@ -51,6 +51,12 @@ def finish(code: int) -> NoReturn:
     sys.exit(code)
 
 
+def was_interrupted() -> bool:
+    """Whether Ctrl-C was pressed: libraries written in other languages turn it into errors of their own."""
+    interrupts = signal.getsignal(signal.SIGINT)
+    return isinstance(interrupts, _Interrupts) and interrupts.code is not None
+
+
 def end_now(code: int) -> NoReturn:
     """End without what libraries do at the end; the temporary server ends with this process."""
     for stream in (sys.stdout, sys.stderr):

@@ -184,6 +184,24 @@ def test_a_server_for_a_command_with_closed_streams(environment: dict[str, str],
     assert json.loads(counted.stdout)[0]["n"] >= 1
 
 
+def test_an_interrupt_that_a_library_turns_into_an_error_of_its_own(environment: dict[str, str]) -> None:
+    """As pydantic's serializer does, without a cause."""
+    code = (
+        "import os, signal, sys, embaudit.cli.main as m\n"
+        "def load():\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "        signal.sigtimedwait([signal.SIGUSR1], 5)\n"
+        "    except KeyboardInterrupt:\n"
+        "        pass\n"
+        "    raise ValueError('KeyboardInterrupt: ')\n"
+        "m.cli.commands['list'].load = load\n"
+        "sys.argv = ['embaudit', 'list']; m.main()"
+    )
+    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (130, "\nInterrupted.\n")
+
+
 def test_ctrl_c_at_once_after_another(environment: dict[str, str], tmp_path: Path) -> None:
     """The second one ends the command even where the first is swallowed."""
     code = (
