@@ -121,6 +121,16 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(words in str(error) for words in OUT_OF_MEMORY)
 
 
+def out_of_memory(error: BaseException) -> MeasureError:
+    """What to do when a measure asked for more memory than there is, on the CPU or the GPU."""
+    return MeasureError(
+        f"The memory ran out: {one_line(error)}",
+        kept="Every finished step is staged, and the published tables are consistent.",
+        next_step="Free some, or use less of it (fewer EMBAUDIT_WORKERS, a smaller --profile, another --device), and "
+        "run the same command again: it continues where it stopped.",
+    )
+
+
 def one_line(error: BaseException) -> str:
     """A library's message on one line, as a sentence."""
     message = " ".join(str(error).split()).rstrip(" :") or type(error).__name__

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from embaudit.errors import (
     EmbauditError,
-    MeasureError,
     ServerError,
     StorageError,
     causes_of,
     is_out_of_memory,
     one_line,
+    out_of_memory,
 )
 
 TRANSPORTS = ("httpx", "httpcore")
@@ -42,16 +42,6 @@ def expected_failure(error: BaseException) -> EmbauditError | None:
         if is_of_transport or UNREACHED in str(cause) or type(cause).__name__ == "PrefectHTTPStatusError":
             return _lost(cause)
     return _refused(error) if isinstance(error, OSError) else None
-
-
-def out_of_memory(error: BaseException) -> MeasureError:
-    """What to do when a measure asked for more memory than there is, on the CPU or the GPU."""
-    return MeasureError(
-        f"The memory ran out: {one_line(error)}",
-        kept="Every finished step is staged, and the published tables are consistent.",
-        next_step="Free some, or use less of it (fewer EMBAUDIT_WORKERS, a smaller --profile, another --device), and "
-        "run the same command again: it continues where it stopped.",
-    )
 
 
 def _lost(cause: BaseException) -> ServerError:
