@@ -32,6 +32,7 @@ from embaudit_flows.plan import AuditPlan, plan_audit
 from embaudit_flows.runners import pooled
 from embaudit_tasks.corpora import ingest_corpus, rows_read
 from embaudit_tasks.mining import mine_corpus
+from embaudit_tasks.progress import measuring
 from embaudit_tasks.publish import check_staged
 from embaudit_tasks.results import Staged, StagedCorpus, stage_rows
 from embaudit_tasks.snapshot import refresh_snapshot
@@ -69,7 +70,7 @@ def _measure_and_publish(plan: AuditPlan, corpora: dict[str, str], log: AuditLog
     read_as = _checkpoint_as_read(staged)
     say_how_long(plan, ingested, audit_id, read_as)
     for measure in (MEASURES[name] for name in MEASURES if name in plan.measures):
-        with gpu_slot(plan.spec.device):
+        with gpu_slot(plan.spec.device), measuring(f"{measure.name} of {plan.source}"):
             log.add(measure, _run(measure, plan, ingested, log.staged))
     staged += log.staged
     staged += stage_findings(plan, ingested, audit_id, staged)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 )
 @warehouse_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-@click.option("--logs", is_flag=True, help="Show Prefect's log lines.")
+@click.option("--logs", is_flag=True, help="Show Prefect's log lines, and a line per step where there is no terminal.")
 def watch(
     watch_list: Path | None,
     once: bool,
@@ -85,7 +85,7 @@ def watch(
     }
     await_server()
     try:
-        with TerminalDisplay(console) as display, shown_on(display):
+        with TerminalDisplay(console, show_steps=logs) as display, shown_on(display):
             outcome = watch_flow(**parameters)
     except AuditsFailed as error:
         if error.outcome is not None:
