@@ -104,7 +104,8 @@ class WatchRecord:
         # As with an audit's page, an error here must not fail the watch.
         with suppress(EmbauditError):
             write_overview(self._warehouse, self._settings.lock_wait_seconds, str(self._settings.reports))
-            create_link_artifact(self._settings.report_link("index"), key="embaudit-index", description="All audits")
+            if link := self._settings.report_link("index"):
+                create_link_artifact(link, key="embaudit-index", description="All audits")
         if self._failed:
             error = AuditsFailed(
                 f"{len(self._failed)} audit{'s' * (len(self._failed) > 1)} of this watch failed: "

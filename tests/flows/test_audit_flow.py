@@ -23,6 +23,7 @@ from embaudit.measures.sticky.plan import spend
 from embaudit.request import AuditRequest
 from embaudit_flows import audit as audit_flow
 from embaudit_flows.audit import AuditOutcome, audit
+from embaudit_flows.summary import key_of_source
 from embaudit_tasks import precision
 
 
@@ -410,10 +411,16 @@ def test_wrong_options_are_named(home: Path, tiny_checkpoint: Path, tiny_profile
 
 
 def test_the_ui_gets_a_summary_the_tables_and_progress(audited: Audited) -> None:
+    name = key_of_source(audited.question["checkpoint"])
     keys = {artifact.key for artifact in audited.artifacts}
-    assert {"audit-summary", "sticky-summary", "socm-summary", "sticky-tokens"} <= keys
-    (summary,) = (str(artifact.data) for artifact in audited.artifacts if artifact.key == "audit-summary")
-    assert audited.outcome.audit_id in summary
+    assert {f"{one}-{name}" for one in ("audit-summary", "sticky-summary", "socm-summary", "sticky-tokens")} <= keys
+    assert all(key.endswith(f"-{name}") for key in keys if key)
+    (page,) = (artifact for artifact in audited.artifacts if artifact.key == f"audit-summary-{name}")
+    # Nobody serves the report: a link to it would lead nowhere.
+    assert "file://" not in str(page.data)
+    assert not any(artifact.type == "link" for artifact in audited.artifacts)
+    assert audited.outcome.audit_id in (page.description or "")
+    assert audited.outcome.audit_id in str(page.data)
     progress = [artifact for artifact in audited.artifacts if artifact.type == "progress"]
     assert any("scan" in (artifact.description or "") for artifact in progress)
     assert all(artifact.data == 100 for artifact in progress)
