@@ -47,10 +47,10 @@ def audit(request: AuditRequest) -> AuditOutcome:
     notifier = Notifier(request.notify)
     with notify_on_failure(notifier, f"Audit of {request.checkpoint}"):
         settings = Settings()
+        if request.policy is not None:
+            load_policy(request.policy)  # Report errors in it now, not hours later.
         log = AuditLog(request, settings)
         with log.failures_recorded():
-            if request.policy is not None:
-                load_policy(request.policy)  # Report errors in it now, not hours later.
             log.plan = plan = plan_audit(request)
             outcome, staged = _measure_and_publish(plan, request.corpora, log)
         outcome.warnings += notifier.warnings

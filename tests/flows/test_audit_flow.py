@@ -348,7 +348,6 @@ def broken(error: BaseException) -> Any:
         # In planning.
         ({"profile": "none.toml"}, None, None, UsageError, "none.toml"),
         ({"device": "abacus"}, None, None, UsageError, "abacus"),
-        ({"policy": "none.toml"}, None, None, UsageError, "none.toml"),
         ({"checkpoint": "/nowhere/tiny"}, None, None, EmbauditError, "/nowhere/tiny"),
         # In ingestion.
         ({"corpora": {"wikipedia": "/nowhere.txt"}}, None, None, CorpusError, "/nowhere.txt"),
