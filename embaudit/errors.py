@@ -1,5 +1,8 @@
 """The exceptions of embaudit and their exit codes.
 
+Exit code 1 is a verdict on what was checked (a gate that tripped, a text that was flagged) and nothing else, so that a
+pipeline can tell it from a command that could not do its work.
+
 An error says what happened (to which checkpoint, token or file), what was kept, and what to do next; ``embaudit.cli``
 prints it as one paragraph without a traceback. Anything that is not an ``EmbauditError`` is a bug and keeps its
 traceback.
@@ -10,9 +13,11 @@ from __future__ import annotations
 from embaudit.masking import without_credentials
 
 EXIT_DONE = 0
-EXIT_CHECK_FAILED = 1
+EXIT_TRIPPED = 1
 EXIT_USAGE = 2
+EXIT_BUG = 3
 EXIT_INTERRUPTED = 130
+OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "ALLOC_FAILED")
 MAX_REASON = 240  # characters of a library's message to repeat in an error
 
 
@@ -84,9 +89,17 @@ class ServerError(EmbauditError):
 
 
 class CheckFailed(EmbauditError):
-    """A blocking expectation or a gate failed: nothing was published."""
+    """A blocking expectation failed, or an audit that is needed is not published."""
 
-    exit_code = EXIT_CHECK_FAILED
+
+def causes_of(error: BaseException) -> list[BaseException]:
+    """An error and its causes, the last error first."""
+    found: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and not any(cause is known for known in found):
+        found.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    return found
 
 
 def is_of_interrupt(error: BaseException) -> bool:
@@ -95,17 +108,30 @@ def is_of_interrupt(error: BaseException) -> bool:
     If the interrupt comes between two tasks, Prefect 3.8's cleanup uses objects that do not exist yet, and the error of
     the cleanup is raised instead.
     """
-    seen: set[int] = set()
-    cause: BaseException | None = error
-    while cause is not None and id(cause) not in seen:
-        if isinstance(cause, KeyboardInterrupt):
-            return True
-        seen.add(id(cause))
-        cause = cause.__cause__ or cause.__context__
-    return False
+    return any(isinstance(cause, KeyboardInterrupt) for cause in causes_of(error))
 
 
-def one_line(error: Exception) -> str:
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether this is the system's, numpy's, torch's (on any device) or DuckDB's error for a lack of memory.
+
+    torch has no class of its own for it on the CPU, nor for what CUDA's libraries ask for by themselves.
+    """
+    if isinstance(error, MemoryError) or type(error).__name__ in ("OutOfMemoryError", "OutOfMemoryException"):
+        return True
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in OUT_OF_MEMORY)
+
+
+def out_of_memory(error: BaseException) -> MeasureError:
+    """What to do when a measure asked for more memory than there is, on the CPU or the GPU."""
+    return MeasureError(
+        f"The memory ran out: {one_line(error)}",
+        kept="Every finished step is staged, and the published tables are consistent.",
+        next_step="Free some, or use less of it (fewer EMBAUDIT_WORKERS, a smaller --profile, another --device), and "
+        "run the same command again: it continues where it stopped.",
+    )
+
+
+def one_line(error: BaseException) -> str:
     """A library's message on one line, as a sentence."""
     message = " ".join(str(error).split()).rstrip(" :") or type(error).__name__
     message = message if len(message) <= MAX_REASON else message[:MAX_REASON].rsplit(" ", 1)[0] + " …"

@@ -67,7 +67,7 @@ class Settings(BaseSettings):
     )
     snapshot_bulk: bool = Field(default=True, description="whether that copy includes the bulk tables (socm_pair)")
     report_url: str | None = Field(
-        default=None, description="URL where HOME/reports is served, for links; without it, links point to the file"
+        default=None, description="URL where HOME/reports is served; without it, the Prefect UI names the file"
     )
     staging: Annotated[str, AfterValidator(staging_at)] = Field(
         default_factory=_default_staging,
@@ -103,10 +103,9 @@ class Settings(BaseSettings):
         """The folder of HTML pages that ``embaudit report`` writes."""
         return (self.home / "reports").expanduser().absolute()
 
-    def report_link(self, audit_id: str) -> str:
-        """The link to an audit's page."""
-        name = f"{audit_id}.html"
-        return f"{self.report_url.rstrip('/')}/{name}" if self.report_url else (self.reports / name).as_uri()
+    def report_link(self, audit_id: str) -> str | None:
+        """The link to an audit's page, where the pages are served: a browser follows none to a file."""
+        return None if self.report_url is None else f"{self.report_url.rstrip('/')}/{audit_id}.html"
 
     @property
     def watch_list_path(self) -> Path:

@@ -13,7 +13,7 @@ from typing import Any
 from prefect import flow
 
 from embaudit.corpora import MinedSource
-from embaudit.errors import EmbauditError, UsageError
+from embaudit.errors import UsageError
 from embaudit.gate import load_policy
 from embaudit.measures import MEASURES, Measure
 from embaudit.request import PROMPTS, AuditRequest
@@ -32,6 +32,7 @@ from embaudit_flows.plan import AuditPlan, plan_audit
 from embaudit_flows.runners import pooled
 from embaudit_tasks.corpora import ingest_corpus, rows_read
 from embaudit_tasks.mining import mine_corpus
+from embaudit_tasks.progress import measuring
 from embaudit_tasks.publish import check_staged
 from embaudit_tasks.results import Staged, StagedCorpus, stage_rows
 from embaudit_tasks.snapshot import refresh_snapshot
@@ -45,11 +46,13 @@ def audit(request: AuditRequest) -> AuditOutcome:
     """Audit a text-embedding checkpoint."""
     notifier = Notifier(request.notify)
     with notify_on_failure(notifier, f"Audit of {request.checkpoint}"):
+        settings = Settings()
         if request.policy is not None:
             load_policy(request.policy)  # Report errors in it now, not hours later.
-        plan = plan_audit(request)
-        settings = Settings()
-        outcome, staged = _measure_and_publish(plan, request.corpora, settings)
+        log = AuditLog(request, settings)
+        with log.failures_recorded():
+            log.plan = plan = plan_audit(request)
+            outcome, staged = _measure_and_publish(plan, request.corpora, log)
         outcome.warnings += notifier.warnings
         outcome.gate = pass_gate(plan, outcome.audit_id, request.policy, settings)
         if settings.snapshot is not None and (why := refresh_snapshot(plan.warehouse)):
@@ -59,27 +62,20 @@ def audit(request: AuditRequest) -> AuditOutcome:
         return show_and_end(outcome, request.gate, staged, link, notifier)
 
 
-def _measure_and_publish(
-    plan: AuditPlan, corpora: dict[str, str], settings: Settings
-) -> tuple[AuditOutcome, list[Staged]]:
+def _measure_and_publish(plan: AuditPlan, corpora: dict[str, str], log: AuditLog) -> tuple[AuditOutcome, list[Staged]]:
     """The audit itself, up to and including its published tables."""
     ingested = _ingest(plan, corpora)
-    audit_id = plan.audit_id(ingested)
-    log = AuditLog(plan, audit_id, settings.lock_wait_seconds)
-    try:
-        staged = _shared_tables(plan, ingested, audit_id)
-        read_as = _checkpoint_as_read(staged)
-        say_how_long(plan, ingested, audit_id, read_as)
-        for measure in (MEASURES[name] for name in MEASURES if name in plan.measures):
-            with gpu_slot(plan.spec.device):
-                log.add(measure, _run(measure, plan, ingested, log.staged))
-        staged += log.staged
-        staged += stage_findings(plan, ingested, audit_id, staged)
-        checks = check_staged(staged, planned_rows(staged))
-        rows = log.publish(checks, staged)
-    except EmbauditError as error:
-        log.record_failure(error)
-        raise
+    log.audit_id = audit_id = plan.audit_id(ingested)
+    staged = _shared_tables(plan, ingested, audit_id)
+    read_as = _checkpoint_as_read(staged)
+    say_how_long(plan, ingested, audit_id, read_as)
+    for measure in (MEASURES[name] for name in MEASURES if name in plan.measures):
+        with gpu_slot(plan.spec.device), measuring(f"{measure.name} of {plan.source}"):
+            log.add(measure, _run(measure, plan, ingested, log.staged))
+    staged += log.staged
+    staged += stage_findings(plan, ingested, audit_id, staged)
+    checks = check_staged(staged, planned_rows(staged))
+    rows = log.publish(checks, staged)
     outcome = AuditOutcome(
         audit_id=audit_id,
         checkpoint_id=plan.spec.checkpoint_id,

@@ -5,14 +5,27 @@ Used only by ``flows/audit.py``. The log is written in its own transaction, befo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
 from embaudit import __version__
-from embaudit.errors import CheckFailed, EmbauditError
+from embaudit.address import warehouse_at
+from embaudit.errors import (
+    CheckFailed,
+    EmbauditError,
+    causes_of,
+    is_of_interrupt,
+    is_out_of_memory,
+    one_line,
+    out_of_memory,
+)
 from embaudit.keys import content_key
+from embaudit.masking import without_credentials
 from embaudit.measures import Measure
-from embaudit.request import PROMPTS
+from embaudit.request import NOT_ASKED, PROMPTS, AuditRequest
+from embaudit.settings import Settings
 from embaudit_flows.plan import AuditPlan, library_versions
 from embaudit_tasks.publish import publish_audit
 from embaudit_tasks.results import Staged
@@ -39,16 +52,52 @@ def describe_check(check: dict[str, Any]) -> str:
 
 
 class AuditLog:
-    """Collects what the measures staged, and writes the audit's log in its own transaction."""
+    """Collects what the measures staged, and writes the audit's log in its own transaction.
 
-    def __init__(self, plan: AuditPlan, audit_id: str, lock_wait_seconds: float) -> None:
-        self.plan, self.audit_id, self.lock_wait_seconds = plan, audit_id, lock_wait_seconds
+    Attributes:
+        plan: None until the names are resolved.
+        audit_id: until the corpora are read, an id of the request: the content that the audit's own is made of is not
+            known.
+    """
+
+    def __init__(self, request: AuditRequest, settings: Settings) -> None:
+        self.request, self.lock_wait_seconds = request, settings.lock_wait_seconds
+        self.warehouse = str(warehouse_at(request.warehouse) if request.warehouse else settings.warehouse_path)
+        self.started = datetime.now(UTC)
+        self.plan: AuditPlan | None = None
+        self.audit_id = content_key(request=request.model_dump(mode="json", exclude={"warehouse", *NOT_ASKED}))
         self.staged: list[Staged] = []
         self.runs: list[dict[str, Any]] = []
         self.checks: list[dict[str, Any]] = []
 
+    @contextmanager
+    def failures_recorded(self) -> Iterator[None]:
+        """Log whatever ends the block, except an interrupt: the same command continues.
+
+        Raises:
+            EmbauditError: what was raised, or what a lack of memory means.
+        """
+        try:
+            yield
+        except Exception as error:
+            if is_of_interrupt(error):
+                raise
+            failure = error if isinstance(error, EmbauditError) else None
+            if failure is None and any(map(is_out_of_memory, causes_of(error))):
+                failure = out_of_memory(error)
+            reason = f"{type(error).__name__}: {one_line(error)}" if failure is None else failure.happened
+            second = self._record_failure(without_credentials(reason))
+            if failure is None:
+                raise
+            if second:
+                failure.kept = f"{failure.kept} The audit log could not be written either: {second}".strip()
+            if failure is error:
+                raise
+            raise failure from error
+
     def add(self, measure: Measure, staged: list[Staged]) -> None:
         """Record a finished measure and its staged files."""
+        plan = self._planned()
         self.staged += staged
         self.runs.append(
             {
@@ -56,13 +105,13 @@ class AuditLog:
                 "measure_key": content_key(
                     measure=measure.name,
                     version=measure.version,
-                    seed=self.plan.seed,
+                    seed=plan.seed,
                     files=[part.key for part in staged],
-                    **self.plan.spec.key_parts,
+                    **plan.spec.key_parts,
                 ),
                 "version": measure.version,
-                "settings": self.plan.profile.settings_of(measure.name),
-                "started": self.plan.started,
+                "settings": plan.profile.settings_of(measure.name),
+                "started": plan.started,
                 "seconds": sum(part.seconds for part in staged),
                 "encodes": sum(part.encodes for part in staged),
                 "status": "done",
@@ -85,50 +134,71 @@ class AuditLog:
                 next_step="Look at them: embaudit query failed-checks",
             )
         return publish_audit(
-            self.plan.warehouse, self.lock_wait_seconds, self._record("published"), self.runs, checks, staged
+            self.warehouse, self.lock_wait_seconds, self._record("published"), self.runs, checks, staged
         )
 
-    def record_failure(self, error: EmbauditError) -> None:
-        """Log why the audit failed; if the warehouse cannot be written, that must not hide the first error."""
+    def _record_failure(self, reason: str) -> str | None:
+        """Log why the audit failed; if the warehouse cannot be written, the reason for that.
+
+        Not as a task: the server may be what failed.
+        """
         try:
-            publish_audit(
-                self.plan.warehouse,
-                self.lock_wait_seconds,
-                self._record("failed", error.happened),
-                self.runs,
-                self.checks,
-                [],
+            publish_audit.fn(
+                self.warehouse, self.lock_wait_seconds, self._record("failed", reason), self.runs, self.checks, []
             )
         except EmbauditError as second:
-            error.kept = f"{error.kept} The audit log could not be written either: {second.happened}".strip()
+            return second.happened
+        return None
 
     def _record(self, status: str, reason: str | None = None) -> dict[str, Any]:
-        plan, finished = self.plan, datetime.now(UTC)
-        # Only prompts that were set: without any, the settings are the same as before prompts could be set.
-        asked_prompts = plan.spec.model_dump(include=set(PROMPTS), exclude_none=True)
+        finished = datetime.now(UTC)
         return {
             "audit_id": self.audit_id,
-            "checkpoint_id": plan.spec.checkpoint_id,
-            "profile": plan.profile.name,
-            "settings": {
-                **plan.profile.asked_of(plan.measures),
-                "description": plan.profile.description,
-                "source": plan.source,
-                "measures": list(plan.measures),
-                "limit_tokens": plan.limit_tokens,
-                "pooling": plan.spec.pooling,
-                "max_length": plan.spec.max_length,
-                **asked_prompts,
-                "pairs": plan.pair_sources,
-            },
-            "seed": plan.seed,
-            "device": plan.spec.device,
-            "dtype": plan.spec.dtype,
+            **(_asked_by(self.request) if self.plan is None else _planned_as(self.plan)),
             "embaudit_version": __version__,
             "libraries": library_versions(),
-            "started": plan.started,
+            "started": self.started,
             "finished": finished,
-            "seconds": (finished - plan.started).total_seconds(),
+            "seconds": (finished - self.started).total_seconds(),
             "status": status,
             "reason": reason,
         }
+
+    def _planned(self) -> AuditPlan:
+        assert self.plan is not None
+        return self.plan
+
+
+def _planned_as(plan: AuditPlan) -> dict[str, Any]:
+    # Only prompts that were set: without any, the settings are the same as before prompts could be set.
+    asked_prompts = plan.spec.model_dump(include=set(PROMPTS), exclude_none=True)
+    return {
+        "checkpoint_id": plan.spec.checkpoint_id,
+        "profile": plan.profile.name,
+        "settings": {
+            **plan.profile.asked_of(plan.measures),
+            "description": plan.profile.description,
+            "source": plan.source,
+            "measures": list(plan.measures),
+            "limit_tokens": plan.limit_tokens,
+            "pooling": plan.spec.pooling,
+            "max_length": plan.spec.max_length,
+            **asked_prompts,
+            "pairs": plan.pair_sources,
+        },
+        "seed": plan.seed,
+        "device": plan.spec.device,
+        "dtype": plan.spec.dtype,
+    }
+
+
+def _asked_by(request: AuditRequest) -> dict[str, Any]:
+    """The request in its own words: its checkpoint, profile or device may be what does not exist."""
+    return {
+        "checkpoint_id": "",
+        "profile": request.profile,
+        "settings": {"source": request.checkpoint, **request.model_dump(mode="json", exclude_defaults=True)},
+        "seed": request.seed,
+        "device": request.device,
+        "dtype": request.dtype,
+    }

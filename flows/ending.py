@@ -79,4 +79,4 @@ def _show(outcome: AuditOutcome, staged: list[Staged], link: str | None) -> None
         )
         get_run_logger().warning(outcome.warnings[-1])
         return
-    publish_artifacts(outcome.audit_id, audit_page(facts, link or ""), staged)
+    publish_artifacts(outcome, audit_page(facts, link or ""), staged)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from embaudit.errors import EXIT_CHECK_FAILED, EmbauditError
+from embaudit.errors import EXIT_TRIPPED, EmbauditError
 from embaudit.settings import Settings
 from embaudit.tables.watch import DONE, Status
 from embaudit.watch.history import History, WatchedRevision
@@ -53,7 +53,6 @@ class WatchOutcome(BaseModel):
 class AuditsFailed(EmbauditError):
     """Some audits of a watch failed; everything else is done, and in ``outcome``."""
 
-    exit_code = EXIT_CHECK_FAILED
     outcome: WatchOutcome | None = None
 
 
@@ -105,7 +104,8 @@ class WatchRecord:
         # As with an audit's page, an error here must not fail the watch.
         with suppress(EmbauditError):
             write_overview(self._warehouse, self._settings.lock_wait_seconds, str(self._settings.reports))
-            create_link_artifact(self._settings.report_link("index"), key="embaudit-index", description="All audits")
+            if link := self._settings.report_link("index"):
+                create_link_artifact(link, key="embaudit-index", description="All audits")
         if self._failed:
             error = AuditsFailed(
                 f"{len(self._failed)} audit{'s' * (len(self._failed) > 1)} of this watch failed: "
@@ -114,6 +114,8 @@ class WatchRecord:
                 next_step="The next watch tries again. What was seen: embaudit query watched",
             )
             error.outcome = outcome
+            if len(self._failed) == sum(row.gate == "tripped" for row in outcome.rows):
+                error.exit_code = EXIT_TRIPPED
             raise error
         return outcome
 

@@ -10,7 +10,7 @@ from embaudit_tasks.publish import publish_checked
 from embaudit_tasks.results import stage_rows
 
 
-@task(name="link backbone", persist_result=False)
+@task(name="link backbone", task_run_name="link backbone", persist_result=False)
 def link_backbone(audit_id: str, backbone_audit_id: str, warehouse: str, wait_seconds: float, staging: str) -> int:
     """Check and publish the link; returns the number of summary figures that the two audits share."""
     row = {"audit_id": audit_id, "backbone_audit_id": backbone_audit_id}

@@ -11,7 +11,7 @@ from embaudit_tasks.publish import publish_checked
 from embaudit_tasks.results import stage_rows
 
 
-@task(name="gate", persist_result=False)
+@task(name="gate", task_run_name="gate", persist_result=False)
 def gate_audit(audit_id: str, policy: str, warehouse: str, wait_seconds: float, staging: str) -> GateVerdict:
     """Compare a published audit with the policy in a file, and publish the findings."""
     verdict = run_gate(warehouse, audit_id, load_policy(policy), wait_seconds=wait_seconds)

@@ -14,7 +14,7 @@ from embaudit.warehouse.prune import Keep, prune
 from embaudit.warehouse.vacuum import vacuum
 
 
-@task(name="prune rows", persist_result=False)
+@task(name="prune rows", task_run_name="prune rows", persist_result=False)
 def prune_rows(
     warehouse: str, wait_seconds: float, keep_days: int | None, keep_audits: int | None
 ) -> list[dict[str, Any]]:
@@ -22,7 +22,7 @@ def prune_rows(
     return [asdict(one) for one in prune(warehouse, wait_seconds, Keep(keep_days, keep_audits))]
 
 
-@task(name="delete staged files", persist_result=False)
+@task(name="delete staged files", task_run_name="delete staged files", persist_result=False)
 def delete_staged(staging: str, warehouse: str, days: int) -> dict[str, int]:
     """Delete staged files not created or used for ``days`` days, and partial files; returns their number and bytes."""
     place = warehouse_at(warehouse)
@@ -31,7 +31,7 @@ def delete_staged(staging: str, warehouse: str, days: int) -> dict[str, int]:
     return {"files": left.files, "bytes": left.bytes}
 
 
-@task(name="vacuum", persist_result=False)
+@task(name="vacuum", task_run_name="vacuum", persist_result=False)
 def vacuum_warehouse(warehouse: str, wait_seconds: float) -> dict[str, Any]:
     """Reclaim the space of deleted rows."""
     return asdict(vacuum(warehouse, wait_seconds))

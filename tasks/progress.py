@@ -25,12 +25,17 @@ class Display(Protocol):
 
     def say(self, line: str) -> None: ...
 
+    def measured(self, what: str, seconds: float) -> None: ...
+
 
 class _NoDisplay:
     def advance(self, label: str, done: int, total: int) -> None:
         """Does nothing: nobody is watching this process."""
 
     def say(self, line: str) -> None:
+        """Does nothing."""
+
+    def measured(self, what: str, seconds: float) -> None:
         """Does nothing."""
 
 
@@ -58,6 +63,14 @@ def say(line: str) -> None:
     """Show a line in the terminal and write it to the flow run's log."""
     show(line)
     get_run_logger().info(line)
+
+
+@contextmanager
+def measuring(what: str) -> Iterator[None]:
+    """Show when a measure is done, and how long it took."""
+    started = time.monotonic()
+    yield
+    _display.measured(what, time.monotonic() - started)
 
 
 def shard_done(label: str, shards: int) -> None:

@@ -9,13 +9,13 @@ from prefect import task
 from embaudit.page.write import write_index, write_page
 
 
-@task(name="write report", persist_result=False)
+@task(name="write report", task_run_name="write report of {audit_id}", persist_result=False)
 def write_report(audit_id: str, warehouse: str, wait_seconds: float, folder: str) -> str:
     """Write ``FOLDER/<audit_id>.html``, replacing an earlier one; returns its path."""
     return str(write_page(warehouse, audit_id, Path(folder), wait_seconds=wait_seconds))
 
 
-@task(name="write index", persist_result=False)
+@task(name="write index", task_run_name="write index", persist_result=False)
 def write_overview(warehouse: str, wait_seconds: float, folder: str) -> str:
     """Write ``FOLDER/index.html``, replacing an earlier one; returns its path."""
     return str(write_index(warehouse, Path(folder), wait_seconds=wait_seconds))

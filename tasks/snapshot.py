@@ -10,7 +10,7 @@ from embaudit.settings import Settings
 from embaudit.warehouse.export import export
 
 
-@task(name="refresh snapshot", persist_result=False)
+@task(name="refresh snapshot", task_run_name="refresh snapshot", persist_result=False)
 def refresh_snapshot(warehouse: str) -> str | None:
     """Export the warehouse to the path in the settings. Whatever happens here, what was published stays published.
 

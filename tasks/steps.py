@@ -231,7 +231,8 @@ def step(
 
     Args:
         tables: row classes of the tables that it stages, and names of those that are not published.
-        name, run_name: of the Prefect task and of its runs; the latter is a format string for the arguments.
+        name, run_name: of the Prefect task and of its runs; the latter is a format string for the arguments. Without
+            it, runs are named like the task, and not numbered by Prefect.
     """
 
     def made(function: Callable[Concatenate[Outputs, P], None]) -> Step[P]:
@@ -287,7 +288,7 @@ def _task_of(one: Step[Any], signature: inspect.Signature, run_name: str | None)
     # Prefect uses this to bind, show and format the arguments.
     run.__signature__ = signature  # type: ignore[attr-defined]
     run.__name__, run.__qualname__, run.__doc__ = one.function.__name__, one.function.__qualname__, one.function.__doc__
-    return task(name=one.name, task_run_name=run_name, persist_result=False, cache_policy=NO_CACHE)(run)
+    return task(name=one.name, task_run_name=run_name or one.name, persist_result=False, cache_policy=NO_CACHE)(run)
 
 
 def _imported(module: str, name: str) -> Any:

@@ -57,7 +57,7 @@ def ask_for_content(source: Source, reference: str) -> str:
     return read_content(source, reference)
 
 
-@task(name="record what was seen", persist_result=False)
+@task(name="record what was seen", task_run_name="record what was seen", persist_result=False)
 def record_watched(rows: list[WatchedRevision], warehouse: str, wait_seconds: float, staging: str) -> int:
     """Check and publish rows of ``watched_revision``; returns their number."""
     if not rows:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -26,6 +27,7 @@ def run_here(
 
     from embaudit.cli.main import main
 
+    interrupts = signal.getsignal(signal.SIGINT)
     output, errors = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     with (
         mock.patch.dict(os.environ, environment, clear=True),
@@ -40,6 +42,8 @@ def run_here(
             main()
         except SystemExit as ending:
             code = ending.code
+        finally:
+            signal.signal(signal.SIGINT, interrupts)
     assert isinstance(code, int)
     printed = (stream.buffer.getvalue().decode() for stream in (output, errors))  # type: ignore[attr-defined]
     return subprocess.CompletedProcess(["embaudit", *arguments], code, *printed)

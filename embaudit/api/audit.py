@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from embaudit.address import warehouse_at
 from embaudit.api.loaded_model import save_model
+from embaudit.api.notebook import shown_in_notebook
 from embaudit.api.reading import Audit
 from embaudit.api.run import refuse_early, run_audit
 from embaudit.errors import EmbauditError
@@ -29,7 +30,7 @@ def audit(
     """Audit a checkpoint like ``embaudit audit``; repeating the call continues and recomputes nothing.
 
     Flows run on the server at ``PREFECT_API_URL``; without it, the first call starts a server that is shared by later
-    calls and ends with this process.
+    calls and ends with this process. A notebook shows the progress.
 
     Args:
         checkpoint: packaged:NAME, a local folder, owner/name@revision on the hub, or a loaded ``SentenceTransformer``,
@@ -50,7 +51,7 @@ def audit(
         request = request.changed(checkpoint=str(save_model(checkpoint, request)))
     refuse_early(request, backbone)
     try:
-        with prefect_for_call():
+        with prefect_for_call(), shown_in_notebook():
             outcome, _ = run_audit(request, backbone)
     except EmbauditError:
         raise

@@ -15,6 +15,9 @@ def run_audit(request: AuditRequest, backbone: str | None) -> tuple[AuditOutcome
     # Planning needs it, and a temporary server takes just as long to start.
     import torch  # noqa: F401
 
+    from embaudit.server.temporary import await_server
+
+    await_server()
     if backbone is None:
         from embaudit_flows.audit import audit as audit_flow
 

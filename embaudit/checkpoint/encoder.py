@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embaudit.checkpoint.load import Checkpoint
+from embaudit.checkpoint.memory import in_halves
 from embaudit.checkpoint.pooling import pool
 from embaudit.errors import MeasureError
 
@@ -75,8 +76,7 @@ class Encoder:
             MeasureError: if a vector is not finite, naming the sequence.
         """
         vectors = np.empty((len(sequences), self.checkpoint.dimension), dtype=np.float32)
-        for indices, ids, mask in self._batches(sequences):
-            batch = self._pooled(ids, mask).cpu().numpy()
+        for indices, batch in self._encoded(sequences, self._pooled):
             _require_finite(batch, indices, sequences)
             vectors[indices] = batch
             progress(len(indices))
@@ -100,8 +100,8 @@ class Encoder:
         self._require_known(int(ids.max()))
         ids = ids.to(self.checkpoint.device)
         rows = max(1, self.tokens_per_batch // ids.shape[1])
-        parts = [self._pooled(part, torch.ones_like(part)) for part in torch.split(ids, rows)]
-        vectors = torch.cat(parts)
+        parts = (in_halves(self._pooled, part, torch.ones_like(part), self._lower) for part in torch.split(ids, rows))
+        vectors = torch.cat([found for part in parts for _, found in part])
         if not torch.isfinite(vectors).all():
             row = int(torch.nonzero(~torch.isfinite(vectors).all(dim=1))[0])
             raise _not_finite(ids[row].tolist())
@@ -117,11 +117,21 @@ class Encoder:
 
     def token_embeddings_of_ids(self, sequences: Sequence[Sequence[int]]) -> Iterator[tuple[int, np.ndarray]]:
         """The same for id sequences (prompt and special tokens included)."""
-        for indices, ids, mask in self._batches(sequences):
-            X = self._hidden(ids, mask).float().cpu().numpy()
+        for indices, X in self._encoded(sequences, self._hidden):
             _require_finite(X.reshape(len(indices), -1), indices, sequences)
             for row, index in enumerate(indices):
                 yield int(index), X[row, self.checkpoint.prompt.unpooled : len(sequences[index])]
+
+    def _encoded(
+        self, sequences: Sequence[Sequence[int]], forward: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """What the forward pass gives for batches of similar length: (indices, float32 array with a row for each)."""
+        for indices, ids, mask in self._batches(sequences):
+            for rows, found in in_halves(lambda *part: forward(*part).float().cpu().numpy(), ids, mask, self._lower):
+                yield indices[rows], found
+
+    def _lower(self, tokens: int) -> None:
+        self.tokens_per_batch = min(self.tokens_per_batch, tokens)
 
     def _batches(self, sequences: Sequence[Sequence[int]]) -> Iterator[tuple[np.ndarray, torch.Tensor, torch.Tensor]]:
         """Right-padded batches of similar length: (indices, ids (B, n), mask (B, n))."""
@@ -166,10 +176,10 @@ class Encoder:
     def _hidden(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         import torch
 
-        self.texts += len(ids)
-        self.tokens += int(mask.sum())
         with torch.inference_mode():
             hidden: torch.Tensor = self.checkpoint.model(**self.checkpoint.inputs(ids, mask)).last_hidden_state
+        self.texts += len(ids)
+        self.tokens += int(mask.sum())
         return hidden
 
     def _pooled(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 )
 @click.option("--full", "is_full", is_flag=True, help="Print every section, not only findings and the worst tokens.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-@click.option("--logs", is_flag=True, help="Show Prefect's log lines.")
+@click.option("--logs", is_flag=True, help="Show Prefect's log lines, and a line per step where there is no terminal.")
 def audit(request: AuditRequest, backbone: str | None, is_full: bool, as_json: bool, logs: bool) -> None:
     """Audit CHECKPOINT: packaged:NAME, a local folder, or owner/name@revision on the hub.
 
@@ -52,7 +52,7 @@ def audit(request: AuditRequest, backbone: str | None, is_full: bool, as_json: b
     asked = f"Auditing [bold]{as_text(request.checkpoint)}[/bold], profile {as_text(request.profile)} …"
     console.print(asked, highlight=False)
     tripped: GateTripped | None = None
-    with TerminalDisplay(console) as display, shown_on(display):
+    with TerminalDisplay(console, show_steps=logs) as display, shown_on(display):
         try:
             outcome, both = run_audit(request, backbone)
         except GateTripped as error:

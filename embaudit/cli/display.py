@@ -1,4 +1,4 @@
-"""Progress in a terminal: one bar per step with rate and remaining time; plain lines if it is not a terminal."""
+"""Progress in a terminal: one bar per step with rate and remaining time; elsewhere a line per measure."""
 
 from __future__ import annotations
 
@@ -27,10 +27,15 @@ class _RateColumn(ProgressColumn):
 
 
 class TerminalDisplay:
-    """One bar per label; shards with the same label share a bar."""
+    """One bar per label; shards with the same label share a bar.
 
-    def __init__(self, console: Console) -> None:
+    Args:
+        show_steps: where there are no bars, also print a line per label (``--logs``).
+    """
+
+    def __init__(self, console: Console, *, show_steps: bool = False) -> None:
         self._console = console
+        self._has_step_lines = show_steps and not console.is_terminal
         self._bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -52,14 +57,18 @@ class TerminalDisplay:
             self._done[label], self._started[label] = 0, time.monotonic()
         self._done[label] += done
         self._bars.advance(self._tasks[label], done)
-        if not self._console.is_terminal and self._done[label] >= total > self._done[label] - done:
+        if self._has_step_lines and self._done[label] >= total > self._done[label] - done:
             # The clock misses the work before the first call (the first batch), so a rate would be wrong.
-            seconds = time.monotonic() - self._started[label]
-            self._console.print(f"{label}: {total:,} in {seconds:.0f} s", highlight=False)
+            self.say(f"{label}: {total:,} in {time.monotonic() - self._started[label]:.0f} s")
 
     def say(self, line: str) -> None:
         """Print a line above the bars."""
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+    def measured(self, what: str, seconds: float) -> None:
+        """Print that a measure is done, where no bar shows it."""
+        if not self._console.is_terminal:
+            self.say(f"{what}: {seconds:,.0f} s")
 
     def __enter__(self) -> TerminalDisplay:
         self._bars.start()

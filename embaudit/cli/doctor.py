@@ -218,6 +218,13 @@ def _server() -> Finding:
         )
     import httpx
 
+    from embaudit.server.proxies import loopback_exempt, require_usable_proxies
+
+    try:
+        require_usable_proxies()
+    except EmbauditError as error:
+        return Finding("proxy", error.happened, False, error.next_step)
+    os.environ.update(loopback_exempt())
     try:
         httpx.get(f"{url}/health", timeout=5.0).raise_for_status()
     except httpx.HTTPError as error:

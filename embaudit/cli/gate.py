@@ -10,7 +10,7 @@ import click
 
 from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
-from embaudit.errors import EXIT_CHECK_FAILED
+from embaudit.errors import EXIT_TRIPPED
 from embaudit.gate import load_policy, run_gate
 from embaudit.page.general import gate_section, headline
 from embaudit.page.terminal import console, print_part, print_section
@@ -41,4 +41,4 @@ def gate(audit: str, policy: Path, baseline: str | None, warehouse: Warehouse | 
         print_section(gate_section(verdict, more="--json"), out)
         print_part(headline(verdict), out)
     if verdict.outcome == "tripped":
-        sys.exit(EXIT_CHECK_FAILED)
+        sys.exit(EXIT_TRIPPED)

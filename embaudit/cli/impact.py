@@ -53,7 +53,7 @@ class _SizeType(click.ParamType[int | str]):
 @click.option("--pairs", type=click.IntRange(min=4), metavar="N", help="Maximum number of scored pairs.")
 @click.option("--remedies", is_flag=True, help="Also try each remedy on the same tasks, and measure its cost.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-@click.option("--logs", is_flag=True, help="Show Prefect's log lines.")
+@click.option("--logs", is_flag=True, help="Show Prefect's log lines, and a line per step where there is no terminal.")
 def impact(
     request: AuditRequest,
     data: str | None,

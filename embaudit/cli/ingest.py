@@ -25,7 +25,9 @@ def ingest(corpus: str, source: str, warehouse: Warehouse | None, logs: bool) ->
     if corpus not in CORPORA:
         load_corpus(corpus, source)  # raises with the closest name
     prepare_prefect(show_logs=logs)
+    from embaudit.server.temporary import await_server
     from embaudit_flows.ingest import ingest as ingest_flow
 
+    await_server()
     result = ingest_flow(name=corpus, source=source, warehouse=str(warehouse) if warehouse else None)
     click.echo(f"Corpus {result.name} ({result.corpus_id}): {result.report}")

@@ -1,18 +1,27 @@
 """``embaudit``: the list of commands, and how errors and interrupts are reported.
 
-Expected failures print one paragraph and no traceback. Exit codes: 0 done, 1 a check or gate failed, 2 usage or
-environment, 130 interrupted.
+Expected failures print one paragraph and no traceback. Exit codes: 0 done, 1 a gate tripped (or ``screen`` flagged a
+text) and nothing else, 2 usage or environment, 3 a bug, 130 interrupted.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 
 import click
 
 from embaudit.cli.lazy import LazyCommand, LazyGroup
-from embaudit.errors import EXIT_INTERRUPTED, EmbauditError, ServerError, is_of_interrupt
+from embaudit.cli.process import end_now, finish, prepare_process, was_interrupted
+from embaudit.errors import (
+    EXIT_BUG,
+    EXIT_DONE,
+    EXIT_INTERRUPTED,
+    EXIT_USAGE,
+    EmbauditError,
+    ServerError,
+    StorageError,
+    is_of_interrupt,
+)
 
 # These stage their finished steps, so the same command can continue.
 STAGING_COMMANDS = {"audit", "impact", "tempscale", "token", "watch"}
@@ -67,39 +76,56 @@ for _name, (_place, _line) in COMMANDS.items():
 
 def main() -> None:
     """Run a command; report errors and interrupts as one paragraph and an exit code."""
+    prepare_process()
+    code = run()
+    try:
+        finish(code)
+    except StorageError as error:
+        print_failure(error)
+        finish(error.exit_code)
+
+
+def run() -> int:
+    """Run the command that the arguments name; returns its exit code."""
     try:
         code = cli(standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
-        sys.exit(report_interrupt())
-    except EmbauditError as error:
-        if is_of_interrupt(error):
-            sys.exit(report_interrupt())
-        print_failure(error)
-        sys.exit(error.exit_code)
-    except BrokenPipeError:
-        # The reader has gone (`embaudit query … | head`).
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
+        return report_interrupt()
     except Exception as error:
-        if is_of_interrupt(error):
-            sys.exit(report_interrupt())
-        from embaudit.server.lost import expected_failure
+        if was_interrupted() or is_of_interrupt(error):
+            return report_interrupt()
+        if isinstance(error, click.ClickException):
+            error.show()
+            # click's own would be 1 for some.
+            return EXIT_USAGE
+        if isinstance(error, EmbauditError):
+            print_failure(error)
+            return error.exit_code
+        return report_unexpected(error)
+    return code if isinstance(code, int) else EXIT_DONE
 
-        failure = expected_failure(error)
-        if failure is None:
-            raise
-        print_failure(failure)
-        if isinstance(failure, ServerError) and os.environ.get("PREFECT_API_URL"):
-            # Prefect's client would keep trying for minutes to send the server its pending events. (A temporary server
-            # is a child of this process and is stopped by the normal exit.)
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(failure.exit_code)
-        sys.exit(failure.exit_code)
-    sys.exit(code if isinstance(code, int) else 0)
+
+def report_unexpected(error: Exception) -> int:
+    """Report an error of a library as what it means to a user; what nobody expected is a bug, with its traceback."""
+    from embaudit.server.lost import expected_failure
+
+    failure = expected_failure(error)
+    if failure is None:
+        import traceback
+
+        traceback.print_exception(error)
+        print_failure(
+            EmbauditError(
+                f"This is a bug in embaudit ({type(error).__name__}).",
+                kept="Every finished step is staged, and the published tables are consistent.",
+                next_step="Please report it, with the lines above.",
+            )
+        )
+        return EXIT_BUG
+    print_failure(failure)
+    if isinstance(failure, ServerError):
+        end_now(failure.exit_code)
+    return failure.exit_code
 
 
 def print_failure(error: EmbauditError) -> None:

@@ -46,7 +46,7 @@ def audit_one_measure(request: AuditRequest, *measures: str, as_json: bool, logs
     from embaudit.page.terminal import print_page
     from embaudit_tasks.progress import shown_on
 
-    with TerminalDisplay(Console(stderr=True)) as display, shown_on(display):
+    with TerminalDisplay(Console(stderr=True), show_steps=logs) as display, shown_on(display):
         outcome, _ = run_audit(request, None)
     if as_json:
         click.echo(outcome.model_dump_json(indent=1))

@@ -12,7 +12,7 @@ import click
 from embaudit.address import Warehouse
 from embaudit.checkpoint.tokenizer_alone import load_tokenizer_alone
 from embaudit.cli.options import warehouse_option, warehouse_path
-from embaudit.errors import EXIT_CHECK_FAILED, EXIT_DONE, UsageError
+from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, UsageError
 from embaudit.gate.facts import LATEST, find_named
 from embaudit.page.model import Column, Table, count
 from embaudit.page.terminal import console, print_part, print_table
@@ -134,7 +134,7 @@ def screen(
         click.echo(json.dumps({**_as_json(listed, found), **said}, indent=1, allow_nan=False))
     else:
         _print(listed, found)
-    return EXIT_CHECK_FAILED if has_tripped else EXIT_DONE
+    return EXIT_TRIPPED if has_tripped else EXIT_DONE
 
 
 def _screen_of(

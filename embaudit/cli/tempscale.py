@@ -36,7 +36,7 @@ from embaudit.request import AuditRequest
 @click.option("--queries", type=click.IntRange(min=4), help="Maximum number of queries.")
 @click.option("--pairs", type=click.IntRange(min=4), help="Maximum number of scored pairs.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-@click.option("--logs", is_flag=True, help="Show Prefect's log lines.")
+@click.option("--logs", is_flag=True, help="Show Prefect's log lines, and a line per step where there is no terminal.")
 def tempscale(
     request: AuditRequest,
     grid: str | None,

@@ -55,11 +55,13 @@ def token(
     wanted = _expand_files(tokens)
     prepare_prefect(show_logs=False)
 
+    from embaudit.server.temporary import await_server
     from embaudit_flows.plan import plan_audit
     from embaudit_flows.token import look_at_tokens
     from embaudit_tasks.progress import shown_on
 
     plan = plan_audit(request.changed(measures=["sticky"]))
+    await_server()
     with TerminalDisplay(Console(stderr=True)) as display, shown_on(display):
         found = look_at_tokens(plan, wanted, protocols, corpus, controls)
     if as_json:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 )
 @warehouse_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-@click.option("--logs", is_flag=True, help="Show Prefect's log lines.")
+@click.option("--logs", is_flag=True, help="Show Prefect's log lines, and a line per step where there is no terminal.")
 def watch(
     watch_list: Path | None,
     once: bool,
@@ -70,6 +70,7 @@ def watch(
         print_preview(preview(entries, str(warehouse_path(warehouse)), again=again), as_json)
         return
     prepare_prefect(show_logs=logs)
+    from embaudit.server.temporary import await_server
     from embaudit_flows.watch import watch as watch_flow
     from embaudit_flows.watch_record import AuditsFailed
     from embaudit_tasks.progress import shown_on
@@ -82,8 +83,9 @@ def watch(
         "again": again,
         "deployment": deployment,
     }
+    await_server()
     try:
-        with TerminalDisplay(console) as display, shown_on(display):
+        with TerminalDisplay(console, show_steps=logs) as display, shown_on(display):
             outcome = watch_flow(**parameters)
     except AuditsFailed as error:
         if error.outcome is not None:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from embaudit.errors import CheckFailed
+from embaudit.errors import EXIT_TRIPPED, EmbauditError
 
 Kind = Literal["limit", "change", "severity", "require"]
 Outcome = Literal["passed", "tripped", "missing"]
@@ -111,9 +111,10 @@ class GateVerdict(BaseModel):
         return f"Gate passed: {of} of the policy {self.policy}{warned}."
 
 
-class GateTripped(CheckFailed):
+class GateTripped(EmbauditError):
     """An audit fails a policy; unlike after a failed check, the audit stays published."""
 
+    exit_code = EXIT_TRIPPED
     # The finished audit, if a flow raised this: the command line still prints it.
     audit: Any = None
     verdict: GateVerdict | None = None

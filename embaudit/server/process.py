@@ -12,18 +12,40 @@ import os
 import socket
 import sys
 import threading
+from pathlib import Path
 
 MODULE = "embaudit.server.process"
+DATABASE = "prefect.db"
 
 
 def main() -> None:
     """Serve until the command stops this process or has ended."""
     threading.Thread(target=_end_with_command, name="end with command", daemon=True).start()
+    # Prefect reads .env and prefect.toml in its current folder; those of the command's are for the user's own server.
+    folder = Path(os.environ["PREFECT_HOME"])
+    os.chdir(folder)
     # Imported after starting the thread: it takes seconds, and the command may be killed meanwhile.
     import uvicorn
+    from filelock import FileLock
 
-    config = uvicorn.Config("prefect.server.api.server:create_app", factory=True, log_level="error", lifespan="on")
-    uvicorn.Server(config).run(sockets=[socket.socket(fileno=int(sys.argv[1]))])
+    is_migrated = folder / "migrated"
+    lock = FileLock(folder / "starting.lock")
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            # One at a time: a new database is migrated, and two servers would both create its tables.
+            with lock:
+                if not is_migrated.exists():
+                    # Absent or half-migrated: a command that is interrupted takes its server with it.
+                    for file in folder.glob(f"{DATABASE}*"):
+                        file.unlink()
+                await super().startup(sockets)
+                is_migrated.touch()
+
+    # One worker, whatever WEB_CONCURRENCY says of the user's own servers.
+    application = "prefect.server.api.server:create_app"
+    config = uvicorn.Config(application, factory=True, log_level="error", lifespan="on", workers=1)
+    Server(config).run(sockets=[socket.socket(fileno=int(sys.argv[1]))])
 
 
 def _end_with_command() -> None:

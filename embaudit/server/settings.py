@@ -9,44 +9,57 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from inspect import isclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
+
+from embaudit.home import missing_home
+from embaudit.server.proxies import loopback_exempt, require_usable_proxies
 from embaudit.settings import Settings
 
+if TYPE_CHECKING:
+    from prefect.settings import Settings as PrefectSettings
 
-def set_defaults(*, show_logs: bool) -> list[str]:
-    """Set Prefect's settings for a terminal or notebook; returns the variables that were not set before."""
+# What of Prefect's settings is about this process, whatever server it talks to.
+OF_THE_PROCESS = {"home", "profiles_path", "logging"}
+
+
+def set_defaults(*, show_logs: bool) -> dict[str, str | None]:
+    """Set Prefect's settings for a terminal or notebook; returns what these variables were before.
+
+    Raises:
+        UsageError: if the environment names a proxy that cannot be used.
+    """
+    require_usable_proxies()
     settings = Settings()
     defaults = {
+        **missing_home(),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "DO_NOT_TRACK": "1",
         # With a busy SQLite the server briefly answers 500; Prefect only retries the given status codes.
         "PREFECT_CLIENT_RETRY_EXTRA_CODES": "500",
         # A server prepared by `setup-server` declares runs dead after 90 s of silence; Prefect's default is 180.
         "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
-        # The temporary server writes task runs once a second instead of one by one: with SQLite, concurrent writers
-        # were rejected and only retried two seconds later.
-        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
-        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
         "TOKENIZERS_PARALLELISM": "true",
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     }
-    if not os.access(Path.home(), os.W_OK):
+    if "HOME" in defaults or not os.access(Path.home(), os.W_OK):
         # In a container without a home directory, Prefect would wait two minutes for its own server and give up.
         defaults["PREFECT_HOME"] = str((settings.home / "prefect").expanduser().absolute())
     if not show_logs:
         # The console handler only: Prefect's server and UI still get every line.
         defaults["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"] = "CRITICAL"
-        defaults["PREFECT_SERVER_LOGGING_LEVEL"] = "CRITICAL"
         # An event that did not reach the server would be printed in full; a lost server is reported separately.
         defaults["PREFECT_LOGGING_INTERNAL_LEVEL"] = "CRITICAL"
-    new = [name for name in defaults if name not in os.environ]
-    os.environ.update((name, defaults[name]) for name in new)
+    new = {name: value for name, value in defaults.items() if name not in os.environ} | loopback_exempt()
+    before = {name: os.environ.get(name) for name in new}
+    os.environ.update(new)
     if not show_logs:
         logging.getLogger("transformers").setLevel(logging.ERROR)
-    return new
+    return before
 
 
 @contextmanager
@@ -54,27 +67,33 @@ def server_for_call(own: dict[Any, Any] | None = None) -> Iterator[None]:
     """Start a server for this process if none is configured; it ends with the process.
 
     It has no UI, and it gets no heartbeats, which cost a second at the end of every sub-flow. Prefect has no
-    environment variable for that, so the settings apply within the block.
+    environment variable for that, so the settings apply within the block. What the user set for a Prefect server of
+    their own (credentials, certificates, headers, storage blocks, …) does not: neither side would know the other.
 
     Args:
         own: further Prefect settings for the block.
     """
     from prefect import settings
+    from prefect.context import SettingsContext, get_settings_context
 
-    with settings.temporary_settings(own or {}):
+    with settings.temporary_settings(own or {}) as current:
         if settings.PREFECT_API_URL.value():
             yield
             return
-        from embaudit.server.temporary import temporary_server
+        from embaudit.server.temporary import SECONDS_TO_START, temporary_server
 
-        without_server = {
-            settings.PREFECT_API_URL: temporary_server().api_url,
-            settings.PREFECT_UI_URL: "",
-            # The server takes 9 to 16 s to answer on two cores, more on a busy machine.
-            settings.PREFECT_API_REQUEST_TIMEOUT: 120,
+        ours = {
+            settings.PREFECT_API_URL: temporary_server(Settings().home).api_url,
+            settings.PREFECT_API_REQUEST_TIMEOUT: SECONDS_TO_START,
             settings.PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None,
+            settings.PREFECT_CLIENT_RETRY_EXTRA_CODES: "500",
+            settings.PREFECT_SERVER_ANALYTICS_ENABLED: False,
         }
-        with settings.temporary_settings(without_server):
+        plain = _without_those_of_a_server(current)
+        with (
+            SettingsContext(profile=get_settings_context().profile, settings=plain),
+            settings.temporary_settings(ours),
+        ):
             yield
 
 
@@ -83,15 +102,40 @@ def prefect_for_call() -> Iterator[None]:
     """Defaults and server for a process with other work: its settings are restored afterwards."""
     logger = logging.getLogger("transformers")
     level = logger.level
-    new = set_defaults(show_logs=False)
+    before = set_defaults(show_logs=False)
     try:
         from prefect import settings
 
         # If Prefect was imported before, it has already read its environment and set up logging.
-        own = {getattr(settings, name): os.environ[name] for name in new if hasattr(settings, name)}
+        own = {getattr(settings, name): os.environ[name] for name in before if hasattr(settings, name)}
         with server_for_call(own):
             yield
     finally:
         logger.setLevel(level)
-        for name in new:
-            os.environ.pop(name, None)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _without_those_of_a_server(current: PrefectSettings) -> PrefectSettings:
+    """These settings with Prefect's own defaults wherever they are not about this process alone.
+
+    (``temporary_settings(restore_defaults=…)`` would merge a default that is an empty dictionary with what was set.)
+    """
+    kept = current.model_dump(include=OF_THE_PROCESS, exclude_unset=True)
+    plain: PrefectSettings = type(current).model_validate(_defaults(type(current)) | kept)
+    return plain
+
+
+def _defaults(model: type[BaseModel]) -> dict[str, Any]:
+    """Every default, so that no environment, profile or file is asked; without those that follow from others."""
+    found: dict[str, Any] = {}
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isclass(kind) and issubclass(kind, BaseModel):
+            found[name] = _defaults(kind)
+        elif not field.default_factory_takes_validated_data:
+            found[name] = field.get_default(call_default_factory=True)
+    return found

@@ -14,10 +14,10 @@ from runs import Ended, Finished, content, rewritten, staged, steps
 pytestmark = pytest.mark.xdist_group("faults")
 
 
-def refused(finished: Finished, code: int = 2) -> Ended:
+def refused(finished: Finished) -> Ended:
     """The same command says no in one paragraph, and the published rows are as they were."""
     result = finished.command.run()
-    assert result.returncode == code, result.stdout + result.stderr
+    assert result.returncode == 2, result.stdout + result.stderr
     assert "Traceback" not in result.stderr, result.stderr
     now = content(finished.warehouse)
     assert {name: rows for name, rows in now.items() if name != "audit"} == {
@@ -67,8 +67,8 @@ def test_a_flipped_bit(finished: Finished, record_fault: Record) -> None:
 def test_another_file_under_its_name(finished: Finished, record_fault: Record) -> None:
     victim, other = finished.file("socm_pair", "wikipedia"), finished.file("socm_pair", "msmarco")
     shutil.copyfile(other, victim)
-    result = refused(finished, code=1)
-    record_fault(f"exit code 1: {result.paragraph}", "the published rows as they were", repaired(finished, victim))
+    result = refused(finished)
+    record_fault(f"exit code 2: {result.paragraph}", "the published rows as they were", repaired(finished, victim))
 
 
 @pytest.mark.slow
@@ -82,10 +82,10 @@ def test_bad_rows_in_a_sound_file(finished: Finished, record_fault: Record) -> N
     place = table.schema.get_field_index("d_mu")
     changed = table.set_column(place, table.schema.field("d_mu"), [pa.array(values)])
     pq.write_table(changed.replace_schema_metadata({"embaudit": record}), victim)
-    result = refused(finished, code=1)
+    result = refused(finished)
     assert "socm_pair.d_mu" in result.stderr
     record_fault(
-        f"exit code 1: {result.paragraph}",
+        f"exit code 2: {result.paragraph}",
         "the published rows as they were; the failed check in expectation_result, the reason beside the audit",
         repaired(finished, victim),
     )

@@ -11,16 +11,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 from commands import Embaudit
 from planned import assert_planned
 from small_audits import Audited
 
 from embaudit.checkpoint.precision import ProductSeconds
-from embaudit.errors import CheckFailed, MeasureError, UsageError
+from embaudit.errors import CheckFailed, CorpusError, EmbauditError, MeasureError, UsageError
 from embaudit.measures import MEASURES
 from embaudit.measures.sticky.plan import spend
 from embaudit.request import AuditRequest
+from embaudit_flows import audit as audit_flow
 from embaudit_flows.audit import AuditOutcome, audit
+from embaudit_flows.summary import key_of_source
 from embaudit_tasks import precision
 
 
@@ -269,7 +272,7 @@ def test_a_blocking_check_publishes_nothing_names_the_rows_and_leaves_what_was_p
     Path(warehouse).unlink()
     with pytest.raises(CheckFailed) as failure:
         run(tiny_checkpoint, tiny_profile, measures=["socm"])
-    assert failure.value.exit_code == 1
+    assert failure.value.exit_code == 2
     assert "socm_pair.d_mu" in failure.value.happened
     assert f"second={table.loc[3, 'second']}" in failure.value.happened
     assert rows(warehouse, "SELECT status FROM audit") == [("failed",)]
@@ -332,6 +335,67 @@ def test_no_pair_below_u_is_on_record_with_its_reason(
     assert "below u" in reason
 
 
+def broken(error: BaseException) -> Any:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("options", "place", "error", "expected", "reason"),
+    [
+        # In planning.
+        ({"profile": "none.toml"}, None, None, UsageError, "none.toml"),
+        ({"device": "abacus"}, None, None, UsageError, "abacus"),
+        ({"checkpoint": "/nowhere/tiny"}, None, None, EmbauditError, "/nowhere/tiny"),
+        # In ingestion.
+        ({"corpora": {"wikipedia": "/nowhere.txt"}}, None, None, CorpusError, "/nowhere.txt"),
+        ({"corpora": {"sts": "sample"}}, None, None, UsageError, "'sts'"),
+        # What no measure expects.
+        ({}, "plan_audit", MemoryError("on the way"), MeasureError, "on the way"),
+        ({}, "_shared_tables", torch.OutOfMemoryError("CUDA out of memory."), MeasureError, "CUDA out of memory."),
+        ({}, "_run", RuntimeError("DefaultCPUAllocator: can't allocate memory"), MeasureError, "can't allocate memory"),
+        ({}, "_run", OSError(28, "No space left on device"), OSError, "OSError: [Errno 28] No space left on device"),
+        ({}, "stage_findings", KeyError("a bug"), KeyError, "KeyError: 'a bug'"),
+        ({}, "_ingest", ValueError("https://me:canary@x/y"), ValueError, "ValueError: https://x/y"),
+    ],
+)
+def test_whatever_ends_an_audit_is_on_record(
+    options: dict[str, Any],
+    place: str | None,
+    error: Exception | None,
+    expected: type[Exception],
+    reason: str,
+    home: Path,
+    tiny_checkpoint: Path,
+    tiny_profile: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if place is not None and error is not None:
+        monkeypatch.setattr(audit_flow, place, broken(error))
+    asked = {"checkpoint": str(tiny_checkpoint), "profile": str(tiny_profile), "measures": ["socm"], "device": "cpu"}
+    # Twice: the same question has one row.
+    for _ in range(2):
+        with pytest.raises(expected):
+            audit(AuditRequest.of(**asked | options))
+    ((status, found, source),) = rows(
+        home / "warehouse.duckdb", "SELECT status, reason, settings ->> '$.source' FROM audit"
+    )
+    assert status == "failed"
+    assert reason in found
+    assert source == asked.get("checkpoint") if "checkpoint" not in options else options["checkpoint"]
+
+
+def test_an_interrupt_is_not_a_failure(
+    home: Path, tiny_checkpoint: Path, tiny_profile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_flow, "plan_audit", broken(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        run(tiny_checkpoint, tiny_profile)
+    assert not (home / "warehouse.duckdb").exists()
+
+
 def test_wrong_options_are_named(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"measures": ["socn"]}, "no measure is called 'socn'"),
@@ -346,10 +410,16 @@ def test_wrong_options_are_named(home: Path, tiny_checkpoint: Path, tiny_profile
 
 
 def test_the_ui_gets_a_summary_the_tables_and_progress(audited: Audited) -> None:
+    name = key_of_source(audited.question["checkpoint"])
     keys = {artifact.key for artifact in audited.artifacts}
-    assert {"audit-summary", "sticky-summary", "socm-summary", "sticky-tokens"} <= keys
-    (summary,) = (str(artifact.data) for artifact in audited.artifacts if artifact.key == "audit-summary")
-    assert audited.outcome.audit_id in summary
+    assert {f"{one}-{name}" for one in ("audit-summary", "sticky-summary", "socm-summary", "sticky-tokens")} <= keys
+    assert all(key.endswith(f"-{name}") for key in keys if key)
+    (page,) = (artifact for artifact in audited.artifacts if artifact.key == f"audit-summary-{name}")
+    # Nobody serves the report: a link to it would lead nowhere.
+    assert "file://" not in str(page.data)
+    assert not any(artifact.type == "link" for artifact in audited.artifacts)
+    assert audited.outcome.audit_id in (page.description or "")
+    assert audited.outcome.audit_id in str(page.data)
     progress = [artifact for artifact in audited.artifacts if artifact.type == "progress"]
     assert any("scan" in (artifact.description or "") for artifact in progress)
     assert all(artifact.data == 100 for artifact in progress)

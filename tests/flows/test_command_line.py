@@ -263,7 +263,7 @@ def test_without_a_home_prefect_gets_a_place_beside_the_warehouse(
     assert os.environ["PREFECT_HOME"] == str(tmp_path / "here/prefect")
 
 
-def test_heartbeats_go_to_a_lasting_server_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heartbeats_go_to_a_lasting_server_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from prefect.settings import (
         PREFECT_API_URL,
         PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
@@ -271,7 +271,7 @@ def test_heartbeats_go_to_a_lasting_server_alone(monkeypatch: pytest.MonkeyPatch
         temporary_settings,
     )
 
-    monkeypatch.setattr(os, "environ", {"HOME": os.environ["HOME"]})
+    monkeypatch.setattr(os, "environ", {"HOME": os.environ["HOME"], "EMBAUDIT_HOME": str(tmp_path)})
     for url, seconds in (("http://127.0.0.1:4200/api", 180), (None, None)):
         with temporary_settings({PREFECT_API_URL: url, PREFECT_FLOWS_HEARTBEAT_FREQUENCY: 180}):
             with click.Context(cli):

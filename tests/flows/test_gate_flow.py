@@ -19,6 +19,7 @@ from embaudit.gate import GateTripped
 from embaudit.request import AuditRequest
 from embaudit_flows.audit import AuditOutcome, audit
 from embaudit_flows.notify import Notifier, notify_on_failure
+from embaudit_flows.summary import key_of_source
 
 SECRET = "T0000-very-secret"
 POLICY = """
@@ -125,20 +126,26 @@ def artifact(key: str) -> str:
 
 @pytest.mark.slow
 def test_a_gate_stores_what_it_found_and_ends_the_run_as_asked(
-    computed_home: Path, tiny_checkpoint: Path, tiny_profile: Path, policies: dict[str, str], webhook: Any
+    computed_home: Path,
+    tiny_checkpoint: Path,
+    tiny_profile: Path,
+    policies: dict[str, str],
+    webhook: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     server, block = webhook("ops")
+    summary, report = (f"{name}-{key_of_source(str(tiny_checkpoint))}" for name in ("audit-summary", "audit-report"))
     passed = run(tiny_checkpoint, tiny_profile, policy=policies["easy"], notify=block)
     assert passed.gate is not None
     assert passed.gate.outcome == "passed"
     assert last_run().state.name == "Completed"
     assert not server.posts, "nobody is told of what is as it should be"
-    assert "Gate passed" in artifact("audit-summary")
+    assert "Gate passed" in artifact(summary)
     page = computed_home / f"reports/{passed.audit_id}.html"
     assert passed.report == str(page)
     assert "Gate passed" in page.read_text()
-    assert page.as_uri() in artifact("audit-report")
-    assert page.as_uri() in artifact("audit-summary")
+    assert "file://" not in artifact(summary)
+    monkeypatch.setenv("EMBAUDIT_REPORT_URL", "https://reports.example/")
 
     marked = run(tiny_checkpoint, tiny_profile, policy=policies["strict"], gate="mark", notify=block)
     assert marked.gate is not None
@@ -146,8 +153,10 @@ def test_a_gate_stores_what_it_found_and_ends_the_run_as_asked(
     state = last_run().state
     assert (state.type.value, state.name) == ("COMPLETED", "Gate tripped")
     assert "little is thrown away" in state.message
-    assert "Gate tripped" in artifact("audit-summary")
-    assert "because" in artifact("audit-summary")
+    assert "Gate tripped" in artifact(summary)
+    assert "because" in artifact(summary)
+    for one in (summary, report):
+        assert f"https://reports.example/{passed.audit_id}.html" in artifact(one)
     assert "Gate tripped" in page.read_text()
     (path, told) = server.posts[-1]
     assert SECRET in path

@@ -13,6 +13,8 @@ from ports import free_port
 from postgres_server import USER, Postgres
 from site_of_ones_own import Site, commands_under, kill_all, new_site, toml_under, wait_until
 
+from embaudit_flows.summary import key_of_source
+
 pytestmark = pytest.mark.slow
 
 
@@ -88,10 +90,12 @@ def test_one_machine(tmp_path: Path, tiny_checkpoint: Path, tiny_profile: Path) 
         run = run_audit(site, tiny_checkpoint, tiny_profile, "sticky", "socm")
         assert run["state_name"] == "Completed"
         of_run = {"flow_runs": {"id": {"any_": [run["id"]]}}}
-        tasks = {task["name"].rsplit("-", 1)[0] for task in site.ask("task_runs/filter", of_run)}
+        tasks = {task["name"] for task in site.ask("task_runs/filter", of_run)}
         assert {"check tables", "publish"} <= tasks
         artifacts = site.ask("artifacts/latest/filter", {})
-        assert {"audit-summary", "socm-summary", "sticky-summary"} <= {one["key"] for one in artifacts}
+        name = key_of_source(str(tiny_checkpoint))
+        wanted = {f"{table}-{name}" for table in ("audit-summary", "socm-summary", "sticky-summary")}
+        assert wanted <= {one["key"] for one in artifacts}
         assert [one for one in site.ask("artifacts/filter", {}) if one["type"] == "progress" and one["data"] == 100.0]
         # The worker's results lie where it was started, and a terminal there finds them.
         assert (tmp_path / ".embaudit" / "warehouse.duckdb").is_file()
@@ -107,7 +111,7 @@ def test_one_machine(tmp_path: Path, tiny_checkpoint: Path, tiny_profile: Path) 
         assert "Completed" in page
         assert "Task runs" in page
         assert picture.stat().st_size > 20_000
-        assert "audit-summary" in site.page("artifacts", "audit-summary")
+        assert f"audit-summary-{name}" in site.page("artifacts", "audit-summary")
         deployments = site.page("deployments", "nightly")
         for name in ("on-demand", "nightly", "weekly", "maintenance"):
             assert name in deployments, deployments

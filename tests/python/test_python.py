@@ -224,13 +224,16 @@ def test_a_callback_audits_what_is_evaluated_in_the_first_process_alone(
     assert not trainer.state.log_history
 
 
-def test_a_process_has_one_temporary_server_and_its_settings_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_has_one_temporary_server_and_its_settings_back(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     from prefect.settings import PREFECT_API_URL, get_current_settings, temporary_settings
 
     from embaudit.server.settings import prefect_for_call
     from embaudit.server.temporary import temporary_server
 
     monkeypatch.delenv("PREFECT_API_REQUEST_TIMEOUT", raising=False)
+    monkeypatch.setenv("EMBAUDIT_HOME", str(tmp_path))
     before = dict(os.environ)
     urls, patience = [], []
     with temporary_settings({PREFECT_API_URL: None}):
@@ -240,9 +243,9 @@ def test_a_process_has_one_temporary_server_and_its_settings_back(monkeypatch: p
                 patience.append(get_current_settings().api.request_timeout)
             assert dict(os.environ) == before
             assert PREFECT_API_URL.value() is None
-        temporary_server().stop()
+        temporary_server(tmp_path).stop()
         with prefect_for_call():
             urls.append(PREFECT_API_URL.value())
-        temporary_server().stop()
+        temporary_server(tmp_path).stop()
     assert urls[0] == urls[1] != urls[2]
     assert patience == [120, 120]

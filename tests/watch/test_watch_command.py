@@ -67,7 +67,7 @@ def test_a_watch_prints_what_became_of_every_source(watcher: Watcher, put: Put, 
         '[[folder]]\npath = "model"\n[[folder]]\npath = "refused"\nsettings = { corpora = { wikipedia = "x.txt" } }'
     )
     failed = embaudit_here("watch", str(watcher.list), "--json")
-    assert failed.returncode == 1
+    assert failed.returncode == 2
     assert "1 audit of this watch failed" in failed.stderr
     assert "Traceback" not in failed.stderr
     outcome = json.loads(failed.stdout)

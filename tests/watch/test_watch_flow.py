@@ -173,7 +173,7 @@ def test_one_that_fails_stops_no_other_and_is_tried_again(watcher: Watcher, put:
     watcher.write(entries)
     with pytest.raises(AuditsFailed, match=r"1 audit of this watch failed: \S+b-refused \(") as caught:
         watcher.watch()
-    assert caught.value.exit_code == 1
+    assert caught.value.exit_code == 2
     assert caught.value.outcome is not None
     assert outcomes(caught.value.outcome) == {
         "a-broken": "failed",

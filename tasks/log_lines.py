@@ -1,0 +1,35 @@
+"""What Prefect logs about runs, as a person reads it: expected failures without a traceback, and ends with a name."""
+
+from __future__ import annotations
+
+import logging
+
+from embaudit.errors import EmbauditError
+
+LOGGERS = ("prefect.flow_runs", "prefect.task_runs")
+FINISHED = "Finished in state "
+
+
+class ReadableLines(logging.Filter):
+    """Rewrites records of a run's own logger, on their way to the console and the server."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Every record passes."""
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, EmbauditError):
+            # A traceback is for bugs; this says itself what happened and what to do.
+            record.msg, record.args = str(error), ()
+            record.exc_info = record.exc_text = None
+        elif isinstance(record.msg, str) and record.msg.startswith(FINISHED):
+            name = getattr(record, "task_run_name", None) or getattr(record, "flow_run_name", None)
+            if name:
+                record.msg = f"{str(name).replace('%', '%%') if record.args else name}: {record.msg}"
+        return True
+
+
+def make_readable() -> None:
+    """Add the filter, once."""
+    for name in LOGGERS:
+        logger = logging.getLogger(name)
+        if not any(isinstance(one, ReadableLines) for one in logger.filters):
+            logger.addFilter(ReadableLines())

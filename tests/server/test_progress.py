@@ -1,0 +1,84 @@
+"""What is shown of an audit's progress: bars in a terminal, a line per measure elsewhere, and in a notebook."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from commands import Embaudit
+from rich.console import Console
+from small_audits import Audited
+
+import embaudit as library
+from embaudit.api.notebook import NotebookDisplay
+from embaudit.cli.display import TerminalDisplay
+from embaudit.measures import MEASURES
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "logs", "expected"),
+    [
+        (False, False, ["socm of tiny: 12 s", "about 1 min"]),
+        (False, True, ["pairs: 10 in 0 s", "socm of tiny: 12 s", "about 1 min"]),
+        (True, False, ["about 1 min"]),
+        (True, True, ["about 1 min"]),
+    ],
+)
+def test_lines(is_terminal: bool, logs: bool, expected: list[str]) -> None:
+    output = io.StringIO()
+    console = Console(file=output, force_terminal=is_terminal, width=100)
+    with TerminalDisplay(console, show_steps=logs) as display:
+        for _ in range(2):
+            display.advance("pairs", 5, 10)
+        display.measured("socm of tiny", 12.3)
+        display.say("about 1 min")
+    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output.getvalue()).replace("\r", "\n").split("\n")
+    # Bars are lines of their own, with a rate.
+    assert [line.strip() for line in lines if line.strip() and "/10" not in line] == expected
+
+
+def shown(text: str) -> list[str]:
+    """The lines as a notebook shows them: a carriage return starts the line anew."""
+    lines = []
+    for line in text.split("\n"):
+        cells: list[str] = []
+        for part in line.split("\r"):
+            cells[: len(part)] = part
+        lines.append("".join(cells).rstrip())
+    return lines
+
+
+def test_lines_of_a_notebook() -> None:
+    output = io.StringIO()
+    display = NotebookDisplay(output)
+    display.say("This takes about 1 min.")
+    display.advance("a step with a long name", 5, 10)
+    assert shown(output.getvalue()) == ["This takes about 1 min.", "a step with a long name: 50%"]
+    display.measured("socm", 3.4)
+    display.clear()
+    assert shown(output.getvalue()) == ["This takes about 1 min.", "socm: 3 s", ""]
+
+
+def test_an_audit_prints_a_line_for_each_measure(audited: Audited, audited_home: Path, embaudit_here: Embaudit) -> None:
+    told = embaudit_here(*audited.command).stderr.splitlines()
+    names = [line.split(" of ")[0] for line in told if re.fullmatch(r"\w+ of \S+: \d+ s", line)]
+    assert names == [name for name, measure in MEASURES.items() if measure.is_default]
+    assert len(told) < len(names) + 5, told
+
+
+@pytest.mark.parametrize("is_notebook", [True, False])
+def test_a_call_shows_progress_in_a_notebook_alone(
+    is_notebook: bool, audited: Audited, audited_home: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    if is_notebook:
+        monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
+    question = dict(audited.question)
+    library.audit(question.pop("checkpoint"), question.pop("profile"), measures=["socm"], device="cpu")
+    printed = capsys.readouterr().out
+    assert bool(re.search(r"socm of \S+tiny: \d+ s\n", printed)) is is_notebook
+    assert is_notebook or not printed
