@@ -121,7 +121,8 @@ def gate_section(verdict: GateVerdict, more: str) -> Section:
         for finding in (*first, *passed)
     ]
     parts: list[Part] = [
-        f"Policy {verdict.policy} ({verdict.policy_hash}) on audit {verdict.audit_id} of {verdict.source}{against}; "
+        f"Policy {verdict.policy} ({verdict.policy_hash}) on audit {', '.join(verdict.audits) or verdict.audit_id} of "
+        f"{verdict.source}{against}; "
         f"evaluated {verdict.evaluated:%Y-%m-%d %H:%M %Z}.",
         Table(GATE_COLUMNS, rows, "Rules of the gate", brief=len(first) + PASSED_SHOWN, headline=len(first), more=more),
     ]

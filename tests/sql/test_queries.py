@@ -26,6 +26,8 @@ VIEWS = sorted(
     [
         *(
             "latest_audit",
+            "latest_result",
+            "named_checkpoint",
             "layer_curve",
             "leaderboard",
             "length_curve",
