@@ -26,15 +26,14 @@ CLOCK_SECONDS = 60.0
 
 
 class AuditEnd(BaseModel):
-    """How an audit ended: its id if it was published, and why its run failed, if it did.
+    """How an audit ended: its id if it was published, otherwise why not.
 
-    A run may fail although its audit is published: if the gate tripped and is set to fail the run.
+    A tripped gate is no failure: the audit is published, and what its gate found is in the warehouse.
     """
 
     audit_id: str | None = None
     reason: str | None = None
     is_running: bool = False
-    gate: str | None = None
 
     @property
     def has_failed(self) -> bool:

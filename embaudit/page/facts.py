@@ -34,6 +34,10 @@ GENERAL = {
         "SELECT * EXCLUDE (audit_id) FROM gate_finding WHERE audit_id = ? "
         "ORDER BY trips DESC, outcome = 'passed', rule, item, measure, summary"
     ),
+    "accepted": (
+        "SELECT item, accepted_by, reason FROM found_item "
+        "WHERE audit_id = ? AND what = 'gate' AND accepted IS NOT NULL ORDER BY accepted DESC, policy, item"
+    ),
     "regressions": (
         "SELECT * EXCLUDE (audit_id) FROM regression WHERE audit_id = ? AND is_worse "
         "ORDER BY abs(relative_change) DESC NULLS FIRST, summary, item, measure, predecessor_audit_id"

@@ -80,7 +80,7 @@ def page_findings(facts: dict[str, Any]) -> Iterator[Finding]:
         )
         return
     if verdict := stored_verdict(facts):
-        yield headline(verdict)
+        yield _accepted(verdict, facts["accepted"]) or headline(verdict)
     for row in sorted(facts["findings"], key=lambda row: LEVELS.index(row["level"])):
         yield Finding(row["level"], row["sentence"], row["meaning"] or "", row["advice"] or "")
 
@@ -96,6 +96,15 @@ def stored_verdict(facts: dict[str, Any]) -> GateVerdict | None:
 
 def headline(verdict: GateVerdict) -> Finding:
     return Finding("problem" if verdict.tripped else "ok", verdict.headline)
+
+
+def _accepted(verdict: GateVerdict, accepted: list[dict[str, Any]]) -> Finding | None:
+    """The headline of a tripped gate of which somebody accepted every rule that tripped; None if not."""
+    by_rule = {row["item"]: row for row in accepted}
+    if not verdict.tripped or any(finding.rule not in by_rule for finding in verdict.tripped):
+        return None
+    first = by_rule[verdict.tripped[0].rule]
+    return Finding("look", f"{verdict.headline} Accepted by {first['accepted_by']}: {first['reason'].rstrip('.')}.")
 
 
 def stored_gate_section(facts: dict[str, Any]) -> Section | None:

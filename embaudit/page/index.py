@@ -26,16 +26,26 @@ NAMED = (
 )
 # A checkpoint's newest gate under each policy; a later audit without a policy, or under another, decides nothing.
 GATES = """
-    SELECT checkpoint_id, CASE WHEN bool_or(outcome = 'tripped') THEN 'tripped' ELSE 'passed' END AS gate
+    SELECT
+        newest.checkpoint_id,
+        CASE
+            WHEN count(item.item) FILTER (item.accepted IS NULL) > 0 THEN 'tripped'
+            WHEN count(item.item) > 0 THEN 'accepted'
+            ELSE 'passed'
+        END AS gate
     FROM (
-        SELECT audit.checkpoint_id, gate.outcome
-        FROM gate_outcome AS gate
+        SELECT DISTINCT audit.checkpoint_id, gate.audit_id, gate.policy_hash
+        FROM gate_result AS gate
         JOIN audit USING (audit_id)
-        QUALIFY row_number() OVER (
-            PARTITION BY audit.checkpoint_id, gate.policy ORDER BY gate.evaluated DESC, gate.audit_id
+        WHERE audit.status = 'published'
+        QUALIFY rank() OVER (
+            PARTITION BY audit.checkpoint_id, gate.policy
+            ORDER BY gate.evaluated DESC, gate.policy_hash, gate.audit_id, gate.baseline_audit_id
         ) = 1
-    )
-    GROUP BY checkpoint_id
+    ) AS newest
+    LEFT JOIN found_item AS item
+        ON item.what = 'gate' AND item.audit_id = newest.audit_id AND item.against = newest.policy_hash
+    GROUP BY newest.checkpoint_id
 """
 FACTS = {
     "audits": (
@@ -62,9 +72,11 @@ FACTS = {
     ),
     "worse": (
         "SELECT audit.audit_id, coalesce(checkpoint.source, audit.settings ->> '$.source') AS source, audit.finished, "
-        "regression.* EXCLUDE (audit_id) FROM regression JOIN audit USING (audit_id) "
-        "LEFT JOIN checkpoint USING (checkpoint_id) WHERE is_worse "
-        "ORDER BY audit.finished DESC, audit.audit_id, predecessor_audit_id, summary, item, measure"
+        "regression.* EXCLUDE (audit_id), acceptance.accepted_by FROM regression JOIN audit USING (audit_id) "
+        "LEFT JOIN checkpoint USING (checkpoint_id) LEFT JOIN acceptance ON acceptance.what = 'worse' "
+        "AND acceptance.audit_id = audit.audit_id AND acceptance.against = regression.predecessor_audit_id "
+        "AND acceptance.item = concat(summary, '.', measure, ', ', regression.item) WHERE is_worse "
+        "ORDER BY audit.finished DESC, audit.audit_id, predecessor_audit_id, summary, regression.item, measure"
     ),
     "figures": (
         "SELECT checkpoint.source, audit.finished, audit.audit_id, severity.estimated, severity.estimated_low, "
@@ -82,7 +94,13 @@ FACTS = {
 HEADLINES = 5
 OPEN_LEVELS = ("problem", "look")
 LEVEL_OF: dict[str, Level] = {level: level for level in LEVELS}
-ENDS: dict[str, Level] = {"failed": "problem", "tripped": "problem", "passed": "ok", "critical": "problem"}
+ENDS: dict[str, Level] = {
+    "failed": "problem",
+    "tripped": "problem",
+    "passed": "ok",
+    "accepted": "look",
+    "critical": "problem",
+}
 
 
 @dataclass(frozen=True)
@@ -283,13 +301,13 @@ def _worse(facts: IndexFacts) -> Iterator[Part]:
     yield Table(
         (
             *(Column("audited", is_right=True), Column("checkpoint"), Column("figure"), Column("item")),
-            *(Column("before", ".4g"), Column("now", ".4g"), Column("change", "+.3g")),
+            *(Column("before", ".4g"), Column("now", ".4g"), Column("change", "+.3g"), Column("accepted by")),
         ),
         [
             (
                 *(_day(row["finished"]), facts.link(row["audit_id"], row["source"])),
                 *(f"{row['summary']}.{row['measure']}", row["item"]),
-                *(row["predecessor_value"], row["value"], row["delta"]),
+                *(row["predecessor_value"], row["value"], row["delta"], row["accepted_by"]),
             )
             for row in rows
         ],
