@@ -34,6 +34,7 @@ from embaudit_tasks.corpora import ingest_corpus, rows_read
 from embaudit_tasks.mining import mine_corpus
 from embaudit_tasks.publish import check_staged
 from embaudit_tasks.results import Staged, StagedCorpus, stage_rows
+from embaudit_tasks.run_labels import AUDIT_LABEL, GATE_LABEL, label_run
 from embaudit_tasks.snapshot import refresh_snapshot
 from embaudit_tasks.vocabulary import describe_checkpoint
 
@@ -52,6 +53,8 @@ def audit(request: AuditRequest) -> AuditOutcome:
         outcome, staged = _measure_and_publish(plan, request.corpora, settings)
         outcome.warnings += notifier.warnings
         outcome.gate = pass_gate(plan, outcome.audit_id, request.policy, settings)
+        if outcome.gate is not None:
+            label_run({GATE_LABEL: outcome.gate.outcome})
         if settings.snapshot is not None and (why := refresh_snapshot(plan.warehouse)):
             outcome.warnings.append(why)
         outcome.report = put_report(plan, outcome.audit_id, settings, outcome.warnings)
@@ -65,6 +68,8 @@ def _measure_and_publish(
     """The audit itself, up to and including its published tables."""
     ingested = _ingest(plan, corpora)
     audit_id = plan.audit_id(ingested)
+    # A watch that started this run elsewhere finds its audit by this.
+    label_run({AUDIT_LABEL: audit_id})
     log = AuditLog(plan, audit_id, settings.lock_wait_seconds)
     try:
         staged = _shared_tables(plan, ingested, audit_id)
