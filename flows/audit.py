@@ -20,6 +20,7 @@ from embaudit.request import PROMPTS, AuditRequest
 from embaudit.settings import Settings
 from embaudit.tables import TABLES
 from embaudit.tables.corpora import AuditCorpusRow
+from embaudit.warehouse.leftovers import in_use
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.audit_log import AuditLog, describe_check
 from embaudit_flows.ending import pass_gate, put_report, show_and_end
@@ -50,7 +51,8 @@ def audit(request: AuditRequest) -> AuditOutcome:
             load_policy(request.policy)  # Report errors in it now, not hours later.
         plan = plan_audit(request)
         settings = Settings()
-        outcome, staged = _measure_and_publish(plan, request.corpora, settings)
+        with in_use(plan.staging):
+            outcome, staged = _measure_and_publish(plan, request.corpora, settings)
         outcome.warnings += notifier.warnings
         outcome.gate = pass_gate(plan, outcome.audit_id, request.policy, settings)
         if outcome.gate is not None:
