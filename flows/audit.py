@@ -20,6 +20,7 @@ from embaudit.request import PROMPTS, AuditRequest
 from embaudit.settings import Settings
 from embaudit.tables import TABLES
 from embaudit.tables.corpora import AuditCorpusRow
+from embaudit.warehouse.leftovers import in_use
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.audit_log import AuditLog, describe_check
 from embaudit_flows.ending import pass_gate, put_report, show_and_end
@@ -35,6 +36,7 @@ from embaudit_tasks.mining import mine_corpus
 from embaudit_tasks.progress import measuring
 from embaudit_tasks.publish import check_staged
 from embaudit_tasks.results import Staged, StagedCorpus, stage_rows
+from embaudit_tasks.run_labels import AUDIT_LABEL, GATE_LABEL, label_run
 from embaudit_tasks.snapshot import refresh_snapshot
 from embaudit_tasks.vocabulary import describe_checkpoint
 
@@ -52,9 +54,12 @@ def audit(request: AuditRequest) -> AuditOutcome:
         log = AuditLog(request, settings)
         with log.failures_recorded():
             log.plan = plan = plan_audit(request)
-            outcome, staged = _measure_and_publish(plan, request.corpora, log)
+            with in_use(plan.staging):
+                outcome, staged = _measure_and_publish(plan, request.corpora, log)
         outcome.warnings += notifier.warnings
         outcome.gate = pass_gate(plan, outcome.audit_id, request.policy, settings)
+        if outcome.gate is not None:
+            label_run({GATE_LABEL: outcome.gate.outcome})
         if settings.snapshot is not None and (why := refresh_snapshot(plan.warehouse)):
             outcome.warnings.append(why)
         outcome.report = put_report(plan, outcome.audit_id, settings, outcome.warnings)
@@ -66,6 +71,8 @@ def _measure_and_publish(plan: AuditPlan, corpora: dict[str, str], log: AuditLog
     """The audit itself, up to and including its published tables."""
     ingested = _ingest(plan, corpora)
     log.audit_id = audit_id = plan.audit_id(ingested)
+    # A watch that started this run elsewhere finds its audit by this.
+    label_run({AUDIT_LABEL: audit_id})
     staged = _shared_tables(plan, ingested, audit_id)
     read_as = _checkpoint_as_read(staged)
     say_how_long(plan, ingested, audit_id, read_as)

@@ -1,7 +1,8 @@
 """The nightly job: looks at everything on a watch list, audits what is new, and compares it with what was there before.
 
 Nothing is audited twice. Unreadable sources, an unreachable hub and failed audits are recorded and tried again next
-time; none of them stops the others, and only a failed audit makes the run fail.
+time; none of them stops the others, and only a failed audit or a tripped gate makes the run fail. A gate that tripped
+stays tripped, and what got worse stays so, watch after watch, until checkpoint or policy change or somebody accepts it.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def _audit(finding: Finding, warehouse: str | None) -> AuditEnd:
         outcome = audit(_request(finding, warehouse))
     except Exception as error:
         return _failed(error)
-    return AuditEnd(audit_id=outcome.audit_id, gate=None if outcome.gate is None else outcome.gate.outcome)
+    return AuditEnd(audit_id=outcome.audit_id)
 
 
 def _request(finding: Finding, warehouse: str | None) -> AuditRequest:
@@ -68,11 +68,14 @@ def _request(finding: Finding, warehouse: str | None) -> AuditRequest:
 
 
 def _failed(error: Exception) -> AuditEnd:
-    """An audit's error as the recorded reason: whatever it was, except an interrupt, the other audits go on."""
+    """An audit's error as the recorded reason: whatever it was, except an interrupt, the other audits go on.
+
+    A tripped gate is none: the audit is published.
+    """
     if is_of_interrupt(error):
         raise error
     if isinstance(error, GateTripped) and error.audit is not None:
-        return AuditEnd(audit_id=error.audit.audit_id, reason=error.happened, gate="tripped")
+        return AuditEnd(audit_id=error.audit.audit_id)
     if isinstance(error, EmbauditError):
         return AuditEnd(reason=error.happened)
     return AuditEnd(reason=f"{type(error).__name__}: {one_line(error)}")

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
+from shlex import quote
+from typing import Any, cast
 
+from prefect.states import Completed
 from pydantic import BaseModel
 
-from embaudit.errors import EXIT_TRIPPED, EmbauditError
+from embaudit.errors import EmbauditError
+from embaudit.gate import GateTripped
 from embaudit.settings import Settings
 from embaudit.tables.watch import DONE, Status
+from embaudit.warehouse.open_items import OpenItem, read_open
 from embaudit.watch.history import History, WatchedRevision
 from embaudit.watch.look import Finding, judged
+from embaudit_flows.ending import TRIPPED_STATE
 from embaudit_flows.watch_audits import AuditEnd, Auditor
+from embaudit_tasks.gate import gate_now
 from embaudit_tasks.report import write_overview, write_report
 from embaudit_tasks.watch import compare_with_predecessor, record_watched
 
 # What a watch did with a source, in the order of the summary; ``seen``: the revision was dealt with before.
 OUTCOMES = ("audited", "unchanged", "known", "seen", "running", "failed", "unreachable")
+
+# How an open item begins that is a figure that got worse (``OpenItem``).
+WORSE = "got worse: "
+WORSE_STATE = "Got worse"
+PUBLISHED = "Every audit is done and published."
 
 
 class WatchedRow(BaseModel):
@@ -33,6 +44,14 @@ class WatchedRow(BaseModel):
     worse: list[str]
     gate: str | None
     reason: str | None
+    # What nobody has accepted, whether this watch found it or an earlier one, and since when.
+    open: list[str] = []
+    open_since: datetime | None = None
+    fails: bool = False
+
+    @property
+    def is_worse(self) -> bool:
+        return bool(self.worse) or any(item.startswith(WORSE) for item in self.open)
 
 
 class WatchOutcome(BaseModel):
@@ -44,16 +63,29 @@ class WatchOutcome(BaseModel):
 
     @property
     def summary(self) -> str:
-        """Such as ``2 audited, 5 seen, 1 unreachable; 1 got worse``."""
+        """Such as ``2 audited, 5 seen, 1 unreachable; 1 got worse; the gate is tripped for 1``."""
         counts = {name: sum(row.outcome == name for row in self.rows) for name in OUTCOMES}
         said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-        return f"{said or 'nothing watched'}; {sum(bool(row.worse) for row in self.rows)} got worse"
+        tripped = f"; the gate is tripped for {len(self.tripped)}" if self.tripped else ""
+        return f"{said or 'nothing watched'}; {sum(row.is_worse for row in self.rows)} got worse{tripped}"
+
+    @property
+    def tripped(self) -> list[WatchedRow]:
+        return [row for row in self.rows if row.gate == "tripped"]
 
 
-class AuditsFailed(EmbauditError):
-    """Some audits of a watch failed; everything else is done, and in ``outcome``."""
+class WatchFailed(EmbauditError):
+    """A watch that is done, and must not look as if all were well; what it did is in ``outcome``."""
 
     outcome: WatchOutcome | None = None
+
+
+class AuditsFailed(WatchFailed):
+    """Some audits of a watch failed."""
+
+
+class GatesTripped(WatchFailed, GateTripped):
+    """Every audit is done, and a policy is not satisfied, by what this watch audited or by what is still there."""
 
 
 class WatchRecord:
@@ -95,28 +127,29 @@ class WatchRecord:
 
         Raises:
             AuditsFailed: if an audit failed.
+            GatesTripped: if a gate is tripped, was not accepted, and is set to fail.
         """
         from prefect.artifacts import create_link_artifact, create_table_artifact
 
         outcome = WatchOutcome(warehouse=self._warehouse, rows=self._rows, failed_audits=self._failed)
-        table = [row.model_dump() | {"worse": "; ".join(row.worse)} for row in outcome.rows]
+        lists = ("worse", "open")
+        table = [
+            row.model_dump(mode="json") | {name: "; ".join(getattr(row, name)) for name in lists}
+            for row in outcome.rows
+        ]
         create_table_artifact(key="watch", table=table, description=outcome.summary)
         # As with an audit's page, an error here must not fail the watch.
         with suppress(EmbauditError):
             write_overview(self._warehouse, self._settings.lock_wait_seconds, str(self._settings.reports))
             if link := self._settings.report_link("index"):
                 create_link_artifact(link, key="embaudit-index", description="All audits")
-        if self._failed:
-            error = AuditsFailed(
-                f"{len(self._failed)} audit{'s' * (len(self._failed) > 1)} of this watch failed: "
-                f"{'; '.join(self._failed)}.",
-                kept="Everything else is done and recorded.",
-                next_step="The next watch tries again. What was seen: embaudit query watched",
-            )
+        if error := _failure(outcome):
             error.outcome = outcome
-            if len(self._failed) == sum(row.gate == "tripped" for row in outcome.rows):
-                error.exit_code = EXIT_TRIPPED
             raise error
+        if outcome.tripped or any(row.is_worse for row in outcome.rows):
+            # A returned state becomes the run's final state, which shows what is open; the caller gets its data.
+            name = TRIPPED_STATE if outcome.tripped else WORSE_STATE
+            return cast(WatchOutcome, Completed(name=name, message=outcome.summary, data=outcome))
         return outcome
 
     def _finish(self, finding: Finding, end: AuditEnd) -> None:
@@ -128,7 +161,7 @@ class WatchRecord:
         record_watched([self.history.put(_row_of(done))], *self._where)
         if end.has_failed:
             self._failed.append(f"{finding.source.name} ({(end.reason or '').rstrip('.')})")
-        self._say(done, status, self._compare(end.audit_id, previous) if end.audit_id else None, end.gate)
+        self._say(done, status, self._compare(end.audit_id, previous) if end.audit_id else None)
 
     def _previous(self, finding: Finding) -> str | None:
         """The audit of the source's newest revision with other content."""
@@ -154,8 +187,9 @@ class WatchRecord:
                 write_report(audit_id, self._warehouse, self._settings.lock_wait_seconds, str(self._settings.reports))
         return compared
 
-    def _say(self, finding: Finding, outcome: str, compared: dict[str, Any] | None, gate: str | None = None) -> None:
+    def _say(self, finding: Finding, outcome: str, compared: dict[str, Any] | None) -> None:
         worse = compared["worse"] if compared else []
+        gate, found, since = self._open(finding)
         self._rows.append(
             WatchedRow(
                 source=finding.source.name,
@@ -167,8 +201,59 @@ class WatchRecord:
                 worse=[f"{row['measure']} of {row['item']} {row['delta']:+.4g}" for row in worse],
                 gate=gate,
                 reason=finding.reason,
+                open=[str(item) for item in found],
+                open_since=since if found else None,
+                fails=gate == "tripped" and finding.source.settings.gate == "fail",
             )
         )
+
+    def _open(self, finding: Finding) -> tuple[str | None, list[OpenItem], datetime | None]:
+        """The outcome of its policy, what is open, and since when, of the revision that is there.
+
+        If nobody can say which one that is (the hub does not answer), it is the one that was last seen.
+        """
+        source, audit_id = finding.source, finding.audit_id
+        known = self.history.find(source.name, finding.revision, source.settings.key)
+        if finding.checkpoint_id is None:
+            known = self.history.newest(source.name, source.settings.key)
+            audit_id = None if known is None else known.audit_id
+        if audit_id is None:
+            return None, [], None
+        gate = policy = None
+        if source.settings.policy is not None:
+            # Also where nothing is new: a tripped gate stays so until the checkpoint or the policy is another.
+            policy, gate = gate_now(audit_id, source.settings.policy, *self._where)
+        found = read_open(self._warehouse, [audit_id], self._settings.lock_wait_seconds)
+        mine = [item for item in found if item.what == "worse" or item.against == policy]
+        return gate, mine, None if known is None else known.first_seen
+
+
+def _failure(outcome: WatchOutcome) -> WatchFailed | None:
+    """Why a watch must not end as if all were well; None if it may."""
+    failed, tripped = outcome.failed_audits, [row for row in outcome.rows if row.fails]
+    said, steps = [], []
+    if failed:
+        said.append(f"{len(failed)} audit{'s' * (len(failed) > 1)} of this watch failed: {'; '.join(failed)}.")
+        steps.append("The next watch tries again. What was seen: embaudit query watched")
+    if tripped:
+        of = f"{len(tripped)} of {len(outcome.rows)} watched checkpoint{'s' * (len(outcome.rows) > 1)}"
+        said.append(f"The gate is tripped for {of}: {'; '.join(map(_tripped, tripped))}.")
+        steps.append(
+            "It stays so until the checkpoint or the policy changes, or somebody accepts it: "
+            f"embaudit accept {quote(tripped[0].source)} --reason TEXT"
+        )
+    if not said:
+        return None
+    kind = AuditsFailed if failed else GatesTripped
+    return kind(
+        " ".join(said), kept="Everything else is done and recorded." if failed else PUBLISHED, next_step=" ".join(steps)
+    )
+
+
+def _tripped(row: WatchedRow) -> str:
+    rules = ", ".join(item for item in row.open if not item.startswith(WORSE))
+    since = f", since {row.open_since:%Y-%m-%d}" if row.open_since else ""
+    return f"{row.source} ({rules}{since})"
 
 
 def _question(finding: Finding) -> tuple[str | None, str]:

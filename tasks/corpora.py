@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from prefect import task
 
 from embaudit.corpora import Corpus, load_corpus
@@ -20,8 +19,7 @@ from embaudit.errors import StorageError
 from embaudit.hub import is_transient
 from embaudit.keys import content_key
 from embaudit.tables.corpora import CorpusRow, TextPairRow, TextRow
-from embaudit.warehouse.files import is_file
-from embaudit.warehouse.stage import opened, read_batches, read_rows, staged_path
+from embaudit.warehouse.stage import is_staged, read_batches, read_rows, read_table, staged_path
 from embaudit_tasks.results import Staged, StagedCorpus, stage_rows
 
 
@@ -60,7 +58,7 @@ def stage_corpus(corpus: Corpus, staging: str) -> StagedCorpus:
     table = kind.table.name
     path = staged_path(staging, "corpus", corpus.corpus_id, table)
     content = Staged(table=table, path=path, rows=len(rows))
-    if not is_file(path):
+    if not is_staged(path):
         numbered = ({"corpus_id": corpus.corpus_id, "position": i, **vars(row)} for i, row in enumerate(rows))
         content = stage_rows(staging, "corpus", corpus.corpus_id, kind, numbered)
     record = {
@@ -87,7 +85,7 @@ def _stage_record(staging: str, record: dict[str, Any]) -> Staged:
     # The same content can come under two names or from two files.
     name = f"corpus-{record['name']}"
     path = staged_path(staging, "corpus", record["corpus_id"], name)
-    if is_file(path):
+    if is_staged(path):
         with contextlib.suppress(StorageError):
             (known,) = read_rows([path])
             if known == {**record, "ingested": known["ingested"]}:
@@ -110,10 +108,9 @@ def rows_read(corpus: StagedCorpus, draws: Sequence[Draw], staging: str) -> list
     kind = TextRow if corpus.kind == "texts" else TextPairRow
     key = content_key(corpus=corpus.corpus_id, places=places)
     path = staged_path(staging, "corpus", key, content.table)
-    if is_file(path):
+    if is_staged(path):
         return [record, Staged(table=content.table, path=path, rows=len(places))]
-    with opened(corpus.content_path) as source:
-        rows = pq.read_table(source).take(places).to_pylist()
+    rows = read_table(corpus.content_path).take(places).to_pylist()
     return [record, stage_rows(staging, "corpus", key, kind, rows)]
 
 
@@ -141,8 +138,7 @@ class DrawnTexts:
 
 def drawn_texts(corpus_path: str, draw: Draw) -> DrawnTexts:
     """Read the drawn texts of a staged corpus."""
-    with opened(corpus_path) as source:
-        rows = pq.read_table(source, columns=["text", "label"])
+    rows = read_table(corpus_path, ["text", "label"])
     texts, labels = rows.column("text").to_pylist(), rows.column("label").to_pylist()
     places = draw.places(texts)
     return DrawnTexts(places, [texts[place] for place in places], [labels[place] for place in places])
@@ -158,8 +154,7 @@ class DrawnPairs:
 
 def drawn_pairs(corpus_path: str, draw: Draw) -> DrawnPairs:
     """Read the drawn pairs of a staged list."""
-    with opened(corpus_path) as source:
-        rows = pq.read_table(source, columns=["first", "second"])
+    rows = read_table(corpus_path, ["first", "second"])
     pairs = list(zip(rows.column("first").to_pylist(), rows.column("second").to_pylist(), strict=True))
     places = draw.places([pair_text(*pair) for pair in pairs])
     return DrawnPairs(places, [pairs[place] for place in places])

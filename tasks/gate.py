@@ -7,6 +7,7 @@ from prefect import task
 from embaudit.gate import GateVerdict, load_policy, run_gate
 from embaudit.keys import content_key
 from embaudit.tables.watch import GateResultRow
+from embaudit.warehouse.open_items import gate_outcome
 from embaudit_tasks.publish import publish_checked
 from embaudit_tasks.results import stage_rows
 
@@ -19,6 +20,18 @@ def gate_audit(audit_id: str, policy: str, warehouse: str, wait_seconds: float, 
     staged = stage_rows(staging, "gate", key, GateResultRow, gate_rows(verdict))
     publish_checked([staged], warehouse, wait_seconds, kept=f"The audit {audit_id} is published.")
     return verdict
+
+
+def gate_now(audit_id: str, policy: str, warehouse: str, wait_seconds: float, staging: str) -> tuple[str, str]:
+    """The hash of the policy as it is now, and ``passed``, ``tripped`` or ``accepted``; unless it was before."""
+    policy_hash = load_policy(policy).hash
+    known = gate_outcome(warehouse, audit_id, policy_hash, wait_seconds)
+    if known is None:
+        gate_audit(audit_id, policy, warehouse, wait_seconds, staging)
+        known = gate_outcome(warehouse, audit_id, policy_hash, wait_seconds)
+    if known is None:
+        raise ValueError(f"the gate of audit {audit_id} was stored, and is not there")
+    return policy_hash, known
 
 
 def gate_rows(verdict: GateVerdict) -> list[dict[str, object]]:

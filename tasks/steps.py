@@ -32,9 +32,7 @@ from prefect.states import Completed
 from pydantic import BaseModel
 
 from embaudit.keys import content_key
-from embaudit.warehouse.files import is_file
-from embaudit.warehouse.leftovers import mark_used
-from embaudit.warehouse.stage import read_record, staged_path, write_columns, write_rows
+from embaudit.warehouse.stage import is_staged, read_record, staged_path, write_columns, write_rows
 from embaudit_tasks.results import (
     NOT_IN_KEY,
     CheckpointSpec,
@@ -187,8 +185,7 @@ class Step(Generic[P]):
         """
         key = self.key(*args, **kwargs)
         paths = {table: staged_path(staging, self.folder, key, table) for table in self.tables}
-        if all(map(is_file, paths.values())):
-            mark_used(tuple(paths.values()))
+        if all(map(is_staged, paths.values())):
             return [_read(table, path) for table, path in paths.items()], True
         out = Outputs(staging, self.folder, key)
         arguments = self._bound(args, kwargs)

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
 from embaudit.checkpoint import Encoder
@@ -24,7 +23,7 @@ from embaudit.measures.sticky.points import (
     every_against_every,
     given_pairs,
 )
-from embaudit.warehouse.stage import opened, read_rows
+from embaudit.warehouse.stage import read_rows, read_table
 from embaudit_tasks.results import CheckpointSpec, Staged, encoder_of
 
 Purpose = Literal["scoring", "validation"]
@@ -128,8 +127,7 @@ def read_pairs(pairs: Staged, purpose: str) -> list[SentencePair]:
 
 
 def read_frame(part: Staged) -> pd.DataFrame:
-    with opened(part.path) as source:
-        return pq.read_table(source, partitioning=None).to_pandas()
+    return read_table(part.path).to_pandas()
 
 
 def moment_columns(

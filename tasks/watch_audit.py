@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime, timedelta
 from typing import Any
 
 from prefect import task
@@ -16,25 +15,22 @@ from pydantic import BaseModel
 
 from embaudit.errors import ServerError
 from embaudit.keys import content_key
-from embaudit.profile import load_profile
 from embaudit.request import AuditRequest
-from embaudit.warehouse.watched import find_audit
+from embaudit.warehouse.watched import is_published
+from embaudit_tasks.run_labels import AUDIT_LABEL, GATE_LABEL
 
 POLL_SECONDS = 2.0
-# The clocks of two machines may differ by this much.
-CLOCK_SECONDS = 60.0
 
 
 class AuditEnd(BaseModel):
-    """How an audit ended: its id if it was published, and why its run failed, if it did.
+    """How an audit ended: its id if it was published, otherwise why not.
 
-    A run may fail although its audit is published: if the gate tripped and is set to fail the run.
+    A tripped gate is no failure: the audit is published, and what its gate found is in the warehouse.
     """
 
     audit_id: str | None = None
     reason: str | None = None
     is_running: bool = False
-    gate: str | None = None
 
     @property
     def has_failed(self) -> bool:
@@ -78,7 +74,7 @@ def audit_on_worker(
     if again:
         key = f"{key}-{this_run.get_id()}"
     run = _start(deployment, request, key)
-    end = _end_of(run, checkpoint_id, request, warehouse)
+    end = end_of(run, warehouse)
     if end is not None and end.audit_id is None and not end.is_running:
         # An earlier night's run that failed, or whose audit is gone: Prefect would return it forever.
         run = _start(deployment, request, f"{key}-{this_run.get_id()}")
@@ -87,7 +83,7 @@ def audit_on_worker(
     while end is None and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
         run = _read(run)
-        end = _end_of(run, checkpoint_id, request, warehouse)
+        end = end_of(run, warehouse)
     return end or AuditEnd(
         reason=f"run {run.name} has not ended after {timeout_seconds:.0f} s; it goes on, and a later watch finds it",
         is_running=True,
@@ -112,25 +108,22 @@ def _read(run: FlowRun) -> FlowRun:
         return client.read_flow_run(run.id)
 
 
-def _end_of(run: FlowRun, checkpoint_id: str, request: AuditRequest, warehouse: str) -> AuditEnd | None:
-    """How a run ended; None while it is still running."""
+def end_of(run: FlowRun, warehouse: str) -> AuditEnd | None:
+    """How a run ended; None while it is still running.
+
+    The run itself says which audit it made: two runs of one folder may differ in nothing but their corpora, and an
+    earlier run may have published what a later one failed to.
+    """
     if run.state is None or not run.state.is_final():
         return None
-    started: datetime = run.start_time or run.state.timestamp
-    found = find_audit(
-        warehouse,
-        checkpoint_id,
-        started - timedelta(seconds=CLOCK_SECONDS),
-        profile=load_profile(request.profile).name,
-        measures=set(request.chosen_measures),
-        seed=request.seed,
-    )
-    if not run.state.is_completed():
-        ended = f"run {run.name} ended as {run.state.name}: {run.state.message or 'it says nothing'}"
-        return AuditEnd(audit_id=found, reason=ended)
-    if found is None:
+    audit_id = run.labels.get(AUDIT_LABEL)
+    if not run.state.is_completed() and run.labels.get(GATE_LABEL) != "tripped":
+        return AuditEnd(reason=f"run {run.name} ended as {run.state.name}: {run.state.message or 'it says nothing'}")
+    if not isinstance(audit_id, str):
+        return AuditEnd(reason=f"run {run.name} does not say which audit it made: is its worker's embaudit older?")
+    if not is_published(warehouse, audit_id):
         return AuditEnd(
-            reason=f"run {run.name} completed, and this warehouse has no audit of {checkpoint_id} from it: "
+            reason=f"run {run.name} made the audit {audit_id}, and this warehouse does not have it: "
             "does the worker write another warehouse, or see another folder?"
         )
-    return AuditEnd(audit_id=found)
+    return AuditEnd(audit_id=audit_id)

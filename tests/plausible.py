@@ -25,6 +25,7 @@ from plausible_socm import socm_rows
 from plausible_tempscale import tempscale_rows
 from plausible_watch import watch_rows
 
+from embaudit.measures import MEASURES
 from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS, severity
 from embaudit.tables import TABLES
 from embaudit.warehouse.publish import AuditRecord, ExpectationRow, MeasureRun, StagedTable
@@ -236,11 +237,12 @@ def audit_record(
     )
 
 
-def measure_runs() -> list[MeasureRun]:
-    """One run for each measure."""
+def measure_runs(rows: Rows | None = None) -> list[MeasureRun]:
+    """One run for each measure; of those with rows, if given."""
     return [
         MeasureRun(measure, f"key-{measure}", 1, {"seed": 0}, NOON, 12.5, 100, "done")
-        for measure in ("sticky", "socm", "layers")
+        for measure, declared in MEASURES.items()
+        if rows is None or any(rows.get(row.table.name) for row in declared.rows)
     ]
 
 

@@ -25,12 +25,17 @@ def put_audit(
     warehouse: Path,
     record: AuditRecord,
     rows: Mapping[str, list[dict[str, Any]]],
-    runs: Sequence[MeasureRun] = (),
+    runs: Sequence[MeasureRun] | None = None,
     checks: Sequence[ExpectationRow] = (),
 ) -> None:
-    """Leave in a warehouse what publishing a new audit would, in a fraction of its time (``test_publish`` compares)."""
+    """Leave in a warehouse what publishing a new audit would, in a fraction of its time (``test_publish`` compares).
+
+    Args:
+        runs: by default one of each measure that has rows.
+    """
     import pyarrow as pa
 
+    runs = measure_runs(dict(rows)) if runs is None else runs
     with open_writer(warehouse, 0) as connection, transaction(connection):
         # For so few rows a second thread costs more than it brings.
         connection.execute("SET threads = 1")

@@ -26,10 +26,10 @@ from embaudit.page.write import write_file
 @click.option("--json", "is_json", is_flag=True, help="Print the result as JSON.")
 @warehouse_option
 def compare(first: str, others: tuple[str, ...], out: Path | None, is_json: bool, warehouse: Warehouse | None) -> None:
-    """Compare OTHERS with FIRST. Each is an audit (its id, the first digits, or latest), or a checkpoint, which stands
-    for its newest audit.
+    """Compare OTHERS with FIRST. Each is a checkpoint, which stands for its newest result of each measure and question,
+    or an audit (its id, the first digits, or latest).
 
-    Figures measured on different texts, settings or versions are listed but not compared.
+    Figures measured on different texts, settings or versions, or on one side only, are counted but not compared.
     """
     sides = read_sides(warehouse_path(warehouse), (first, *others))
     if out is not None:

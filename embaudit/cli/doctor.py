@@ -17,7 +17,7 @@ from embaudit.address import Lake, Warehouse
 from embaudit.cli.leftovers import temporary_servers
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.shown import as_text
-from embaudit.errors import EXIT_CHECK_FAILED, EXIT_DONE, EXIT_USAGE, EmbauditError, HubUnreachable
+from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE, EmbauditError, HubUnreachable
 from embaudit.masking import without_credentials
 
 LIBRARIES = (
@@ -105,7 +105,7 @@ def _compare(reference: str, trust_remote_code: bool) -> int:
         else f"{reference} is read otherwise than by sentence-transformers: {', '.join(different)}. An audit would not "
         "be of the vectors that it serves. Please report this with the checkpoint's settings files."
     )
-    return EXIT_CHECK_FAILED if different else EXIT_DONE
+    return EXIT_TRIPPED if different else EXIT_DONE
 
 
 def _versions() -> Finding:

@@ -11,11 +11,11 @@ from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.shown import visible
 from embaudit.errors import StorageError
 from embaudit.files import replace_atomically
-from embaudit.gate.facts import find_named
 from embaudit.page.model import count
 from embaudit.screening.tokens import SEVERITIES, Severity
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import require_newest
+from embaudit.warehouse.named import find_result
 from embaudit.warehouse.severe import severe_tokens
 
 
@@ -31,12 +31,13 @@ from embaudit.warehouse.severe import severe_tokens
 def filter_(audit: str, severity: Severity, out: Path | None, warehouse: Warehouse | None) -> None:
     """Print the severe tokens of an audit as JSON, worst first, for use in an ingestion pipeline.
 
-    AUDIT is an id, its first digits, or latest; CHECKPOINT stands for its newest audit with the sticky measure.
+    AUDIT is an id, its first digits, or latest; CHECKPOINT stands for its newest search for sticky
+    tokens.
     """
     place = warehouse_path(warehouse)
     with open_reader(place) as connection:
         require_newest(connection, place)
-        listed = severe_tokens(connection, find_named(connection, audit, "sticky"), severity)
+        listed = severe_tokens(connection, find_result(connection, audit, "sticky"), severity)
     if out is None:
         click.echo(listed.as_json(is_ascii=True))
         return

@@ -22,13 +22,15 @@ from embaudit.page.terminal import console, print_part, print_section
 @click.option(
     "--baseline",
     metavar="AUDIT",
-    help="Audit to measure changes against: an id, its first digits, latest, or previous (same source and question).  "
+    help="Audit to measure changes against: an id, its first digits, latest, a checkpoint, or previous (same source "
+    "and question).  "
     "[default: the policy's, or previous]",
 )
 @warehouse_option
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
 def gate(audit: str, policy: Path, baseline: str | None, warehouse: Warehouse | None, as_json: bool) -> None:
-    """Check AUDIT (an id, its first digits, or latest) against a policy; nothing is stored.
+    """Check AUDIT against a policy: a checkpoint's newest result of each measure and question, by its name; or one
+    audit, by its id, first digits, or latest. Nothing is stored.
 
     Exit code 0 if it passes; 1 and a table of the rules that tripped if not.
     """

@@ -29,6 +29,7 @@ STAGING_COMMANDS = {"audit", "impact", "tempscale", "token", "watch"}
 
 # Name, module and function, and one line of help; each is imported when it is called.
 COMMANDS = {
+    "accept": ("accept:accept", "Accept a tripped gate, or figures that got worse."),
     "against": ("against:against", "Compare a few texts with a corpus by SOCM."),
     "apply-temperature": (
         "apply_temperature:apply_temperature",

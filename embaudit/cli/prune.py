@@ -30,7 +30,7 @@ MEBIBYTE = 1024**2
     "--keep-audits",
     type=click.IntRange(min=0),
     metavar="N",
-    help="Keep the rows of the newest N audits of each checkpoint.",
+    help="Keep the rows of the newest N audits of each checkpoint, and of its newest results unless N is 0.",
 )
 @click.option(
     "--staged-days",

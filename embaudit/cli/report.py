@@ -23,5 +23,7 @@ from embaudit.settings import Settings
 )
 @warehouse_option
 def report(audit: str | None, out: Path | None, warehouse: Warehouse | None) -> None:
-    """Write AUDIT (an id, its first digits, or latest, the default) as one self-contained HTML page."""
+    """Write AUDIT as one self-contained HTML page: a checkpoint's newest results, by its name; or one audit, by its id,
+    first digits, or latest, the default.
+    """
     click.echo(visible(write_page(warehouse_path(warehouse), audit or "latest", Settings().reports, out)))

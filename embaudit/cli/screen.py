@@ -13,7 +13,6 @@ from embaudit.address import Warehouse
 from embaudit.checkpoint.tokenizer_alone import load_tokenizer_alone
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, UsageError
-from embaudit.gate.facts import LATEST, find_named
 from embaudit.page.model import Column, Table, count
 from embaudit.page.terminal import console, print_part, print_table
 from embaudit.screening.count import encoder_of_tokens
@@ -22,6 +21,7 @@ from embaudit.screening.screen import ORDINARY, Outcome, Screen, Suspect
 from embaudit.screening.tokens import SEVERITIES, Severity, TokenList, read_token_list
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import require_newest
+from embaudit.warehouse.named import LATEST, find_result
 from embaudit.warehouse.severe import severe_tokens
 
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -123,7 +123,7 @@ def screen(
         with open_reader(place) as connection:
             require_newest(connection, place)
             listed = severe_tokens(
-                connection, find_named(connection, audit or LATEST, "sticky"), severity or "moderate"
+                connection, find_result(connection, audit or LATEST, "sticky"), severity or "moderate"
             )
     screening = _screen_of(listed, checkpoint or listed.checkpoint, max_length, score, show, trust_remote_code)
     found = screening.screen(files, screening.ordinary_rate(ordinary or ORDINARY))

@@ -72,7 +72,7 @@ def watch(
     prepare_prefect(show_logs=logs)
     from embaudit.server.temporary import await_server
     from embaudit_flows.watch import watch as watch_flow
-    from embaudit_flows.watch_record import AuditsFailed
+    from embaudit_flows.watch_record import WatchFailed
     from embaudit_tasks.progress import shown_on
 
     console = Console(stderr=True)
@@ -87,7 +87,7 @@ def watch(
     try:
         with TerminalDisplay(console, show_steps=logs) as display, shown_on(display):
             outcome = watch_flow(**parameters)
-    except AuditsFailed as error:
+    except WatchFailed as error:
         if error.outcome is not None:
             print_outcome(error.outcome, as_json)
         raise
@@ -104,11 +104,13 @@ def print_outcome(outcome: WatchOutcome, as_json: bool) -> None:
         compared = f"compared with {row.predecessor_audit_id}" if row.predecessor_audit_id else ""
         worse = f"worse: {'; '.join(row.worse)}" if row.worse else compared
         gate = f"gate {row.gate}" if row.gate else ""
-        said = "; ".join(part for part in (worse, gate, row.reason) if part)
+        still = f"open: {'; '.join(row.open)}" if row.open else ""
+        said = "; ".join(part for part in (worse, gate, still, row.reason) if part)
         rows.append((row.source, row.revision[:12], row.outcome, row.audit_id or "", said))
     _print_table(("source", "revision", "outcome", "audit", "notes"), rows)
     click.echo(f"{outcome.summary}.")
-    click.echo("Query:   embaudit query watched   or   embaudit query regressions   or   embaudit query sticky-changes")
+    queries = ("watched", "open-items", "regressions", "sticky-changes")
+    click.echo("Query:   " + "   or   ".join(f"embaudit query {name}" for name in queries))
 
 
 def print_preview(findings: list[Finding], as_json: bool) -> None:

@@ -12,7 +12,7 @@ from embaudit.expectations.results import EXAMPLES_KEPT, result_row, row_count
 from embaudit.table import Lookup
 from embaudit.tables import TABLES
 from embaudit.warehouse.publish import ExpectationRow, StagedTable
-from embaudit.warehouse.stage import opened
+from embaudit.warehouse.stage import read_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,17 +128,8 @@ def frames_source() -> PandasDatasource:
 
 
 def _read_frame(table: str, path: str) -> pd.DataFrame:
-    import pyarrow.parquet as pq
-
-    with opened(path) as source:
-        # The corpus of a bulk table is one name half a million times: a category takes one byte per row.
-        return pq.read_table(
-            source,
-            partitioning=None,
-            read_dictionary=["corpus"] if TABLES[table].is_bulk else None,
-            # A flipped bit in a number is still a number: only the checksum shows it.
-            page_checksum_verification=True,
-        ).to_pandas()
+    # The corpus of a bulk table is one name half a million times: a category takes one byte per row.
+    return read_table(path, read_dictionary=["corpus"] if TABLES[table].is_bulk else None).to_pandas()
 
 
 def _lookup_files(staged: Sequence[StagedTable], lookup: Lookup | None) -> list[str]:

@@ -15,9 +15,9 @@ from functools import cache
 from pathlib import Path
 
 from embaudit.keys import content_key
-from embaudit.warehouse.files import is_file, readable
+from embaudit.warehouse.files import readable
 from embaudit.warehouse.publish import ExpectationRow
-from embaudit.warehouse.stage import read_rows, reading, staged_path, write_rows
+from embaudit.warehouse.stage import is_staged, read_rows, reading, staged_path, write_rows
 
 SCHEMA = {"result": "string"}
 
@@ -34,7 +34,7 @@ def check_path(staging: str, table: str, paths: Sequence[str], others: Sequence[
 
 def recall(path: str) -> list[ExpectationRow] | None:
     """A table's cached results; None if there are none."""
-    if not is_file(path):
+    if not is_staged(path):
         return None
     return [ExpectationRow(**json.loads(row["result"])) for row in read_rows([path])]
 

@@ -131,9 +131,10 @@ def _required(required: Requirements, audit: AuditFacts) -> Iterator[Finding]:
                 trips=True,
             )
     if required.profiles:
-        is_listed = audit.profile in required.profiles
+        found_profiles = {audit.profile, *audit.other_profiles}
+        is_listed = found_profiles <= set(required.profiles)
         allowed = " or ".join(required.profiles)
-        yield _statement("required profile", "audit", "profile", allowed, is_listed, audit.profile)
+        yield _statement("required profile", "audit", "profile", allowed, is_listed, ", ".join(sorted(found_profiles)))
     if required.basis is not None:
         is_strong = bool(audit.bases) and (required.basis == "screened" or audit.bases == {"validated"})
         found = ", ".join(sorted(audit.bases)) or "no sticky-token measure"

@@ -1,20 +1,18 @@
-"""Everything a gate needs to know of an audit, read from the warehouse in one go."""
+"""Everything a gate needs to know of an audit or a checkpoint's state, read from the warehouse in one go."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
 
-from embaudit.errors import CheckFailed, UsageError
+from embaudit.errors import UsageError
 from embaudit.gate.policy import PREVIOUS
-
-LATEST = "latest"
-LIST_THEM = "List them: embaudit list audits"
+from embaudit.tables import MEASURE_OF
+from embaudit.warehouse.named import State, find_state
 
 
 @dataclass(frozen=True)
@@ -33,9 +31,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class AuditFacts:
-    """What rules can refer to.
+    """What rules can refer to: of one audit, or of the audits that a checkpoint's state is made of.
 
     Attributes:
+        audit_id, profile: of the newest audit.
         tokens: the validated candidates with their severity, worst first; None if the measure did not run.
         capped: by severity, the estimated number of tokens at least as bad, if more must exist than were validated.
     """
@@ -52,99 +51,108 @@ class AuditFacts:
     sample_corpora: tuple[str, ...]
     # (measure and name, level), in the order of the page.
     findings: tuple[tuple[str, str], ...]
+    other_profiles: frozenset[str] = frozenset()
 
 
-def find_audit(connection: duckdb.DuckDBPyConnection, given: str) -> str:
-    """Find a published audit by its id, its first digits, or ``latest``.
-
-    Raises:
-        UsageError: if there is none, or several match.
-        CheckFailed: if it is not published.
-    """
-    if given == LATEST:
-        newest = connection.execute(
-            "SELECT audit_id FROM audit WHERE status = 'published' ORDER BY finished DESC, audit_id LIMIT 1"
-        ).fetchone()
-        if newest is None:
-            raise UsageError("The warehouse has no published audit.", next_step="Run one: embaudit audit CHECKPOINT")
-        return str(newest[0])
-    found = connection.execute(
-        "SELECT audit_id, status, reason FROM audit WHERE starts_with(audit_id, ?) ORDER BY audit_id", [given]
-    ).fetchall()
-    exact = [row for row in found if row[0] == given]
-    if not given or not found:
-        raise UsageError(f"The warehouse has no audit {given!r}.", next_step=LIST_THEM)
-    if len(found) > 1 and not exact:
-        ids = ", ".join(row[0] for row in found[:4])
-        raise UsageError(f"{len(found)} audits begin with {given}: {ids}.", next_step="Type more digits.")
-    audit_id, status, reason = (exact or found)[0]
-    if status != "published":
-        raise CheckFailed(
-            f"The audit {audit_id} is {status}, so there is nothing to compare: {reason or 'no reason given'}",
-            next_step="Run the audit again: it continues where it stopped.",
-        )
-    return str(audit_id)
-
-
-def find_named(connection: duckdb.DuckDBPyConnection, name: str, measure: str | None = None) -> str:
-    """Like ``find_audit``, but also takes a checkpoint, for its newest audit.
-
-    Args:
-        measure: prefer audits that ran it.
+def find_baseline(connection: duckdb.DuckDBPyConnection, state: State, given: str) -> State | None:
+    """The audits that changes are measured against; None if there is no ``previous`` one.
 
     Raises:
-        UsageError, CheckFailed: as ``find_audit``.
-    """
-    # A folder is recorded by its absolute path; a revision if it was given.
-    folder = str(Path(name).expanduser().resolve())
-    newest = connection.execute(
-        "SELECT audit_id FROM audit_question AS question JOIN audit USING (audit_id) "
-        "LEFT JOIN measure_run AS run ON run.audit_id = audit.audit_id AND run.measure = $measure "
-        "WHERE question.source IN ($name, $folder) OR (audit.settings ->> '$.source') = $name "
-        f"OR (run.measure IS NOT NULL AND $name = '{LATEST}') "
-        "ORDER BY run.measure IS NULL, question.finished DESC, audit_id LIMIT 1",
-        {"name": name, "folder": folder, "measure": measure},
-    ).fetchone()
-    return str(newest[0]) if newest else find_audit(connection, name)
-
-
-def find_baseline(connection: duckdb.DuckDBPyConnection, audit_id: str, given: str) -> str | None:
-    """The audit that changes are measured against; None if there is no ``previous`` one.
-
-    Raises:
-        UsageError, CheckFailed: as ``find_audit``; UsageError if it is the audit itself.
+        UsageError, CheckFailed: as ``find_state``; UsageError if it is the same.
     """
     if given == PREVIOUS:
-        row = connection.execute(
-            "SELECT predecessor_audit_id FROM audit_predecessor WHERE audit_id = ?", [audit_id]
-        ).fetchone()
-        return str(row[0]) if row else None
-    baseline = find_audit(connection, given)
-    if baseline == audit_id:
+        return _previous_audit(connection, state) if state.checkpoint_id is None else _previous_state(connection, state)
+    baseline = find_state(connection, given)
+    if baseline.newest == state.newest:
         raise UsageError(
-            f"The audit {audit_id} cannot be its own baseline.", next_step="Choose another: --baseline AUDIT"
+            f"The audit {state.newest} cannot be its own baseline.", next_step="Choose another: --baseline AUDIT"
         )
     return baseline
 
 
-def read_facts(connection: duckdb.DuckDBPyConnection, audit_id: str) -> AuditFacts:
-    """Read everything that rules can refer to."""
+def _previous_audit(connection: duckdb.DuckDBPyConnection, state: State) -> State | None:
+    row = connection.execute(
+        "SELECT predecessor_audit_id FROM audit_predecessor WHERE audit_id = ?", [state.newest]
+    ).fetchone()
+    return State({str(row[0]): None}) if row else None
+
+
+def _previous_state(connection: duckdb.DuckDBPyConnection, state: State) -> State | None:
+    """What the previous checkpoint of the same source was asked too, by the same versions of the measures."""
+    rows = connection.execute(
+        "WITH previous AS ("
+        "SELECT before.checkpoint_id FROM audit_question AS before JOIN audit_question AS own USING (source) "
+        "WHERE own.checkpoint_id = $own AND before.checkpoint_id <> $own AND before.finished < own.finished "
+        "ORDER BY before.finished DESC, before.audit_id DESC LIMIT 1) "
+        "SELECT before.audit_id, list(DISTINCT before.measure ORDER BY before.measure) "
+        "FROM latest_result AS before JOIN previous USING (checkpoint_id) "
+        "JOIN latest_result AS own ON own.checkpoint_id = $own AND own.measure = before.measure "
+        "AND own.question = before.question AND own.version IS NOT DISTINCT FROM before.version "
+        "WHERE list_contains($audits, own.audit_id) "
+        "GROUP BY before.audit_id, before.finished ORDER BY before.finished DESC, before.audit_id",
+        {"own": state.checkpoint_id, "audits": list(state.audits)},
+    ).fetchall()
+    return State({str(audit_id): frozenset(measures) for audit_id, measures in rows}) if rows else None
+
+
+def of_profiles(connection: duckdb.DuckDBPyConnection, state: State, profiles: Collection[str]) -> State:
+    """The state without audits of other profiles, unless nothing would be left of it."""
+    rows = connection.execute(
+        "SELECT audit_id FROM audit WHERE list_contains(?, audit_id) AND list_contains(?, profile)",
+        [list(state.audits), list(profiles)],
+    ).fetchall()
+    kept = {audit_id for (audit_id,) in rows}
+    audits = {audit_id: measures for audit_id, measures in state.audits.items() if audit_id in kept}
+    return replace(state, audits=audits) if audits else state
+
+
+def read_facts(connection: duckdb.DuckDBPyConnection, state: State) -> AuditFacts:
+    """Read everything that rules can refer to; of a figure that several audits have, the newest."""
+    newest, *others = (_read_audit(connection, audit_id, measures) for audit_id, measures in state.audits.items())
+    every = (newest, *others)
+    searched = next((one for one in every if one.tokens is not None), newest)
+    cells = {(cell.summary, cell.item, cell.measure): cell for one in reversed(every) for cell in one.cells}
+    findings = {name: level for one in reversed(every) for name, level in one.findings}
+    return replace(
+        newest,
+        other_profiles=frozenset(one.profile for one in others),
+        measures=frozenset().union(*(one.measures for one in every)),
+        cells=tuple(cells[name] for name in sorted(cells)),
+        tokens=searched.tokens,
+        capped=searched.capped,
+        bases=searched.bases,
+        failed_warnings=tuple(dict.fromkeys(name for one in every for name in one.failed_warnings)),
+        sample_corpora=tuple(dict.fromkeys(name for one in every for name in one.sample_corpora)),
+        findings=tuple(findings.items()),
+    )
+
+
+def _read_audit(connection: duckdb.DuckDBPyConnection, audit_id: str, measures: frozenset[str] | None) -> AuditFacts:
+    """The facts of one audit, or of some of its measures."""
 
     def rows(sql: str) -> list[tuple[Any, ...]]:
         return connection.execute(sql, [audit_id]).fetchall()
+
+    def counts(measure: str) -> bool:
+        return measures is None or measure in measures
 
     ((profile, source),) = rows(
         "SELECT profile, coalesce(settings ->> '$.source', checkpoint.source, '') "
         "FROM audit LEFT JOIN checkpoint USING (checkpoint_id) WHERE audit_id = ?"
     )
-    bases = frozenset(basis for (basis,) in rows("SELECT DISTINCT basis FROM sticky_summary WHERE audit_id = ?"))
-    tokens = tuple(rows("SELECT token, severity FROM sticky_token WHERE audit_id = ? ORDER BY loss DESC, token_id"))
+    bases: frozenset[str] = frozenset()
+    tokens: list[tuple[str, str]] = []
+    if counts("sticky"):
+        bases = frozenset(basis for (basis,) in rows("SELECT DISTINCT basis FROM sticky_summary WHERE audit_id = ?"))
+        tokens = rows("SELECT token, severity FROM sticky_token WHERE audit_id = ? ORDER BY loss DESC, token_id")
     return AuditFacts(
         audit_id=audit_id,
         source=source,
         profile=profile,
         measures=frozenset(
-            measure for (measure,) in rows("SELECT measure FROM measure_run WHERE audit_id = ? AND status = 'done'")
+            measure
+            for (measure,) in rows("SELECT measure FROM measure_run WHERE audit_id = ? AND status = 'done'")
+            if counts(measure)
         ),
         cells=tuple(
             # NaN compares with nothing, so it counts as missing.
@@ -152,9 +160,12 @@ def read_facts(connection: duckdb.DuckDBPyConnection, audit_id: str) -> AuditFac
             for summary, item, measure, value in rows(
                 "SELECT summary, item, measure, value FROM summary_cell WHERE audit_id = ? ORDER BY ALL"
             )
+            if counts(MEASURE_OF[summary])
         ),
-        tokens=tokens if bases else None,
-        capped=dict(rows("SELECT severity, estimated FROM sticky_severity WHERE audit_id = ? AND is_capped")),
+        tokens=tuple(tokens) if bases else None,
+        capped=dict(rows("SELECT severity, estimated FROM sticky_severity WHERE audit_id = ? AND is_capped"))
+        if counts("sticky")
+        else {},
         bases=bases,
         failed_warnings=tuple(
             name
@@ -171,6 +182,10 @@ def read_facts(connection: duckdb.DuckDBPyConnection, audit_id: str) -> AuditFac
             )
         ),
         findings=tuple(
-            rows("SELECT concat_ws('.', measure, name), level FROM finding WHERE audit_id = ? ORDER BY place")
+            (f"{measure}.{name}", level)
+            for measure, name, level in rows(
+                "SELECT measure, name, level FROM finding WHERE audit_id = ? ORDER BY place"
+            )
+            if counts(measure)
         ),
     )

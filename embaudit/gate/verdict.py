@@ -76,11 +76,17 @@ class Finding(BaseModel):
 
 
 class GateVerdict(BaseModel):
-    """The result of checking an audit against a policy."""
+    """The result of checking an audit, or a checkpoint's state, against a policy.
+
+    Attributes:
+        audit_id: the audit; of a state, its newest.
+        audits: every audit that counts, newest first.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     audit_id: str
+    audits: tuple[str, ...] = ()
     source: str
     policy: str
     policy_hash: str

@@ -4,57 +4,47 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from embaudit.finding import LEVELS, Finding, Level
 from embaudit.page.model import Column, Estimate, Page, Part, Section, Table, count
-from embaudit.page.sides import AuditSide, Comparison, compare_sides, other_question
+from embaudit.page.sides import Comparison, Side, compare_sides
 
 FIGURES_SHOWN, TOKENS_SHOWN = 15, 10
 CHANGES: dict[str, Level] = {"worse": "problem", "better": "ok"}
 
 
-def comparison_page(sides: Sequence[AuditSide]) -> Page:
-    """The page comparing all later audits with the first."""
+def comparison_page(sides: Sequence[Side]) -> Page:
+    """The page comparing all later sides with the first."""
     first, *others = sides
     comparisons = [compare_sides(first, other) for other in others]
     return Page(
         kind="Compared with",
         title=first.name,
         identity=[
-            ("then" if place else "first", f"{side.source}, audit {side.audit_id}, {side.finished}")
+            ("then" if place else "first", f"{audit.source}, audit {audit.audit_id}, {audit.finished}")
             for place, side in enumerate(sides)
+            for audit in side.audits
         ],
-        findings=[
-            finding for side, one in zip(others, comparisons, strict=True) for finding in _findings(first, side, one)
-        ],
+        findings=[finding for side, one in zip(others, comparisons, strict=True) for finding in _findings(side, one)],
         sections=[
-            Section("Findings", [_finding_table(sides)]),
+            Section("Findings", [_finding_table(sides, comparisons)]),
             *(Section(side.name, list(_parts(side, one))) for side, one in zip(others, comparisons, strict=True)),
         ],
     )
 
 
-def _findings(first: AuditSide, side: AuditSide, comparison: Comparison) -> Iterator[Finding]:
-    changes = Counter(row["change"] for row in comparison.figures)
-    compared = len(comparison.figures)
-    yield Finding(
-        "look" if changes["worse"] else "ok" if compared else "not measured",
-        f"{side.name}: of {count(compared, 'figure')} compared, {changes['worse']} got worse by more than noise, "
-        f"{changes['better']} better."
-        if compared
-        else f"{side.name}: there are no figures to compare.",
-    )
+def _findings(side: Side, comparison: Comparison) -> Iterator[Finding]:
+    yield _headline(side, comparison)
     rank = LEVELS.index
     worse = [
         ".".join(key)
-        for key, row in side.findings.items()
-        if row["level"] in ("problem", "look")
+        for key, (before, now) in comparison.findings.items()
+        if now["level"] in ("problem", "look")
         # Going from too little evidence to some is not a change for the worse.
-        and first.findings.get(key, {"level": "not measured"})["level"] != "not measured"
-        and rank(row["level"]) < rank(first.findings[key]["level"])
-        and not other_question(first, side, key[0])
+        and before["level"] != "not measured"
+        and rank(now["level"]) < rank(before["level"])
     ]
     if worse:
         yield Finding("look", f"{side.name}: {count(len(worse), 'finding')} got worse: {', '.join(worse)}.")
@@ -64,20 +54,42 @@ def _findings(first: AuditSide, side: AuditSide, comparison: Comparison) -> Iter
         yield Finding("not measured", f"{side.name}: {count(len(names), 'figure')} not compared: {why}.")
 
 
-def _finding_table(sides: Sequence[AuditSide]) -> Table:
-    keys = list(dict.fromkeys(key for side in sides for key in side.findings))
+def _headline(side: Side, comparison: Comparison) -> Finding:
+    """How many figures got worse, and how many could not be compared: without the second, the first says little."""
+    changes = Counter(row["change"] for row in comparison.figures)
+    compared, missed = len(comparison.figures), sum(map(len, comparison.not_compared.values()))
+    said = (
+        f"of {count(compared, 'figure')} compared, {changes['worse']} got worse by more than noise, "
+        f"{changes['better']} better"
+        if compared
+        else "there are no figures to compare"
+    )
+    if missed:
+        said += f"; {missed:,} could not be compared"
+    level: Level = "look" if changes["worse"] else "not measured" if missed or not compared else "ok"
+    return Finding(level, f"{side.name}: {said}.")
+
+
+def _finding_table(sides: Sequence[Side], comparisons: Sequence[Comparison]) -> Table:
+    """Every finding on every side: where both asked the same, those of that question, otherwise the newest."""
+    newest = [
+        {key: found for audit in reversed(side.audits) for key, found in audit.findings.items()} for side in sides
+    ]
+    keys = list(dict.fromkeys(key for found in newest for key in found))
     levels: dict[str, Level] = {level: level for level in LEVELS}
     columns = [Column("finding"), *(Column(side.name, levels=levels) for side in sides), Column("now", is_prose=True)]
     rows = []
     for key in keys:
-        found = [side.findings.get(key) for side in sides]
-        first, last = found[0], found[-1]
-        said = last["sentence"] if last and (first is None or last["level"] != first["level"]) else ""
+        pairs = [comparison.findings.get(key) for comparison in comparisons]
+        earlier = next((pair[0] for pair in reversed(pairs) if pair), newest[0].get(key))
+        found = [earlier, *(pair[1] if pair else own.get(key) for pair, own in zip(pairs, newest[1:], strict=True))]
+        last = found[-1]
+        said = last["sentence"] if last and (earlier is None or last["level"] != earlier["level"]) else ""
         rows.append((".".join(key), *(one["level"] if one else "" for one in found), said))
     return Table(columns, rows)
 
 
-def _parts(side: AuditSide, comparison: Comparison) -> Iterator[Part]:
+def _parts(side: Side, comparison: Comparison) -> Iterator[Part]:
     columns = (
         *(Column("figure"), Column("item"), Column("before", ".4g"), Column("now", ".4g")),
         *(Column("change [95 %]", "+.3g", "+.3g"), Column("", levels=CHANGES)),
@@ -95,7 +107,7 @@ def _parts(side: AuditSide, comparison: Comparison) -> Iterator[Part]:
         return
     alone = Counter(row["severe"] for row in comparison.tokens)
     yield (
-        f"Severe tokens (moderate or strong): {alone['in this one']} only in this audit, {alone['in the first']} only "
+        f"Severe tokens (moderate or strong): {alone['in this one']} only on this side, {alone['in the first']} only "
         "in the first. A search lists only a limited number of tokens, and the last ones vary by chance."
     )
     yield Table(
@@ -115,16 +127,26 @@ def _parts(side: AuditSide, comparison: Comparison) -> Iterator[Part]:
     )
 
 
-def as_json(sides: Sequence[AuditSide]) -> dict[str, Any]:
-    """The comparison as plain values: the audits, and each later one against the first."""
+def as_json(sides: Sequence[Side]) -> dict[str, Any]:
+    """The comparison as plain values: the audits of every side, and each later side against the first."""
     first, *others = sides
     return {
         "audits": [
             {
-                **{"audit_id": side.audit_id, "source": side.source, "finished": side.finished},
-                "findings": [{"measure": key[0], "name": key[1], **row} for key, row in side.findings.items()],
+                **{"side": place, "audit_id": audit.audit_id, "source": audit.source, "finished": audit.finished},
+                "measures": [*audit.versions],
+                "findings": [{"measure": key[0], "name": key[1], **row} for key, row in audit.findings.items()],
             }
-            for side in sides
+            for place, side in enumerate(sides)
+            for audit in side.audits
         ],
-        "against_first": [asdict(compare_sides(first, other)) for other in others],
+        "against_first": [_comparison_json(compare_sides(first, other)) for other in others],
     }
+
+
+def _comparison_json(comparison: Comparison) -> dict[str, Any]:
+    findings = [
+        {"measure": measure, "name": name, "before": before["level"], "now": now["level"]}
+        for (measure, name), (before, now) in comparison.findings.items()
+    ]
+    return {**asdict(replace(comparison, findings={})), "findings": findings}

@@ -9,6 +9,7 @@ from embaudit.errors import UsageError
 from embaudit.measures import MEASURES
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import require_newest
+from embaudit.warehouse.named import LATEST, find_checkpoint
 
 # Queries for one audit, by name; each measure has its own (``FACTS`` in its page).
 GENERAL = {
@@ -33,6 +34,10 @@ GENERAL = {
         "SELECT * EXCLUDE (audit_id) FROM gate_finding WHERE audit_id = ? "
         "ORDER BY trips DESC, outcome = 'passed', rule, item, measure, summary"
     ),
+    "accepted": (
+        "SELECT item, accepted_by, reason FROM found_item "
+        "WHERE audit_id = ? AND what = 'gate' AND accepted IS NOT NULL ORDER BY accepted DESC, policy, item"
+    ),
     "regressions": (
         "SELECT * EXCLUDE (audit_id) FROM regression WHERE audit_id = ? AND is_worse "
         "ORDER BY abs(relative_change) DESC NULLS FIRST, summary, item, measure, predecessor_audit_id"
@@ -56,6 +61,26 @@ GENERAL = {
         "FROM audit_corpus JOIN corpus USING (corpus_id) WHERE audit_id = ? ORDER BY audit_corpus.name"
     ),
 }
+
+
+def read_state(
+    warehouse: Warehouse | str, name: str, wait_seconds: float = 5.0
+) -> list[tuple[dict[str, Any], frozenset[str] | None]]:
+    """The audits of a checkpoint's state, newest first, as from ``read_audit``, each with its measures that count.
+
+    Any other name is that of one audit, all of which counts.
+
+    Raises:
+        UsageError: if there is no such audit or checkpoint.
+        WarehouseError: if the warehouse does not exist, is locked, or needs an upgrade.
+    """
+    warehouse = warehouse_at(warehouse)
+    with open_reader(warehouse, wait_seconds) as connection:
+        require_newest(connection, warehouse)
+        state = find_checkpoint(connection, name)
+    if state is None:
+        return [(read_audit(warehouse, None if name == LATEST else name, wait_seconds), None)]
+    return [(read_audit(warehouse, audit_id, wait_seconds), counted) for audit_id, counted in state.audits.items()]
 
 
 def read_audit(warehouse: Warehouse | str, audit_id: str | None, wait_seconds: float = 5.0) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def page_findings(facts: dict[str, Any]) -> Iterator[Finding]:
         )
         return
     if verdict := stored_verdict(facts):
-        yield headline(verdict)
+        yield _accepted(verdict, facts["accepted"]) or headline(verdict)
     for row in sorted(facts["findings"], key=lambda row: LEVELS.index(row["level"])):
         yield Finding(row["level"], row["sentence"], row["meaning"] or "", row["advice"] or "")
 
@@ -101,6 +101,15 @@ def stored_verdict(facts: dict[str, Any]) -> GateVerdict | None:
 
 def headline(verdict: GateVerdict) -> Finding:
     return Finding("problem" if verdict.tripped else "ok", verdict.headline)
+
+
+def _accepted(verdict: GateVerdict, accepted: list[dict[str, Any]]) -> Finding | None:
+    """The headline of a tripped gate of which somebody accepted every rule that tripped; None if not."""
+    by_rule = {row["item"]: row for row in accepted}
+    if not verdict.tripped or any(finding.rule not in by_rule for finding in verdict.tripped):
+        return None
+    first = by_rule[verdict.tripped[0].rule]
+    return Finding("look", f"{verdict.headline} Accepted by {first['accepted_by']}: {first['reason'].rstrip('.')}.")
 
 
 def stored_gate_section(facts: dict[str, Any]) -> Section | None:
@@ -126,7 +135,8 @@ def gate_section(verdict: GateVerdict, more: str) -> Section:
         for finding in (*first, *passed)
     ]
     parts: list[Part] = [
-        f"Policy {verdict.policy} ({verdict.policy_hash}) on audit {verdict.audit_id} of {verdict.source}{against}; "
+        f"Policy {verdict.policy} ({verdict.policy_hash}) on audit {', '.join(verdict.audits) or verdict.audit_id} of "
+        f"{verdict.source}{against}; "
         f"evaluated {verdict.evaluated:%Y-%m-%d %H:%M %Z}.",
         Table(GATE_COLUMNS, rows, "Rules of the gate", brief=len(first) + PASSED_SHOWN, headline=len(first), more=more),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 from embaudit.address import Warehouse
 from embaudit.finding import LEVELS, Finding, Level
+from embaudit.measures import MEASURES
 from embaudit.page.chart import PALETTE, Axis, Chart, Layer, Mark, Panel, interval
 from embaudit.page.model import Column, Link, Page, Part, Section, Table, Value, count
 from embaudit.warehouse.connect import open_reader
@@ -18,10 +19,33 @@ from embaudit.warehouse.migrate import require_newest
 
 NAME = "index.html"
 Row = dict[str, Any]
-# The newest audit for each name: different revisions are different checkpoints, but only the newest counts.
-NEWEST = """
-    SELECT * FROM latest_audit
-    QUALIFY row_number() OVER (PARTITION BY source ORDER BY finished DESC, audit_id) = 1
+# The checkpoint that each name stands for: different revisions are different checkpoints, but only the newest counts.
+NAMED = (
+    "SELECT DISTINCT question.source, named.checkpoint_id FROM named_checkpoint AS named "
+    "JOIN audit_question AS question ON question.source = named.name"
+)
+# A checkpoint's newest gate under each policy; a later audit without a policy, or under another, decides nothing.
+GATES = """
+    SELECT
+        newest.checkpoint_id,
+        CASE
+            WHEN count(item.item) FILTER (item.accepted IS NULL) > 0 THEN 'tripped'
+            WHEN count(item.item) > 0 THEN 'accepted'
+            ELSE 'passed'
+        END AS gate
+    FROM (
+        SELECT DISTINCT audit.checkpoint_id, gate.audit_id, gate.policy_hash
+        FROM gate_result AS gate
+        JOIN audit USING (audit_id)
+        WHERE audit.status = 'published'
+        QUALIFY rank() OVER (
+            PARTITION BY audit.checkpoint_id, gate.policy
+            ORDER BY gate.evaluated DESC, gate.policy_hash, gate.audit_id, gate.baseline_audit_id
+        ) = 1
+    ) AS newest
+    LEFT JOIN found_item AS item
+        ON item.what = 'gate' AND item.audit_id = newest.audit_id AND item.against = newest.policy_hash
+    GROUP BY newest.checkpoint_id
 """
 FACTS = {
     "audits": (
@@ -29,21 +53,30 @@ FACTS = {
         "finished, reason FROM audit LEFT JOIN checkpoint USING (checkpoint_id) "
         "ORDER BY finished DESC NULLS LAST, audit_id"
     ),
-    "newest": (
-        f"SELECT newest.audit_id, newest.source, left(newest.revision, 12) AS revision, newest.profile, "
-        "newest.finished, gate_outcome.outcome AS gate, board.* EXCLUDE (audit_id, source, profile, finished) "
-        f"FROM ({NEWEST}) AS newest LEFT JOIN leaderboard AS board ON board.audit_id = newest.audit_id "
-        "LEFT JOIN gate_outcome ON gate_outcome.audit_id = newest.audit_id ORDER BY newest.finished DESC, newest.source"
+    "checkpoints": (
+        "SELECT named.source, board.* EXCLUDE (source), left(checkpoint.revision, 12) AS revision, gates.gate "
+        f"FROM ({NAMED}) AS named JOIN leaderboard AS board USING (checkpoint_id) "
+        f"LEFT JOIN checkpoint USING (checkpoint_id) LEFT JOIN ({GATES}) AS gates USING (checkpoint_id) "
+        "ORDER BY board.finished DESC, named.source"
+    ),
+    "results": (
+        "SELECT named.source, result.audit_id, result.measure, result.is_lead "
+        f"FROM latest_result AS result JOIN ({NAMED}) AS named USING (checkpoint_id) "
+        "ORDER BY named.source, result.finished DESC, result.audit_id, result.measure"
     ),
     "findings": (
-        f"SELECT newest.source, finding.* FROM finding JOIN ({NEWEST}) AS newest USING (audit_id) "
-        "ORDER BY newest.source, finding.audit_id, finding.measure, finding.place"
+        "SELECT named.source, result.is_lead, finding.* "
+        "FROM finding JOIN latest_result AS result USING (audit_id, measure) "
+        f"JOIN ({NAMED}) AS named USING (checkpoint_id) "
+        "ORDER BY named.source, result.finished DESC, finding.audit_id, finding.measure, finding.place"
     ),
     "worse": (
         "SELECT audit.audit_id, coalesce(checkpoint.source, audit.settings ->> '$.source') AS source, audit.finished, "
-        "regression.* EXCLUDE (audit_id) FROM regression JOIN audit USING (audit_id) "
-        "LEFT JOIN checkpoint USING (checkpoint_id) WHERE is_worse "
-        "ORDER BY audit.finished DESC, audit.audit_id, predecessor_audit_id, summary, item, measure"
+        "regression.* EXCLUDE (audit_id), acceptance.accepted_by FROM regression JOIN audit USING (audit_id) "
+        "LEFT JOIN checkpoint USING (checkpoint_id) LEFT JOIN acceptance ON acceptance.what = 'worse' "
+        "AND acceptance.audit_id = audit.audit_id AND acceptance.against = regression.predecessor_audit_id "
+        "AND acceptance.item = concat(summary, '.', measure, ', ', regression.item) WHERE is_worse "
+        "ORDER BY audit.finished DESC, audit.audit_id, predecessor_audit_id, summary, regression.item, measure"
     ),
     "figures": (
         "SELECT checkpoint.source, audit.finished, audit.audit_id, severity.estimated, severity.estimated_low, "
@@ -61,7 +94,13 @@ FACTS = {
 HEADLINES = 5
 OPEN_LEVELS = ("problem", "look")
 LEVEL_OF: dict[str, Level] = {level: level for level in LEVELS}
-ENDS: dict[str, Level] = {"failed": "problem", "tripped": "problem", "passed": "ok", "critical": "problem"}
+ENDS: dict[str, Level] = {
+    "failed": "problem",
+    "tripped": "problem",
+    "passed": "ok",
+    "accepted": "look",
+    "critical": "problem",
+}
 
 
 @dataclass(frozen=True)
@@ -104,7 +143,7 @@ def _rows(connection: Any, sql: str) -> list[Row]:
 
 def index_page(facts: IndexFacts) -> Page:
     """The page; empty sections are left out."""
-    audits, newest = facts.rows["audits"], facts.rows["newest"]
+    audits, checkpoints = facts.rows["audits"], facts.rows["checkpoints"]
     ends = Counter(row["status"] for row in audits)
     sections = [
         Section("Checkpoints", list(_checkpoints(facts))),
@@ -119,7 +158,7 @@ def index_page(facts: IndexFacts) -> Page:
         title=facts.warehouse.rsplit("/", 1)[-1],
         identity=[
             ("where", facts.warehouse),
-            ("checkpoints", f"{len(newest):,}"),
+            ("checkpoints", f"{len(checkpoints):,}"),
             ("audits", f"{ends['published']:,} published, {ends['failed']:,} failed"),
             ("last audit", last),
         ],
@@ -129,26 +168,53 @@ def index_page(facts: IndexFacts) -> Page:
 
 
 def _headlines(facts: IndexFacts) -> Iterator[Finding]:
-    """Which checkpoints have problems, or that none has."""
-    if not facts.rows["newest"]:
+    """Which checkpoints have problems, or that none has; and what was not measured in all of them."""
+    checkpoints = facts.rows["checkpoints"]
+    if not checkpoints:
         yield Finding("not measured", "This warehouse has no published audits.", advice="embaudit audit CHECKPOINT")
         return
-    by_level = {
-        level: list(dict.fromkeys(row["source"] for row in facts.rows["findings"] if row["level"] == level))
-        for level in OPEN_LEVELS
-    }
-    total = count(len(facts.rows["newest"]), "checkpoint")
-    problems = by_level["problem"]
+    total = count(len(checkpoints), "checkpoint")
+    found = {level: _found_by(facts, level) for level in OPEN_LEVELS}
+    problems = found["problem"]
     if problems:
-        yield Finding("problem", f"Problems in {len(problems):,} of {total}: {_some(problems)}.")
-    looked_at = [name for name in by_level["look"] if name not in problems]
+        yield Finding("problem", f"Problems in {len(problems):,} of {total}: {_some(_with_measures(problems, facts))}.")
+    looked_at = {name: measures for name, measures in found["look"].items() if name not in problems}
     if looked_at:
-        yield Finding("look", f"Something to look at in {len(looked_at):,} of {total}: {_some(looked_at)}.")
+        said = _some(_with_measures(looked_at, facts))
+        yield Finding("look", f"Something to look at in {len(looked_at):,} of {total}: {said}.")
     if not problems and not looked_at:
         yield Finding("ok", f"Of {total}, none has a problem or something to look at.")
-    tripped = [row["source"] for row in facts.rows["newest"] if row["gate"] == "tripped"]
+    tripped = [row["source"] for row in checkpoints if row["gate"] == "tripped"]
     if tripped:
         yield Finding("problem", f"The gate tripped for {count(len(tripped), 'checkpoint')}: {_some(tripped)}.")
+    if partly := _measured_in_some(facts):
+        said = ", ".join(f"{measure} in {number:,} of {len(checkpoints):,}" for measure, number in partly.items())
+        yield Finding("not measured", f"Not every checkpoint was measured by everything: {said}.")
+
+
+def _found_by(facts: IndexFacts, level: str) -> dict[str, list[str]]:
+    """The measures that found something of a level, by checkpoint."""
+    found: dict[str, list[str]] = {}
+    for row in facts.rows["findings"]:
+        if row["level"] == level and row["measure"] not in found.setdefault(row["source"], []):
+            found[row["source"]].append(row["measure"])
+    return found
+
+
+def _with_measures(found: Mapping[str, Collection[str]], facts: IndexFacts) -> list[str]:
+    """The checkpoints; with the measures where nobody knows whether the others would have fared better."""
+    partly = _measured_in_some(facts)
+    return [
+        f"{name} ({', '.join(measures)}, not measured in all)" if set(measures) <= partly.keys() else name
+        for name, measures in found.items()
+    ]
+
+
+def _measured_in_some(facts: IndexFacts) -> dict[str, int]:
+    """The measures that some checkpoints lack, and how many have them."""
+    having = Counter(measure for _, measure in {(row["source"], row["measure"]) for row in facts.rows["results"]})
+    total = len(facts.rows["checkpoints"])
+    return {measure: having[measure] for measure in MEASURES if 0 < having[measure] < total}
 
 
 def _some(names: Collection[str]) -> str:
@@ -157,48 +223,61 @@ def _some(names: Collection[str]) -> str:
 
 
 def _checkpoints(facts: IndexFacts) -> Iterator[Part]:
-    levels: dict[str, Counter[str]] = {}
+    """One row each. Only what all of them were measured by decides their order: to be measured by more is no fault."""
+    checkpoints, partly = facts.rows["checkpoints"], _measured_in_some(facts)
+    if not checkpoints:
+        return
+    shared: dict[str, list[str]] = {}
+    further: dict[str, list[str]] = {}
     for row in facts.rows["findings"]:
-        levels.setdefault(row["audit_id"], Counter())[row["level"]] += 1
+        if row["measure"] in partly:
+            further.setdefault(row["source"], []).append(row["level"])
+        elif row["is_lead"]:
+            shared.setdefault(row["source"], []).append(row["level"])
 
-    def worst(row: Row) -> str:
-        found = levels.get(row["audit_id"], Counter())
-        return next((level for level in LEVELS if found[level]), "")
+    def worst(found: Mapping[str, Collection[str]], row: Row) -> str:
+        return next((level for level in LEVELS if level in found.get(row["source"], ())), "")
 
     def rank(row: Row) -> int:
-        level = worst(row)
+        level = worst(shared, row)
         return LEVELS.index(LEVEL_OF[level]) if level else len(LEVELS)
 
-    rows = sorted(facts.rows["newest"], key=rank)
-    if not rows:
-        return
+    pages = {row["source"]: row["audit_id"] for row in reversed(facts.rows["results"])}
     columns = (
         *(Column("checkpoint", is_prose=True), Column("revision"), Column("audited", is_right=True), Column("profile")),
-        *(Column("worst finding", levels=LEVEL_OF), Column("gate", levels=ENDS), Column("worst loss", ".2f")),
+        *(Column("worst finding", levels=LEVEL_OF), Column("by what not all have", levels=LEVEL_OF)),
+        *(Column("gate", levels=ENDS), Column("worst loss", ".2f")),
         *(Column("tokens at loss ≥ .25", ",.0f"), Column("mean SOCM", ".3f"), Column("of", is_prose=True)),
     )
     cells = [
         (
-            *(facts.link(row["audit_id"], row["source"]), row["revision"], _day(row["finished"]), row["profile"]),
-            *(worst(row), row["gate"], row["worst_loss"], row["strong_or_moderate_tokens"]),
-            *(row["socm_mean"], row["socm_corpora"]),
+            *(facts.link(pages[row["source"]], row["source"]), row["revision"], _day(row["finished"]), row["profile"]),
+            *(worst(shared, row), worst(further, row), row["gate"]),
+            *(row["worst_loss"], row["strong_or_moderate_tokens"], row["socm_mean"], row["socm_corpora"]),
         )
-        for row in rows
+        for row in sorted(checkpoints, key=rank)
     ]
     used = [place for place in range(len(columns)) if any(row[place] not in (None, "") for row in cells)]
+    order = ", worst first by what all of them were measured by" if partly else ", worst first"
     yield Table(
         [columns[place] for place in used],
         [[row[place] for place in used] for row in cells],
-        "The newest audit of each, worst first",
+        f"The newest result of each measure{order}",
         more="embaudit query leaderboard",
     )
 
 
 def _open(facts: IndexFacts) -> Iterator[Part]:
-    found = [row for row in facts.rows["findings"] if row["level"] in OPEN_LEVELS]
-    if not found:
+    found = sorted(
+        (row for row in facts.rows["findings"] if row["level"] in OPEN_LEVELS),
+        key=lambda row: OPEN_LEVELS.index(row["level"]),
+    )
+    # Of several questions that found the same, the worst and newest answer.
+    distinct: dict[tuple[str, str, str], Row] = {}
+    for row in found:
+        distinct.setdefault((row["source"], row["measure"], row["name"]), row)
+    if not distinct:
         return
-    found.sort(key=lambda row: OPEN_LEVELS.index(row["level"]))
     yield Table(
         (
             *(Column("level", levels=LEVEL_OF), Column("checkpoint"), Column("measure")),
@@ -209,7 +288,7 @@ def _open(facts: IndexFacts) -> Iterator[Part]:
                 *(row["level"], facts.link(row["audit_id"], row["source"]), row["measure"]),
                 *(row["sentence"], row["advice"]),
             )
-            for row in found
+            for row in distinct.values()
         ],
         more="embaudit query findings",
     )
@@ -222,13 +301,13 @@ def _worse(facts: IndexFacts) -> Iterator[Part]:
     yield Table(
         (
             *(Column("audited", is_right=True), Column("checkpoint"), Column("figure"), Column("item")),
-            *(Column("before", ".4g"), Column("now", ".4g"), Column("change", "+.3g")),
+            *(Column("before", ".4g"), Column("now", ".4g"), Column("change", "+.3g"), Column("accepted by")),
         ),
         [
             (
                 *(_day(row["finished"]), facts.link(row["audit_id"], row["source"])),
                 *(f"{row['summary']}.{row['measure']}", row["item"]),
-                *(row["predecessor_value"], row["value"], row["delta"]),
+                *(row["predecessor_value"], row["value"], row["delta"], row["accepted_by"]),
             )
             for row in rows
         ],

@@ -1,44 +1,40 @@
-"""Compares the figures and severe tokens of audits.
+"""Compares the figures and severe tokens of checkpoints, by their audits.
 
-Figures measured on different texts, with different settings or by a different version of the measure are listed but not
-subtracted.
+A side is one audit, or a checkpoint's newest result of each measure and question. Each figure is taken from the newest
+two audits, one of each side, that measured it alike. Figures measured on different texts, with different settings, by a
+different version of the measure or on one side only are counted but not subtracted.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from typing import Any
 
 import duckdb
 
 from embaudit.address import Warehouse, warehouse_at
 from embaudit.errors import UsageError
-from embaudit.gate.facts import find_named
 from embaudit.intervals import difference_half_width
-from embaudit.measures import MEASURES
 from embaudit.request import PROMPTS
-from embaudit.tables import SUMMARIES
+from embaudit.tables import MEASURE_OF, SUMMARIES
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import require_newest
+from embaudit.warehouse.named import find_state
 from embaudit.warehouse.watched import figures_of
 from embaudit.watch.regression import Figure, compare
 
-MEASURE_OF = {
-    summary.name: measure.name
-    for measure in MEASURES.values()
-    for summary in (*(row.table.summary for row in measure.rows), *measure.view_summaries)
-    if summary
-}
 # Settings of a request that change which tokens and pairs are looked at.
 ASKED = ("limit_tokens", "pairs")
 
 
-@dataclass(frozen=True)
+# Compared by identity, so that figures can be kept by the audit that they are from.
+@dataclass(frozen=True, eq=False)
 class AuditSide:
-    """The comparable data of one audit.
+    """The comparable data of one audit, or of those of its measures that count.
 
     Attributes:
         run: seed, precision, pooling, maximum length and prompts, if they were requested.
@@ -58,18 +54,40 @@ class AuditSide:
     findings: Mapping[tuple[str, str], Mapping[str, Any]]
     severe: Mapping[str, Mapping[str, Any]] | None
 
+
+@dataclass(frozen=True)
+class Side:
+    """What one name stands for: its audits, newest first."""
+
+    audits: Sequence[AuditSide]
+
+    @property
+    def newest(self) -> AuditSide:
+        return self.audits[0]
+
+    @property
+    def source(self) -> str:
+        return self.newest.source
+
     @property
     def name(self) -> str:
-        return f"{self.source} ({self.audit_id[:6]})"
+        more = len(self.audits) - 1
+        return f"{self.source} ({self.newest.audit_id[:6]}{f' and {more} more' if more else ''})"
+
+    @property
+    def measures(self) -> set[str]:
+        return {measure for audit in self.audits for measure in audit.versions}
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The comparison of an audit with the first one.
+    """The comparison of a side with the first one.
 
     Attributes:
+        audit_id: the newest of the side's.
         figures: rows from ``embaudit.watch.regression.compare``, with the interval of ``delta``.
-        not_compared: shared figures that are not subtracted, by reason.
+        not_compared: figures that are not subtracted, by reason.
+        findings: of both sides, those of the first first, where the same question was asked.
         tokens: those severe in only one of the two; None if unknown, for the reason ``tokens_why``.
         run_otherwise: other differences, which do not prevent a comparison.
     """
@@ -77,13 +95,14 @@ class Comparison:
     audit_id: str
     figures: list[dict[str, Any]]
     not_compared: dict[str, list[str]]
+    findings: dict[tuple[str, str], tuple[Mapping[str, Any], Mapping[str, Any]]]
     tokens: list[dict[str, Any]] | None
     tokens_why: str
     run_otherwise: list[str]
 
 
-def read_sides(warehouse: Warehouse | str, names: Sequence[str], wait_seconds: float = 5.0) -> list[AuditSide]:
-    """The named audits: by id or its first digits, ``latest``, or a checkpoint for its newest audit.
+def read_sides(warehouse: Warehouse | str, names: Sequence[str], wait_seconds: float = 5.0) -> list[Side]:
+    """The named sides: audits by id or its first digits, or ``latest``; checkpoints for their state.
 
     Raises:
         UsageError: if one does not exist or is named twice.
@@ -93,30 +112,35 @@ def read_sides(warehouse: Warehouse | str, names: Sequence[str], wait_seconds: f
     warehouse = warehouse_at(warehouse)
     with open_reader(warehouse, wait_seconds) as connection:
         require_newest(connection, warehouse)
-        sides = [_read(connection, find_named(connection, name)) for name in names]
-    repeated = [audit_id for audit_id, times in Counter(side.audit_id for side in sides).items() if times > 1]
-    if repeated:
-        raise UsageError(
-            f"The audit {repeated[0]} is named twice; it cannot be compared with itself.",
-            next_step="List all audits: embaudit list audits",
-        )
+        states = [find_state(connection, name) for name in names]
+        sides = [Side([_read(connection, *one) for one in state.audits.items()]) for state in states]
+    named = [set(state.audits) for state in states]
+    for state in states:
+        if named.count(set(state.audits)) > 1:
+            raise UsageError(
+                f"The audit {state.newest} is named twice; it cannot be compared with itself.",
+                next_step="List all audits: embaudit list audits",
+            )
     return sides
 
 
-def _read(connection: duckdb.DuckDBPyConnection, audit_id: str) -> AuditSide:
+def _read(connection: duckdb.DuckDBPyConnection, audit_id: str, measures: frozenset[str] | None) -> AuditSide:
     def rows(sql: str) -> list[tuple[Any, ...]]:
         return connection.execute(sql, [audit_id]).fetchall()
+
+    def counts(measure: str) -> bool:
+        return measures is None or measure in measures
 
     ((source, finished, settings, seed, dtype),) = rows(
         "SELECT question.source, audit.finished, audit.settings, audit.seed, audit.dtype "
         "FROM audit JOIN audit_question AS question USING (audit_id) WHERE audit_id = ?"
     )
-    versions = dict(rows("SELECT measure, version FROM measure_run WHERE audit_id = ? ORDER BY ALL"))
+    versions = rows("SELECT measure, version FROM measure_run WHERE audit_id = ? ORDER BY ALL")
     severe = rows(
         "SELECT token, loss, loss_low, loss_high, severity, script FROM sticky_token "
         "WHERE audit_id = ? AND severity IN ('strong', 'moderate') ORDER BY loss, token_id DESC"
     )
-    looked = rows("SELECT 1 FROM sticky_summary WHERE audit_id = ? LIMIT 1")
+    looked = counts("sticky") and rows("SELECT 1 FROM sticky_summary WHERE audit_id = ? LIMIT 1")
     tokens = ("loss", "low", "high", "severity", "script")
     found = rows("SELECT measure, name, level, sentence FROM finding WHERE audit_id = ? ORDER BY place")
     asked = json.loads(settings)
@@ -127,44 +151,103 @@ def _read(connection: duckdb.DuckDBPyConnection, audit_id: str) -> AuditSide:
         settings=asked,
         run={"seed": seed, "dtype": dtype, **{name: asked.get(name) for name in ("pooling", "max_length", *PROMPTS)}},
         corpora=dict(rows("SELECT name, corpus_id FROM audit_corpus WHERE audit_id = ? ORDER BY ALL")),
-        versions=versions,
-        figures=figures_of(connection, audit_id),
-        findings={(measure, name): {"level": level, "sentence": said} for measure, name, level, said in found},
+        versions={measure: version for measure, version in versions if counts(measure)},
+        figures=[figure for figure in figures_of(connection, audit_id) if counts(MEASURE_OF[figure.summary])],
+        findings={
+            (measure, name): {"level": level, "sentence": said}
+            for measure, name, level, said in found
+            if counts(measure)
+        },
         # Of several entries with the same string, the last one has the largest loss and is kept.
         severe={token: dict(zip(tokens, rest, strict=True)) for token, *rest in severe} if looked else None,
     )
 
 
-def compare_sides(first: AuditSide, other: AuditSide) -> Comparison:
-    """Compare an audit with the first one."""
-    before = {figure.name: figure for figure in first.figures}
-    own: list[Figure] = []
+def compare_sides(first: Side, other: Side) -> Comparison:
+    """Compare a side with the first one."""
+    before: dict[tuple[str, str, str], Figure] = {}
+    after: dict[tuple[str, str, str], Figure] = {}
     not_compared: dict[str, list[str]] = {}
-    for figure in other.figures:
-        if figure.name in before:
-            if why := _incomparable(first, other, figure.summary, figure.item):
-                not_compared.setdefault(why, []).append(f"{figure.summary}.{figure.measure}, {figure.item}")
-            else:
-                own.append(figure)
-    after = {figure.name: figure for figure in own}
+    used: list[tuple[AuditSide, AuditSide]] = []
+    ours, theirs = _figures(first), _figures(other)
+    for name in dict.fromkeys((*theirs, *ours)):
+        summary, item, _ = name
+        alike, why = _alike(
+            list(ours.get(name, {})), list(theirs.get(name, {})), partial(_incomparable, summary=summary, item=item)
+        )
+        if alike is None:
+            why = why or _measured_once(first, other, MEASURE_OF[summary], name in ours)
+            not_compared.setdefault(why, []).append(f"{summary}.{name[2]}, {item}")
+            continue
+        before[name], after[name] = ours[name][alike[0]], theirs[name][alike[1]]
+        used.append(alike)
     rows = []
-    for row in compare(own, first.figures):
+    for row in compare(after.values(), before.values()):
         name = (row["summary"], row["item"], row["measure"])
         low, high = _interval(before[name], after[name])
         rows.append({**row, "low": low, "high": high, "change": _change(row)})
     tokens, why = _token_changes(first, other)
-    otherwise = [what for what in first.run if first.run[what] != other.run[what]]
-    return Comparison(other.audit_id, sorted(rows, key=_importance), not_compared, tokens, why, otherwise)
+    otherwise = [what for what in first.newest.run if any(a.run[what] != b.run[what] for a, b in used)]
+    return Comparison(
+        other.newest.audit_id,
+        sorted(rows, key=_importance),
+        not_compared,
+        dict(_finding_pairs(first, other)),
+        tokens,
+        why,
+        otherwise,
+    )
 
 
-def other_question(first: AuditSide, other: AuditSide, measure: str) -> str:
+def _figures(side: Side) -> dict[tuple[str, str, str], dict[AuditSide, Figure]]:
+    """Each figure in every audit that has it, newest first."""
+    found: dict[tuple[str, str, str], dict[AuditSide, Figure]] = {}
+    for audit in side.audits:
+        for figure in audit.figures:
+            found.setdefault(figure.name, {})[audit] = figure
+    return found
+
+
+def _alike(
+    ours: Sequence[AuditSide], theirs: Sequence[AuditSide], why_not: Callable[[AuditSide, AuditSide], str]
+) -> tuple[tuple[AuditSide, AuditSide] | None, str]:
+    """The newest two audits, one of each side, that asked the same; otherwise why the newest two did not."""
+    pairs = sorted(product(range(len(ours)), range(len(theirs))), key=lambda places: (sum(places), places))
+    reasons = []
+    for one, another in pairs:
+        why = why_not(ours[one], theirs[another])
+        if not why:
+            return (ours[one], theirs[another]), ""
+        reasons.append(why)
+    return None, next(iter(reasons), "")
+
+
+def _measured_once(first: Side, other: Side, measure: str, is_ours: bool) -> str:
+    """Why only one side has a figure."""
+    lacking = other if is_ours else first
+    if measure not in lacking.measures:
+        return f"{lacking.name} was not measured by {measure}"
+    return f"{measure} has no such figure in {lacking.name}"
+
+
+def _finding_pairs(
+    first: Side, other: Side
+) -> Iterator[tuple[tuple[str, str], tuple[Mapping[str, Any], Mapping[str, Any]]]]:
+    for key in dict.fromkeys(key for audit in first.audits for key in audit.findings):
+        ours, theirs = ([audit for audit in side.audits if key in audit.findings] for side in (first, other))
+        alike, _ = _alike(ours, theirs, partial(_other_question, measure=key[0]))
+        if alike is not None:
+            yield key, (alike[0].findings[key], alike[1].findings[key])
+
+
+def _other_question(first: AuditSide, other: AuditSide, measure: str) -> str:
     """Why a measure's findings are not comparable; empty if they are."""
     return _of_measure(first, other, measure) or _of_texts(first, other, measure, None)
 
 
 def _incomparable(first: AuditSide, other: AuditSide, summary: str, item: str) -> str:
     """Why a shared figure is not comparable; empty if it is."""
-    measure = MEASURE_OF.get(summary, "")
+    measure = MEASURE_OF[summary]
     corpus = SUMMARIES[summary].parts_of(item).get("corpus")
     return _of_measure(first, other, measure) or _of_texts(first, other, measure, corpus)
 
@@ -213,15 +296,20 @@ def _importance(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return ["worse", "better", ""].index(row["change"]), -relative, row["summary"], row["item"], row["measure"]
 
 
-def _token_changes(first: AuditSide, other: AuditSide) -> tuple[list[dict[str, Any]] | None, str]:
-    if first.severe is None or other.severe is None:
+def _token_changes(first: Side, other: Side) -> tuple[list[dict[str, Any]] | None, str]:
+    ours, theirs = ([audit for audit in side.audits if audit.severe is not None] for side in (first, other))
+    if not ours or not theirs:
         return None, "one of the two did not look for sticky tokens"
-    if why := _incomparable(first, other, "sticky_summary", "retention"):
+    alike, why = _alike(ours, theirs, partial(_incomparable, summary="sticky_summary", item="retention"))
+    if alike is None:
         return None, why
-    rows = []
-    for token in {*first.severe, *other.severe}:
-        before, now = first.severe.get(token), other.severe.get(token)
-        if (before is None) != (now is None):
-            known = now or before or {}
-            rows.append({"token": token, "severe": "in the first" if now is None else "in this one", **known})
+    before, now = (audit.severe or {} for audit in alike)
+    rows = [
+        {
+            "token": token,
+            "severe": "in this one" if token in now else "in the first",
+            **(now[token] if token in now else before[token]),
+        }
+        for token in before.keys() ^ now.keys()
+    ]
     return sorted(rows, key=lambda row: (row["severe"], -row["loss"], row["token"])), ""

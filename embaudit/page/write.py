@@ -8,12 +8,12 @@ from urllib.parse import quote
 from embaudit.address import Warehouse, warehouse_at
 from embaudit.errors import StorageError
 from embaudit.files import replace_atomically
-from embaudit.gate.facts import find_audit
-from embaudit.page.audit import audit_page
+from embaudit.page.audit import state_page
 from embaudit.page.facts import read_audit
 from embaudit.page.html import render
 from embaudit.page.index import NAME, index_page, read_index
 from embaudit.warehouse.connect import open_reader
+from embaudit.warehouse.named import find_state
 
 
 def write_page(
@@ -22,7 +22,7 @@ def write_page(
     """Render a published audit's page to ``out``, or to ``folder`` under the audit's id.
 
     Args:
-        audit: an id, its first digits, or ``latest``.
+        audit: an id, its first digits, or ``latest``; or a checkpoint for its state, under the checkpoint's id.
 
     Raises:
         UsageError: if there is no such audit.
@@ -31,10 +31,11 @@ def write_page(
         StorageError: if the file cannot be written.
     """
     with open_reader(warehouse, wait_seconds) as connection:
-        audit_id = find_audit(connection, audit)
+        state = find_state(connection, audit)
     # An id is hex digits, unless the warehouse was tampered with.
-    path = out or folder / f"{quote(audit_id, safe='')}.html"
-    write_file(render(audit_page(read_audit(warehouse, audit_id, wait_seconds)), _existing_page(path)), path)
+    path = out or folder / f"{quote(state.checkpoint_id or state.newest, safe='')}.html"
+    audits = [(read_audit(warehouse, audit_id, wait_seconds), counted) for audit_id, counted in state.audits.items()]
+    write_file(render(state_page(audits), _existing_page(path)), path)
     return path
 
 

@@ -23,3 +23,10 @@ _VIEWS = (summary for measure in MEASURES.values() for summary in measure.view_s
 SUMMARIES: dict[str, Summary] = {
     summary.name: summary for summary in (*(table.summary for table in TABLES.values()), *_VIEWS) if summary
 }
+# The measure that each of a measure's summaries belongs to.
+MEASURE_OF: dict[str, str] = {
+    summary.name: measure.name
+    for measure in MEASURES.values()
+    for summary in (*(row.table.summary for row in measure.rows), *measure.view_summaries)
+    if summary
+}

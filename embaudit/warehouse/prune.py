@@ -25,7 +25,8 @@ class Keep:
 
     Attributes:
         days: keeps audits finished within this many days.
-        audits: keeps this many of the newest audits of each checkpoint.
+        audits: keeps this many of the newest audits of each checkpoint; unless it is 0, also older ones with the newest
+            result of a measure and question.
     """
 
     days: int | None = None
@@ -106,6 +107,8 @@ def _to_prune(connection: duckdb.DuckDBPyConnection, keep: Keep, moment: datetim
     if keep.audits is not None:
         rules.append("place > ?")
         parameters.append(keep.audits)
+        if keep.audits:
+            rules.append("audit_id NOT IN (SELECT audit_id FROM latest_result)")
     newest_first = "row_number() OVER (PARTITION BY checkpoint_id ORDER BY finished DESC, audit_id)"
     found = connection.execute(
         f"SELECT audit_id FROM (SELECT *, {newest_first} AS place FROM audit WHERE status = 'published') "

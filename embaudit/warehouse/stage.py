@@ -9,6 +9,7 @@ contain a record of how it was made: ``read_record``.
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,11 +25,13 @@ import pyarrow.parquet as pq
 from embaudit.errors import MeasureError, StorageError, UsageError
 from embaudit.files import replace_atomically
 from embaudit.masking import without_credentials
-from embaudit.warehouse.files import is_remote, name_within, readable, upload, within
+from embaudit.warehouse.files import is_file, is_remote, name_within, readable, upload, within
+from embaudit.warehouse.leftovers import mark_used
 
 ROWS_PER_GROUP = 262_144
 # Key of the record in Parquet's metadata.
 RECORD = "embaudit"
+RECORD_CHECKSUM = "embaudit-sha256"
 # Returns a file's record; called after all rows are written.
 Record = Callable[[], Mapping[str, Any]]
 
@@ -102,11 +105,44 @@ def read_rows(paths: Sequence[str | Path]) -> list[dict[str, Any]]:
     Raises:
         StorageError: if one is missing or broken.
     """
-    rows: list[dict[str, Any]] = []
-    for path in paths:
-        with opened(path) as source:
-            rows += pq.read_table(source, partitioning=None, page_checksum_verification=True).to_pylist()
-    return rows
+    return [row for path in paths for row in read_table(path).to_pylist()]
+
+
+def read_table(
+    path: str | Path, columns: Sequence[str] | None = None, read_dictionary: Sequence[str] | None = None
+) -> pa.Table:
+    """A staged file as a table; whatever reads staged rows does so here or in ``read_batches``.
+
+    A flipped bit in a number is still a number: only the checksums show it, and whatever is computed from it would be
+    staged under a sound checksum of its own.
+
+    Args:
+        columns: those to read; None for all.
+        read_dictionary: columns of few distinct strings, to be read as categories.
+
+    Raises:
+        StorageError: if the file is missing or broken.
+    """
+    with opened(path) as source:
+        return pq.read_table(
+            source,
+            columns=None if columns is None else list(columns),
+            partitioning=None,
+            read_dictionary=None if read_dictionary is None else list(read_dictionary),
+            page_checksum_verification=True,
+        )
+
+
+def is_staged(path: str | Path) -> bool:
+    """Whether a staged file exists, to be used instead of making it again; marks it as used, so that it stays.
+
+    Raises:
+        StorageError: if the store does not answer.
+    """
+    if not is_file(path):
+        return False
+    mark_used([str(path)])
+    return True
 
 
 def read_batches(path: str | Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -130,6 +166,10 @@ def read_record(path: str | Path) -> tuple[int, dict[str, Any]]:
         stored = (metadata.metadata or {}).get(RECORD.encode())
         if stored is None:
             raise pa.ArrowInvalid("it has no record of how it was made")
+        # Pages have checksums of their own; the record is in the footer, which has none.
+        checksum = metadata.metadata.get(RECORD_CHECKSUM.encode())
+        if checksum is not None and checksum.decode() != _sha256(stored):
+            raise pa.ArrowInvalid("its record of how it was made does not match its checksum")
         try:
             return metadata.num_rows, json.loads(stored)
         except ValueError as error:
@@ -171,6 +211,10 @@ def reading(path: str | Path) -> Iterator[None]:
         ) from error
 
 
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
 def _arrow_schema(schema: Mapping[str, str]) -> pa.Schema:
     own = {"instant": pa.timestamp("us", tz="UTC")}
     return pa.schema([(name, own[kind] if kind in own else pa.type_for_alias(kind)) for name, kind in schema.items()])
@@ -183,7 +227,8 @@ def _writing(path: str | Path, schema: pa.Schema, record: Record | None) -> Iter
     with place as partial, pq.ParquetWriter(partial, schema, compression="zstd", write_page_checksum=True) as writer:
         yield writer
         if record is not None:
-            writer.add_key_value_metadata({RECORD: json.dumps(record())})
+            stored = json.dumps(record())
+            writer.add_key_value_metadata({RECORD: stored, RECORD_CHECKSUM: _sha256(stored.encode())})
 
 
 @contextmanager

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
@@ -73,17 +71,11 @@ def figures_of(connection: duckdb.DuckDBPyConnection, audit_id: str) -> list[Fig
     return [Figure(*row) for row in rows]
 
 
-def find_audit(
-    warehouse: str, checkpoint_id: str, finished_after: datetime, *, profile: str, measures: set[str], seed: int
-) -> str | None:
-    """The newest published audit of a checkpoint finished (by another process) after a time; None if there is none."""
+def is_published(warehouse: str, audit_id: str) -> bool:
+    """Whether the warehouse has this audit, published (by another process)."""
     place = warehouse_at(warehouse)
     if isinstance(place, Path) and not place.exists():
-        return None
+        return False
     with open_reader(place, wait_seconds=60.0) as connection:
-        rows: list[tuple[Any, ...]] = connection.execute(
-            "SELECT audit_id, CAST(settings -> '$.measures' AS VARCHAR[]) FROM audit WHERE status = 'published' "
-            "AND checkpoint_id = ? AND finished >= ? AND profile = ? AND seed = ? ORDER BY finished DESC, audit_id",
-            [checkpoint_id, finished_after, profile, seed],
-        ).fetchall()
-    return next((str(audit_id) for audit_id, found in rows if set(found) == measures), None)
+        found = connection.execute("SELECT 1 FROM audit WHERE audit_id = ? AND status = 'published'", [audit_id])
+        return found.fetchone() is not None

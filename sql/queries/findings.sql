@@ -1,15 +1,15 @@
--- What did each checkpoint's newest audit find, in words, worst first?
+-- What was found in each checkpoint, in words, worst first, by its newest results?
 SELECT
-    latest_audit.source,
+    latest.source,
     finding.level,
     finding.measure,
     finding.sentence,
     finding.advice,
     finding.audit_id
 FROM finding
-JOIN latest_audit USING (audit_id)
+JOIN latest_result AS latest USING (audit_id, measure)
 ORDER BY
-    latest_audit.source,
+    latest.source,
     finding.audit_id,
     list_position(['problem', 'look', 'not measured', 'ok'], finding.level),
     finding.place;

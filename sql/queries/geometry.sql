@@ -6,16 +6,12 @@ WITH top AS (
     GROUP BY ALL
 )
 SELECT
-    checkpoint.source, corpus, texts, dimension, round(mean_cosine, 4) AS mean_cosine, round(isoscore, 4) AS isoscore,
+    latest.source, corpus, texts, dimension, round(mean_cosine, 4) AS mean_cosine, round(isoscore, 4) AS isoscore,
     round(effective_rank, 1) AS effective_rank, round(rankme, 1) AS rankme, round(uniformity, 3) AS uniformity,
     round(variance_1, 4) AS variance_1, round(variance_3, 4) AS variance_3, round(variance_10, 4) AS variance_10,
     dimensions_for_half, top_dimensions, round(hubness_skewness, 3) AS hubness_skewness,
     round(anti_hubs, 4) AS anti_hubs
 FROM geometry
-JOIN audit USING (audit_id)
-JOIN checkpoint USING (checkpoint_id)
+JOIN (FROM latest_result WHERE measure = 'geometry') AS latest USING (audit_id)
 LEFT JOIN top USING (audit_id, corpus)
-WHERE audit.status = 'published'
--- The newest audit of each checkpoint with this measure, which is off by default.
-QUALIFY row_number() OVER (PARTITION BY checkpoint_id, corpus ORDER BY audit.finished DESC, audit_id) = 1
-ORDER BY checkpoint.source, corpus, audit_id;
+ORDER BY latest.source, corpus, audit_id;

@@ -1,2 +1,2 @@
 -- How do the audited checkpoints compare?
-SELECT * EXCLUDE (audit_id) FROM leaderboard ORDER BY worst_loss DESC NULLS LAST, source, checkpoint_id;
+SELECT * EXCLUDE (audits) FROM leaderboard ORDER BY worst_loss DESC NULLS LAST, source, checkpoint_id;

@@ -1,6 +1,6 @@
 -- Do long texts crowd neighbour lists and rankings?
 SELECT
-    latest_audit.source, s.corpus, s.texts, s.tokens_median, s.beyond_configured, s.beyond_read, s.neighbours,
+    latest.source, s.corpus, s.texts, s.tokens_median, s.beyond_configured, s.beyond_read, s.neighbours,
     round(s.hubness_spearman, 3) AS hubness_spearman, round(s.hubness_p, 4) AS hubness_p,
     round(s.neighbour_length_ratio, 3) AS neighbour_length_ratio,
     round(s.short_neighbour_length_ratio, 3) AS of_short_texts, round(s.rank_spearman, 3) AS rank_spearman,
@@ -8,5 +8,5 @@ SELECT
     round(s.long_pairs_mean, 4) AS long_pairs, round(s.short_pairs_mean, 4) AS short_pairs,
     round(s.share_long_above, 3) AS share_long_above
 FROM length_summary AS s
-JOIN latest_audit USING (audit_id)
+JOIN (FROM latest_result WHERE measure = 'length') AS latest USING (audit_id)
 ORDER BY ALL;

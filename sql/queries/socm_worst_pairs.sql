@@ -4,11 +4,11 @@ WITH pair AS (
     UNION ALL
     SELECT audit_id, corpus, first, second, d_mu, d_sigma, socm, position FROM socm_listed_pair
 ),
--- Select the worst of millions before any join, and name latest_audit only once: otherwise DuckDB also reads the pairs
+-- Select the worst of millions before any join, and name the newest results only once: otherwise DuckDB also reads the pairs
 -- of older audits.
 worst AS (
     SELECT * FROM pair
-    WHERE audit_id IN (SELECT audit_id FROM latest_audit)
+    WHERE audit_id IN (SELECT audit_id FROM latest_result WHERE measure = 'socm')
     ORDER BY socm DESC, corpus, first, second, position, audit_id
     LIMIT 20
 )

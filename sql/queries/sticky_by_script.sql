@@ -1,9 +1,9 @@
 -- Which scripts and origins have the lowest retention among the scanned tokens?
 SELECT
-    latest_audit.source, checkpoint_id, script, origin, count(*) AS tokens, round(median(slope), 3) AS median_slope,
+    latest.source, checkpoint_id, script, origin, count(*) AS tokens, round(median(slope), 3) AS median_slope,
     count(*) FILTER (slope_rank <= 100) AS among_100_lowest
 FROM sticky_score
-JOIN latest_audit USING (audit_id)
+JOIN (FROM latest_result WHERE measure = 'sticky' AND is_lead) AS latest USING (audit_id)
 JOIN token USING (checkpoint_id, token_id)
 GROUP BY ALL
 HAVING count(*) >= 20 OR among_100_lowest > 0

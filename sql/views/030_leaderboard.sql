@@ -1,22 +1,56 @@
--- One row per checkpoint, from its newest published audit: the figures to compare checkpoints by.
+-- One row per checkpoint: the figures to compare checkpoints by, each from the newest result that most of them have too.
 CREATE OR REPLACE VIEW leaderboard AS
-SELECT
-    latest_audit.source,
-    latest_audit.checkpoint_id,
-    latest_audit.audit_id,
-    latest_audit.profile,
-    max(sticky.u) AS u,
-    max(worst.loss) AS worst_loss,
-    round(max(severity.estimated)) AS strong_or_moderate_tokens,
-    max(sticky.basis) AS basis,
-    round(avg(socm_summary.socm_mean), 4) AS socm_mean,
-    string_agg(DISTINCT socm_summary.corpus, ', ' ORDER BY socm_summary.corpus) AS socm_corpora,
-    latest_audit.finished
-FROM latest_audit
-LEFT JOIN (SELECT audit_id, max(u) AS u, max(basis) AS basis FROM sticky_summary GROUP BY audit_id) AS sticky
-    USING (audit_id)
-LEFT JOIN (SELECT audit_id, max(loss) AS loss FROM sticky_token GROUP BY audit_id) AS worst USING (audit_id)
+WITH lead AS (
+    SELECT * FROM latest_result WHERE is_lead
+),
+checkpoint_state AS (
+    SELECT
+        source, checkpoint_id, max(finished) AS finished,
+        string_agg(DISTINCT profile, ', ' ORDER BY profile) AS profile,
+        list(DISTINCT audit_id ORDER BY audit_id) AS audits
+    FROM lead
+    GROUP BY source, checkpoint_id
+),
+sticky AS (
+    SELECT lead.checkpoint_id, max(u) AS u, max(basis) AS basis
+    FROM lead JOIN sticky_summary USING (audit_id)
+    WHERE lead.measure = 'sticky'
+    GROUP BY lead.checkpoint_id
+),
+worst AS (
+    SELECT lead.checkpoint_id, max(loss) AS loss
+    FROM lead JOIN sticky_token USING (audit_id)
+    WHERE lead.measure = 'sticky'
+    GROUP BY lead.checkpoint_id
+),
 -- Estimated for the whole vocabulary: the number found is limited by the shortlist.
-LEFT JOIN (SELECT audit_id, estimated FROM sticky_severity WHERE severity = 'moderate') AS severity USING (audit_id)
-LEFT JOIN socm_summary USING (audit_id)
-GROUP BY ALL;
+severity AS (
+    SELECT lead.checkpoint_id, max(estimated) AS estimated
+    FROM lead JOIN sticky_severity USING (audit_id)
+    WHERE lead.measure = 'sticky' AND severity = 'moderate'
+    GROUP BY lead.checkpoint_id
+),
+socm AS (
+    SELECT
+        lead.checkpoint_id, avg(socm_mean) AS socm_mean, string_agg(DISTINCT corpus, ', ' ORDER BY corpus) AS corpora
+    FROM lead JOIN socm_summary USING (audit_id)
+    WHERE lead.measure = 'socm'
+    GROUP BY lead.checkpoint_id
+)
+SELECT
+    checkpoint_state.source,
+    checkpoint_state.checkpoint_id,
+    checkpoint_state.audits,
+    checkpoint_state.profile,
+    sticky.u,
+    worst.loss AS worst_loss,
+    round(severity.estimated) AS strong_or_moderate_tokens,
+    sticky.basis,
+    round(socm.socm_mean, 4) AS socm_mean,
+    socm.corpora AS socm_corpora,
+    checkpoint_state.finished
+FROM checkpoint_state
+LEFT JOIN sticky USING (checkpoint_id)
+LEFT JOIN worst USING (checkpoint_id)
+LEFT JOIN severity USING (checkpoint_id)
+LEFT JOIN socm USING (checkpoint_id);

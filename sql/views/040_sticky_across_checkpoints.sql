@@ -1,5 +1,5 @@
 -- Tokens of moderate or strong severity, or outliers among the candidates, in several checkpoints that share a vocabulary.
--- Uses each checkpoint's newest audit of sticky tokens; a model with two poolings or length limits counts once.
+-- Uses each checkpoint's newest search for sticky tokens; a model with two poolings or length limits counts once.
 CREATE OR REPLACE VIEW sticky_across_checkpoints AS
 WITH vocabulary AS (
     SELECT checkpoint_id, md5(string_agg(token, chr(10) ORDER BY token_id)) AS vocabulary_md5
@@ -7,10 +7,7 @@ WITH vocabulary AS (
     GROUP BY checkpoint_id
 ),
 newest AS (
-    SELECT audit.audit_id, audit.checkpoint_id
-    FROM audit
-    WHERE audit.status = 'published' AND EXISTS (SELECT 1 FROM sticky_summary AS s WHERE s.audit_id = audit.audit_id)
-    QUALIFY row_number() OVER (PARTITION BY checkpoint_id ORDER BY finished DESC, audit_id) = 1
+    SELECT audit_id, checkpoint_id FROM latest_result WHERE measure = 'sticky' AND is_lead
 ),
 found AS (
     SELECT

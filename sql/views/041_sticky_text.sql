@@ -5,9 +5,9 @@
 CREATE OR REPLACE VIEW sticky_text AS
 WITH newest AS (
     SELECT audit.audit_id, audit.checkpoint_id, checkpoint.weights_sha256, checkpoint.source, checkpoint.parameters
-    FROM audit
+    FROM latest_result AS audit
     JOIN checkpoint ON checkpoint.checkpoint_id = audit.checkpoint_id
-    WHERE audit.status = 'published' AND EXISTS (SELECT 1 FROM sticky_summary AS s WHERE s.audit_id = audit.audit_id)
+    WHERE audit.measure = 'sticky' AND audit.is_lead
     QUALIFY row_number() OVER (PARTITION BY weights_sha256 ORDER BY finished DESC, audit_id) = 1
 ),
 entry AS (

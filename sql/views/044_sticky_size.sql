@@ -15,10 +15,10 @@ SELECT
     severity.estimated_high AS moderate_high,
     severity.estimated / summary.searched AS moderate_share,
     (SELECT max(loss) FROM sticky_token WHERE sticky_token.audit_id = audit.audit_id) AS worst_loss
-FROM audit
+FROM latest_result AS audit
 JOIN checkpoint ON checkpoint.checkpoint_id = audit.checkpoint_id
 JOIN sticky_summary AS summary ON summary.audit_id = audit.audit_id AND summary.protocol = 'retention'
 LEFT JOIN sticky_severity AS severity ON severity.audit_id = audit.audit_id AND severity.severity = 'moderate'
-WHERE audit.status = 'published'
+WHERE audit.measure = 'sticky' AND audit.is_lead
 -- A model with two poolings or length limits counts once.
 QUALIFY row_number() OVER (PARTITION BY checkpoint.weights_sha256 ORDER BY audit.finished DESC, audit.audit_id) = 1;

@@ -1,10 +1,7 @@
--- The layer curves of the papers' figures, one row per point and measure, from each checkpoint's newest audit of layers.
+-- The layer curves of the papers' figures, one row per point and measure, from each checkpoint's newest results.
 CREATE OR REPLACE VIEW layer_curve AS
 WITH newest AS (
-    SELECT audit.audit_id, audit.checkpoint_id
-    FROM audit
-    WHERE audit.status = 'published' AND EXISTS (SELECT 1 FROM layer_stat AS s WHERE s.audit_id = audit.audit_id)
-    QUALIFY row_number() OVER (PARTITION BY checkpoint_id ORDER BY finished DESC, audit_id) = 1
+    SELECT audit_id, checkpoint_id FROM latest_result WHERE measure = 'layers'
 ),
 point AS (
     SELECT audit_id, corpus, layer, 'lambda_head_mean' AS measure, lambda_head_mean AS mean, lambda_head_mean_low AS low, lambda_head_mean_high AS high, texts FROM layer_stat

@@ -1,10 +1,7 @@
--- The length curves, one row per bin and condition, with the rise from the first bin; from each checkpoint's newest audit of length.
+-- The length curves, one row per bin and condition, with the rise from the first bin; from each checkpoint's newest results.
 CREATE OR REPLACE VIEW length_curve AS
 WITH newest AS (
-    SELECT audit.audit_id, audit.checkpoint_id
-    FROM audit
-    WHERE audit.status = 'published' AND EXISTS (SELECT 1 FROM length_bin AS b WHERE b.audit_id = audit.audit_id)
-    QUALIFY row_number() OVER (PARTITION BY checkpoint_id ORDER BY finished DESC, audit_id) = 1
+    SELECT audit_id, checkpoint_id FROM latest_result WHERE measure = 'length'
 )
 SELECT
     checkpoint.source, newest.checkpoint_id, bin.audit_id, bin.corpus, bin.condition, bin.low, bin.high, bin.length,

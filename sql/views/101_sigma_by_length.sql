@@ -1,10 +1,7 @@
--- sigma_a by layer and length, means over heads, with the published bound; from each checkpoint's newest audit that has it.
+-- sigma_a by layer and length, means over heads, with the published bound; from each checkpoint's newest results.
 CREATE OR REPLACE VIEW sigma_by_length AS
 WITH newest AS (
-    SELECT audit.audit_id, audit.checkpoint_id
-    FROM audit
-    WHERE audit.status = 'published' AND EXISTS (SELECT 1 FROM length_sigma AS s WHERE s.audit_id = audit.audit_id)
-    QUALIFY row_number() OVER (PARTITION BY checkpoint_id ORDER BY finished DESC, audit_id) = 1
+    SELECT audit_id, checkpoint_id FROM latest_result WHERE measure = 'length'
 )
 SELECT
     min(checkpoint.source) AS source, newest.checkpoint_id, newest.audit_id, corpus, layer, length,

@@ -3,7 +3,10 @@ CREATE OR REPLACE VIEW watched_source AS
 SELECT
     watched.*,
     count(*) FILTER (revision <> '') OVER source_of AS revisions,
-    (SELECT count(*) FROM regression AS r WHERE r.audit_id = watched.audit_id AND r.is_worse) AS figures_worse
+    (SELECT count(*) FROM regression AS r WHERE r.audit_id = watched.audit_id AND r.is_worse) AS figures_worse,
+    (
+        SELECT count(*) FROM found_item AS f WHERE f.audit_id = watched.audit_id AND f.accepted IS NULL
+    ) AS open_items
 FROM watched_revision AS watched
 WINDOW source_of AS (PARTITION BY source, parameters_key)
 QUALIFY row_number() OVER (

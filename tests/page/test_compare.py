@@ -17,7 +17,7 @@ from ready_warehouses import put_audit
 from embaudit.cli.main import cli
 from embaudit.errors import UsageError
 from embaudit.page.compare import comparison_page
-from embaudit.page.sides import AuditSide, compare_sides, read_sides
+from embaudit.page.sides import Side, compare_sides, read_sides
 
 Rows = dict[str, list[dict[str, Any]]]
 
@@ -48,11 +48,20 @@ def warehouse(empty_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 @pytest.fixture(scope="module")
-def sides(warehouse: Path) -> dict[str, AuditSide]:
-    return {side.audit_id: side for side in read_sides(warehouse, ["a1", "a2", "a3", "a4", "a5"])}
+def sides(warehouse: Path) -> dict[str, Side]:
+    return {side.newest.audit_id: side for side in read_sides(warehouse, ["a1", "a2", "a3", "a4", "a5"])}
 
 
-def test_a_change_beyond_both_intervals_is_worse_and_has_one_itself(sides: dict[str, AuditSide]) -> None:
+def ids(sides: list[Side]) -> list[list[str]]:
+    return [[audit.audit_id for audit in side.audits] for side in sides]
+
+
+def but(side: Side, **changes: Any) -> Side:
+    """The same as one other audit."""
+    return Side([replace(side.newest, **{"audit_id": "a0", **changes})])
+
+
+def test_a_change_beyond_both_intervals_is_worse_and_has_one_itself(sides: dict[str, Side]) -> None:
     comparison = compare_sides(sides["a1"], sides["a2"])
     assert not comparison.not_compared
     socm = [row for row in comparison.figures if row["summary"] == "socm_summary" and row["measure"] == "socm_mean"]
@@ -65,7 +74,7 @@ def test_a_change_beyond_both_intervals_is_worse_and_has_one_itself(sides: dict[
     back = compare_sides(sides["a2"], sides["a1"])
     means = [row for row in back.figures if row["summary"] == "socm_summary" and row["measure"] == "socm_mean"]
     assert {row["change"] for row in means} == {"better"}
-    same = compare_sides(sides["a1"], replace(sides["a1"], audit_id="a0"))
+    same = compare_sides(sides["a1"], but(sides["a1"]))
     assert {(row["delta"], row["change"]) for row in same.figures} == {(0.0, "")}
 
 
@@ -77,19 +86,19 @@ def test_a_change_beyond_both_intervals_is_worse_and_has_one_itself(sides: dict[
         ("a5", "socm was measured by a different version", "socm"),
     ],
 )
-def test_another_figure_is_named_and_not_subtracted(
-    sides: dict[str, AuditSide], other: str, why: str, about: str
-) -> None:
+def test_another_figure_is_named_and_not_subtracted(sides: dict[str, Side], other: str, why: str, about: str) -> None:
     comparison = compare_sides(sides["a1"], sides[other])
     assert list(comparison.not_compared) == [why]
     assert all(about in name for name in comparison.not_compared[why])
     assert comparison.figures
-    shared = {figure.name for figure in sides["a1"].figures} & {figure.name for figure in sides[other].figures}
+    shared = {figure.name for figure in sides["a1"].newest.figures} & {
+        figure.name for figure in sides[other].newest.figures
+    }
     assert len(comparison.figures) + len(comparison.not_compared[why]) == len(shared)
     assert any(why in finding.sentence for finding in comparison_page([sides["a1"], sides[other]]).findings)
 
 
-def test_tokens_come_and_go(sides: dict[str, AuditSide]) -> None:
+def test_tokens_come_and_go(sides: dict[str, Side]) -> None:
     lost = compare_sides(sides["a1"], sides["a2"]).tokens
     assert lost is not None
     assert [(row["token"], row["severe"]) for row in lost] == [("ন", "in the first")]
@@ -98,32 +107,32 @@ def test_tokens_come_and_go(sides: dict[str, AuditSide]) -> None:
     assert gained is not None
     assert [(row["token"], row["severe"]) for row in gained] == [("ন", "in this one")]
     assert compare_sides(sides["a1"], sides["a4"]).tokens is None
-    without = compare_sides(sides["a1"], replace(sides["a2"], severe=None))
+    without = compare_sides(sides["a1"], but(sides["a2"], severe=None))
     assert (without.tokens, without.tokens_why) == (None, "one of the two did not look for sticky tokens")
 
 
-def test_findings_that_got_worse_are_named(sides: dict[str, AuditSide]) -> None:
+def test_findings_that_got_worse_are_named(sides: dict[str, Side]) -> None:
     said = [finding.sentence for finding in comparison_page([sides["a1"], sides["a2"]]).findings]
     assert any(one.endswith("1 finding got worse: sticky.worst_token.") for one in said)
     said = [finding.sentence for finding in comparison_page([sides["a2"], sides["a1"]]).findings]
     assert not any("got worse:" in one for one in said)
 
 
-def test_findings_of_another_question_are_no_change(sides: dict[str, AuditSide]) -> None:
-    worse = replace(sides["a4"], findings=sides["a2"].findings)
+def test_findings_of_another_question_are_no_change(sides: dict[str, Side]) -> None:
+    worse = but(sides["a4"], findings=sides["a2"].newest.findings)
     assert not any("got worse:" in one.sentence for one in comparison_page([sides["a1"], worse]).findings)
 
 
-def test_another_seed_is_said(sides: dict[str, AuditSide]) -> None:
-    reseeded = replace(sides["a1"], audit_id="a0", run={**sides["a1"].run, "seed": 7})
+def test_another_seed_is_said(sides: dict[str, Side]) -> None:
+    reseeded = but(sides["a1"], run={**sides["a1"].newest.run, "seed": 7})
     assert compare_sides(sides["a1"], reseeded).run_otherwise == ["seed"]
 
 
-def test_the_states_that_are_pooled_are_judged_and_layers_are_not(sides: dict[str, AuditSide]) -> None:
+def test_the_states_that_are_pooled_are_judged_and_layers_are_not(sides: dict[str, Side]) -> None:
     """A layer of one model is no layer of a deeper one to be better or worse than."""
-    own = sides["a1"].figures
+    own = sides["a1"].newest.figures
     higher = [replace(figure, value=figure.value + 9, low=None, high=None) for figure in own]
-    rows = compare_sides(sides["a1"], replace(sides["a1"], audit_id="a0", figures=higher)).figures
+    rows = compare_sides(sides["a1"], but(sides["a1"], figures=higher)).figures
     judged = {
         table: {row["change"] for row in rows if row["summary"] == table} for table in ("layer_stat", "pooled_stat")
     }
@@ -131,8 +140,9 @@ def test_the_states_that_are_pooled_are_judged_and_layers_are_not(sides: dict[st
 
 
 def test_audits_are_named_by_id_or_by_checkpoint(warehouse: Path) -> None:
-    assert [side.audit_id for side in read_sides(warehouse, ["owner/one", "owner/other"])] == ["a1", "a5"]
-    assert [side.audit_id for side in read_sides(warehouse, ["a2", "latest"])] == ["a2", "a5"]
+    assert ids(read_sides(warehouse, ["a2", "latest"])) == [["a2"], ["a5"]]
+    one, other = ids(read_sides(warehouse, ["owner/one", "owner/other"]))
+    assert (one, other) == (["a1"], ["a5", "a4", "a3"]), "a2 asked nothing that a5 did not ask again"
     with pytest.raises(UsageError, match="named twice"):
         read_sides(warehouse, ["a1", "owner/one"])
     with pytest.raises(UsageError, match="has no audit"):

@@ -26,6 +26,8 @@ VIEWS = sorted(
     [
         *(
             "latest_audit",
+            "latest_result",
+            "named_checkpoint",
             "layer_curve",
             "leaderboard",
             "length_curve",
@@ -46,7 +48,7 @@ VIEWS = sorted(
         ),
         *("checkpoint_match", "published_beside_audit", "published_beside_own", "score_beside_measure"),
         *("gate_finding", "gate_outcome"),
-        *("audit_question", "audit_predecessor", "summary_interval", "sticky_change", "watched_source"),
+        *("audit_question", "audit_predecessor", "summary_interval", "sticky_change", "watched_source", "found_item"),
         "socm_change",
     ]
 )

@@ -95,6 +95,12 @@ def test_the_rules_say_which_audits_keep_their_rows(filled: Path, keep: Keep, le
     assert prune(filled, 0, keep, now=now) == []
 
 
+def test_an_older_audit_keeps_its_rows_while_it_has_the_newest_result(filled: Path) -> None:
+    only_geometry = {name: plausible_rows("c2", "model/c2")[name] for name in ("checkpoint", "geometry")}
+    put_audit(filled, audit_record("later", "c2", minutes=40), only_geometry)
+    assert "only" not in {one.audit_id for one in prune(filled, 0, Keep(audits=1), dry_run=True)}
+
+
 def test_summaries_verdicts_content_and_the_log_stay(filled: Path) -> None:
     def others() -> dict[str, list[tuple]]:
         with open_reader(filled) as connection:

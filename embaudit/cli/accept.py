@@ -1,0 +1,46 @@
+"""``embaudit accept``: accept a tripped gate, or figures that got worse, by name."""
+
+from __future__ import annotations
+
+from getpass import getuser
+
+import click
+
+from embaudit.address import Warehouse
+from embaudit.cli.options import warehouse_option, warehouse_path
+from embaudit.cli.shown import visible
+from embaudit.errors import UsageError
+from embaudit.settings import Settings
+from embaudit.warehouse.open_items import accept as accept_items
+
+
+@click.command()
+@click.argument("checkpoint")
+@click.argument("items", nargs=-1, metavar="[RULE|FIGURE]...")
+@click.option("--reason", required=True, metavar="TEXT", help="Why; shown with what was accepted.")
+@click.option("--by", metavar="NAME", help="Who accepts it.  [default: the user of this process]")
+@warehouse_option
+def accept(checkpoint: str, items: tuple[str, ...], reason: str, by: str | None, warehouse: Warehouse | None) -> None:
+    """Accept what is open for CHECKPOINT: rules of a policy that it trips, and figures that got worse.
+
+    CHECKPOINT is a checkpoint's name, a watched source, or an audit's id. Every watch reports what is open until it is
+    accepted, or the checkpoint or the policy changes. Without RULE or FIGURE, all of it is accepted. A later revision
+    is judged anew.
+    """
+    accepted = accept_items(
+        warehouse_path(warehouse),
+        checkpoint,
+        items,
+        by=by or _user(),
+        reason=reason,
+        wait_seconds=Settings().lock_wait_seconds,
+    )
+    for item in accepted:
+        click.echo(visible(f"Accepted, audit {item.audit_id}: {item}"))
+
+
+def _user() -> str:
+    try:
+        return getuser()
+    except (KeyError, OSError, ImportError) as error:
+        raise UsageError("The user of this process has no name.", next_step="Say who accepts it: --by NAME") from error

@@ -1,0 +1,23 @@
+-- What needs a decision: each rule that tripped an audit's newest gate under a policy, each figure that got worse.
+-- accepted is null where nobody has accepted it.
+CREATE OR REPLACE VIEW found_item AS
+WITH found AS (
+    SELECT audit_id, 'gate' AS what, policy_hash AS against, policy, rule AS item, bool_or(trips) AS is_bad
+    FROM (
+        SELECT *
+        FROM gate_result
+        QUALIFY rank() OVER (
+            PARTITION BY audit_id, policy ORDER BY evaluated DESC, policy_hash, baseline_audit_id
+        ) = 1
+    )
+    GROUP BY ALL
+    UNION ALL
+    SELECT
+        audit_id, 'worse', predecessor_audit_id, '', concat(summary, '.', measure, ', ', item), is_worse
+    FROM regression
+)
+SELECT found.* EXCLUDE (is_bad), acceptance.accepted_by, acceptance.reason, acceptance.accepted
+FROM found
+JOIN audit USING (audit_id)
+LEFT JOIN acceptance USING (audit_id, what, against, item)
+WHERE found.is_bad AND audit.status = 'published';

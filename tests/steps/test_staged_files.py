@@ -1,0 +1,224 @@
+"""Staged files: one reader that sees a flipped bit, and a mark on every file that is used again."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from embaudit.corpora import load_corpus
+from embaudit.draw import Draw
+from embaudit.errors import StorageError
+from embaudit.expectations.check import _read_frame
+from embaudit.measures.sticky.moments import Moments
+from embaudit.tables.corpora import TextPairRow, TextRow
+from embaudit.warehouse import leftovers
+from embaudit.warehouse.leftovers import LEASES, delete_leftovers, find_leftovers, in_use
+from embaudit.warehouse.stage import (
+    is_staged,
+    read_batches,
+    read_record,
+    read_rows,
+    read_table,
+    write_columns,
+    write_rows,
+)
+from embaudit_tasks.corpora import drawn_pairs, drawn_texts, mean_characters, rows_read, stage_corpus
+from embaudit_tasks.results import Staged, StagedCorpus
+from embaudit_tasks.sticky_files import moment_columns, read_frame, read_moments
+
+DAYS = 40
+FEW = Draw(rows=3, seed=0)
+
+
+def texts_file(folder: Path) -> str:
+    path = str(folder / "text-00000.parquet")
+    row = dict.fromkeys(TextRow.table.schema) | {"corpus_id": "c1"}
+    write_rows(path, [{**row, "position": i, "text": f"The river {i}."} for i in range(50)], TextRow.table.schema)
+    return path
+
+
+def pairs_file(folder: Path) -> str:
+    path = str(folder / "text_pair-00000.parquet")
+    row = dict.fromkeys(TextPairRow.table.schema) | {"corpus_id": "c1", "relation": "sts"}
+    rows = [{**row, "position": i, "first": f"A river {i}.", "second": f"A star {i}."} for i in range(50)]
+    write_rows(path, rows, TextPairRow.table.schema)
+    return path
+
+
+def moments_file(folder: Path) -> str:
+    path = str(folder / "moments-00000.parquet")
+    values = np.random.default_rng(0).normal(size=(20, 2, len(Moments.names(1))))
+    blocks, schema = moment_columns(np.arange(20), [0, 1], Moments(values))
+    write_columns(path, blocks, schema)
+    return path
+
+
+def flip(path: str, columns: tuple[str, ...]) -> None:
+    """Flip a bit of these columns that a reader without checksums does not notice: the values differ, and no more."""
+    good, whole = pq.read_table(path, partitioning=None), Path(path).read_bytes()
+    for place in range(4, len(whole) - int.from_bytes(whole[-8:-4], "little")):
+        for bit in range(8):
+            broken = bytearray(whole)
+            broken[place] ^= 1 << bit
+            Path(path).write_bytes(broken)
+            try:
+                found = pq.read_table(path, partitioning=None)
+                is_alike = found.schema == good.schema and found.num_rows == good.num_rows
+                if is_alike and any(found.column(name) != good.column(name) for name in columns):
+                    found.to_pylist()
+                    return
+            except Exception:
+                continue
+    raise AssertionError("every flipped bit was noticed")
+
+
+def corpus_at(path: str) -> StagedCorpus:
+    table = Path(path).name.split("-")[0]
+    kind = "texts" if table == "text" else "pairs"
+    parts = (Staged(table="corpus", path="", rows=1), Staged(table=table, path=path, rows=50))
+    return StagedCorpus(name="c", corpus_id="c1", kind=kind, source="s", rows=50, report="", files=parts)
+
+
+def part(path: str) -> Staged:
+    return Staged(table="moments", path=path, rows=1)
+
+
+TEXT, PAIR, SUM = ("text",), ("first", "second"), ("token_id",)
+READERS: list[tuple[Callable[[Path], str], tuple[str, ...], Callable[[str], Any]]] = [
+    (texts_file, TEXT, lambda path: read_rows([path])),
+    (texts_file, TEXT, read_table),
+    (texts_file, TEXT, lambda path: read_table(path, ["text"])),
+    (texts_file, TEXT, lambda path: list(read_batches(path, ["text"]))),
+    (texts_file, TEXT, lambda path: drawn_texts(path, FEW)),
+    (texts_file, TEXT, lambda path: rows_read(corpus_at(path), [FEW], str(Path(path).parent))),
+    (texts_file, TEXT, lambda path: mean_characters(corpus_at(path))),
+    (texts_file, TEXT, lambda path: _read_frame("text", path)),
+    (pairs_file, PAIR, lambda path: drawn_pairs(path, FEW)),
+    (pairs_file, PAIR, lambda path: rows_read(corpus_at(path), [FEW], str(Path(path).parent))),
+    (moments_file, SUM, lambda path: read_frame(part(path))),
+    (moments_file, SUM, lambda path: read_moments([part(path)])),
+]
+
+
+@pytest.mark.parametrize(("made", "columns", "read"), READERS)
+def test_every_reader_notices_a_flipped_bit(
+    tmp_path: Path, made: Callable[[Path], str], columns: tuple[str, ...], read: Callable[[str], Any]
+) -> None:
+    path = made(tmp_path)
+    read(path)
+    flip(path, columns)
+    with pytest.raises(StorageError, match=re.escape(path)):
+        read(path)
+
+
+def test_nothing_reads_staged_rows_by_itself() -> None:
+    """Only ``warehouse/stage.py`` reads rows of staged files; corpora read files of users."""
+    for package in ("embaudit", "embaudit_tasks", "embaudit_flows"):
+        root = Path(str(files(package)))
+        for path in root.rglob("*.py"):
+            if path.is_relative_to(root / "corpora") or path == root / "warehouse" / "stage.py":
+                continue
+            found = re.findall(
+                r"\b(?:pq|parquet)\.(?:read_table|ParquetFile|ParquetDataset)|pd\.read_parquet", path.read_text()
+            )
+            assert not found, path
+
+
+def test_a_record_that_was_changed_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "text-00000.parquet"
+    write_rows(path, [{"a": 1}], record=lambda: {"seconds": 1.5, "detail": {"blocks": 12}})
+    assert read_record(path) == (1, {"seconds": 1.5, "detail": {"blocks": 12}})
+    content = path.read_bytes()
+    assert content.count(b'"blocks": 12') >= 1
+    path.write_bytes(content.replace(b'"blocks": 12', b'"blocks": 13'))
+    with pytest.raises(StorageError, match=r"its record|cannot be read"):
+        read_record(path)
+
+
+def age(path: str | Path, days: float = DAYS) -> None:
+    then = time.time() - days * leftovers.DAY_SECONDS
+    os.utime(path, (then, then))
+
+
+def days_old(path: str | Path) -> float:
+    return (time.time() - Path(path).stat().st_mtime) / leftovers.DAY_SECONDS
+
+
+def test_a_corpus_that_is_found_again_stays(tmp_path: Path) -> None:
+    """Each file that an audit takes over from an earlier one is as young as if it had been made now."""
+    corpus = load_corpus("wikipedia", "sample")
+    staged = stage_corpus(corpus, str(tmp_path))
+    (_, drawn) = rows_read(staged, [FEW], str(tmp_path))
+    kept = [*(one.path for one in staged.files), drawn.path]
+    for path in kept:
+        age(path)
+    assert len(find_leftovers(tmp_path, None, 30).staged) == len(set(kept)) == 3
+    rows_read(stage_corpus(corpus, str(tmp_path)), [FEW], str(tmp_path))
+    assert all(days_old(path) < 1 for path in kept)
+    assert find_leftovers(tmp_path, None, 30).staged == ()
+
+
+def test_is_staged_marks_what_is_there_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    assert not is_staged(path)
+    assert not path.exists()
+    path.touch()
+    age(path)
+    assert is_staged(path)
+    assert days_old(path) < 1
+
+
+@pytest.mark.parametrize(
+    ("began", "renewed", "used", "goes"),
+    [
+        (50, 0.1, 40, False),  # used by an audit that is running
+        (45, 0.1, 50, True),  # not used since it began
+        (50, 2, 40, True),  # its process is gone
+        (50, 0.1, 20, False),
+    ],
+)
+def test_what_a_running_audit_used_is_not_deleted(
+    tmp_path: Path, began: float, renewed: float, used: float, goes: bool
+) -> None:
+    path = tmp_path / "sticky" / "key" / "moments-00000.parquet"
+    path.parent.mkdir(parents=True)
+    path.touch()
+    age(path, used)
+    with in_use(tmp_path):
+        (lease,) = (tmp_path / LEASES).iterdir()
+        lease.write_text(repr(time.time() - began * leftovers.DAY_SECONDS))
+        age(lease, renewed)
+        found = find_leftovers(tmp_path, None, 30)
+        assert (path in found.staged) is goes
+        assert (lease in found.partial) is (renewed > 1)
+    assert not lease.exists()
+    assert path in find_leftovers(tmp_path, None, 30).staged or used < 30
+
+
+def test_what_was_used_between_finding_and_deleting_stays(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    path.touch()
+    age(path)
+    found = find_leftovers(tmp_path, None, 30)
+    assert is_staged(path)
+    delete_leftovers(found)
+    assert path.exists()
+
+
+def test_a_lease_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from threading import Event
+
+    renewed = Event()
+    monkeypatch.setattr(leftovers, "RENEWED_SECONDS", 0.001)
+    monkeypatch.setattr(leftovers, "mark_used", lambda paths: renewed.set())
+    with in_use(tmp_path):
+        assert renewed.wait(60)
