@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.measured import SCIFACT, Measured
 from embaudit.checkpoint import Encoder, load_checkpoint
-from embaudit.corpora.judged import load_judged, relevant_of
+from embaudit.corpora.judged import load_judged, own_of, relevant_of
 from embaudit.downstream.material import Judgements, pick_judged
 from embaudit.downstream.retrieval import METRICS, Retrieval
 from embaudit.measures.impact.effects import clean_and_poisoned
@@ -33,7 +33,8 @@ def run() -> Iterator[Measured]:
     found = load_judged(str(SCIFACT))
     documents = [text.text for text in found.documents.texts]
     queries = [(text.text, relevant_of(text.label or "")) for text in found.queries.texts]
-    part = pick_judged(documents, queries, 400, 100, 0)
+    own = tuple(own_of(text.label or "") for text in found.queries.texts)
+    part = pick_judged(documents, queries, 400, 100, 0, own)
     ratios = [_arms(encoder, part) for _ in range(REPEATS)]
     yield Measured(
         "impact, three arms of 400 abstracts and 100 queries of SciFact: against encoding the same texts, longest "
@@ -42,7 +43,7 @@ def run() -> Iterator[Measured]:
         "≤ 1.15×",
     )
     if os.environ.get("WHOLE"):
-        whole = Judgements(tuple(documents), tuple(text for text, _ in queries), tuple(one for _, one in queries))
+        whole = Judgements(tuple(documents), tuple(text for text, _ in queries), tuple(one for _, one in queries), own)
         vectors = {"document": encoder.encode_texts(whole.documents), "query": encoder.encode_texts(whole.queries)}
         gain = Retrieval(whole, np.ones(len(documents)), seed=0).outcomes(vectors).mean()
         yield Measured(f"nDCG@10 of all {len(documents):,} abstracts, clean", f"{100 * gain:.2f}", f"{PUBLISHED} ± .5")

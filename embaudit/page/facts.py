@@ -21,8 +21,8 @@ GENERAL = {
         "LEFT JOIN checkpoint USING (checkpoint_id) WHERE link.audit_id = ? ORDER BY ALL"
     ),
     "backbone_deltas": (
-        "SELECT backbone_audit_id, summary, item, measure, backbone_value, value, delta FROM backbone_delta "
-        "WHERE audit_id = ? ORDER BY ALL"
+        "SELECT backbone_audit_id, summary, item, measure, backbone_value, value, delta, delta_low, delta_high, "
+        "interval_is FROM backbone_change WHERE audit_id = ? ORDER BY ALL"
     ),
     "backbone_changes": (
         "SELECT backbone_audit_id, corpus, change, change_low, change_high FROM backbone_socm_change "

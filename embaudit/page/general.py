@@ -224,10 +224,17 @@ def _backbone(link: dict[str, Any], facts: dict[str, Any]) -> Iterator[Part]:
     shown.sort(key=lambda row: (list(HEADLINE_FIGURES).index(row["summary"]), row["item"], row["measure"]))
     columns = (
         *(Column("what"), Column("figure"), Column("backbone", ".4g"), Column("this checkpoint", ".4g")),
-        Column("difference", "+.4g"),
+        *(Column("difference [95 %]", "+.4g", "+.4g"), Column("interval")),
     )
-    names = ("item", "measure", "backbone_value", "value", "delta")
-    rows = [[row[name] for name in names] for row in shown]
+    names = ("item", "measure", "backbone_value", "value")
+    rows = [
+        [
+            *(row[name] for name in names),
+            Estimate(row["delta"], row["delta_low"], row["delta_high"]),
+            row["interval_is"] or "",
+        ]
+        for row in shown
+    ]
     yield Table(columns, rows, f"Compared with the backbone {link['backbone']}, audit {key}", headline=IN_SHORT)
     for row in facts["backbone_changes"]:
         if row["backbone_audit_id"] == key:

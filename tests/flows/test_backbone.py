@@ -117,6 +117,59 @@ def test_the_deltas_of_every_summary_are_stored(
     half = 1.96 * np.sqrt((texts - 1) / texts * np.square(without - without.mean()).sum())
     assert (change, low, high) == pytest.approx((difference.mean(), difference.mean() - half, difference.mean() + half))
     assert len(run_query(warehouse, "backbone-socm").rows) == 2
+    with open_reader(warehouse) as connection:
+        kinds = dict(
+            connection.execute(
+                "SELECT summary, list_sort(list_distinct(list(interval_is))) FROM backbone_change "
+                "WHERE interval_is IS NOT NULL GROUP BY ALL"
+            ).fetchall()
+        )
+        holds = connection.execute(
+            "SELECT count(*) FROM backbone_change WHERE NOT (delta_low <= delta AND delta <= delta_high)"
+        ).fetchone()
+    assert kinds["socm_summary"] == kinds["layer_stat"] == kinds["pooled_stat"] == ["paired"]
+    assert holds == (0,)
+
+
+@pytest.mark.parametrize("texts", [9, 40])
+def test_differences_are_paired_over_texts(texts: int, empty_warehouse: Path, tmp_path: Path) -> None:
+    """Texts differ much more from each other than each does between two checkpoints."""
+    generator = np.random.default_rng(0)
+    of_texts = generator.uniform(0, 10, texts)
+    drawn = {"own": of_texts + generator.normal(0.3, 0.1, texts), "backbone": of_texts}
+    for minutes, (audit_id, values) in enumerate(drawn.items()):
+        rows = {
+            name: found
+            for name, found in plausible_rows(f"c-{audit_id}", f"m/{audit_id}").items()
+            if name in ("checkpoint", "corpus", "layer_stat", "layer_text", "geometry")
+        }
+        stat, text = (rows[name][0] | {"corpus": "wikipedia", "layer": 0} for name in ("layer_stat", "layer_text"))
+        half = 1.96 * values.std(ddof=1) / np.sqrt(texts)
+        ends = {"r": values.mean(), "r_low": values.mean() - half, "r_high": values.mean() + half}
+        rows["layer_stat"] = [stat | {"texts": texts} | ends]
+        rows["layer_text"] = [text | {"position": place, "r": value} for place, value in enumerate(values)]
+        put_audit(empty_warehouse, audit_record(audit_id, f"c-{audit_id}", minutes=minutes), rows)
+    link_backbone.fn("own", "backbone", str(empty_warehouse), 0, str(tmp_path / "staging"))
+    with open_reader(empty_warehouse) as connection:
+        found = {
+            (summary, measure): rest
+            for summary, measure, *rest in connection.execute(
+                "SELECT summary, measure, delta, delta_low, delta_high, interval_is FROM backbone_change"
+            ).fetchall()
+        }
+    change = drawn["own"] - drawn["backbone"]
+    delta, low, high, kind = found["layer_stat", "r"]
+    assert delta == pytest.approx(change.mean())
+    if texts < 10:
+        assert (low, high, kind) == (None, None, None)
+    else:
+        half = 1.96 * change.std(ddof=1) / np.sqrt(texts)
+        assert (low, high, kind) == (pytest.approx(change.mean() - half), pytest.approx(change.mean() + half), "paired")
+        assert low > 0
+    # Without rows of each text: the two audits' own intervals, as if of different texts.
+    delta, low, high, kind = found["geometry", "mean_cosine"]
+    assert (delta, kind) == (0, "unpaired")
+    assert low < 0 < high
 
 
 @pytest.mark.slow

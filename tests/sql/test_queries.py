@@ -41,6 +41,7 @@ VIEWS = sorted(
         *(
             "summary_cell",
             "summary_figure",
+            "backbone_change",
             "backbone_delta",
             "backbone_socm_change",
             "tempscale_answer",

@@ -82,9 +82,7 @@ class ImpactRow(
         return ((held > 0) == is_poisoned) & ((tokens > 0) == is_poisoned) & ((copies == 0) | is_poisoned)
 
 
-class ImpactDataSetRow(
-    _Effect, table="impact_data_set", key=("corpus", "metric", "data_set", "arm", "poisoned"), detail=True
-):
+class ImpactDataSetRow(_Effect, table="impact_data_set", key=("corpus", "metric", "data_set", "arm", "poisoned")):
     """The effect of an arm's tokens on the score of one data set, where a corpus has several."""
 
     corpus: str = column("Name of the corpus in this audit.")
