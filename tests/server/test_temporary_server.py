@@ -208,6 +208,32 @@ def test_a_usable_proxy(value: str, no_proxies: pytest.MonkeyPatch) -> None:
     require_usable_proxies()
 
 
+@pytest.mark.parametrize(
+    ("file", "text", "variable"),
+    [
+        (".env", "PREFECT_API_REQUEST_TIMEOUT=abc", {}),
+        ("prefect.toml", "nonsense = [", {}),
+        ("prefect/profiles.toml", "nonsense = [", {}),
+        ("unread", "", {"PREFECT_LOGGING_LEVEL": "LOUD"}),
+    ],
+)
+def test_settings_that_prefect_cannot_read(tmp_path: Path, file: str, text: str, variable: dict[str, str]) -> None:
+    (tmp_path / "prefect").mkdir()
+    (tmp_path / file).write_text(text)
+    result = subprocess.run(
+        [*CLI, "ingest", "sts", "sample"],
+        env=environment(tmp_path, PREFECT_HOME=str(tmp_path / "prefect"), **variable),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert result.returncode == 2, result.stderr
+    assert "Traceback" not in result.stderr
+    assert "Prefect cannot read its settings" in result.stderr
+
+
 @pytest.mark.parametrize("command", [("ingest", "sts", "sample"), ("setup-server",), ("doctor",)])
 def test_commands_with_a_proxy_that_cannot_be_used(tmp_path: Path, command: tuple[str, ...]) -> None:
     result = subprocess.run(
