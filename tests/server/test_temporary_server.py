@@ -13,6 +13,7 @@ import pytest
 from commands import CLI
 
 from embaudit.errors import ServerError, StorageError, UsageError
+from embaudit.server import temporary
 from embaudit.server.proxies import loopback_exempt, require_usable_proxies
 from embaudit.server.temporary import TemporaryServer
 
@@ -133,6 +134,18 @@ def test_one_that_is_killed_says_so(tmp_path: Path) -> None:
     with pytest.raises(ServerError, match="could not start: its exit code is -9"):
         server.wait()
     server.stop()
+
+
+def test_one_of_an_earlier_call_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
+    server = TemporaryServer(tmp_path)
+    server.stop()
+    monkeypatch.setattr(temporary, "_started", [server])
+    with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:4200/api"}):
+        temporary.await_server()
+    with temporary_settings({PREFECT_API_URL: server.api_url}), pytest.raises(ServerError, match="could not start"):
+        temporary.await_server()
 
 
 def test_a_half_migrated_database_is_made_anew(tmp_path: Path) -> None:
