@@ -26,13 +26,12 @@ ESCAPE = "embaudit-escape"
 def prepare_process() -> None:
     """Prepare this process for a command: called once, before anything else."""
     os.environ.update(missing_home())
+    if sys.stdout is not sys.__stdout__ or sys.stderr is not sys.__stderr__:
+        # Not this command's own: a test or another program has put other streams in their place.
+        return
     _open_closed_streams()
     codecs.register_error(ESCAPE, _escaped)
-    # Only the process's own: a test or a notebook may have put others in their place.
-    if sys.stdout is sys.__stdout__:
-        sys.stdout = _as_output(sys.stdout, 1)
-    if sys.stderr is sys.__stderr__:
-        sys.stderr = _as_output(sys.stderr, 2)
+    sys.stdout, sys.stderr = _as_output(sys.stdout, 1), _as_output(sys.stderr, 2)
     # Not in the background of a script, where Ctrl-C is for others.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _Interrupts())

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
+from embaudit.errors import UsageError, one_line
 from embaudit.home import missing_home
 from embaudit.server.proxies import loopback_exempt, require_usable_proxies
 from embaudit.settings import Settings
@@ -30,7 +31,7 @@ def set_defaults(*, show_logs: bool) -> dict[str, str | None]:
     """Set Prefect's settings for a terminal or notebook; returns what these variables were before.
 
     Raises:
-        UsageError: if the environment names a proxy that cannot be used.
+        UsageError: if the environment names a proxy that cannot be used, or Prefect cannot read its settings.
     """
     require_usable_proxies()
     settings = Settings()
@@ -57,6 +58,16 @@ def set_defaults(*, show_logs: bool) -> dict[str, str | None]:
     new = {name: value for name, value in defaults.items() if name not in os.environ} | loopback_exempt()
     before = {name: os.environ.get(name) for name in new}
     os.environ.update(new)
+    try:
+        import prefect.context  # noqa: F401  (reads the environment, the profile and files in the current folder)
+    except ValueError as error:
+        # pydantic's, tomllib's and Prefect's own are all of this kind.
+        _restore(before)
+        raise UsageError(
+            f"Prefect cannot read its settings: {one_line(error)}",
+            next_step="Correct or unset them: PREFECT_… in the environment, the profile (prefect profile inspect), or "
+            "prefect.toml, pyproject.toml and .env in this folder.",
+        ) from error
     if not show_logs:
         logging.getLogger("transformers").setLevel(logging.ERROR)
     return before
@@ -112,11 +123,15 @@ def prefect_for_call() -> Iterator[None]:
             yield
     finally:
         logger.setLevel(level)
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        _restore(before)
+
+
+def _restore(before: dict[str, str | None]) -> None:
+    for name, value in before.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 def _without_those_of_a_server(current: PrefectSettings) -> PrefectSettings:

@@ -56,13 +56,16 @@ def started_server() -> TemporaryServer | None:
 
 
 def await_server() -> None:
-    """Wait until this process's server, if it has one, answers: what keeps it from starting is known here.
+    """Wait until this process's server answers, if that is the one in use: what keeps it from starting is known here.
 
     Raises:
         ServerError: if it ends or does not answer, with the reason that it gave.
     """
+    from prefect.settings import PREFECT_API_URL
+
     server = started_server()
-    if server is not None:
+    # An earlier call from Python may have had none named.
+    if server is not None and server.api_url == PREFECT_API_URL.value():
         server.wait()
 
 

@@ -13,6 +13,7 @@ import pytest
 from commands import CLI
 
 from embaudit.errors import ServerError, StorageError, UsageError
+from embaudit.server import temporary
 from embaudit.server.proxies import loopback_exempt, require_usable_proxies
 from embaudit.server.temporary import TemporaryServer
 
@@ -135,6 +136,18 @@ def test_one_that_is_killed_says_so(tmp_path: Path) -> None:
     server.stop()
 
 
+def test_one_of_an_earlier_call_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
+    server = TemporaryServer(tmp_path)
+    server.stop()
+    monkeypatch.setattr(temporary, "_started", [server])
+    with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:4200/api"}):
+        temporary.await_server()
+    with temporary_settings({PREFECT_API_URL: server.api_url}), pytest.raises(ServerError, match="could not start"):
+        temporary.await_server()
+
+
 def test_a_half_migrated_database_is_made_anew(tmp_path: Path) -> None:
     server = TemporaryServer(tmp_path)
     server.stop()
@@ -206,6 +219,32 @@ def test_a_proxy_that_cannot_be_used_is_named(
 def test_a_usable_proxy(value: str, no_proxies: pytest.MonkeyPatch) -> None:
     no_proxies.setenv("HTTPS_PROXY", value)
     require_usable_proxies()
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "variable"),
+    [
+        (".env", "PREFECT_API_REQUEST_TIMEOUT=abc", {}),
+        ("prefect.toml", "nonsense = [", {}),
+        ("prefect/profiles.toml", "nonsense = [", {}),
+        ("unread", "", {"PREFECT_LOGGING_LEVEL": "LOUD"}),
+    ],
+)
+def test_settings_that_prefect_cannot_read(tmp_path: Path, file: str, text: str, variable: dict[str, str]) -> None:
+    (tmp_path / "prefect").mkdir()
+    (tmp_path / file).write_text(text)
+    result = subprocess.run(
+        [*CLI, "ingest", "sts", "sample"],
+        env=environment(tmp_path, PREFECT_HOME=str(tmp_path / "prefect"), **variable),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert result.returncode == 2, result.stderr
+    assert "Traceback" not in result.stderr
+    assert "Prefect cannot read its settings" in result.stderr
 
 
 @pytest.mark.parametrize("command", [("ingest", "sts", "sample"), ("setup-server",), ("doctor",)])

@@ -85,9 +85,10 @@ def interrupt(command: InTerminal, moment: Moment, presses: int) -> None:
         assert "Run the same command again" in command.text
 
 
-@pytest.mark.parametrize("presses", [1, 3])
-def test_ctrl_c_while_the_server_starts(begin: Begin, home: Path, presses: int) -> None:
-    interrupt(begin(), server_of, presses)
+@pytest.mark.parametrize(("moment", "presses"), [("its server was started", 3), ("the checkpoint is described", 1)])
+def test_ctrl_c_at_two_moments(begin: Begin, home: Path, moment: str, presses: int) -> None:
+    """While the server starts; and while a flow runs, whose end the server is still to be told."""
+    interrupt(begin(), moments(home)[moment], presses)
     assert not (home / "warehouse.duckdb").exists()
 
 
