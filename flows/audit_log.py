@@ -15,7 +15,7 @@ from embaudit.measures import Measure
 from embaudit.request import PROMPTS
 from embaudit_flows.plan import AuditPlan, library_versions
 from embaudit_tasks.publish import publish_audit
-from embaudit_tasks.results import Staged
+from embaudit_tasks.results import Staged, versions_of
 
 
 def describe_check(check: dict[str, Any]) -> str:
@@ -66,6 +66,7 @@ class AuditLog:
                 "seconds": sum(part.seconds for part in staged),
                 "encodes": sum(part.encodes for part in staged),
                 "status": "done",
+                "libraries": versions_of(staged),
             }
         )
 
@@ -125,7 +126,7 @@ class AuditLog:
             "device": plan.spec.device,
             "dtype": plan.spec.dtype,
             "embaudit_version": __version__,
-            "libraries": library_versions(),
+            "libraries": library_versions(self.staged),
             "started": plan.started,
             "finished": finished,
             "seconds": (finished - plan.started).total_seconds(),
