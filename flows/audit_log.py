@@ -28,7 +28,7 @@ from embaudit.request import NOT_ASKED, PROMPTS, AuditRequest
 from embaudit.settings import Settings
 from embaudit_flows.plan import AuditPlan, library_versions
 from embaudit_tasks.publish import publish_audit
-from embaudit_tasks.results import Staged
+from embaudit_tasks.results import Staged, versions_of
 
 
 def describe_check(check: dict[str, Any]) -> str:
@@ -115,6 +115,7 @@ class AuditLog:
                 "seconds": sum(part.seconds for part in staged),
                 "encodes": sum(part.encodes for part in staged),
                 "status": "done",
+                "libraries": versions_of(staged),
             }
         )
 
@@ -156,7 +157,7 @@ class AuditLog:
             "audit_id": self.audit_id,
             **(_asked_by(self.request) if self.plan is None else _planned_as(self.plan)),
             "embaudit_version": __version__,
-            "libraries": library_versions(),
+            "libraries": library_versions(self.staged),
             "started": self.started,
             "finished": finished,
             "seconds": (finished - self.started).total_seconds(),

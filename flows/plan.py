@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -23,19 +24,10 @@ from embaudit.profile import Profile, load_profile
 from embaudit.request import AuditRequest
 from embaudit.settings import Settings
 from embaudit_flows.server import require_lasting_home
-from embaudit_tasks.results import CheckpointSpec, StagedCorpus
+from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus, versions_here, versions_of
 
-LIBRARIES = (
-    "torch",
-    "transformers",
-    "tokenizers",
-    "numpy",
-    "scipy",
-    "scikit-learn",
-    "duckdb",
-    "prefect",
-    "great-expectations",
-)
+# Packages that check, publish and run; those that compute are recorded with what they computed.
+PUBLISHING = ("duckdb", "prefect", "great-expectations")
 
 # More than the profiles' measures read of a corpus, so that the kept corpus, and all that was computed on it, stays the
 # same if a measure reads more texts.
@@ -165,6 +157,6 @@ def _require_foundations(profile: Profile, measures: tuple[str, ...]) -> None:
             )
 
 
-def library_versions() -> dict[str, str]:
-    """Versions of the libraries that results were computed with, for the audit log."""
-    return {name: version(name) for name in LIBRARIES}
+def library_versions(staged: Iterable[Staged]) -> dict[str, str]:
+    """For the audit log: versions of what computed the staged files, whenever that was, and publishes them now."""
+    return {**versions_here(), **versions_of(staged), **{name: version(name) for name in PUBLISHING}}

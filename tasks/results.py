@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.metadata import version
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict
@@ -16,6 +17,8 @@ from embaudit.warehouse.stage import staged_path, write_rows
 from embaudit_tasks.workers import settle
 
 Schema = Mapping[str, str]
+# Packages on which the values of results may depend.
+COMPUTING = ("embaudit", "torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-learn")
 # A row class, or the name of a table that is passed between steps and not published.
 TableOf = type[Row] | str
 # Marks a field of a step's argument that is for people, and that no value depends on: ``Annotated[str, NOT_IN_KEY]``.
@@ -57,11 +60,28 @@ class Staged(BaseModel):
     encodes: int = 0
     # Small figures that later steps need (blocks of a corpus, pairs found).
     detail: dict[str, Any] = {}
+    # Versions of the packages that computed it and what it was computed from; empty for rows that no step computed.
+    versions: dict[str, str] = {}
 
     @property
     def key(self) -> str:
         """The key of its content: the name of its folder."""
         return self.path.rsplit("/", 2)[-2]
+
+
+@cache
+def versions_here() -> dict[str, str]:
+    """Versions of the packages that a result computed by this process depends on."""
+    return {name: version(name) for name in COMPUTING}
+
+
+def versions_of(staged: Iterable[Staged]) -> dict[str, str]:
+    """Versions of the packages that computed these files; of one package several if they differ."""
+    found: dict[str, set[str]] = {}
+    for part in staged:
+        for name, several in part.versions.items():
+            found.setdefault(name, set()).update(several.split(", "))
+    return {name: ", ".join(sorted(versions)) for name, versions in found.items()}
 
 
 class TokenShard(BaseModel):

@@ -20,7 +20,7 @@ from __future__ import annotations
 import inspect
 import json
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial, update_wrapper
 from importlib import import_module
 from typing import Any, Concatenate, Generic, ParamSpec
@@ -42,6 +42,8 @@ from embaudit_tasks.results import (
     TableOf,
     schema_of,
     table_name,
+    versions_here,
+    versions_of,
 )
 
 P = ParamSpec("P")
@@ -56,8 +58,8 @@ SETTINGS = "settings"
 class Outputs:
     """Stages the tables that a step declares, each as its own file under the step's key."""
 
-    def __init__(self, staging: str, folder: str, key: str) -> None:
-        self._staging, self._folder, self._key = staging, folder, key
+    def __init__(self, staging: str, folder: str, key: str, versions: Mapping[str, str]) -> None:
+        self._staging, self._folder, self._key, self._versions = staging, folder, key, versions
         self._since = time.perf_counter()
         self.files: dict[str, Staged] = {}
 
@@ -110,7 +112,9 @@ class Outputs:
         kept: dict[str, Any] = {}
 
         def record() -> Detail:
-            kept.update(seconds=time.perf_counter() - self._since, encodes=encodes, detail=detail())
+            seconds = time.perf_counter() - self._since
+            # A result that is found again later must not pass for one of the packages that are installed then.
+            kept.update(seconds=seconds, encodes=encodes, detail=detail(), versions=self._versions)
             return kept
 
         rows = write(path, record=record)
@@ -187,8 +191,9 @@ class Step(Generic[P]):
         paths = {table: staged_path(staging, self.folder, key, table) for table in self.tables}
         if all(map(is_staged, paths.values())):
             return [_read(table, path) for table, path in paths.items()], True
-        out = Outputs(staging, self.folder, key)
         arguments = self._bound(args, kwargs)
+        here = Staged(table="", path="", rows=0, versions=versions_here())
+        out = Outputs(staging, self.folder, key, versions_of([here, *_files_in(arguments)]))
         if self.reads is not None:
             arguments[SETTINGS] = part_of(arguments[SETTINGS], self.reads)
         call: Callable[..., None] = self.function
@@ -262,6 +267,22 @@ def key_part(value: Any) -> Any:
         case None | bool() | int() | float() | str():
             return value
     raise TypeError(f"a {type(value).__name__} cannot be part of a key")
+
+
+def _files_in(value: Any) -> Iterator[Staged]:
+    """The staged files in a step's arguments, wherever they are."""
+    match value:
+        case Staged():
+            yield value
+        case BaseModel():
+            for _, one in value:
+                yield from _files_in(one)
+        case Mapping():
+            for one in value.values():
+                yield from _files_in(one)
+        case list() | tuple():
+            for one in value:
+                yield from _files_in(one)
 
 
 def part_of(settings: BaseModel, fields: Collection[str]) -> BaseModel:

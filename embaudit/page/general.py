@@ -273,7 +273,7 @@ def settings_section(facts: dict[str, Any]) -> Section:
         [row[name] for name in ("name", "source", "kept", "read", "dropped", "share_read")] for row in facts["corpora"]
     ]
     settings = [(name, value) for name, value in _flat(json.loads(facts["settings"])) if value]
-    versions = {"embaudit": facts["embaudit_version"], **json.loads(facts["libraries"])}
+    versions = {"embaudit": facts["embaudit_version"], **json.loads(facts["libraries"]), **_mixed(facts["runs"])}
     return Section(
         "Settings",
         [
@@ -294,6 +294,19 @@ def settings_section(facts: dict[str, Any]) -> Section:
         ],
         is_folded=True,
     )
+
+
+def _mixed(runs: list[dict[str, Any]]) -> dict[str, str]:
+    """Packages of which measures were computed with different versions: which measure with which."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for run in runs:
+        for name, version in json.loads(run["libraries"] or "{}").items():
+            found.setdefault(name, {}).setdefault(version, []).append(run["measure"])
+    return {
+        name: "; ".join(f"{version} ({', '.join(measures)})" for version, measures in versions.items())
+        for name, versions in found.items()
+        if len(versions) > 1
+    }
 
 
 def _flat(value: Any, name: str = "") -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ import duckdb
 from embaudit.errors import CheckFailed, UsageError
 
 LATEST = "latest"
-LIST_THEM = "List them: embaudit list audits"
+LIST_THEM = "List what it has: embaudit list audits, or embaudit list checkpoints"
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def find_audit(connection: duckdb.DuckDBPyConnection, given: str) -> str:
     ).fetchall()
     exact = [row for row in found if row[0] == given]
     if not given or not found:
-        raise UsageError(f"The warehouse has no audit {given!r}, and no checkpoint of that name.", next_step=LIST_THEM)
+        raise UsageError(f"The warehouse has no audit {given!r}.", next_step=LIST_THEM)
     if len(found) > 1 and not exact:
         ids = ", ".join(row[0] for row in found[:4])
         raise UsageError(f"{len(found)} audits begin with {given}: {ids}.", next_step="Type more digits.")

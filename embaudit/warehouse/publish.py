@@ -69,6 +69,8 @@ class MeasureRun:
     seconds: float | None
     encodes: int | None
     status: str
+    # Versions of the packages that computed its results.
+    libraries: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

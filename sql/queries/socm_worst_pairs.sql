@@ -8,7 +8,7 @@ WITH pair AS (
 -- of older audits.
 worst AS (
     SELECT * FROM pair
-    WHERE audit_id IN (SELECT audit_id FROM latest_result WHERE measure = 'socm')
+    WHERE audit_id IN (SELECT audit_id FROM latest_result WHERE measure = 'socm' AND is_lead)
     ORDER BY socm DESC, corpus, first, second, position, audit_id
     LIMIT 20
 )

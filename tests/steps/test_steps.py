@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,13 @@ from embaudit.errors import StorageError
 from embaudit.keys import content_key
 from embaudit.measures import MEASURES
 from embaudit.measures.length.tables import LengthRiseRow
+from embaudit.page.general import _mixed
 from embaudit.warehouse.stage import read_rows
+from embaudit_flows.plan import library_versions
+from embaudit_tasks import steps
 from embaudit_tasks.impact import PoisonedSide
 from embaudit_tasks.layers import layer_statistics
-from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus, TokenShard
+from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus, TokenShard, versions_of
 from embaudit_tasks.steps import GPU_TAG, Outputs, Step, key_part, part_of, step
 from embaudit_tasks.sticky_files import Sample
 
@@ -76,6 +81,36 @@ GIVEN: dict[str, Any] = {"spec": SPEC, "corpus": CORPUS, "scores": {"a": SCORES}
 
 def staged(table: str, key: str) -> Staged:
     return SCORES.model_copy(update={"table": table, "path": f"/here/staging/sticky/{key}/{table}-00000.parquet"})
+
+
+def test_a_file_keeps_the_versions_that_it_was_computed_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found again or computed from, whatever is installed by then."""
+    count = tiny_step()
+    monkeypatch.setattr(steps, "versions_here", lambda: {"torch": "2.12.0", "numpy": "2.4.0"})
+    made = count.compute(str(tmp_path), **GIVEN)
+    monkeypatch.setattr(steps, "versions_here", lambda: {"torch": "2.13.0", "numpy": "2.4.0"})
+    found = count.compute(str(tmp_path), **GIVEN)
+    assert found == made
+    assert {tuple(part.versions.items()) for part in found} == {(("torch", "2.12.0"), ("numpy", "2.4.0"))}
+    (number, _) = count.compute(str(tmp_path), **{**GIVEN, "scores": {"a": found[0]}})
+    assert number.versions == {"torch": "2.12.0, 2.13.0", "numpy": "2.4.0"}, "and of what it was computed from"
+    assert versions_of([found[0], number]) == number.versions
+    assert library_versions(found)["torch"] == "2.12.0"
+    assert library_versions([])["torch"] == version("torch"), "if nothing says otherwise"
+
+
+def test_a_page_says_which_measure_was_computed_with_which_version(runs_of_two_versions: list[dict[str, Any]]) -> None:
+    assert _mixed(runs_of_two_versions) == {"torch": "2.12.0 (sticky); 2.13.0 (socm, layers)"}
+
+
+@pytest.fixture
+def runs_of_two_versions() -> list[dict[str, Any]]:
+    versions = {"sticky": "2.12.0", "socm": "2.13.0", "layers": "2.13.0"}
+    old = {"measure": "length", "libraries": None}
+    return [
+        *({"measure": name, "libraries": json.dumps({"torch": one, "numpy": "2.4"})} for name, one in versions.items()),
+        old,
+    ]
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_one_rule_is_accepted_and_the_rest_stays_open(warehouse: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("owner/y", "--reason", "r"), "no checkpoint of that name"),
+        (("owner/y", "--reason", "r"), "has no audit 'owner/y'"),
         (("a1", "--reason", "r"), "Nothing is open for a1"),
         (("owner/x", "no such rule", "--reason", "r"), "Nothing called 'no such rule' is open"),
         (("owner/x",), "--reason"),
