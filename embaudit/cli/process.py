@@ -26,6 +26,9 @@ ESCAPE = "embaudit-escape"
 def prepare_process() -> None:
     """Prepare this process for a command: called once, before anything else."""
     os.environ.update(missing_home())
+    if isinstance(signal.getsignal(signal.SIGINT), _Interrupts):
+        # Another command of this process came before.
+        signal.signal(signal.SIGINT, _Interrupts())
     if sys.stdout is not sys.__stdout__ or sys.stderr is not sys.__stderr__:
         # Not this command's own: a test or another program has put other streams in their place.
         return
@@ -53,7 +56,7 @@ def finish(code: int) -> NoReturn:
 def was_interrupted() -> bool:
     """Whether Ctrl-C was pressed: libraries written in other languages turn it into errors of their own."""
     interrupts = signal.getsignal(signal.SIGINT)
-    return isinstance(interrupts, _Interrupts) and interrupts.code is not None
+    return isinstance(interrupts, _Interrupts) and interrupts.was_pressed
 
 
 def end_now(code: int) -> NoReturn:
@@ -74,8 +77,10 @@ class _Interrupts:
     def __init__(self) -> None:
         # The exit code, as soon as there is nothing left to put in order.
         self.code: int | None = None
+        self.was_pressed = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.was_pressed = True
         if self.code is None:
             self.code = EXIT_INTERRUPTED
             raise KeyboardInterrupt
