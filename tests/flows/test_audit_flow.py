@@ -56,6 +56,7 @@ def test_an_audit_fills_every_table(audited: Audited) -> None:
     # ranking of documents and some measures only when asked for.
     by_request = {
         *("audit_backbone", "downstream_score", "gate_result", "watched_revision", "regression", "pruning"),
+        "acceptance",
         "length_ranking",
         *(row.table.name for measure in MEASURES.values() if not measure.is_default for row in measure.rows),
     }

@@ -136,7 +136,7 @@ def test_names_and_tokens_are_text(terminal: Terminal, warehouse: Path) -> None:
     [
         [
             ("query", f'SELECT "{HOSTILE}" FROM audit'),
-            ("show", HOSTILE),
+            ("show", f"{HOSTILE} of no audit"),
             ("show", "--warehouse", HOSTILE),
         ],
         # What a flow needs before it can refuse takes its time.

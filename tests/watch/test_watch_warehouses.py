@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from plausible import NOON, audit_record, measure_runs, plausible_rows, stage_all
+from plausible import audit_record, measure_runs, plausible_rows, stage_all
 from postgres_server import USER
 
 from embaudit.address import Lake
 from embaudit.errors import CheckFailed
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.publish import publish
-from embaudit.warehouse.watched import find_audit, find_predecessor, read_watched
+from embaudit.warehouse.watched import find_predecessor, read_watched
 from embaudit.watch.history import WatchedRevision
 from embaudit_tasks.watch import compare_with_predecessor, record_watched
 
@@ -91,18 +91,8 @@ def test_rows_and_comparisons(place: str, tmp_path: Path) -> None:
     assert worse == [(SEEN.source, 0, 1)]
     assert compare_with_predecessor.fn("a1", None, place, 60.0, staging) is None
 
-    def audit_of(checkpoint: str, after: datetime, measures: set[str], seed: int = 0) -> str | None:
-        return find_audit(place, checkpoint, after, profile="quick", measures=measures, seed=seed)
-
-    assert audit_of("c2", NOON, {"socm", "sticky"}) == "a2"
-    assert audit_of("c2", NOON + timedelta(hours=1), {"socm", "sticky"}) is None
-    assert audit_of("c2", NOON, {"socm"}) is None
-    assert audit_of("c2", NOON, {"socm", "sticky"}, seed=1) is None
-    assert audit_of("c3", NOON, {"socm", "sticky"}) is None
-
 
 def test_no_warehouse_has_no_history(tmp_path: Path) -> None:
     nowhere = str(tmp_path / "none.duckdb")
     assert read_watched(nowhere) == []
-    assert find_audit(nowhere, "c1", NOON, profile="quick", measures=set(), seed=0) is None
     assert not Path(nowhere).exists()
