@@ -15,7 +15,7 @@ PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 # A tokenizer's vocabulary is in one of these; settings files alone are not a tokenizer.
 VOCABULARIES = (
     *("tokenizer.json", "vocab.txt", "vocab.json", "vocab-*.json", "*_vocab.json", "dict.txt", "bpe.codes"),
-    *("*.model", "*.spm", "*.tokenizer", "*.tiktoken"),
+    *("*.model", "*.spm", "*.tokenizer", "*.tiktoken", "tekken.json"),
 )
 TOKENIZER_SETTINGS = (
     *("added_tokens.json", "merges.txt", "special_tokens_map.json", "tokenizer_config.json"),

@@ -239,7 +239,7 @@ def _lowercase(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
         )
     backend = tokenizer.backend_tokenizer
     former = backend.normalizer
-    steps = list(former) if isinstance(former, Sequence) else [former] if former else []
+    steps = list(former) if isinstance(former, Sequence) else [former] if former else []  # type: ignore[call-overload]
     if not any(isinstance(step, Lowercase) for step in steps):
         backend.normalizer = Sequence([Lowercase(), *steps])
 
