@@ -15,13 +15,13 @@ from embaudit.checkpoint.model import (
     embedding_rows,
     load_model,
     quiet_transformers,
-    refuse_sparse_attention,
 )
 from embaudit.checkpoint.modules import Recipe, default_pooling, read_recipe
 from embaudit.checkpoint.pooling import build_after_pooling
 from embaudit.checkpoint.probe import probe
 from embaudit.checkpoint.prompts import AS_DECLARED, INSTRUCTORS, AskedPrompts, PromptTokens, TextKind, prompt_tokens
 from embaudit.checkpoint.reference import ResolvedCheckpoint, resolve, weights_are_pickles
+from embaudit.checkpoint.switching import refuse_switching
 from embaudit.checkpoint.tokenizer import (
     limits_by_kind,
     load_tokenizer,
@@ -275,7 +275,7 @@ def _load(
     special = len(prefix_ids) + len(suffix_ids)
     limits = _limits(resolved, recipe, options, model, tokenizer, special)
     _refuse_long_prompts(resolved, prompts, limits, special)
-    refuse_sparse_attention(model, max(limits.values()), source)
+    refuse_switching(model, max(limits.values()), source)
     checkpoint = Checkpoint(
         resolved=resolved,
         identity=identity,

@@ -252,24 +252,6 @@ def _why_not_read(error: Exception) -> tuple[str, str]:
     return one_line(error), "Check that the folder is complete and its files are not truncated."
 
 
-def refuse_sparse_attention(model: PreTrainedModel, limit: int, source: str) -> None:
-    """Refuse BigBird's sparse attention, which the first short text switches off for all later ones.
-
-    Raises:
-        CheckpointError: if texts of up to ``limit`` tokens can be long enough for it.
-    """
-    config = model.config
-    if getattr(config, "attention_type", None) != "block_sparse":
-        return
-    longest = (5 + 2 * config.num_random_blocks) * config.block_size  # read with full attention
-    if limit > longest:
-        raise CheckpointError(
-            f"{source} reads texts of more than {longest} tokens with sparse attention, until a shorter one switches "
-            "it to full attention for good (transformers' BigBird): a vector depends on what was encoded before.",
-            next_step=f'Set "attention_type": "original_full" in config.json, or add --max-length {longest}.',
-        )
-
-
 def embedding_rows(model: PreTrainedModel, source: str) -> int:
     """Rows of the input embedding matrix.
 

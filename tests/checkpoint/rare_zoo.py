@@ -120,6 +120,20 @@ def gemma4(folder: Path) -> Path:
 
 BIGBIRD: dict[str, Any] = {"block_size": 4, "num_random_blocks": 1, "max_position_embeddings": 256}
 
+
+def rotary(kind: str, **parameters: Any) -> Callable[[Path], object]:
+    """Rotary positions that are others in batches with a text of more than 16 tokens."""
+    rope = {"rope_type": kind, "rope_theta": 10000.0, "factor": 4.0, **parameters}
+    return json_of("config.json", rope_parameters=rope, max_position_embeddings=16 if kind == "dynamic" else 64)
+
+
+LONG_ROPE: dict[str, Any] = {
+    "short_factor": [1.0] * 4,
+    "long_factor": [4.0] * 4,
+    "original_max_position_embeddings": 16,
+}
+ROTARY = {"dynamic": rotary("dynamic"), "longrope": rotary("longrope", **LONG_ROPE)}
+
 RARE = {
     "config: tuples instead of outputs": Entry("rare", changed(BERT, json_of("config.json", return_dict=False))),
     "config: a file for this version": Entry(
@@ -183,6 +197,22 @@ RARE = {
     ),
     "family: bigbird, full": Entry(
         "rare", changed(family("big_bird", attention_type="original_full", **BIGBIRD), settings(max_seq_length=200))
+    ),
+    **{
+        f"positions: {kind}, long": Entry(
+            "rare",
+            changed(known("llama"), change, settings(max_seq_length=LIMIT)),
+            refused="for a whole batch if one of its texts has more than 16 tokens",
+        )
+        for kind, change in ROTARY.items()
+    },
+    **{
+        f"positions: {kind}, short": Entry("rare", changed(known("llama"), change, settings(max_seq_length=16)))
+        for kind, change in ROTARY.items()
+    },
+    "positions: yarn": Entry(
+        "rare",
+        changed(known("llama"), rotary("yarn", original_max_position_embeddings=16), settings(max_seq_length=LIMIT)),
     ),
     "family: pooling by the config's class": Entry(
         "rare",
