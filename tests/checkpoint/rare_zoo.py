@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tiny_models import D, build, change_json, save_model, save_tokenizer, write_json
+from tiny_models import D, build, change_json, declare, dense, pooling, save_model, save_tokenizer, write_json
 from zoo import (
     LIMIT,
+    NORMALIZE,
     SETTINGS,
     TEMPLATE,
     TRANSFORMER,
@@ -24,6 +25,7 @@ from zoo import (
     replaced,
     settings,
     text,
+    with_modules,
     without,
 )
 
@@ -239,4 +241,27 @@ RARE = {
     ),
     "nested: other settings at the root": Entry("rare", in_nested(replaced(TRANSFORMER, {"max_seq_length": 9}))),
 }
-RARE_ZOO = {f"rare: {name}": entry for name, entry in RARE.items()}
+IDENTITY = "torch.nn.modules.linear.Identity"
+# The layouts of well-known checkpoints.
+HUB = {
+    "LaBSE": with_modules(pooling("cls"), dense(D, D), NORMALIZE, settings={"do_lower_case": False}),
+    "sentence-t5": lambda folder: declare(
+        build("t5", folder), pooling("mean"), dense(bias=False, activation=IDENTITY), NORMALIZE
+    ),
+    "distiluse": lambda folder: declare(build("distilbert", folder), pooling("mean"), dense()),
+    "embeddinggemma": lambda folder: declare(
+        family("gemma3_text", "bos", use_bidirectional_attention=True, sliding_window=16)(folder),
+        pooling("mean"),
+        dense(bias=False, activation=IDENTITY),
+        NORMALIZE,
+    ),
+    "Qwen3-Embedding": changed(
+        family("qwen3", "t5", pad_token_id=1),
+        json_of("tokenizer_config.json", padding_side="left", pad_token="</s>", chat_template=TEMPLATE),
+        json_of("1_Pooling/config.json", pooling_mode="lasttoken"),
+        json_of(SETTINGS, prompts={"query": "Instruct: find it\nQuery:", "document": ""}),
+    ),
+}
+RARE_ZOO = {f"hub: {name}": Entry("hub", make) for name, make in HUB.items()} | {
+    f"rare: {name}": entry for name, entry in RARE.items()
+}
