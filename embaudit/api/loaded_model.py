@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from embaudit.checkpoint import resolve
+from embaudit.checkpoint import load_checkpoint, resolve
+from embaudit.checkpoint.agreement import require_same
 from embaudit.checkpoint.load import describe
+from embaudit.checkpoint.prompts import AS_DECLARED
 from embaudit.errors import StorageError, UsageError
 from embaudit.files import move_into_place, temporary_sibling
 from embaudit.request import AuditRequest
@@ -24,7 +26,7 @@ def save_model(model: Any, request: AuditRequest) -> Path:
 
     Raises:
         UsageError: if the model cannot be saved in sentence-transformers format.
-        CheckpointError: if the saved model cannot be audited.
+        CheckpointError: if the saved model cannot be audited, or gives other vectors than the one in memory.
         StorageError: if the folder cannot be written.
     """
     if not (hasattr(model, "save_pretrained") and hasattr(model, "encode")):
@@ -46,4 +48,8 @@ def save_model(model: Any, request: AuditRequest) -> Path:
             kept="Staged and published results are unchanged.",
             next_step="Free some space, or set EMBAUDIT_HOME to another folder.",
         ) from error
+    options = request.load_options
+    if (options.pooling, options.max_length, options.prompts) == (None, None, AS_DECLARED):
+        # The audit loads the same: the weights stay in memory for it.
+        require_same(model, load_checkpoint(str(place), options))
     return place

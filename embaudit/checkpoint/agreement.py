@@ -14,7 +14,7 @@ from embaudit.checkpoint.load import Checkpoint
 from embaudit.checkpoint.model import quiet_transformers
 from embaudit.checkpoint.prompts import INSTRUCTORS, TextKind
 from embaudit.checkpoint.tokenizer import NO_LIMIT
-from embaudit.errors import EmbauditError, UsageError, one_line
+from embaudit.errors import CheckpointError, EmbauditError, UsageError, one_line
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 SAME = 1e-5
 # Limits beyond this are not exceeded by the long texts, which would take minutes. Without one, a whole text is read.
 LONGEST_TRIED, WITHOUT_LIMIT = 8_192, 150
+# A model in memory may be on another device and in another precision than what is audited.
+IN_MEMORY, IN_MEMORY_HALF = 1e-3, 5e-2
+FEW = ("plain", "capitals", "accents", "special tokens", "spaces")
+FEW_LONGEST = 512
 METHODS: dict[TextKind, str] = {"text": "encode", "query": "encode_query", "document": "encode_document"}
 Encode = Callable[[Sequence[str]], np.ndarray]
 
@@ -66,11 +70,47 @@ def compare_readings(checkpoint: Checkpoint, *, trust_remote_code: bool = False)
         texts = dict(KINDS) | {"long": tuple(long_text(2 * words) for words in sorted({20, longest}))}
         texts["mixed batch"] = tuple(text for some in texts.values() for text in some if text.strip())
 
-        def theirs(some: Sequence[str], method: str = method) -> np.ndarray:
-            return np.asarray(getattr(model, method)(list(some), show_progress_bar=False), dtype=np.float64)
-
         for name, some in texts.items():
-            yield _compare(method, name, some, encoder.encode_texts, theirs)
+            yield _compare(method, name, some, encoder.encode_texts, _theirs(model, method))
+
+
+def require_same(model: SentenceTransformer, checkpoint: Checkpoint) -> None:
+    """Compare a model in memory with the folder that it was saved to, on a few texts.
+
+    Args:
+        model: left as it is, in training mode if it was.
+        checkpoint: that folder, loaded as declared, without overrides.
+
+    Raises:
+        CheckpointError: if they give other vectors: saving has lost a part of the model.
+    """
+    dtypes = f"{getattr(model, 'dtype', '')} {checkpoint.dtype}"
+    tolerance = IN_MEMORY_HALF if "float16" in dtypes else IN_MEMORY  # bfloat16, too
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        for kind, method in METHODS.items():
+            encoder = Encoder(checkpoint.reading(kind))
+            longest = min(encoder.checkpoint.max_length, FEW_LONGEST)
+            texts = [*(text for name in FEW for text in KINDS[name]), long_text(2 * longest)]
+            row = _compare(method, "few", texts, encoder.encode_texts, _theirs(model, method))
+            if row.difference is not None and row.difference > tolerance:
+                raise CheckpointError(
+                    f"The model's {method} gives other vectors than the folder that it was saved to (unit vectors "
+                    f"differ by {row.difference:.2g}): something in it is not saved, such as a hook, a method of its "
+                    "own, or the side on which its tokenizer truncates.",
+                    kept=f"The folder is {checkpoint.resolved.folder}.",
+                    next_step="Build that into the modules or the files, or audit a folder without it.",
+                )
+    finally:
+        for module, is_training in modes:
+            module.training = is_training
+
+
+def _theirs(model: SentenceTransformer, method: str) -> Encode:
+    def encode(texts: Sequence[str]) -> np.ndarray:
+        return np.asarray(getattr(model, method)(list(texts), show_progress_bar=False), dtype=np.float64)
+
+    return encode
 
 
 def _compare(method: str, kind: str, texts: Sequence[str], ours: Encode, theirs: Encode) -> Agreement:

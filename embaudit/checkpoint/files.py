@@ -15,7 +15,7 @@ PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 # A tokenizer's vocabulary is in one of these; settings files alone are not a tokenizer.
 VOCABULARIES = (
     *("tokenizer.json", "vocab.txt", "vocab.json", "vocab-*.json", "*_vocab.json", "dict.txt", "bpe.codes"),
-    *("*.model", "*.spm", "*.tokenizer", "*.tiktoken"),
+    *("*.model", "*.spm", "*.tokenizer", "*.tiktoken", "tekken.json"),
 )
 TOKENIZER_SETTINGS = (
     *("added_tokens.json", "merges.txt", "special_tokens_map.json", "tokenizer_config.json"),
@@ -37,6 +37,8 @@ OTHER_WEIGHTS = (
     ("*.bin", "weights under another name ({name})", "Rename them to pytorch_model.bin."),
 )
 ADAPTER = "adapter_config.json"
+# Lists of files that transformers reads in place of the usual one, depending on its own version.
+BY_VERSION = {"config.json": "configuration_files", "tokenizer_config.json": "fast_tokenizer_files"}
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -93,6 +95,25 @@ def refuse_adapter(folder: Path) -> None:
         next_step="Merge it, copy the other files beside it, and audit that folder: "
         "peft.AutoPeftModelForFeatureExtraction.from_pretrained(FOLDER).merge_and_unload().save_pretrained(OTHER)",
     )
+
+
+def refuse_versions(folder: Path) -> None:
+    """Refuse a folder with other files for some versions of transformers: what is read would depend on that version.
+
+    Raises:
+        CheckpointError: if there are any, naming the first.
+    """
+    for name, key in BY_VERSION.items():
+        listed = read_object(folder / name).get(key) if (folder / name).is_file() else None
+        usual = {name, "tokenizer.json"}
+        others = [str(other) for other in listed or () if other not in usual]
+        if others:
+            raise CheckpointError(
+                f"{folder / name} names {others[0]} for some versions of transformers ({key}), which embaudit does not "
+                "support.",
+                next_step=f"Rename the file that is meant to {'tokenizer.json' if 'tokenizer' in name else name} and "
+                f"remove {key}.",
+            )
 
 
 def refuse_pointers(folder: Path, paths: Iterable[Path]) -> None:

@@ -19,6 +19,7 @@ from embaudit.checkpoint.files import (
     read_object,
     refuse_adapter,
     refuse_pointers,
+    refuse_versions,
     tokenizer_files,
     weight_files,
     weight_index,
@@ -54,7 +55,10 @@ def identify(folder: Path, recipe: Recipe) -> CheckpointIdentity:
         CheckpointError: if the tokenizer, the config or the weights are missing.
     """
     transformer = folder / recipe.transformer_path
-    refuse_adapter(transformer)
+    # transformers with peft looks for one in either.
+    for place in {folder, transformer}:
+        refuse_adapter(place)
+    refuse_versions(transformer)
     config = transformer / "config.json"
     if not config.is_file():
         raise CheckpointError(

@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING, get_args
 from embaudit.checkpoint.files import is_pickle, weight_files
 from embaudit.checkpoint.identity import CheckpointIdentity, identify
 from embaudit.checkpoint.inputs import SegmentIds, segment_ids
-from embaudit.checkpoint.model import ONE_AT_A_TIME, Overrides, embedding_rows, load_model, quiet_transformers
-from embaudit.checkpoint.modules import Recipe, read_recipe
+from embaudit.checkpoint.model import (
+    ONE_AT_A_TIME,
+    Overrides,
+    embedding_rows,
+    load_model,
+    quiet_transformers,
+)
+from embaudit.checkpoint.modules import Recipe, default_pooling, read_recipe
 from embaudit.checkpoint.pooling import build_after_pooling
 from embaudit.checkpoint.probe import probe
 from embaudit.checkpoint.prompts import AS_DECLARED, INSTRUCTORS, AskedPrompts, PromptTokens, TextKind, prompt_tokens
 from embaudit.checkpoint.reference import ResolvedCheckpoint, resolve, weights_are_pickles
+from embaudit.checkpoint.switching import refuse_switching
 from embaudit.checkpoint.tokenizer import (
     limits_by_kind,
     load_tokenizer,
@@ -255,6 +262,8 @@ def _load(
     source = str(resolved.ref)
     if not recipe.has_modules:
         refuse_chat_template(tokenizer, source)
+        if options.pooling is None:
+            _require_default_pooling(model, recipe, source)
     rows = embedding_rows(model, source)
     refuse_empty_tokenizer(tokenizer, resolved.folder / recipe.tokenizer_path, rows)
     call = recipe.call
@@ -266,6 +275,7 @@ def _load(
     special = len(prefix_ids) + len(suffix_ids)
     limits = _limits(resolved, recipe, options, model, tokenizer, special)
     _refuse_long_prompts(resolved, prompts, limits, special)
+    refuse_switching(model, max(limits.values()), source)
     checkpoint = Checkpoint(
         resolved=resolved,
         identity=identity,
@@ -285,6 +295,19 @@ def _load(
         prompts=prompts,
     )
     return replace(checkpoint, dimension=probe(checkpoint))
+
+
+def _require_default_pooling(model: PreTrainedModel, recipe: Recipe, source: str) -> None:
+    """Refuse a plain folder whose config class, not its file, decides on the pooling (Gemma 4 that reads both ways)."""
+    config = model.config
+    pooling = default_pooling(config.architectures or (), is_causal=bool(getattr(config, "is_causal", True)))
+    if pooling != recipe.pooling:
+        raise CheckpointError(
+            f"{source}: its config.json reads as {recipe.pooling[0]} pooling, but sentence-transformers uses "
+            f"{pooling[0]} for a {type(config).__name__} with these settings.",
+            next_step=f'Write "is_causal": {"true" if pooling[0] == "lasttoken" else "false"} into config.json, or add '
+            f"--pooling {pooling[0]}.",
+        )
 
 
 def _limits(

@@ -158,6 +158,7 @@ def _read_model(
             _refuse_kernels(config, arguments, trust_remote_code)
             if hasattr(config, "use_cache"):
                 config.use_cache = False  # a decoder would keep keys and values that are not needed
+            config.return_dict = True  # as sentence-transformers asks in each call
             kind, config = _model_class(config)
             model, report = kind.from_pretrained(
                 folder,

@@ -7,6 +7,7 @@ different embedding function than the one that is served.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, get_args
@@ -16,6 +17,7 @@ from embaudit.checkpoint.prompts import AS_DECLARED, NO_PROMPTS, AskedPrompts, P
 from embaudit.checkpoint.settings import (
     CALL_FOR_IDS,
     NO_SETTINGS,
+    PADS_ALONE,
     SETTINGS,
     TransformerSettings,
     read_settings,
@@ -177,6 +179,14 @@ def read_recipe(
             next_step="embaudit audits single-vector embedding checkpoints.",
         )
     settings = read_transformer_settings(folder / transformer_path)
+    chosen = choose_prompts(served, folder / SETTINGS, prompts)
+    padding = next((key for key in PADS_ALONE if key in settings.call), None)
+    if padding and chosen and not pools_prompt:
+        raise CheckpointError(
+            f"{folder / transformer_path} pads a prompt, too ({padding} in processing_kwargs), and its pooling leaves "
+            "the prompt out: sentence-transformers counts the padding and leaves out as many tokens of the text.",
+            next_step=f"Remove {padding}, which is of no use, or set include_prompt to true in the pooling's config.",
+        )
     return Recipe(
         transformer_path,
         transformer_path,
@@ -185,7 +195,7 @@ def read_recipe(
         max_length or settings.max_length,
         is_lowercased=settings.is_lowercased,
         truncate_dim=whole_number(served, "truncate_dim", folder / SETTINGS),
-        prompts=choose_prompts(served, folder / SETTINGS, prompts),
+        prompts=chosen,
         pools_prompt=pools_prompt,
         settings=settings,
     )
@@ -253,13 +263,15 @@ def _entries(modules_file: Path) -> list[tuple[str, str]]:
 
 
 def _default_pooling(folder: Path) -> tuple[str, ...]:
-    """The default of sentence-transformers without modules: mean, or last token for causal models."""
-    if not (folder / "config.json").is_file():
-        return ("mean",)
-    config = read_object(folder / "config.json")
-    architectures = config.get("architectures") or [""]
-    is_causal = str(architectures[0]).endswith("ForCausalLM") and config.get("is_causal", True)
-    return ("lasttoken",) if is_causal else ("mean",)
+    """The default of sentence-transformers for a folder without modules."""
+    config = read_object(folder / "config.json") if (folder / "config.json").is_file() else {}
+    return default_pooling(config.get("architectures") or (), is_causal=bool(config.get("is_causal", True)))
+
+
+def default_pooling(architectures: Sequence[str], *, is_causal: bool) -> tuple[str, ...]:
+    """Mean, or the last token of a causal language model."""
+    is_language_model = bool(architectures) and str(architectures[0]).endswith("ForCausalLM")
+    return ("lasttoken",) if is_language_model and is_causal else ("mean",)
 
 
 def _pooling_modes(config: dict[str, Any], source: Path) -> tuple[str, ...]:

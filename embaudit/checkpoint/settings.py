@@ -59,6 +59,8 @@ CALL_KEYS = {
 }
 # Those of them that decide which ids a text gets before it is truncated.
 CALL_FOR_IDS = ("add_special_tokens", "split_special_tokens")
+# Those that pad even a text that is alone in its batch, so that a prompt seems to have more tokens.
+PADS_ALONE = ("padding", "pad_to_multiple_of")
 OF_OTHER_INPUTS = {"audio", "image", "video", "chat_template"}
 TRUNCATES = (True, "longest_first", "only_first")
 READS_ALL = (False, "do_not_truncate")
@@ -155,6 +157,8 @@ def _transformer_settings(settings: dict[str, Any], source: Path) -> Transformer
     config = _arguments(settings, "config_kwargs", source, refused=NOT_OF_A_CONFIG)
     tokenizer = _arguments(settings, "processor_kwargs", source, refused=NOT_OF_A_TOKENIZER)
     model = _arguments(settings, "model_kwargs", source, known=MODEL_KEYS)
+    if model.get("use_safetensors") is False:
+        raise _unsupported(source, "model_kwargs.use_safetensors", False, "pickles are read only without safetensors")
     lengths = {kind: whole_number(settings, f"{kind}_length", source) for kind in ("query", "document")}
     return TransformerSettings(
         max_length=whole_number(settings, "max_seq_length", source),
@@ -203,10 +207,11 @@ def _call(processing: Any, source: Path) -> dict[str, Any]:
     found: dict[str, Any] = {key: call[key] for key in CALL_FOR_IDS if key in call}
     if call.get("truncation") in READS_ALL and "truncation" in call:
         found["truncation"] = False
-    elif (length := whole_number(call, "max_length", source)) is not None:
-        found["max_length"] = length
+    elif "max_length" in call:  # null, too, replaces the length of queries or documents: by the general one
+        found["max_length"] = whole_number(call, "max_length", source)
     if "padding_side" in call:
         found["padding_side"] = call["padding_side"]
+    found |= {key: call[key] for key in PADS_ALONE if call.get(key) not in (None, True, "longest")}
     return found
 
 

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 SENTENCEPIECE_PACKAGES = {"sentencepiece": "sentencepiece", "protobuf": "google.protobuf"}
 # A checkpoint that declares no limit (T5, BLOOM) reads texts of any length; transformers writes 1e30.
 NO_LIMIT = 10**9
-TOKENIZER_CONFIG = "tokenizer_config.json"
+CONFIG, TOKENIZER_CONFIG = "config.json", "tokenizer_config.json"
 PROCESSOR_SETTINGS = ("processor_config.json", "preprocessor_config.json", "video_preprocessor_config.json")
 ONLY_A_TOKENIZER = (
     "embaudit audits text embedding checkpoints: if this one needs no processor, remove its processor_config.json, "
-    "preprocessor_config.json and the processor_class of its tokenizer_config.json."
+    "preprocessor_config.json and the processor_class of its tokenizer_config.json and config.json."
 )
+# Settings of tokenizers' models that make them random.
+RANDOM = ("dropout", "alpha", "nbest_size")
 # The names that models give to tables of learned or fixed positions, one row per position.
 POSITION_TABLES = ("position_embeddings", "position_embedding", "embed_positions", "wpe")
 
@@ -51,6 +53,7 @@ def load_tokenizer(
             next_step=_how_to_load(folder, error),
         ) from error
     _refuse_processor(folder, trust_remote_code=trust_remote_code)
+    _refuse_random(tokenizer, folder)
     # Some tokenizer.json files have truncation and fixed padding enabled.
     without_own_padding(tokenizer)
     if is_lowercased:
@@ -69,22 +72,38 @@ def without_own_padding(tokenizer: PreTrainedTokenizerBase) -> None:
 def _refuse_processor(folder: Path, *, trust_remote_code: bool) -> None:
     """Refuse a folder whose texts go through a processor of texts and images, which may change them."""
     from transformers import AutoProcessor, PreTrainedTokenizerBase
+    from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
 
+    settings = [read_object(folder / name) for name in (TOKENIZER_CONFIG, CONFIG) if (folder / name).is_file()]
     declares = any((folder / name).is_file() for name in PROCESSOR_SETTINGS)
-    declares |= "processor_class" in (read_object(config) if (config := folder / TOKENIZER_CONFIG).is_file() else {})
-    if not declares:
+    declares |= any(
+        "processor_class" in found or "AutoProcessor" in (found.get("auto_map") or ()) for found in settings
+    )
+    # Some families have a processor without a word in any file.
+    if not declares and not any(found.get("model_type") in PROCESSOR_MAPPING_NAMES for found in settings):
         return
     try:
         processor = AutoProcessor.from_pretrained(folder, trust_remote_code=trust_remote_code)
     except Exception as error:  # it may need packages for images or sound
         raise CheckpointError(
-            f"{folder} declares a processor of texts and other inputs, which cannot be loaded: {one_line(error)}",
+            f"{folder} needs a processor of texts and other inputs, which cannot be loaded: {one_line(error)}",
             next_step=ONLY_A_TOKENIZER,
         ) from error
     if not isinstance(processor, PreTrainedTokenizerBase):
         raise CheckpointError(
             f"{folder} prepares texts with a {type(processor).__name__}, not with a tokenizer alone.",
             next_step=ONLY_A_TOKENIZER,
+        )
+
+
+def _refuse_random(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+    """Refuse a tokenizer that cuts a word up differently each time, as in training (BPE dropout, Unigram sampling)."""
+    model = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
+    if chance := next((name for name in RANDOM if getattr(model, name, None)), None):
+        raise CheckpointError(
+            f"The tokenizer in {folder} cuts words up at random ({chance} in tokenizer.json): a text has another "
+            "vector each time.",
+            next_step=f"Set {chance} to null in tokenizer.json, unless it is served so.",
         )
 
 
@@ -112,7 +131,7 @@ def refuse_chat_template(tokenizer: PreTrainedTokenizerBase, source: str) -> Non
     Raises:
         CheckpointError: if that is so.
     """
-    if getattr(tokenizer, "chat_template", None):
+    if getattr(tokenizer, "chat_template", None) is not None:
         raise CheckpointError(
             f"{source} has a chat template and no modules.json: sentence-transformers wraps every text in a chat "
             "message there, which embaudit does not do.",
@@ -219,7 +238,10 @@ def _lowercase(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
             next_step="Save a fast tokenizer (tokenizer.json) into the folder.",
         )
     backend = tokenizer.backend_tokenizer
-    backend.normalizer = Sequence([Lowercase(), *([backend.normalizer] if backend.normalizer else [])])
+    former = backend.normalizer
+    steps = list(former) if isinstance(former, Sequence) else [former] if former else []  # type: ignore[call-overload]
+    if not any(isinstance(step, Lowercase) for step in steps):
+        backend.normalizer = Sequence([Lowercase(), *steps])
 
 
 def _how_to_load(folder: Path, error: Exception | None) -> str:

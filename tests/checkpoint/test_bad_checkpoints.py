@@ -311,7 +311,18 @@ def test_a_model_that_needs_more_than_text(plain: Callable[..., Path]) -> None:
     sizes = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 1, "num_heads": 4, "decoder_start_token_id": 0}
     UdopModel(UdopConfig(vocab_size=tokens, **sizes)).save_pretrained(folder)
     error = broken(folder, lambda _: None)
-    assert "cannot be run as a text encoder (UdopEncoderModel, pooling mean)" in error.happened
+    assert "needs a processor of texts and other inputs" in error.happened
+
+
+def test_a_model_without_a_vector_per_token(plain: Callable[..., Path]) -> None:
+    from transformers import DPRConfig, DPRQuestionEncoder
+
+    folder = plain()
+    tokens = len(json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"])
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 64}
+    DPRQuestionEncoder(DPRConfig(vocab_size=tokens, **sizes)).save_pretrained(folder)
+    error = broken(folder, lambda _: None)
+    assert "cannot be run as a text encoder (DPRQuestionEncoder, pooling mean)" in error.happened
 
 
 def test_a_tokenizer_with_more_tokens_than_the_model_has_embeddings(bert: Path) -> None:

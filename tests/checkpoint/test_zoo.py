@@ -6,12 +6,14 @@ import re
 from pathlib import Path
 
 import pytest
+from rare_zoo import RARE_ZOO
 from tiny_models import load
 from zoo import ZOO, Entry
 
 from embaudit.checkpoint.agreement import compare_readings
 from embaudit.errors import CheckpointError
 
+EVERYTHING = ZOO | RARE_ZOO
 # One of each kind of reading, for `make test`; the rest takes a minute and more.
 QUICK = (
     *("family: xlnet", "family: qwen2 padded on the left", "limits: truncated on the left, with prompts"),
@@ -20,15 +22,15 @@ QUICK = (
 )
 READ = [
     pytest.param(entry, id=name, marks=() if name in QUICK else pytest.mark.slow)
-    for name, entry in ZOO.items()
+    for name, entry in EVERYTHING.items()
     if not entry.refused
 ]
-REFUSED = [pytest.param(entry, id=name) for name, entry in ZOO.items() if entry.refused]
+REFUSED = [pytest.param(entry, id=name) for name, entry in EVERYTHING.items() if entry.refused]
 
 
 def test_the_zoo_is_large_enough() -> None:
     assert len(READ) + len(REFUSED) >= 60
-    assert set(QUICK) <= ZOO.keys()
+    assert set(QUICK) <= EVERYTHING.keys()
 
 
 @pytest.mark.parametrize("entry", READ)
