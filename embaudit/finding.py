@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypedDict, get_args
 
+from embaudit.errors import EmbauditError, one_line
+
 # ``problem``: do not deploy before someone has looked at it. ``look``: common among checkpoints in production, worth
 # knowing before such texts arrive. ``not measured``: not enough evidence to say.
 Level = Literal["problem", "look", "not measured", "ok"]
@@ -57,3 +59,28 @@ def level_from(value: float, look: float, problem: float = float("inf")) -> Leve
 def interval(low: float | None, high: float | None, form: str = ".2f") -> str:
     """`` [0.41, 0.45]``; empty without an interval."""
     return "" if low is None or high is None else f" [{low:{form}}, {high:{form}}]"
+
+
+# The end of the names of findings that say so: what they stand for never counts as passed.
+COULD_NOT_RUN = "_could_not_run"
+
+
+def guarded(part: str, check: Callable[[], list[Finding]]) -> list[Finding]:
+    """A check's findings; if it fails, one that says that it did not run. Too little memory is raised."""
+    import torch
+
+    try:
+        return check()
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:  # a model of a stranger may raise anything
+        reason = error.happened if isinstance(error, EmbauditError) else f"{type(error).__name__}: {one_line(error)}"
+        return [
+            Finding(
+                "not measured",
+                f"{part.replace('_', ' ').capitalize()} could not be checked: {reason}",
+                "What this part would have found is unknown.",
+                error.next_step if isinstance(error, EmbauditError) else "Report it, with the name of the checkpoint.",
+                name=f"{part}{COULD_NOT_RUN}",
+            )
+        ]

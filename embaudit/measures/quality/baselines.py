@@ -1,0 +1,80 @@
+"""What needs no network: word overlap, and the mean of the checkpoint's own input embeddings.
+
+A network that does no better than these adds nothing to its words; a trained one does on any texts with paraphrases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from embaudit.checkpoint import Checkpoint
+from embaudit.measures.quality.passes import of_all, of_pairs
+
+TFIDF, BM25, INPUT_EMBEDDINGS = "TF-IDF", "BM25", "its own input embeddings"
+# Words of any script, single characters included: Chinese and Japanese have no spaces between words.
+WORDS = r"(?u)[^\W_]+"
+
+
+def pair_baselines(checkpoint: Checkpoint, firsts: Sequence[str], seconds: Sequence[str]) -> dict[str, np.ndarray]:
+    """(n,) similarity of each pair by TF-IDF cosine and by input embeddings."""
+    first, second = (mean_input_embeddings(checkpoint, texts) for texts in (firsts, seconds))
+    found = {INPUT_EMBEDDINGS: of_pairs(first, second)}
+    rows = _tfidf([*firsts, *seconds])
+    if rows is not None:
+        found[TFIDF] = np.asarray(rows[: len(firsts)].multiply(rows[len(firsts) :]).sum(axis=1)).ravel()
+    return found
+
+
+def collection_baselines(
+    checkpoint: Checkpoint, queries: Sequence[str], documents: Sequence[str]
+) -> dict[str, np.ndarray]:
+    """(queries, documents) similarity by BM25, TF-IDF cosine and input embeddings."""
+    asked = mean_input_embeddings(checkpoint.reading("query"), queries)
+    known = mean_input_embeddings(checkpoint.reading("document"), documents)
+    found = {INPUT_EMBEDDINGS: of_all(asked, known)}
+    rows = _tfidf([*documents, *queries])
+    if rows is not None:
+        found[TFIDF] = (rows[len(documents) :] @ rows[: len(documents)].T).toarray()
+        found[BM25] = _bm25(queries, documents)
+    return found
+
+
+def mean_input_embeddings(checkpoint: Checkpoint, texts: Sequence[str]) -> np.ndarray:
+    """(n, d) float32 mean of the rows of a text's own tokens, as many as the checkpoint reads; 0 for no token."""
+    import torch
+
+    limit = checkpoint.content_limit
+    own = [checkpoint.cut(ids, limit) for ids in checkpoint.own_ids(texts)]
+    table = checkpoint.model.get_input_embeddings().weight
+    with torch.inference_mode():
+        ids = torch.tensor([token for one in own for token in one], dtype=torch.int64, device=table.device)
+        starts = torch.tensor(np.r_[0, np.cumsum([len(one) for one in own])[:-1]], device=table.device)
+        means = torch.nn.functional.embedding_bag(ids, table, starts.long(), mode="mean")
+    return np.asarray(means.float().cpu().numpy())
+
+
+def _tfidf(texts: Sequence[str]):  # type: ignore[no-untyped-def]  # scipy's sparse arrays have no types
+    """(n, words) sparse rows of length 1; None if there is no word."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    try:
+        return TfidfVectorizer(token_pattern=WORDS, sublinear_tf=True).fit_transform(texts)
+    except ValueError:  # an empty vocabulary
+        return None
+
+
+def _bm25(queries: Sequence[str], documents: Sequence[str]) -> np.ndarray:
+    import bm25s
+
+    words = {"token_pattern": WORDS, "stopwords": None, "return_ids": False, "show_progress": False}
+    retriever = bm25s.BM25()
+    retriever.index(bm25s.tokenize(list(documents), **words), show_progress=False)
+    found = np.zeros((len(queries), len(documents)))
+    for row, asked in enumerate(bm25s.tokenize(list(queries), **words)):
+        # bm25s cannot score a query without known words, which matches nothing.
+        known = [word for word in asked if word in retriever.vocab_dict]
+        if known:
+            found[row] = retriever.get_scores(known)
+    return found

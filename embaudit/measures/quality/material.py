@@ -1,0 +1,197 @@
+"""The texts that quality is measured on: scored pairs and judged collections, the user's own or those of the sample.
+
+Scores of different data sets are on different scales, so they are never pooled: each data set has figures of its own.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from embaudit.corpora.judged import JudgedCollection, relevant_of
+from embaudit.corpora.shapes import Corpus, TextPair
+from embaudit.downstream.material import pick_graded, pick_judged
+from embaudit.downstream.split import units_of
+from embaudit.errors import NotMeasurable
+
+SAMPLE_FOLDER = Path(__file__).parents[2] / "corpora" / "sample"
+SAMPLE = "sample"
+# Together over all data sets: what is encoded in the few seconds that a check may take.
+MAX_PAIRS, MAX_DOCUMENTS, MAX_QUERIES = 600, 270, 120
+# Shares of a data set's range of scores: on 0 to 5, a pair matches from 4 and is unrelated up to 1.
+MATCHING, UNRELATED = 0.8, 0.2
+SEED = 0
+# Queries with the grades of their relevant documents by place.
+Asked = list[tuple[str, Mapping[int, float]]]
+
+
+@dataclass(frozen=True)
+class ScoredPairs:
+    """Sentence pairs of one data set with people's scores, on any scale; higher is more alike."""
+
+    name: str
+    firsts: tuple[str, ...]
+    seconds: tuple[str, ...]
+    scores: tuple[float, ...]
+
+    @cached_property
+    def wanted(self) -> np.ndarray:
+        """(n,) float64 scores."""
+        return np.array(self.scores, dtype=np.float64)
+
+    @property
+    def is_matching(self) -> np.ndarray:
+        """(n,) whether a pair's score is in the top fifth of the scale."""
+        return self._height >= MATCHING - 1e-9
+
+    @property
+    def is_unrelated(self) -> np.ndarray:
+        """(n,) whether a pair's score is in the bottom fifth of the scale."""
+        return self._height <= UNRELATED + 1e-9
+
+    @cached_property
+    def _height(self) -> np.ndarray:
+        low, high = self.wanted.min(), self.wanted.max()
+        return np.asarray((self.wanted - low) / max(high - low, 1e-12))
+
+    @cached_property
+    def units(self) -> np.ndarray:
+        """(n,) unit of each pair: pairs that share a sentence are resampled together."""
+        sentences: dict[str, int] = {}
+        links = [
+            (pair, len(self.scores) + sentences.setdefault(text, len(sentences)))
+            for side in (self.firsts, self.seconds)
+            for pair, text in enumerate(side)
+        ]
+        return units_of(len(self.scores) + len(sentences), links)[: len(self.scores)]
+
+    def first(self, most: int) -> ScoredPairs:
+        """The first pairs; their order is random (``of_pairs``), so this is a random part."""
+        return ScoredPairs(self.name, self.firsts[:most], self.seconds[:most], self.scores[:most])
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Documents, and queries with the grades (above 0) of their relevant documents by place."""
+
+    name: str
+    queries: tuple[str, ...]
+    documents: tuple[str, ...]
+    relevant: tuple[Mapping[int, float], ...]
+
+    @cached_property
+    def units(self) -> np.ndarray:
+        """(queries,) unit of each query: queries that share a relevant document are resampled together."""
+        count = len(self.queries)
+        links = [(query, count + place) for query, grades in enumerate(self.relevant) for place in grades]
+        return units_of(count + len(self.documents), links)[:count]
+
+    def first(self, queries: int, documents: int) -> tuple[Collection, np.ndarray]:
+        """The first queries with all their documents and others up to a number; and the places of those documents."""
+        kept = self.relevant[:queries]
+        needed = {place for grades in kept for place in grades}
+        others = [place for place in range(len(self.documents)) if place not in needed]
+        places = sorted([*needed, *others[: max(0, documents - len(needed))]])
+        new = {place: index for index, place in enumerate(places)}
+        relevant = tuple({new[place]: grade for place, grade in grades.items()} for grades in kept)
+        chosen = tuple(self.documents[place] for place in places)
+        return Collection(self.name, self.queries[:queries], chosen, relevant), np.array(places, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Material:
+    """Everything that quality is measured on.
+
+    Attributes:
+        missing: what was given but cannot be used, and why.
+    """
+
+    pairs: tuple[ScoredPairs, ...] = ()
+    collections: tuple[Collection, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+def sample_material() -> Material:
+    """The embedded sample's first scored pairs, and its first judged queries with all passages judged for them.
+
+    Its pairs are ordered so that the first ones have the mix of the whole, and its wrong passages are written for one
+    query each, so a random part would be easier.
+    """
+    with (SAMPLE_FOLDER / "quality_pairs.tsv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))[:MAX_PAIRS]
+    firsts, seconds = (tuple(row[side] for row in rows) for side in ("sentence1", "sentence2"))
+    pairs = ScoredPairs(SAMPLE, firsts, seconds, tuple(float(row["score"]) for row in rows))
+    judged: dict[str, dict[str, float]] = {}
+    with (SAMPLE_FOLDER / "quality_judgements.tsv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file, delimiter="\t"):
+            judged.setdefault(row["query-id"], {})[row["corpus-id"]] = float(row["score"])
+    texts = {row["_id"]: f"{row['title']} {row['text']}" if row.get("title") else row["text"] for row in _passages()}
+    places: dict[str, int] = {}
+    queries: list[str] = []
+    relevant: list[dict[int, float]] = []
+    for query in _lines("quality_queries.jsonl"):
+        grades = judged.get(query["_id"], {})
+        if len({*places, *grades}) > MAX_DOCUMENTS:
+            break
+        of_query = {places.setdefault(name, len(places)): grade for name, grade in grades.items()}
+        queries.append(query["text"])
+        relevant.append({place: grade for place, grade in of_query.items() if grade > 0})
+    documents = tuple(texts[name] for name in places)
+    return Material((pairs,), (Collection(SAMPLE, tuple(queries), documents, tuple(relevant)),))
+
+
+def user_material(pairs: Iterable[Corpus] = (), collections: Iterable[JudgedCollection] = ()) -> Material:
+    """What the readers of ``embaudit.corpora`` give for the user's own pairs and collections."""
+    judged: dict[str, tuple[list[str], Asked]] = {
+        one.documents.source: (
+            [text.text for text in one.documents.texts],
+            [(text.text, relevant_of(text.label or "")) for text in one.queries.texts],
+        )
+        for one in collections
+    }
+    return material_of({one.source: one.pairs for one in pairs}, judged)
+
+
+def material_of(
+    pairs: Mapping[str, Iterable[TextPair]],
+    collections: Mapping[str, tuple[list[str], Asked]],
+) -> Material:
+    """A random part of each data set, by seed and content; a data set that cannot be used is listed as missing.
+
+    Args:
+        pairs: the pairs of each data set; those without a score are left out.
+        collections: the documents of each, and its queries with grades by the document's place.
+    """
+    found: list[ScoredPairs] = []
+    judged: list[Collection] = []
+    missing: list[str] = []
+    for name, rows in pairs.items():
+        graded = [(row.first, row.second, row.score) for row in rows]
+        try:
+            picked = pick_graded(graded, MAX_PAIRS // len(pairs), SEED)
+            found.append(ScoredPairs(name, picked.firsts, picked.seconds, picked.scores))
+        except NotMeasurable as error:
+            missing.append(f"the pairs of {name}: {error.happened}")
+    for name, (documents, asked) in collections.items():
+        most = MAX_DOCUMENTS // len(collections), MAX_QUERIES // len(collections)
+        try:
+            part = pick_judged(documents, asked, *most, SEED)
+            judged.append(Collection(name, part.queries, part.documents, part.relevant))
+        except NotMeasurable as error:
+            missing.append(f"the queries of {name}: {error.happened}")
+    return Material(tuple(found), tuple(judged), tuple(missing))
+
+
+def _passages() -> list[dict[str, str]]:
+    return _lines("quality_passages.jsonl")
+
+
+def _lines(name: str) -> list[dict[str, str]]:
+    with (SAMPLE_FOLDER / name).open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]

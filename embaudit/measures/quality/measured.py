@@ -1,0 +1,159 @@
+"""A data set with the vectors of its texts: similarities under any name, and the score that its kind of data allows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from embaudit.checkpoint import Checkpoint
+from embaudit.downstream.paired import Estimate
+from embaudit.measures.quality.baselines import collection_baselines, pair_baselines
+from embaudit.measures.quality.material import Collection, ScoredPairs
+from embaudit.measures.quality.passes import POOLINGS, SERVED, EveryWay, Pass, declared_similarity, of_all, of_pairs
+from embaudit.measures.quality.scores import CollectionScorer, PairScorer, Score
+
+Ids = Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True)
+class MeasuredPairs:
+    """Scored pairs; their score is Spearman's ρ."""
+
+    pairs: ScoredPairs
+    scorer: PairScorer
+    firsts: Pass
+    seconds: Pass
+    firsts_ids: Ids
+    seconds_ids: Ids
+    similarity: str
+    baselines: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return f"the {len(self.pairs.scores)} pairs of {self.pairs.name}"
+
+    metric = "Spearman's ρ"
+
+    def similarities(
+        self, name: str = SERVED, similarity: str | None = None, dimensions: int | None = None
+    ) -> np.ndarray:
+        """(n,) similarity of each pair under one of the pass's vectors, or their first dimensions."""
+        one, two = (side.vectors[name][:, :dimensions] for side in (self.firsts, self.seconds))
+        return of_pairs(one, two, similarity or self.similarity)
+
+    def by_layer(self) -> list[np.ndarray]:
+        """The similarities if the network stopped after its embeddings and each layer; empty if not known."""
+        stops = zip(self.firsts.layers, self.seconds.layers, strict=True)
+        return [of_pairs(first, second, self.similarity) for first, second in stops]
+
+    def score(self, similarities: np.ndarray) -> Score:
+        return self.scorer.spearman(similarities)
+
+
+@dataclass(frozen=True)
+class MeasuredCollection:
+    """A judged collection; its score is nDCG@10."""
+
+    collection: Collection
+    scorer: CollectionScorer
+    queries: Pass
+    documents: Pass
+    query_ids: Ids
+    document_ids: Ids
+    similarity: str
+    baselines: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return f"the {len(self.collection.queries)} queries of {self.collection.name}"
+
+    metric = "nDCG@10"
+
+    def similarities(
+        self, name: str = SERVED, similarity: str | None = None, dimensions: int | None = None
+    ) -> np.ndarray:
+        """(queries, documents) similarity under one of the pass's vectors, or their first dimensions."""
+        one, two = (side.vectors[name][:, :dimensions] for side in (self.queries, self.documents))
+        return of_all(one, two, similarity or self.similarity)
+
+    def by_layer(self) -> list[np.ndarray]:
+        """The similarities if the network stopped after its embeddings and each layer; empty if not known."""
+        stops = zip(self.queries.layers, self.documents.layers, strict=True)
+        return [of_all(asked, known, self.similarity) for asked, known in stops]
+
+    def score(self, similarities: np.ndarray) -> Score:
+        return self.scorer.ndcg(similarities)
+
+
+Measured = MeasuredPairs | MeasuredCollection
+
+
+def measure_pairs(checkpoint: Checkpoint, pairs: ScoredPairs) -> MeasuredPairs:
+    """Encode each sentence once.
+
+    Raises:
+        MeasureError: if a vector is not finite.
+    """
+    encoder = EveryWay(checkpoint.reading("text"))
+    distinct = list(dict.fromkeys([*pairs.firsts, *pairs.seconds]))
+    place = {text: index for index, text in enumerate(distinct)}
+    ids = encoder.tokenize(distinct)
+    found = encoder.passes(ids, POOLINGS, with_layers=True)
+    first, second = ([place[text] for text in side] for side in (pairs.firsts, pairs.seconds))
+    return MeasuredPairs(
+        pairs,
+        PairScorer(pairs),
+        _rows(found, first),
+        _rows(found, second),
+        [ids[row] for row in first],
+        [ids[row] for row in second],
+        declared_similarity(checkpoint),
+        pair_baselines(encoder.checkpoint, pairs.firsts, pairs.seconds),
+    )
+
+
+def measure_collection(checkpoint: Checkpoint, collection: Collection) -> MeasuredCollection:
+    """Encode each query and document once, with its prompt.
+
+    Raises:
+        MeasureError: if a vector is not finite.
+    """
+    queries, documents = EveryWay(checkpoint.reading("query")), EveryWay(checkpoint.reading("document"))
+    asked, known = queries.tokenize(collection.queries), documents.tokenize(collection.documents)
+    return MeasuredCollection(
+        collection,
+        CollectionScorer(collection),
+        queries.passes(asked, POOLINGS, with_layers=True),
+        documents.passes(known, POOLINGS, with_layers=True),
+        asked,
+        known,
+        declared_similarity(checkpoint),
+        collection_baselines(checkpoint, collection.queries, collection.documents),
+    )
+
+
+def shown(number: float, *, signed: bool = False) -> str:
+    """``.74`` and ``−.03``; signed ``+.19``. As figures between −1 and 1 are printed in papers."""
+    sign = "−" if round(number, 2) < 0 else "+" if signed else ""
+    return sign + f"{abs(number):.2f}".removeprefix("0")
+
+
+def with_interval(estimate: Estimate, *, signed: bool = False) -> str:
+    """``+.19 [.16, .22]``."""
+    assert estimate.value is not None
+    if estimate.low is None or estimate.high is None:
+        return shown(estimate.value, signed=signed)
+    return f"{shown(estimate.value, signed=signed)} [{shown(estimate.low)}, {shown(estimate.high)}]"
+
+
+def as_json(score: Score) -> dict[str, float | None]:
+    """Value and interval of a score."""
+    estimate = score.estimate()
+    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+
+
+def _rows(found: Pass, places: Sequence[int]) -> Pass:
+    rows = np.asarray(places, dtype=np.int64)
+    return Pass({name: part[rows] for name, part in found.vectors.items()}, tuple(part[rows] for part in found.layers))

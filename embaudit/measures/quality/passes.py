@@ -1,0 +1,149 @@
+"""One pass over texts that keeps what several questions need: each pooling, and the state after each layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+import torch
+
+from embaudit.checkpoint import Checkpoint, Encoder
+from embaudit.checkpoint.pooling import pool
+from embaudit.checkpoint.settings import read_settings
+from embaudit.downstream.task import unit_rows
+from embaudit.errors import MeasureError
+
+# How else a text could be pooled. Means over √n are the mean up to length, so the cosine is the same.
+POOLINGS = ("cls", "mean", "max", "lasttoken", "weightedmean")
+SERVED = "served"
+UNNORMALISED = "without Normalize"
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Vectors of texts, in the order given.
+
+    Attributes:
+        vectors: (N, D) float32 by name: ``SERVED``; each other pooling, if the modules after it take one; and
+            ``UNNORMALISED`` if the checkpoint normalises.
+        layers: (N, D) float32 if the network stopped after its embeddings, its first layer, …, its last; empty if not
+            asked for, or if the model does not return them.
+    """
+
+    vectors: dict[str, np.ndarray]
+    layers: tuple[np.ndarray, ...] = ()
+
+    @property
+    def served(self) -> np.ndarray:
+        return self.vectors[SERVED]
+
+
+class EveryWay(Encoder):
+    """Encodes each text once and pools its states in every way that was asked for."""
+
+    def passes(
+        self, sequences: Sequence[Sequence[int]], poolings: Sequence[str] = (), *, with_layers: bool = False
+    ) -> Pass:
+        """Vectors of id sequences (prompt and special tokens included).
+
+        Raises:
+            MeasureError: if a vector is not finite.
+        """
+        parts: list[tuple[np.ndarray, dict[str, np.ndarray], list[np.ndarray]]] = []
+        for indices, ids, mask in self._batches(sequences):
+            last, states = self._states(ids, mask, with_layers=with_layers)
+            with torch.inference_mode():
+                vectors = {SERVED: self._after(last, mask, self.checkpoint.recipe.pooling)}
+                others = [mode for mode in poolings if (mode,) != self.checkpoint.recipe.pooling]
+                vectors |= {mode: found for mode in others if (found := self._other(last, mask, mode)) is not None}
+                if poolings and (found := self._unnormalised(last, mask)) is not None:
+                    vectors[UNNORMALISED] = found
+                layers = [self._stopped(state, mask) for state in states]
+            if not np.isfinite(vectors[SERVED]).all():
+                row = int(np.argmin(np.isfinite(vectors[SERVED]).all(axis=1)))
+                raise MeasureError(
+                    f"The checkpoint gives NaN or infinity for a text of {len(sequences[indices[row]])} tokens.",
+                    next_step="The checkpoint is damaged; in half precision, try --dtype float32.",
+                )
+            parts.append((indices, vectors, layers))
+        back = np.argsort(np.concatenate([indices for indices, _, _ in parts]), kind="stable")
+        named = {name: np.concatenate([vectors[name] for _, vectors, _ in parts])[back] for name in parts[0][1]}
+        stops = tuple(
+            np.concatenate([layers[place] for _, _, layers in parts])[back] for place in range(len(parts[0][2]))
+        )
+        return Pass(named, stops)
+
+    def _states(
+        self, ids: torch.Tensor, mask: torch.Tensor, *, with_layers: bool
+    ) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
+        """The last state (B, n, d), and those after the embeddings and each layer."""
+        if not with_layers:
+            return self._hidden(ids, mask), ()
+        self.texts += len(ids)
+        self.tokens += int(mask.sum())
+        with torch.inference_mode():
+            given = self.checkpoint.model(**self.checkpoint.inputs(ids, mask), output_hidden_states=True)
+        states = getattr(given, "hidden_states", None) or ()
+        # The last one may lack a final norm.
+        return given.last_hidden_state, (*states[:-1], given.last_hidden_state) if states else ()
+
+    def _after(self, states: torch.Tensor, mask: torch.Tensor, modes: tuple[str, ...]) -> np.ndarray:
+        pooled = pool(states, mask, modes, self.checkpoint.prompt.unpooled)
+        return np.asarray(self.checkpoint.after_pooling(pooled).float().cpu().numpy())
+
+    def _other(self, states: torch.Tensor, mask: torch.Tensor, mode: str) -> np.ndarray | None:
+        try:
+            return self._after(states, mask, (mode,))
+        except torch.OutOfMemoryError:
+            raise
+        except (RuntimeError, ValueError):  # a Dense for several poolings side by side takes no single one
+            return None
+
+    def _unnormalised(self, states: torch.Tensor, mask: torch.Tensor) -> np.ndarray | None:
+        """The vectors without a last Normalize; None if the checkpoint declares none."""
+        modules = self.checkpoint.recipe.modules
+        if not modules or modules[-1].kind != "Normalize":
+            return None
+        steps = [step for step in self.checkpoint.after_pooling.children() if type(step).__name__ != "UnitLength"]
+        vectors = pool(states, mask, self.checkpoint.recipe.pooling, self.checkpoint.prompt.unpooled)
+        for step in steps:
+            vectors = step(vectors)
+        return np.asarray(vectors.float().cpu().numpy())
+
+    def _stopped(self, state: torch.Tensor, mask: torch.Tensor) -> np.ndarray:
+        """The served vector of an earlier state; without the modules after pooling if they do not fit its width."""
+        try:
+            return np.nan_to_num(self._after(state, mask, self.checkpoint.recipe.pooling))
+        except torch.OutOfMemoryError:
+            raise
+        except (RuntimeError, ValueError):
+            pooled = pool(state, mask, self.checkpoint.recipe.pooling, self.checkpoint.prompt.unpooled)
+            return np.nan_to_num(pooled.float().cpu().numpy())
+
+
+def declared_similarity(checkpoint: Checkpoint) -> str:
+    """``cosine``, or ``dot``, ``euclidean`` or ``manhattan`` if the checkpoint declares it."""
+    declared = read_settings(checkpoint.resolved.folder).get("similarity_fn_name")
+    named = str(declared or "cosine").lower()
+    return "dot" if named.startswith("dot") else named if named in ("euclidean", "manhattan") else "cosine"
+
+
+def of_pairs(firsts: np.ndarray, seconds: np.ndarray, similarity: str = "cosine") -> np.ndarray:
+    """(n,) float64 similarity of the rows of (n, d) and (n, d)."""
+    if similarity in ("euclidean", "manhattan"):
+        apart = np.abs(firsts.astype(np.float64) - seconds)
+        return -(apart.sum(axis=1) if similarity == "manhattan" else np.sqrt((apart**2).sum(axis=1)))
+    one, two = (unit_rows(rows) if similarity == "cosine" else rows.astype(np.float64) for rows in (firsts, seconds))
+    return np.einsum("nd,nd->n", one, two)
+
+
+def of_all(queries: np.ndarray, documents: np.ndarray, similarity: str = "cosine") -> np.ndarray:
+    """(q, n) float64 similarity of each row of (q, d) to each of (n, d)."""
+    if similarity in ("euclidean", "manhattan"):
+        return -scipy.spatial.distance.cdist(
+            queries, documents, "cityblock" if similarity == "manhattan" else similarity
+        )
+    one, two = (unit_rows(rows) if similarity == "cosine" else rows.astype(np.float64) for rows in (queries, documents))
+    return np.asarray(one @ two.T)

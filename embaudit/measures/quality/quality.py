@@ -1,0 +1,160 @@
+"""Does a checkpoint do what an embedding is for, and is it declared right? All findings, and their figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from embaudit.checkpoint import Checkpoint, Encoder
+from embaudit.finding import Finding, guarded
+from embaudit.measures.quality.alternatives import Alternative, from_one_pass
+from embaudit.measures.quality.collapse import RULE as COLLAPSED
+from embaudit.measures.quality.collapse import collapse_findings, measure_collapse
+from embaudit.measures.quality.counterfactual import RULE as AS_DECLARED
+from embaudit.measures.quality.counterfactual import (
+    counterfactual_findings,
+    not_after_tokenizer,
+    not_without_a_network,
+)
+from embaudit.measures.quality.layers import RULE as LOST_IN_LAYER
+from embaudit.measures.quality.layers import layer_findings, measure_layers
+from embaudit.measures.quality.limit import RULE as CUT_TEXTS
+from embaudit.measures.quality.limit import limit_findings
+from embaudit.measures.quality.material import Material
+from embaudit.measures.quality.measured import (
+    Measured,
+    MeasuredCollection,
+    MeasuredPairs,
+    as_json,
+    measure_collection,
+    measure_pairs,
+)
+from embaudit.measures.quality.reencoded import from_encodes
+from embaudit.measures.quality.scale import RULE as SCORE_SCALE
+from embaudit.measures.quality.scale import measure_scale, scale_findings
+from embaudit.measures.quality.words import RULE as WORDS
+from embaudit.measures.quality.words import beats_words, words_findings
+
+# Why nothing can be said, where the texts themselves could not be encoded or scored.
+SCORED = "scored"
+Figures = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class QualityReport:
+    """The findings, worst first within a rule, and every figure behind them, ready for JSON."""
+
+    findings: tuple[Finding, ...]
+    figures: Figures
+
+
+def quality_findings(encoder: Encoder, material: Material, *, tokenizer_is_broken: bool = False) -> QualityReport:
+    """Measure everything that the material allows; what cannot be measured is said, and raises nothing.
+
+    Args:
+        tokenizer_is_broken: whether the ids are known to be wrong: no alternatives are compared then.
+
+    Raises:
+        torch.OutOfMemoryError: if the device's memory is too small.
+    """
+    findings = [Finding("not measured", f"Not measured: {reason}", name=SCORED) for reason in material.missing]
+    measured, failed = _measure(encoder.checkpoint, material)
+    findings += failed
+    if not material.pairs:
+        advice = "Give scored pairs: --corpus sts=FILE, with sentence1, sentence2 and score."
+        findings.append(Finding("not measured", "There are no scored pairs: no ρ, no scale.", "", advice, SCORED))
+    if not material.collections:
+        advice = "Give a judged collection: --corpus retrieval=FOLDER."
+        findings.append(Finding("not measured", "There are no judged queries: no nDCG@10.", "", advice, SCORED))
+    figures: Figures = {"data": [], "layers": {}, "collapse": {}, "scale": {}, "alternatives": []}
+    if measured:
+        pairs = [one for one in measured if isinstance(one, MeasuredPairs)]
+        figures["data"] = [_scores(one) for one in measured]
+        words = guarded(WORDS, lambda: words_findings(measured))
+        finds_nothing = any(finding.level == "problem" for finding in words)
+        findings += words
+        findings += guarded(LOST_IN_LAYER, lambda: _layers(measured, figures))
+        for one in pairs:
+            findings += guarded(COLLAPSED, lambda one=one: _collapse(one, figures))  # type: ignore[misc]
+        findings += guarded(
+            AS_DECLARED,
+            lambda: (
+                not_after_tokenizer()
+                if tokenizer_is_broken
+                else _alternatives(encoder.checkpoint, measured, figures, finds_nothing=finds_nothing)
+            ),
+        )
+        limit = encoder.checkpoint.reading("document").max_length
+        for judged in (one for one in measured if isinstance(one, MeasuredCollection)):
+            name, ids = judged.collection.name, judged.document_ids
+            findings += guarded(CUT_TEXTS, lambda name=name, ids=ids: limit_findings(name, ids, limit))  # type: ignore[misc]
+        for one in pairs:
+            findings += guarded(SCORE_SCALE, lambda one=one: _scale(one, figures))  # type: ignore[misc]
+    return QualityReport(tuple(findings), figures)
+
+
+def _measure(checkpoint: Checkpoint, material: Material) -> tuple[list[Measured], list[Finding]]:
+    measured: list[Measured] = []
+    failed: list[Finding] = []
+
+    def measure(one: Callable[[], Measured], name: str) -> list[Finding]:
+        measured.append(one())
+        return []
+
+    for pairs in material.pairs:
+        failed += guarded(SCORED, lambda pairs=pairs: measure(lambda: measure_pairs(checkpoint, pairs), pairs.name))  # type: ignore[misc]
+    for judged in material.collections:
+        failed += guarded(
+            SCORED,
+            lambda judged=judged: measure(lambda: measure_collection(checkpoint, judged), judged.name),  # type: ignore[misc]
+        )
+    return measured, failed
+
+
+def _scores(one: Measured) -> Figures:
+    similarities = one.similarities()
+    found: Figures = {"name": one.name, "metric": one.metric, "score": as_json(one.score(similarities))}
+    if isinstance(one, MeasuredPairs):
+        found["auc"] = as_json(one.scorer.auc(similarities))
+    served = one.score(similarities)
+    found["baselines"] = {
+        name: {"score": as_json(score), "gain": as_json(served.minus(score))}
+        for name, score in ((name, one.score(values)) for name, values in one.baselines.items())
+    }
+    return found
+
+
+def _layers(measured: list[Measured], figures: Figures) -> list[Finding]:
+    found = [layers for one in measured if (layers := measure_layers(one)) is not None]
+    figures["layers"] = {layers.name: [as_json(score) for score in layers.scores] for layers in found}
+    return layer_findings(found)
+
+
+def _collapse(one: MeasuredPairs, figures: Figures) -> list[Finding]:
+    found = measure_collapse(one)
+    if found is not None:
+        figures["collapse"][one.name] = asdict(found)
+    return collapse_findings(one, found)
+
+
+def _scale(one: MeasuredPairs, figures: Figures) -> list[Finding]:
+    found = measure_scale(one)
+    if found is not None:
+        figures["scale"][one.name] = asdict(found)
+    return scale_findings(one, found)
+
+
+def _alternatives(
+    checkpoint: Checkpoint, measured: list[Measured], figures: Figures, *, finds_nothing: bool
+) -> list[Finding]:
+    tried: list[Alternative] = list(from_one_pass(checkpoint, measured))
+    if finds_nothing:
+        tried = [one for one in tried if beats_words(measured, one.gains)]
+    else:
+        tried += from_encodes(checkpoint, measured)
+    figures["alternatives"] = [
+        {"group": one.group, "name": one.name, "gains": {name: as_json(gain) for name, gain in one.gains.items()}}
+        for one in tried
+    ]
+    return counterfactual_findings(tried) if tried else not_without_a_network()

@@ -1,0 +1,145 @@
+"""Spearman's ρ, AUC and nDCG@10 with bootstrap intervals, and the paired differences between two scorings.
+
+All scorings of one data set are resampled alike, so the difference of two is that of their resampled values. A resample
+is a count per pair or query (``weights``), drawn over units that share a text. With counts, ranks and sums of all
+resamples are a few operations on (B, n) arrays, and exact: item i of a resample has the mid-rank
+
+    r_i = Σ_{j: x_j < x_i} w_j + (1 + Σ_{j: x_j = x_i} w_j) / 2 .
+
+Intervals are the value ± z standard deviations over resamples, as in ``embaudit.downstream.paired``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy
+
+from embaudit.downstream.paired import Estimate
+from embaudit.downstream.retrieval import CUT, evaluate
+from embaudit.intervals import MIN_UNITS, NORMAL, resample_clusters
+from embaudit.measures.quality.material import Collection, ScoredPairs
+
+RESAMPLES = 1_000
+SEED = 0
+# With this probability, a difference of the detectable size would have been found.
+POWER = 0.8
+
+
+@dataclass(frozen=True)
+class Score:
+    """A score and its values over the resamples, (B,) float64, empty if there are too few units."""
+
+    value: float
+    resampled: np.ndarray
+
+    @cached_property
+    def deviation(self) -> float | None:
+        """Standard deviation over resamples; None without any, or if all are equal, which is not certainty."""
+        deviation = float(self.resampled.std(ddof=1)) if len(self.resampled) > 1 else 0.0
+        return deviation if deviation > 1e-12 else None
+
+    def estimate(self, z: float = NORMAL) -> Estimate:
+        """The value ± z deviations."""
+        if self.deviation is None:
+            return Estimate(self.value)
+        return Estimate(self.value, self.value - z * self.deviation, self.value + z * self.deviation)
+
+    def minus(self, other: Score) -> Score:
+        """The paired difference; both must be of the same data set."""
+        return Score(self.value - other.value, self.resampled - other.resampled)
+
+    def plus(self, other: Score) -> Score:
+        """The paired sum; both must be of the same data set."""
+        return Score(self.value + other.value, self.resampled + other.resampled)
+
+    @property
+    def p_value(self) -> float:
+        """Two-sided, of the value being 0, from the normal distribution; 1 without an interval."""
+        return 1.0 if self.deviation is None else float(2 * scipy.stats.norm.sf(abs(self.value) / self.deviation))
+
+    def detectable(self, level: float) -> float | None:
+        """The difference that a test at this level finds with a probability of ``POWER``; None without an interval."""
+        if self.deviation is None:
+            return None
+        return float((scipy.stats.norm.isf(level / 2) + scipy.stats.norm.ppf(POWER)) * self.deviation)
+
+
+class PairScorer:
+    """Scores similarities, (n,) float64, of one data set's pairs."""
+
+    def __init__(self, pairs: ScoredPairs, resamples: int = RESAMPLES) -> None:
+        self.pairs = pairs
+        self.weights = _weights(pairs.units, resamples)
+        self._all = np.ones((1, len(pairs.scores)))
+        self._wanted = [_centred_ranks(pairs.wanted, weights) for weights in (self._all, self.weights)]
+
+    def spearman(self, similarities: np.ndarray) -> Score:
+        """ρ with people's scores. Constant similarities order nothing: 0."""
+        values = [
+            _correlation(_centred_ranks(similarities, weights), wanted, weights)
+            for weights, wanted in zip((self._all, self.weights), self._wanted, strict=True)
+        ]
+        return Score(float(values[0][0]), values[1])
+
+    def auc(self, similarities: np.ndarray) -> Score:
+        """The share of (matching, unrelated) pairs of pairs in the right order; ties count half.
+
+        .5 if one of the two kinds is missing.
+        """
+        high, low = self.pairs.is_matching, self.pairs.is_unrelated
+        above = similarities[high][:, None] - similarities[low][None, :]
+        is_right = (above > 0) + 0.5 * (above == 0)
+        values = []
+        for weights in (self._all, self.weights):
+            right = np.einsum("bn,bn->b", weights[:, high] @ is_right, weights[:, low])
+            total = weights[:, high].sum(1) * weights[:, low].sum(1)
+            values.append(np.divide(right, total, out=np.full_like(total, 0.5), where=total > 0))
+        return Score(float(values[0][0]), values[1])
+
+
+class CollectionScorer:
+    """Scores similarities, (queries, documents), of one collection."""
+
+    def __init__(self, collection: Collection, resamples: int = RESAMPLES) -> None:
+        self.collection = collection
+        self.weights = _weights(collection.units, resamples)
+
+    def ndcg(self, similarities: np.ndarray) -> Score:
+        """Mean nDCG@10 over queries."""
+        ranking = np.argsort(-similarities, axis=1, kind="stable")[:, :CUT]
+        gained = evaluate(self.collection.relevant, ranking)["ndcg_10"]
+        return Score(float(gained.mean()), self.weights @ gained / self.weights.sum(1))
+
+
+def _weights(units: np.ndarray, resamples: int) -> np.ndarray:
+    """(B, n) float64: how often each item occurs in each resample of whole units; B = 0 for too few units."""
+    _, places = np.unique(units, return_inverse=True)
+    if places.max(initial=-1) + 1 < MIN_UNITS:
+        return np.empty((0, len(units)))
+    return resample_clusters(places, resamples, SEED).astype(np.float64)
+
+
+def _centred_ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(B, n) mid-rank of each item in each resample, minus their mean in that resample, (Σ_i w_i + 1) / 2."""
+    order = np.argsort(values, kind="stable")
+    in_order = values[order]
+    is_new = np.r_[True, in_order[1:] != in_order[:-1]]
+    sizes = np.add.reduceat(weights[:, order], np.flatnonzero(is_new), axis=1)
+    ends = sizes.cumsum(axis=1)
+    ranks = ends - sizes / 2 - ends[:, -1:] / 2
+    group = np.empty(len(values), dtype=np.int64)
+    group[order] = is_new.cumsum() - 1
+    return np.asarray(ranks[:, group])
+
+
+def _correlation(ranks: np.ndarray, wanted: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(B,) Pearson correlation of centred ranks (B, n); 0 where one side is constant."""
+    weighted = ranks * weights
+    both = np.einsum("bn,bn->b", weighted, wanted)
+    own = np.einsum("bn,bn->b", weighted, ranks)
+    theirs = np.einsum("bn,bn,bn->b", wanted, wanted, weights)
+    product = np.sqrt(own * theirs)
+    return np.divide(both, product, out=np.zeros_like(both), where=product > 0)

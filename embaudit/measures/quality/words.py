@@ -1,0 +1,93 @@
+"""Finding: is the checkpoint better than what needs no network?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from embaudit.finding import Finding, Level
+from embaudit.measures.quality.measured import Measured, with_interval
+from embaudit.measures.quality.scores import Score
+
+RULE = "no_better_than_words"
+
+
+def best_baseline(measured: Measured) -> tuple[str, Score] | None:
+    """The baseline with the highest score on a data set; None without any."""
+    scores = {name: measured.score(similarities) for name, similarities in measured.baselines.items()}
+    return max(scores.items(), key=lambda one: one[1].value) if scores else None
+
+
+def beats_words(measured: Sequence[Measured], gains: Mapping[str, Score]) -> bool:
+    """Whether a gain over the declared reading makes the checkpoint better than its words, on all data sets."""
+    for one in measured:
+        baseline = best_baseline(one)
+        if baseline is not None:
+            excess = one.score(one.similarities()).minus(baseline[1])
+            if one.name not in gains or (excess.plus(gains[one.name]).estimate().low or 0.0) <= 0:
+                return False
+    return True
+
+
+def words_findings(measured: Sequence[Measured]) -> list[Finding]:
+    """``problem`` if no data set shows a gain over its better baseline; ``look`` if only some do.
+
+    With one data set, ``problem`` takes a clear loss: some data sets are made of questions that words answer.
+    """
+    gains: list[tuple[Measured, Score, str, Score]] = []
+    for one in measured:
+        baseline = best_baseline(one)
+        if baseline is not None:
+            served = one.score(one.similarities())
+            gain = served.minus(baseline[1])
+            if gain.deviation is not None:
+                gains.append((one, served, baseline[0], gain))
+    if not gains:
+        sentence = "Whether it does better than word overlap was not measured: too few scored pairs and judged queries."
+        return [Finding("not measured", sentence, name=RULE)]
+    estimates = [gain.estimate() for *_, gain in gains]
+    beats = [(estimate.low or 0.0) > 0 for estimate in estimates]
+    is_worse = [(estimate.high or 0.0) < 0 for estimate in estimates]
+    level: Level = "ok" if all(beats) else "look"
+    if not any(beats) and (len(gains) > 1 or all(is_worse)):
+        level = "problem"
+    parts = [
+        f"{one.metric} is {with_interval(served.estimate())} on {one.name}, "
+        f"{with_interval(gain.estimate(), signed=True)} from {baseline}"
+        for one, served, baseline, gain in gains
+    ]
+    verdict = {
+        "ok": "It does better than its words alone",
+        "look": "It does no better than its words alone on some texts",
+        "problem": "It does no better than its words alone",
+    }[level]
+    worst = min(zip(gains, estimates, strict=True), key=lambda one: one[1].value or 0.0)[1]
+    return [
+        Finding(
+            level,
+            f"{verdict}: {'; '.join(parts)}.",
+            "" if level == "ok" else _meaning(level),
+            "" if level == "ok" else _advice(level),
+            RULE,
+            worst.value,
+            worst.low,
+            worst.high,
+        )
+    ]
+
+
+def _meaning(level: Level) -> str:
+    if level == "problem":
+        return (
+            "A trained network finds more in a text than its words. This one does not: its weights were not trained, "
+            "were not loaded, or belong to another tokenizer."
+        )
+    return "For texts of that kind, search by words would do as well."
+
+
+def _advice(level: Level) -> str:
+    if level == "problem":
+        return (
+            "Compare the names of the tensors in the weight file with those of the model, and the tokenizer with the "
+            "one it was trained with."
+        )
+    return "Check more of your own texts: --corpus sts=FILE, --corpus retrieval=FOLDER."
