@@ -1,0 +1,229 @@
+"""The load certificate: every tensor of the loaded model is traced to a tensor of a file, and compared with it.
+
+transformers only warns about tensors that it does not find, and says nothing if a model's own code initialises them
+again after loading. So every value in memory is compared here with the file, after the cast to the loaded dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from embaudit.checkpoint import Checkpoint
+from embaudit.checkpoint.files import is_pickle, weight_files
+from embaudit.checkpoint.model import UNUSED_WEIGHTS
+
+if TYPE_CHECKING:
+    import torch
+
+# same: equal bytes. cast: equal after the cast to the loaded dtype. renamed: equal, under another name in the file.
+# converted: transformers merges or splits tensors of the file. tied: one memory with a traced tensor. unused: not in
+# the file, and cannot reach the vector. missing: not in the file. changed: other values than in the file. unread: in
+# the file, and nothing in the model is made of it.
+Status = Literal["same", "cast", "renamed", "converted", "tied", "unused", "missing", "changed", "unread"]
+# Values are compared this many at a time, so that a large tensor is never in memory twice.
+CHUNK = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRecord:
+    """Where one tensor comes from.
+
+    Attributes:
+        name: in the loaded model, ``after_pooling.0.linear.weight`` for modules; empty if nothing reads it.
+        file: relative to the checkpoint's folder; empty if no file has it.
+        stored_name, stored_dtype: in that file; several names are joined with ``+``.
+        shape: in the model, or in the file if nothing reads it.
+    """
+
+    name: str
+    file: str
+    stored_name: str
+    stored_dtype: str
+    shape: tuple[int, ...]
+    status: Status
+
+
+@dataclass(frozen=True)
+class _Source:
+    """One tensor of a file; ``open`` gives something that can be sliced by rows."""
+
+    file: Path
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    opened: Any
+
+    def read(self, rows: slice) -> torch.Tensor:
+        import torch
+
+        if isinstance(self.opened, torch.Tensor):
+            return self.opened[rows] if self.shape else self.opened
+        values: torch.Tensor = (
+            self.opened.get_slice(self.name)[rows] if self.shape else self.opened.get_tensor(self.name)
+        )
+        return values
+
+
+def trace(checkpoint: Checkpoint) -> list[TensorRecord]:
+    """One record per tensor in memory, then one per tensor that nothing reads, of the model and the modules after it.
+
+    Raises:
+        CheckpointError: if a weight file can no longer be read.
+    """
+    folder = checkpoint.resolved.folder
+    transformer = folder / checkpoint.recipe.transformer_path
+    with ExitStack() as stack:
+        sources = _sources(weight_files(transformer), stack)
+        records = _trace_part(dict(_persistent(checkpoint.model)), sources, _renamer(checkpoint.model), folder)
+    # Dropout has no step in the loaded pipeline.
+    steps = [module for module in checkpoint.recipe.modules if module.kind != "Dropout"]
+    for number, module in enumerate(steps):
+        with ExitStack() as stack:
+            loaded = dict(_persistent(checkpoint.after_pooling[number]))  # type: ignore[index]
+            sources = _sources(weight_files(folder / module.path), stack) if loaded else {}
+            for record in _trace_part(loaded, sources, lambda name: (name, False), folder):
+                named = f"after_pooling.{number}.{record.name}" if record.name else ""
+                records.append(TensorRecord(named, *_fields(record)[1:]))
+    return records
+
+
+def _trace_part(
+    loaded: Mapping[str, torch.Tensor], sources: Mapping[str, _Source], renamer: Any, folder: Path
+) -> list[TensorRecord]:
+    """Records of one module with its files."""
+    traced: dict[str, TensorRecord] = {}
+    converted, unread = [], []
+    known = set(loaded)
+    for source in sources.values():
+        target, is_converted = renamer(source.name)
+        if is_converted:
+            converted.append(source)
+        elif target in known:
+            traced[target] = _compared(target, loaded[target], source, folder)
+        else:
+            unread.append(source)
+    memory = {_memory(loaded[name]): record for name, record in traced.items() if record.status != "changed"}
+    for name, tensor in loaded.items():
+        owner = memory.get(_memory(tensor))
+        if owner is not None and owner.name != name:
+            traced[name] = TensorRecord(
+                name, owner.file, owner.stored_name, owner.stored_dtype, tuple(tensor.shape), "tied"
+            )
+        elif name not in traced:
+            traced[name] = _untraced(name, tensor, converted, folder)
+    return [
+        *(traced[name] for name in loaded),
+        *(
+            TensorRecord("", _relative(source.file, folder), source.name, source.dtype, source.shape, "unread")
+            for source in unread
+        ),
+    ]
+
+
+def _untraced(name: str, tensor: torch.Tensor, converted: Sequence[_Source], folder: Path) -> TensorRecord:
+    """A tensor under no name of the file: made of several of its tensors, innocent, or missing."""
+    shape = tuple(tensor.shape)
+    if name.startswith(UNUSED_WEIGHTS):
+        return TensorRecord(name, "", "", "", shape, "unused")
+    if converted:
+        # Loading refuses tensors that transformers finds nowhere, so these are what the converted ones became.
+        first = converted[0]
+        return TensorRecord(name, _relative(first.file, folder), "", first.dtype, shape, "converted")
+    return TensorRecord(name, "", "", "", shape, "missing")
+
+
+def _compared(name: str, tensor: torch.Tensor, source: _Source, folder: Path) -> TensorRecord:
+    status: Status
+    if not _holds(tensor, source):
+        status = "changed"
+    elif name != source.name:
+        status = "renamed"
+    else:
+        status = "same" if source.dtype == _dtype(tensor) else "cast"
+    return TensorRecord(name, _relative(source.file, folder), source.name, source.dtype, tuple(tensor.shape), status)
+
+
+def _holds(tensor: torch.Tensor, source: _Source) -> bool:
+    import torch
+
+    if tuple(tensor.shape) != source.shape:
+        return False
+    rows = source.shape[0] if source.shape else 1
+    step = max(1, CHUNK // max(1, tensor.numel() // max(rows, 1)))
+    for start in range(0, rows, step):
+        part = slice(start, start + step)
+        ours = (tensor[part] if source.shape else tensor).detach().cpu()
+        if not torch.equal(ours, source.read(part).to(ours.dtype)):
+            return False
+    return True
+
+
+def _persistent(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """Parameters and saved buffers; tables that code computes (position ids, rotary frequencies) are in no file."""
+    for name, value in module.state_dict(keep_vars=True).items():
+        if hasattr(value, "numel") and value.numel():
+            yield name, value
+
+
+def _sources(files: Sequence[Path], stack: ExitStack) -> dict[str, _Source]:
+    import torch
+    from safetensors import safe_open
+
+    found: dict[str, _Source] = {}
+    for file in files:
+        if is_pickle(file):
+            content = torch.load(file, weights_only=True, map_location="cpu", mmap=_is_zip(file))
+            for name, tensor in content.items():
+                found[name] = _Source(file, name, _dtype(tensor), tuple(tensor.shape), tensor)
+            continue
+        opened = stack.enter_context(safe_open(file, framework="pt"))
+        for name in opened.keys():  # noqa: SIM118  (not a mapping)
+            part = opened.get_slice(name)
+            found[name] = _Source(file, name, str(part.get_dtype()), tuple(part.get_shape()), opened)
+    return found
+
+
+def _renamer(model: Any) -> Any:
+    """transformers' own name in the model for a name in the file, and whether the tensor is merged or split."""
+    from transformers.conversion_mapping import get_model_conversion_mapping
+    from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
+
+    transforms = get_model_conversion_mapping(model)
+    renamings = [transform for transform in transforms if isinstance(transform, WeightRenaming)]
+    converters = [transform for transform in transforms if isinstance(transform, WeightConverter)]
+    names = model.state_dict()
+
+    def rename(name: str) -> tuple[str, bool]:
+        target, pattern = rename_source_key(name, renamings, converters, model.base_model_prefix, names)
+        if target not in names and name in names:
+            target, pattern = rename_source_key(name, [], [], model.base_model_prefix, names)
+        return target, pattern is not None and target in names
+
+    return rename
+
+
+def _memory(tensor: torch.Tensor) -> tuple[int, tuple[int, ...]]:
+    return tensor.data_ptr(), tuple(tensor.shape)
+
+
+def _dtype(tensor: torch.Tensor) -> str:
+    """In safetensors' notation, F32."""
+    name = str(tensor.dtype).removeprefix("torch.")
+    return {"bfloat16": "BF16", "bool": "BOOL"}.get(name, name[0].upper() + name.lstrip("abcdefghijklmnopqrstuvwxyz"))
+
+
+def _is_zip(file: Path) -> bool:
+    with file.open("rb") as opened:
+        return opened.read(2) == b"PK"
+
+
+def _relative(file: Path, folder: Path) -> str:
+    return file.relative_to(folder).as_posix() if file.is_relative_to(folder) else file.name
+
+
+def _fields(record: TensorRecord) -> tuple[Any, ...]:
+    return record.name, record.file, record.stored_name, record.stored_dtype, record.shape, record.status

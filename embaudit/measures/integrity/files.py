@@ -1,0 +1,223 @@
+"""Files of a checkpoint that contradict each other in something that changes vectors.
+
+sentence-transformers reads one of the two, other loaders and servers the other one. What changes no vector is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from embaudit.checkpoint import Checkpoint
+from embaudit.checkpoint.files import read_json, read_object
+from embaudit.checkpoint.modules import LEGACY_POOLING_FLAGS
+from embaudit.checkpoint.settings import TRANSFORMER_SETTINGS
+from embaudit.checkpoint.tokenizer import NO_LIMIT, TOKENIZER_CONFIG, position_limit, position_table
+from embaudit.finding import Finding
+from embaudit.measures.integrity.two_weight_files import two_weight_files
+
+# transformers writes 1e30 for a tokenizer without a limit.
+UNLIMITED = 10**6
+# A limit that hardly any passage fits into, of a model that could read several times as much.
+SHORT, LONG_ENOUGH = 64, 256
+MODULE_FOLDER = re.compile(r"\d+_(Dense|Normalize|LayerNorm|Pooling)$")
+
+
+def file_findings(checkpoint: Checkpoint) -> list[Finding]:
+    """Contradictions, or one ``ok``."""
+    findings = [
+        *_limits(checkpoint),
+        *_short_limit(checkpoint),
+        *_undeclared_pooling(checkpoint),
+        *_module_folders(checkpoint),
+        *_pooled_dimension(checkpoint),
+        *_truncation_side(checkpoint),
+        *two_weight_files(_transformer(checkpoint)),
+    ]
+    limit = "no limit" if checkpoint.max_length >= NO_LIMIT else f"{checkpoint.max_length} tokens"
+    return findings or [
+        Finding(
+            "ok",
+            f"The files agree on the limit ({limit}), the pooling ({', '.join(checkpoint.recipe.pooling)}), the "
+            "modules and the weights.",
+            name="files_agree",
+        )
+    ]
+
+
+def _limits(checkpoint: Checkpoint) -> Iterator[Finding]:
+    """Limits below the one that is read here, which other loaders obey; and one beyond the positions."""
+    read = checkpoint.max_length
+    own = _tokenizer_json(checkpoint).get("truncation") or {}
+    tokenizer = _object(_transformer(checkpoint) / TOKENIZER_CONFIG)
+    declared = {
+        "the truncation of tokenizer.json": own.get("max_length"),
+        f"model_max_length of {TOKENIZER_CONFIG}": tokenizer.get("model_max_length"),
+    }
+    source = _source_of_limit(checkpoint)
+    lower = {
+        name: int(value)
+        for name, value in declared.items()
+        if isinstance(value, int | float) and 0 < value < min(read, UNLIMITED)
+    }
+    if lower:
+        name, value = min(lower.items(), key=lambda item: item[1])
+        yield Finding(
+            "look",
+            f"sentence-transformers reads {_tokens(read)} of a text ({source}), but {name} is {value}.",
+            meaning=f"Servers and libraries that obey it cut texts after {value} tokens: what follows is in no vector, "
+            "and long texts get other vectors there.",
+            advice=f"Set both to {value if read >= NO_LIMIT else read}.",
+            name="limits_disagree",
+            value=float(value),
+        )
+    # Computed positions (rotary) have no hard limit, only one that training may not have reached.
+    table, positions = position_table(checkpoint.model), position_limit(checkpoint.model)
+    asked = checkpoint.recipe.settings.max_length
+    if asked is not None and positions is not None and asked > positions:
+        yield Finding(
+            "look" if table is None else "problem",
+            f"{source} says that {asked} tokens are read, but config.json gives the model {positions} positions.",
+            meaning="Texts are read at positions that training may not have reached."
+            if table is None
+            else f"sentence-transformers fails on longer texts; embaudit reads {checkpoint.max_length} tokens of them.",
+            advice=f"Set max_seq_length to {positions} at most.",
+            name="limit_beyond_positions",
+            value=float(asked),
+        )
+
+
+def _short_limit(checkpoint: Checkpoint) -> Iterator[Finding]:
+    positions, read = position_limit(checkpoint.model), checkpoint.max_length
+    if positions is not None and read <= SHORT and positions >= LONG_ENOUGH:
+        yield Finding(
+            "look",
+            f"Only {read} tokens of a text are read ({_source_of_limit(checkpoint)}), though the model has {positions} "
+            "positions.",
+            meaning="Most passages are cut off: what follows is in no vector.",
+            advice="If training read longer texts, raise max_seq_length in sentence_bert_config.json.",
+            name="short_limit",
+            value=float(read),
+        )
+
+
+def _undeclared_pooling(checkpoint: Checkpoint) -> Iterator[Finding]:
+    folder, used = checkpoint.resolved.folder, ", ".join(checkpoint.recipe.pooling)
+    if not checkpoint.recipe.has_modules:
+        yield Finding(
+            "look",
+            f"There is no modules.json, so nothing says how token embeddings become a vector: {used} pooling is only "
+            "what sentence-transformers assumes.",
+            meaning="Other servers assume another pooling (first token, last token), and give other vectors.",
+            advice="Save it with its pooling: SentenceTransformer(modules=[Transformer(FOLDER), Pooling(…)])"
+            ".save_pretrained(OTHER)",
+            name="undeclared_pooling",
+        )
+        return
+    for kind, path in _listed(folder):
+        config = _object(folder / path / "config.json") if kind == "Pooling" else {}
+        if config and "pooling_mode" not in config and not any(config.get(flag) for flag in LEGACY_POOLING_FLAGS):
+            yield Finding(
+                "look",
+                f"{path}/config.json switches no pooling mode on, so that sentence-transformers takes the mean.",
+                meaning="Other servers may refuse it, or take the first token.",
+                advice='Write "pooling_mode": "mean" (or what training used) into it.',
+                name="undeclared_pooling",
+            )
+
+
+def _module_folders(checkpoint: Checkpoint) -> Iterator[Finding]:
+    """Folders of modules that modules.json leaves out: they belonged to the pipeline once."""
+    folder = checkpoint.resolved.folder
+    if not checkpoint.recipe.has_modules:
+        return
+    listed = _listed(folder)
+    paths = {path for _, path in listed}
+    there = sorted(path for path in folder.iterdir() if path.is_dir() and MODULE_FOLDER.match(path.name))
+    left_out = [path for path in there if path.name not in paths]
+    for unlisted in left_out:
+        kind = unlisted.name.partition("_")[2]
+        yield Finding(
+            "look" if kind == "Normalize" else "problem",
+            f"The folder {unlisted.name} is there, but modules.json does not list it: "
+            f"{' → '.join(kind for kind, _ in listed)}.",
+            meaning="The vectors are not normalised: their dot product is no cosine."
+            if kind == "Normalize"
+            else f"The {kind} that the checkpoint was trained with is not applied.",
+            advice=f"Add {unlisted.name} to modules.json, or remove the folder if it is left over.",
+            name="module_not_listed",
+        )
+    numbers = [int(found[1]) for _, path in listed if (found := re.match(r"(\d+)_", path))]
+    gaps = sorted({*range(1, max(numbers, default=0) + 1)} - {*numbers})
+    if gaps and not left_out:
+        yield Finding(
+            "look",
+            f"modules.json lists {', '.join(path for _, path in listed if path)}, but no module number {gaps[0]}.",
+            meaning="A module between them was removed: Dense and LayerNorm change every vector.",
+            advice="Compare modules.json with the checkpoint that this one was made from.",
+            name="module_not_listed",
+            value=float(gaps[0]),
+        )
+
+
+def _pooled_dimension(checkpoint: Checkpoint) -> Iterator[Finding]:
+    hidden = getattr(checkpoint.model.config.get_text_config(), "hidden_size", None)
+    if not checkpoint.recipe.has_modules or not isinstance(hidden, int):
+        return
+    for kind, path in _listed(checkpoint.resolved.folder):
+        config = _object(checkpoint.resolved.folder / path / "config.json") if kind == "Pooling" else {}
+        declared = config.get("embedding_dimension", config.get("word_embedding_dimension"))
+        if isinstance(declared, int) and declared != hidden:
+            yield Finding(
+                "look",
+                f"{path}/config.json says that token embeddings have {declared} dimensions, config.json {hidden}.",
+                meaning="The pooling was written for another model: its mode may be wrong, too.",
+                advice=f"Check the mode in {path}/config.json ({', '.join(checkpoint.recipe.pooling)}).",
+                name="dimensions_disagree",
+                value=float(declared),
+            )
+
+
+def _truncation_side(checkpoint: Checkpoint) -> Iterator[Finding]:
+    declared = _object(_transformer(checkpoint) / TOKENIZER_CONFIG).get("truncation_side")
+    direction = (_tokenizer_json(checkpoint).get("truncation") or {}).get("direction")
+    if declared and direction and declared != str(direction).lower():
+        yield Finding(
+            "look",
+            f"Texts beyond the limit lose their end or their beginning: {TOKENIZER_CONFIG} says truncation_side "
+            f"{declared!r}, tokenizer.json truncates on the {str(direction).lower()}; "
+            f"{checkpoint.tokenizer.truncation_side} is read here.",
+            meaning="Long texts get other vectors where the other file is obeyed.",
+            advice="Set both to what training used.",
+            name="truncation_side",
+        )
+
+
+def _listed(folder: Path) -> list[tuple[str, str]]:
+    """(kind, path) of the modules in modules.json, which loading has checked."""
+    return [(entry["type"].rpartition(".")[2], entry.get("path", "")) for entry in read_json(folder / "modules.json")]
+
+
+def _source_of_limit(checkpoint: Checkpoint) -> str:
+    if checkpoint.recipe.settings.max_length is not None:
+        folder = _transformer(checkpoint)
+        return next((name for name in TRANSFORMER_SETTINGS if _object(folder / name)), TRANSFORMER_SETTINGS[0])
+    return "no max_seq_length is declared" if checkpoint.recipe.max_length is None else "as asked"
+
+
+def _transformer(checkpoint: Checkpoint) -> Path:
+    return checkpoint.resolved.folder / checkpoint.recipe.transformer_path
+
+
+def _tokenizer_json(checkpoint: Checkpoint) -> dict[str, Any]:
+    return _object(_transformer(checkpoint) / "tokenizer.json")
+
+
+def _object(path: Path) -> dict[str, Any]:
+    return read_object(path) if path.is_file() else {}
+
+
+def _tokens(limit: int) -> str:
+    return "all tokens" if limit >= NO_LIMIT else f"{limit} tokens"

@@ -1,0 +1,193 @@
+"""Whether a checkpoint computes one function of a text: in any batch, every time, of all its tokens and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from embaudit.checkpoint import Checkpoint, Encoder
+from embaudit.checkpoint.hard_texts import KINDS, long_text
+from embaudit.checkpoint.tokenizer import NO_LIMIT
+from embaudit.finding import Finding
+
+if TYPE_CHECKING:
+    import torch
+
+# 1 − cosine of one text's vectors: float32 rounding stays below the first, another function is beyond the second.
+ROUNDING, ANOTHER = 1e-5, 1e-3
+# Kinds whose texts may be one text after normalisation.
+NOT_DISTINCT = ("blank", "empty", "control characters", "spaces", "accents")
+# Distinct vectors of distinct texts; a collapsed but trained checkpoint stays clearly below.
+SAME_COSINE = 1 - 1e-6
+# The longest limit at which a text is encoded to see whether its last token counts.
+LONGEST_TRIED = 1_024
+
+
+def function_findings(encoder: Encoder) -> list[Finding]:
+    """Batches and repetition, texts with one vector, direction of attention, the end of a long text."""
+    return [
+        _one_function(encoder),
+        _distinct(encoder),
+        *_direction(encoder.checkpoint),
+        *_tail(encoder),
+    ]
+
+
+def _one_function(encoder: Encoder) -> Finding:
+    """1 − cos between a text alone and the same text in batches of mixed and equal length, reversed, and again."""
+    texts = [*KINDS["plain"], *KINDS["one token"], *KINDS["capitals"], long_text(40), long_text(90)]
+    sequences = [ids for ids in encoder.tokenize(texts) if ids]
+    alone = np.concatenate([encoder.encode_ids([ids]) for ids in sequences])
+    other = {
+        "in a batch of mixed length": encoder.encode_ids(sequences),
+        "in another order": encoder.encode_ids(sequences[::-1])[::-1],
+        "in a batch of its own length": np.concatenate([encoder.encode_ids([ids, ids])[1:] for ids in sequences]),
+        "a second time": np.concatenate([encoder.encode_ids([ids]) for ids in sequences]),
+    }
+    worst, how = max((float(_distance(alone, vectors).max()), how) for how, vectors in other.items())
+    if worst <= ROUNDING:
+        return Finding(
+            "ok",
+            f"A text gets one vector alone, padded, in any order and again (1 − cosine at most {worst:.1e}).",
+            name="one_function",
+            value=worst,
+        )
+    return Finding(
+        "problem" if worst > ANOTHER else "look",
+        f"A text encoded {how} gets another vector than alone (1 − cosine {worst:.2g}).",
+        "What is stored then depends on which texts come together, and a query never meets the same vector again.",
+        "Look for dropout or randomness in its code, a missing attention mask, or padding that is read.",
+        name="one_function",
+        value=worst,
+    )
+
+
+def _distinct(encoder: Encoder) -> Finding:
+    """Distinct texts with distinct ids whose vectors are equal."""
+    texts = [text for kind, some in KINDS.items() if kind not in NOT_DISTINCT for text in some]
+    kept = {tuple(ids): text for text, ids in zip(texts, encoder.tokenize(texts), strict=True) if ids}
+    vectors = encoder.encode_ids(list(kept)).astype(np.float64)
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-30)
+    same = np.argwhere(np.triu(vectors @ vectors.T > SAME_COSINE, 1))
+    if not len(same):
+        return Finding("ok", f"{len(kept)} distinct texts get distinct vectors.", name="same_vector", value=0.0)
+    first, second = (list(kept.values())[place] for place in same[0])
+    return Finding(
+        "problem",
+        f"{len(same)} pairs of {len(kept)} distinct texts share one vector, {first!r} and {second!r} first.",
+        "A search cannot tell them apart.",
+        "The network ignores its input: look at weights and pooling.",
+        name="same_vector",
+        value=float(len(same)),
+    )
+
+
+def _direction(checkpoint: Checkpoint) -> Iterator[Finding]:
+    """Whether the first state knows the last token, and whether pooling and family expect it to."""
+    import torch
+
+    content = checkpoint.own_ids([KINDS["plain"][1]])[0][: max(min(checkpoint.content_limit, 12), 0)]
+    if len(content) < 3:
+        return
+    changed = [*content[:-1], content[0] if content[-1] != content[0] else content[1]]
+    with torch.inference_mode():
+        first, other = (_states(checkpoint, checkpoint.with_special_tokens(ids)) for ids in (content, changed))
+    moved = float((first[0] - other[0]).abs().max() / first[0].abs().max().clamp(min=1e-30))
+    is_causal = moved < 1e-6
+    config = checkpoint.model.config
+    runs_as_decoder = bool(getattr(config, "is_decoder", False)) and not _is_decoder_family(checkpoint)
+    if is_causal and "cls" in checkpoint.recipe.pooling:
+        yield Finding(
+            "problem",
+            "Its first token, which is pooled (cls), attends to itself only: every text gets nearly the same vector.",
+            "The model is causal, so only the last token has read the text.",
+            "Check pooling (1_Pooling/config.json: lasttoken) and is_causal or is_decoder in config.json.",
+            name="causal_attention",
+            value=moved,
+        )
+    elif is_causal and runs_as_decoder:
+        yield Finding(
+            "problem",
+            f"A {type(checkpoint.model).__name__} runs as a decoder: a token does not see those after it.",
+            "The family reads in both directions, and was most likely trained so.",
+            "Remove is_decoder from config.json, or compare with the base model's.",
+            name="causal_attention",
+            value=moved,
+        )
+    else:
+        says = "a token sees only those before it" if is_causal else "every token sees the whole text"
+        yield Finding("ok", f"In its attention {says}.", name="causal_attention", value=moved)
+    if "lasttoken" in checkpoint.recipe.pooling and not checkpoint.suffix_ids and is_causal:
+        yield Finding(
+            "look",
+            "Last-token pooling reads a text's own last token: the tokenizer adds no end token.",
+            "Checkpoints of this kind are usually trained with one (E5-Mistral, Qwen3-Embedding), which some releases "
+            "of tokenizers no longer add.",
+            "Compare with the model card, and with add_eos_token in tokenizer_config.json.",
+            name="no_end_token",
+        )
+
+
+def _is_decoder_family(checkpoint: Checkpoint) -> bool:
+    """Whether the family's own default is to decode."""
+    default = type(checkpoint.model.config)()
+    return bool(getattr(default, "is_decoder", False))
+
+
+def _tail(encoder: Encoder) -> Iterator[Finding]:
+    """Whether the last token inside the limit counts, and nothing beyond it does."""
+    checkpoint = encoder.checkpoint
+    room = checkpoint.content_limit
+    if checkpoint.max_length >= NO_LIMIT or room < 4:
+        return
+    if room > LONGEST_TRIED:
+        yield Finding(
+            "not measured", f"Whether its {checkpoint.max_length:,} tokens all count is not tried.", name="tail"
+        )
+        return
+    words = checkpoint.own_ids([long_text(2 * room)])[0]
+    if len(words) <= room + 1:
+        return
+    inside, beyond = words[:room], words[: room + 1]
+    other = next((token for token in words if token != inside[-1]), inside[-1])
+    is_left = checkpoint.tokenizer.truncation_side == "left"
+    # The end of a text that the tokenizer's side of truncation keeps.
+    changed = [other, *inside[1:]] if is_left else [*inside[:-1], other]
+    rows = [checkpoint.with_special_tokens(ids) for ids in (inside, changed)]
+    vectors = encoder.encode_ids(rows)
+    moved = float(_distance(vectors[:1], vectors[1:])[0])
+    same = checkpoint.cut(beyond, room) == (beyond[1:] if is_left else beyond[:-1])
+    if moved > 0 and same:
+        yield Finding(
+            "ok",
+            f"All of its {checkpoint.max_length:,} tokens count, and nothing beyond them.",
+            name="tail",
+            value=moved,
+        )
+    else:
+        yield Finding(
+            "look",
+            f"The last token inside its limit of {checkpoint.max_length:,} tokens does not move the vector.",
+            "The end of a long text is not read.",
+            "Check the limits in sentence_bert_config.json and tokenizer_config.json.",
+            name="tail",
+            value=moved,
+        )
+
+
+def _states(checkpoint: Checkpoint, ids: Sequence[int]) -> torch.Tensor:
+    """(n, d) final states of one sequence."""
+    import torch
+
+    batch = torch.tensor([list(ids)], device=checkpoint.device)
+    states: torch.Tensor = checkpoint.model(**checkpoint.inputs(batch, torch.ones_like(batch))).last_hidden_state[0]
+    return states.float()
+
+
+def _distance(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """(N,) 1 − cosine of corresponding rows (N, D), in float64."""
+    a, b = first.astype(np.float64), second.astype(np.float64)
+    lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+    return 1 - (a * b).sum(1) / np.maximum(lengths, 1e-30)

@@ -1,0 +1,140 @@
+"""Whether vectors are finite and of the length that is declared, in float32 and in the half precisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint.files import read_object
+from embaudit.checkpoint.hard_texts import KINDS
+from embaudit.errors import MeasureError, one_line
+from embaudit.finding import Finding, Level
+
+# A unit vector in float32; rounding alone leaves 1e-7.
+UNIT = 1e-3
+# Of a text's vectors in half precision and float32; rounding leaves .9999 of bfloat16, .999999 of float16.
+HALF_COSINE = 0.99
+HALVES = ("float16", "bfloat16")
+# A processor without half-precision units takes ten times as long: few and short texts.
+HALF_TEXTS, HALF_TOKENS = 24, 64
+
+
+def numeric_findings(encoder: Encoder, options: LoadOptions) -> list[Finding]:
+    """What is wrong with the numbers: in float32, then in each half precision.
+
+    Args:
+        encoder: of the checkpoint in float32.
+        options: how it was loaded.
+    """
+    texts = _texts(encoder)
+    vectors, broken = _encoded(encoder, texts)
+    if broken:
+        return [
+            Finding(
+                "problem",
+                f"{len(broken)} of {len(texts)} texts get NaN, infinity or an error in float32, "
+                f"{broken[0][0]!r} first: {broken[0][1]}",
+                "Such vectors break an index, or are found by nothing.",
+                "Audit an earlier revision, or train again from one that is finite.",
+                name="not_finite",
+                value=float(len(broken)),
+            )
+        ]
+    return [_norm(encoder.checkpoint, vectors), *_halves(encoder, options, texts)]
+
+
+def _texts(encoder: Encoder) -> list[str]:
+    """Hard texts of every kind that have a token."""
+    texts = [text for some in KINDS.values() for text in some]
+    return [text for text, ids in zip(texts, encoder.tokenize(texts), strict=True) if ids]
+
+
+def _encoded(encoder: Encoder, texts: Sequence[str]) -> tuple[np.ndarray, list[tuple[str, str]]]:
+    """(N, D) vectors, and the texts that fail, each with the reason."""
+    try:
+        return encoder.encode_texts(texts), []
+    except MeasureError:
+        broken = []
+        for text in texts:
+            try:
+                encoder.encode_texts([text])
+            except MeasureError as error:
+                broken.append((text, one_line(error)))
+        return np.empty((0, encoder.checkpoint.dimension)), broken
+
+
+def _norm(checkpoint: Checkpoint, vectors: np.ndarray) -> Finding:
+    norms = np.linalg.norm(vectors, axis=1)
+    least, most = float(norms.min()), float(norms.max())
+    is_declared = any(module.kind == "Normalize" for module in checkpoint.recipe.modules)
+    span = f"vectors have lengths from {least:.4g} to {most:.4g}"
+    if least == 0.0:
+        return Finding("problem", f"Some texts get a vector of length 0; {span}.", name="zero_vector", value=least)
+    if not is_declared or max(abs(least - 1), abs(most - 1)) <= UNIT:
+        return Finding("ok", f"All {len(vectors)} hard texts get finite vectors; {span}.", name="norm", value=most)
+    return Finding(
+        "look",
+        f"modules.json declares Normalize, but {span}.",
+        "A server that takes dot products for cosines ranks by length.",
+        "If dimensions are cut (truncate_dim) or a module follows Normalize, normalise again after it.",
+        name="norm",
+        value=most,
+    )
+
+
+def _halves(encoder: Encoder, options: LoadOptions, texts: Sequence[str]) -> Iterator[Finding]:
+    checkpoint = encoder.checkpoint
+    ids = [row for row in encoder.tokenize(texts) if len(row) <= HALF_TOKENS][:HALF_TEXTS]
+    if not ids:
+        return
+    exact = encoder.encode_ids(ids)
+    declared = _declared(checkpoint)
+    for dtype in HALVES:
+        try:
+            half = Encoder(load_checkpoint(checkpoint.resolved, replace(options, dtype=dtype)))
+            found = half.encode_ids(ids)
+        except MeasureError:
+            yield _overflows(dtype, is_declared=dtype == declared)
+            continue
+        except Exception as error:  # a kernel that this processor lacks
+            yield Finding(
+                "not measured", f"It does not run in {dtype} here: {one_line(error)}", name=f"runs_in_{dtype}"
+            )
+            continue
+        cosine = float(_cosines(exact, found).min())
+        level: Level = "ok" if cosine >= HALF_COSINE else "problem" if dtype == declared else "look"
+        yield Finding(
+            level,
+            f"In {dtype} its vectors keep a cosine of at least {cosine:.5f} with float32.",
+            "" if level == "ok" else f"Served in {dtype}, some texts get other neighbours.",
+            "" if level == "ok" else "Serve it in float32.",
+            name=f"runs_in_{dtype}",
+            value=cosine,
+        )
+
+
+def _overflows(dtype: str, *, is_declared: bool) -> Finding:
+    return Finding(
+        "problem" if is_declared else "look",
+        f"In {dtype} some texts get NaN or infinity"
+        + (", and config.json declares that precision." if is_declared else "."),
+        "Servers choose half precision on their own.",
+        "Serve it in float32" + (" or bfloat16." if dtype == "float16" else "."),
+        name=f"runs_in_{dtype}",
+    )
+
+
+def _declared(checkpoint: Checkpoint) -> str:
+    """The precision that config.json declares, in which servers run it."""
+    config = read_object(checkpoint.resolved.folder / checkpoint.recipe.transformer_path / "config.json")
+    return str(config.get("dtype") or config.get("torch_dtype") or "float32").removeprefix("torch.")
+
+
+def _cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """(N,) cosines of corresponding rows (N, D)."""
+    dots = (first.astype(np.float64) * second).sum(1)
+    lengths = np.linalg.norm(first, axis=1).astype(np.float64) * np.linalg.norm(second, axis=1)
+    return dots / np.maximum(lengths, 1e-30)

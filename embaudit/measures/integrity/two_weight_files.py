@@ -1,0 +1,62 @@
+"""Two weight files in one folder that hold other weights: one library reads the one, another the other."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from embaudit.checkpoint.files import PICKLES, SAFETENSORS
+from embaudit.finding import Finding
+
+# Smaller tensors may be equal by chance, and their checksums say little.
+MIN_BYTES = 4_096
+AGREES = 0.99
+
+
+def two_weight_files(folder: Path) -> Iterator[Finding]:
+    """Tensors of model.safetensors against the storages of pytorch_model.bin, by checksum: no pickle is read."""
+    one, other = folder / SAFETENSORS[0], folder / PICKLES[0]
+    if not (one.is_file() and other.is_file() and zipfile.is_zipfile(other)):
+        return
+    with zipfile.ZipFile(other) as archive:
+        stored = {(entry.file_size, entry.CRC) for entry in archive.infolist() if "/data/" in entry.filename}
+    sizes = {size for size, _ in stored}
+    ours = [(size, crc) for size, crc in _checksums(one) if size >= MIN_BYTES]
+    compared = [each for each in ours if each[0] in sizes]
+    if not compared or len(compared) < len(ours) / 2:
+        # Another precision, or storages shared between tensors: nothing can be said.
+        return
+    equal = sum(each in stored for each in compared)
+    if equal < AGREES * len(compared):
+        yield Finding(
+            "problem" if equal < len(compared) / 2 else "look",
+            f"{SAFETENSORS[0]} and {PICKLES[0]} hold other weights: {len(compared) - equal} of {len(compared)} "
+            "tensors differ.",
+            meaning="transformers reads the first; older versions and other libraries read the second and serve "
+            "another model.",
+            advice=f"Remove {PICKLES[0]}, or write it again from the loaded model.",
+            name="two_weight_files",
+            value=(len(compared) - equal) / len(compared),
+        )
+
+
+def _checksums(file: Path) -> Iterator[tuple[int, int]]:
+    """(bytes, CRC-32) of every tensor of a safetensors file."""
+    with file.open("rb") as opened:
+        length = int.from_bytes(opened.read(8), "little")
+        header = json.loads(opened.read(length))
+        for name, entry in header.items():
+            if name == "__metadata__":
+                continue
+            start, end = entry["data_offsets"]
+            opened.seek(8 + length + start)
+            left, crc = end - start, 0
+            while left:
+                part = opened.read(min(left, 1 << 22))
+                if not part:
+                    break
+                crc, left = zlib.crc32(part, crc), left - len(part)
+            yield end - start, crc

@@ -1,0 +1,227 @@
+"""Single values of weights: out of range, one enormous outlier, few distinct values, half precision."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from embaudit.checkpoint import Checkpoint
+from embaudit.checkpoint.model import UNUSED_WEIGHTS
+from embaudit.finding import Finding
+
+if TYPE_CHECKING:
+    import torch
+
+# No trained weight of a text encoder is larger; values of 1e37 are another dtype's bytes.
+LARGEST = 1e4
+# A flipped exponent bit multiplies by 2^8 at least. Trained outliers are within this factor of the 99.99th percentile
+# of their tensor, or have siblings in other layers; more where a tensor has none.
+OUTLIER, OUTLIER_ALONE = 100.0, 1_000.0
+QUANTILE = 0.9999
+# Smallest normal float32 and half of its exponents: below it, bytes were read as another dtype.
+SUBNORMAL, SUBNORMAL_SHARE = 1.2e-38, 0.01
+# Distinct values in a group of consecutive weights, of which any float has nearly as many as weights.
+GROUP, GROUPS, FOUR_BITS, EIGHT_BITS = 64, 64, 16, 256
+# Bits at the end of a float32 that bfloat16 and float16 do not have.
+HALVES = {"bfloat16": 16, "float16": 13}
+SAMPLED = 1 << 16
+NAMED_AT_MOST = 3
+
+
+@dataclass(frozen=True)
+class Values:
+    """What one tensor's values look like.
+
+    Attributes:
+        role: the name without layer numbers, which siblings share.
+        largest, ordinary: the largest absolute value and its 99.99th percentile.
+        place: index of the largest value.
+        subnormal: share of values that are subnormal, zeros aside.
+        four_bits: whether most groups of 64 consecutive weights have at most 16 distinct values.
+        eight_bits: whether most rows have at most 256 distinct values, and fewer than half as many as weights.
+        half: the precision that all sampled values have: "bfloat16", "float16" or "".
+    """
+
+    name: str
+    role: str
+    shape: tuple[int, ...]
+    largest: float
+    ordinary: float
+    place: tuple[int, ...]
+    subnormal: float
+    four_bits: bool
+    eight_bits: bool
+    half: str
+
+
+def read_values(named: Iterable[tuple[str, torch.Tensor]]) -> list[Values]:
+    """Look at tensors by name; those that no vector depends on are left out."""
+    return [
+        _values(name, tensor.detach())
+        for name, tensor in named
+        if tensor.is_floating_point() and tensor.numel() and not name.startswith(UNUSED_WEIGHTS)
+    ]
+
+
+def value_findings(checkpoint: Checkpoint, values: Sequence[Values]) -> list[Finding]:
+    """Findings about single values, or one ``ok``."""
+    findings = [*_range_findings(values), *_outlier_findings(values), *_rounded_findings(values)]
+    if findings:
+        return findings
+    halves = {each.half for each in values}
+    saved = (
+        f" Every weight fits into {halves.pop()}, in which it was saved."
+        if len(halves) == 1 and "" not in halves
+        else ""
+    )
+    largest = max(each.largest for each in values)
+    return [
+        Finding(
+            "ok",
+            f"The largest absolute value in {len(values)} tensors is {largest:.3g}.{saved}",
+            name="value_range",
+            value=largest,
+        )
+    ]
+
+
+def _range_findings(values: Sequence[Values]) -> list[Finding]:
+    import math
+
+    large = [each for each in values if not math.isfinite(each.largest) or each.largest > LARGEST]
+    small = [each for each in values if each.subnormal > SUBNORMAL_SHARE]
+    if not large and not small:
+        return []
+    first = (large or small)[0]
+    what = (
+        f"{_named(large)} {'holds' if len(large) == 1 else 'hold'} values of up to {first.largest:.3g} "
+        f"(the first at {list(first.place)})"
+        if large
+        else f"{first.subnormal:.0%} of the values of {_named(small)} are below the smallest normal number"
+    )
+    return [
+        Finding(
+            "problem",
+            f"{what}.",
+            meaning="Trained weights are far from that: the file is damaged, or its bytes are read as another dtype.",
+            advice="Download the weights again and compare their sha256 with the published one.",
+            name="value_range",
+            value=first.largest if large else first.subnormal,
+        )
+    ]
+
+
+def _outlier_findings(values: Sequence[Values]) -> list[Finding]:
+    by_role: dict[str, list[Values]] = defaultdict(list)
+    for each in values:
+        by_role[each.role].append(each)
+    found = []
+    for each in values:
+        others = [other.largest for other in by_role[each.role] if other is not each]
+        ordinary = max([each.ordinary, *others])
+        # A single enormous number: beyond its own tensor's and all of its siblings', or far beyond where it has none.
+        factor = OUTLIER if others else OUTLIER_ALONE
+        if ordinary > 0 and factor * ordinary < each.largest <= LARGEST and (others or len(each.shape) > 1):
+            found.append((each, ordinary))
+    if not found:
+        return []
+    each, ordinary = found[0]
+    return [
+        Finding(
+            "problem",
+            f"{each.name} holds {each.largest:.3g} at {list(each.place)}, {each.largest / ordinary:.0f} times as much "
+            "as the 99.99th percentile of its values and the largest of the same tensor in other layers"
+            + (f"; so do {len(found) - 1} more tensors." if len(found) > 1 else "."),
+            meaning="One flipped bit of an exponent does this: a damaged disk, memory or download.",
+            advice="Download the weights again and compare their sha256 with the published one.",
+            name="outlier",
+            value=each.largest / ordinary,
+        )
+    ]
+
+
+def _rounded_findings(values: Sequence[Values]) -> list[Finding]:
+    matrices = [each for each in values if len(each.shape) > 1]
+    four = [each for each in matrices if each.four_bits]
+    eight = [each for each in matrices if each.eight_bits and not each.four_bits]
+    rounded, bits = (four, 4) if len(four) >= len(eight) else (eight, 8)
+    if 2 * len(rounded) < len(matrices) or not rounded:
+        return []
+    return [
+        Finding(
+            "look",
+            f"{len(rounded)} of {len(matrices)} matrices have the few distinct values that rounding to {bits} bits "
+            f"leaves (at most {2**bits} in a {'group of 64' if bits == 4 else 'row'}): {_named(rounded)}.",
+            meaning="The weights were quantised and stored as floats: the vectors are not those of the original, by "
+            f"{'little' if bits == 8 else 'more the smaller the model'}.",
+            advice="Serve and audit the checkpoint that was quantised, or compare the two: embaudit compare.",
+            name="rounded_weights",
+            value=len(rounded) / len(matrices),
+        )
+    ]
+
+
+def _values(name: str, tensor: torch.Tensor) -> Values:
+    import torch
+
+    flat = tensor.reshape(-1)
+    low, high = torch.aminmax(flat)
+    largest = max(abs(float(low)), abs(float(high)))
+    place: tuple[int, ...] = ()
+    step = max(1, flat.numel() // SAMPLED)
+    sample = flat[::step].float().abs().cpu()
+    ordinary = float(torch.quantile(sample[: 1 << 20], QUANTILE))
+    if not largest <= OUTLIER * ordinary or largest > LARGEST:
+        at = torch.argmax(flat.abs().nan_to_num(float("inf")))
+        place = tuple(int(index) for index in torch.unravel_index(at, tensor.shape))
+    subnormal = float(((sample > 0) & (sample < SUBNORMAL)).float().mean())
+    four, eight = _rounded(tensor)
+    return Values(
+        name,
+        re.sub(r"\.\d+\.", ".*.", name),
+        tuple(tensor.shape),
+        largest,
+        ordinary,
+        place,
+        subnormal,
+        four,
+        eight,
+        _half(sample),
+    )
+
+
+def _rounded(tensor: torch.Tensor) -> tuple[bool, bool]:
+    """Whether most groups have at most 16 distinct values, and most rows at most 256."""
+    import torch
+
+    if tensor.dim() < 2 or tensor.shape[-1] < GROUP or tensor.shape[0] < 2:
+        return False, False
+    rows = tensor.reshape(-1, tensor.shape[-1])
+    rows = rows[:: max(1, len(rows) // GROUPS)][:GROUPS].float().cpu()
+    # Of zeros (padding, pruned weights) there are many in one place for other reasons.
+    rows = rows[(rows[:, :GROUP] != 0).sum(1) >= GROUP // 2]
+    if not len(rows):
+        return False, False
+    in_groups = torch.tensor([torch.unique(row[:GROUP]).numel() for row in rows]).float()
+    in_rows = torch.tensor([torch.unique(row).numel() for row in rows]).float()
+    # Half precision alone leaves hundreds of values in a row, but hardly repeats them in a group.
+    few = rows.shape[1] >= 2 * EIGHT_BITS or rows.shape[1] >= EIGHT_BITS * 0.75
+    return (
+        bool((in_groups <= FOUR_BITS).float().mean() > 0.9),
+        bool(few and (in_rows <= min(EIGHT_BITS, 0.6 * rows.shape[1])).float().mean() > 0.9),
+    )
+
+
+def _half(sample: torch.Tensor) -> str:
+    import torch
+
+    bits = sample.contiguous().view(torch.int32)
+    return next((name for name, count in HALVES.items() if not bool((bits & ((1 << count) - 1)).any())), "")
+
+
+def _named(values: Sequence[Values]) -> str:
+    shown = ", ".join(each.name for each in values[:NAMED_AT_MOST])
+    return f"{shown} and {len(values) - NAMED_AT_MOST} more" if len(values) > NAMED_AT_MOST else shown

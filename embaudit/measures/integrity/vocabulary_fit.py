@@ -1,0 +1,184 @@
+"""Does the vocabulary belong to the weights? Related tokens must have related input embeddings.
+
+Pairs of entries that differ by a plural ``s`` (river, rivers), by case (▁river, ▁River) or by the mark of a word's
+start (play, ##play) have similar rows in any trained model. With another model's tokenizer, a shuffled
+vocabulary or ids that moved by one, their cosine is that of any two rows. The figure is
+
+    AUC = P(cos(e_a, e_b) > cos(e_a, e_c))    for a related pair (a, b) and c of another pair
+
+of rows from which the table's mean was subtracted: 1/2 if nothing fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy
+
+from embaudit.checkpoint import Checkpoint
+from embaudit.finding import Finding
+from embaudit.measures.integrity.rows import PROBLEM as TOO_NOISY
+from embaudit.measures.integrity.rows import Rows
+
+if TYPE_CHECKING:
+    import torch
+
+STARTS = ("▁", "Ġ")
+CONTINUATION = "##"
+MIN_LETTERS = 3
+# Fewer pairs tell nothing; more make the figure no surer.
+MIN_PAIRS, MAX_PAIRS = 100, 6_000
+# Trained models with their own tokenizer are above .9; .5 is chance.
+PROBLEM, LOOK = 0.65, 0.8
+# The pairs in the order of their ids are also read in parts, because an entry that was inserted or lost moves all
+# later ones.
+PARTS, MIN_IN_PART = 10, 60
+PART_BROKEN, PART_FITS = 0.62, 0.8
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How the vocabulary fits the rows.
+
+    Attributes:
+        pairs: how many related pairs there are.
+        auc: of all of them.
+        parts: (lowest id, highest id, AUC) of parts of the pairs in the order of their higher ids.
+    """
+
+    pairs: int
+    auc: float
+    parts: tuple[tuple[int, int, float], ...]
+
+
+def related_pairs(vocabulary: Mapping[str, int], rows: int) -> list[tuple[int, int]]:
+    """Ids of related entries with a row, in the order of the higher id; evenly thinned to ``MAX_PAIRS``."""
+    pairs = set()
+
+    def add(token: str, other: str) -> None:
+        a, b = vocabulary[token], vocabulary.get(other, rows)
+        if a < rows and b < rows and a != b:
+            pairs.add((min(a, b), max(a, b)))
+
+    for token in vocabulary:
+        mark = next((start for start in (*STARTS, CONTINUATION) if token.startswith(start)), "")
+        word = token.removeprefix(mark)
+        if len(word) < MIN_LETTERS or not word.isalpha():
+            continue
+        if mark != CONTINUATION and word.islower() and word.isascii():
+            add(token, f"{token}s")
+            add(token, mark + word.capitalize())
+        if mark:
+            add(token, word)
+    ordered = sorted(pairs, key=lambda pair: (pair[1], pair[0]))
+    return ordered[:: -(-len(ordered) // MAX_PAIRS)] if ordered else []
+
+
+def vocabulary_fit(embeddings: torch.Tensor, vocabulary: Mapping[str, int]) -> Fit | None:
+    """The fit of a vocabulary to a table (V, d); None for fewer than ``MIN_PAIRS`` related pairs."""
+    pairs = related_pairs(vocabulary, len(embeddings))
+    if len(pairs) < MIN_PAIRS:
+        return None
+    mean = embeddings.float().mean(0)
+    left, right = (_unit(embeddings[list(side)].float() - mean) for side in zip(*pairs, strict=True))
+    related = (left * right).sum(1).numpy()
+    # Each partner moves on by a fixed step within its part of the vocabulary, so that frequency is the same.
+    unrelated = (left * right.roll(7, 0)).sum(1).numpy()
+    highest = np.array([pair[1] for pair in pairs])
+    parts = []
+    for places in np.array_split(np.arange(len(pairs)), PARTS):
+        if len(places) >= MIN_IN_PART:
+            auc = _auc(related[places], unrelated[places])
+            parts.append((int(highest[places[0]]), int(highest[places[-1]]), auc))
+    return Fit(len(pairs), _auc(related, unrelated), tuple(parts))
+
+
+def fit_findings(checkpoint: Checkpoint, rows: Rows) -> list[Finding]:
+    """One finding about the vocabulary and the rows.
+
+    Args:
+        rows: what is known of them: rows of noise fit no vocabulary.
+    """
+    name = "vocabulary_fit"
+    if (rows.table is not None and rows.table.is_noise) or len(rows.noisy) > TOO_NOISY * max(1, rows.tested):
+        return [
+            Finding(
+                "not measured",
+                "Whether the vocabulary belongs to the weights: many or all input embeddings are random numbers, which "
+                "fit none.",
+                name=name,
+            )
+        ]
+    table = checkpoint.model.get_input_embeddings().weight.detach().cpu()
+    fit = vocabulary_fit(table, checkpoint.tokenizer.get_vocab())
+    if fit is None:
+        return [
+            Finding(
+                "not measured",
+                f"Whether the vocabulary belongs to the weights: it has fewer than {MIN_PAIRS} pairs such as river and "
+                "rivers.",
+                name=name,
+            )
+        ]
+    return [_fit_finding(fit, name)]
+
+
+def _fit_finding(fit: Fit, name: str) -> Finding:
+    broken = [part for part in fit.parts if part[2] < PART_BROKEN]
+    fits = [part for part in fit.parts if part[2] >= PART_FITS]
+    words = (
+        f"the input embeddings of {fit.pairs} pairs of tokens such as river and rivers are closer than those of other "
+        f"pairs in {fit.auc:.0%} of comparisons (50 % is chance, a trained model is above 90 %)"
+    )
+    meaning = "The tokenizer gives ids whose rows belong to other tokens: texts are read as other texts."
+    advice = "Compare the tokenizer files with those of the model that this one was trained from."
+    if fit.auc < PROBLEM:
+        return Finding(
+            "problem",
+            f"The vocabulary does not belong to the weights: {words}.",
+            meaning,
+            advice,
+            name,
+            fit.auc,
+        )
+    if broken and fits and len(broken) + len(fits) >= len(fit.parts) - 1 and _is_run(fit.parts, broken):
+        return Finding(
+            "problem",
+            f"The vocabulary does not belong to the weights between ids {broken[0][0]} and {broken[-1][1]}: there, "
+            "the input embeddings of pairs of tokens such as river and rivers are closer than others in "
+            f"{_mean(broken):.0%} of comparisons (50 % is chance), elsewhere in {_mean(fits):.0%}.",
+            meaning,
+            "An entry was inserted or lost, or the order changed. " + advice,
+            name,
+            _mean(broken),
+        )
+    if fit.auc < LOOK:
+        return Finding(
+            "look",
+            f"The vocabulary may not belong to the weights: {words}.",
+            "Part of the tokens may have the rows of others, or most rows were hardly trained.",
+            advice,
+            name,
+            fit.auc,
+        )
+    return Finding("ok", f"The vocabulary belongs to the weights: {words}.", name=name, value=fit.auc)
+
+
+def _is_run(parts: Sequence[tuple[int, int, float]], broken: Sequence[tuple[int, int, float]]) -> bool:
+    first = parts.index(broken[0])
+    return list(parts[first : first + len(broken)]) == list(broken)
+
+
+def _mean(parts: Sequence[tuple[int, int, float]]) -> float:
+    return sum(part[2] for part in parts) / len(parts)
+
+
+def _auc(above: np.ndarray, below: np.ndarray) -> float:
+    return float(scipy.stats.mannwhitneyu(above, below).statistic) / (len(above) * len(below))
+
+
+def _unit(rows: torch.Tensor) -> torch.Tensor:
+    return rows / rows.norm(dim=1, keepdim=True).clamp(min=1e-12)

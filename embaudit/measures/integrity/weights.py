@@ -1,0 +1,69 @@
+"""Forensics of the weights in memory: layers, input embeddings, single values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from embaudit.checkpoint import Checkpoint
+from embaudit.checkpoint.model import UNUSED_WEIGHTS
+from embaudit.finding import Finding
+from embaudit.measures.integrity.blocks import Block, block_findings, read_blocks
+from embaudit.measures.integrity.noise import can_tell, look_at
+from embaudit.measures.integrity.rows import Rows, read_rows, row_findings
+from embaudit.measures.integrity.values import read_values, value_findings
+
+if TYPE_CHECKING:
+    import torch
+
+
+def weight_findings(checkpoint: Checkpoint, rows: list[Rows] | None = None) -> list[Finding]:
+    """Findings about layers, input embeddings and values: one ``ok`` each if nothing is wrong.
+
+    Args:
+        rows: receives what was found in the input embeddings, which the check of the vocabulary goes on from.
+    """
+    found = read_rows(checkpoint)
+    if rows is not None:
+        rows.append(found)
+    blocks = read_blocks(checkpoint.model)
+    return [
+        *block_findings(checkpoint, blocks),
+        *_outside_findings(checkpoint, blocks),
+        *row_findings(checkpoint, found),
+        *value_findings(checkpoint, read_values(_named(checkpoint))),
+    ]
+
+
+def _outside_findings(checkpoint: Checkpoint, blocks: Sequence[Block]) -> list[Finding]:
+    """Matrices outside the layers (positions, projections); the input embeddings and what is never read aside.
+
+    None of them is an ``ok`` of its own, and modules after pooling may be fresh.
+    """
+    inside = {f"{block.name}." for block in blocks}
+    table = checkpoint.model.get_input_embeddings().weight
+    noisy = [
+        name
+        for name, tensor in checkpoint.model.named_parameters()
+        if tensor is not table
+        and not name.startswith((*UNUSED_WEIGHTS, *inside))
+        and can_tell(tensor)
+        and look_at(tensor).is_noise
+    ]
+    return [
+        Finding(
+            "look",
+            f"{name} holds random numbers: its tails, rows and spectrum are those of independent numbers.",
+            meaning="It was not trained, or not loaded when the model was saved.",
+            advice="Compare it with the checkpoint that this one was made from.",
+            name="untrained_matrices",
+            value=1.0,
+        )
+        for name in noisy
+    ]
+
+
+def _named(checkpoint: Checkpoint) -> Iterator[tuple[str, torch.Tensor]]:
+    yield from checkpoint.model.named_parameters()
+    for name, tensor in checkpoint.after_pooling.named_parameters():
+        yield f"after_pooling.{name}", tensor
