@@ -63,7 +63,7 @@ docs: .venv/.dev ## write the pages of tables, commands and settings from what t
 	@for page in commands settings; do \
 		$(BIN)/python -m embaudit.cli.reference $$page > docs/$$page.md.new && mv docs/$$page.md.new docs/$$page.md; done
 
-bench: .venv/.dev ## print the benchmark table (about forty minutes, most of them for the exhaustive search)
+bench: .venv/.dev ## print the benchmark table (over an hour, most of it for the exhaustive search and the broken copies)
 	@$(BIN)/python -m benchmarks
 
 lock: ## resolve anew in a throw-away environment and rewrite requirements.lock

@@ -1,4 +1,7 @@
-"""``python -m benchmarks [NAME …]``: run the benchmarks and print one Markdown table."""
+"""``python -m benchmarks [NAME …]``: run the benchmarks and print one Markdown table.
+
+``python -m benchmarks defects [OPTION …]`` prints a table of its own: a row for each broken copy of a checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from collections.abc import Callable, Iterator
 from benchmarks import (
     anchors,
     audit,
+    defects,
     encoding,
     help_page,
     impact,
@@ -40,10 +44,14 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Measured]]] = {
     "queries": queries.run,
     "runners": runners.run,
     "audit": audit.run,
+    "defects": defects.run,
 }
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["defects"]:
+        defects.main(sys.argv[2:])
+        return
     chosen = sys.argv[1:] or list(BENCHMARKS)
     unknown = [name for name in chosen if name not in BENCHMARKS]
     if unknown:
