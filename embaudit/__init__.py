@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from embaudit.api.audit import audit as audit
     from embaudit.api.callback import AuditCallback as AuditCallback
+    from embaudit.api.check import check as check
     from embaudit.api.reading import Audit as Audit
     from embaudit.api.reading import WarehouseReader as WarehouseReader
     from embaudit.api.reading import open_warehouse as open  # noqa: F401  (not in __all__)
@@ -17,10 +18,11 @@ _PLACES = {
     "AuditCallback": ("callback", "AuditCallback"),
     "WarehouseReader": ("reading", "WarehouseReader"),
     "audit": ("audit", "audit"),
+    "check": ("check", "check"),
     "open": ("reading", "open_warehouse"),
 }
 # Without ``open``: ``from embaudit import *`` must not shadow the built-in.
-__all__ = ["Audit", "AuditCallback", "WarehouseReader", "__version__", "audit"]
+__all__ = ["Audit", "AuditCallback", "WarehouseReader", "__version__", "audit", "check"]
 
 
 def __getattr__(name: str) -> Any:

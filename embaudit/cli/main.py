@@ -36,6 +36,7 @@ COMMANDS = {
         "Write a checkpoint with another attention temperature.",
     ),
     "audit": ("audit:audit", "Audit a checkpoint; run it again to continue."),
+    "check": ("check:check", "May this checkpoint be served? An answer in seconds, without a server."),
     "compare": ("compare:compare", "Compare checkpoints by their audits."),
     "doctor": ("doctor:doctor", "Check versions, device, hub, warehouse, disk and servers."),
     "export": ("export:export", "Copy the warehouse to a file or folder for dashboards."),

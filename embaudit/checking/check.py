@@ -1,0 +1,115 @@
+"""Runs every part of the check on one checkpoint; a part that fails is reported and never counts as passed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from embaudit.checking.verdict import CAUSES, Verdict, verdict_of
+from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
+from embaudit.errors import CheckpointError
+from embaudit.finding import LEVELS, Finding, guarded
+from embaudit.measures.integrity.function import function_findings
+from embaudit.measures.integrity.integrity import integrity_findings
+from embaudit.measures.integrity.numerics import numeric_findings
+from embaudit.measures.quality.material import Material, sample_material
+from embaudit.measures.quality.quality import quality_findings
+
+# Findings after which a comparison of readings would mislead.
+TOKENIZER = CAUSES[CAUSES.index("unknown_words") : CAUSES.index("vocabulary_fit") + 1]
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What a check found.
+
+    Attributes:
+        checkpoint: as the user named it.
+        checkpoint_id: None if it cannot be loaded.
+        findings: in the order of the parts.
+        figures: the numbers behind them, for ``--json``.
+    """
+
+    checkpoint: str
+    checkpoint_id: str | None
+    findings: tuple[Finding, ...]
+    figures: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def summary(self) -> Verdict:
+        return verdict_of(self.findings)
+
+    @property
+    def verdict(self) -> str:
+        return self.summary.kind
+
+    @property
+    def cause(self) -> Finding | None:
+        return self.summary.cause
+
+    def by_level(self) -> list[Finding]:
+        """The findings, worst first."""
+        return sorted(self.findings, key=lambda finding: LEVELS.index(finding.level))
+
+    def as_json(self) -> dict[str, Any]:
+        summary = self.summary
+        return {
+            "checkpoint": self.checkpoint,
+            "checkpoint_id": self.checkpoint_id,
+            "verdict": summary.kind,
+            "line": summary.line,
+            "cause": None if summary.cause is None else summary.cause.name,
+            "not_measured": list(summary.unmeasured),
+            "findings": [asdict(finding) for finding in self.by_level()],
+            "figures": self.figures,
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def check(reference: str, options: LoadOptions | None = None, material: Material | None = None) -> CheckReport:
+    """Check a checkpoint: integrity, then quality.
+
+    A checkpoint that cannot be loaded gets a report too: do not serve, and why.
+
+    Args:
+        reference: packaged:NAME, a folder, or owner/name@revision.
+        options: how to load it; float32 whatever they say.
+        material: scored pairs and judged queries; by default, the embedded sample.
+    """
+    start = time.monotonic()
+    options = options or LoadOptions()
+    try:
+        checkpoint = load_checkpoint(reference, options)
+    except CheckpointError as error:
+        finding = Finding(
+            "problem",
+            error.happened,
+            "It cannot be loaded as it would be served.",
+            error.next_step,
+            name="not_loadable",
+        )
+        return CheckReport(reference, None, (finding,), seconds=time.monotonic() - start)
+    figures: dict[str, Any] = {}
+    findings = list(_parts(checkpoint, options, material or sample_material(), figures))
+    return CheckReport(reference, checkpoint.checkpoint_id, tuple(findings), figures, time.monotonic() - start)
+
+
+def _parts(
+    checkpoint: Checkpoint, options: LoadOptions, material: Material, figures: dict[str, Any]
+) -> Iterable[Finding]:
+    encoder = Encoder(checkpoint)
+    found = guarded("integrity", lambda: integrity_findings(checkpoint))
+    yield from found
+    yield from guarded("one_function", lambda: function_findings(encoder))
+    yield from guarded("numerics", lambda: numeric_findings(encoder, options))
+    is_broken = any(finding.level == "problem" and finding.name in TOKENIZER for finding in found)
+
+    def quality() -> list[Finding]:
+        report = quality_findings(encoder, material, tokenizer_is_broken=is_broken)
+        figures.update(report.figures)
+        return list(report.findings)
+
+    yield from guarded("quality", quality)

@@ -1,0 +1,71 @@
+"""One line above everything: may this checkpoint be served, and if not, why not?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from embaudit.finding import COULD_NOT_RUN, Finding
+
+Kind = Literal["do not serve", "could not be checked", "look first", "nothing found wrong"]
+# Where one finding explains another, the cause comes first. What is not listed comes after these, in order of running.
+CAUSES = (
+    "not_loadable",
+    # With broken ids everything behind them misleads.
+    *("unknown_words", "letter_case", "lower_casing", "accents", "shared_ids", "ids_beyond_rows", "tokenizer_ids"),
+    *("special_tokens", "vocabulary_fit"),
+    *("weights_from_file", "not_finite", "zero_vector", "value_range", "outlier", "constant_matrices"),
+    *("untrained_layers", "untrained_embeddings", "untrained_matrices", "equal_layers", "embedding_rows"),
+    *("causal_attention", "one_function", "rounded_weights"),
+    *("module_not_listed", "dimensions_disagree", "better_pooling", "better_prompts", "better_case"),
+    *("better_special_tokens", "better_length", "better_similarity", "better_dimensions"),
+    *("cut_texts", "short_limit", "limit_beyond_positions"),
+    *("limits_disagree", "truncation_side", "undeclared_pooling"),
+    *("lost_in_layer", "same_vector", "collapsed", "no_better_than_words"),
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What follows from all findings.
+
+    Attributes:
+        cause: the finding that most likely explains the others; None unless it is ``do not serve``.
+        looks: how many findings to look at first.
+        unmeasured: what was not measured, in the findings' words.
+    """
+
+    kind: Kind
+    cause: Finding | None
+    looks: int
+    unmeasured: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        """The verdict in one line."""
+        if self.kind == "do not serve":
+            assert self.cause is not None
+            return f"Do not serve: {self.cause.sentence}"
+        if self.kind == "look first":
+            return f"Look at {self.looks} thing{'s' if self.looks > 1 else ''} first."
+        if self.kind == "could not be checked":
+            return "Could not be checked as a whole; what was checked is sound."
+        return "Nothing found wrong."
+
+
+def verdict_of(findings: Sequence[Finding]) -> Verdict:
+    """The verdict that follows from findings, in the order in which the parts ran."""
+    problems = [finding for finding in findings if finding.level == "problem"]
+    looks = sum(finding.level == "look" for finding in findings)
+    unmeasured = tuple(finding.sentence for finding in findings if finding.level == "not measured")
+    if problems:
+        cause = min(problems, key=lambda finding: _rank(finding.name))
+        return Verdict("do not serve", cause, looks, unmeasured)
+    if any(finding.name.endswith(COULD_NOT_RUN) for finding in findings):
+        return Verdict("could not be checked", None, looks, unmeasured)
+    return Verdict("look first" if looks else "nothing found wrong", None, looks, unmeasured)
+
+
+def _rank(name: str) -> int:
+    return CAUSES.index(name) if name in CAUSES else len(CAUSES)

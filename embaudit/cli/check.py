@@ -1,0 +1,65 @@
+"""``embaudit check``: may this checkpoint be served? The first minute of an audit, by itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
+from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
+
+if TYPE_CHECKING:
+    from embaudit.request import AuditRequest
+
+FILE = click.Path(exists=True, path_type=Path)
+
+
+@click.command()
+@request_options(
+    *(name for name in CHECKPOINT_FIELDS if name not in ("dtype", "seed")), "query_prompt", "document_prompt"
+)
+@click.option("--pairs", type=FILE, multiple=True, help="Your own scored pairs, a file per data set. Repeatable.")
+@click.option(
+    "--data", type=FILE, multiple=True, help="Your own judged queries, a folder in BEIR's layout. Repeatable."
+)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Also write it as an HTML page.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print it as Markdown, for a pull request or model card.")
+def check(
+    request: AuditRequest,
+    pairs: tuple[Path, ...],
+    data: tuple[Path, ...],
+    out: Path | None,
+    as_json: bool,
+    as_markdown: bool,
+) -> int:
+    """Is CHECKPOINT the network that was trained, declared right, and better than word overlap?
+
+    Takes seconds and needs no server or warehouse. Exit code 0 if it may be served, 1 if not, 2 if a part could not be
+    checked.
+    """
+    from embaudit.api.check import given_material, run
+    from embaudit.page.check import check_page
+
+    report = run(request, given_material(pairs, data))
+    page = check_page(report)
+    if out is not None:
+        from embaudit.page.html import render
+        from embaudit.page.write import write_file
+
+        write_file(render(page), out)
+    if as_json:
+        click.echo(json.dumps(report.as_json(), indent=1, ensure_ascii=False))
+    elif as_markdown:
+        from embaudit.page.markdown import render as as_text
+
+        click.echo(as_text(page))
+    else:
+        from embaudit.page.terminal import print_page
+
+        print_page(page)
+    codes = {"do not serve": EXIT_TRIPPED, "could not be checked": EXIT_USAGE}
+    return codes.get(report.verdict, EXIT_DONE)

@@ -1,0 +1,94 @@
+"""``embaudit check`` and ``embaudit.check``, on a sound checkpoint and on broken ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from commands import run_here
+from real_tokenizers import packaged_checkpoint
+from tiny import tiny_bert
+
+import embaudit
+from embaudit.checking.check import CheckReport, check
+
+
+def embaudit_here(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return run_here(arguments, {**os.environ, "HF_HUB_OFFLINE": "1"}, Path.cwd())
+
+
+@pytest.fixture(scope="module")
+def sound() -> CheckReport:
+    packaged_checkpoint()  # skips where it is missing
+    return check("packaged:all-MiniLM-L6-v2")
+
+
+def test_a_sound_checkpoint_may_be_served(sound: CheckReport) -> None:
+    assert sound.cause is None
+    assert sound.verdict in ("nothing found wrong", "look first")
+    assert [finding.name for finding in sound.findings if finding.level == "problem"] == []
+    # Every part has said something.
+    names = {finding.name for finding in sound.findings}
+    assert {"one_function", "norm", "no_better_than_words", "score_scale"} <= names
+
+
+def test_a_random_network_may_not(tmp_path: Path) -> None:
+    report = check(str(tiny_bert(tmp_path / "random")))
+    assert report.verdict == "do not serve"
+    assert report.cause is not None
+    assert report.summary.line.startswith("Do not serve: ")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda folder: (folder / "model.safetensors").unlink(), "no weights"),
+        (lambda folder: (folder / "model.safetensors").write_text("version https://git-lfs"), "git-lfs pointer"),
+        (shutil.rmtree, "Unknown checkpoint"),
+    ],
+    ids=["no weights", "pointer", "no folder"],
+)
+def test_what_cannot_be_loaded_gets_a_verdict_too(
+    change: object, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tiny_bert(tmp_path / "broken")
+    change(folder)  # type: ignore[operator]
+    result = embaudit_here("check", str(folder), "--json")
+    assert result.returncode == 1
+    said = json.loads(result.stdout)
+    assert said["verdict"] == "do not serve"
+    assert said["cause"] == "not_loadable"
+    assert words in said["line"]
+
+
+def test_the_same_report_in_every_form(tmp_path: Path) -> None:
+    folder, page = tiny_bert(tmp_path / "random"), tmp_path / "page.html"
+    as_json = embaudit_here("check", str(folder), "--json", "--out", str(page))
+    said = json.loads(as_json.stdout)
+    assert as_json.returncode == 1
+    assert said["findings"][0]["level"] == "problem"
+    assert "Do not serve" in page.read_text(encoding="utf-8")
+    for form in (("--markdown",), ()):
+        result = embaudit_here("check", str(folder), *form)
+        assert result.returncode == 1
+        assert "Do not serve" in result.stdout
+
+
+def test_a_model_in_memory_is_checked_as_it_would_be_saved(tmp_path: Path) -> None:
+    sentence_transformers = pytest.importorskip("sentence_transformers", reason="checks a loaded SentenceTransformer")
+    model = sentence_transformers.SentenceTransformer(str(tiny_bert(tmp_path / "random")), device="cpu")
+    report = embaudit.check(model, device="cpu")
+    assert report.checkpoint == "the model in memory"
+    assert report.verdict == "do not serve"
+
+
+def test_ones_own_texts(tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.csv"
+    rows = [f"the river {n} is long,the old river {n} is very long,{n % 6}" for n in range(60)]
+    pairs.write_text("\n".join(["sentence1,sentence2,score", *rows]), encoding="utf-8")
+    report = embaudit.check(tiny_bert(tmp_path / "random"), pairs=[pairs], device="cpu")
+    assert "pairs.csv" in json.dumps(report.figures)

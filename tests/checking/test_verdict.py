@@ -1,0 +1,69 @@
+"""The one line above everything: what follows from which findings."""
+
+from __future__ import annotations
+
+import pytest
+
+from embaudit.checking.verdict import CAUSES, verdict_of
+from embaudit.errors import UsageError
+from embaudit.finding import Finding, guarded
+
+
+def finding(level: str, name: str) -> Finding:
+    return Finding(level, f"{name} is {level}.", name=name)  # type: ignore[arg-type]
+
+
+FAILED = guarded("numerics", lambda: 1 / 0)  # type: ignore[arg-type, return-value]
+
+
+@pytest.mark.parametrize(
+    ("findings", "kind", "line"),
+    [
+        ([], "nothing found wrong", "Nothing found wrong."),
+        ([finding("ok", "norm")], "nothing found wrong", "Nothing found wrong."),
+        ([finding("look", "norm")], "look first", "Look at 1 thing first."),
+        ([finding("look", "norm"), finding("look", "tail")], "look first", "Look at 2 things first."),
+        ([finding("not measured", "tail")], "nothing found wrong", "Nothing found wrong."),
+        ([finding("look", "norm"), *FAILED], "could not be checked", "Could not be checked as a whole"),
+        ([finding("problem", "norm"), *FAILED], "do not serve", "Do not serve: norm is problem."),
+    ],
+)
+def test_what_follows_from_findings(findings: list[Finding], kind: str, line: str) -> None:
+    verdict = verdict_of(findings)
+    assert verdict.kind == kind
+    assert verdict.line.startswith(line)
+    assert verdict.unmeasured == tuple(one.sentence for one in findings if one.level == "not measured")
+
+
+@pytest.mark.parametrize(
+    ("names", "cause"),
+    [
+        (("no_better_than_words", "untrained_layers"), "untrained_layers"),
+        (("untrained_layers", "letter_case"), "letter_case"),
+        (("lost_in_layer", "better_pooling"), "better_pooling"),
+        (("something new", "collapsed"), "collapsed"),
+        (("something new",), "something new"),
+    ],
+)
+def test_the_cause_comes_first_whatever_ran_first(names: tuple[str, ...], cause: str) -> None:
+    for order in (names, names[::-1]):
+        verdict = verdict_of([finding("problem", name) for name in order])
+        assert verdict.cause is not None
+        assert verdict.cause.name == cause
+
+
+def test_a_cause_has_one_rank() -> None:
+    assert len(set(CAUSES)) == len(CAUSES)
+
+
+def test_a_part_that_fails_says_why() -> None:
+    (failed,) = FAILED
+    assert failed.level == "not measured"
+    assert "Numerics could not be checked: ZeroDivisionError" in failed.sentence
+
+    def raises() -> list[Finding]:
+        raise UsageError("The table is empty.", next_step="Fill it.")
+
+    (expected,) = guarded("quality", raises)
+    assert expected.sentence == "Quality could not be checked: The table is empty."
+    assert expected.advice == "Fill it."
