@@ -9,6 +9,7 @@ import os
 import select
 import signal
 import sys
+import threading
 from contextlib import suppress
 from types import FrameType
 from typing import Any, NoReturn, TextIO
@@ -82,6 +83,10 @@ class _Interrupts:
     def __call__(self, number: int, frame: FrameType | None) -> None:
         self.was_pressed = True
         if self.code is None:
+            if _is_deleting(frame):
+                # What is raised there is printed and forgotten, so it is raised as soon as that is over.
+                threading.Timer(0.01, signal.raise_signal, [signal.SIGINT]).start()
+                return
             self.code = EXIT_INTERRUPTED
             raise KeyboardInterrupt
         if os.isatty(2):
@@ -89,6 +94,15 @@ class _Interrupts:
                 # Progress bars hide the cursor.
                 os.write(2, SHOW_CURSOR)
         end_now(self.code)
+
+
+def _is_deleting(frame: FrameType | None) -> bool:
+    """Whether an object is being deleted."""
+    while frame is not None:
+        if frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False
 
 
 class _Output(io.FileIO):

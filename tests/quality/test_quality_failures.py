@@ -88,7 +88,7 @@ def test_a_check_that_fails_is_not_passed(
 
     monkeypatch.setattr(quality_module, "measure_layers", fails)
     report = quality_findings(Encoder(tiny_checkpoint), small_material)
-    (finding,) = by_name(report.findings, "lost_in_layer")
+    (finding,) = by_name(report.findings, "lost_in_layer_could_not_run")
     assert finding.level == "not measured"
     assert "KeyError" in finding.sentence
 

@@ -217,3 +217,27 @@ def test_ctrl_c_at_once_after_another(environment: dict[str, str], tmp_path: Pat
     )
     result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout) == (130, "swallowed\n")
+
+
+def test_an_interrupt_while_an_object_is_deleted_is_not_lost(environment: dict[str, str]) -> None:
+    """What is raised in ``__del__`` is printed and forgotten: the command would go on."""
+    line = """
+import signal, sys, time
+from embaudit.cli.process import prepare_process
+prepare_process()
+class Object:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+        print("deleted", flush=True)
+Object()
+try:
+    while True:
+        time.sleep(0.01)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", line], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.split() == ["deleted", "interrupted"]
+    assert "Exception ignored" not in done.stderr
