@@ -146,7 +146,7 @@ def as_nobody() -> list[str]:
     return words
 
 
-@pytest.mark.parametrize("home", [None, "/", "/nowhere"])
+@pytest.mark.parametrize("home", [None, *(pytest.param(home, marks=pytest.mark.slow) for home in ("/", "/nowhere"))])
 def test_a_user_without_an_account(as_nobody: list[str], home: str | None, tmp_path: Path) -> None:
     environment = {"PATH": os.environ["PATH"], **({} if home is None else {"HOME": home})}
     result = subprocess.run(

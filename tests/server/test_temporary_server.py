@@ -70,7 +70,9 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
     return {**plain, "EMBAUDIT_HOME": str(folder / "home"), **more}
 
 
-@pytest.mark.parametrize("place", ["environment", "profile", ".env"])
+@pytest.mark.parametrize(
+    "place", ["environment", *(pytest.param(place, marks=pytest.mark.slow) for place in ("profile", ".env"))]
+)
 def test_settings_for_another_server_and_a_proxy_for_everything(tmp_path: Path, place: str) -> None:
     prefect_home = tmp_path / "prefect"
     prefect_home.mkdir()
