@@ -72,7 +72,7 @@ def test_the_same_report_in_every_form(form: tuple[str, ...], tmp_path: Path, mo
     monkeypatch.chdir(tmp_path)
     result = embaudit_here("check", str(tiny_bert(tmp_path / "random")), *form)
     assert result.returncode == 1
-    assert "Do not serve: " in result.stdout
+    assert "Do not serve" in result.stdout  # the colon is escaped in Markdown
     if "--json" in form:
         said = json.loads(result.stdout)
         assert said["findings"][0]["level"] == "problem"
