@@ -29,7 +29,7 @@ def prepare_process() -> None:
     os.environ.update(missing_home())
     if isinstance(signal.getsignal(signal.SIGINT), _Interrupts):
         # Another command of this process came before.
-        signal.signal(signal.SIGINT, _Interrupts())
+        _listen()
     if sys.stdout is not sys.__stdout__ or sys.stderr is not sys.__stderr__:
         # Not this command's own: a test or another program has put other streams in their place.
         return
@@ -38,7 +38,13 @@ def prepare_process() -> None:
     sys.stdout, sys.stderr = _as_output(sys.stdout, 1), _as_output(sys.stderr, 2)
     # Not in the background of a script, where Ctrl-C is for others.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _Interrupts())
+        _listen()
+
+
+def _listen() -> None:
+    interrupts = _Interrupts()
+    signal.signal(signal.SIGINT, interrupts)
+    sys.unraisablehook = interrupts.unraisable
 
 
 def finish(code: int) -> NoReturn:
@@ -83,10 +89,6 @@ class _Interrupts:
     def __call__(self, number: int, frame: FrameType | None) -> None:
         self.was_pressed = True
         if self.code is None:
-            if _is_deleting(frame):
-                # What is raised there is printed and forgotten, so it is raised as soon as that is over.
-                threading.Timer(0.01, signal.raise_signal, [signal.SIGINT]).start()
-                return
             self.code = EXIT_INTERRUPTED
             raise KeyboardInterrupt
         if os.isatty(2):
@@ -95,14 +97,17 @@ class _Interrupts:
                 os.write(2, SHOW_CURSOR)
         end_now(self.code)
 
+    def unraisable(self, lost: Any) -> None:
+        """Press again if the first one came where Python prints what is raised and goes on.
 
-def _is_deleting(frame: FrameType | None) -> bool:
-    """Whether an object is being deleted."""
-    while frame is not None:
-        if frame.f_code.co_name == "__del__":
-            return True
-        frame = frame.f_back
-    return False
+        That is so while an object is deleted, in a callback of a weak reference and in those of libraries in C.
+        """
+        if not issubclass(lost.exc_type, KeyboardInterrupt):
+            sys.__unraisablehook__(lost)
+        elif self.code == EXIT_INTERRUPTED:
+            self.code = None
+            # Not from here, which is a part of that callback.
+            threading.Timer(0.01, os.kill, [os.getpid(), signal.SIGINT]).start()
 
 
 class _Output(io.FileIO):

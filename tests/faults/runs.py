@@ -153,6 +153,18 @@ class Running:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
 
+    def wait_for(self, condition: Callable[[], Any], seconds: float = 600) -> Any:
+        """The condition's first true value; the command must not end before."""
+
+        def is_so() -> Any:
+            # In this order: it may be so, and the command over, between the two.
+            runs = self.is_running()
+            found = condition()
+            assert found or runs, f"the command ended before: {self.errors.read_text()}"
+            return found
+
+        return wait_for(is_so, seconds)
+
     def wait(self, timeout: float = 600) -> Ended:
         self.process.join(timeout)
         if self.process.is_alive():

@@ -18,7 +18,6 @@ from runs import (
     staged_files,
     statuses,
     steps,
-    wait_for,
 )
 
 pytestmark = pytest.mark.xdist_group("faults")
@@ -80,7 +79,7 @@ def test_only_unfinished_shards_are_computed(command: Make, home: Path, record_f
     """A scan in shards of twenty tokens, killed when some of them are there."""
     audit = command(measures="sticky", EMBAUDIT_TOKENS_PER_SHARD="20")
     running = audit.start()
-    wait_for(lambda: len([path for path in staged_files(home) if path.name.startswith("moments-")]) >= 6)
+    running.wait_for(lambda: len([path for path in staged_files(home) if path.name.startswith("moments-")]) >= 6)
     running.kill()
     kept = staged(home)
     shards = [path for path in kept if path.name.startswith("moments-")]

@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from fault_table import Record
-from runs import Make, Rows, content, rewritten, staged, staged_files, wait_for
+from runs import Make, Rows, content, rewritten, staged, staged_files
 
 pytestmark = pytest.mark.xdist_group("faults")
 
@@ -51,7 +51,7 @@ def test_a_staged_file_that_vanishes(command: Make, undisturbed: Rows, home: Pat
     audit = command()
     running = audit.start()
     # Late enough that no step of the measure reads it any more: one would find it gone, and compute it again.
-    wait_for(lambda: [path for path in staged_files(home) if path.name.startswith("socm_tightness")])
+    running.wait_for(lambda: [path for path in staged_files(home) if path.name.startswith("socm_tightness")])
     victim = next(path for path in staged_files(home) if path.name.startswith("socm_pair"))
     shutil.rmtree(victim.parent)
     result = running.wait()
