@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from math import isfinite
 from typing import Any, ClassVar, Literal, TypedDict, get_args
 
 from embaudit.errors import EmbauditError, one_line
@@ -59,6 +60,46 @@ def level_from(value: float, look: float, problem: float = float("inf")) -> Leve
 def interval(low: float | None, high: float | None, form: str = ".2f") -> str:
     """`` [0.41, 0.45]``; empty without an interval."""
     return "" if low is None or high is None else f" [{low:{form}}, {high:{form}}]"
+
+
+# Columns of findings as rows that are staged, not published.
+STAGED_SCHEMA = {
+    **dict.fromkeys(("level", "sentence", "meaning", "advice", "name"), "string"),
+    **dict.fromkeys(("value", "low", "high"), "float64"),
+}
+
+
+def as_rows(findings: Iterable[Finding]) -> list[dict[str, Any]]:
+    """Rows of ``STAGED_SCHEMA``; a number that is not finite is none."""
+    rows = [asdict(finding) for finding in findings]
+    return [
+        {name: None if isinstance(one, float) and not isfinite(one) else one for name, one in row.items()}
+        for row in rows
+    ]
+
+
+def in_brief(rows: Iterable[Mapping[str, Any]], name: str, of: str, whole: Collection[str] = ()) -> Iterator[Finding]:
+    """Findings of many checks for an audit's page: one per rule that needs a look, then what is right in one sentence.
+
+    Args:
+        rows: ``as_rows``.
+        name, of: the rule of that sentence, and what was checked.
+        whole: rules whose finding is shown even if nothing is wrong.
+    """
+    by_rule: dict[str, list[Finding]] = {}
+    for finding in (Finding(**row) for row in rows):
+        by_rule.setdefault(finding.name, []).append(finding)
+    right = 0
+    for rule, found in by_rule.items():
+        level = min((one.level for one in found), key=LEVELS.index)
+        if level == "ok" and rule not in whole:
+            right += len(found)
+            continue
+        # The table of findings has a row per rule; what it found elsewhere is a sentence more.
+        first, *others = (one for one in found if one.level == level)
+        yield replace(first, sentence=" ".join(one.sentence for one in (first, *others)))
+    if right:
+        yield Finding("ok", f"{right} checks of {of} found nothing wrong.", name=name, value=float(right))
 
 
 # The end of the names of findings that say so: what they stand for never counts as passed.

@@ -97,6 +97,7 @@ def _measure_and_publish(plan: AuditPlan, corpora: dict[str, str], log: AuditLog
             *dict.fromkeys(part.detail["text"] for part in staged if part.table == "note"),
         ],
         seconds=(datetime.now(UTC) - plan.started).total_seconds(),
+        verdict=next(iter(read_rows([part.path for part in staged if part.table == "verdict"])), {}),
         findings=read_rows([part.path for part in staged if part.table == "finding"]),
     )
     return outcome, staged
@@ -135,13 +136,13 @@ def _ingest(plan: AuditPlan, sources: dict[str, str]) -> dict[str, StagedCorpus]
 def _shared_tables(plan: AuditPlan, ingested: dict[str, StagedCorpus], audit_id: str) -> list[Staged]:
     """Tables that belong to no measure: the checkpoint's row, the corpora that were read, and the rows read of each."""
     rows = [{"name": name, "corpus_id": corpus.corpus_id} for name, corpus in ingested.items()]
-    used = stage_rows(plan.staging, "audit", audit_id, AuditCorpusRow, rows)
+    used = [stage_rows(plan.staging, "audit", audit_id, AuditCorpusRow, rows)] if rows else []
     read = (
         part
         for corpus in ingested.values()
         for part in rows_read(corpus, plan.draws_of(corpus.name, corpus.rows), plan.staging)
     )
-    return [checkpoint_row(plan), used, *read]
+    return [checkpoint_row(plan), *used, *read]
 
 
 def checkpoint_row(plan: AuditPlan) -> Staged:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from embaudit_flows.plan import AuditPlan
 
 TRIPPED_STATE = "Gate tripped"
+PUBLISHED_ALL = "The audit is published; a policy turns this verdict into a failure (docs/gate.md)."
 PUBLISHED = "The audit is published: its tables stay, and so do the gate's findings (embaudit query gate-findings)."
 
 
@@ -58,6 +59,9 @@ def show_and_end(
     verdict = outcome.gate
     _show(outcome, staged, link)
     if verdict is None or verdict.outcome == "passed":
+        if outcome.verdict.get("kind") == "do not serve":
+            notifier.send(f"Audit of {outcome.source}: do not serve", f"{outcome.verdict['line']}\n{PUBLISHED_ALL}")
+            outcome.warnings.extend(warning for warning in notifier.warnings if warning not in outcome.warnings)
         return outcome
     error = tripped_error(verdict, PUBLISHED)
     if on_trip == "fail":

@@ -1,14 +1,15 @@
-"""Puts an audit's figures into words: findings made from its staged tables, checked and published with them."""
+"""Puts an audit's figures into words: findings and verdict from its staged tables, checked and published with them."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Any
 
+from embaudit.checking.verdict import verdict_of_audit
 from embaudit.finding import Finding
 from embaudit.intervals import Ends, holding
 from embaudit.measures.findings import find_all
-from embaudit.tables.findings import FindingRow
+from embaudit.tables.findings import FindingRow, VerdictRow
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.plan import AuditPlan
 from embaudit_tasks.results import Staged, StagedCorpus, stage_rows
@@ -17,7 +18,7 @@ from embaudit_tasks.results import Staged, StagedCorpus, stage_rows
 def stage_findings(
     plan: AuditPlan, ingested: dict[str, StagedCorpus], audit_id: str, staged: list[Staged]
 ) -> list[Staged]:
-    """The table of findings; no file if there are none."""
+    """The table of findings, if there are any, and the verdict that follows from them."""
 
     @cache
     def rows(table: str) -> list[dict[str, Any]]:
@@ -26,15 +27,25 @@ def stage_findings(
 
     settings = {name: getattr(plan.profile, name) for name in plan.measures}
     samples = [name for name, corpus in ingested.items() if corpus.source == "sample"]
-    found = [
-        {
-            **{"measure": measure, "name": finding.name, "place": place, "level": finding.level},
-            **{"sentence": finding.sentence, "meaning": finding.meaning or None, "advice": finding.advice or None},
-            **dict(zip(("value", "low", "high"), (finding.value, *_ends(finding)), strict=True)),
-        }
-        for place, (measure, finding) in enumerate(find_all(settings, rows, samples))
-    ]
-    return [stage_rows(plan.staging, "audit", audit_id, FindingRow, found)] if found else []
+    found = list(find_all(settings, rows, samples))
+    verdict = verdict_of_audit(found)
+    said = {
+        "kind": verdict.kind,
+        "line": verdict.line,
+        "cause": verdict.cause and verdict.cause.name,
+        "looks": verdict.looks,
+        "unmeasured": len(verdict.unmeasured),
+    }
+    tables = [(FindingRow, [_row(place, *one) for place, one in enumerate(found)]), (VerdictRow, [said])]
+    return [stage_rows(plan.staging, "audit", audit_id, table, of_table) for table, of_table in tables if of_table]
+
+
+def _row(place: int, measure: str, finding: Finding) -> dict[str, Any]:
+    return {
+        **{"measure": measure, "name": finding.name, "place": place, "level": finding.level},
+        **{"sentence": finding.sentence, "meaning": finding.meaning or None, "advice": finding.advice or None},
+        **dict(zip(("value", "low", "high"), (finding.value, *_ends(finding)), strict=True)),
+    }
 
 
 def _ends(finding: Finding) -> Ends:

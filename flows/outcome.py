@@ -23,6 +23,8 @@ class AuditOutcome(BaseModel):
     corpora: dict[str, str]
     warnings: list[str]
     seconds: float
+    # Whether the checkpoint may be served: the row of the table verdict.
+    verdict: dict[str, Any] = {}
     # Rows of the table finding: the figures in words.
     findings: list[dict[str, Any]] = []
     # The verdict, if there is a policy; the path of the page, if it could be written.

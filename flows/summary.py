@@ -23,7 +23,8 @@ def publish_artifacts(outcome: AuditOutcome, page: Page, staged: list[Staged]) -
     def key(name: str) -> str:
         return f"{name.replace('_', '-')}-{key_of_source(outcome.source)}"
 
-    said = f"Audit of {plain(page.title)}"
+    verdict = f": {plain(outcome.verdict['line'])}" if outcome.verdict else ""
+    said = f"Audit of {plain(page.title)}{verdict}"
     # A browser follows no link from the server's page to a file.
     where = f"; its report is {plain(outcome.report)}" if outcome.report and not page.link else ""
     create_markdown_artifact(key=key("audit-summary"), markdown=render(page), description=f"{said}{where}")

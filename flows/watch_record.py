@@ -14,7 +14,7 @@ from embaudit.errors import EmbauditError
 from embaudit.gate import GateTripped
 from embaudit.settings import Settings
 from embaudit.tables.watch import DONE, Status
-from embaudit.warehouse.open_items import OpenItem, read_open
+from embaudit.warehouse.open_items import DO_NOT_SERVE, WORSE, OpenItem, read_open
 from embaudit.watch.history import History, WatchedRevision
 from embaudit.watch.look import Finding, judged
 from embaudit_flows.ending import TRIPPED_STATE
@@ -26,9 +26,7 @@ from embaudit_tasks.watch import compare_with_predecessor, record_watched
 # What a watch did with a source, in the order of the summary; ``seen``: the revision was dealt with before.
 OUTCOMES = ("audited", "unchanged", "known", "seen", "running", "failed", "unreachable")
 
-# How an open item begins that is a figure that got worse (``OpenItem``).
-WORSE = "got worse: "
-WORSE_STATE = "Got worse"
+WORSE_STATE, BROKEN_STATE = "Got worse", "Do not serve"
 PUBLISHED = "Every audit is done and published."
 
 
@@ -50,6 +48,10 @@ class WatchedRow(BaseModel):
     fails: bool = False
 
     @property
+    def is_broken(self) -> bool:
+        return any(item.startswith(DO_NOT_SERVE) for item in self.open)
+
+    @property
     def is_worse(self) -> bool:
         return bool(self.worse) or any(item.startswith(WORSE) for item in self.open)
 
@@ -66,8 +68,14 @@ class WatchOutcome(BaseModel):
         """Such as ``2 audited, 5 seen, 1 unreachable; 1 got worse; the gate is tripped for 1``."""
         counts = {name: sum(row.outcome == name for row in self.rows) for name in OUTCOMES}
         said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-        tripped = f"; the gate is tripped for {len(self.tripped)}" if self.tripped else ""
-        return f"{said or 'nothing watched'}; {sum(row.is_worse for row in self.rows)} got worse{tripped}"
+        broken = [row.source for row in self.rows if row.is_broken]
+        parts = [
+            *([f"do not serve {', '.join(broken)}"] if broken else []),
+            said or "nothing watched",
+            f"{sum(row.is_worse for row in self.rows)} got worse",
+            *([f"the gate is tripped for {len(self.tripped)}"] if self.tripped else []),
+        ]
+        return "; ".join(parts)
 
     @property
     def tripped(self) -> list[WatchedRow]:
@@ -146,9 +154,10 @@ class WatchRecord:
         if error := _failure(outcome):
             error.outcome = outcome
             raise error
-        if outcome.tripped or any(row.is_worse for row in outcome.rows):
+        is_broken = any(row.is_broken for row in outcome.rows)
+        if is_broken or outcome.tripped or any(row.is_worse for row in outcome.rows):
             # A returned state becomes the run's final state, which shows what is open; the caller gets its data.
-            name = TRIPPED_STATE if outcome.tripped else WORSE_STATE
+            name = BROKEN_STATE if is_broken else TRIPPED_STATE if outcome.tripped else WORSE_STATE
             return cast(WatchOutcome, Completed(name=name, message=outcome.summary, data=outcome))
         return outcome
 
@@ -224,7 +233,7 @@ class WatchRecord:
             # Also where nothing is new: a tripped gate stays so until the checkpoint or the policy is another.
             policy, gate = gate_now(audit_id, source.settings.policy, *self._where)
         found = read_open(self._warehouse, [audit_id], self._settings.lock_wait_seconds)
-        mine = [item for item in found if item.what == "worse" or item.against == policy]
+        mine = [item for item in found if item.what != "gate" or item.against == policy]
         return gate, mine, None if known is None else known.first_seen
 
 
@@ -251,7 +260,7 @@ def _failure(outcome: WatchOutcome) -> WatchFailed | None:
 
 
 def _tripped(row: WatchedRow) -> str:
-    rules = ", ".join(item for item in row.open if not item.startswith(WORSE))
+    rules = ", ".join(item for item in row.open if not item.startswith((WORSE, DO_NOT_SERVE)))
     since = f", since {row.open_since:%Y-%m-%d}" if row.open_since else ""
     return f"{row.source} ({rules}{since})"
 

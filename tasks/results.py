@@ -47,6 +47,24 @@ class CheckpointSpec(BaseModel):
         """What goes into a key. ``cuda:0`` and ``cuda:1`` compute the same."""
         return {"checkpoint": self.checkpoint_id, "device": self.device.split(":")[0], "dtype": self.dtype}
 
+    @property
+    def in_float32(self) -> CheckpointSpec:
+        """The same checkpoint in full precision."""
+        return self.model_copy(update={"dtype": "float32"})
+
+    @property
+    def load_options(self) -> LoadOptions:
+        """How it is loaded."""
+        return LoadOptions(
+            device=self.device,
+            dtype=self.dtype,
+            pooling=self.pooling,
+            max_length=self.max_length,
+            allow_pickle=self.allow_pickle,
+            trust_remote_code=self.trust_remote_code,
+            prompts=AskedPrompts(self.prompt, self.query_prompt, self.document_prompt),
+        )
+
 
 class Staged(BaseModel):
     """A staged file, and what it cost to compute."""
@@ -165,16 +183,7 @@ def checkpoint_of(spec: CheckpointSpec) -> Checkpoint:
         CheckpointError: if its files have changed since.
     """
     settle(spec.device)
-    options = LoadOptions(
-        device=spec.device,
-        dtype=spec.dtype,
-        pooling=spec.pooling,
-        max_length=spec.max_length,
-        allow_pickle=spec.allow_pickle,
-        trust_remote_code=spec.trust_remote_code,
-        prompts=AskedPrompts(spec.prompt, spec.query_prompt, spec.document_prompt),
-    )
-    checkpoint = load_checkpoint(spec.reference, options)
+    checkpoint = load_checkpoint(spec.reference, spec.load_options)
     if checkpoint.checkpoint_id != spec.checkpoint_id:
         raise CheckpointError(
             f"{spec.reference} changed while it was being audited: it was {spec.checkpoint_id} and is now "

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from plausible_findings import finding_rows
+from plausible_first_minute import first_minute_rows
 from plausible_gate import gate_result_rows
 from plausible_geometry import geometry_rows
 from plausible_impact import impact_rows
@@ -192,6 +193,7 @@ def plausible_rows(checkpoint: str = "c1", source: str = "packaged:tiny", shift:
         "audit_backbone": [{"audit_id": "a2", "backbone_audit_id": "a3"}],
         "gate_result": gate_result_rows(NOON),
         **layer_rows(),
+        **first_minute_rows(),
         **geometry_rows(),
         **occurrence_rows(),
         "finding": finding_rows(),

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from embaudit.checking.verdict import CAUSES, Verdict, verdict_of
+from embaudit.checking.verdict import TOKENIZER, Verdict, verdict_of
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.errors import CheckpointError
 from embaudit.finding import LEVELS, Finding, guarded
@@ -16,9 +16,6 @@ from embaudit.measures.integrity.integrity import integrity_findings
 from embaudit.measures.integrity.numerics import numeric_findings
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.quality import quality_findings
-
-# Findings after which a comparison of readings would mislead.
-TOKENIZER = CAUSES[CAUSES.index("unknown_words") : CAUSES.index("vocabulary_fit") + 1]
 
 
 @dataclass(frozen=True)

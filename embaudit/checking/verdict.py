@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from embaudit.finding import COULD_NOT_RUN, Finding
+from embaudit.finding import COULD_NOT_RUN, Finding, Level
 
-Kind = Literal["do not serve", "could not be checked", "look first", "nothing found wrong"]
+Kind = Literal["do not serve", "could not be checked", "look first", "nothing found wrong", "not checked"]
+LEVEL_OF: dict[Kind, Level] = {
+    "do not serve": "problem",
+    "could not be checked": "not measured",
+    "look first": "look",
+    "nothing found wrong": "ok",
+    "not checked": "not measured",
+}
+# The measures of an audit that say whether the checkpoint may be served; the others describe one that may.
+FIRST = ("integrity", "quality")
 # Where one finding explains another, the cause comes first. What is not listed comes after these, in order of running.
 CAUSES = (
     "not_loadable",
@@ -24,6 +33,9 @@ CAUSES = (
     *("limits_disagree", "truncation_side", "undeclared_pooling"),
     *("lost_in_layer", "same_vector", "collapsed", "no_better_than_words"),
 )
+
+# Findings after which a comparison of readings would mislead.
+TOKENIZER = CAUSES[CAUSES.index("unknown_words") : CAUSES.index("vocabulary_fit") + 1]
 
 
 @dataclass(frozen=True)
@@ -51,6 +63,8 @@ class Verdict:
             return f"Look at {self.looks} thing{'s' if self.looks > 1 else ''} first."
         if self.kind == "could not be checked":
             return "Could not be checked as a whole; what was checked is sound."
+        if self.kind == "not checked":
+            return f"Whether it is sound was not checked: {' and '.join(FIRST)} were not measured."
         return "Nothing found wrong."
 
 
@@ -65,6 +79,18 @@ def verdict_of(findings: Sequence[Finding]) -> Verdict:
     if any(finding.name.endswith(COULD_NOT_RUN) for finding in findings):
         return Verdict("could not be checked", None, looks, unmeasured)
     return Verdict("look first" if looks else "nothing found wrong", None, looks, unmeasured)
+
+
+def verdict_of_audit(found: Iterable[tuple[str, Finding]]) -> Verdict:
+    """The verdict of an audit's findings, each with its measure: problems of other measures are to be looked at."""
+    pairs = list(found)
+    findings = [
+        replace(finding, level="look") if finding.level == "problem" and measure not in FIRST else finding
+        for measure, finding in pairs
+    ]
+    verdict = verdict_of(findings)
+    is_checked = set(FIRST) <= {measure for measure, _ in pairs}
+    return verdict if is_checked or verdict.kind == "do not serve" else replace(verdict, kind="not checked")
 
 
 def _rank(name: str) -> int:

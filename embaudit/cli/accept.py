@@ -1,4 +1,4 @@
-"""``embaudit accept``: accept a tripped gate, or figures that got worse, by name."""
+"""``embaudit accept``: accept a verdict not to serve, a tripped gate, or figures that got worse, by name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from embaudit.warehouse.open_items import accept as accept_items
 @click.option("--by", metavar="NAME", help="Who accepts it.  [default: the user of this process]")
 @warehouse_option
 def accept(checkpoint: str, items: tuple[str, ...], reason: str, by: str | None, warehouse: Warehouse | None) -> None:
-    """Accept what is open for CHECKPOINT: rules of a policy that it trips, and figures that got worse.
+    """Accept what is open for CHECKPOINT: a verdict not to serve it, rules that it trips, figures that got worse.
 
     CHECKPOINT is a checkpoint's name, a watched source, or an audit's id. Every watch reports what is open until it is
     accepted, or the checkpoint or the policy changes. Without RULE or FIGURE, all of it is accepted. A later revision

@@ -117,6 +117,9 @@ def _severity(rule: Severity, audit: AuditFacts) -> Finding:
 
 
 def _required(required: Requirements, audit: AuditFacts) -> Iterator[Finding]:
+    if required.sound and audit.verdict is not None and audit.verdict[0] != "not checked":
+        kind, line = audit.verdict
+        yield _statement("sound checkpoint", "verdict", "kind", "may be served", kind != "do not serve", line)
     for measure in dict.fromkeys(required.measures):
         if measure in audit.measures:
             yield _statement("required measures", "measure_run", measure, "done", True, "")

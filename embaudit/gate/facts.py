@@ -52,6 +52,8 @@ class AuditFacts:
     # (measure and name, level), in the order of the page.
     findings: tuple[tuple[str, str], ...]
     other_profiles: frozenset[str] = frozenset()
+    # (kind, line) of the newest verdict; None if no audit has one.
+    verdict: tuple[str, str] | None = None
 
 
 def find_baseline(connection: duckdb.DuckDBPyConnection, state: State, given: str) -> State | None:
@@ -124,6 +126,7 @@ def read_facts(connection: duckdb.DuckDBPyConnection, state: State) -> AuditFact
         failed_warnings=tuple(dict.fromkeys(name for one in every for name in one.failed_warnings)),
         sample_corpora=tuple(dict.fromkeys(name for one in every for name in one.sample_corpora)),
         findings=tuple(findings.items()),
+        verdict=next((one.verdict for one in every if one.verdict is not None), None),
     )
 
 
@@ -188,4 +191,8 @@ def _read_audit(connection: duckdb.DuckDBPyConnection, audit_id: str, measures: 
             )
             if counts(measure)
         ),
+        # What a state says of it is what its newest audit with integrity says.
+        verdict=next(iter(rows("SELECT kind, line FROM verdict WHERE audit_id = ?")), None)
+        if counts("integrity")
+        else None,
     )

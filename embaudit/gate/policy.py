@@ -101,6 +101,9 @@ class Severity(Rule):
 class Requirements(_Part):
     """What is required of the audit itself."""
 
+    sound: bool = Field(
+        default=True, description="trip on the verdict 'do not serve'; what was not checked is not judged by this"
+    )
     measures: list[MeasureName] = []
     profiles: list[str] = Field(default=[], description="the audit's profile must be one of these")
     basis: Literal["screened", "validated"] | None = Field(

@@ -13,6 +13,9 @@ __all__ = ["DEFAULT_MEASURES", "MEASURES", "Measure", "MeasureName", "MeasureSet
 
 # Their folders; the only place that lists all of them.
 NAMES = (
+    # First: with a broken checkpoint, no other figure means anything.
+    "integrity",
+    "quality",
     "sticky",
     "socm",
     "layers",

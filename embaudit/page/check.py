@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from embaudit.checking.check import CheckReport
-from embaudit.checking.verdict import Kind
-from embaudit.finding import Finding, Level
+from embaudit.checking.verdict import LEVEL_OF
+from embaudit.finding import Finding
 from embaudit.page.model import Column, Estimate, Page, Section, Table, Value
-
-LEVEL_OF: dict[Kind, Level] = {
-    "do not serve": "problem",
-    "could not be checked": "not measured",
-    "look first": "look",
-    "nothing found wrong": "ok",
-}
 
 
 def check_page(report: CheckReport) -> Page:

@@ -9,10 +9,10 @@ from typing import Any
 
 from embaudit.finding import LEVELS, Finding, Level
 from embaudit.page.model import Column, Estimate, Page, Part, Section, Table, count
-from embaudit.page.sides import Comparison, Side, compare_sides
+from embaudit.page.sides import MEANS_NOTHING, Comparison, Side, compare_sides
 
 FIGURES_SHOWN, TOKENS_SHOWN = 15, 10
-CHANGES: dict[str, Level] = {"worse": "problem", "better": "ok"}
+CHANGES: dict[str, Level] = {"worse": "problem", "better": "ok", MEANS_NOTHING: "not measured"}
 
 
 def comparison_page(sides: Sequence[Side]) -> Page:
@@ -27,12 +27,25 @@ def comparison_page(sides: Sequence[Side]) -> Page:
             for place, side in enumerate(sides)
             for audit in side.audits
         ],
-        findings=[finding for side, one in zip(others, comparisons, strict=True) for finding in _findings(side, one)],
+        findings=[
+            *(finding for side in sides for finding in _verdict(side)),
+            *(finding for side, one in zip(others, comparisons, strict=True) for finding in _findings(side, one)),
+        ],
         sections=[
             Section("Findings", [_finding_table(sides, comparisons)]),
             *(Section(side.name, list(_parts(side, one))) for side, one in zip(others, comparisons, strict=True)),
         ],
     )
+
+
+def _verdict(side: Side) -> Iterator[Finding]:
+    """Whether it may be served, where that is in question: before any figure."""
+    kind = side.verdict.get("kind")
+    if kind == "do not serve":
+        yield Finding("problem", f"{side.name}: {side.verdict['line']}")
+    elif kind is None:
+        checkpoint = f"embaudit audit {side.source} --measures integrity,quality"
+        yield Finding("not measured", f"{side.name}: whether it is sound was not checked.", advice=checkpoint)
 
 
 def _findings(side: Side, comparison: Comparison) -> Iterator[Finding]:
@@ -64,6 +77,13 @@ def _headline(side: Side, comparison: Comparison) -> Finding:
         if compared
         else "there are no figures to compare"
     )
+    if comparison.means_nothing:
+        said += (
+            f"; {count(changes[MEANS_NOTHING], 'figure')} moved the other way and mean nothing, because "
+            f"{comparison.means_nothing}"
+            if changes[MEANS_NOTHING]
+            else f"; {comparison.means_nothing}"
+        )
     if missed:
         said += f"; {missed:,} could not be compared"
     level: Level = "look" if changes["worse"] else "not measured" if missed or not compared else "ok"

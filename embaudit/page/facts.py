@@ -28,6 +28,7 @@ GENERAL = {
         "SELECT backbone_audit_id, corpus, change, change_low, change_high FROM backbone_socm_change "
         "WHERE audit_id = ? ORDER BY ALL"
     ),
+    "verdict": "SELECT * EXCLUDE (audit_id) FROM verdict WHERE audit_id = ?",
     "findings": "SELECT * EXCLUDE (audit_id) FROM finding WHERE audit_id = ? ORDER BY place",
     "gate": "SELECT * FROM gate_outcome WHERE audit_id = ?",
     "gate_findings": (

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from embaudit.checking.verdict import FIRST, LEVEL_OF
 from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.finding import LEVELS, Finding
 from embaudit.gate import GateVerdict
@@ -84,9 +85,16 @@ def page_findings(facts: dict[str, Any]) -> Iterator[Finding]:
             f"This audit is {facts['status']}, and nothing of it is published: {facts['reason'] or 'no reason given'}",
         )
         return
-    if verdict := stored_verdict(facts):
-        yield _accepted(verdict, facts["accepted"]) or headline(verdict)
-    for row in sorted(facts["findings"], key=lambda row: LEVELS.index(row["level"])):
+    rows = sorted(facts["findings"], key=lambda row: LEVELS.index(row["level"]))
+    for verdict in facts["verdict"]:
+        # It says what its cause says.
+        cause = next((row for row in rows if row["name"] == verdict["cause"] and row["measure"] in FIRST), None)
+        words = ((cause or {}).get(name) or "" for name in ("meaning", "advice"))
+        yield Finding(LEVEL_OF[verdict["kind"]], verdict["line"], *words, name="verdict")
+        rows = [row for row in rows if row is not cause]
+    if gate := stored_verdict(facts):
+        yield _accepted(gate, facts["accepted"]) or headline(gate)
+    for row in rows:
         yield Finding(row["level"], row["sentence"], row["meaning"] or "", row["advice"] or "")
 
 

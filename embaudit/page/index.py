@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from embaudit.address import Warehouse
+from embaudit.checking.verdict import LEVEL_OF as LEVEL_OF_VERDICT
 from embaudit.finding import LEVELS, Finding, Level
 from embaudit.measures import MEASURES
 from embaudit.page.chart import PALETTE, Axis, Chart, Layer, Mark, Panel, interval
@@ -174,6 +175,9 @@ def _headlines(facts: IndexFacts) -> Iterator[Finding]:
         yield Finding("not measured", "This warehouse has no published audits.", advice="embaudit audit CHECKPOINT")
         return
     total = count(len(checkpoints), "checkpoint")
+    broken = [row["source"] for row in checkpoints if row["verdict"] == "do not serve"]
+    if broken:
+        yield Finding("problem", f"Do not serve {len(broken):,} of {total}: {_some(broken)}.")
     found = {level: _found_by(facts, level) for level in OPEN_LEVELS}
     problems = found["problem"]
     if problems:
@@ -238,13 +242,14 @@ def _checkpoints(facts: IndexFacts) -> Iterator[Part]:
     def worst(found: Mapping[str, Collection[str]], row: Row) -> str:
         return next((level for level in LEVELS if level in found.get(row["source"], ())), "")
 
-    def rank(row: Row) -> int:
+    def rank(row: Row) -> tuple[bool, int]:
         level = worst(shared, row)
-        return LEVELS.index(LEVEL_OF[level]) if level else len(LEVELS)
+        return row["verdict"] != "do not serve", LEVELS.index(LEVEL_OF[level]) if level else len(LEVELS)
 
     pages = {row["source"]: row["audit_id"] for row in reversed(facts.rows["results"])}
     columns = (
         *(Column("checkpoint", is_prose=True), Column("revision"), Column("audited", is_right=True), Column("profile")),
+        Column("verdict", levels=LEVEL_OF_VERDICT),
         *(Column("worst finding", levels=LEVEL_OF), Column("by what not all have", levels=LEVEL_OF)),
         *(Column("gate", levels=ENDS), Column("worst loss", ".2f")),
         *(Column("tokens at loss ≥ .25", ",.0f"), Column("mean SOCM", ".3f"), Column("of", is_prose=True)),
@@ -252,6 +257,7 @@ def _checkpoints(facts: IndexFacts) -> Iterator[Part]:
     cells = [
         (
             *(facts.link(pages[row["source"]], row["source"]), row["revision"], _day(row["finished"]), row["profile"]),
+            row["verdict"],
             *(worst(shared, row), worst(further, row), row["gate"]),
             *(row["worst_loss"], row["strong_or_moderate_tokens"], row["socm_mean"], row["socm_corpora"]),
         )

@@ -17,6 +17,7 @@ from typing import Any
 import duckdb
 
 from embaudit.address import Warehouse, warehouse_at
+from embaudit.checking.verdict import FIRST
 from embaudit.errors import UsageError
 from embaudit.intervals import difference_half_width
 from embaudit.request import PROMPTS
@@ -27,6 +28,8 @@ from embaudit.warehouse.named import find_state
 from embaudit.warehouse.watched import figures_of
 from embaudit.watch.regression import Figure, compare
 
+# In the place of better or worse.
+MEANS_NOTHING = "means nothing"
 # Settings of a request that change which tokens and pairs are looked at.
 ASKED = ("limit_tokens", "pairs")
 
@@ -40,6 +43,7 @@ class AuditSide:
         run: seed, precision, pooling, maximum length and prompts, if they were requested.
         corpora: content id of each corpus it read, by name.
         versions: of its measures, by name.
+        verdict: ``kind`` and ``line``; None without one.
         severe: moderate and strong tokens by string, with loss, interval and script; None without the measure.
     """
 
@@ -52,6 +56,7 @@ class AuditSide:
     versions: Mapping[str, int]
     figures: Sequence[Figure]
     findings: Mapping[tuple[str, str], Mapping[str, Any]]
+    verdict: Mapping[str, str] | None
     severe: Mapping[str, Mapping[str, Any]] | None
 
 
@@ -75,6 +80,15 @@ class Side:
         return f"{self.source} ({self.newest.audit_id[:6]}{f' and {more} more' if more else ''})"
 
     @property
+    def verdict(self) -> Mapping[str, str]:
+        """The newest verdict about integrity and quality; empty without one."""
+        return next((audit.verdict for audit in self.audits if audit.verdict), {})
+
+    @property
+    def is_broken(self) -> bool:
+        return self.verdict.get("kind") == "do not serve"
+
+    @property
     def measures(self) -> set[str]:
         return {measure for audit in self.audits for measure in audit.versions}
 
@@ -90,6 +104,8 @@ class Comparison:
         findings: of both sides, those of the first first, where the same question was asked.
         tokens: those severe in only one of the two; None if unknown, for the reason ``tokens_why``.
         run_otherwise: other differences, which do not prevent a comparison.
+        means_nothing: why figures of other measures that moved for the better, or from a broken first side for the
+            worse, say nothing; empty if they do.
     """
 
     audit_id: str
@@ -99,6 +115,7 @@ class Comparison:
     tokens: list[dict[str, Any]] | None
     tokens_why: str
     run_otherwise: list[str]
+    means_nothing: str = ""
 
 
 def read_sides(warehouse: Warehouse | str, names: Sequence[str], wait_seconds: float = 5.0) -> list[Side]:
@@ -143,6 +160,7 @@ def _read(connection: duckdb.DuckDBPyConnection, audit_id: str, measures: frozen
     looked = counts("sticky") and rows("SELECT 1 FROM sticky_summary WHERE audit_id = ? LIMIT 1")
     tokens = ("loss", "low", "high", "severity", "script")
     found = rows("SELECT measure, name, level, sentence FROM finding WHERE audit_id = ? ORDER BY place")
+    verdicts = rows("SELECT kind, line FROM verdict WHERE audit_id = ?")
     asked = json.loads(settings)
     return AuditSide(
         audit_id=audit_id,
@@ -158,6 +176,11 @@ def _read(connection: duckdb.DuckDBPyConnection, audit_id: str, measures: frozen
             for measure, name, level, said in found
             if counts(measure)
         },
+        verdict=next(
+            (dict(zip(("kind", "line"), row, strict=True)) for row in verdicts if row[0] != "not checked"), None
+        )
+        if counts("integrity")
+        else None,
         # Of several entries with the same string, the last one has the largest loss and is kept.
         severe={token: dict(zip(tokens, rest, strict=True)) for token, *rest in severe} if looked else None,
     )
@@ -186,6 +209,13 @@ def compare_sides(first: Side, other: Side) -> Comparison:
         name = (row["summary"], row["item"], row["measure"])
         low, high = _interval(before[name], after[name])
         rows.append({**row, "low": low, "high": high, "change": _change(row)})
+    why_nothing = _why_nothing(first, other, rows)
+    meaningless = {"worse"} if first.is_broken else set()
+    if not first.is_broken or other.is_broken:
+        meaningless.add("better")
+    for row in rows:
+        if why_nothing and row["change"] in meaningless and MEASURE_OF[row["summary"]] not in FIRST:
+            row["change"] = MEANS_NOTHING
     tokens, why = _token_changes(first, other)
     otherwise = [what for what in first.newest.run if any(a.run[what] != b.run[what] for a, b in used)]
     return Comparison(
@@ -196,7 +226,22 @@ def compare_sides(first: Side, other: Side) -> Comparison:
         tokens,
         why,
         otherwise,
+        why_nothing,
     )
+
+
+def _why_nothing(first: Side, other: Side, rows: Sequence[Mapping[str, Any]]) -> str:
+    """A checkpoint that finds less in its texts may spread its vectors better, and is no better for it."""
+    if other.is_broken:
+        return f"{other.name} must not be served"
+    if first.is_broken:
+        return f"{first.name} must not be served"
+    fell = [row for row in rows if row["change"] == "worse" and MEASURE_OF[row["summary"]] in FIRST]
+    if fell:
+        row = fell[0]
+        now = f"{row['measure']} of {row['item']} is {row['value']:.3f}, and was {row['predecessor_value']:.3f}"
+        return f"the quality of {other.name} fell ({now})"
+    return ""
 
 
 def _figures(side: Side) -> dict[tuple[str, str, str], dict[AuditSide, Figure]]:
@@ -292,8 +337,10 @@ def _change(row: Mapping[str, Any]) -> str:
 
 def _importance(row: Mapping[str, Any]) -> tuple[Any, ...]:
     # A change from zero to something counts as the largest.
+    of_first = MEASURE_OF[row["summary"]] not in FIRST
     relative = abs(row["relative_change"]) if row["predecessor_value"] else float("inf") if row["delta"] else 0.0
-    return ["worse", "better", ""].index(row["change"]), -relative, row["summary"], row["item"], row["measure"]
+    order = ["worse", "better", MEANS_NOTHING, ""].index(row["change"])
+    return order, of_first, -relative, row["summary"], row["item"], row["measure"]
 
 
 def _token_changes(first: Side, other: Side) -> tuple[list[dict[str, Any]] | None, str]:

@@ -1,9 +1,13 @@
-"""Findings: an audit's results in words."""
+"""Findings: an audit's results in words, and its verdict."""
 
 from __future__ import annotations
 
+from typing import Literal
+
 from embaudit.finding import Level
 from embaudit.table import Row, Series, column, rule
+
+AuditVerdict = Literal["do not serve", "could not be checked", "look first", "nothing found wrong", "not checked"]
 
 
 class FindingRow(Row, table="finding", key=("measure", "name")):
@@ -27,4 +31,22 @@ class FindingRow(Row, table="finding", key=("measure", "name")):
         return (has_one == high.notna()) & (~has_one | value.notna() & ~((value < low) | (value > high)))
 
 
-ROWS: tuple[type[Row], ...] = (FindingRow,)
+class VerdictRow(Row, table="verdict", key=("kind",)):
+    """Whether the checkpoint may be served; one row per audit."""
+
+    kind: AuditVerdict = column(
+        "do not serve: integrity or quality found a problem; look first: something was found; not checked: integrity "
+        "and quality were not measured; could not be checked: a part of them failed."
+    )
+    line: str = column("The verdict in one line.")
+    cause: str | None = column("The rule that most likely explains the others, as in finding; null without a problem.")
+    looks: int = column("Number of findings to look at first.", ge=0)
+    unmeasured: int = column("Number of findings that say what was not measured.", ge=0)
+
+    @rule
+    def only_problems_have_a_cause(kind: Series, cause: Series) -> Series:
+        """A cause is named where the checkpoint must not be served, and only there."""
+        return (kind == "do not serve") == cause.notna()
+
+
+ROWS: tuple[type[Row], ...] = (FindingRow, VerdictRow)

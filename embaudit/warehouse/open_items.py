@@ -1,4 +1,7 @@
-"""What is open: tripped gates and worse figures, until the checkpoint or policy changes or somebody accepts them."""
+"""What is open: verdicts not to serve, tripped gates and worse figures.
+
+It stays so until the checkpoint or the policy changes, or somebody accepts it.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +22,18 @@ from embaudit.warehouse.publish import run_write
 from embaudit.warehouse.transaction import transaction
 from embaudit.warehouse.write import replace_rows
 
+# How an open item begins, other than a rule of a policy.
+WORSE, DO_NOT_SERVE = "got worse: ", "do not serve: "
+
 
 @dataclass(frozen=True)
 class OpenItem:
-    """A rule that trips an audit's gate (``what`` is ``gate``), or a figure that got worse (``worse``).
+    """A rule that trips an audit's gate (``what`` is ``gate``), a figure that got worse, or a verdict not to serve.
 
     Attributes:
-        against: hash of the policy, or the earlier audit.
-        policy: its name; empty for a figure.
-        item: name of the rule, or of the figure.
+        against: hash of the policy, or the earlier audit; empty for a verdict.
+        policy: its name; empty for others.
+        item: name of the rule, of the figure, or of the verdict's cause.
     """
 
     audit_id: str
@@ -37,7 +43,8 @@ class OpenItem:
     item: str
 
     def __str__(self) -> str:
-        return f"policy {self.policy}: {self.item}" if self.what == "gate" else f"got worse: {self.item}"
+        said = {"gate": f"policy {self.policy}: ", "worse": WORSE, "verdict": DO_NOT_SERVE}
+        return f"{said[self.what]}{self.item}"
 
 
 def read_open(warehouse: Warehouse | str, audit_ids: Collection[str], wait_seconds: float) -> list[OpenItem]:

@@ -1,4 +1,4 @@
--- Which gates tripped and which figures got worse, in what each checkpoint's name stands for now, that nobody has accepted?
+-- What must not be served, which gates tripped and which figures got worse, in what each checkpoint's name stands for now, that nobody has accepted?
 SELECT
     coalesce(audit.settings ->> '$.source', checkpoint.source) AS source, found_item.audit_id, found_item.what,
     found_item.policy, found_item.item, found_item.against, audit.finished

@@ -1,4 +1,5 @@
--- What needs a decision: each rule that tripped an audit's newest gate under a policy, each figure that got worse.
+-- What needs a decision: a verdict not to serve, each rule that tripped an audit's newest gate under a policy, and each
+-- figure that got worse.
 -- accepted is null where nobody has accepted it.
 CREATE OR REPLACE VIEW found_item AS
 WITH found AS (
@@ -15,6 +16,9 @@ WITH found AS (
     SELECT
         audit_id, 'worse', predecessor_audit_id, '', concat(summary, '.', measure, ', ', item), is_worse
     FROM regression
+    UNION ALL
+    SELECT audit_id, 'verdict', '', '', cause, kind = 'do not serve'
+    FROM verdict
 )
 SELECT found.* EXCLUDE (is_bad), acceptance.accepted_by, acceptance.reason, acceptance.accepted
 FROM found

@@ -112,6 +112,22 @@ NUMBERS: dict[str, list[Broken]] = {
         broken(2, "greater sigma_a_max, sigma_a", sigma_a_max=0.1),
         broken(2, "between lambda_mean", lambda_mean=-0.1),
     ],
+    "weight": [
+        accepted(3),
+        broken(0, "in_set read_tensors_have_values", file=None),
+    ],
+    "quality": [
+        accepted(1),
+        broken(1, "in_set only_pairs_have_a_scale", auc=0.9),
+        broken(1, "in_set only_pairs_have_a_scale", threshold=0.7),
+        broken(0, "greater score, score_low", score_low=0.8),
+    ],
+    "quality_layer": [broken(0, "greater score_high, score", score_high=0.4)],
+    "quality_reading": [broken(0, "greater gain, gain_low", gain_low=0.0)],
+    "verdict": [
+        broken(0, "in_set only_problems_have_a_cause", "in_set kind", cause="untrained_layers"),
+        broken(0, "in_set only_problems_have_a_cause", kind="do not serve"),
+    ],
     "geometry": [
         accepted(1, mean_cosine=None, texts=1, truncated=0, effective_rank=None, rankme=None),
         broken(0, "in_set pairs_have_a_mean", mean_cosine=None),

@@ -23,6 +23,7 @@ STRANGERS = {
     "sticky_shape": "in_set space",
     "mitigation_loss": "in_set remedy",
     "placement": "in_set role",
+    "verdict": "in_set kind",
 }
 
 

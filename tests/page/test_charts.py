@@ -72,7 +72,7 @@ def test_a_picture_has_the_style_sheets_colours_and_nothing_to_load() -> None:
 
 def test_all_pictures_are_equally_wide_so_that_letters_are_equally_large(full_facts: dict[str, Any]) -> None:
     widths = [float(drawn(chart).attrib["viewBox"].split()[2]) for chart in page_charts(full_facts)]
-    assert len(widths) == 10
+    assert len(widths) == 11
     assert set(widths) == {FULL_WIDTH}
 
 
@@ -135,6 +135,7 @@ def test_the_table_below_a_chart_has_its_figures() -> None:
 def test_every_chart_of_a_page_says_how_to_read_it_and_offers_its_figures(full_facts: dict[str, Any]) -> None:
     charts = page_charts(full_facts)
     assert [chart.title for chart in charts] == [
+        "If the network stopped after each layer",
         *(
             "Candidates compared with ordinary tokens",
             "Similarity before and after insertion",

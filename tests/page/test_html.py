@@ -105,6 +105,7 @@ def test_the_page_has_every_section_and_its_figures(facts: dict[str, Any]) -> No
         *("Second-order collapse", "Layers", "Layer by layer", "Length", "windows averaged"),
         # The row behind the last layer's, for a checkpoint that ends with a norm.
         *("pooled", "1.500", "0.400"),
+        *("Integrity", "Where the tensors in memory come from", "Quality", "gain on word overlap", "cls pooling"),
         *("Geometry", "IsoScore*", "effective rank"),
         *("Where sticky tokens do most harm", "greedy search", "+0.150 [+0.14, +0.16]", "a river"),
         *("What helps against sticky tokens", "removal from texts (strip)", "+0.045 [+0.035, +0.055]"),
@@ -124,7 +125,7 @@ def test_the_page_has_every_section_and_its_figures(facts: dict[str, Any]) -> No
     ids = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
     links = [attributes["href"] for tag, attributes in page.tags if tag == "a"]
     assert links == [f"#{one}" for one in ids]
-    assert len(set(ids)) == len(ids) == 13
+    assert len(set(ids)) == len(ids) == 15
 
 
 def test_the_page_loads_nothing_and_runs_nothing(facts: dict[str, Any]) -> None:

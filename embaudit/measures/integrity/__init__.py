@@ -1,5 +1,21 @@
-"""Is this the network that was trained: weights against files, their forensics, the tokenizer, files that disagree.
+"""Integrity: is this the network that was trained, and does it compute one function of a text?
 
-``integrity`` runs all of them; each check is a function ``(checkpoint) -> list[Finding]`` that never raises for a
-strange model.
+``integrity`` checks files, weights and tokenizer, ``function`` and ``numerics`` encode a few hard texts.
 """
+
+from __future__ import annotations
+
+from embaudit.measures.integrity.settings import IntegritySettings
+from embaudit.measures.integrity.tables import ROWS
+from embaudit.measures.measure import Measure
+
+# Increase this when values change: it is part of the keys of all the measure's steps.
+MEASURE_VERSION = 1
+
+MEASURE = Measure(
+    name="integrity",
+    question="Is this the network that was trained, and does it compute one function of a text?",
+    settings=IntegritySettings,
+    version=MEASURE_VERSION,
+    rows=ROWS,
+)

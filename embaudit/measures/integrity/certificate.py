@@ -10,20 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.files import is_pickle, weight_files
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
+from embaudit.measures.integrity.tables import Status
 
 if TYPE_CHECKING:
     import torch
 
-# same: equal bytes. cast: equal after the cast to the loaded dtype. renamed: equal, under another name in the file.
-# converted: transformers merges or splits tensors of the file. tied: one memory with a traced tensor. unused: not in
-# the file, and cannot reach the vector. missing: not in the file. changed: other values than in the file. unread: in
-# the file, and nothing in the model is made of it.
-Status = Literal["same", "cast", "renamed", "converted", "tied", "unused", "missing", "changed", "unread"]
 # Values are compared this many at a time, so that a large tensor is never in memory twice.
 CHUNK = 1 << 24
 
@@ -89,6 +85,12 @@ def trace(checkpoint: Checkpoint) -> list[TensorRecord]:
                 named = f"after_pooling.{number}.{record.name}" if record.name else ""
                 records.append(TensorRecord(named, *_fields(record)[1:]))
     return records
+
+
+def in_memory(checkpoint: Checkpoint) -> dict[str, torch.Tensor]:
+    """The loaded tensors under the names of ``trace``."""
+    after = {f"after_pooling.{name}": tensor for name, tensor in _persistent(checkpoint.after_pooling)}
+    return dict(_persistent(checkpoint.model)) | after
 
 
 def _trace_part(

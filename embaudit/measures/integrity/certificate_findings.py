@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.finding import Finding
-from embaudit.measures.integrity.certificate import Status, TensorRecord, trace
+from embaudit.measures.integrity.certificate import TensorRecord, trace
+from embaudit.measures.integrity.tables import Status
 
 # What is left over of a file when the encoder alone is loaded: heads, decoders, masks and tables that are computed.
 HARMLESS = re.compile(
@@ -20,9 +21,15 @@ HARMLESS = re.compile(
 NAMED_AT_MOST = 3
 
 
-def certificate_findings(checkpoint: Checkpoint) -> list[Finding]:
-    """Findings of ``trace``: changed or missing tensors, and tensors of the body that nothing reads."""
+def certificate_findings(checkpoint: Checkpoint, traced: list[TensorRecord] | None = None) -> list[Finding]:
+    """Findings of ``trace``: changed or missing tensors, and tensors of the body that nothing reads.
+
+    Args:
+        traced: receives the records.
+    """
     records = trace(checkpoint)
+    if traced is not None:
+        traced += records
     findings = []
     changed = [record for record in records if record.status == "changed"]
     missing = [record for record in records if record.status == "missing"]

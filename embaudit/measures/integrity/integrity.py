@@ -18,14 +18,19 @@ from embaudit.measures.integrity.vocabulary_fit import fit_findings
 from embaudit.measures.integrity.weights import weight_findings
 
 if TYPE_CHECKING:
+    from embaudit.measures.integrity.certificate import TensorRecord
     from embaudit.measures.integrity.rows import Rows
 
 
-def integrity_findings(checkpoint: Checkpoint) -> list[Finding]:
-    """Findings of all checks, problems first; a check that fails is ``not measured``, never passed over."""
+def integrity_findings(checkpoint: Checkpoint, traced: list[TensorRecord] | None = None) -> list[Finding]:
+    """Findings of all checks, problems first; a check that fails is ``not measured``, never passed over.
+
+    Args:
+        traced: receives the load certificate.
+    """
     rows: list[Rows] = []
     findings = [
-        *guarded("load_certificate", lambda: certificate_findings(checkpoint)),
+        *guarded("load_certificate", lambda: certificate_findings(checkpoint, traced)),
         *guarded("weights", lambda: weight_findings(checkpoint, rows)),
         *guarded("letter_case", lambda: letter_findings(checkpoint, read_letters(checkpoint))),
         *guarded("tokenizer", lambda: token_findings(checkpoint)),

@@ -1,6 +1,23 @@
 """Quality: does a checkpoint do what an embedding is for, and is it declared right?
 
-``material`` has the texts, ``passes`` encodes each once and pools it every way, ``scores`` scores with paired
-resamples, ``measured`` ties them to a data set. The findings: ``words`` (against ``baselines``), ``layers``,
-``collapse``, ``limit``, ``counterfactual`` (of ``alternatives`` and ``reencoded``) and ``scale``; ``quality`` runs all.
+``quality`` runs all of it; each finding has a module of its own.
 """
+
+from __future__ import annotations
+
+from embaudit.measures.measure import Measure
+from embaudit.measures.quality.settings import QualitySettings
+from embaudit.measures.quality.tables import ROWS
+
+# Increase this when values or the sample's texts change: it is part of the keys of all the measure's steps.
+MEASURE_VERSION = 1
+
+MEASURE = Measure(
+    name="quality",
+    question="Does it do what an embedding is for, and is it declared right?",
+    settings=QualitySettings,
+    version=MEASURE_VERSION,
+    rows=ROWS,
+    headline_figures={"quality": ("score", "threshold")},
+    shown_tables=("quality",),
+)

@@ -30,11 +30,20 @@ class MeasuredPairs:
     similarity: str
     baselines: dict[str, np.ndarray] = field(default_factory=dict)
 
+    metric, kind = "Spearman's ρ", "pairs"
+
     @property
     def name(self) -> str:
-        return f"the {len(self.pairs.scores)} pairs of {self.pairs.name}"
+        return f"the {self.items} pairs of {self.data_set}"
 
-    metric = "Spearman's ρ"
+    @property
+    def data_set(self) -> str:
+        return self.pairs.name
+
+    @property
+    def items(self) -> int:
+        """Number of pairs."""
+        return len(self.pairs.scores)
 
     def similarities(
         self, name: str = SERVED, similarity: str | None = None, dimensions: int | None = None
@@ -65,11 +74,20 @@ class MeasuredCollection:
     similarity: str
     baselines: dict[str, np.ndarray] = field(default_factory=dict)
 
+    metric, kind = "nDCG@10", "queries"
+
     @property
     def name(self) -> str:
-        return f"the {len(self.collection.queries)} queries of {self.collection.name}"
+        return f"the {self.items} queries of {self.data_set}"
 
-    metric = "nDCG@10"
+    @property
+    def data_set(self) -> str:
+        return self.collection.name
+
+    @property
+    def items(self) -> int:
+        """Number of queries."""
+        return len(self.collection.queries)
 
     def similarities(
         self, name: str = SERVED, similarity: str | None = None, dimensions: int | None = None

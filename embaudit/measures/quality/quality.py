@@ -114,7 +114,8 @@ def _measure(checkpoint: Checkpoint, material: Material) -> tuple[list[Measured]
 
 def _scores(one: Measured) -> Figures:
     similarities = one.similarities()
-    found: Figures = {"name": one.name, "metric": one.metric, "score": as_json(one.score(similarities))}
+    found: Figures = {"name": one.name, "data_set": one.data_set, "kind": one.kind, "items": one.items}
+    found |= {"metric": one.metric, "score": as_json(one.score(similarities))}
     if isinstance(one, MeasuredPairs):
         found["auc"] = as_json(one.scorer.auc(similarities))
     served = one.score(similarities)

@@ -1,0 +1,16 @@
+"""Findings of an audit about integrity, from those that its checks staged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from embaudit.finding import Finding, Rows, in_brief
+from embaudit.measures.integrity.settings import IntegritySettings
+
+# What the checks found is passed on in this table, which is not published.
+STAGED = "integrity_finding"
+
+
+def findings(rows: Rows, settings: IntegritySettings) -> Iterator[Finding]:
+    """What is wrong or not known, one finding a rule; then one for everything that is right."""
+    yield from in_brief(rows(STAGED), "sound", "files, weights, tokenizer, numbers and batches")

@@ -1,0 +1,18 @@
+"""Findings of an audit about quality, from those that its parts staged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from embaudit.finding import Finding, Rows, in_brief
+from embaudit.measures.quality.scale import RULE as SCORE_SCALE
+from embaudit.measures.quality.settings import QualitySettings
+from embaudit.measures.quality.words import RULE as WORDS
+
+# What the parts found is passed on in this table, which is not published.
+STAGED = "quality_finding"
+
+
+def findings(rows: Rows, settings: QualitySettings) -> Iterator[Finding]:
+    """Its score and the scale of its scores, what is wrong or not known, then one for everything that is right."""
+    yield from in_brief(rows(STAGED), "declared_right", "layers, collapse and other readings", (WORDS, SCORE_SCALE))

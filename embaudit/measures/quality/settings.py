@@ -1,0 +1,36 @@
+"""Settings of the quality measure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, Self
+
+from pydantic import Field
+
+from embaudit.measures.measure import Asked, MeasureSettings
+from embaudit.measures.workload import Readable, Work
+
+# What a check encodes, other prompts and cases included, in texts of about so many tokens.
+TEXTS, TOKENS = 2_400, 24
+
+
+class QualitySettings(MeasureSettings):
+    """Settings of the quality measure."""
+
+    corpora: tuple[Literal["sts", "retrieval"], ...] = Field(
+        default=("sts", "retrieval"),
+        description="scored pairs, and a collection with judged queries; of what is not given, a sample of its own",
+    )
+
+    def requested(self, request: Asked) -> Self:
+        """Its own sample is larger than the embedded corpora, and takes their place."""
+        given = (name for name in self.corpora if request.corpora.get(name, "sample") != "sample")
+        return self.model_copy(update={"corpora": tuple(given)})
+
+    @property
+    def builds_on(self) -> tuple[str, ...]:
+        """With a broken tokenizer, other readings are not compared."""
+        return ("integrity",)
+
+    def work(self, readable: Readable) -> Iterator[Work]:
+        yield Work(TEXTS, min(TOKENS, readable.max_length))

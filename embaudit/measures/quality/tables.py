@@ -1,0 +1,78 @@
+"""Quality: scores of each data set beside what needs no network, by layer, and of other readings."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from embaudit.figure import Worse
+from embaudit.table import Interval, Row, Series, column, rule
+
+OVER_ITEMS = Interval("bootstrap over groups that share a text, null below ten")
+RANGE = (-1.0, 1.0)
+Kind = Literal["pairs", "queries"]
+SCORE = "of pairs Spearman's ρ with people's scores, of queries the mean nDCG@10"
+
+
+class QualityRow(Row, table="quality", key=("data_set", "kind"), item="{data_set}, {kind}"):
+    """What a checkpoint finds in one data set, as it is declared, beside its words alone."""
+
+    data_set: str = column("Name of the data set; sample: the one that comes with embaudit.")
+    kind: Kind = column("pairs: scored sentence pairs; queries: queries with judged documents.")
+    items: int = column("Number of pairs or queries.", ge=1)
+    score: float = column(f"The score: {SCORE}.", within=RANGE, figure=Worse("lower", 0.02), interval=OVER_ITEMS)
+    words_score: float | None = column(
+        "The same score of word overlap: TF-IDF, or of queries the better of it and BM25; null without words.",
+        within=RANGE,
+    )
+    words_gain: float | None = column("score − words_score, paired.", figure=Worse("lower", 0.02), interval=OVER_ITEMS)
+    input_score: float = column("The same score of the mean of its own input embeddings.", within=RANGE)
+    input_gain: float = column("score − input_score, paired.", figure=Worse("lower", 0.02), interval=OVER_ITEMS)
+    auc: float | None = column(
+        "Of pairs: the share of (matching, unrelated) pairs in the right order.", within=(0.0, 1.0), interval=OVER_ITEMS
+    )
+    directions: float | None = column("Of pairs: participation ratio of the sentences' centred unit vectors.", ge=0)
+    separation: float | None = column(
+        "Of pairs: difference of the mean cosines of matching and unrelated ones, over the deviation of the latter."
+    )
+    unrelated_cosine: float | None = column("Mean cosine of unrelated pairs.")
+    matching_cosine: float | None = column("Mean cosine of matching pairs.")
+    unrelated_median: float | None = column("Median score of unrelated pairs, by the declared similarity.")
+    matching_median: float | None = column("Median score of matching pairs, by the declared similarity.")
+    threshold: float | None = column(
+        "The score that lets 1 % of unrelated pairs through.",
+        figure=True,
+        interval=Interval("bootstrap percentiles over groups that share a text, null if it misses its value"),
+    )
+    kept: float | None = column(
+        "Share of matching pairs above it.",
+        within=(0.0, 1.0),
+        figure=Worse("lower", 0.05),
+        interval=Interval("bootstrap percentiles, those of the threshold included, null if it misses its value"),
+    )
+
+    @rule
+    def only_pairs_have_a_scale(kind: Series, auc: Series, threshold: Series) -> Series:
+        """Queries have neither a scale nor an AUC."""
+        return (kind == "pairs") | (auc.isna() & threshold.isna())
+
+
+class QualityLayerRow(Row, table="quality_layer", key=("data_set", "kind", "layer")):
+    """The score that a checkpoint would have if its network stopped after a layer."""
+
+    data_set: str = column("Name of the data set.")
+    kind: Kind = column("pairs: scored sentence pairs; queries: queries with judged documents.")
+    layer: int = column("Number of layers that run; 0: the input embeddings with positions.", ge=0)
+    score: float = column(f"The score: {SCORE}.", within=RANGE, interval=OVER_ITEMS)
+
+
+class QualityReadingRow(Row, table="quality_reading", key=("reading", "data_set", "kind")):
+    """What another reading of the same checkpoint would gain: pooling, prompt, case, limit, dimensions."""
+
+    reading: str = column("The other reading, such as cls pooling.")
+    data_set: str = column("Name of the data set.")
+    kind: Kind = column("pairs: scored sentence pairs; queries: queries with judged documents.")
+    aspect: str = column("What it changes: pooling, similarity, dimensions, case, prompts, special_tokens, length.")
+    gain: float = column("Its score − that of the declared reading, paired.", interval=OVER_ITEMS)
+
+
+ROWS: tuple[type[Row], ...] = (QualityRow, QualityLayerRow, QualityReadingRow)

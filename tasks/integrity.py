@@ -1,0 +1,35 @@
+"""Integrity as a step: every tensor of the checkpoint, and what the checks found."""
+
+from __future__ import annotations
+
+from embaudit.checkpoint import Encoder
+from embaudit.finding import STAGED_SCHEMA, as_rows, guarded
+from embaudit.measures.integrity import MEASURE_VERSION
+from embaudit.measures.integrity.certificate import TensorRecord
+from embaudit.measures.integrity.findings import STAGED
+from embaudit.measures.integrity.function import function_findings
+from embaudit.measures.integrity.integrity import integrity_findings
+from embaudit.measures.integrity.numerics import numeric_findings
+from embaudit.measures.integrity.tables import WeightRow
+from embaudit.measures.integrity.weight_rows import weight_rows
+from embaudit_tasks.results import CheckpointSpec, checkpoint_of
+from embaudit_tasks.steps import Outputs, step
+
+
+@step("integrity", version=MEASURE_VERSION, tables=(WeightRow, STAGED), name="integrity")
+def checkpoint_integrity(out: Outputs, spec: CheckpointSpec) -> None:
+    """Table ``weight``, and the findings of all checks.
+
+    Args:
+        spec: in float32.
+    """
+    checkpoint = checkpoint_of(spec)
+    encoder = Encoder(checkpoint)
+    traced: list[TensorRecord] = []
+    findings = [
+        *integrity_findings(checkpoint, traced),
+        *guarded("one_function", lambda: function_findings(encoder)),
+        *guarded("numerics", lambda: numeric_findings(encoder, spec.load_options)),
+    ]
+    out.rows(WeightRow, weight_rows(checkpoint, traced))
+    out.rows(STAGED, as_rows(findings), STAGED_SCHEMA, encodes=encoder.texts)

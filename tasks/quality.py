@@ -1,0 +1,64 @@
+"""Quality as a step: what a checkpoint finds in scored pairs and judged queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from embaudit.checkpoint import Encoder
+from embaudit.corpora.judged import DOCUMENTS, relevant_of
+from embaudit.corpora.shapes import TextPair
+from embaudit.finding import STAGED_SCHEMA, as_rows
+from embaudit.measures.quality import MEASURE_VERSION
+from embaudit.measures.quality.findings import STAGED
+from embaudit.measures.quality.material import Material, material_of, sample_material
+from embaudit.measures.quality.quality import quality_findings
+from embaudit.measures.quality.rows import layer_rows, quality_rows, reading_rows
+from embaudit.measures.quality.tables import QualityLayerRow, QualityReadingRow, QualityRow
+from embaudit.warehouse.stage import read_rows
+from embaudit_tasks.results import CheckpointSpec, StagedCorpus, checkpoint_of
+from embaudit_tasks.steps import Outputs, step
+
+
+@step(
+    "quality",
+    version=MEASURE_VERSION,
+    tables=(QualityRow, QualityLayerRow, QualityReadingRow, STAGED),
+    name="quality",
+)
+def checkpoint_quality(
+    out: Outputs, spec: CheckpointSpec, corpora: list[StagedCorpus], tokenizer_is_broken: bool
+) -> None:
+    """All tables of quality, and the findings.
+
+    Args:
+        spec: in float32.
+        corpora: scored pairs, and documents with their queries; of what is missing, the embedded sample.
+        tokenizer_is_broken: whether integrity found the ids to be wrong.
+    """
+    encoder = Encoder(checkpoint_of(spec))
+    report = quality_findings(encoder, _material(corpora), tokenizer_is_broken=tokenizer_is_broken)
+    out.rows(QualityRow, quality_rows(report.figures))
+    out.rows(QualityLayerRow, layer_rows(report.figures))
+    out.rows(QualityReadingRow, reading_rows(report.figures))
+    out.rows(STAGED, as_rows(report.findings), STAGED_SCHEMA, encodes=encoder.texts)
+
+
+def _material(corpora: Sequence[StagedCorpus]) -> Material:
+    """The given corpora's, each data set by itself."""
+    rows = {corpus.name: read_rows([corpus.content_path]) for corpus in corpora}
+    pairs: dict[str, list[TextPair]] = {}
+    for row in rows.get("sts", ()):
+        pair = TextPair(row["first"], row["second"], row["score"], row["data_set"])
+        pairs.setdefault(row["data_set"] or "sts", []).append(pair)
+    judged = {}
+    if DOCUMENTS in rows:
+        documents, queries = (rows[corpus.name] for corpus in corpora if corpus.name != "sts")
+        asked = [(row["text"], relevant_of(row["label"] or "")) for row in queries]
+        judged[DOCUMENTS] = ([row["text"] for row in documents], asked)
+    given, sample = material_of(pairs, judged), sample_material()
+    return replace(
+        given,
+        pairs=given.pairs if pairs else sample.pairs,
+        collections=given.collections if judged else sample.collections,
+    )
