@@ -17,7 +17,7 @@ from ready_warehouses import put_audit
 from embaudit.cli.main import cli
 from embaudit.errors import UsageError
 from embaudit.page.compare import comparison_page
-from embaudit.page.sides import Side, compare_sides, read_sides
+from embaudit.page.sides import Comparison, Side, compare_sides, read_sides
 
 Rows = dict[str, list[dict[str, Any]]]
 
@@ -167,3 +167,72 @@ def test_the_command_prints_a_page_json_and_a_file(warehouse: Path, tmp_path: Pa
     told = json.loads(CliRunner().invoke(cli, [*words, "--json"], catch_exceptions=False).output)
     assert [one["audit_id"] for one in told["audits"]] == ["a1", "a2", "a3"]
     assert [one["audit_id"] for one in told["against_first"]] == ["a2", "a3"]
+
+
+BROKEN = {"kind": "do not serve", "line": "Do not serve: layer 2 holds random numbers."}
+
+
+def spread(side: Side, by: float, **changes: Any) -> Side:
+    """Another audit in which SOCM is lower, which is better, and quality is lower by so much."""
+    moves = {"socm_mean": -0.2, "score": -by, "words_gain": -by, "input_gain": -by}
+    figures = [
+        replace(
+            figure,
+            **{
+                name: value + moves.get(figure.measure, 0.0)
+                for name in ("value", "low", "high")
+                if (value := getattr(figure, name)) is not None
+            },
+        )
+        for figure in side.newest.figures
+    ]
+    return but(side, figures=figures, **changes)
+
+
+def changes_of(comparison: Comparison, summary: str, measure: str) -> set[str]:
+    return {row["change"] for row in comparison.figures if (row["summary"], row["measure"]) == (summary, measure)}
+
+
+@pytest.mark.parametrize(
+    ("broken", "fell", "socm", "why"),
+    [
+        (None, 0.0, "better", ""),
+        # Less than noise.
+        (None, 0.01, "better", ""),
+        (None, 0.3, "means nothing", "fell ("),
+        (BROKEN, 0.0, "means nothing", "must not be served"),
+        (BROKEN, 0.3, "means nothing", "must not be served"),
+    ],
+)
+def test_nothing_is_better_in_a_checkpoint_whose_quality_fell(
+    sides: dict[str, Side], broken: dict[str, str] | None, fell: float, socm: str, why: str
+) -> None:
+    other = spread(sides["a1"], fell, **({"verdict": broken} if broken else {}))
+    comparison = compare_sides(sides["a1"], other)
+    assert changes_of(comparison, "socm_summary", "socm_mean") == {socm}
+    assert why in comparison.means_nothing
+    assert bool(why) == bool(comparison.means_nothing)
+    findings = comparison_page([sides["a1"], other]).findings
+    if broken:
+        assert (findings[0].level, broken["line"] in findings[0].sentence) == ("problem", True)
+    if why:
+        said = " ".join(finding.sentence for finding in findings)
+        assert "moved the other way and mean nothing" in said
+        assert ", 0 better" in said
+    if fell > 0.1:
+        assert comparison.figures[0]["summary"] == "quality", "what counts comes first"
+
+
+def test_nothing_is_worse_than_in_a_broken_checkpoint(sides: dict[str, Side]) -> None:
+    """Random weights have a low SOCM: the sound checkpoint beside them has not got worse."""
+    first, other = spread(sides["a1"], 0.3, verdict=BROKEN), but(sides["a1"])
+    comparison = compare_sides(first, other)
+    assert changes_of(comparison, "socm_summary", "socm_mean") == {"means nothing"}
+    assert changes_of(comparison, "quality", "score") == {"better"}
+
+
+def test_that_nobody_looked_is_said(sides: dict[str, Side]) -> None:
+    page = comparison_page([sides["a1"], but(sides["a1"], verdict=None)])
+    (finding,) = (finding for finding in page.findings if "was not checked" in finding.sentence)
+    assert finding.level == "not measured"
+    assert finding.advice == "embaudit audit owner/one --measures integrity,quality"

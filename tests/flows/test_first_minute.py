@@ -1,0 +1,125 @@
+"""Integrity and quality in an audit: a random checkpoint must not be served, and everything that shows it says so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from commands import Embaudit
+from planned import assert_planned
+from small_audits import home_at
+from tiny import ENGLISH
+
+from embaudit.request import AuditRequest
+from embaudit.warehouse.open_items import accept, read_open
+from embaudit_flows.audit import AuditOutcome, audit
+
+CAUSES = ("untrained_layers", "untrained_embeddings", "untrained_matrices")
+
+
+@pytest.fixture(scope="module")
+def outcome(
+    prefect_api: str, tiny_checkpoint: Path, tiny_profile: Path, tmp_path_factory: pytest.TempPathFactory
+) -> AuditOutcome:
+    """An audit of the tiny checkpoint, whose weights were never trained, on pairs of its own; to be read only."""
+    folder = tmp_path_factory.mktemp("first-minute")
+    words = ENGLISH.split()
+    lines = ["sentence1\tsentence2\tscore\tdataset"]
+    for place in range(80):
+        first, second = (" ".join(words[(place + step) % len(words)] for step in range(5)) for step in (0, 1))
+        lines.append(f"{first}\t{second} {place}\t{place % 6}\t{'even' if place % 2 else 'odd'}")
+    (folder / "pairs.tsv").write_text("\n".join(lines))
+    (folder / "policy.toml").write_text('[require]\nmeasures = ["integrity", "quality"]\n')
+    with home_at(folder / "home"):
+        return audit(
+            AuditRequest(
+                checkpoint=str(tiny_checkpoint),
+                profile=str(tiny_profile),
+                measures=["integrity", "quality", "socm"],
+                corpora={"sts": str(folder / "pairs.tsv")},
+                policy=str(folder / "policy.toml"),
+                gate="mark",
+                device="cpu",
+            )
+        )
+
+
+def rows(outcome: AuditOutcome, sql: str) -> list[tuple[Any, ...]]:
+    with duckdb.connect(outcome.warehouse, read_only=True) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def test_the_verdict_and_its_cause(outcome: AuditOutcome) -> None:
+    assert outcome.verdict["kind"] == "do not serve"
+    assert outcome.verdict["cause"] in CAUSES
+    assert rows(outcome, "SELECT kind, line, cause FROM verdict") == [
+        tuple(outcome.verdict[name] for name in ("kind", "line", "cause"))
+    ]
+    # It is a finding of integrity, and not listed a second time.
+    assert (outcome.verdict["cause"],) in rows(outcome, "SELECT name FROM finding WHERE measure = 'integrity'")
+    assert_planned(outcome)
+
+
+def test_each_tensor_has_a_row(outcome: AuditOutcome, tiny_checkpoint: Path) -> None:
+    from safetensors import safe_open
+
+    with safe_open(tiny_checkpoint / "model.safetensors", "pt") as file:
+        stored = {name: "x".join(map(str, file.get_slice(name).get_shape())) for name in file.keys()}  # noqa: SIM118
+    found = rows(outcome, "SELECT stored_name, replace(shape, ' × ', 'x'), status FROM weight WHERE file IS NOT NULL")
+    assert {name: shape for name, shape, _ in found} == stored
+    assert {status for *_, status in found} <= {"same", "renamed"}
+    table = "embeddings.word_embeddings.weight"
+    ((deviation, largest),) = rows(outcome, f"SELECT deviation, largest FROM weight WHERE tensor LIKE '%{table}'")
+    with safe_open(tiny_checkpoint / "model.safetensors", "pt") as file:
+        values = file.get_tensor(next(name for name in stored if name.endswith(table)))
+    assert (deviation, largest) == pytest.approx((float(values.std(correction=0)), float(values.abs().max())))
+
+
+def test_each_data_set_has_its_own_scores_and_the_sample_stands_in_for_what_was_not_given(
+    outcome: AuditOutcome,
+) -> None:
+    assert rows(outcome, "SELECT data_set, kind, items FROM quality ORDER BY ALL") == [
+        *(("even", "pairs", 40), ("odd", "pairs", 40)),
+        ("sample", "queries", 90),
+    ]
+    assert rows(outcome, "SELECT DISTINCT layer FROM quality_layer ORDER BY 1") == [(0,), (1,), (2,)]
+    # What the last layer leaves is what is served.
+    last = (
+        "SELECT abs(l.score - q.score) FROM quality_layer AS l JOIN quality AS q USING (data_set, kind) WHERE layer = 2"
+    )
+    assert all(difference < 1e-6 for (difference,) in rows(outcome, last))
+    assert rows(outcome, "SELECT count(*) FROM quality WHERE NOT score BETWEEN score_low AND score_high") == [(0,)]
+
+
+def test_any_policy_trips_and_the_verdict_stays_open_until_it_is_accepted(outcome: AuditOutcome) -> None:
+    assert outcome.gate is not None
+    assert [finding.rule for finding in outcome.gate.tripped] == ["sound checkpoint"]
+    cause = outcome.verdict["cause"]
+    found = {str(item) for item in read_open(outcome.warehouse, [outcome.audit_id], 5)}
+    assert found == {f"do not serve: {cause}", "policy policy: sound checkpoint"}
+    accepted = accept(Path(outcome.warehouse), outcome.audit_id, [cause], by="ops", reason="a test", wait_seconds=5)
+    assert [str(item) for item in accepted] == [f"do not serve: {cause}"]
+    assert {item.what for item in read_open(outcome.warehouse, [outcome.audit_id], 5)} == {"gate"}
+
+
+def test_the_page_begins_with_it_and_has_the_figures(embaudit_here: Embaudit, outcome: AuditOutcome) -> None:
+    done = embaudit_here("show", outcome.audit_id, "--full", "--warehouse", outcome.warehouse)
+    assert done.returncode == 0, done.stderr
+    first = next(line for line in done.stdout.splitlines() if line.startswith("problem"))
+    assert "Do not serve: " in first
+    assert outcome.report is not None
+    report = Path(outcome.report).read_text(encoding="utf-8")
+    for expected in ("Where the tensors in memory come from", "Scores, beside what needs no network"):
+        assert expected in done.stdout
+        assert expected in report
+    assert "If the network stopped after each layer" in report
+    assert report.index("Do not serve: ") < report.index("Gate tripped")
+    for query in ("verdicts", "weights", "quality", "quality-layers", "quality-readings", "open-items"):
+        found = embaudit_here("query", query, "--format", "json", "--warehouse", outcome.warehouse)
+        # Whatever the reading, random weights find no more than words do: none is compared.
+        assert bool(json.loads(found.stdout)) == (query != "quality-readings"), query
+    board = embaudit_here("query", "leaderboard", "--format", "json", "--warehouse", outcome.warehouse)
+    assert json.loads(board.stdout)[0]["verdict"] == "do not serve"
