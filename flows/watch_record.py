@@ -40,6 +40,8 @@ class WatchedRow(BaseModel):
     audit_id: str | None
     predecessor_audit_id: str | None
     worse: list[str]
+    # Which weights changed since the predecessor; None if that is not known.
+    weights: str | None = None
     gate: str | None
     reason: str | None
     # What nobody has accepted, whether this watch found it or an earlier one, and since when.
@@ -207,6 +209,7 @@ class WatchRecord:
                 checkpoint_id=finding.checkpoint_id,
                 audit_id=finding.audit_id,
                 predecessor_audit_id=compared["predecessor_audit_id"] if compared else None,
+                weights=compared["weights"] if compared else None,
                 worse=[f"{row['measure']} of {row['item']} {row['delta']:+.4g}" for row in worse],
                 gate=gate,
                 reason=finding.reason,

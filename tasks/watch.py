@@ -7,10 +7,13 @@ from typing import Any
 
 from prefect import task
 
+from embaudit.checking.verdict import FIRST
 from embaudit.hub import is_transient
 from embaudit.keys import content_key
+from embaudit.page.general import weights_changed
+from embaudit.tables import MEASURE_OF
 from embaudit.tables.watch import RegressionRow, WatchedRevisionRow
-from embaudit.warehouse.watched import find_predecessor, read_figures
+from embaudit.warehouse.watched import find_predecessor, read_figures, read_weight_changes
 from embaudit.watch.history import WatchedRevision
 from embaudit.watch.hub import current_commit, list_organisation
 from embaudit.watch.look import Source, read_content
@@ -84,4 +87,12 @@ def compare_with_predecessor(
         name = f"regression-{predecessor}"
         staged = stage_rows(staging, "audit", audit_id, RegressionRow, rows, file_name=name)
         publish_checked([staged], warehouse, wait_seconds, kept=AUDITS_STAND)
-    return {**pair, "figures": len(figures), "worse": [row for row in figures if row["is_worse"]]}
+    changes = read_weight_changes(warehouse, **pair)
+    return {
+        **pair,
+        "figures": len(figures),
+        "worse": sorted(
+            (row for row in figures if row["is_worse"]), key=lambda row: MEASURE_OF[row["summary"]] not in FIRST
+        ),
+        "weights": weights_changed(changes).sentence if changes else None,
+    }

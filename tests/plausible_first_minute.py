@@ -18,7 +18,7 @@ def first_minute_rows() -> dict[str, list[dict[str, Any]]]:
             _weight("encoder.layer.1.output.dense.weight", 1, "same", "32 × 64", 2048),
             {
                 **_weight("model.safetensors: cls.predictions.bias", None, "unread", "8", 8),
-                **{"stored_name": "cls.predictions.bias", "deviation": None, "largest": None},
+                **{"stored_name": "cls.predictions.bias", "deviation": None, "largest": None, "content": None},
             },
             {
                 **_weight("pooler.dense.weight", None, "unused", "32 × 32", 1024),
@@ -66,7 +66,14 @@ def staged_findings() -> dict[str, list[dict[str, Any]]]:
 def _weight(tensor: str, layer: int | None, status: str, shape: str, entries: int) -> dict[str, Any]:
     return {
         **{"tensor": tensor, "layer": layer, "status": status, "file": "model.safetensors", "stored_name": tensor},
-        **{"stored_dtype": "F32", "shape": shape, "entries": entries, "deviation": 0.05, "largest": 0.4},
+        **{
+            "stored_dtype": "F32",
+            "shape": shape,
+            "entries": entries,
+            "deviation": 0.05,
+            "largest": 0.4,
+            "content": f"{entries:016x}",
+        },
     }
 
 

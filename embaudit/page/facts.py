@@ -47,6 +47,7 @@ GENERAL = {
         "SELECT predecessor_audit_id, count(*) AS figures, count(*) FILTER (is_worse) AS worse "
         "FROM regression WHERE audit_id = ? GROUP BY ALL ORDER BY predecessor_audit_id"
     ),
+    "weight_changes": "SELECT * EXCLUDE (audit_id) FROM weight_change WHERE audit_id = ? ORDER BY ALL",
     "sticky_changes": "SELECT * EXCLUDE (audit_id) FROM sticky_change WHERE audit_id = ? ORDER BY ALL",
     "runs": "SELECT * EXCLUDE (audit_id) FROM measure_run WHERE audit_id = ? ORDER BY measure",
     "checks": (

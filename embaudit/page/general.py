@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from embaudit.checking.verdict import FIRST, LEVEL_OF
@@ -160,6 +160,9 @@ def regression_section(facts: dict[str, Any]) -> Section | None:
         )
         for row in facts["compared"]
     ]
+    for row in facts["compared"]:
+        of_pair = [one for one in facts["weight_changes"] if one["predecessor_audit_id"] == row["predecessor_audit_id"]]
+        parts += [weights_changed(of_pair)] if of_pair else []
     worse = [
         (
             *(f"{row['summary']}.{row['measure']}", row["item"], row["predecessor_value"], row["value"], row["delta"]),
@@ -186,6 +189,27 @@ def regression_section(facts: dict[str, Any]) -> Section | None:
     rows = [[row[name] for name in changes] for row in facts["sticky_changes"]]
     parts.append(Table(columns, rows, more="embaudit query sticky-changes"))
     return Section("Compared with the previous audit", parts) if facts["compared"] else None
+
+
+def weights_changed(layers: Sequence[Mapping[str, Any]]) -> Finding:
+    """Which weights changed since another audit, from the rows of ``weight_change`` for the two."""
+    read = [row for row in layers if row["is_read"]]
+    changed, tensors = (sum(row[name] for row in read) for name in ("changed", "tensors"))
+    if not changed:
+        others = sum(row["changed"] for row in layers)
+        only = f"; only {count(others, 'tensor')} that no vector depends on did" if others else ""
+        return Finding(
+            "look",
+            f"No weight that a vector depends on has changed{only}.",
+            "If this revision was trained, the training did not reach it: frozen parameters, an adapter that was not "
+            "merged, or the wrong folder saved.",
+            name="nothing_changed",
+        )
+    where = [
+        f"layer {row['layer']}" if row["layer"] is not None else "outside the layers" for row in read if row["changed"]
+    ]
+    all_of = "everywhere" if len(where) == len(read) else ", ".join(where)
+    return Finding("ok", f"{changed} of {tensors} tensors that vectors depend on changed: {all_of}.", name="changed")
 
 
 def published_section(facts: dict[str, Any]) -> Section | None:

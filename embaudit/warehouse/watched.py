@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -69,6 +70,17 @@ def figures_of(connection: duckdb.DuckDBPyConnection, audit_id: str) -> list[Fig
         [audit_id],
     ).fetchall()
     return [Figure(*row) for row in rows]
+
+
+def read_weight_changes(warehouse: str, audit_id: str, predecessor_audit_id: str) -> list[dict[str, Any]]:
+    """The rows of ``weight_change`` for two compared audits; empty if one of them did not look at the weights."""
+    with open_reader(warehouse_at(warehouse)) as connection:
+        cursor = connection.execute(
+            "SELECT layer, is_read, tensors, changed FROM weight_change "
+            "WHERE audit_id = ? AND predecessor_audit_id = ? ORDER BY layer NULLS FIRST",
+            [audit_id, predecessor_audit_id],
+        )
+        return [dict(zip(("layer", "is_read", "tensors", "changed"), row, strict=True)) for row in cursor.fetchall()]
 
 
 def is_published(warehouse: str, audit_id: str) -> bool:

@@ -12,6 +12,7 @@ CREATE TABLE weight (
     entries      INTEGER NOT NULL,
     deviation    DOUBLE,
     largest      DOUBLE,
+    content      VARCHAR,
     PRIMARY KEY (audit_id, tensor)
 );
 

@@ -1,5 +1,4 @@
--- What needs a decision: a verdict not to serve, each rule that tripped an audit's newest gate under a policy, and each
--- figure that got worse.
+-- What needs a decision: verdicts not to serve, rules that tripped the newest gate of a policy, figures that got worse.
 -- accepted is null where nobody has accepted it.
 CREATE OR REPLACE VIEW found_item AS
 WITH found AS (

@@ -50,7 +50,7 @@ VIEWS = sorted(
         *("checkpoint_match", "published_beside_audit", "published_beside_own", "score_beside_measure"),
         *("gate_finding", "gate_outcome"),
         *("audit_question", "audit_predecessor", "summary_interval", "sticky_change", "watched_source", "found_item"),
-        "socm_change",
+        *("socm_change", "weight_change"),
     ]
 )
 SOCM_MEAN = sum(row["socm"] for row in socm_pairs("wikipedia", TRACES)) / 6

@@ -27,6 +27,10 @@ class WeightRow(Row, table="weight", key=("tensor",)):
     entries: int = column("Number of its values.", ge=0)
     deviation: float | None = column("Standard deviation of its values; null if nothing reads it, or not finite.", ge=0)
     largest: float | None = column("Largest absolute value; null if nothing reads it, or not finite.", ge=0)
+    content: str | None = column(
+        "BLAKE2b hash of its values in float32, 16 hex digits: equal in two audits if the tensor did not change; null "
+        "if nothing reads it."
+    )
 
     @rule
     def read_tensors_have_values(status: Series, file: Series) -> Series:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from math import isfinite, prod
@@ -22,7 +23,7 @@ def weight_rows(checkpoint: Checkpoint, records: Iterable[TensorRecord]) -> Iter
     for record in records:
         name = record.name or record.stored_name
         number = NUMBER.search(name.removeprefix("after_pooling"))
-        deviation, largest = _spread(tensors[record.name]) if record.name else (None, None)
+        deviation, largest, content = _values_of(tensors[record.name]) if record.name else (None, None, None)
         yield {
             "tensor": record.name or f"{record.file}: {record.stored_name}",
             "layer": int(number[1]) if number else None,
@@ -34,10 +35,13 @@ def weight_rows(checkpoint: Checkpoint, records: Iterable[TensorRecord]) -> Iter
             "entries": prod(record.shape),
             "deviation": deviation,
             "largest": largest,
+            "content": content,
         }
 
 
-def _spread(tensor: torch.Tensor) -> tuple[float | None, float | None]:
-    values = tensor.detach().float()
-    found = float(values.std(correction=0)), float(values.abs().max())
-    return (found[0] if isfinite(found[0]) else None), (found[1] if isfinite(found[1]) else None)
+def _values_of(tensor: torch.Tensor) -> tuple[float | None, float | None, str]:
+    """Standard deviation, largest absolute value and hash."""
+    values = tensor.detach().float().cpu().contiguous()
+    deviation, largest = float(values.std(correction=0)), float(values.abs().max())
+    content = hashlib.blake2b(values.numpy().tobytes(), digest_size=8).hexdigest()
+    return (deviation if isfinite(deviation) else None), (largest if isfinite(largest) else None), content
