@@ -81,7 +81,7 @@ def cut_off_findings(found: Sequence[CutOff]) -> list[Finding]:
         f"base it is {shown(worst.base)}"
     )
     if not (is_clear and has_effect):
-        return [Finding("ok", f"{sentence}, which would still do.", "", "", RULE, *values)]
+        return [Finding("ok", f"{sentence}. A cut-off chosen with the base would still do.", "", "", RULE, *values)]
     return [
         Finding(
             "look",

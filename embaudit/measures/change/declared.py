@@ -42,6 +42,24 @@ def compare_declared(tuned: Checkpoint, base: Checkpoint) -> list[Difference]:
 
 
 _PLURAL: dict[TextKind, str] = {"text": "texts", "query": "queries", "document": "documents"}
+_SETTINGS, _SENTENCE, _POOLING = (
+    "config_sentence_transformers.json",
+    "sentence_bert_config.json",
+    "1_Pooling/config.json",
+)
+# Where each declaration is, most often.
+_FILES = {
+    "pooling": _POOLING,
+    "modules after pooling": "modules.json",
+    "dimensions": "modules.json",
+    "similarity": _SETTINGS,
+    "prompt in the pooled vector": _POOLING,
+    "lower-casing (do_lower_case)": _SENTENCE,
+    "special tokens": "tokenizer.json",
+    "side of truncation": "tokenizer_config.json",
+    **{f"prompt of {kind}": _SETTINGS for kind in _PLURAL.values()},
+    **{f"limit for {kind}": _SENTENCE for kind in _PLURAL.values()},
+}
 
 
 def declared_findings(differences: list[Difference], base: Checkpoint) -> list[Finding]:
@@ -59,8 +77,7 @@ def declared_findings(differences: list[Difference], base: Checkpoint) -> list[F
             f"It is not read as the base is: {said}.",
             "If this came with the tuning, it is right; if a file was lost or written by another library's defaults, "
             "it is not.",
-            "Compare modules.json, 1_Pooling/config.json, sentence_bert_config.json and "
-            "config_sentence_transformers.json with the base's.",
+            f"Compare {' and '.join(dict.fromkeys(_FILES[one.what] for one in differences))} with the base's.",
             RULE,
             float(len(differences)),
         )

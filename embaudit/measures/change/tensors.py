@@ -75,6 +75,11 @@ class TensorChange:
         return block_of(self.name)
 
     @property
+    def is_in_layer(self) -> bool:
+        """Whether it is in a numbered part of the transformer itself."""
+        return self.block != self.name.split(".")[0] and not self.name.startswith("after_pooling.")
+
+    @property
     def is_matrix(self) -> bool:
         return len(self.shape or self.before or ()) > 1
 

@@ -27,14 +27,13 @@ def weight_findings(change: WeightChange) -> list[Finding]:
 
 
 def _incomparable(change: WeightChange) -> Finding:
-    share = change.compared / change.known if change.known else 0.0
     return Finding(
         "not measured",
-        f"The weights were not compared: the base is another architecture, {share:.0%} of its "
-        f"{_numbers(change.known)} have a counterpart of the same name and shape.",
+        f"The weights were not compared: the base is another architecture ({change.comparable:.0%} of the numbers in "
+        "layers have a counterpart of the same name and shape).",
         "What comes out of the two can be compared, not what is in them.",
         name=CHANGED,
-        value=share,
+        value=change.comparable,
     )
 
 
@@ -123,11 +122,7 @@ def _unrelated(change: WeightChange) -> Finding | None:
 
 def _still(change: WeightChange) -> Finding | None:
     """Norms and biases moved, and no matrix of any layer: gradients did not reach them, or only these were tuned."""
-    in_layers = [
-        tensor
-        for tensor in change.tensors
-        if tensor.block != tensor.name.split(".")[0] and not tensor.name.startswith("after_pooling.")
-    ]
+    in_layers = [tensor for tensor in change.tensors if tensor.is_in_layer]
     matrices = [tensor for tensor in in_layers if tensor.is_matrix]
     others = [tensor for tensor in in_layers if not tensor.is_matrix and tensor.status == "moved"]
     if not matrices or not others or any(tensor.status not in ("same", "rounded") for tensor in matrices):

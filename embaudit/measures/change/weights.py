@@ -64,13 +64,15 @@ class WeightChange:
         return sum(tensor.compared for tensor in self.tensors)
 
     @property
-    def known(self) -> int:
-        """Numbers of the base that a vector of it depends on."""
-        return sum(size_of(tensor.before) for tensor in self.tensors)
+    def comparable(self) -> float:
+        """The share of the numbers in layers that have a counterpart, of those of the checkpoint with fewer."""
+        inside = [tensor for tensor in self.tensors if tensor.is_in_layer]
+        fewest = min(sum(size_of(getattr(tensor, side)) for tensor in inside) for side in ("shape", "before"))
+        return sum(tensor.compared for tensor in inside) / fewest if fewest else float(not inside)
 
     @property
     def extent(self) -> Extent:
-        if self.compared < MOST * self.known:
+        if self.comparable < MOST:
             return "incomparable"
         is_nothing = all(
             tensor.status in ("same", "rounded")
@@ -88,20 +90,18 @@ def compare_weights(tuned: Checkpoint, base: Checkpoint, shared: SharedRows) -> 
     if found.extent == "nothing":
         return replace(found, unread=tuple(unread_changes(tuned, base)))
     told = {tensor.name for tensor in tensors if tensor.cosine is not None and can_tell(ours[tensor.name])}
-    replaced, random = [], []
+    theirs = read_by_vectors(base)
+    replaced, random, places = [], [], []
     for block in found.blocks:
         matrices = [tensor for tensor in block.tensors if tensor.name in told]
         unrelated = [tensor for tensor in matrices if abs(tensor.cosine or 0.0) < UNRELATED]
-        if unrelated and len(unrelated) >= MOST * len(matrices):
-            replaced.append(block.name)
-            if sum(look_at(ours[tensor.name]).is_noise for tensor in unrelated) >= MOST * len(unrelated):
-                random.append(block.name)
-    theirs = read_by_vectors(base)
-    places = [
-        (name, place)
-        for name in replaced
-        if name not in random and (place := _place_in_base(name, ours, theirs)) is not None
-    ]
+        if not unrelated or len(unrelated) < MOST * len(matrices):
+            continue
+        replaced.append(block.name)
+        if (place := _place_in_base(block.name, ours, theirs)) is not None:
+            places.append((block.name, place))
+        elif sum(look_at(ours[tensor.name]).is_noise for tensor in unrelated) >= MOST * len(unrelated):
+            random.append(block.name)
     return replace(found, replaced=tuple(replaced), random=tuple(random), places=tuple(places))
 
 
