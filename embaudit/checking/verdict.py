@@ -14,7 +14,7 @@ CAUSES = (
     "not_loadable",
     # With broken ids everything behind them misleads.
     *("unknown_words", "letter_case", "lower_casing", "accents", "shared_ids", "ids_beyond_rows", "tokenizer_ids"),
-    *("special_tokens", "vocabulary_fit", "same_tokens"),
+    *("special_tokens", "vocabulary_fit", "same_tokens", "misplaced_rows"),
     *("weights_from_file", "not_finite", "zero_vector", "value_range", "outlier", "constant_matrices"),
     *("untrained_layers", "untrained_embeddings", "untrained_matrices", "equal_layers", "embedding_rows"),
     *("replaced_blocks", "moved_blocks", "causal_attention", "one_function", "rounded_weights"),

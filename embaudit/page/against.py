@@ -45,7 +45,7 @@ def _blocks(weights: Mapping[str, Any] | None) -> Table | None:
         return None
     columns = (
         *(Column("block", is_prose=True), Column("tensors that moved", is_right=True)),
-        *(Column("numbers that moved", ".1%"), Column("‖Δ‖/‖W‖", ".2g"), Column("", is_prose=True)),
+        *(Column("numbers that moved", ".1%"), Column("‖Δ‖/‖W‖", ".2g"), Column("note", is_prose=True)),
     )
     rows: list[tuple[Value, ...]] = [
         (
@@ -63,10 +63,10 @@ def _blocks(weights: Mapping[str, Any] | None) -> Table | None:
 def _vectors(vectors: Sequence[Mapping[str, Any]] | None) -> Table | None:
     columns = (
         *(Column("texts", is_prose=True), Column("how many", ","), Column("1 − cosine, median", ".2g")),
-        *(Column("largest", ".2g"), Column("of", is_prose=True, is_detail=True)),
+        *(Column("largest", ".2g"), Column("text that moved most", is_prose=True, is_detail=True)),
     )
     rows = [
-        (one["kind"], one["texts"], one["median"], one["most"], one["furthest"][:80] or "(empty)")
+        (one["kind"], one["texts"], one["median"], one["most"], one["furthest"][:80].strip() or "(blank)")
         for one in vectors or ()
     ]
     return Table(columns, rows, "How far vectors moved, by kind of text") if rows else None

@@ -33,9 +33,9 @@ def replaced(content: dict[str, Any]) -> None:
 
 
 TOKENS: dict[str, tuple[tuple[FolderChange, ...], str, str]] = {
-    "the same": ((), "ok", "the same tokens as in the base."),
+    "the same": ((), "ok", "the same tokens as by the base."),
     "case kept": ((tokenizer_changed(case_kept),), "look", "as other tokens than the base"),
-    "permuted with its rows": ((permuted(with_rows=True),), "ok", "the same tokens as in the base."),
+    "permuted with its rows": ((permuted(with_rows=True),), "ok", "the same tokens as by the base."),
     "permuted without them": ((permuted(with_rows=False),), "problem", "still those of other tokens"),
     "a word added": ((with_more_tokens("zebra"),), "ok", "1 were added (zebra)"),
     "a word in place of another": ((tokenizer_changed(replaced),), "look", "1 were added (zebra)"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from change_copies import LAYER, WORDS, Tensors, compared, copy_of, in_file, jittered, small_sample
-from tiny_models import load
+from tiny_models import declare, dense, load, pooling
 
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.hard_texts import KINDS
@@ -35,7 +35,7 @@ def test_distances_and_neighbours_are_those_of_a_loop(base: Path, tmp_path: Path
 
     pairs = small_sample().pairs[0]
     sentences = list(dict.fromkeys([*pairs.firsts, *pairs.seconds]))
-    assert moved["the sentences of sample"].texts == len(sentences)
+    assert moved["the sentences of the embedded sample"].texts == len(sentences)
     nearest = []
     for encoder in encoders:
         rows = [row.tolist() for row in encoder.encode_texts(sentences)]
@@ -82,3 +82,15 @@ def test_weights_that_change_no_vector(change: object, name: str, level: str, ba
     if name == "hardly_changed" or "nothing_changed" in levels:
         # The same vectors have the same scores.
         assert "lost_on_sample" not in levels
+
+
+def test_other_dimensions_have_neighbours_and_scores_in_common(base: Path, tmp_path: Path) -> None:
+    tuned = copy_of(
+        base, tmp_path / "tuned", lambda folder: declare(folder, pooling("mean"), dense(), ("Normalize", {}))
+    )
+    report = compared(tuned, base)
+    findings = {finding.name: finding for finding in report.findings}
+    assert findings["vectors_moved"].sentence.startswith("Its vectors have other dimensions than the base's.")
+    assert report.figures["vectors"] == []
+    assert 0 < report.figures["neighbours"][0]["overlap"] < 1
+    assert "lost_on_sample" in findings

@@ -82,6 +82,11 @@ ROWS = {
     "in float16": ((cast(torch.float16),), {"nothing_changed": "problem"}, "rounded to float16"),
     "other names": ((in_file(renamed),), {"nothing_changed": "problem"}, "bit by bit"),
     "in shards": ((sharded,), {"nothing_changed": "problem"}, "bit by bit"),
+    "a computed table saved": (
+        (in_file(lambda tensors: tensors.update({"rotary.inv_freq": torch.ones(4)})),),
+        {"nothing_changed": "problem"},
+        "bit by bit",
+    ),
     "pooler alone": ((jittered("pooler"),), {"only_unread_changed": "problem"}, "pooler.dense.weight"),
     "head alone": ((jittered("cls"),), {"only_unread_changed": "problem"}, "cls.predictions.bias"),
     "a new head": (
@@ -232,6 +237,21 @@ def test_added_rows_are_trained_or_not(is_trained: bool, level: str, base: Path,
     (finding,) = (one for one in compared(tuned, base).findings if one.name == "added_rows")
     assert finding.level == level
     assert "3 rows that the base has not (zebra quux gnu)" in finding.sentence
+
+
+def test_rows_in_another_order(base: Path, tmp_path: Path) -> None:
+    """The tokenizer stayed, and the rows are those of other tokens."""
+
+    def shuffle(tensors: Tensors) -> None:
+        order = torch.randperm(len(tensors[WORDS]), generator=torch.Generator().manual_seed(4))
+        tensors[WORDS] = tensors[WORDS][order]
+
+    tuned = copy_of(base, tmp_path / "tuned", in_file(shuffle), jittered(WORDS))
+    findings = {finding.name: finding for finding in compared(tuned, base).findings}
+    assert findings["misplaced_rows"].level == "problem"
+    assert findings["misplaced_rows"].value is not None
+    assert findings["misplaced_rows"].value > 0.9
+    assert "replaced_blocks" not in findings
 
 
 @pytest.mark.parametrize("family", ["distilbert", "mpnet", "t5"])

@@ -85,8 +85,8 @@ def cut_off_findings(found: Sequence[CutOff]) -> list[Finding]:
     return [
         Finding(
             "look",
-            f"{sentence}. That one would let {worst.through:.0%} of them through now, and keep {worst.kept:.0%} of "
-            f"matching pairs instead of {worst.kept_before:.0%}.",
+            f"{sentence}. That one would let {100 * worst.through:.0f} % of them through now, and keep "
+            f"{100 * worst.kept:.0f} % of matching pairs instead of {100 * worst.kept_before:.0f} %.",
             "A cut-off that was chosen with the base means something else now.",
             f"Change it where scores are compared with a number, here to {shown(worst.tuned)}.",
             RULE,

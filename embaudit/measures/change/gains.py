@@ -116,7 +116,9 @@ def _of_given(given: Sequence[Beside], *, gains: bool) -> Finding:
     if gains:
         but = f", and lost on {' and '.join(one.name for one in losses)}" if losses else ""
         level: Level = "look" if losses else "ok"
-        return Finding(level, f"On the given data, the tuning gained{but}: {said}.", "", "", GAINED, *values)
+        won = sum(_low(one.gain) > 0 for one in given)
+        where = f" on {won} of {len(given)} data sets" if won < len(given) else ""
+        return Finding(level, f"On the given data, the tuning gained{where}{but}: {said}.", "", "", GAINED, *values)
     if losses:
         is_large = len(losses) == len(given) and all(one.gain.value < -LARGE for one in losses)
         return Finding(
@@ -160,13 +162,16 @@ def _of_sample(sample: Sequence[Beside], *, gains: bool) -> Finding:
             "ok", f"On the embedded sample, the tuning lost nothing for certain: {said}.", "", "", LOST, *values
         )
     is_large = len(losses) == len(sample) > 1 and all(one.gain.value < -LARGE for one in losses)
+    is_problem = is_large and not gains
+    usual = "Some of what the base knows of other texts is gone, which is the usual price of tuning for one domain"
+    meaning = "This is more than a tuning for one domain usually costs, and no gain is known that would be worth it."
     return Finding(
-        "problem" if is_large and not gains else "look",
+        "problem" if is_problem else "look",
         f"On the embedded sample, the tuning lost: {said}.",
-        "Some of what the base knows of other texts is gone, which is the usual price of tuning for one domain"
-        + ("." if gains else ", and no gain is known that would be worth it."),
+        meaning if is_problem else f"{usual}.",
         "If it has to serve other texts too, mix general pairs into the training, lower the learning rate, or average "
-        "its weights with the base's.",
+        "its weights with the base's."
+        + ("" if gains else " Give what it was tuned for (--pairs, --data) to see what was gained."),
         LOST,
         *values,
     )

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 FORMATS = ("bfloat16", "float16")
 # Entries that are looked at before a whole tensor is: enough to tell that it is not of a shorter format.
 PROBED = 4_096
+# Tables that code computes, which some releases of transformers save and others do not.
+COMPUTED = re.compile(r"(inv_freq|masked_bias|attn\.bias|position_ids|relative_position_index)$")
 # same: every entry is equal. rounded: equal once the base is rounded to the shorter format. moved: not equal.
 # resized: a table of embeddings with more or fewer rows, those of both unmoved. reshaped: of another shape.
 # added, removed: only in one of the two.
@@ -276,8 +278,12 @@ def unread_changes(tuned: Checkpoint, base: Checkpoint) -> list[str]:
             values = source.read(slice(None))
             other = theirs.get(name)
             is_same = other is not None and other.shape == source.shape
-            if values.is_floating_point() and not (
-                is_same and other is not None and torch.equal(values, other.read(slice(None)).to(values.dtype))
+            if (
+                values.is_floating_point()
+                and not COMPUTED.search(name)
+                and not (
+                    is_same and other is not None and torch.equal(values, other.read(slice(None)).to(values.dtype))
+                )
             ):
                 changed.append(name)
         return changed

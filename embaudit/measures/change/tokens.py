@@ -93,8 +93,8 @@ def token_findings(tokens: Tokens) -> list[Finding]:
         return [
             Finding(
                 "problem" if tokens.misplaced >= PROBLEM else "look",
-                f"{tokens.misplaced:.0%} of ordinary words get ids whose input embeddings are still those of other "
-                "tokens of the base: the tokenizer changed, and the rows stayed where they were.",
+                f"{100 * tokens.misplaced:.0f} % of ordinary words get ids whose input embeddings are still those of "
+                "other tokens of the base: the tokenizer changed, and the rows stayed where they were.",
                 meaning="The network reads other words than the text says.",
                 advice="Save the tokenizer that the checkpoint was trained with, most likely the base's.",
                 name=RULE,
@@ -107,11 +107,13 @@ def token_findings(tokens: Tokens) -> list[Finding]:
     if tokens.example is None:
         count = sum(len(texts) for texts in KINDS.values())
         sentence = f"{4 * tokens.words:,} words in small letters, capitals and accents and {count} hard texts are read "
-        return [Finding("ok", f"{sentence}as the same tokens as in the base.{changed}", name=RULE, value=0.0)]
+        return [Finding("ok", f"{sentence}as the same tokens as by the base.{changed}", name=RULE, value=0.0)]
     text, one, two = tokens.example
     level: Level = "look" if share >= LOOK or not any(tokens.other.values()) else "ok"
     where = (
-        f"{share:.0%} of words {_FORMS[worst]}" if share >= LOOK else f"some texts ({', '.join(tokens.hard) or worst})"
+        f"{100 * share:.0f} % of words {_FORMS[worst]}"
+        if share >= LOOK
+        else f"some texts ({', '.join(tokens.hard) or worst})"
     )
     sentence = (
         f"The tokenizer reads {where} as other tokens than the base: {text!r} is {_shown(one)}, not {_shown(two)}."

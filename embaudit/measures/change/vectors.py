@@ -18,6 +18,7 @@ from embaudit.checkpoint.hard_texts import KINDS
 from embaudit.finding import Finding
 from embaudit.intervals import spearman
 from embaudit.measures.change.gains import Beside
+from embaudit.measures.quality.material import SAMPLE
 from embaudit.measures.quality.measured import MeasuredPairs
 from embaudit.measures.quality.passes import of_all
 
@@ -142,7 +143,7 @@ def _far(moved: Sequence[Moved], neighbours: Sequence[Neighbours]) -> Finding:
     largest = max(moved, key=lambda one: one.texts)
     kinds = sorted((one for one in moved if one is not largest), key=lambda one: -one.median)
     sentence = (
-        f"Vectors have moved: 1 − cosine to the base's is {number(largest.median)} for the median of {largest.kind}"
+        f"Vectors have moved: the median of 1 − cosine to the base's is {number(largest.median)} for {largest.kind}"
     )
     if kinds and kinds[0].median > largest.median:
         sentence += f", and most for {kinds[0].kind} ({number(kinds[0].median)})"
@@ -151,7 +152,7 @@ def _far(moved: Sequence[Moved], neighbours: Sequence[Neighbours]) -> Finding:
 
 def _of_neighbours(neighbours: Sequence[Neighbours]) -> str:
     said = [f"{NEIGHBOURS * one.overlap:.1f} on {one.name}" for one in neighbours]
-    return f" Of a text's ten nearest, so many are the same as in the base: {', '.join(said)}." if said else ""
+    return f" Of a text's ten nearest texts, this many are also the base's: {', '.join(said)}." if said else ""
 
 
 def number(value: float) -> str:
@@ -165,12 +166,21 @@ def _sides(each: Beside) -> Iterator[tuple[str, list[str], np.ndarray, np.ndarra
     if isinstance(one, MeasuredPairs) and isinstance(two, MeasuredPairs):
         texts, places = _distinct(one)
         sides = (np.concatenate([side.firsts.served, side.seconds.served])[places] for side in (one, two))
-        yield (f"the sentences of {one.pairs.name}", texts, *sides)
+        yield (f"the sentences of {_named(one.pairs.name)}", texts, *sides)
     elif not isinstance(one, MeasuredPairs) and not isinstance(two, MeasuredPairs):
         collection = one.collection
-        yield f"the queries of {collection.name}", list(collection.queries), one.queries.served, two.queries.served
+        yield (
+            f"the queries of {_named(collection.name)}",
+            list(collection.queries),
+            one.queries.served,
+            two.queries.served,
+        )
         documents = list(collection.documents)
-        yield f"the documents of {collection.name}", documents, one.documents.served, two.documents.served
+        yield f"the documents of {_named(collection.name)}", documents, one.documents.served, two.documents.served
+
+
+def _named(source: str) -> str:
+    return "the embedded sample" if source == SAMPLE else source
 
 
 def _distinct(measured: MeasuredPairs) -> tuple[list[str], np.ndarray]:

@@ -29,8 +29,8 @@ def weight_findings(change: WeightChange) -> list[Finding]:
 def _incomparable(change: WeightChange) -> Finding:
     return Finding(
         "not measured",
-        f"The weights were not compared: the base is another architecture ({change.comparable:.0%} of the numbers in "
-        "layers have a counterpart of the same name and shape).",
+        f"The weights were not compared: the base is another architecture ({100 * change.comparable:.0f} % of the "
+        "numbers in layers have a counterpart of the same name and shape).",
         "What comes out of the two can be compared, not what is in them.",
         name=CHANGED,
         value=change.comparable,
@@ -101,6 +101,8 @@ def _places(change: WeightChange) -> Finding | None:
 
 def _unrelated(change: WeightChange) -> Finding | None:
     explained = {*change.random, *(name for name, _ in change.places)}
+    if change.rows is not None and change.rows.elsewhere:
+        explained.add(block_of(change.table))
     names = [name for name in change.replaced if name not in explained]
     if not names:
         return None
@@ -167,7 +169,8 @@ def _moved(change: WeightChange) -> Finding:
     if change.rows is not None:
         sentences.append(_of_rows(change.rows))
     rounded = sorted({tensor.rounded_to for tensor in tensors if tensor.rounded_to})
-    if rounded:
+    # A gain of all ones is of any format.
+    if sum(tensor.compared for tensor in tensors if tensor.rounded_to) > MOST * change.compared:
         sentences.append(f"What rounding to {' and '.join(rounded)} changed is not counted")
     value = relative(tensors)
     return Finding("ok", ". ".join(sentences) + ".", name=CHANGED, value=value)
