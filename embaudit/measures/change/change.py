@@ -105,7 +105,9 @@ def change_report(
     report.findings += guarded("vectors_beside_the_base", of_vectors)
     # The same vectors have the same scores and the same scale.
     if beside and not (moved and max(one.most for one in moved) <= ROUNDING):
-        report.findings += guarded("gains_over_the_base", lambda: gain_findings(beside))
+        report.findings += guarded(
+            "gains_over_the_base", lambda: gain_findings(beside, is_tuned=_changed(weights) != "nothing")
+        )
         report.findings += guarded("scale_beside_the_base", of_cut_offs)
     return report
 

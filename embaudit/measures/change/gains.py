@@ -1,4 +1,4 @@
-"""What the tuning gained on the given data and lost on the embedded sample: paired differences of scores.
+"""What it gained on the given data and lost on the embedded sample: paired differences of scores.
 
 Both checkpoints are scored on the same pairs and queries, resampled alike, so a difference has the interval of a paired
 one (``embaudit.measures.quality.scores``).
@@ -98,13 +98,17 @@ def _of_base(base: Checkpoint, one: Measured) -> Measured:
     )
 
 
-def gain_findings(beside: Sequence[Beside]) -> list[Finding]:
-    """What was gained on the given data, if any was given, and what was lost on the sample."""
+def gain_findings(beside: Sequence[Beside], *, is_tuned: bool = True) -> list[Finding]:
+    """What was gained on the given data, if any was given, and what was lost on the sample.
+
+    Args:
+        is_tuned: false if the weights are the base's, so that only how texts are read can differ.
+    """
     given = [one for one in beside if one.is_given]
     sample = [one for one in beside if not one.is_given]
     gains = any(_low(one.gain) > 0 for one in given)
     findings = [_of_given(given, gains=gains)] if given else []
-    return [*findings, *([_of_sample(sample, gains=gains)] if sample else [])]
+    return [*findings, *([_of_sample(sample, gains=gains, is_tuned=is_tuned)] if sample else [])]
 
 
 def _of_given(given: Sequence[Beside], *, gains: bool) -> Finding:
@@ -118,7 +122,7 @@ def _of_given(given: Sequence[Beside], *, gains: bool) -> Finding:
         level: Level = "look" if losses else "ok"
         won = sum(_low(one.gain) > 0 for one in given)
         where = f" on {won} of {len(given)} data sets" if won < len(given) else ""
-        return Finding(level, f"On the given data, the tuning gained{where}{but}: {said}.", "", "", GAINED, *values)
+        return Finding(level, f"On the given data, it gained{where}{but}: {said}.", "", "", GAINED, *values)
     if losses:
         is_large = len(losses) == len(given) and all(one.gain.value < -LARGE for one in losses)
         return Finding(
@@ -135,7 +139,7 @@ def _of_given(given: Sequence[Beside], *, gains: bool) -> Finding:
         within = f": only a difference of {shown(min(powers))} would be found" if powers else ""
         return Finding(
             "not measured",
-            f"Whether the tuning gained on the given data could not be told{within} ({said}).",
+            f"Whether it gained on the given data could not be told{within} ({said}).",
             "",
             "Give more scored pairs (500) or judged queries (100).",
             GAINED,
@@ -143,7 +147,7 @@ def _of_given(given: Sequence[Beside], *, gains: bool) -> Finding:
         )
     return Finding(
         "look",
-        f"On the given data, the tuning gained nothing for certain: {said}.",
+        f"On the given data, it gained nothing for certain: {said}.",
         f"A difference of {shown(min(powers))} would have been found in four of five cases.",
         "Train longer or on more data, or check that these texts are what it was tuned for.",
         GAINED,
@@ -151,23 +155,30 @@ def _of_given(given: Sequence[Beside], *, gains: bool) -> Finding:
     )
 
 
-def _of_sample(sample: Sequence[Beside], *, gains: bool) -> Finding:
+def _of_sample(sample: Sequence[Beside], *, gains: bool, is_tuned: bool) -> Finding:
     """``problem`` only if it lost much on all of the sample and gained on none of the given data."""
     said = "; ".join(_said(one) for one in sample)
     losses = [one for one in sample if _high(one.gain) < 0 and one.gain.value < -SMALLEST]
     estimate = mean_gain([one.gain for one in sample]).estimate()
     values = estimate.value, estimate.low, estimate.high
     if not losses:
-        return Finding(
-            "ok", f"On the embedded sample, the tuning lost nothing for certain: {said}.", "", "", LOST, *values
-        )
+        return Finding("ok", f"On the embedded sample, it lost nothing for certain: {said}.", "", "", LOST, *values)
     is_large = len(losses) == len(sample) > 1 and all(one.gain.value < -LARGE for one in losses)
     is_problem = is_large and not gains
     usual = "Some of what the base knows of other texts is gone, which is the usual price of tuning for one domain"
     meaning = "This is more than a tuning for one domain usually costs, and no gain is known that would be worth it."
+    if not is_tuned:
+        return Finding(
+            "problem" if is_problem else "look",
+            f"On the embedded sample, it lost: {said}.",
+            "The weights are the base's, so this is how it reads texts: tokens, pooling, prompts or limits.",
+            "Copy the base's tokenizer and settings.",
+            LOST,
+            *values,
+        )
     return Finding(
         "problem" if is_problem else "look",
-        f"On the embedded sample, the tuning lost: {said}.",
+        f"On the embedded sample, it lost: {said}.",
         meaning if is_problem else f"{usual}.",
         "If it has to serve other texts too, mix general pairs into the training, lower the learning rate, or average "
         "its weights with the base's."

@@ -48,7 +48,8 @@ def _nothing(change: WeightChange) -> Finding:
         return Finding(
             "problem",
             f"Only what no vector depends on has changed ({_named(change.unread)}); {same}.",
-            "It embeds as the base does: the training went into a head or pooler that an embedding does not use.",
+            "The network computes what the base computes: the training went into a head or pooler that an embedding "
+            "does not use.",
             "Train the pooled vector itself (a sentence-transformers loss), and check that the encoder is not frozen "
             "(requires_grad) and is the one in the optimizer.",
             ONLY_UNREAD,
@@ -56,8 +57,8 @@ def _nothing(change: WeightChange) -> Finding:
         )
     return Finding(
         "problem",
-        f"Nothing has changed: {same}.",
-        "The training did not reach the saved weights, so what is served is the base.",
+        f"No weight has changed: {same}.",
+        "The training did not reach the saved weights: the network is the base's.",
         "Save the trained model and not the one that was loaded: an adapter has to be merged first (merge_and_unload), "
         "shards of a distributed training have to be gathered, and parameters need requires_grad and a place in the "
         "optimizer.",
