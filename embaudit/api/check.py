@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 def check(
     checkpoint: str | Path | SentenceTransformer,
     *,
+    base: str | Path | SentenceTransformer | None = None,
     pairs: Sequence[str | Path] = (),
     data: Sequence[str | Path] = (),
     **settings: Any,
@@ -32,6 +34,7 @@ def check(
     Args:
         checkpoint: packaged:NAME, a local folder, owner/name@revision on the hub, or a loaded ``SentenceTransformer``,
             which is saved to a temporary folder.
+        base: what the checkpoint was tuned from, or its previous revision: what changed, what it gained and lost.
         pairs: files of scored pairs, a data set each; by default, the embedded sample.
         data: folders of judged queries in BEIR's layout; by default, the embedded sample.
         settings: how it is loaded: device, pooling, max_length, prompt, query_prompt, document_prompt, allow_pickle,
@@ -41,17 +44,32 @@ def check(
         EmbauditError: if a setting or a file of texts is wrong. That a checkpoint cannot be loaded is a result.
     """
     material = given_material([Path(path) for path in pairs], [Path(path) for path in data])
+    with ExitStack() as stack:
+        place, beside = _folder(checkpoint, stack), None if base is None else _folder(base, stack)
+        found = run(AuditRequest.of(checkpoint=place, **settings), material, beside)
+    return replace(
+        found,
+        checkpoint=_shown(checkpoint),
+        base=None if base is None else _shown(base),
+    )
+
+
+def _folder(checkpoint: str | Path | SentenceTransformer, stack: ExitStack) -> str:
+    """A reference that can be loaded: the temporary folder that a model in memory is saved to."""
     if isinstance(checkpoint, str | Path):
-        return run(AuditRequest.of(checkpoint=str(checkpoint), **settings), material)
+        return str(checkpoint)
     if not (hasattr(checkpoint, "save_pretrained") and hasattr(checkpoint, "encode")):
         raise UsageError(
             f"A checkpoint is a name, a folder or a loaded SentenceTransformer, not a {type(checkpoint).__name__}.",
             next_step="Save the model in sentence-transformers format and check that folder.",
         )
-    with TemporaryDirectory() as folder:
-        checkpoint.save_pretrained(folder, create_model_card=False)
-        found = run(AuditRequest.of(checkpoint=folder, **settings), material)
-    return replace(found, checkpoint="the model in memory")
+    folder = stack.enter_context(TemporaryDirectory())
+    checkpoint.save_pretrained(folder, create_model_card=False)
+    return folder
+
+
+def _shown(checkpoint: str | Path | SentenceTransformer) -> str:
+    return str(checkpoint) if isinstance(checkpoint, str | Path) else "the model in memory"
 
 
 def given_material(pairs: Sequence[Path], data: Sequence[Path]) -> Material:
@@ -73,6 +91,6 @@ def given_material(pairs: Sequence[Path], data: Sequence[Path]) -> Material:
     )
 
 
-def run(request: AuditRequest, material: Material) -> CheckReport:
-    """Check what a request names."""
-    return check_folder(request.checkpoint, request.load_options, material)
+def run(request: AuditRequest, material: Material, base: str | None = None) -> CheckReport:
+    """Check what a request names, against a base if there is one."""
+    return check_folder(request.checkpoint, request.load_options, material, base)

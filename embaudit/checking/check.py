@@ -11,10 +11,12 @@ from embaudit.checking.verdict import TOKENIZER, Verdict, verdict_of
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.errors import CheckpointError
 from embaudit.finding import LEVELS, Finding, guarded
+from embaudit.measures.change.change import change_report
 from embaudit.measures.integrity.function import function_findings
 from embaudit.measures.integrity.integrity import integrity_findings
 from embaudit.measures.integrity.numerics import numeric_findings
 from embaudit.measures.quality.material import Material, sample_material
+from embaudit.measures.quality.measured import Measured
 from embaudit.measures.quality.quality import quality_findings
 
 
@@ -27,6 +29,7 @@ class CheckReport:
         checkpoint_id: None if it cannot be loaded.
         findings: in the order of the parts.
         figures: the numbers behind them, for ``--json``.
+        base: what it was compared with, as the user named it; None without one.
     """
 
     checkpoint: str
@@ -34,6 +37,7 @@ class CheckReport:
     findings: tuple[Finding, ...]
     figures: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    base: str | None = None
 
     @property
     def summary(self) -> Verdict:
@@ -56,6 +60,7 @@ class CheckReport:
         return {
             "checkpoint": self.checkpoint,
             "checkpoint_id": self.checkpoint_id,
+            "base": self.base,
             "verdict": summary.kind,
             "line": summary.line,
             "cause": None if summary.cause is None else summary.cause.name,
@@ -66,8 +71,10 @@ class CheckReport:
         }
 
 
-def check(reference: str, options: LoadOptions | None = None, material: Material | None = None) -> CheckReport:
-    """Check a checkpoint: integrity, then quality.
+def check(
+    reference: str, options: LoadOptions | None = None, material: Material | None = None, base: str | None = None
+) -> CheckReport:
+    """Check a checkpoint: integrity, then quality, then what changed against a base.
 
     A checkpoint that cannot be loaded gets a report too: do not serve, and why.
 
@@ -75,6 +82,8 @@ def check(reference: str, options: LoadOptions | None = None, material: Material
         reference: packaged:NAME, a folder, or owner/name@revision.
         options: how to load it; float32 whatever they say.
         material: scored pairs and judged queries; by default, the embedded sample.
+        base: what it was made from, or its previous revision: loaded with the same options. If it cannot be loaded,
+            the checkpoint is checked all the same, and the verdict says that this part is missing.
     """
     start = time.monotonic()
     options = options or LoadOptions()
@@ -88,25 +97,35 @@ def check(reference: str, options: LoadOptions | None = None, material: Material
             error.next_step,
             name="not_loadable",
         )
-        return CheckReport(reference, None, (finding,), seconds=time.monotonic() - start)
+        return CheckReport(reference, None, (finding,), seconds=time.monotonic() - start, base=base)
     figures: dict[str, Any] = {}
-    findings = list(_parts(checkpoint, options, material or sample_material(), figures))
-    return CheckReport(reference, checkpoint.checkpoint_id, tuple(findings), figures, time.monotonic() - start)
+    findings = list(_parts(checkpoint, options, material or sample_material(), figures, base))
+    return CheckReport(reference, checkpoint.checkpoint_id, tuple(findings), figures, time.monotonic() - start, base)
 
 
 def _parts(
-    checkpoint: Checkpoint, options: LoadOptions, material: Material, figures: dict[str, Any]
+    checkpoint: Checkpoint, options: LoadOptions, material: Material, figures: dict[str, Any], base: str | None
 ) -> Iterable[Finding]:
     encoder = Encoder(checkpoint)
     found = guarded("integrity", lambda: integrity_findings(checkpoint))
     yield from found
     yield from guarded("one_function", lambda: function_findings(encoder))
     yield from guarded("numerics", lambda: numeric_findings(encoder, options))
+    measured: list[Measured] = []
     is_broken = any(finding.level == "problem" and finding.name in TOKENIZER for finding in found)
 
     def quality() -> list[Finding]:
         report = quality_findings(encoder, material, tokenizer_is_broken=is_broken)
         figures.update(report.figures)
+        measured.extend(report.measured)
         return list(report.findings)
 
+    def beside_base() -> list[Finding]:
+        assert base is not None
+        report = change_report(checkpoint, load_checkpoint(base, options), sample_material(), measured)
+        figures["change"] = report.figures
+        return report.findings
+
     yield from guarded("quality", quality)
+    if base is not None:
+        yield from guarded("what_changed_against_the_base", beside_base)

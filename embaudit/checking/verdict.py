@@ -23,15 +23,17 @@ CAUSES = (
     "not_loadable",
     # With broken ids everything behind them misleads.
     *("unknown_words", "letter_case", "lower_casing", "accents", "shared_ids", "ids_beyond_rows", "tokenizer_ids"),
-    *("special_tokens", "vocabulary_fit"),
+    *("special_tokens", "vocabulary_fit", "same_tokens", "misplaced_rows"),
     *("weights_from_file", "not_finite", "zero_vector", "value_range", "outlier", "constant_matrices"),
     *("untrained_layers", "untrained_embeddings", "untrained_matrices", "equal_layers", "embedding_rows"),
-    *("causal_attention", "one_function", "rounded_weights"),
+    *("replaced_blocks", "moved_blocks", "causal_attention", "one_function", "rounded_weights"),
     *("module_not_listed", "dimensions_disagree", "better_pooling", "better_prompts", "better_case"),
     *("better_special_tokens", "better_length", "better_similarity", "better_dimensions"),
     *("cut_texts", "short_limit", "limit_beyond_positions"),
+    *("only_unread_changed", "nothing_changed", "hardly_changed"),
     *("limits_disagree", "truncation_side", "undeclared_pooling"),
     *("lost_in_layer", "same_vector", "collapsed", "no_better_than_words"),
+    *("gained_on_data", "lost_on_sample"),
 )
 
 # Findings after which a comparison of readings would mislead.

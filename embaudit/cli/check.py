@@ -21,6 +21,7 @@ FILE = click.Path(exists=True, path_type=Path)
 @request_options(
     *(name for name in CHECKPOINT_FIELDS if name not in ("dtype", "seed")), "query_prompt", "document_prompt"
 )
+@click.option("--base", metavar="CHECKPOINT", help="What it was tuned from, or its last revision: say what changed.")
 @click.option("--pairs", type=FILE, multiple=True, help="Your own scored pairs, a file per data set. Repeatable.")
 @click.option(
     "--data", type=FILE, multiple=True, help="Your own judged queries, a folder in BEIR's layout. Repeatable."
@@ -30,6 +31,7 @@ FILE = click.Path(exists=True, path_type=Path)
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print it as Markdown, for a pull request or model card.")
 def check(
     request: AuditRequest,
+    base: str | None,
     pairs: tuple[Path, ...],
     data: tuple[Path, ...],
     out: Path | None,
@@ -44,7 +46,7 @@ def check(
     from embaudit.api.check import given_material, run
     from embaudit.page.check import check_page
 
-    report = run(request, given_material(pairs, data))
+    report = run(request, given_material(pairs, data), base)
     page = check_page(report)
     if out is not None:
         from embaudit.page.html import render

@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from embaudit.checking.check import CheckReport
 from embaudit.checking.verdict import LEVEL_OF
 from embaudit.finding import Finding
+from embaudit.page.against import against_base
 from embaudit.page.model import Column, Estimate, Page, Section, Table, Value
 
 
 def check_page(report: CheckReport) -> Page:
     """The verdict is the first finding and takes the place of its cause."""
     identity = [("checkpoint", report.checkpoint_id or "cannot be loaded"), ("took", f"{report.seconds:.0f} s")]
+    if report.base is not None:
+        identity.insert(1, ("against", report.base))
     return Page(report.checkpoint, identity, list(_findings(report)), list(_sections(report)), kind="Check of")
 
 
@@ -30,7 +33,9 @@ def _findings(report: CheckReport) -> Iterator[Finding]:
 
 
 def _sections(report: CheckReport) -> Iterator[Section]:
-    """The scores beside what needs no network."""
+    """What changed against a base, if there is one, and the scores beside what needs no network."""
+    if "change" in report.figures:
+        yield from against_base(report.base or "the base", report.figures["change"])
     data = report.figures.get("data") or ()
     columns = (
         *(Column("of", is_prose=True), Column("score", is_prose=True), Column("value [95 %]", ".3f")),

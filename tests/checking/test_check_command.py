@@ -93,3 +93,78 @@ def test_ones_own_texts(tmp_path: Path) -> None:
     pairs.write_text("\n".join(["sentence1,sentence2,score", *rows]), encoding="utf-8")
     report = embaudit.check(tiny_bert(tmp_path / "random"), pairs=[pairs], device="cpu")
     assert "pairs.csv" in json.dumps(report.figures)
+
+
+def test_what_changed_against_a_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    base = tiny_bert(tmp_path / "base")
+    other = tiny_bert(tmp_path / "tuned", seed=1)
+    result = embaudit_here("check", str(other), "--base", str(base), "--json", "--out", "page.html")
+    said = json.loads(result.stdout)
+    assert said["base"] == str(base)
+    names = {finding["name"] for finding in said["findings"]}
+    assert {"replaced_blocks", "same_tokens", "same_reading", "vectors_moved"} <= names
+    change = said["figures"]["change"]
+    assert [block["name"] for block in change["weights"]["blocks"]] == [
+        "embeddings",
+        "encoder.layer.0",
+        "encoder.layer.1",
+    ]
+    assert {one["metric"] for one in change["data"]} == {"Spearman's ρ", "nDCG@10"}
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    for words in (f"Against {base}", "What moved in the weights, by block", "Scores side by side", "encoder.layer.1"):
+        assert words in page
+
+
+def test_the_base_itself_is_no_tuned_checkpoint(tmp_path: Path) -> None:
+    """Also from Python, with a folder as the base; given pairs are told from the sample, which is read as well."""
+    base = tiny_bert(tmp_path / "base")
+    copy = shutil.copytree(base, tmp_path / "copy")
+    pairs = tmp_path / "pairs.csv"
+    rows = [f"the river {n} is long,the old river {n} is very long,{n % 6}" for n in range(60)]
+    pairs.write_text("\n".join(["sentence1,sentence2,score", *rows]), encoding="utf-8")
+    report = embaudit.check(copy, base=base, pairs=[pairs], device="cpu")
+    assert report.base == str(base)
+    levels = {finding.name: finding.level for finding in report.findings}
+    assert levels["nothing_changed"] == "problem"
+    data = report.figures["change"]["data"]
+    assert [one["is_given"] for one in data] == [True, False, False]
+    assert all(one["gain"]["value"] == 0 for one in data)
+
+
+def test_a_base_that_cannot_be_loaded_is_never_passed_over(tmp_path: Path) -> None:
+    tuned, base = tiny_bert(tmp_path / "tuned"), tiny_bert(tmp_path / "base")
+    (base / "model.safetensors").unlink()
+    report = check(str(tuned), base=str(base))
+    (finding,) = (one for one in report.findings if one.name.endswith("could_not_run"))
+    assert finding.level == "not measured"
+    assert "no weights" in finding.sentence
+    # The rest was checked.
+    assert "one_function" in {one.name for one in report.findings}
+
+
+@pytest.mark.slow
+def test_a_tuning_of_the_packaged_checkpoint(tmp_path: Path) -> None:
+    """A few real steps on pairs of sentences: it may be served, and what moved is said."""
+    import torch
+
+    sentence_transformers = pytest.importorskip("sentence_transformers", reason="tunes a SentenceTransformer")
+    source = packaged_checkpoint()
+    model = sentence_transformers.SentenceTransformer(str(source), device="cpu")
+    model[0].auto_model.embeddings.requires_grad_(False)
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimiser = torch.optim.AdamW(trained, lr=2e-5)
+    texts = ["The river is long.", "A town in the north.", "Gold and iron.", "The king had no ships."]
+    for _ in range(4):
+        given = model.preprocess(texts) if hasattr(model, "preprocess") else model.tokenize(texts)
+        vectors = model(given)["sentence_embedding"]
+        (vectors @ vectors.T).pow(2).mean().backward()
+        optimiser.step()
+        optimiser.zero_grad()
+    report = embaudit.check(model.eval(), base="packaged:all-MiniLM-L6-v2", device="cpu")
+    assert report.verdict != "do not serve"
+    by_name = {finding.name: finding for finding in report.findings}
+    assert "embeddings stands still" in by_name["weights_changed"].sentence
+    assert by_name["vectors_moved"].value is not None
+    assert 1e-6 < by_name["vectors_moved"].value < 0.1
+    assert by_name["same_tokens"].level == by_name["same_reading"].level == "ok"

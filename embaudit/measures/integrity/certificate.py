@@ -44,7 +44,7 @@ class TensorRecord:
 
 
 @dataclass(frozen=True)
-class _Source:
+class Source:
     """One tensor of a file; ``open`` gives something that can be sliced by rows."""
 
     file: Path
@@ -73,14 +73,14 @@ def trace(checkpoint: Checkpoint) -> list[TensorRecord]:
     folder = checkpoint.resolved.folder
     transformer = folder / checkpoint.recipe.transformer_path
     with ExitStack() as stack:
-        sources = _sources(weight_files(transformer), stack)
-        records = _trace_part(dict(_persistent(checkpoint.model)), sources, _renamer(checkpoint.model), folder)
+        sources = sources_of(weight_files(transformer), stack)
+        records = _trace_part(dict(persistent(checkpoint.model)), sources, _renamer(checkpoint.model), folder)
     # Dropout has no step in the loaded pipeline.
     steps = [module for module in checkpoint.recipe.modules if module.kind != "Dropout"]
     for number, module in enumerate(steps):
         with ExitStack() as stack:
-            loaded = dict(_persistent(checkpoint.after_pooling[number]))  # type: ignore[index]
-            sources = _sources(weight_files(folder / module.path), stack) if loaded else {}
+            loaded = dict(persistent(checkpoint.after_pooling[number]))  # type: ignore[index]
+            sources = sources_of(weight_files(folder / module.path), stack) if loaded else {}
             for record in _trace_part(loaded, sources, lambda name: (name, False), folder):
                 named = f"after_pooling.{number}.{record.name}" if record.name else ""
                 records.append(TensorRecord(named, *_fields(record)[1:]))
@@ -94,7 +94,7 @@ def in_memory(checkpoint: Checkpoint) -> dict[str, torch.Tensor]:
 
 
 def _trace_part(
-    loaded: Mapping[str, torch.Tensor], sources: Mapping[str, _Source], renamer: Any, folder: Path
+    loaded: Mapping[str, torch.Tensor], sources: Mapping[str, Source], renamer: Any, folder: Path
 ) -> list[TensorRecord]:
     """Records of one module with its files."""
     traced: dict[str, TensorRecord] = {}
@@ -126,7 +126,7 @@ def _trace_part(
     ]
 
 
-def _untraced(name: str, tensor: torch.Tensor, converted: Sequence[_Source], folder: Path) -> TensorRecord:
+def _untraced(name: str, tensor: torch.Tensor, converted: Sequence[Source], folder: Path) -> TensorRecord:
     """A tensor under no name of the file: made of several of its tensors, innocent, or missing."""
     shape = tuple(tensor.shape)
     if name.startswith(UNUSED_WEIGHTS):
@@ -138,7 +138,7 @@ def _untraced(name: str, tensor: torch.Tensor, converted: Sequence[_Source], fol
     return TensorRecord(name, "", "", "", shape, "missing")
 
 
-def _compared(name: str, tensor: torch.Tensor, source: _Source, folder: Path) -> TensorRecord:
+def _compared(name: str, tensor: torch.Tensor, source: Source, folder: Path) -> TensorRecord:
     status: Status
     if not _holds(tensor, source):
         status = "changed"
@@ -149,7 +149,7 @@ def _compared(name: str, tensor: torch.Tensor, source: _Source, folder: Path) ->
     return TensorRecord(name, _relative(source.file, folder), source.name, source.dtype, tuple(tensor.shape), status)
 
 
-def _holds(tensor: torch.Tensor, source: _Source) -> bool:
+def _holds(tensor: torch.Tensor, source: Source) -> bool:
     import torch
 
     if tuple(tensor.shape) != source.shape:
@@ -164,28 +164,28 @@ def _holds(tensor: torch.Tensor, source: _Source) -> bool:
     return True
 
 
-def _persistent(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+def persistent(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     """Parameters and saved buffers; tables that code computes (position ids, rotary frequencies) are in no file."""
     for name, value in module.state_dict(keep_vars=True).items():
         if hasattr(value, "numel") and value.numel():
             yield name, value
 
 
-def _sources(files: Sequence[Path], stack: ExitStack) -> dict[str, _Source]:
+def sources_of(files: Sequence[Path], stack: ExitStack) -> dict[str, Source]:
     import torch
     from safetensors import safe_open
 
-    found: dict[str, _Source] = {}
+    found: dict[str, Source] = {}
     for file in files:
         if is_pickle(file):
             content = torch.load(file, weights_only=True, map_location="cpu", mmap=_is_zip(file))
             for name, tensor in content.items():
-                found[name] = _Source(file, name, _dtype(tensor), tuple(tensor.shape), tensor)
+                found[name] = Source(file, name, _dtype(tensor), tuple(tensor.shape), tensor)
             continue
         opened = stack.enter_context(safe_open(file, framework="pt"))
         for name in opened.keys():  # noqa: SIM118  (not a mapping)
             part = opened.get_slice(name)
-            found[name] = _Source(file, name, str(part.get_dtype()), tuple(part.get_shape()), opened)
+            found[name] = Source(file, name, str(part.get_dtype()), tuple(part.get_shape()), opened)
     return found
 
 

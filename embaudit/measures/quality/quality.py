@@ -43,10 +43,15 @@ Figures = dict[str, Any]
 
 @dataclass(frozen=True)
 class QualityReport:
-    """The findings, worst first within a rule, and every figure behind them, ready for JSON."""
+    """The findings, worst first within a rule, and every figure behind them, ready for JSON.
+
+    Attributes:
+        measured: the data sets with the checkpoint's vectors.
+    """
 
     findings: tuple[Finding, ...]
     figures: Figures
+    measured: tuple[Measured, ...] = ()
 
 
 def quality_findings(encoder: Encoder, material: Material, *, tokenizer_is_broken: bool = False) -> QualityReport:
@@ -91,7 +96,7 @@ def quality_findings(encoder: Encoder, material: Material, *, tokenizer_is_broke
             findings += guarded(CUT_TEXTS, lambda name=name, ids=ids: limit_findings(name, ids, limit))  # type: ignore[misc]
         for one in pairs:
             findings += guarded(SCORE_SCALE, lambda one=one: _scale(one, figures))  # type: ignore[misc]
-    return QualityReport(tuple(findings), figures)
+    return QualityReport(tuple(findings), figures, tuple(measured))
 
 
 def _measure(checkpoint: Checkpoint, material: Material) -> tuple[list[Measured], list[Finding]]:
