@@ -89,8 +89,8 @@ def trace(checkpoint: Checkpoint) -> list[TensorRecord]:
 
 def in_memory(checkpoint: Checkpoint) -> dict[str, torch.Tensor]:
     """The loaded tensors under the names of ``trace``."""
-    after = {f"after_pooling.{name}": tensor for name, tensor in _persistent(checkpoint.after_pooling)}
-    return dict(_persistent(checkpoint.model)) | after
+    after = {f"after_pooling.{name}": tensor for name, tensor in persistent(checkpoint.after_pooling)}
+    return dict(persistent(checkpoint.model)) | after
 
 
 def _trace_part(
