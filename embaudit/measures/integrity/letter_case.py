@@ -65,7 +65,8 @@ def read_letters(checkpoint: Checkpoint) -> Letters:
             example = example or (by_ids[own], word)
         by_ids.setdefault(own, word)
     alike = sum(one == other for one, other in zip(ids["small"], ids["capital"], strict=True))
-    names = checkpoint.tokenizer.convert_ids_to_tokens(ordinary_ids(checkpoint, checkpoint.vocabulary_size))
+    by_id = {number: name for name, number in checkpoint.tokenizer.get_vocab().items()}
+    names = [by_id[number] for number in ordinary_ids(checkpoint, checkpoint.vocabulary_size)]
     lettered = [name for name in names if any(letter.isalpha() and letter.isascii() for letter in name)]
     capitals = sum(any(letter.isupper() and letter.isascii() for letter in name) for name in lettered)
     return Letters(

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.finding import Finding
@@ -177,7 +176,10 @@ def _mean(parts: Sequence[tuple[int, int, float]]) -> float:
 
 
 def _auc(above: np.ndarray, below: np.ndarray) -> float:
-    return float(scipy.stats.mannwhitneyu(above, below).statistic) / (len(above) * len(below))
+    """The share of (above, below) in the right order; ties count half."""
+    in_order = np.sort(below)
+    lower = np.searchsorted(in_order, above, "left") + np.searchsorted(in_order, above, "right")
+    return float(lower.mean() / 2 / len(below))
 
 
 def _unit(rows: torch.Tensor) -> torch.Tensor:
