@@ -22,6 +22,7 @@ from embaudit.measures.integrity.two_weight_files import two_weight_files
 UNLIMITED = 10**6
 # A limit that hardly any passage fits into, of a model that could read several times as much.
 SHORT, LONG_ENOUGH = 64, 256
+PROMPTS_FILE = "config_sentence_transformers.json"
 MODULE_FOLDER = re.compile(r"\d+_(Dense|Normalize|LayerNorm|Pooling)$")
 
 
@@ -31,6 +32,8 @@ def file_findings(checkpoint: Checkpoint) -> list[Finding]:
         *_limits(checkpoint),
         *_short_limit(checkpoint),
         *_undeclared_pooling(checkpoint),
+        *_several_poolings(checkpoint),
+        *_default_prompt(checkpoint),
         *_module_folders(checkpoint),
         *_pooled_dimension(checkpoint),
         *_truncation_side(checkpoint),
@@ -128,6 +131,41 @@ def _undeclared_pooling(checkpoint: Checkpoint) -> Iterator[Finding]:
             )
 
 
+def _several_poolings(checkpoint: Checkpoint) -> Iterator[Finding]:
+    modes = checkpoint.recipe.pooling
+    if len(modes) > 1 and not any(module.kind == "Dense" for module in checkpoint.recipe.modules):
+        yield Finding(
+            "look",
+            f"Its vectors put {' and '.join(modes)} pooling side by side, in {checkpoint.dimension} dimensions.",
+            meaning="Hardly any checkpoint was trained so. More than one pooling mode may have been switched on by "
+            "mistake.",
+            advice="Compare 1_Pooling/config.json with the dimensions on the model card.",
+            name="several_poolings",
+            value=float(len(modes)),
+        )
+
+
+def _default_prompt(checkpoint: Checkpoint) -> Iterator[Finding]:
+    """A query's prompt that is the default for every text, so that documents have two readings."""
+    text, query, document = (checkpoint.prompts[kind].text for kind in ("text", "query", "document"))
+    if query and text == query != document and _declares_default(checkpoint):
+        yield Finding(
+            "look",
+            f"The prompt of queries is the default for all texts ({PROMPTS_FILE}: {query[:40]!r}"
+            f"{'…' if len(query) > 40 else ''}): a document gets it from encode(), but not from encode_document().",
+            meaning="Documents that were encoded by the one do not match those by the other, and were most likely not "
+            "trained with a query's prompt.",
+            advice="Set default_prompt_name to null, or to the prompt that training gave to documents.",
+            name="default_prompt",
+        )
+
+
+def _declares_default(checkpoint: Checkpoint) -> bool:
+    """Whether the checkpoint itself has a default prompt, not its user."""
+    path = checkpoint.resolved.folder / PROMPTS_FILE
+    return path.is_file() and bool(read_object(path).get("default_prompt_name"))
+
+
 def _module_folders(checkpoint: Checkpoint) -> Iterator[Finding]:
     """Folders of modules that modules.json leaves out: they belonged to the pipeline once."""
     folder = checkpoint.resolved.folder
@@ -141,7 +179,7 @@ def _module_folders(checkpoint: Checkpoint) -> Iterator[Finding]:
         kind = unlisted.name.partition("_")[2]
         yield Finding(
             "look" if kind == "Normalize" else "problem",
-            f"The folder {unlisted.name} is there, but modules.json does not list it: "
+            f"There is a {kind} module in {unlisted.name}, but modules.json does not list it: "
             f"{' → '.join(kind for kind, _ in listed)}.",
             meaning="The vectors are not normalised: their dot product is no cosine."
             if kind == "Normalize"
