@@ -13,12 +13,21 @@ Kind = Literal["do not serve", "could not be checked", "look first", "nothing fo
 CAUSES = (
     "not_loadable",
     # With broken ids everything behind them misleads.
-    *("unknown_words", "letter_case", "lower_casing", "accents", "shared_ids", "ids_beyond_rows", "tokenizer_ids"),
+    *(
+        "unknown_words",
+        "unused_pieces",
+        "letter_case",
+        "lower_casing",
+        "accents",
+        "shared_ids",
+        "ids_beyond_rows",
+        "tokenizer_ids",
+    ),
     *("special_tokens", "vocabulary_fit"),
     *("weights_from_file", "not_finite", "zero_vector", "value_range", "outlier", "constant_matrices"),
     *("untrained_layers", "untrained_embeddings", "untrained_matrices", "reset_gains", "equal_layers", "layer_order"),
     *("zero_rows", "repeated_rows", "untrained_rows"),
-    *("causal_attention", "one_function", "rounded_weights"),
+    *("causal_attention", "attention_heads", "unread_weights", "one_function", "rounded_weights"),
     *("module_not_listed", "dimensions_disagree", "better_pooling", "better_prompts", "better_case"),
     *("better_special_tokens", "better_length", "better_similarity", "better_dimensions"),
     *("cut_texts", "short_limit", "limit_beyond_positions"),

@@ -22,6 +22,7 @@ from embaudit.measures.integrity.two_weight_files import two_weight_files
 UNLIMITED = 10**6
 # A limit that hardly any passage fits into, of a model that could read several times as much.
 SHORT, LONG_ENOUGH = 64, 256
+LARGEST_EPSILON = 1e-4
 PROMPTS_FILE = "config_sentence_transformers.json"
 MODULE_FOLDER = re.compile(r"\d+_(Dense|Normalize|LayerNorm|Pooling)$")
 
@@ -33,6 +34,7 @@ def file_findings(checkpoint: Checkpoint) -> list[Finding]:
         *_short_limit(checkpoint),
         *_undeclared_pooling(checkpoint),
         *_several_poolings(checkpoint),
+        *_unusual_config(checkpoint),
         *_default_prompt(checkpoint),
         *_module_folders(checkpoint),
         *_pooled_dimension(checkpoint),
@@ -145,6 +147,32 @@ def _several_poolings(checkpoint: Checkpoint) -> Iterator[Finding]:
         )
 
 
+def _unusual_config(checkpoint: Checkpoint) -> Iterator[Finding]:
+    """What config.json may change without a tensor that no longer fits."""
+    config = checkpoint.model.config.get_text_config()
+    usual = getattr(type(config)(), "hidden_act", None) if hasattr(config, "hidden_act") else None
+    activation = getattr(config, "hidden_act", None)
+    if isinstance(activation, str) and isinstance(usual, str) and "gelu" in usual and "gelu" not in activation:
+        yield Finding(
+            "look",
+            f"config.json has hidden_act {activation!r}, where a {config.model_type} has {usual!r} as a rule.",
+            meaning="With another activation than in training, every layer computes something else.",
+            advice="Compare config.json with the checkpoint that this one was made from.",
+            name="unusual_config",
+        )
+    for name in ("layer_norm_eps", "layer_norm_epsilon", "rms_norm_eps", "norm_eps"):
+        epsilon = getattr(config, name, None)
+        if isinstance(epsilon, float) and epsilon > LARGEST_EPSILON:
+            yield Finding(
+                "look",
+                f"config.json has {name} {epsilon:g}; checkpoints are trained with 1e-12 to 1e-5.",
+                meaning="Norms then divide by more than the spread of what they normalise.",
+                advice="Compare config.json with the checkpoint that this one was made from.",
+                name="unusual_config",
+                value=epsilon,
+            )
+
+
 def _default_prompt(checkpoint: Checkpoint) -> Iterator[Finding]:
     """A query's prompt that is the default for every text, so that documents have two readings."""
     text, query, document = (checkpoint.prompts[kind].text for kind in ("text", "query", "document"))
@@ -229,6 +257,16 @@ def _truncation_side(checkpoint: Checkpoint) -> Iterator[Finding]:
             f"{checkpoint.tokenizer.truncation_side} is read here.",
             meaning="Long texts get other vectors where the other file is obeyed.",
             advice="Set both to what training used.",
+            name="truncation_side",
+        )
+    elif checkpoint.tokenizer.truncation_side == "left":
+        yield Finding(
+            "look",
+            f"Texts beyond the limit of {_tokens(checkpoint.max_length)} lose their beginning: {TOKENIZER_CONFIG} says "
+            "truncation_side 'left'.",
+            meaning="Embedding checkpoints are trained on the beginnings of texts, as a rule; that side is for "
+            "dialogues and for generating text.",
+            advice="Set truncation_side to right, unless training cut texts on the left.",
             name="truncation_side",
         )
 

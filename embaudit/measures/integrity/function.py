@@ -152,9 +152,10 @@ def _tail(encoder: Encoder) -> Iterator[Finding]:
     if len(words) <= room + 1:
         return
     inside, beyond = words[:room], words[: room + 1]
-    other = next((token for token in words if token != inside[-1]), inside[-1])
     is_left = checkpoint.tokenizer.truncation_side == "left"
-    # The end of a text that the tokenizer's side of truncation keeps.
+    # The token next to what is cut off.
+    last = inside[0] if is_left else inside[-1]
+    other = next((token for token in words if token != last), last)
     changed = [other, *inside[1:]] if is_left else [*inside[:-1], other]
     rows = [checkpoint.with_special_tokens(ids) for ids in (inside, changed)]
     vectors = encoder.encode_ids(rows)

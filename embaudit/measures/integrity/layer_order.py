@@ -147,9 +147,11 @@ def _stacked(tensors: Sequence[torch.Tensor], of: Callable[[torch.Tensor], torch
 
 def _correlations(profile: np.ndarray) -> np.ndarray | None:
     """(layers, layers); None if a layer's profile is constant, or if layers do not resemble each other in it."""
+    if not np.isfinite(profile).all():
+        return None
     centred = profile - profile.mean(axis=1, keepdims=True)
     lengths = np.linalg.norm(centred, axis=1, keepdims=True)
-    if not np.isfinite(lengths).all() or (lengths <= 1e-9).any():
+    if (lengths <= 1e-9).any():
         return None
     table = (centred / lengths) @ (centred / lengths).T
     nearest = (table - 2 * np.eye(len(table))).max(axis=1)

@@ -9,6 +9,7 @@ from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
 from embaudit.finding import Finding
 from embaudit.measures.integrity.blocks import Block, block_findings, read_blocks
+from embaudit.measures.integrity.heads import head_findings
 from embaudit.measures.integrity.layer_order import order_findings
 from embaudit.measures.integrity.noise import can_tell, look_at
 from embaudit.measures.integrity.rows import Rows, read_rows, row_findings
@@ -33,6 +34,7 @@ def weight_findings(checkpoint: Checkpoint, rows: list[Rows] | None = None) -> l
         *block_findings(checkpoint, blocks),
         *order_findings(checkpoint, blocks),
         *vector_findings(checkpoint, blocks),
+        *head_findings(checkpoint, blocks),
         *_outside_findings(checkpoint, blocks),
         *row_findings(checkpoint, found),
         *value_findings(checkpoint, read_values(_named(checkpoint))),
