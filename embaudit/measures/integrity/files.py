@@ -149,6 +149,8 @@ def _several_poolings(checkpoint: Checkpoint) -> Iterator[Finding]:
 
 def _unusual_config(checkpoint: Checkpoint) -> Iterator[Finding]:
     """What config.json may change without a tensor that no longer fits."""
+    from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
+
     config = checkpoint.model.config.get_text_config()
     usual = getattr(type(config)(), "hidden_act", None) if hasattr(config, "hidden_act") else None
     activation = getattr(config, "hidden_act", None)
@@ -158,6 +160,23 @@ def _unusual_config(checkpoint: Checkpoint) -> Iterator[Finding]:
             f"config.json has hidden_act {activation!r}, where a {config.model_type} has {usual!r} as a rule.",
             meaning="With another activation than in training, every layer computes something else.",
             advice="Compare config.json with the checkpoint that this one was made from.",
+            name="unusual_config",
+        )
+    own = _family(type(checkpoint.model).__name__)
+    families = {_family(name) for name in MODEL_MAPPING_NAMES.values() if isinstance(name, str)}
+    # Gemma3 and Gemma3Text are one.
+    others = [
+        name
+        for name in config.architectures or ()
+        if (other := _family(name)) in families and not (own.startswith(other) or other.startswith(own))
+    ]
+    if own in families and others:
+        yield Finding(
+            "look",
+            f"config.json has model_type {config.model_type!r}, which is a {own}, but its architectures are "
+            f"{others[0]}.",
+            meaning="Tensors of one family may fit another, which counts positions or segments otherwise.",
+            advice="Set model_type to the family that the weights were trained as.",
             name="unusual_config",
         )
     for name in ("layer_norm_eps", "layer_norm_epsilon", "rms_norm_eps", "norm_eps"):
@@ -171,6 +190,11 @@ def _unusual_config(checkpoint: Checkpoint) -> Iterator[Finding]:
                 name="unusual_config",
                 value=epsilon,
             )
+
+
+def _family(name: str) -> str:
+    """``Bert`` of BertModel and BertForMaskedLM."""
+    return re.sub(r"(For[A-Z]\w+|LMHeadModel|EncoderModel|Model)$", "", name)
 
 
 def _default_prompt(checkpoint: Checkpoint) -> Iterator[Finding]:
