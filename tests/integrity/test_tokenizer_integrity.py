@@ -77,6 +77,16 @@ def other_list(folder: Path) -> None:
     path.write_text("\n".join(lines[::-1]) + "\n", encoding="utf-8")
 
 
+def ascii_only(content: dict[str, Any]) -> None:
+    content["normalizer"] = {
+        "type": "Sequence",
+        "normalizers": [
+            content["normalizer"],
+            {"type": "Replace", "pattern": {"Regex": r"[^\x00-\x7f]"}, "content": ""},
+        ],
+    }
+
+
 GENERIC = config(tokenizer_class="PreTrainedTokenizerFast")
 NO_TEMPLATE = json_changed(JSON, lambda content: content.update(post_processor=None))
 BROKEN: dict[str, tuple[tuple[FolderChange, ...], dict[str, str]]] = {
@@ -101,6 +111,10 @@ BROKEN: dict[str, tuple[tuple[FolderChange, ...], dict[str, str]]] = {
     "texts not split into words": (
         (json_changed(JSON, lambda content: content.update(pre_tokenizer=None)), GENERIC),
         {"unknown_words": "problem"},
+    ),
+    "letters outside ASCII dropped": (
+        (GENERIC, json_changed(JSON, ascii_only)),
+        {"unknown_words": "look"},
     ),
     "another vocab.txt": ((GENERIC, other_list), {"tokenizer_ids": "look"}),
     "a tenth of the vocabulary shuffled": ((vocabulary_changed(part_shuffled),), {"vocabulary_fit": "look"}),

@@ -36,6 +36,17 @@ def layer_copied(tensors: dict[str, torch.Tensor], _: torch.Generator) -> None:
             tensors[name.replace(".layer.2.", ".layer.3.")].copy_(tensor)
 
 
+def part_copied(tensors: dict[str, torch.Tensor], _: torch.Generator) -> None:
+    for part in ("intermediate.dense", "output.dense"):
+        tensors[f"encoder.layer.3.{part}.weight"].copy_(tensors[f"encoder.layer.2.{part}.weight"])
+
+
+def turned(tensors: dict[str, torch.Tensor], _: torch.Generator) -> None:
+    for name, tensor in tensors.items():
+        if ".layer.1.attention." in name and tensor.dim() == 2:
+            tensor.copy_(tensor.T.clone())
+
+
 def swapped(one: int, other: int) -> Change:
     def change(tensors: dict[str, torch.Tensor], _: torch.Generator) -> None:
         for name, tensor in tensors.items():
@@ -95,10 +106,17 @@ BROKEN: dict[str, tuple[Change, dict[str, str]]] = {
     "1 000 rows of others": (rows_changed(1_000, None), {"repeated_rows": "look"}),
     "all gains of one": (gains_of_one("Norm.weight"), {"reset_gains": "problem"}),
     "one norm's gains of one": (gains_of_one("layer.5.output.LayerNorm.weight"), {"reset_gains": "look"}),
+    "the norm of the embeddings": (randomised("embeddings.LayerNorm", is_fresh=True), {"reset_gains": "look"}),
+    "no biases of norms": (
+        lambda tensors, _: [tensor.zero_() for name, tensor in tensors.items() if name.endswith("Norm.bias")],
+        {"reset_gains": "look"},
+    ),
+    "attention transposed": (turned, {"transposed_matrices": "problem"}),
     "the biases of one layer": (biases_lost, {"reset_gains": "look"}),
     "two layers swapped": (swapped(1, 4), {"layer_order": "problem"}),
     "neighbours swapped": (swapped(2, 3), {"layer_order": "problem"}),
     "the last two swapped": (swapped(4, 5), {"layer_order": "problem"}),
+    "a part of a layer copied": (part_copied, {"equal_layers": "problem"}),
     "a layer copied": (layer_copied, {"equal_layers": "problem"}),
     "a layer of zeros": (each_matrix(lambda W, _: W * 0, "layer.4."), {"constant_matrices": "problem"}),
     "a matrix of zeros": (each_matrix(lambda W, _: W * 0, "layer.4.output."), {"constant_matrices": "look"}),

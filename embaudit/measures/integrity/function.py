@@ -51,7 +51,7 @@ def _one_function(encoder: Encoder) -> Finding:
     if worst <= ROUNDING:
         return Finding(
             "ok",
-            f"A text gets one vector alone, padded, in any order and again (1 − cosine at most {worst:.1e}).",
+            f"A text gets one vector alone, padded, and again (1 − cosine at most {worst:.1e}).",
             name="one_function",
             value=worst,
         )

@@ -34,6 +34,8 @@ INFORMATIVE = 0.3
 UNLIKE = 0.5
 # What the other order must gain: in all, for each pair of neighbours that it changes, and in this share of profiles.
 GAIN, GAIN_PER_PAIR, SHARE = 0.1, 0.05, 0.65
+# What a transposed matrix gains in correlation with its neighbours.
+TURNED = 0.4
 NAMED_AT_MOST = 6
 
 
@@ -78,7 +80,59 @@ def order_findings(checkpoint: Checkpoint, blocks: Sequence[Block]) -> list[Find
         found = best_order(_profiles(layers, int(getattr(config, "hidden_size", 0) or 0)))
         if found is not None and found.is_another:
             findings.append(_finding(stack, found))
+        if turned := transposed(layers):
+            findings.append(_transposed_finding(turned))
     return findings
+
+
+def transposed(layers: Sequence[Block]) -> list[str]:
+    """Names of square matrices whose rows are like the columns of the same matrix in the layers beside them.
+
+    That is, the norms of the rows correlate with those of the neighbours' columns, or the other way round, and by more
+    than ``TURNED`` better than rows with rows and columns with columns.
+    """
+    found = []
+    for name, tensor in layers[0].tensors.items() if len(layers) >= MIN_LAYERS else ():
+        shapes = {tuple(block.tensors[name].shape) if name in block.tensors else () for block in layers}
+        if tensor.dim() != 2 or shapes != {(tensor.shape[0], tensor.shape[0])}:
+            continue
+        tensors = [block.tensors[name] for block in layers]
+        columns, rows = (_unit(_stacked(tensors, lambda one, side=side: _log_norms(one, side))) for side in (0, 1))  # type: ignore[misc]
+        for place, block in enumerate(layers):
+            # The two nearest: with one, a layer at the end would be taken for what is wrong with its only neighbour.
+            beside = sorted({*range(len(layers))} - {place}, key=lambda other, place=place: abs(other - place))[:2]  # type: ignore[misc]
+            as_is = max(_mean(columns[place], columns[beside]), _mean(rows[place], rows[beside]))
+            turned = max(_mean(rows[place], columns[beside]), _mean(columns[place], rows[beside]))
+            if turned - as_is >= TURNED:
+                found.append(f"{block.name}.{name}")
+    return found
+
+
+def _log_norms(tensor: torch.Tensor, side: int) -> torch.Tensor:
+    return tensor.norm(dim=side).clamp(min=1e-12).log()
+
+
+def _unit(profile: np.ndarray) -> np.ndarray:
+    centred = profile - profile.mean(axis=1, keepdims=True)
+    return np.asarray(centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-12))
+
+
+def _mean(profile: np.ndarray, others: np.ndarray) -> float:
+    return float((others @ profile).mean())
+
+
+def _transposed_finding(names: Sequence[str]) -> Finding:
+    shown = ", ".join(names[:NAMED_AT_MOST]) + (" …" if len(names) > NAMED_AT_MOST else "")
+    return Finding(
+        "problem" if len(names) > 1 else "look",
+        f"{len(names)} square {'matrices seem' if len(names) > 1 else 'matrix seems'} transposed: the norms of rows "
+        f"are those of the columns in the layers beside: {shown}.",
+        meaning="Layouts of linear layers differ between libraries; a conversion that mixes them up runs without an "
+        "error.",
+        advice="Transpose these matrices, or convert the checkpoint again.",
+        name="transposed_matrices",
+        value=float(len(names)),
+    )
 
 
 def best_order(profiles: Sequence[np.ndarray]) -> Order | None:
@@ -132,7 +186,7 @@ def _profiles(layers: Sequence[Block], width: int) -> list[np.ndarray]:
             found.append(_stacked(tensors, lambda tensor: tensor))
         if len(shape) == 2:
             found += [
-                _stacked(tensors, lambda tensor, side=side: tensor.norm(dim=side).clamp(min=1e-12).log())  # type: ignore[misc]
+                _stacked(tensors, lambda tensor, side=side: _log_norms(tensor, side))  # type: ignore[misc]
                 for side in (0, 1)
                 if shape[1 - side] == width
             ]

@@ -43,6 +43,7 @@ def token_findings(checkpoint: Checkpoint) -> list[Finding]:
         *_ids_findings(checkpoint),
         *_list_findings(checkpoint),
         *_split_findings(checkpoint),
+        *_script_findings(checkpoint),
         *_special_findings(checkpoint),
         *_row_findings(checkpoint),
     ]
@@ -176,6 +177,31 @@ def _split_findings(checkpoint: Checkpoint) -> list[Finding]:
                 )
             ]
     return []
+
+
+def _script_findings(checkpoint: Checkpoint) -> list[Finding]:
+    """Texts in other scripts that give no token but the unknown one, though the vocabulary has their letters."""
+    entries = {token.lstrip("#▁Ġ") for token in checkpoint.tokenizer.get_vocab()}
+    unknown = checkpoint.tokenizer.unk_token_id
+    lost = []
+    for text, ids in zip(KINDS["scripts"], ids_alone(checkpoint, KINDS["scripts"]), strict=True):
+        letters = [letter for letter in text if letter.isalpha()]
+        if 2 * sum(letter in entries for letter in letters) > len(letters) and not {*ids} - {unknown}:
+            lost.append(text)
+    if not lost:
+        return []
+    return [
+        Finding(
+            "look",
+            f"Texts in {len(lost)} of {len(KINDS['scripts'])} other scripts give no token but the unknown one, though "
+            f"the vocabulary has entries for their letters: {', '.join(lost)}.",
+            meaning="All texts in these scripts get one vector.",
+            advice=f"Compare the normalizer and pre_tokenizer of {TOKENIZER_JSON} with the model that this one was "
+            "trained from.",
+            name="unknown_words",
+            value=len(lost) / len(KINDS["scripts"]),
+        )
+    ]
 
 
 def _special_findings(checkpoint: Checkpoint) -> list[Finding]:

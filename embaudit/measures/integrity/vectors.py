@@ -23,23 +23,28 @@ NAMED_AT_MOST = 3
 
 def vector_findings(checkpoint: Checkpoint, blocks: Sequence[Block]) -> list[Finding]:
     """Gains of norms that are all 1 beside trained biases, and vectors of a few layers that are constant; else none."""
+    # Layers of random numbers are a finding of their own.
+    fresh = tuple(f"{block.name}." for block in blocks if block.looks and 2 * len(block.noisy) >= len(block.looks))
+    blocks = [block for block in blocks if not f"{block.name}.".startswith(fresh)] if fresh else blocks
     vectors = {
         name: tensor.detach()
         for name, tensor in checkpoint.model.named_parameters()
-        if tensor.dim() == 1 and tensor.numel() > 1 and not name.startswith(UNUSED_WEIGHTS)
+        if tensor.dim() == 1 and tensor.numel() > 1 and not name.startswith((*UNUSED_WEIGHTS, *fresh))
     }
-    norms, reset = _reset_norms(vectors)
-    if reset:
+    gains, biases, norms = _reset_norms(vectors)
+    if gains or biases:
+        reset = [f"the gains of {len(gains)} are all exactly 1"] if gains else []
+        reset += [f"the biases of {len(biases)} are all exactly 0"] if biases else []
         return [
             Finding(
-                "problem" if len(reset) >= MOST * norms else "look",
-                f"The gains of {len(reset)} of {norms} norms are all exactly 1, though their biases were trained: "
-                f"{_joined(reset)}.",
-                meaning="Training moves both. The gains were lost, or set back when the model was loaded and saved: "
-                "names such as gamma that were not found do this.",
+                "problem" if len(gains) >= MOST * norms else "look",
+                f"Of {norms} norms, {' and '.join(reset)}, though these or most others were trained: "
+                f"{_joined([*gains, *biases])}.",
+                meaning="Training moves both gains and biases. They were lost, or set back when the model was loaded "
+                "and saved: names such as gamma that were not found do this.",
                 advice="Compare these tensors with those of the checkpoint that this one was made from.",
                 name=RULE,
-                value=len(reset) / norms,
+                value=(len(gains) + len(biases)) / (2 * norms),
             )
         ]
     constant = _constant_in_few(blocks)
@@ -58,17 +63,25 @@ def vector_findings(checkpoint: Checkpoint, blocks: Sequence[Block]) -> list[Fin
     ]
 
 
-def _reset_norms(vectors: Mapping[str, torch.Tensor]) -> tuple[int, list[str]]:
-    """How many norms have gains and trained biases, and the names of gains that are all 1."""
-    trained = [
-        gain
+def _reset_norms(vectors: Mapping[str, torch.Tensor]) -> tuple[list[str], list[str], int]:
+    """Names of gains that are all 1, and of biases that are all 0, in norms that were trained; and how many norms."""
+    norms = {
+        gain: bias
         for gain in vectors
         if gain.endswith(".weight")
-        and (bias := vectors.get(f"{gain.removesuffix('weight')}bias")) is not None
-        and bias.shape == vectors[gain].shape
-        and float(bias.float().std()) > MOVED
+        and (bias := f"{gain.removesuffix('weight')}bias") in vectors
+        and vectors[bias].shape == vectors[gain].shape
+    }
+    trained = {name for pair in norms.items() for name in pair if float(vectors[name].float().std()) > MOVED}
+    most_gains = 2 * sum(gain in trained for gain in norms) > len(norms)
+    most_biases = 2 * sum(bias in trained for bias in norms.values()) > len(norms)
+    gains = [
+        gain for gain, bias in norms.items() if (most_gains or bias in trained) and bool((vectors[gain] == 1).all())
     ]
-    return len(trained), [gain for gain in trained if bool((vectors[gain] == 1).all())]
+    biases = [
+        bias for gain, bias in norms.items() if (most_biases or gain in trained) and not bool(vectors[bias].any())
+    ]
+    return gains, biases, len(norms)
 
 
 def _constant_in_few(blocks: Sequence[Block]) -> list[str]:
