@@ -17,7 +17,7 @@ CAUSES = (
     *("ids_beyond_rows", "tokenizer_ids", "special_tokens", "vocabulary_fit"),
     *("weights_from_file", "not_finite", "zero_vector", "value_range", "outlier", "constant_matrices"),
     *("untrained_layers", "untrained_embeddings", "untrained_matrices", "reset_gains", "equal_layers", "layer_order"),
-    "transposed_matrices",
+    *("transposed_matrices", "position_order", "segment_size"),
     *("zero_rows", "repeated_rows", "untrained_rows"),
     *("causal_attention", "attention_heads", "unread_weights", "one_function", "rounded_weights"),
     *("runs_in_float16", "runs_in_bfloat16", "two_weight_files"),

@@ -47,6 +47,11 @@ def turned(tensors: dict[str, torch.Tensor], _: torch.Generator) -> None:
             tensor.copy_(tensor.T.clone())
 
 
+def positions_shuffled(tensors: dict[str, torch.Tensor], generator: torch.Generator) -> None:
+    table = tensors["embeddings.position_embeddings.weight"]
+    table.copy_(table[torch.randperm(len(table), generator=generator)])
+
+
 def swapped(one: int, other: int) -> Change:
     def change(tensors: dict[str, torch.Tensor], _: torch.Generator) -> None:
         for name, tensor in tensors.items():
@@ -97,6 +102,9 @@ BROKEN: dict[str, tuple[Change, dict[str, str]]] = {
     "the last layer": (randomised("layer.5."), {"untrained_layers": "problem"}),
     "queries of all layers": (randomised(".query."), {"untrained_matrices": "problem"}),
     "one matrix": (randomised("layer.3.attention.self.value"), {"untrained_matrices": "look"}),
+    "positions shuffled": (positions_shuffled, {"position_order": "problem"}),
+    "no positions": (each_matrix(lambda W, _: W * 0, "position_embeddings"), {"position_order": "problem"}),
+    "wide segments": (each_matrix(lambda W, _: W * 40, "token_type"), {"segment_size": "problem"}),
     "positions": (randomised("position_embeddings"), {"untrained_matrices": "look"}),
     "all rows": (randomised("word_embeddings", 0.055), {"untrained_embeddings": "problem"}),
     "10 000 random rows": (rows_changed(10_000, 0.05), {"untrained_rows": "problem"}),

@@ -12,6 +12,7 @@ from embaudit.measures.integrity.blocks import Block, block_findings, read_block
 from embaudit.measures.integrity.heads import head_findings
 from embaudit.measures.integrity.layer_order import order_findings
 from embaudit.measures.integrity.noise import can_tell, look_at
+from embaudit.measures.integrity.positions import position_findings
 from embaudit.measures.integrity.rows import Rows, read_rows, row_findings
 from embaudit.measures.integrity.values import read_values, value_findings
 from embaudit.measures.integrity.vectors import vector_findings
@@ -35,6 +36,7 @@ def weight_findings(checkpoint: Checkpoint, rows: list[Rows] | None = None) -> l
         *order_findings(checkpoint, blocks),
         *vector_findings(checkpoint, blocks),
         *head_findings(checkpoint, blocks),
+        *position_findings(checkpoint),
         *_outside_findings(checkpoint, blocks),
         *row_findings(checkpoint, found),
         *value_findings(checkpoint, read_values(_named(checkpoint))),
