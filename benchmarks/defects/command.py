@@ -6,12 +6,14 @@ import argparse
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
 from benchmarks.defects.copies import Copy
 from benchmarks.defects.harm import Harm, Yardstick, scored_pairs
 from benchmarks.defects.harmless import HARMLESS_COPIES
+from benchmarks.defects.kept import Kept
 from benchmarks.defects.packaging import PACKAGING_COPIES
 from benchmarks.defects.pipeline import PIPELINE_COPIES
 from benchmarks.defects.tokenizer import TOKENIZER_COPIES
@@ -31,7 +33,7 @@ PAIRS = 600
 def run() -> Iterator[Measured]:
     """The totals alone, for ``make bench``."""
     sts = STS_BENCHMARK if STS_BENCHMARK.is_file() else None
-    yield from totals(list(outcomes(COPIES, sts, PAIRS, is_checked=True)))
+    yield from totals(list(outcomes(COPIES, sts, PAIRS)))
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -45,6 +47,10 @@ def main(arguments: Sequence[str]) -> None:
         "--pairs", metavar="N", type=int, default=PAIRS, help=f"of each data set, at most; default {PAIRS}"
     )
     parser.add_argument("--harm", action="store_true", help="measure what each copy costs and check none")
+    parser.add_argument(
+        "--keep", metavar="FILE", type=Path, help="a line per copy; a second run continues where the first stopped"
+    )
+    parser.add_argument("--again", action="store_true", help="check again what FILE has, at the harm that it has")
     chosen = parser.parse_args(arguments)
     copies = [copy for copy in COPIES if re.search(chosen.only, f"{copy.kind} {copy.label}", re.IGNORECASE)]
     if not copies:
@@ -56,7 +62,9 @@ def main(arguments: Sequence[str]) -> None:
     print("" if chosen.harm else " verdict | called | s | right? |")
     print("|---|---|" + "---|" * (len(data) + 2 + 4 * (not chosen.harm)))
     found = []
-    for outcome in outcomes(copies, chosen.sts, chosen.pairs, is_checked=not chosen.harm):
+    for outcome in outcomes(
+        copies, chosen.sts, chosen.pairs, is_checked=not chosen.harm, keep=chosen.keep, is_again=chosen.again
+    ):
         print(_row(outcome, data), flush=True)
         found.append(outcome)
     if not chosen.harm:
@@ -67,22 +75,47 @@ def main(arguments: Sequence[str]) -> None:
             print(f"\n- {miss}")
 
 
-def outcomes(copies: Sequence[Copy], sts: Path | None, most: int, *, is_checked: bool) -> Iterator[Outcome]:
-    """Each copy, made in a folder that is gone afterwards."""
+def outcomes(
+    copies: Sequence[Copy],
+    sts: Path | None,
+    most: int,
+    *,
+    is_checked: bool = True,
+    keep: Path | None = None,
+    is_again: bool = False,
+) -> Iterator[Outcome]:
+    """Each copy, made in a folder that is gone afterwards.
+
+    Args:
+        keep: a file with earlier outcomes, which are taken from there, and new ones added.
+        is_again: check again what is there; what it costs stays.
+    """
     good = resolve(GOOD).folder
-    data = {"sample": scored_pairs("sample", most)}
-    if sts is not None:
-        data["STS"] = scored_pairs(str(sts), most)
-    yardstick = Yardstick(good, data)
-    # Also imports what the check needs, so that the first copy's seconds are like the others'.
-    usual = looks_of(good) if is_checked else frozenset()
+    sources = {"sample": "sample"} | ({"STS": str(sts)} if sts is not None else {})
+    kept = None if keep is None else Kept(keep, (*sources, most))
+    yardstick: Yardstick | None = None
+    usual: frozenset[str] | None = None
     for copy in copies:
+        found = kept and kept.outcome(copy)
+        if found is not None and not is_again and (found.said is not None or not is_checked):
+            yield found
+            continue
         with tempfile.TemporaryDirectory(prefix="embaudit-defects-") as place:
             folder = Path(place) / copy.label.replace("/", "-")
             copy.make(good, folder)
-            # First, because measuring the harm leaves the model loaded.
-            said = ask(folder, usual) if is_checked else None
-            yield Outcome(copy, yardstick.harm(folder, copy.served_as), said)
+            said = None
+            if is_checked:
+                # Also imports what the check needs, so that the first copy's seconds are like the others'.
+                usual = looks_of(good) if usual is None else usual
+                # Before the harm is measured, which leaves the model loaded.
+                said = ask(folder, usual)
+            if found is None:
+                yardstick = yardstick or Yardstick(good, {name: scored_pairs(at, most) for name, at in sources.items()})
+                found = Outcome(copy, yardstick.harm(folder, copy.served_as), None)
+            outcome = replace(found, said=said)
+        if kept is not None:
+            kept.keep(outcome)
+        yield outcome
 
 
 def totals(found: Sequence[Outcome]) -> Iterator[Measured]:

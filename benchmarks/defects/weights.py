@@ -255,8 +255,10 @@ WEIGHTS_COPIES = (
     _copy("attention of one layer zero", filled(ATTENTION, 0.0), ZERO),
     _copy("feed-forward of one layer zero", filled(FEED_FORWARD, 0.0), ZERO),
     _copy("queries of all layers zero", filled(r".*self\.query", 0.0), ZERO),
-    _copy("attention transposed", transposed(r".*attention\.(self|output)"), DAMAGED, "all layers"),
-    _copy("attention transposed", transposed(rf"{MIDDLE}attention\.(self|output)"), DAMAGED, "one layer"),
+    _copy("attention transposed", transposed(r".*attention\.(self|output)"), rf"{DAMAGED}|transposed", "all layers"),
+    _copy(
+        "attention transposed", transposed(rf"{MIDDLE}attention\.(self|output)"), rf"{DAMAGED}|transposed", "one layer"
+    ),
     _copy("queries and values exchanged", exchanged("query", "value"), DAMAGED),
     _copy("positions shuffled", shuffled_positions, r"position"),
     _copy("positions zero", filled(r"embeddings\.position_embeddings", 0.0), rf"position|{ZERO}"),

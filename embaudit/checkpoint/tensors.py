@@ -24,17 +24,21 @@ LENGTH_BYTES = 8
 
 @dataclass(frozen=True)
 class StoredTensor:
-    """One tensor in a file: its dtype in safetensors notation (F32); its data begins at byte ``start``."""
+    """One tensor in a file: its dtype in safetensors notation (F32); its data are ``size`` bytes from ``start`` on."""
 
     file: Path
     name: str
     dtype: str
     shape: tuple[int, ...]
     start: int
+    size: int
 
     def read(self, first: int = 0, count: int | None = None) -> torch.Tensor:
-        """Rows from ``first`` on; all of them without a ``count``."""
+        """Rows from ``first`` on; all of them without a ``count``. A tensor without dimensions is read whole."""
         with safe_open(self.file, framework="pt") as opened:
+            if not self.shape:
+                whole: torch.Tensor = opened.get_tensor(self.name)
+                return whole
             rows: torch.Tensor = opened.get_slice(self.name)[first : self.shape[0] if count is None else first + count]
         return rows
 
@@ -62,8 +66,9 @@ def stored_tensors(files: Sequence[Path]) -> dict[str, StoredTensor]:
                 header = json.loads(opened.read(length))
             for name, entry in header.items():
                 if name != "__metadata__":
-                    start = LENGTH_BYTES + length + int(entry["data_offsets"][0])
-                    found[name] = StoredTensor(file, name, str(entry["dtype"]), tuple(entry["shape"]), start)
+                    start, end = (LENGTH_BYTES + length + int(offset) for offset in entry["data_offsets"])
+                    shape = tuple(entry["shape"])
+                    found[name] = StoredTensor(file, name, str(entry["dtype"]), shape, start, end - start)
         except (
             OSError,
             UnicodeDecodeError,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -38,6 +39,13 @@ def pickle_beside(change: float) -> Callable[[Path], None]:
     return run
 
 
+def prompts(declared: dict[str, str]) -> Callable[[Path], None]:
+    """Prompts of which the query's is the default."""
+    return lambda folder: write_json(
+        folder / "config_sentence_transformers.json", {"prompts": declared, "default_prompt_name": "query"}
+    )
+
+
 def folder_of(name: str) -> Callable[[Path], None]:
     return lambda folder: (folder / name).mkdir()
 
@@ -65,6 +73,37 @@ CONTRADICTIONS: dict[str, tuple[Callable[[Path], None], dict[str, str]]] = {
             change_json(folder / TOKENIZER, truncation_side="right"),
         ),
         {"truncation_side": "look"},
+    ),
+    "texts cut on the left": (
+        lambda folder: (
+            change_json(folder / "tokenizer.json", truncation=truncation(60, "Left")),
+            change_json(folder / TOKENIZER, truncation_side="left"),
+        ),
+        {"truncation_side": "look"},
+    ),
+    "another activation": (json_of("config.json", hidden_act="relu"), {"unusual_config": "look"}),
+    "an approximation of the activation": (json_of("config.json", hidden_act="gelu_new"), {}),
+    "a large epsilon": (json_of("config.json", layer_norm_eps=0.01), {"unusual_config": "look"}),
+    "architectures of another family": (
+        json_of("config.json", architectures=["RobertaForMaskedLM"]),
+        {"unusual_config": "look"},
+    ),
+    "architectures of a head": (json_of("config.json", architectures=["BertForMaskedLM"]), {}),
+    "two poolings": (
+        lambda folder: (
+            shutil.rmtree(folder / "2_Dense"),
+            shutil.rmtree(folder / "3_Normalize"),
+            declare(folder, pooling("cls", "mean"), ("Normalize", {})),
+        ),
+        {"several_poolings": "look"},
+    ),
+    "a query's prompt for all": (
+        prompts({"query": "q: "}),
+        {"default_prompt": "look"},
+    ),
+    "a prompt for all": (
+        prompts({"query": "q: ", "document": "q: "}),
+        {},
     ),
     "no modules.json": (lambda folder: (folder / "modules.json").unlink(), {"undeclared_pooling": "look"}),
     "no mode of pooling": (

@@ -52,6 +52,41 @@ def word_joined(content: dict[str, Any]) -> None:
     }
 
 
+def template(*tokens: str) -> FolderChange:
+    """What stands around a text: A is the text."""
+    parts = [
+        {"Sequence": {"id": "A", "type_id": 0}} if token == "A" else {"SpecialToken": {"id": token, "type_id": 0}}
+        for token in tokens
+    ]
+    return json_changed(JSON, lambda content: content["post_processor"].update(single=parts))
+
+
+def part_shuffled(tokens: list[str]) -> list[str]:
+    """A tenth of the words under each other's ids."""
+    chosen = random.Random(0).sample(range(1_000, len(tokens)), len(tokens) // 10)
+    found = list(tokens)
+    for place, origin in zip(chosen, [*chosen[1:], chosen[0]], strict=True):
+        found[place] = tokens[origin]
+    return found
+
+
+def other_list(folder: Path) -> None:
+    path = folder / "vocab.txt"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.unlink()
+    path.write_text("\n".join(lines[::-1]) + "\n", encoding="utf-8")
+
+
+def ascii_only(content: dict[str, Any]) -> None:
+    content["normalizer"] = {
+        "type": "Sequence",
+        "normalizers": [
+            content["normalizer"],
+            {"type": "Replace", "pattern": {"Regex": r"[^\x00-\x7f]"}, "content": ""},
+        ],
+    }
+
+
 GENERIC = config(tokenizer_class="PreTrainedTokenizerFast")
 NO_TEMPLATE = json_changed(JSON, lambda content: content.update(post_processor=None))
 BROKEN: dict[str, tuple[tuple[FolderChange, ...], dict[str, str]]] = {
@@ -66,12 +101,29 @@ BROKEN: dict[str, tuple[tuple[FolderChange, ...], dict[str, str]]] = {
     "accents kept": ((normalizer(strip_accents=False), config(strip_accents=False)), {"accents": "look"}),
     "no special tokens": ((NO_TEMPLATE, GENERIC), {"special_tokens": "problem"}),
     "no special tokens in the file": ((NO_TEMPLATE,), {"tokenizer_ids": "problem"}),
+    "no end token": ((template("[CLS]", "A"), GENERIC), {"special_tokens": "look"}),
+    "special tokens exchanged": ((template("[SEP]", "A", "[CLS]"), GENERIC), {"special_tokens": "look"}),
+    "two start tokens": ((template("[CLS]", "[CLS]", "A", "[SEP]"), GENERIC), {"special_tokens": "look"}),
+    "pieces not marked": (
+        (json_changed(JSON, lambda content: content["model"].update(continuing_subword_prefix="")), GENERIC),
+        {"unused_pieces": "problem"},
+    ),
+    "texts not split into words": (
+        (json_changed(JSON, lambda content: content.update(pre_tokenizer=None)), GENERIC),
+        {"unknown_words": "problem"},
+    ),
+    "letters outside ASCII dropped": (
+        (GENERIC, json_changed(JSON, ascii_only)),
+        {"unknown_words": "look"},
+    ),
+    "another vocab.txt": ((GENERIC, other_list), {"tokenizer_ids": "look"}),
+    "a tenth of the vocabulary shuffled": ((vocabulary_changed(part_shuffled),), {"vocabulary_fit": "look"}),
     "vocabulary shuffled": ((vocabulary_changed(shuffled),), {"vocabulary_fit": "problem"}),
     "an entry inserted": (
         (vocabulary_changed(lambda tokens: [*tokens[:20_000], "zzyzx", *tokens[20_000:-1]]),),
         {"vocabulary_fit": "problem"},
     ),
-    "words cut": ((GENERIC, json_changed(JSON, word_joined)), {"shared_ids": "problem"}),
+    "words cut": ((GENERIC, json_changed(JSON, word_joined)), {"shared_ids": "problem", "unused_pieces": "problem"}),
 }
 
 

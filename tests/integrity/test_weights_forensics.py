@@ -36,6 +36,44 @@ def layer_copied(tensors: dict[str, torch.Tensor], _: torch.Generator) -> None:
             tensors[name.replace(".layer.2.", ".layer.3.")].copy_(tensor)
 
 
+def part_copied(tensors: dict[str, torch.Tensor], _: torch.Generator) -> None:
+    for part in ("intermediate.dense", "output.dense"):
+        tensors[f"encoder.layer.3.{part}.weight"].copy_(tensors[f"encoder.layer.2.{part}.weight"])
+
+
+def turned(tensors: dict[str, torch.Tensor], _: torch.Generator) -> None:
+    for name, tensor in tensors.items():
+        if ".layer.1.attention." in name and tensor.dim() == 2:
+            tensor.copy_(tensor.T.clone())
+
+
+def positions_shuffled(tensors: dict[str, torch.Tensor], generator: torch.Generator) -> None:
+    table = tensors["embeddings.position_embeddings.weight"]
+    table.copy_(table[torch.randperm(len(table), generator=generator)])
+
+
+def swapped(one: int, other: int) -> Change:
+    def change(tensors: dict[str, torch.Tensor], _: torch.Generator) -> None:
+        for name, tensor in tensors.items():
+            if f".layer.{one}." in name:
+                second = tensors[name.replace(f".layer.{one}.", f".layer.{other}.")]
+                kept = tensor.clone()
+                tensor.copy_(second)
+                second.copy_(kept)
+
+    return change
+
+
+def gains_of_one(part: str) -> Change:
+    return lambda tensors, _: [tensor.fill_(1.0) for name, tensor in tensors.items() if name.endswith(part)]
+
+
+def biases_lost(tensors: dict[str, torch.Tensor], _: torch.Generator) -> None:
+    for name, tensor in tensors.items():
+        if ".layer.4." in name and name.endswith("dense.bias"):
+            tensor.zero_()
+
+
 def rounded(bits: int) -> Change:
     def function(W: torch.Tensor, _: torch.Generator) -> torch.Tensor:
         scale = W.abs().amax(1, keepdim=True).clamp(min=1e-9) / (2 ** (bits - 1) - 1)
@@ -64,6 +102,9 @@ BROKEN: dict[str, tuple[Change, dict[str, str]]] = {
     "the last layer": (randomised("layer.5."), {"untrained_layers": "problem"}),
     "queries of all layers": (randomised(".query."), {"untrained_matrices": "problem"}),
     "one matrix": (randomised("layer.3.attention.self.value"), {"untrained_matrices": "look"}),
+    "positions shuffled": (positions_shuffled, {"position_order": "problem"}),
+    "no positions": (each_matrix(lambda W, _: W * 0, "position_embeddings"), {"position_order": "problem"}),
+    "wide segments": (each_matrix(lambda W, _: W * 40, "token_type"), {"segment_size": "problem"}),
     "positions": (randomised("position_embeddings"), {"untrained_matrices": "look"}),
     "all rows": (randomised("word_embeddings", 0.055), {"untrained_embeddings": "problem"}),
     "10 000 random rows": (rows_changed(10_000, 0.05), {"untrained_rows": "problem"}),
@@ -71,6 +112,19 @@ BROKEN: dict[str, tuple[Change, dict[str, str]]] = {
     "1 000 rows as initialised": (rows_changed(1_000, 0.02), {"untrained_rows": "look"}),
     "6 000 rows of zeros": (rows_changed(6_000, 0.0), {"zero_rows": "problem"}),
     "1 000 rows of others": (rows_changed(1_000, None), {"repeated_rows": "look"}),
+    "all gains of one": (gains_of_one("Norm.weight"), {"reset_gains": "problem"}),
+    "one norm's gains of one": (gains_of_one("layer.5.output.LayerNorm.weight"), {"reset_gains": "look"}),
+    "the norm of the embeddings": (randomised("embeddings.LayerNorm", is_fresh=True), {"reset_gains": "look"}),
+    "no biases of norms": (
+        lambda tensors, _: [tensor.zero_() for name, tensor in tensors.items() if name.endswith("Norm.bias")],
+        {"reset_gains": "look"},
+    ),
+    "attention transposed": (turned, {"transposed_matrices": "problem"}),
+    "the biases of one layer": (biases_lost, {"reset_gains": "look"}),
+    "two layers swapped": (swapped(1, 4), {"layer_order": "problem"}),
+    "neighbours swapped": (swapped(2, 3), {"layer_order": "problem"}),
+    "the last two swapped": (swapped(4, 5), {"layer_order": "problem"}),
+    "a part of a layer copied": (part_copied, {"equal_layers": "problem"}),
     "a layer copied": (layer_copied, {"equal_layers": "problem"}),
     "a layer of zeros": (each_matrix(lambda W, _: W * 0, "layer.4."), {"constant_matrices": "problem"}),
     "a matrix of zeros": (each_matrix(lambda W, _: W * 0, "layer.4.output."), {"constant_matrices": "look"}),
@@ -87,7 +141,10 @@ HARMLESS: dict[str, Change] = {
     "noise of half the spread": noisier(0.5),
     "50 rows of others": rows_changed(50, None),
     "50 rows of zeros": rows_changed(50, 0.0),
-    "gains of one": lambda tensors, _: [t.fill_(1.0) for name, t in tensors.items() if name.endswith("Norm.weight")],
+    "norms untouched": lambda tensors, _: [
+        tensor.fill_(float(name.endswith("weight"))) for name, tensor in tensors.items() if "Norm." in name
+    ],
+    "no biases": lambda tensors, _: [t.zero_() for name, t in tensors.items() if name.endswith("key.bias")],
     "pruned layers": each_matrix(lambda W, _: torch.where(W.abs() < 1.5 * W.std(), 0.0, W), LAYERS),
     "a pooler never trained": randomised("pooler", is_fresh=True),
 }

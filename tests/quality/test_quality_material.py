@@ -8,6 +8,7 @@ from embaudit.corpora.judged import load_judged
 from embaudit.corpora.load import load_corpus
 from embaudit.corpora.shapes import TextPair
 from embaudit.measures.quality.material import (
+    MAX_DATA_SETS,
     MAX_DOCUMENTS,
     MAX_PAIRS,
     material_of,
@@ -35,6 +36,28 @@ def test_scores_of_data_sets_are_not_pooled_and_share_the_budget() -> None:
     assert [pairs.name for pairs in material.pairs] == ["one", "other"]
     assert [len(pairs.scores) for pairs in material.pairs] == [MAX_PAIRS // 2] * 2
     assert set(material.pairs[1].wanted[material.pairs[1].is_matching]) == {1.0}
+
+
+def test_data_sets_of_one_source_keep_their_scales() -> None:
+    """A folder of files, or a file with a column that names the data set."""
+    rows = [TextPair(f"a {place}", f"b {place}", float(place % 6), data_set="to five") for place in range(40)]
+    rows += [TextPair(f"c {place}", f"d {place}", place % 2, data_set="to one") for place in range(40)]
+    material = material_of({"folder": rows}, {})
+    assert [pairs.name for pairs in material.pairs] == ["to five in folder", "to one in folder"]
+    assert [set(pairs.wanted[pairs.is_matching]) for pairs in material.pairs] == [{4.0, 5.0}, {1.0}]
+
+
+def test_only_the_largest_data_sets_are_read() -> None:
+    rows = [
+        TextPair(f"a {part} {place}", f"b {place}", float(place % 6), data_set=f"part {part}")
+        for part in range(MAX_DATA_SETS + 2)
+        for place in range(20 + part)
+    ]
+    material = material_of({"folder": rows}, {})
+    assert [pairs.name for pairs in material.pairs] == [
+        f"part {part} in folder" for part in range(2, MAX_DATA_SETS + 2)
+    ]
+    assert material.missing == (f"2 smaller data sets of pairs: the {MAX_DATA_SETS} largest of them are read.",)
 
 
 def test_pairs_without_scores_are_said_to_be_missing() -> None:

@@ -7,9 +7,11 @@ import math
 import numpy as np
 import pytest
 import scipy
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import roc_auc_score
 
 from embaudit.intervals import resample_clusters
+from embaudit.measures.quality.baselines import WORDS, _tfidf
 from embaudit.measures.quality.material import Collection, ScoredPairs
 from embaudit.measures.quality.scale import resampled_quantile
 from embaudit.measures.quality.scores import SEED, CollectionScorer, PairScorer, Score
@@ -143,3 +145,12 @@ def test_a_quantile_of_a_resample_is_that_of_the_repeated_values() -> None:
         for row, drawn in enumerate(weights):
             repeated = np.repeat(values, drawn)
             assert found[row] == np.quantile(repeated, share, method="inverted_cdf")
+
+
+def test_word_overlap_is_scikit_learns() -> None:
+    texts = ["The cat sat on the mat.", "A CAT sat; the mat!", "?!", "東京 is large", "a a a b", "Straße İstanbul"]
+    ours = _tfidf(texts)
+    theirs = TfidfVectorizer(token_pattern=WORDS, sublinear_tf=True).fit_transform(texts)
+    assert ours is not None
+    np.testing.assert_allclose((ours @ ours.T).toarray(), (theirs @ theirs.T).toarray(), atol=1e-12)
+    assert _tfidf(["?", "!"]) is None

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import TYPE_CHECKING, Literal
@@ -271,31 +270,28 @@ def unread_changes(tuned: Checkpoint, base: Checkpoint) -> list[str]:
     """
     import torch
 
-    with ExitStack() as stack:
-        ours, theirs = _unread(tuned, stack), _unread(base, stack)
-        changed = []
-        for name, source in ours.items():
-            values = source.read(slice(None))
-            other = theirs.get(name)
-            is_same = other is not None and other.shape == source.shape
-            if (
-                values.is_floating_point()
-                and not COMPUTED.search(name)
-                and not (
-                    is_same and other is not None and torch.equal(values, other.read(slice(None)).to(values.dtype))
-                )
-            ):
-                changed.append(name)
-        return changed
+    ours, theirs = _unread(tuned), _unread(base)
+    changed = []
+    for name, source in ours.items():
+        values, other = _whole(source), theirs.get(name)
+        if not values.is_floating_point() or COMPUTED.search(name):
+            continue
+        if other is None or other.shape != source.shape or not torch.equal(values, _whole(other).to(values.dtype)):
+            changed.append(name)
+    return changed
 
 
-def _unread(checkpoint: Checkpoint, stack: ExitStack) -> dict[str, Source]:
+def _whole(source: Source) -> torch.Tensor:
+    return source.read(0, source.shape[0] if source.shape else 1)
+
+
+def _unread(checkpoint: Checkpoint) -> dict[str, Source]:
     transformer = checkpoint.resolved.folder / checkpoint.recipe.transformer_path
     read = {record.stored_name for record in trace(checkpoint) if record.name and not _is_unused(record.name)}
     prefix = f"{checkpoint.model.base_model_prefix}."
     return {
         name.removeprefix(prefix): source
-        for name, source in sources_of(weight_files(transformer), stack).items()
+        for name, source in sources_of(weight_files(transformer)).items()
         if name not in read
     }
 

@@ -183,7 +183,7 @@ def _equal_findings(blocks: Sequence[Block]) -> list[Finding]:
             by_hash[block.stack, _digest(matrices)].append(block)
     equal = [group for group in by_hash.values() if len({_address(block) for block in group}) > 1]
     if not equal:
-        return []
+        return _equal_matrices(blocks)
     count = sum(len(group) for group in equal)
     return [
         Finding(
@@ -196,6 +196,31 @@ def _equal_findings(blocks: Sequence[Block]) -> list[Finding]:
             advice="Compare with the checkpoint that this one was made from.",
             name="equal_layers",
             value=float(count),
+        )
+    ]
+
+
+def _equal_matrices(blocks: Sequence[Block]) -> list[Finding]:
+    """Single matrices that two layers have in common: a part of one was copied over another's."""
+    by_hash: dict[tuple[str, str], list[tuple[str, int]]] = defaultdict(list)
+    for block in blocks:
+        for name, look in block.looks.items():
+            if look.std > 0:
+                key = block.stack, _digest({"": block.tensors[name]})
+                by_hash[key].append((f"{block.name}.{name}", block.tensors[name].data_ptr()))
+    equal = [group for group in by_hash.values() if len({address for _, address in group}) > 1]
+    if not equal:
+        return []
+    return [
+        Finding(
+            "problem",
+            f"{sum(map(len, equal))} matrices of layers are equal to another one: "
+            + "; ".join(" = ".join(name for name, _ in group[:NAMED_AT_MOST]) for group in equal[:NAMED_AT_MOST])
+            + ".",
+            meaning="Training never makes two matrices equal: one was written over the other.",
+            advice="Compare with the checkpoint that this one was made from.",
+            name="equal_layers",
+            value=float(sum(map(len, equal))),
         )
     ]
 

@@ -6,8 +6,7 @@ again after loading. So every value in memory is compared here with the file, af
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.files import is_pickle, weight_files
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
+from embaudit.checkpoint.tensors import stored_tensors
 from embaudit.measures.integrity.tables import Status
 
 if TYPE_CHECKING:
@@ -45,23 +45,13 @@ class TensorRecord:
 
 @dataclass(frozen=True)
 class Source:
-    """One tensor of a file; ``open`` gives something that can be sliced by rows."""
+    """One tensor of a file; ``read`` gives so many of its rows from one on, or all of it if it has no dimensions."""
 
     file: Path
     name: str
     dtype: str
     shape: tuple[int, ...]
-    opened: Any
-
-    def read(self, rows: slice) -> torch.Tensor:
-        import torch
-
-        if isinstance(self.opened, torch.Tensor):
-            return self.opened[rows] if self.shape else self.opened
-        values: torch.Tensor = (
-            self.opened.get_slice(self.name)[rows] if self.shape else self.opened.get_tensor(self.name)
-        )
-        return values
+    read: Callable[[int, int], torch.Tensor]
 
 
 def trace(checkpoint: Checkpoint) -> list[TensorRecord]:
@@ -72,18 +62,16 @@ def trace(checkpoint: Checkpoint) -> list[TensorRecord]:
     """
     folder = checkpoint.resolved.folder
     transformer = folder / checkpoint.recipe.transformer_path
-    with ExitStack() as stack:
-        sources = sources_of(weight_files(transformer), stack)
-        records = _trace_part(dict(persistent(checkpoint.model)), sources, _renamer(checkpoint.model), folder)
+    sources = sources_of(weight_files(transformer))
+    records = _trace_part(dict(persistent(checkpoint.model)), sources, _renamer(checkpoint.model), folder)
     # Dropout has no step in the loaded pipeline.
     steps = [module for module in checkpoint.recipe.modules if module.kind != "Dropout"]
     for number, module in enumerate(steps):
-        with ExitStack() as stack:
-            loaded = dict(persistent(checkpoint.after_pooling[number]))  # type: ignore[index]
-            sources = sources_of(weight_files(folder / module.path), stack) if loaded else {}
-            for record in _trace_part(loaded, sources, lambda name: (name, False), folder):
-                named = f"after_pooling.{number}.{record.name}" if record.name else ""
-                records.append(TensorRecord(named, *_fields(record)[1:]))
+        loaded = dict(persistent(checkpoint.after_pooling[number]))  # type: ignore[index]
+        sources = sources_of(weight_files(folder / module.path)) if loaded else {}
+        for record in _trace_part(loaded, sources, lambda name: (name, False), folder):
+            named = f"after_pooling.{number}.{record.name}" if record.name else ""
+            records.append(TensorRecord(named, *_fields(record)[1:]))
     return records
 
 
@@ -157,9 +145,8 @@ def _holds(tensor: torch.Tensor, source: Source) -> bool:
     rows = source.shape[0] if source.shape else 1
     step = max(1, CHUNK // max(1, tensor.numel() // max(rows, 1)))
     for start in range(0, rows, step):
-        part = slice(start, start + step)
-        ours = (tensor[part] if source.shape else tensor).detach().cpu()
-        if not torch.equal(ours, source.read(part).to(ours.dtype)):
+        ours = (tensor[start : start + step] if source.shape else tensor).detach().cpu()
+        if not torch.equal(ours, source.read(start, step).to(ours.dtype)):
             return False
     return True
 
@@ -171,22 +158,27 @@ def persistent(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
             yield name, value
 
 
-def sources_of(files: Sequence[Path], stack: ExitStack) -> dict[str, Source]:
-    import torch
-    from safetensors import safe_open
-
+def sources_of(files: Sequence[Path]) -> dict[str, Source]:
     found: dict[str, Source] = {}
     for file in files:
         if is_pickle(file):
-            content = torch.load(file, weights_only=True, map_location="cpu", mmap=_is_zip(file))
-            for name, tensor in content.items():
-                found[name] = Source(file, name, _dtype(tensor), tuple(tensor.shape), tensor)
-            continue
-        opened = stack.enter_context(safe_open(file, framework="pt"))
-        for name in opened.keys():  # noqa: SIM118  (not a mapping)
-            part = opened.get_slice(name)
-            found[name] = Source(file, name, str(part.get_dtype()), tuple(part.get_shape()), opened)
+            found |= _pickled(file)
+        else:
+            for stored in stored_tensors([file]).values():
+                found[stored.name] = Source(file, stored.name, stored.dtype, stored.shape, stored.read)
     return found
+
+
+def _pickled(file: Path) -> dict[str, Source]:
+    import torch
+
+    def rows(tensor: torch.Tensor) -> Callable[[int, int], torch.Tensor]:
+        return lambda first, count: tensor[first : first + count] if tensor.dim() else tensor
+
+    content = torch.load(file, weights_only=True, map_location="cpu", mmap=_is_zip(file))
+    return {
+        name: Source(file, name, _dtype(tensor), tuple(tensor.shape), rows(tensor)) for name, tensor in content.items()
+    }
 
 
 def _renamer(model: Any) -> Any:

@@ -22,6 +22,8 @@ from embaudit.measures.integrity.two_weight_files import two_weight_files
 UNLIMITED = 10**6
 # A limit that hardly any passage fits into, of a model that could read several times as much.
 SHORT, LONG_ENOUGH = 64, 256
+LARGEST_EPSILON = 1e-4
+PROMPTS_FILE = "config_sentence_transformers.json"
 MODULE_FOLDER = re.compile(r"\d+_(Dense|Normalize|LayerNorm|Pooling)$")
 
 
@@ -31,6 +33,9 @@ def file_findings(checkpoint: Checkpoint) -> list[Finding]:
         *_limits(checkpoint),
         *_short_limit(checkpoint),
         *_undeclared_pooling(checkpoint),
+        *_several_poolings(checkpoint),
+        *_unusual_config(checkpoint),
+        *_default_prompt(checkpoint),
         *_module_folders(checkpoint),
         *_pooled_dimension(checkpoint),
         *_truncation_side(checkpoint),
@@ -128,6 +133,91 @@ def _undeclared_pooling(checkpoint: Checkpoint) -> Iterator[Finding]:
             )
 
 
+def _several_poolings(checkpoint: Checkpoint) -> Iterator[Finding]:
+    modes = checkpoint.recipe.pooling
+    if len(modes) > 1 and not any(module.kind == "Dense" for module in checkpoint.recipe.modules):
+        yield Finding(
+            "look",
+            f"Its vectors put {' and '.join(modes)} pooling side by side, in {checkpoint.dimension} dimensions.",
+            meaning="Hardly any checkpoint was trained so. More than one pooling mode may have been switched on by "
+            "mistake.",
+            advice="Compare 1_Pooling/config.json with the dimensions on the model card.",
+            name="several_poolings",
+            value=float(len(modes)),
+        )
+
+
+def _unusual_config(checkpoint: Checkpoint) -> Iterator[Finding]:
+    """What config.json may change without a tensor that no longer fits."""
+    from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
+
+    config = checkpoint.model.config.get_text_config()
+    usual = getattr(type(config)(), "hidden_act", None) if hasattr(config, "hidden_act") else None
+    activation = getattr(config, "hidden_act", None)
+    if isinstance(activation, str) and isinstance(usual, str) and "gelu" in usual and "gelu" not in activation:
+        yield Finding(
+            "look",
+            f"config.json has hidden_act {activation!r}, where a {config.model_type} has {usual!r} as a rule.",
+            meaning="With another activation than in training, every layer computes something else.",
+            advice="Compare config.json with the checkpoint that this one was made from.",
+            name="unusual_config",
+        )
+    own = _family(type(checkpoint.model).__name__)
+    families = {_family(name) for name in MODEL_MAPPING_NAMES.values() if isinstance(name, str)}
+    # Gemma3 and Gemma3Text are one.
+    others = [
+        name
+        for name in config.architectures or ()
+        if (other := _family(name)) in families and not (own.startswith(other) or other.startswith(own))
+    ]
+    if own in families and others:
+        yield Finding(
+            "look",
+            f"config.json has model_type {config.model_type!r}, which is a {own}, but its architectures are "
+            f"{others[0]}.",
+            meaning="Tensors of one family may fit another, which counts positions or segments otherwise.",
+            advice="Set model_type to the family that the weights were trained as.",
+            name="unusual_config",
+        )
+    for name in ("layer_norm_eps", "layer_norm_epsilon", "rms_norm_eps", "norm_eps"):
+        epsilon = getattr(config, name, None)
+        if isinstance(epsilon, float) and epsilon > LARGEST_EPSILON:
+            yield Finding(
+                "look",
+                f"config.json has {name} {epsilon:g}; checkpoints are trained with 1e-12 to 1e-5.",
+                meaning="Norms then divide by more than the spread of what they normalise.",
+                advice="Compare config.json with the checkpoint that this one was made from.",
+                name="unusual_config",
+                value=epsilon,
+            )
+
+
+def _family(name: str) -> str:
+    """``Bert`` of BertModel and BertForMaskedLM."""
+    return re.sub(r"(For[A-Z]\w+|LMHeadModel|EncoderModel|Model)$", "", name)
+
+
+def _default_prompt(checkpoint: Checkpoint) -> Iterator[Finding]:
+    """A query's prompt that is the default for every text, so that documents have two readings."""
+    text, query, document = (checkpoint.prompts[kind].text for kind in ("text", "query", "document"))
+    if query and text == query != document and _declares_default(checkpoint):
+        yield Finding(
+            "look",
+            f"The prompt of queries is the default for all texts ({PROMPTS_FILE}: {query[:40]!r}"
+            f"{'…' if len(query) > 40 else ''}): a document gets it from encode(), but not from encode_document().",
+            meaning="Documents that were encoded by the one do not match those by the other, and were most likely not "
+            "trained with a query's prompt.",
+            advice="Set default_prompt_name to null, or to the prompt that training gave to documents.",
+            name="default_prompt",
+        )
+
+
+def _declares_default(checkpoint: Checkpoint) -> bool:
+    """Whether the checkpoint itself has a default prompt, not its user."""
+    path = checkpoint.resolved.folder / PROMPTS_FILE
+    return path.is_file() and bool(read_object(path).get("default_prompt_name"))
+
+
 def _module_folders(checkpoint: Checkpoint) -> Iterator[Finding]:
     """Folders of modules that modules.json leaves out: they belonged to the pipeline once."""
     folder = checkpoint.resolved.folder
@@ -141,7 +231,7 @@ def _module_folders(checkpoint: Checkpoint) -> Iterator[Finding]:
         kind = unlisted.name.partition("_")[2]
         yield Finding(
             "look" if kind == "Normalize" else "problem",
-            f"The folder {unlisted.name} is there, but modules.json does not list it: "
+            f"There is a {kind} module in {unlisted.name}, but modules.json does not list it: "
             f"{' → '.join(kind for kind, _ in listed)}.",
             meaning="The vectors are not normalised: their dot product is no cosine."
             if kind == "Normalize"
@@ -191,6 +281,16 @@ def _truncation_side(checkpoint: Checkpoint) -> Iterator[Finding]:
             f"{checkpoint.tokenizer.truncation_side} is read here.",
             meaning="Long texts get other vectors where the other file is obeyed.",
             advice="Set both to what training used.",
+            name="truncation_side",
+        )
+    elif checkpoint.tokenizer.truncation_side == "left":
+        yield Finding(
+            "look",
+            f"Texts beyond the limit of {_tokens(checkpoint.max_length)} lose their beginning: {TOKENIZER_CONFIG} says "
+            "truncation_side 'left'.",
+            meaning="Embedding checkpoints are trained on the beginnings of texts, as a rule; that side is for "
+            "dialogues and for generating text.",
+            advice="Set truncation_side to right, unless training cut texts on the left.",
             name="truncation_side",
         )
 

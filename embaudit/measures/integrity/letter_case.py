@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.finding import Finding
 from embaudit.measures.integrity.rows import ordinary_ids
-from embaudit.measures.integrity.sample_words import accented, words
+from embaudit.measures.integrity.sample_words import accented, ids_alone, words
 
 # Shares of words. A vocabulary for other languages may lack English words, so unknown words in small letters are only a
 # problem for one that has many.
@@ -55,7 +54,7 @@ def read_letters(checkpoint: Checkpoint) -> Letters:
         "upper": tuple(word.upper() for word in plain),
         "accented": tuple(accented(word) for word in plain),
     }
-    ids = {form: _ids(checkpoint, texts) for form, texts in forms.items()}
+    ids = {form: ids_alone(checkpoint, texts) for form, texts in forms.items()}
     unknown = checkpoint.tokenizer.unk_token_id
     by_ids: dict[tuple[int, ...], str] = {}
     shared, example = 0, None
@@ -65,7 +64,8 @@ def read_letters(checkpoint: Checkpoint) -> Letters:
             example = example or (by_ids[own], word)
         by_ids.setdefault(own, word)
     alike = sum(one == other for one, other in zip(ids["small"], ids["capital"], strict=True))
-    names = checkpoint.tokenizer.convert_ids_to_tokens(ordinary_ids(checkpoint, checkpoint.vocabulary_size))
+    by_id = {number: name for name, number in checkpoint.tokenizer.get_vocab().items()}
+    names = [by_id[number] for number in ordinary_ids(checkpoint, checkpoint.vocabulary_size)]
     lettered = [name for name in names if any(letter.isalpha() and letter.isascii() for letter in name)]
     capitals = sum(any(letter.isupper() and letter.isascii() for letter in name) for name in lettered)
     return Letters(
@@ -183,10 +183,3 @@ def _shared_findings(letters: Letters) -> list[Finding]:
             value=letters.shared,
         )
     ]
-
-
-def _ids(checkpoint: Checkpoint, texts: Sequence[str]) -> list[tuple[int, ...]]:
-    encoded = checkpoint.tokenizer(
-        list(texts), add_special_tokens=False, truncation=False, padding=False, verbose=False
-    )
-    return [tuple(ids) for ids in encoded["input_ids"]]

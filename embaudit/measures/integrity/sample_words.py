@@ -1,11 +1,16 @@
-"""Ordinary English words, and what a text does to them: capitals, accents."""
+"""Ordinary English words, what a text does to them (accents), and their ids."""
 
 from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from embaudit.checkpoint import Checkpoint
 
 ACCENTED = str.maketrans("aeioun", "áéíöüñ")
 
@@ -24,3 +29,11 @@ def accented(word: str) -> str:
         if letter.translate(ACCENTED) != letter:
             return word[:place] + letter.translate(ACCENTED) + word[place + 1 :]
     return word
+
+
+def ids_alone(checkpoint: Checkpoint, texts: Sequence[str]) -> list[tuple[int, ...]]:
+    """The ids of each text by the loaded tokenizer, without special tokens."""
+    encoded = checkpoint.tokenizer(
+        list(texts), add_special_tokens=False, truncation=False, padding=False, verbose=False
+    )
+    return [tuple(ids) for ids in encoded["input_ids"]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embaudit.checkpoint import Checkpoint
@@ -10,6 +11,7 @@ from embaudit.checkpoint.files import read_object
 from embaudit.checkpoint.hard_texts import KINDS
 from embaudit.checkpoint.tokenizer import TOKENIZER_CONFIG
 from embaudit.finding import Finding, Level
+from embaudit.measures.integrity.sample_words import ids_alone, words
 from embaudit.vocabulary.entries import ids_without_row, special_ids
 
 if TYPE_CHECKING:
@@ -27,12 +29,24 @@ NEED_SPECIALS = {
     *("nomic_bert", "nystromformer", "rembert", "roberta", "roberta-prelayernorm", "roc_bert"),
     *("roformer", "squeezebert", "xlm-roberta", "xlm-roberta-xl", "xmod", "yoso"),
 }
+VOCABULARIES = ("vocab.txt", "vocab.json")
 TOKENS_NAMED = 3
+# What marks pieces of words, and the share of entries from which on some must be given for English words.
+MARKS, MARKED = ("##", "▁", "Ġ"), 0.1
+# Words in a sentence; the share of sentences that are unknown, and the share of words that may be.
+IN_A_SENTENCE, LOST, KNOWN = 12, 0.5, 0.05
 
 
 def token_findings(checkpoint: Checkpoint) -> list[Finding]:
     """Findings about ids, special tokens and rows, or one ``ok``."""
-    findings = [*_ids_findings(checkpoint), *_special_findings(checkpoint), *_row_findings(checkpoint)]
+    findings = [
+        *_ids_findings(checkpoint),
+        *_list_findings(checkpoint),
+        *_split_findings(checkpoint),
+        *_script_findings(checkpoint),
+        *_special_findings(checkpoint),
+        *_row_findings(checkpoint),
+    ]
     return findings or [
         Finding(
             "ok",
@@ -86,10 +100,113 @@ def _ids_findings(checkpoint: Checkpoint) -> list[Finding]:
     ]
 
 
+def _list_findings(checkpoint: Checkpoint) -> list[Finding]:
+    """A list of the vocabulary beside tokenizer.json, which slow tokenizers and converters read, with other ids."""
+    file, folder = _file(checkpoint), checkpoint.resolved.folder / checkpoint.recipe.tokenizer_path
+    if file is None:
+        return []
+    known = file.get_vocab(with_added_tokens=True)
+    for name in VOCABULARIES:
+        path = folder / name
+        if not path.is_file():
+            continue
+        listed = _listed(path)
+        differing = [token for token, number in listed.items() if token in known and known[token] != number]
+        if differing:
+            first = differing[0]
+            return [
+                Finding(
+                    "look",
+                    f"{name} and {TOKENIZER_JSON} give other ids to {len(differing)} of {len(listed)} entries: "
+                    f"{first!r} is {listed[first]} in the one and {known[first]} in the other.",
+                    meaning=f"Programs that read {name} give other ids than those that read {TOKENIZER_JSON}: to one "
+                    "of the two, every text is another one.",
+                    advice="Find out which one training used, and save it: tokenizer.save_pretrained(FOLDER) writes "
+                    "both.",
+                    name="tokenizer_ids",
+                    value=len(differing) / len(listed),
+                )
+            ]
+    return []
+
+
+def _listed(path: Path) -> dict[str, int]:
+    """The ids in a vocabulary's own file: by line, or as it says."""
+    if path.suffix == ".json":
+        return {token: number for token, number in read_object(path).items() if isinstance(number, int)}
+    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    return {line.rstrip("\r"): number for number, line in enumerate(lines) if line.strip()}
+
+
+def _split_findings(checkpoint: Checkpoint) -> list[Finding]:
+    """Sentences of known words that become unknown, and marks of pieces (##ing, ▁the) that no text gives."""
+    tokenizer, known = checkpoint.tokenizer, words()
+    sentences = [" ".join(known[start : start + IN_A_SENTENCE]) for start in range(0, len(known), IN_A_SENTENCE)]
+    compounds = [one + other for one, other in zip(known[::2], known[1::2], strict=False)]
+    alone, together, compound = (ids_alone(checkpoint, texts) for texts in (known, sentences, compounds))
+    unknown = tokenizer.unk_token_id
+    lost = sum(unknown in ids for ids in together) / len(together)
+    if unknown is not None and lost >= LOST and sum(unknown in ids for ids in alone) <= KNOWN * len(alone):
+        return [
+            Finding(
+                "problem",
+                f"{lost:.0%} of {len(together)} sentences of English words contain the unknown token, though the words "
+                "alone do not: texts are not split into words.",
+                meaning="Texts of more than one word lose most of what they say.",
+                advice=f"Compare the pre_tokenizer of {TOKENIZER_JSON} with the model that this one was trained from.",
+                name="unknown_words",
+                value=lost,
+            )
+        ]
+    entries = tokenizer.get_vocab()
+    given = tokenizer.convert_ids_to_tokens(sorted({number for ids in (*together, *compound) for number in ids}))
+    for mark in MARKS:
+        marked = sum(token.startswith(mark) and token != mark for token in entries)
+        if marked >= MARKED * len(entries) and not any(token.startswith(mark) for token in given):
+            return [
+                Finding(
+                    "problem",
+                    f"{marked} of {len(entries)} entries begin with {mark}, which marks "
+                    f"{'pieces inside a word' if mark == '##' else 'the beginning of a word'}, but the tokenizer gives "
+                    f"none of them for {len(known)} English words.",
+                    meaning="Words are put together from other pieces than in training.",
+                    advice=f"Compare continuing_subword_prefix, pre_tokenizer and normalizer of {TOKENIZER_JSON} with "
+                    "the model that this one was trained from.",
+                    name="unused_pieces",
+                    value=marked / len(entries),
+                )
+            ]
+    return []
+
+
+def _script_findings(checkpoint: Checkpoint) -> list[Finding]:
+    """Texts in other scripts that give no token but the unknown one, though the vocabulary has their letters."""
+    entries = {token.lstrip("#▁Ġ") for token in checkpoint.tokenizer.get_vocab()}
+    unknown = checkpoint.tokenizer.unk_token_id
+    lost = []
+    for text, ids in zip(KINDS["scripts"], ids_alone(checkpoint, KINDS["scripts"]), strict=True):
+        letters = [letter for letter in text if letter.isalpha()]
+        if 2 * sum(letter in entries for letter in letters) > len(letters) and not {*ids} - {unknown}:
+            lost.append(text)
+    if not lost:
+        return []
+    return [
+        Finding(
+            "look",
+            f"Texts in {len(lost)} of {len(KINDS['scripts'])} other scripts give no token but the unknown one, though "
+            f"the vocabulary has entries for their letters: {', '.join(lost)}.",
+            meaning="All texts in these scripts get one vector.",
+            advice=f"Compare the normalizer and pre_tokenizer of {TOKENIZER_JSON} with the model that this one was "
+            "trained from.",
+            name="unknown_words",
+            value=len(lost) / len(KINDS["scripts"]),
+        )
+    ]
+
+
 def _special_findings(checkpoint: Checkpoint) -> list[Finding]:
     """Special tokens that are declared, or that the family needs, and are not around a text."""
-    if checkpoint.recipe.call.get("add_special_tokens") is False:
-        return []
+    is_off = checkpoint.recipe.call.get("add_special_tokens") is False
     tokenizer, declared = checkpoint.tokenizer, _declared(checkpoint)
     added = {*checkpoint.prefix_ids, *checkpoint.suffix_ids}
     modes = checkpoint.recipe.pooling
@@ -98,12 +215,18 @@ def _special_findings(checkpoint: Checkpoint) -> list[Finding]:
     found: list[tuple[str, str, Level]] = []
     if "cls" in modes and first is not None and first not in checkpoint.prefix_ids[:1]:
         found.append((str(tokenizer.cls_token), "the pooling reads the first token, which it should be", "problem"))
-    elif model_type in NEED_SPECIALS and first is not None and last is not None and not added & {first, last}:
+    elif model_type in NEED_SPECIALS and first is not None and last is not None:
+        around = checkpoint.prefix_ids, checkpoint.suffix_ids
         token = f"{tokenizer.cls_token} and {tokenizer.sep_token}"
-        found.append((token, f"every {model_type} is trained with them", "problem"))
+        if is_off:
+            found.append((token, f"every {model_type} is trained with them (add_special_tokens is false)", "look"))
+        elif not added & {first, last}:
+            found.append((token, f"every {model_type} is trained with them", "problem"))
+        elif around != ((first,), (last,)):
+            found.append((token, f"every {model_type} is trained with one of each, in this order", "look"))
     for key, name in (("add_bos_token", "bos_token"), ("add_eos_token", "eos_token")):
         number = getattr(tokenizer, f"{name}_id", None)
-        if declared.get(key) is True and number is not None and number not in added:
+        if not is_off and declared.get(key) is True and number is not None and number not in added:
             # Some classes have always ignored the setting, in training, too; a last token that is another one is worse.
             level: Level = "problem" if "lasttoken" in modes and name == "eos_token" else "look"
             found.append((str(getattr(tokenizer, name)), f"{TOKENIZER_CONFIG} says {key}: true", level))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 from embaudit.checkpoint.files import PICKLES, SAFETENSORS
+from embaudit.checkpoint.tensors import stored_tensors
 from embaudit.finding import Finding
 
 # Smaller tensors may be equal by chance, and their checksums say little.
@@ -46,17 +46,9 @@ def two_weight_files(folder: Path) -> Iterator[Finding]:
 def _checksums(file: Path) -> Iterator[tuple[int, int]]:
     """(bytes, CRC-32) of every tensor of a safetensors file."""
     with file.open("rb") as opened:
-        length = int.from_bytes(opened.read(8), "little")
-        header = json.loads(opened.read(length))
-        for name, entry in header.items():
-            if name == "__metadata__":
-                continue
-            start, end = entry["data_offsets"]
-            opened.seek(8 + length + start)
-            left, crc = end - start, 0
-            while left:
-                part = opened.read(min(left, 1 << 22))
-                if not part:
-                    break
+        for stored in stored_tensors([file]).values():
+            opened.seek(stored.start)
+            crc, left = 0, stored.size
+            while left and (part := opened.read(min(left, 1 << 22))):
                 crc, left = zlib.crc32(part, crc), left - len(part)
-            yield end - start, crc
+            yield stored.size, crc

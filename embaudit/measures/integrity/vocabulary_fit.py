@@ -6,7 +6,8 @@ vocabulary or ids that moved by one, their cosine is that of any two rows. The f
 
     AUC = P(cos(e_a, e_b) > cos(e_a, e_c))    for a related pair (a, b) and c of another pair
 
-of rows from which the table's mean was subtracted: 1/2 if nothing fits.
+of rows from which the table's mean was subtracted: 1/2 if nothing fits. If the ids of some tokens are wrong, most pairs
+are closer than nearly all others, and some no closer than any: hardly any pair lies between.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.finding import Finding
@@ -37,6 +37,10 @@ PROBLEM, LOOK = 0.65, 0.8
 # later ones.
 PARTS, MIN_IN_PART = 10, 60
 PART_BROKEN, PART_FITS = 0.62, 0.8
+# Each pair is also compared with so many others. Of the pairs of two trained checkpoints, 88 and 93 % are closer than
+# 99 % of these, and 1 % less close than half; with a tenth of the words shuffled, 71 and 11 %.
+COMPARED = 200
+SHARP, MISFITS = 0.6, 0.05
 
 
 @dataclass(frozen=True)
@@ -47,11 +51,15 @@ class Fit:
         pairs: how many related pairs there are.
         auc: of all of them.
         parts: (lowest id, highest id, AUC) of parts of the pairs in the order of their higher ids.
+        sharp: share of pairs that are closer than 99 % of others.
+        misfits: share of pairs that are less close than half of the others.
     """
 
     pairs: int
     auc: float
     parts: tuple[tuple[int, int, float], ...]
+    sharp: float
+    misfits: float
 
 
 def related_pairs(vocabulary: Mapping[str, int], rows: int) -> list[tuple[int, int]]:
@@ -87,13 +95,16 @@ def vocabulary_fit(embeddings: torch.Tensor, vocabulary: Mapping[str, int]) -> F
     related = (left * right).sum(1).numpy()
     # Each partner moves on by a fixed step within its part of the vocabulary, so that frequency is the same.
     unrelated = (left * right.roll(7, 0)).sum(1).numpy()
+    others = left @ right[:: -(-len(pairs) // COMPARED)].T
+    closer = (others < (left * right).sum(1, keepdim=True)).float().mean(1).numpy()
     highest = np.array([pair[1] for pair in pairs])
     parts = []
     for places in np.array_split(np.arange(len(pairs)), PARTS):
         if len(places) >= MIN_IN_PART:
             auc = _auc(related[places], unrelated[places])
             parts.append((int(highest[places[0]]), int(highest[places[-1]]), auc))
-    return Fit(len(pairs), _auc(related, unrelated), tuple(parts))
+    sharp, misfits = float((closer > 0.99).mean()), float((closer < 0.5).mean())
+    return Fit(len(pairs), _auc(related, unrelated), tuple(parts), sharp, misfits)
 
 
 def fit_findings(checkpoint: Checkpoint, rows: Rows) -> list[Finding]:
@@ -164,6 +175,17 @@ def _fit_finding(fit: Fit, name: str) -> Finding:
             name,
             fit.auc,
         )
+    if fit.sharp >= SHARP and fit.misfits >= MISFITS:
+        return Finding(
+            "look",
+            f"Part of the vocabulary may not belong to the weights: of {fit.pairs} pairs of tokens such as river and "
+            f"rivers, {fit.sharp:.0%} have input embeddings closer than 99 % of other pairs, but {fit.misfits:.0%} are "
+            "less close than half of them (1 % in trained models).",
+            "Some tokens may have the rows of others, as when two vocabularies were mixed, or were hardly trained.",
+            advice,
+            name,
+            fit.misfits,
+        )
     return Finding("ok", f"The vocabulary belongs to the weights: {words}.", name=name, value=fit.auc)
 
 
@@ -177,7 +199,10 @@ def _mean(parts: Sequence[tuple[int, int, float]]) -> float:
 
 
 def _auc(above: np.ndarray, below: np.ndarray) -> float:
-    return float(scipy.stats.mannwhitneyu(above, below).statistic) / (len(above) * len(below))
+    """The share of (above, below) in the right order; ties count half."""
+    in_order = np.sort(below)
+    lower = np.searchsorted(in_order, above, "left") + np.searchsorted(in_order, above, "right")
+    return float(lower.mean() / 2 / len(below))
 
 
 def _unit(rows: torch.Tensor) -> torch.Tensor:

@@ -9,9 +9,13 @@ from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
 from embaudit.finding import Finding
 from embaudit.measures.integrity.blocks import Block, block_findings, read_blocks
+from embaudit.measures.integrity.heads import head_findings
+from embaudit.measures.integrity.layer_order import order_findings
 from embaudit.measures.integrity.noise import can_tell, look_at
+from embaudit.measures.integrity.positions import position_findings
 from embaudit.measures.integrity.rows import Rows, read_rows, row_findings
 from embaudit.measures.integrity.values import read_values, value_findings
+from embaudit.measures.integrity.vectors import vector_findings
 
 if TYPE_CHECKING:
     import torch
@@ -29,6 +33,10 @@ def weight_findings(checkpoint: Checkpoint, rows: list[Rows] | None = None) -> l
     blocks = read_blocks(checkpoint.model)
     return [
         *block_findings(checkpoint, blocks),
+        *order_findings(checkpoint, blocks),
+        *vector_findings(checkpoint, blocks),
+        *head_findings(checkpoint, blocks),
+        *position_findings(checkpoint),
         *_outside_findings(checkpoint, blocks),
         *row_findings(checkpoint, found),
         *value_findings(checkpoint, read_values(_named(checkpoint))),
@@ -36,20 +44,22 @@ def weight_findings(checkpoint: Checkpoint, rows: list[Rows] | None = None) -> l
 
 
 def _outside_findings(checkpoint: Checkpoint, blocks: Sequence[Block]) -> list[Finding]:
-    """Matrices outside the layers (positions, projections); the input embeddings and what is never read aside.
+    """Matrices outside the layers (positions, projections, modules); input embeddings and what is never read aside.
 
-    None of them is an ``ok`` of its own, and modules after pooling may be fresh.
+    None of them is an ``ok`` of its own.
     """
     inside = {f"{block.name}." for block in blocks}
     table = checkpoint.model.get_input_embeddings().weight
-    noisy = [
-        name
+    outside = [
+        (name, tensor)
         for name, tensor in checkpoint.model.named_parameters()
-        if tensor is not table
-        and not name.startswith((*UNUSED_WEIGHTS, *inside))
-        and can_tell(tensor)
-        and look_at(tensor).is_noise
+        if tensor is not table and not name.startswith((*UNUSED_WEIGHTS, *inside))
     ]
+    # Dropout has no step in the loaded pipeline.
+    modules = [module for module in checkpoint.recipe.modules if module.kind != "Dropout"]
+    for number, module in enumerate(modules):
+        step = checkpoint.after_pooling[number]  # type: ignore[index]
+        outside += [(f"The {module.kind} module in {module.path}", tensor) for _, tensor in step.named_parameters()]
     return [
         Finding(
             "look",
@@ -59,7 +69,8 @@ def _outside_findings(checkpoint: Checkpoint, blocks: Sequence[Block]) -> list[F
             name="untrained_matrices",
             value=1.0,
         )
-        for name in noisy
+        for name, tensor in outside
+        if can_tell(tensor) and look_at(tensor).is_noise
     ]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
+from scipy.special import ndtri
 
 from embaudit.downstream.paired import Estimate
 from embaudit.finding import Finding, Level
@@ -69,7 +69,7 @@ def tests(alternatives: Sequence[Alternative]) -> list[Tested]:
         ]
     )
     return [
-        Tested(one, mean.estimate(float(scipy.stats.norm.isf(level / 2))), wins, name if wins_on_one else None)
+        Tested(one, mean.estimate(-float(ndtri(level / 2))), wins, name if wins_on_one else None)
         for one, mean, (wins, level), name, (wins_on_one, _) in zip(
             alternatives, means, of_means, clearest, of_any, strict=True
         )

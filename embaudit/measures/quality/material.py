@@ -24,6 +24,8 @@ SAMPLE_FOLDER = Path(__file__).parents[2] / "corpora" / "sample"
 SAMPLE = "sample"
 # Together over all data sets: what is encoded in the few seconds that a check may take.
 MAX_PAIRS, MAX_DOCUMENTS, MAX_QUERIES = 600, 270, 120
+# More data sets would have too few pairs each to tell anything.
+MAX_DATA_SETS = 4
 # Shares of a data set's range of scores: on 0 to 5, a pair matches from 4 and is unrelated up to 1.
 MATCHING, UNRELATED = 0.8, 0.2
 SEED = 0
@@ -165,19 +167,25 @@ def material_of(
     """A random part of each data set, by seed and content; a data set that cannot be used is listed as missing.
 
     Args:
-        pairs: the pairs of each data set; those without a score are left out.
+        pairs: by source, which may hold several data sets (``TextPair.data_set``), each on its own scale; pairs without
+            a score are left out.
         collections: the documents of each, and its queries with grades by the document's place.
     """
     found: list[ScoredPairs] = []
     judged: list[Collection] = []
     missing: list[str] = []
-    for name, rows in pairs.items():
-        graded = [(row.first, row.second, row.score) for row in rows]
+    scored = _by_data_set(pairs)
+    kept = sorted(scored, key=lambda name: -len(scored[name]))[:MAX_DATA_SETS]
+    for name in [name for name in scored if name in kept]:
         try:
-            picked = pick_graded(graded, MAX_PAIRS // len(pairs), SEED)
+            picked = pick_graded(scored[name], MAX_PAIRS // len(kept), SEED)
             found.append(ScoredPairs(name, picked.firsts, picked.seconds, picked.scores))
         except NotMeasurable as error:
             missing.append(f"the pairs of {name}: {error.happened}")
+    if len(kept) < len(scored):
+        missing.append(
+            f"{len(scored) - len(kept)} smaller data sets of pairs: the {len(kept)} largest of them are read."
+        )
     for name, (documents, asked) in collections.items():
         most = MAX_DOCUMENTS // len(collections), MAX_QUERIES // len(collections)
         try:
@@ -186,6 +194,20 @@ def material_of(
         except NotMeasurable as error:
             missing.append(f"the queries of {name}: {error.happened}")
     return Material(tuple(found), tuple(judged), tuple(missing))
+
+
+def _by_data_set(pairs: Mapping[str, Iterable[TextPair]]) -> dict[str, list[tuple[str, str, float | None]]]:
+    """The pairs of each data set, by its own name where a source holds several."""
+    found: dict[str, list[tuple[str, str, float | None]]] = {}
+    for source, rows in pairs.items():
+        own: dict[str | None, list[tuple[str, str, float | None]]] = {}
+        for row in rows:
+            own.setdefault(row.data_set, []).append((row.first, row.second, row.score))
+        if not own:
+            own[None] = []
+        for name, graded in own.items():
+            found[source if len(own) == 1 else f"{name or 'no data set'} in {source}"] = graded
+    return found
 
 
 def _passages() -> list[dict[str, str]]:

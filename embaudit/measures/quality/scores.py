@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy
+from scipy.special import ndtr, ndtri
 
 from embaudit.downstream.paired import Estimate
 from embaudit.downstream.retrieval import CUT, evaluate
@@ -58,13 +58,13 @@ class Score:
     @property
     def p_value(self) -> float:
         """Two-sided, of the value being 0, from the normal distribution; 1 without an interval."""
-        return 1.0 if self.deviation is None else float(2 * scipy.stats.norm.sf(abs(self.value) / self.deviation))
+        return 1.0 if self.deviation is None else float(2 * ndtr(-abs(self.value) / self.deviation))
 
     def detectable(self, level: float) -> float | None:
         """The difference that a test at this level finds with a probability of ``POWER``; None without an interval."""
         if self.deviation is None:
             return None
-        return float((scipy.stats.norm.isf(level / 2) + scipy.stats.norm.ppf(POWER)) * self.deviation)
+        return float((ndtri(POWER) - ndtri(level / 2)) * self.deviation)
 
 
 class PairScorer:
