@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from embaudit.checkpoint import Encoder
+from embaudit.checkpoint.encoder import counted
 from embaudit.finding import STAGED_SCHEMA, as_rows, guarded
 from embaudit.measures.integrity import MEASURE_VERSION
 from embaudit.measures.integrity.certificate import TensorRecord
@@ -26,10 +27,11 @@ def checkpoint_integrity(out: Outputs, spec: CheckpointSpec) -> None:
     checkpoint = checkpoint_of(spec)
     encoder = Encoder(checkpoint)
     traced: list[TensorRecord] = []
-    findings = [
-        *integrity_findings(checkpoint, traced),
-        *guarded("one_function", lambda: function_findings(encoder)),
-        *guarded("numerics", lambda: numeric_findings(encoder, spec.load_options)),
-    ]
+    with counted(checkpoint.model) as batches:
+        findings = [
+            *integrity_findings(checkpoint, traced),
+            *guarded("one_function", lambda: function_findings(encoder)),
+            *guarded("numerics", lambda: numeric_findings(encoder, spec.load_options)),
+        ]
     out.rows(WeightRow, weight_rows(checkpoint, traced))
-    out.rows(STAGED, as_rows(findings), STAGED_SCHEMA, encodes=encoder.texts)
+    out.rows(STAGED, as_rows(findings), STAGED_SCHEMA, encodes=sum(batches))

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from embaudit.checkpoint import Encoder
-from embaudit.corpora.judged import DOCUMENTS, relevant_of
+from embaudit.checkpoint.encoder import counted
+from embaudit.corpora.judged import DOCUMENTS
 from embaudit.corpora.shapes import TextPair
 from embaudit.finding import STAGED_SCHEMA, as_rows
 from embaudit.measures.quality import MEASURE_VERSION
 from embaudit.measures.quality.findings import STAGED
-from embaudit.measures.quality.material import Material, material_of, sample_material
+from embaudit.measures.quality.material import Material, asked_of, material_of, sample_material
 from embaudit.measures.quality.quality import quality_findings
 from embaudit.measures.quality.rows import layer_rows, quality_rows, reading_rows
 from embaudit.measures.quality.tables import QualityLayerRow, QualityReadingRow, QualityRow
@@ -36,12 +37,13 @@ def checkpoint_quality(
         corpora: scored pairs, and documents with their queries; of what is missing, the embedded sample.
         tokenizer_is_broken: whether integrity found the ids to be wrong.
     """
-    encoder = Encoder(checkpoint_of(spec))
-    report = quality_findings(encoder, _material(corpora), tokenizer_is_broken=tokenizer_is_broken)
+    checkpoint = checkpoint_of(spec)
+    with counted(checkpoint.model) as batches:
+        report = quality_findings(Encoder(checkpoint), _material(corpora), tokenizer_is_broken=tokenizer_is_broken)
     out.rows(QualityRow, quality_rows(report.figures))
     out.rows(QualityLayerRow, layer_rows(report.figures))
     out.rows(QualityReadingRow, reading_rows(report.figures))
-    out.rows(STAGED, as_rows(report.findings), STAGED_SCHEMA, encodes=encoder.texts)
+    out.rows(STAGED, as_rows(report.findings), STAGED_SCHEMA, encodes=sum(batches))
 
 
 def _material(corpora: Sequence[StagedCorpus]) -> Material:
@@ -54,7 +56,7 @@ def _material(corpora: Sequence[StagedCorpus]) -> Material:
     judged = {}
     if DOCUMENTS in rows:
         documents, queries = (rows[corpus.name] for corpus in corpora if corpus.name != "sts")
-        asked = [(row["text"], relevant_of(row["label"] or "")) for row in queries]
+        asked = asked_of((row["text"], row["label"] or "") for row in queries)
         judged[DOCUMENTS] = ([row["text"] for row in documents], asked)
     given, sample = material_of(pairs, judged), sample_material()
     return replace(

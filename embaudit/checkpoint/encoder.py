@@ -7,7 +7,8 @@ Every measure encodes through this class, so pooling, truncation and the NaN che
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +29,23 @@ Progress = Callable[[int], None]
 
 def no_progress(done: int) -> None:
     """Report no progress."""
+
+
+@contextmanager
+def counted(model: torch.nn.Module) -> Iterator[list[int]]:
+    """The number of texts in each batch that a model is given meanwhile, whoever gives them."""
+    import torch
+
+    batches: list[int] = []
+
+    def note(_: torch.nn.Module, args: tuple[Any, ...], given: dict[str, Any]) -> None:
+        batches.append(len(next(one for one in (*args, *given.values()) if isinstance(one, torch.Tensor))))
+
+    hook = model.register_forward_pre_hook(note, with_kwargs=True)
+    try:
+        yield batches
+    finally:
+        hook.remove()
 
 
 class Encoder:

@@ -9,7 +9,6 @@ from typing import Any
 import duckdb
 import pytest
 from commands import Embaudit
-from planned import assert_planned
 from small_audits import home_at
 from tiny import ENGLISH
 
@@ -60,7 +59,6 @@ def test_the_verdict_and_its_cause(outcome: AuditOutcome) -> None:
     ]
     # It is a finding of integrity, and not listed a second time.
     assert (outcome.verdict["cause"],) in rows(outcome, "SELECT name FROM finding WHERE measure = 'integrity'")
-    assert_planned(outcome)
 
 
 def test_each_tensor_has_a_row(outcome: AuditOutcome, tiny_checkpoint: Path) -> None:

@@ -61,7 +61,9 @@ def test_only_the_largest_data_sets_are_read() -> None:
 
 
 def test_pairs_without_scores_are_said_to_be_missing() -> None:
-    material = material_of({"mine": [TextPair("a", "b"), TextPair("c", "d")]}, {"few": (["x"], [("q", {0: 1.0})])})
+    material = material_of(
+        {"mine": [TextPair("a", "b"), TextPair("c", "d")]}, {"few": (["x"], [("q", {0: 1.0}, frozenset())])}
+    )
     assert not material.pairs
     assert not material.collections
     assert "mine" in material.missing[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -154,3 +155,24 @@ def test_word_overlap_is_scikit_learns() -> None:
     assert ours is not None
     np.testing.assert_allclose((ours @ ours.T).toarray(), (theirs @ theirs.T).toarray(), atol=1e-12)
     assert _tfidf(["?", "!"]) is None
+
+
+def test_a_document_that_is_the_query_itself_is_not_ranked_for_it() -> None:
+    """By BEIR's rule for queries that are documents, as in ArguAna."""
+    collection, similarities = made_collection()
+    found = CollectionScorer(collection).ndcg(similarities)
+    own = tuple(
+        frozenset({int(np.argmax(row))}) - grades.keys()
+        for row, grades in zip(similarities, collection.relevant, strict=True)
+    )
+    apart = replace(collection, own=own)
+    without = similarities.copy()
+    for query, places in enumerate(own):
+        without[query, list(places)] = -9.0
+    of_queries = [brute_ndcg(dict(g), row) for g, row in zip(collection.relevant, without, strict=True)]
+    score = CollectionScorer(apart).ndcg(similarities)
+    assert score.value == pytest.approx(np.mean(of_queries))
+    assert score.value > found.value
+    part, places = apart.first(5, 20)
+    kept = [{int(place) for place in places[list(one)]} for one in part.own]
+    assert kept == [set(one) & set(places.tolist()) for one in own[:5]]

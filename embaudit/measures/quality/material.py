@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from embaudit.corpora.judged import JudgedCollection, relevant_of
+from embaudit.corpora.judged import JudgedCollection, own_of, relevant_of
 from embaudit.corpora.shapes import Corpus, TextPair
 from embaudit.downstream.material import pick_graded, pick_judged
 from embaudit.downstream.split import units_of
@@ -29,8 +29,8 @@ MAX_DATA_SETS = 4
 # Shares of a data set's range of scores: on 0 to 5, a pair matches from 4 and is unrelated up to 1.
 MATCHING, UNRELATED = 0.8, 0.2
 SEED = 0
-# Queries with the grades of their relevant documents by place.
-Asked = list[tuple[str, Mapping[int, float]]]
+# Queries with the grades of their relevant documents by place, and the places of documents that are the query itself.
+Asked = list[tuple[str, Mapping[int, float], frozenset[int]]]
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,17 @@ class ScoredPairs:
 
 @dataclass(frozen=True)
 class Collection:
-    """Documents, and queries with the grades (above 0) of their relevant documents by place."""
+    """Documents, and queries with the grades (above 0) of their relevant documents by place.
+
+    Attributes:
+        own: for each query, the documents that are the query itself and are not ranked for it; empty: none has any.
+    """
 
     name: str
     queries: tuple[str, ...]
     documents: tuple[str, ...]
     relevant: tuple[Mapping[int, float], ...]
+    own: tuple[frozenset[int], ...] = ()
 
     @cached_property
     def units(self) -> np.ndarray:
@@ -102,8 +107,9 @@ class Collection:
         places = sorted([*needed, *others[: max(0, documents - len(needed))]])
         new = {place: index for index, place in enumerate(places)}
         relevant = tuple({new[place]: grade for place, grade in grades.items()} for grades in kept)
+        own = tuple(frozenset(new[place] for place in one if place in new) for one in self.own[:queries])
         chosen = tuple(self.documents[place] for place in places)
-        return Collection(self.name, self.queries[:queries], chosen, relevant), np.array(places, dtype=np.int64)
+        return Collection(self.name, self.queries[:queries], chosen, relevant, own), np.array(places, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -153,11 +159,16 @@ def user_material(pairs: Iterable[Corpus] = (), collections: Iterable[JudgedColl
     judged: dict[str, tuple[list[str], Asked]] = {
         one.documents.source: (
             [text.text for text in one.documents.texts],
-            [(text.text, relevant_of(text.label or "")) for text in one.queries.texts],
+            asked_of((text.text, text.label or "") for text in one.queries.texts),
         )
         for one in collections
     }
     return material_of({one.source: one.pairs for one in pairs}, judged)
+
+
+def asked_of(queries: Iterable[tuple[str, str]]) -> Asked:
+    """Queries with the labels that ``embaudit.corpora.judged`` gives them."""
+    return [(text, relevant_of(label), own_of(label)) for text, label in queries]
 
 
 def material_of(
@@ -189,8 +200,9 @@ def material_of(
     for name, (documents, asked) in collections.items():
         most = MAX_DOCUMENTS // len(collections), MAX_QUERIES // len(collections)
         try:
-            part = pick_judged(documents, asked, *most, SEED)
-            judged.append(Collection(name, part.queries, part.documents, part.relevant))
+            graded = [(text, grades) for text, grades, _ in asked]
+            part = pick_judged(documents, graded, *most, SEED, [own for *_, own in asked])
+            judged.append(Collection(name, part.queries, part.documents, part.relevant, part.own))
         except NotMeasurable as error:
             missing.append(f"the queries of {name}: {error.happened}")
     return Material(tuple(found), tuple(judged), tuple(missing))

@@ -108,7 +108,11 @@ class CollectionScorer:
         self.weights = _weights(collection.units, resamples)
 
     def ndcg(self, similarities: np.ndarray) -> Score:
-        """Mean nDCG@10 over queries."""
+        """Mean nDCG@10 over queries; a document that is the query itself is never ranked for it, as in BEIR."""
+        if any(self.collection.own):
+            similarities = similarities.copy()
+            for query, own in enumerate(self.collection.own):
+                similarities[query, list(own)] = -np.inf
         ranking = np.argsort(-similarities, axis=1, kind="stable")[:, :CUT]
         gained = evaluate(self.collection.relevant, ranking)["ndcg_10"]
         return Score(float(gained.mean()), self.weights @ gained / self.weights.sum(1))

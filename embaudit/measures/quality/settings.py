@@ -11,7 +11,7 @@ from embaudit.measures.measure import Asked, MeasureSettings
 from embaudit.measures.workload import Readable, Work
 
 # What a check encodes, other prompts and cases included, in texts of about so many tokens.
-TEXTS, TOKENS = 2_400, 24
+TEXTS, TOKENS = 2_000, 24
 
 
 class QualitySettings(MeasureSettings):
