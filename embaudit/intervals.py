@@ -33,8 +33,12 @@ def student_half_width(values: np.ndarray) -> float | None:
     n = len(values)
     if n < 2 or not _differ(values):
         return None
-    t = scipy.stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)
-    return float(t * values.std(ddof=1) / np.sqrt(n))
+    return float(student_quantile(n) * values.std(ddof=1) / np.sqrt(n))
+
+
+def student_quantile(n: int) -> float:
+    """t_{n−1}, half the width of Student's interval from n values, in standard errors."""
+    return float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, n - 1))
 
 
 def mean_with_interval(values: np.ndarray) -> tuple[float | None, float | None, float | None]:
@@ -60,20 +64,32 @@ def holding(value: float | None, interval: Interval | Ends | None) -> Ends:
     return (min(low, value), max(high, value)) if low - slack <= value <= high + slack else (None, None)
 
 
-def jackknife_half_width(without: np.ndarray) -> float | None:
+def jackknife_half_width(without: np.ndarray, quantile: float = NORMAL) -> float | None:
     """1.96 · √((N−1)/N · Σ_i (θ_i − θ̄)²) from (N,) values θ_i, each without one text (Efron and Stein 1981).
 
     None if they are all equal, or not all defined.
+
+    Args:
+        quantile: instead of 1.96: ``student_quantile(N)`` if each is without one of a few groups.
     """
     N = len(without)
     if not _differ(without):
         return None
-    return float(NORMAL * np.sqrt((N - 1) / N * np.square(without - without.mean()).sum()))
+    return float(quantile * np.sqrt((N - 1) / N * np.square(without - without.mean()).sum()))
 
 
 def exact_share(hits: int, trials: int) -> Interval:
     """Clopper and Pearson's (1934) interval of a share; ``trials`` is not 0."""
     interval = scipy.stats.binomtest(hits, trials).proportion_ci(CONFIDENCE, method="exact")
+    return float(interval.low), float(interval.high)
+
+
+def score_share(hits: int, trials: int) -> Interval:
+    """Wilson's (1927) interval of a share; ``trials`` is not 0.
+
+    It covers in about 95 %, not in at least 95 % as ``exact_share`` (Brown, Cai and DasGupta 2001).
+    """
+    interval = scipy.stats.binomtest(hits, trials).proportion_ci(CONFIDENCE, method="wilson")
     return float(interval.low), float(interval.high)
 
 
