@@ -64,18 +64,34 @@ def holding(value: float | None, interval: Interval | Ends | None) -> Ends:
     return (min(low, value), max(high, value)) if low - slack <= value <= high + slack else (None, None)
 
 
-def jackknife_half_width(without: np.ndarray, quantile: float = NORMAL) -> float | None:
+def jackknife_half_width(without: np.ndarray) -> float | None:
     """1.96 · √((N−1)/N · Σ_i (θ_i − θ̄)²) from (N,) values θ_i, each without one text (Efron and Stein 1981).
 
     None if they are all equal, or not all defined.
-
-    Args:
-        quantile: instead of 1.96: ``student_quantile(N)`` if each is without one of a few groups.
     """
     N = len(without)
     if not _differ(without):
         return None
-    return float(quantile * np.sqrt((N - 1) / N * np.square(without - without.mean()).sum()))
+    return float(NORMAL * np.sqrt((N - 1) / N * np.square(without - without.mean()).sum()))
+
+
+def grouped_half_width(value: float, without: np.ndarray, shares: np.ndarray) -> float | None:
+    """t_{G−1} · √((1/G) Σ_j (h_j θ − (h_j−1) θ_j − mean of these)² / (h_j−1)), a jackknife over G groups.
+
+    The groups may differ in size (Busing, Meijer and van der Leeden 1999, Statistics and Computing 9): h_j = 1/share_j.
+    None if the values are all equal, or not all defined.
+
+    Args:
+        value: θ of all texts.
+        without: (G,) θ_j without each group.
+        shares: (G,) share of the texts that is in each group.
+    """
+    if not _differ(without):
+        return None
+    h = 1 / shares
+    off = h * value - (h - 1) * without
+    variance = (np.square(off - off.mean()) / (h - 1)).mean()
+    return float(student_quantile(len(without)) * np.sqrt(variance))
 
 
 def exact_share(hits: int, trials: int) -> Interval:
