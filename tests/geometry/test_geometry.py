@@ -337,6 +337,12 @@ def test_neighbours_widen_an_interval_if_texts_are_read_in_order() -> None:
         assert in_order == pytest.approx(of_few, rel=0.5), name
 
 
+def test_a_group_that_is_a_text_larger_widens_no_interval() -> None:
+    """Up to d texts a rank is nearly their number, so leaving out three is not leaving out two."""
+    equal, unequal = (width(measure_geometry(gaussian(N, 200), K).figures["rankme"]) for N in (50, 58))
+    assert unequal < 2 * equal
+
+
 def test_intervals_are_as_wide_as_draws_differ() -> None:
     """Draws of a tenth of a source in which the texts of an article follow each other."""
     generator = np.random.default_rng(0)
