@@ -31,11 +31,11 @@ def population(factor: float, size: int = 50) -> Population:
 # A fifth of the items shows the finite population: uncorrected, 1.0 would be 1.12.
 @pytest.mark.parametrize(("size", "factor"), [(50, 1.0), (100, 1.0), (50, 0.5), (50, 2.0)])
 def test_intervals_are_measured_by_how_much_draws_differ(size: int, factor: float) -> None:
-    (found,) = coverage(population(factor, size), 400)
+    (found,) = coverage(population(factor, size), 400, seed=1)
     assert (found.figure, found.made, found.draws) == ("normal: mean", 400, 400)
     # Student's t is a little more than 1.96, and 400 draws know their spread to 4 %.
     assert found.ratio == pytest.approx(1.02 * factor, rel=0.12)
-    assert found.held == pytest.approx({0.5: 0.67, 1.0: 0.95, 2.0: 1.0}[factor], abs=0.04)
+    assert found.held == pytest.approx({0.5: 0.68, 1.0: 0.95, 2.0: 1.0}[factor], abs=0.04)
 
 
 def test_the_same_seed_makes_the_same_draws() -> None:
