@@ -1,6 +1,7 @@
 """``python -m benchmarks [NAME …]``: run the benchmarks and print one Markdown table.
 
-``python -m benchmarks defects [OPTION …]`` prints a table of its own: a row for each broken copy of a checkpoint.
+``python -m benchmarks defects [OPTION …]`` prints a table of its own: a row for each broken copy of a checkpoint; so
+does ``python -m benchmarks coverage [OPTION …]``: a row for each interval.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from benchmarks import (
     anchors,
     audit,
+    coverage,
     defects,
     encoding,
     help_page,
@@ -45,12 +47,15 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Measured]]] = {
     "runners": runners.run,
     "audit": audit.run,
     "defects": defects.run,
+    "coverage": coverage.run,
 }
+# These have options, and print tables of their own.
+WITH_OPTIONS = {"defects": defects.main, "coverage": coverage.main}
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["defects"]:
-        defects.main(sys.argv[2:])
+    if sys.argv[1:] and sys.argv[1] in WITH_OPTIONS:
+        WITH_OPTIONS[sys.argv[1]](sys.argv[2:])
         return
     chosen = sys.argv[1:] or list(BENCHMARKS)
     unknown = [name for name in chosen if name not in BENCHMARKS]

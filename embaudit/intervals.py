@@ -33,8 +33,12 @@ def student_half_width(values: np.ndarray) -> float | None:
     n = len(values)
     if n < 2 or not _differ(values):
         return None
-    t = scipy.stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)
-    return float(t * values.std(ddof=1) / np.sqrt(n))
+    return float(student_quantile(n) * values.std(ddof=1) / np.sqrt(n))
+
+
+def student_quantile(n: int) -> float:
+    """t_{n−1}, half the width of Student's interval from n values, in standard errors."""
+    return float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, n - 1))
 
 
 def mean_with_interval(values: np.ndarray) -> tuple[float | None, float | None, float | None]:
@@ -71,9 +75,37 @@ def jackknife_half_width(without: np.ndarray) -> float | None:
     return float(NORMAL * np.sqrt((N - 1) / N * np.square(without - without.mean()).sum()))
 
 
+def grouped_half_width(value: float, without: np.ndarray, shares: np.ndarray) -> float | None:
+    """t_{G−1} · √((1/G) Σ_j (h_j θ − (h_j−1) θ_j − mean of these)² / (h_j−1)), a jackknife over G groups.
+
+    The groups may differ in size (Busing, Meijer and van der Leeden 1999, Statistics and Computing 9): h_j = 1/share_j.
+    None if the values are all equal, or not all defined.
+
+    Args:
+        value: θ of all texts.
+        without: (G,) θ_j without each group.
+        shares: (G,) share of the texts that is in each group.
+    """
+    if not _differ(without):
+        return None
+    h = 1 / shares
+    off = h * value - (h - 1) * without
+    variance = (np.square(off - off.mean()) / (h - 1)).mean()
+    return float(student_quantile(len(without)) * np.sqrt(variance))
+
+
 def exact_share(hits: int, trials: int) -> Interval:
     """Clopper and Pearson's (1934) interval of a share; ``trials`` is not 0."""
     interval = scipy.stats.binomtest(hits, trials).proportion_ci(CONFIDENCE, method="exact")
+    return float(interval.low), float(interval.high)
+
+
+def score_share(hits: int, trials: int) -> Interval:
+    """Wilson's (1927) interval of a share; ``trials`` is not 0.
+
+    It covers in about 95 %, not in at least 95 % as ``exact_share`` (Brown, Cai and DasGupta 2001).
+    """
+    interval = scipy.stats.binomtest(hits, trials).proportion_ci(CONFIDENCE, method="wilson")
     return float(interval.low), float(interval.high)
 
 

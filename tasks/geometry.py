@@ -26,7 +26,7 @@ def corpus_geometry(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, dr
     encoder = encoder_of(spec)
     contents = drawn_texts(corpus.content_path, draw).texts
     with tracked(f"geometry, {corpus.name}", len(contents)) as advance:
-        geometry = measure_geometry(encoder.encode_texts(contents, advance), neighbours)
+        geometry = measure_geometry(encoder.encode_texts(contents, advance), neighbours, in_order=draw.seed is None)
     row = {
         "corpus": corpus.name,
         "corpus_id": corpus.corpus_id,

@@ -11,13 +11,16 @@ from embaudit.intervals import (
     correlation_interval,
     difference_half_width,
     exact_share,
+    grouped_half_width,
     holding,
     jackknife_half_width,
     mean_interval,
     mean_with_interval,
     percentile_intervals,
+    score_share,
     spearman,
     student_half_width,
+    student_quantile,
 )
 
 GENERATOR = np.random.default_rng(5)
@@ -150,3 +153,29 @@ def test_an_interval_that_misses_its_value_is_none(
     value: float | None, interval: tuple[float, float] | None, held: tuple[float | None, float | None]
 ) -> None:
     assert holding(value, interval) == held
+
+
+def test_groups_of_a_mean_are_students_interval() -> None:
+    """Of equal size: that of the groups' means; of any size, half-widths stay near that of single items."""
+    values = GENERATOR.normal(size=100)
+    for sizes, expected in (([4] * 25, None), ([3, 5] * 12 + [4], student_half_width(values))):
+        groups = np.split(values, np.cumsum(sizes)[:-1])
+        without = np.array([(values.sum() - group.sum()) / (100 - len(group)) for group in groups])
+        found = grouped_half_width(values.mean(), without, np.array(sizes) / 100)
+        if expected is None:
+            assert found == pytest.approx(student_half_width(np.array([group.mean() for group in groups])))
+            assert found == pytest.approx((jackknife_half_width(without) or 0) * student_quantile(25) / 1.96)
+        else:
+            assert found == pytest.approx(expected, rel=0.35)
+    assert grouped_half_width(1.0, np.ones(25), np.full(25, 0.04)) is None
+
+
+@pytest.mark.parametrize(("hits", "trials"), [(0, 100), (7, 100), (100, 100)])
+def test_a_score_interval_is_wilsons(hits: int, trials: int) -> None:
+    z, share = 1.959964, hits / trials
+    middle = (share + z**2 / 2 / trials) / (1 + z**2 / trials)
+    half = z * np.sqrt(share * (1 - share) / trials + z**2 / 4 / trials**2) / (1 + z**2 / trials)
+    assert score_share(hits, trials) == pytest.approx((middle - half, middle + half), abs=1e-6)
+    # It holds the share itself, up to rounding, also at either end.
+    assert middle - half <= share + 1e-12
+    assert middle + half >= share - 1e-12

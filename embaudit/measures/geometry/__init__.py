@@ -1,6 +1,6 @@
 """Geometry: how the served vectors of a corpus fill their space: anisotropy, rank, dominant dimensions and hubs.
 
-The entry point is ``measure_geometry``; sources and equations are in ``geometry``.
+The entry point is ``measure_geometry``; sources and equations are in ``figures``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from embaudit.measures.geometry.tables import ROWS
 from embaudit.measures.measure import Measure
 
 # Increase this when values change: it is part of the keys of all the measure's steps.
-MEASURE_VERSION = 2
+MEASURE_VERSION = 3
 
 MEASURE = Measure(
     name="geometry",

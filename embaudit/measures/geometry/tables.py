@@ -1,4 +1,4 @@
-"""Geometry of the served vectors; sources and equations are in ``embaudit.measures.geometry.geometry``."""
+"""Geometry of the served vectors; sources and equations are in ``embaudit.measures.geometry.figures``."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from embaudit.table import (
 )
 
 OVER_TEXTS = Interval("jackknife over groups of texts, null below ten")
+OF_INFLUENCE = Interval("Student's t of cross-fitted influences of texts, null below ten")
+OF_THIRDS = Interval("jackknife leaving out thirds of the texts, null below ten")
+OF_SHARE = Interval("Wilson's interval of a share, null below ten")
 
 
 class GeometryRow(Row, table="geometry", key=("corpus",), item="{corpus}"):
@@ -61,19 +64,19 @@ class GeometryRow(Row, table="geometry", key=("corpus",), item="{corpus}"):
         "Share of the variance in the first principal component.",
         within=ROUNDED_SHARE,
         figure=Worse("higher", absolute=0.05),
-        interval=OVER_TEXTS,
+        interval=OF_INFLUENCE,
     )
     variance_3: float | None = column(
         "Share of the variance in the first three principal components.",
         within=ROUNDED_SHARE,
         figure=True,
-        interval=OVER_TEXTS,
+        interval=OF_INFLUENCE,
     )
     variance_10: float | None = column(
         "Share of the variance in the first ten principal components.",
         within=ROUNDED_SHARE,
         figure=True,
-        interval=OVER_TEXTS,
+        interval=OF_INFLUENCE,
     )
     top_dimension_share: float | None = column(
         "Largest share of the mean cosine contributed by one dimension; null if the mean is not positive.",
@@ -89,13 +92,13 @@ class GeometryRow(Row, table="geometry", key=("corpus",), item="{corpus}"):
     hubness_skewness: float | None = column(
         "Skewness of k-occurrence, the number of texts that have a text among their k nearest; null up to 2k texts.",
         figure=Worse("higher", relative=0.2),
-        interval=OVER_TEXTS,
+        interval=OF_THIRDS,
     )
     anti_hubs: float | None = column(
         "Share of texts that are among no other text's k nearest.",
         within=SHARE,
         figure=Worse("higher", absolute=0.02),
-        interval=OVER_TEXTS,
+        interval=OF_SHARE,
     )
 
     @rule
