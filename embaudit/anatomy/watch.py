@@ -88,12 +88,12 @@ def watching(anatomy: Anatomy) -> Iterator[Run]:
 
 
 def what_to_ask(anatomy: Anatomy) -> dict[str, bool]:
-    """Arguments of the model's call: some attention modules return their weights on request only, and say so.
+    """Arguments of the model's call: some layers return attention weights on request only, and take it as an argument.
 
-    MPNet's does, and most of transformers 4. The others return them whenever they run the eager kernel.
+    MPNet's do, and most of transformers 4. In the others, attention returns them whenever it runs the eager kernel.
     """
-    attention = anatomy.part_of(0, anatomy.family.attention)
-    return {"output_attentions": True} if "output_attentions" in signature(attention.forward).parameters else {}
+    taken = signature(anatomy.layers[0].forward).parameters
+    return {"output_attentions": True} if "output_attentions" in taken else {}
 
 
 def require_fit(anatomy: Anatomy, state: LayerState) -> None:
