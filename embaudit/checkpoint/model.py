@@ -237,9 +237,10 @@ def _refuse_kernels(config: Any, arguments: Mapping[str, Any], trust_remote_code
 
 def _why_not_read(error: Exception) -> tuple[str, str]:
     """A reason and what to do about it, because transformers' own messages can be misleading."""
-    if isinstance(error, UnpicklingError):  # its message recommends disabling the protection
+    # Its message recommends disabling the protection; transformers 4 raises another error from it.
+    if isinstance(error, UnpicklingError) or isinstance(error.__context__, UnpicklingError | UnicodeDecodeError):
         return "its pickle is broken or contains more than tensors.", "Convert it to safetensors where it was made."
-    if "ignore_mismatched_sizes" in str(error):
+    if "ignore_mismatched_sizes" in str(error) or "size mismatch for" in str(error):
         return (
             "the shapes of its weights do not match its config.json.",
             "Check that config.json belongs to these weights.",
