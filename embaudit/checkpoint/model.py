@@ -154,6 +154,7 @@ def _read_model(
                 folder, trust_remote_code=trust_remote_code, **json.loads(overrides.config)
             )
             _refuse_elsewhere(config, folder, trust_remote_code)
+            _refuse_unread_positions(config, folder)
             arguments = json.loads(overrides.model)
             _refuse_kernels(config, arguments, trust_remote_code)
             if hasattr(config, "use_cache"):
@@ -217,6 +218,18 @@ def _refuse_elsewhere(config: Any, folder: Path, trust_remote_code: bool) -> Non
             f"config.json in {folder} takes its code from another repository, {elsewhere[0].partition('--')[0]}, whose "
             "revision nothing pins.",
             next_step="Copy that code into the folder and remove the repository's name from auto_map.",
+        )
+
+
+def _refuse_unread_positions(config: Any, folder: Path) -> None:
+    """Refuse rotary positions as transformers 5 writes them where transformers 4 would take its defaults instead."""
+    import transformers
+
+    if transformers.__version__.startswith("4.") and getattr(config.get_text_config(), "rope_parameters", None):
+        raise CheckpointError(
+            f"config.json in {folder} was written by transformers 5: transformers {transformers.__version__} does not "
+            "read its rope_parameters and would give the tokens other positions.",
+            next_step="Install transformers 5, or load and save the checkpoint with transformers 4 where it was made.",
         )
 
 
