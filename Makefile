@@ -46,7 +46,7 @@ audit: .venv/.audit ## audit the packaged all-MiniLM-L6-v2 on the embedded sampl
 .venv-lowest/.dev: pyproject.toml requirements-lowest.lock
 	@rm -rf .venv-lowest; python3.11 -m venv .venv-lowest
 	@echo "Setting up .venv-lowest from requirements-lowest.lock (once; with CUDA's libraries 3 GB, see CONTRIBUTING.md) ..."
-	@.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c requirements-lowest.lock -e '.[packaged,dev]'
+	@.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c requirements-lowest.lock -e '.[packaged,test]'
 	@touch $@
 
 test: .venv/.dev ## the tests that a change must pass
@@ -93,7 +93,7 @@ lock: ## resolve anew in a throw-away environment and rewrite both locks
 	@# Of what is not asked for by name, the newest that fits: moto's cfn-lint must take the sympy that torch 2.6 pins.
 	@.venv-lock/bin/python -m pip install --quiet uv
 	@{ sed -n "/^#/p" requirements-lowest.lock; echo "cfn-lint<1.48" | .venv-lock/bin/uv pip compile --quiet \
-		--no-annotate --no-header --resolution lowest-direct --python-version 3.11 --extra packaged --extra dev \
+		--no-annotate --no-header --resolution lowest-direct --python-version 3.11 --extra packaged --extra test \
 		--constraint - pyproject.toml | sed -E "/^(nvidia-|triton)/d"; } > requirements-lowest.lock.new
 	@mv requirements-lowest.lock.new requirements-lowest.lock; rm -rf .venv-lock
 
