@@ -15,8 +15,12 @@ BIN := .venv/bin
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder --durations 10
 CHECKPOINT ?= packaged:all-MiniLM-L6-v2
 PROFILE ?= quick
+# What `make test-lowest` runs: the tests that touch a library most. Flows on a server, the command line, pages and the
+# other measures meet the same libraries in `make test` only, on the newest versions.
+LOWEST := anatomy checkpoint concentration corpora geometry integrity length socm sticky/test_attention.py tables tempscale \
+	vocabulary warehouse/test_publish.py warehouse/test_staging.py
 
-.PHONY: help audit test test-all mutants check format docs bench lock clean
+.PHONY: help audit test test-all test-slow test-lowest mutants check format docs bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -38,11 +42,25 @@ help: ## this list
 audit: .venv/.audit ## audit the packaged all-MiniLM-L6-v2 on the embedded sample
 	@$(BIN)/embaudit audit $(CHECKPOINT) --profile $(PROFILE)
 
+# Of one version of Python, the oldest: numpy 2.0 has no wheels for the newest.
+.venv-lowest/.dev: pyproject.toml requirements-lowest.lock
+	@rm -rf .venv-lowest; python3.11 -m venv .venv-lowest
+	@echo "Setting up .venv-lowest from requirements-lowest.lock (once; with CUDA's libraries 3 GB, see CONTRIBUTING.md) ..."
+	@.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c requirements-lowest.lock -e '.[packaged,test]'
+	@touch $@
+
 test: .venv/.dev ## the tests that a change must pass
 	@$(PYTEST) -m "not slow"
 
-test-all: .venv/.dev ## the rest: faults, servers, lakes, runners, browsers, large grids
+test-slow: .venv/.dev ## faults, servers, lakes, runners, browsers, large grids
 	@$(PYTEST) -m slow
+
+test-lowest: ## what touches a library, with the lowest version of every one (needs python3.11)
+	@if command -v python3.11 >/dev/null; then $(MAKE) --no-print-directory .venv-lowest/.dev && \
+		$(subst $(BIN)/,.venv-lowest/bin/,$(PYTEST)) -m "not slow" $(LOWEST:%=tests/%); \
+		else echo "Not tested with the lowest versions: there is no python3.11 here." >&2; fi
+
+test-all: test-slow test-lowest ## the rest: both of these
 
 mutants: .venv/.dev ## count the small errors in the code that `make test` notices
 	@$(BIN)/python tests/mutants.py
@@ -66,12 +84,18 @@ docs: .venv/.dev ## write the pages of tables, commands and settings from what t
 bench: .venv/.dev ## print the benchmark table (over an hour, most of it for the exhaustive search and the broken copies)
 	@$(BIN)/python -m benchmarks
 
-lock: ## resolve anew in a throw-away environment and rewrite requirements.lock
+lock: ## resolve anew in a throw-away environment and rewrite both locks
 	@$(PYTHON) -m venv --clear .venv-lock
 	@.venv-lock/bin/python -m pip install --quiet ".[packaged,dev]"
 	@{ sed -n "/^#/p" requirements.lock; .venv-lock/bin/python -m pip freeze --all --exclude embaudit --exclude pip | sed "s/+cpu$$//"; \
 		echo "whenever==0.10.5; python_version >= '3.13'"; } > requirements.lock.new
-	@mv requirements.lock.new requirements.lock; rm -rf .venv-lock
+	@mv requirements.lock.new requirements.lock
+	@# Of what is not asked for by name, the newest that fits: moto's cfn-lint must take the sympy that torch 2.6 pins.
+	@.venv-lock/bin/python -m pip install --quiet uv
+	@{ sed -n "/^#/p" requirements-lowest.lock; echo "cfn-lint<1.48" | .venv-lock/bin/uv pip compile --quiet \
+		--no-annotate --no-header --resolution lowest-direct --python-version 3.11 --extra packaged --extra test \
+		--constraint - pyproject.toml | sed -E "/^(nvidia-|triton)/d"; } > requirements-lowest.lock.new
+	@mv requirements-lowest.lock.new requirements-lowest.lock; rm -rf .venv-lock
 
 clean: ## remove the environment and what audits left in this folder
-	rm -rf .venv .types .embaudit mutants
+	rm -rf .venv .venv-lowest .types .embaudit mutants

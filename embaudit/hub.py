@@ -198,7 +198,8 @@ def answering_address() -> str:
     if constants.HF_HUB_OFFLINE:
         raise HubOffline("HF_HUB_OFFLINE is set", next_step="unset HF_HUB_OFFLINE to fetch checkpoints and corpora")
     try:
-        with_deadline(lambda: get_session().head(constants.ENDPOINT, timeout=ANSWER_SECONDS, follow_redirects=True))
+        # A redirect is an answer, too. Neither session follows one here: requests' (huggingface_hub 0) nor httpx's.
+        with_deadline(lambda: get_session().head(constants.ENDPOINT, timeout=ANSWER_SECONDS))
     except Exception as error:
         raise HubUnreachable(
             f"{address} cannot be reached ({type(error).__name__})",

@@ -112,13 +112,23 @@ def _search(hub: ModelHub, query: str) -> object:
     ]
 
 
+def forget_sessions() -> None:
+    """Those of huggingface_hub 0 stay online, or offline, as they were opened."""
+    from huggingface_hub import utils
+
+    getattr(utils, "reset_sessions", lambda: None)()
+
+
 def point_to(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Go online, to this endpoint."""
-    from huggingface_hub import constants
+    from huggingface_hub import constants, file_download
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "ENDPOINT", endpoint)
-    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", endpoint + "/{repo_id}/resolve/{revision}/{filename}")
+    for module in (constants, file_download):  # huggingface_hub 0 has the second one
+        template = endpoint + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr(module, "HUGGINGFACE_CO_URL_TEMPLATE", template, raising=False)
+    forget_sessions()
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import importlib.util
 import struct
 from collections.abc import Callable, Iterator
 from functools import cache
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,19 +26,29 @@ def real_tokenizer(request: pytest.FixtureRequest) -> LoadTokenizer:
 
     @cache
     def load(name: str) -> PreTrainedTokenizerBase:
-        from transformers import AlbertTokenizer, AutoTokenizer, BertTokenizer, CLIPTokenizer, GPT2Tokenizer
+        from transformers import AutoTokenizer, BertTokenizerFast, CLIPTokenizerFast, GPT2TokenizerFast
 
         if name == "minilm":
             return AutoTokenizer.from_pretrained(packaged_checkpoint())
         folder: Path = request.getfixturevalue("shared") / "data" / "tokenizers" / name
         if name == "albert":
+            from transformers import AlbertTokenizer
+
+            if "vocab" not in signature(AlbertTokenizer).parameters:
+                pytest.skip("transformers 4 reads a SentencePiece file with the packages sentencepiece and protobuf")
             pieces, charsmap = read_sentencepiece(folder / "spiece.model")
             return AlbertTokenizer(vocab=pieces, _spm_precompiled_charsmap=charsmap)
         if name == "bert-base-cased":
             # Not splitlines: this vocabulary holds U+0085 and other characters that end a line for it.
             lines = (folder / "vocab.txt").read_text("utf-8").removesuffix("\n").split("\n")
-            return BertTokenizer(vocab={token: n for n, token in enumerate(lines)}, do_lower_case=False)
-        kind = {"gpt2": GPT2Tokenizer, "clip": CLIPTokenizer}.get(name, AutoTokenizer)
+            vocabulary = {token: n for n, token in enumerate(lines)}
+            if "vocab" in signature(BertTokenizerFast).parameters:
+                return BertTokenizerFast(vocab=vocabulary, do_lower_case=False)
+            from tokenizers import BertWordPieceTokenizer
+
+            backend = BertWordPieceTokenizer(vocabulary, lowercase=False)._tokenizer
+            return BertTokenizerFast(tokenizer_object=backend, do_lower_case=False)
+        kind = {"gpt2": GPT2TokenizerFast, "clip": CLIPTokenizerFast}.get(name, AutoTokenizer)
         return kind.from_pretrained(folder)
 
     return load

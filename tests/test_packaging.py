@@ -9,6 +9,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 INSTALLED_AS = {"embaudit": "embaudit", "flows": "embaudit_flows", "tasks": "embaudit_tasks", "sql": "embaudit_sql"}
@@ -33,23 +36,36 @@ def test_every_package_of_the_checkout_is_declared() -> None:
 
 
 def test_the_lock_satisfies_what_the_project_declares() -> None:
-    from packaging.requirements import Requirement
+    newest = locked("requirements.lock")
+    for requirement in declared():
+        version = newest[key(requirement)]
+        assert requirement.specifier.contains(version), f"{requirement} is locked at {version}"
 
+
+def test_the_lowest_versions_are_the_lower_bounds() -> None:
+    lowest = locked("requirements-lowest.lock")
+    for requirement in declared(but="dev"):
+        [bound] = [each.version for each in requirement.specifier if each.operator in (">=", "==")]
+        assert Version(lowest[key(requirement)]) in SpecifierSet(f"=={bound}"), f"{requirement} was tested with another"
+
+
+def locked(name: str) -> dict[str, str]:
+    """The versions of a lock, by name."""
+    lines = (REPOSITORY / name).read_text().splitlines()
+    pinned = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    return {key(each): next(iter(each.specifier)).version for each in pinned}
+
+
+def declared(but: str = "") -> list[Requirement]:
+    """What pyproject.toml asks for, with all extras but one."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-    lines = (REPOSITORY / "requirements.lock").read_text().splitlines()
-    locked = {}
-    for line in lines:
-        if line and not line.startswith("#"):
-            pinned = Requirement(line)
-            locked[pinned.name.lower().replace("_", "-")] = next(iter(pinned.specifier)).version
-    declared = [
-        *project["dependencies"],
-        *(line for extra in project["optional-dependencies"].values() for line in extra),
-    ]
-    for line in declared:
-        requirement = Requirement(line)
-        version = locked[requirement.name.lower().replace("_", "-")]
-        assert requirement.specifier.contains(version), f"{line} is locked at {version}"
+    extras = (line for name, extra in project["optional-dependencies"].items() if name != but for line in extra)
+    found = [Requirement(line) for line in (*project["dependencies"], *extras)]
+    return [requirement for requirement in found if key(requirement) != "embaudit"]
+
+
+def key(requirement: Requirement) -> str:
+    return requirement.name.lower().replace("_", "-")
 
 
 @pytest.mark.slow

@@ -60,7 +60,6 @@ class Family:
         shared_position_bias: the same, relative to the model, if all layers share one table.
         softcaps: whether attention soft-caps its logits when the config has ``attn_logit_softcapping``. The field alone
             is not enough: Gemma 3 has it, too.
-        needs_output_attentions: the layer returns its attention weights only on request.
     """
 
     name: str
@@ -81,7 +80,6 @@ class Family:
     position_bias: str | None = None
     shared_position_bias: str | None = None
     softcaps: bool = False
-    needs_output_attentions: bool = False
 
     def projection(self, part: Part) -> Projection:
         """Where W_q, W_k or W_v is."""

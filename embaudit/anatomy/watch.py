@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from embaudit.anatomy.model import Anatomy
@@ -67,7 +68,7 @@ def watching(anatomy: Anatomy) -> Iterator[Run]:
     import torch
 
     watcher = _Watcher(anatomy)
-    asked: dict[str, Any] = {"output_attentions": True} if anatomy.family.needs_output_attentions else {}
+    asked = what_to_ask(anatomy)
 
     def run(ids: torch.Tensor, on_layer: OnLayer) -> torch.Tensor:
         watcher.start(on_layer)
@@ -84,6 +85,15 @@ def watching(anatomy: Anatomy) -> Iterator[Run]:
         for handle in watcher.hooks():
             stack.callback(handle.remove)
         yield run
+
+
+def what_to_ask(anatomy: Anatomy) -> dict[str, bool]:
+    """Arguments of the model's call: some layers return attention weights on request only, and take it as an argument.
+
+    MPNet's do, and most of transformers 4. In the others, attention returns them whenever it runs the eager kernel.
+    """
+    taken = signature(anatomy.layers[0].forward).parameters
+    return {"output_attentions": True} if "output_attentions" in taken else {}
 
 
 def require_fit(anatomy: Anatomy, state: LayerState) -> None:
@@ -131,7 +141,7 @@ class _Watcher:
 
     def _keep_input(self, name: str) -> Callable[..., None]:
         def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            self.parts[name] = args[0] if args else kwargs["hidden_states"]
+            self.parts[name] = args[0] if args else kwargs[next(iter(signature(module.forward).parameters))]
 
         return hook
 
@@ -159,7 +169,8 @@ class _Watcher:
             )
         if missing := sorted(PARTS_OF_A_LAYER - parts.keys()):
             raise _unexpected_run(self.anatomy, f"skipped the modules that compute {', '.join(missing)}")
-        X = output[0] if isinstance(output, tuple) else output
+        # A layer may also return a position bias, or attention weights (emptied above) before or after its states.
+        X = next(part for part in output if part.shape == parts["H"].shape) if isinstance(output, tuple) else output
         self.done += 1
         self.on_layer(LayerState(layer=self.done - 1, X=X, **parts))
 

@@ -154,6 +154,7 @@ def _read_model(
                 folder, trust_remote_code=trust_remote_code, **json.loads(overrides.config)
             )
             _refuse_elsewhere(config, folder, trust_remote_code)
+            _refuse_unread_positions(config, folder)
             arguments = json.loads(overrides.model)
             _refuse_kernels(config, arguments, trust_remote_code)
             if hasattr(config, "use_cache"):
@@ -220,6 +221,18 @@ def _refuse_elsewhere(config: Any, folder: Path, trust_remote_code: bool) -> Non
         )
 
 
+def _refuse_unread_positions(config: Any, folder: Path) -> None:
+    """Refuse rotary positions as transformers 5 writes them where transformers 4 would take its defaults instead."""
+    import transformers
+
+    if transformers.__version__.startswith("4.") and getattr(config.get_text_config(), "rope_parameters", None):
+        raise CheckpointError(
+            f"config.json in {folder} was written by transformers 5: transformers {transformers.__version__} does not "
+            "read its rope_parameters and would give the tokens other positions.",
+            next_step="Install transformers 5, or load and save the checkpoint with transformers 4 where it was made.",
+        )
+
+
 def _refuse_kernels(config: Any, arguments: Mapping[str, Any], trust_remote_code: bool) -> None:
     """Refuse attention kernels from the hub (owner/kernel), which are compiled code.
 
@@ -237,9 +250,10 @@ def _refuse_kernels(config: Any, arguments: Mapping[str, Any], trust_remote_code
 
 def _why_not_read(error: Exception) -> tuple[str, str]:
     """A reason and what to do about it, because transformers' own messages can be misleading."""
-    if isinstance(error, UnpicklingError):  # its message recommends disabling the protection
+    # Its message recommends disabling the protection; transformers 4 raises another error from it.
+    if isinstance(error, UnpicklingError) or isinstance(error.__context__, UnpicklingError | UnicodeDecodeError):
         return "its pickle is broken or contains more than tensors.", "Convert it to safetensors where it was made."
-    if "ignore_mismatched_sizes" in str(error):
+    if "ignore_mismatched_sizes" in str(error) or "size mismatch for" in str(error):
         return (
             "the shapes of its weights do not match its config.json.",
             "Check that config.json belongs to these weights.",

@@ -47,12 +47,15 @@ def _rotary_from(model: PreTrainedModel) -> int | None:
     lengths: list[int] = []
     for module in model.modules():
         types = getattr(module, "rope_type", None)
-        parameters = getattr(getattr(module, "config", None), "rope_parameters", None) or {}
+        config = getattr(module, "config", None)
+        parameters = getattr(config, "rope_parameters", None) or {}
         # One of all layers, or one for each type of layer.
         by_layer = types.items() if isinstance(types, dict) else [("", types)]
         for layer, kind in by_layer:
             if kind == "longrope":
-                lengths.append((parameters[layer] if layer else parameters)["original_max_position_embeddings"])
+                own = (parameters[layer] if layer else parameters).get("original_max_position_embeddings")
+                # transformers 4 has one setting for all layers, beside the others.
+                lengths.append(own or getattr(config, "original_max_position_embeddings", module.original_max_seq_len))
             elif kind is not None and "dynamic" in kind:
                 lengths.append(module.original_max_seq_len)
     return min(lengths, default=None)

@@ -14,15 +14,11 @@ from embaudit.request import AuditRequest
 COLLECTION = "retrieval"
 
 
-class _SizeType(click.ParamType[int | str]):
+def _size(value: Any) -> int | str:
     """A number, or ``all``."""
-
-    name = "number or all"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        if value != "all" and not (str(value).isdigit() and int(value) >= 4):
-            self.fail(f"{value!r} is neither 'all' nor a number of at least 4.", param, ctx)
-        return value if value == "all" else int(value)
+    if value != "all" and not (str(value).isdigit() and int(value) >= 4):
+        raise click.BadParameter(f"{value!r} is neither 'all' nor a number of at least 4.")
+    return value if value == "all" else int(value)
 
 
 @click.command()
@@ -45,10 +41,8 @@ class _SizeType(click.ParamType[int | str]):
     metavar="N",
     help="Tokens to take from each list, and ordinary ones.",
 )
-@click.option(
-    "--documents", type=_SizeType(), metavar="N|all", help="Maximum number of documents, relevant ones first."
-)
-@click.option("--queries", type=_SizeType(), metavar="N|all", help="Maximum number of queries.")
+@click.option("--documents", type=_size, metavar="N|all", help="Maximum number of documents, relevant ones first.")
+@click.option("--queries", type=_size, metavar="N|all", help="Maximum number of queries.")
 @click.option("--texts", type=click.IntRange(min=4), metavar="N", help="Maximum number of labelled texts.")
 @click.option("--pairs", type=click.IntRange(min=4), metavar="N", help="Maximum number of scored pairs.")
 @click.option("--remedies", is_flag=True, help="Also try each remedy on the same tasks, and measure its cost.")

@@ -20,20 +20,16 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class _WarehouseType(click.ParamType[Warehouse]):
+def _warehouse(value: str | Warehouse) -> Warehouse:
     """A file or a DuckLake address."""
-
-    name = "path or address"
-
-    def convert(self, value: str | Warehouse, param: click.Parameter | None, ctx: click.Context | None) -> Warehouse:
-        place = warehouse_at(value)
-        if isinstance(place, Path) and place.is_dir():
-            self.fail(f"File '{value}' is a directory.", param, ctx)
-        return place
+    place = warehouse_at(value)
+    if isinstance(place, Path) and place.is_dir():
+        raise click.BadParameter(f"File '{value}' is a directory.")
+    return place
 
 
 warehouse_option = click.option(
-    "--warehouse", type=_WarehouseType(), metavar="PATH", help=AuditRequest.model_fields["warehouse"].description
+    "--warehouse", type=_warehouse, metavar="PATH", help=AuditRequest.model_fields["warehouse"].description
 )
 METAVARS = {"profile": "NAME", "policy": "FILE", "notify": "BLOCK", "limit_tokens": "N", "max_length": "N", "seed": "N"}
 METAVARS |= dict.fromkeys(PROMPTS, "NAME|TEXT")

@@ -28,25 +28,19 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 NAMED_TOKENS = 4
 
 
-class _Limit(click.ParamType[tuple[float, bool]]):
+def _limit(value: str | tuple[float, bool]) -> tuple[float, bool]:
     """A number of texts or a share of them; gives the value and whether it is a share."""
-
-    name = "N or P%"
-
-    def convert(
-        self, value: str | tuple[float, bool], param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[float, bool]:
-        if isinstance(value, tuple):
-            return value
-        number = value.strip().removesuffix("%")
-        is_share = number != value.strip()
-        try:
-            limit = float(number) / 100 if is_share else int(number)
-        except ValueError:
-            limit = -1
-        if not 0 <= limit < float("inf"):
-            self.fail(f"{value!r} is neither a number of texts nor a share such as 0.1%.", param, ctx)
-        return limit, is_share
+    if isinstance(value, tuple):
+        return value
+    number = value.strip().removesuffix("%")
+    is_share = number != value.strip()
+    try:
+        limit = float(number) / 100 if is_share else int(number)
+    except ValueError:
+        limit = -1
+    if not 0 <= limit < float("inf"):
+        raise click.BadParameter(f"{value!r} is neither a number of texts nor a share such as 0.1%.")
+    return limit, is_share
 
 
 @click.command()
@@ -83,7 +77,7 @@ class _Limit(click.ParamType[tuple[float, bool]]):
 )
 @click.option(
     "--limit",
-    type=_Limit(),
+    type=_limit,
     metavar="N|P%",
     default="0",
     show_default=True,

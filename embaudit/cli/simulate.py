@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -12,26 +13,22 @@ from embaudit.measures.length.bound import simulate as simulate_bound
 from embaudit.warehouse.query import QueryResult
 
 
-class Numbers(click.ParamType[Any]):
-    """Comma-separated numbers, each at least ``lowest``."""
+def _numbers(kind: type[int] | type[float], lowest: float) -> Callable[[Any], tuple[int, ...] | tuple[float, ...]]:
+    """An option's type: comma-separated numbers, each at least ``lowest``."""
 
-    def __init__(self, kind: type[int] | type[float], lowest: float) -> None:
-        self.kind, self.lowest = kind, lowest
-        self.name = "N,N,…"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...] | tuple[float, ...]:
-        """Parse the option; values of the right type are returned as they are."""
+    def parse(value: Any) -> tuple[int, ...] | tuple[float, ...]:
+        """Values of the right type are returned as they are."""
         if isinstance(value, tuple):
             return value
         try:
-            numbers = tuple(self.kind(part) for part in str(value).split(",") if part.strip())
-        except ValueError:
-            self.fail(f"{value!r} is not a list of numbers.", param, ctx)
-        if not numbers or not all(self.lowest <= number < float("inf") for number in numbers):
-            self.fail(f"{value!r}: expected numbers of at least {self.lowest:g}, separated by commas.", param, ctx)
+            numbers = tuple(kind(part) for part in str(value).split(",") if part.strip())
+        except ValueError as error:
+            raise click.BadParameter(f"{value!r} is not a list of numbers.") from error
+        if not numbers or not all(lowest <= number < float("inf") for number in numbers):
+            raise click.BadParameter(f"{value!r}: expected numbers of at least {lowest:g}, separated by commas.")
         return numbers
+
+    return parse
 
 
 @click.group()
@@ -40,8 +37,13 @@ def simulate() -> None:
 
 
 @simulate.command()
-@click.option("--sigma-s", type=Numbers(float, 0), help="Standard deviations of the logits.  [default: 0.1 to 4]")
-@click.option("--tokens", type=Numbers(int, 2), help="Numbers of tokens, n.  [default: 4 to 512]")
+@click.option(
+    "--sigma-s",
+    type=_numbers(float, 0),
+    metavar="N,N,…",
+    help="Standard deviations of the logits.  [default: 0.1 to 4]",
+)
+@click.option("--tokens", type=_numbers(int, 2), metavar="N,N,…", help="Numbers of tokens, n.  [default: 4 to 512]")
 @click.option("--matrices", type=click.IntRange(min=1), default=20, show_default=True, help="Matrices per cell.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)

@@ -21,6 +21,7 @@ from transformers.pytorch_utils import Conv1D
 from embaudit.anatomy import Anatomy, LayerState, anatomy_of, require_fit, watching
 from embaudit.anatomy.families import FAMILIES
 from embaudit.anatomy.family import Part
+from embaudit.anatomy.watch import what_to_ask
 
 EXACT = 1e-5
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "families.md"
@@ -178,11 +179,10 @@ def test_queries_keys_and_values_are_told_apart_by_what_moves_one_row_of_attenti
     family, kept = anatomy.family, []
 
     def keep(module: Any, args: Any, kwargs: Any, output: Any) -> None:
-        kept.append((args[0] if args else kwargs["hidden_states"], output[family.weights_at]))
+        kept.append((args[0] if args else next(iter(kwargs.values())), output[family.weights_at]))
 
     anatomy.part_of(0, family.attention).register_forward_hook(keep, with_kwargs=True)
-    asked = {"output_attentions": True} if family.needs_output_attentions else {}
-    model(input_ids=IDS, attention_mask=torch.ones_like(IDS), **asked)
+    model(input_ids=IDS, attention_mask=torch.ones_like(IDS), **what_to_ask(anatomy))
     read, attention = kept[0]
     attention[0, :, N - 1].square().sum().backward()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 from tiny_families import IDS, build
 from torch import nn
 
-from embaudit.anatomy import LayerState, Projection, anatomy_of, require_fit, watching
+from embaudit.anatomy import Anatomy, LayerState, Projection, anatomy_of, require_fit, watching
 from embaudit.checkpoint import Checkpoint
 from embaudit.errors import NotMeasurable
 
@@ -35,7 +36,6 @@ def test_the_model_is_as_before_after_the_block(name: str) -> None:
     model = build(name)
     kernel, hooks, output = model.config._attn_implementation, hooks_of(model), last_hidden_state(model)
     with watching(anatomy_of(model)) as run:
-        assert model.config._attn_implementation == "eager"
         assert hooks_of(model) != hooks
         run(IDS, ignore)
     assert model.config._attn_implementation == kernel
@@ -155,16 +155,31 @@ def test_nan_does_not_fit() -> None:
         require_fit(anatomy, states[1])
 
 
-@pytest.mark.parametrize(
-    ("name", "changes"), [("mpnet", {"needs_output_attentions": False}), ("bert", {"weights_at": 0})]
-)
-def test_a_model_that_gives_no_weights_is_not_measurable(name: str, changes: dict[str, Any]) -> None:
-    anatomy = anatomy_of(build(name))
-    silent = replace(anatomy, family=replace(anatomy.family, **changes))
+def stays_with_its_kernel(anatomy: Anatomy) -> Anatomy:
+    """transformers only warns where a class cannot switch kernels."""
+    anatomy.model.set_attn_implementation = lambda kernel: None
+    return anatomy
+
+
+def declares_another_place(anatomy: Anatomy) -> Anatomy:
+    return replace(anatomy, family=replace(anatomy.family, weights_at=0))
+
+
+@pytest.mark.parametrize("change", [stays_with_its_kernel, declares_another_place])
+def test_a_model_that_gives_no_weights_is_not_measurable(change: Callable[[Anatomy], Anatomy]) -> None:
+    silent = anatomy = change(anatomy_of(build("llama")))
     hooks = hooks_of(anatomy.model)
     with pytest.raises(NotMeasurable, match="cannot return its attention weights"), watching(silent) as run:
         run(IDS, ignore)
     assert hooks_of(anatomy.model) == hooks
+
+
+def test_weights_of_another_function_are_refused() -> None:
+    model = build("gemma2")
+    model.config._attn_implementation = "sdpa"  # as transformers 4 loads it
+    with pytest.raises(NotMeasurable, match="without the soft-capping"), watching(anatomy_of(model)):
+        pass
+    assert model.config._attn_implementation == "sdpa"
 
 
 def test_a_model_that_runs_fewer_layers_is_not_measurable() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from older import is_transformers_4, transformers_5
 from tiny_models import D, build, change_json, declare, dense, pooling, save_model, save_tokenizer, write_json
 from zoo import (
     LIMIT,
@@ -110,6 +111,8 @@ def another_at_the_root(folder: Path) -> None:
 def gemma4(folder: Path) -> Path:
     """A Gemma 4 with attention both ways, which ``family`` cannot build: its sizes differ by layer."""
     import torch
+
+    transformers_5("Gemma 4")
     from transformers import Gemma4TextConfig, Gemma4TextModel
 
     sizes = {"vocab_size": save_tokenizer(folder, "bos"), "hidden_size": D, "intermediate_size": 64, "head_dim": 8}
@@ -126,7 +129,12 @@ BIGBIRD: dict[str, Any] = {"block_size": 4, "num_random_blocks": 1, "max_positio
 def rotary(kind: str, **parameters: Any) -> Callable[[Path], object]:
     """Rotary positions that are others in batches with a text of more than 16 tokens."""
     rope = {"rope_type": kind, "rope_theta": 10000.0, "factor": 4.0, **parameters}
-    return json_of("config.json", rope_parameters=rope, max_position_embeddings=16 if kind == "dynamic" else 64)
+    # transformers 4 refuses what 5 writes.
+    sizes = {"max_position_embeddings": 16 if kind == "dynamic" else 64}
+    if is_transformers_4():
+        beside = {name: value for name, value in parameters.items() if name.startswith("original_")}
+        return json_of("config.json", rope_scaling=rope, **sizes, **beside)
+    return json_of("config.json", rope_parameters=rope, **sizes)
 
 
 LONG_ROPE: dict[str, Any] = {
@@ -169,7 +177,7 @@ RARE = {
         "rare", changed(BERT, json_of("config.json", processor_class="BarkProcessor")), refused="a BarkProcessor"
     ),
     "processor: of the family": Entry(
-        "rare", changed(family("bros", max_position_embeddings=64)), refused="a BrosProcessor"
+        "rare", changed(family("bros", max_position_embeddings=64)), refused="a BrosProcessor|specify bbox"
     ),
     "call: null for a length": Entry(
         "rare", changed(BERT, settings(processing_kwargs={"text": {"max_length": None}}, query_length=5))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from older import sentence_transformers_6
 from tiny_models import FAMILIES, TEXTS, D, build, change_json, declare, dense, layer_norm, load, pooling, write_json
 
 from embaudit.checkpoint import Encoder
@@ -62,6 +63,7 @@ def test_modules_after_pooling(modules: list[Any], plain: Copy, reference: Refer
 def test_a_dense_with_a_residual_connection(outputs: int, plain: Copy, reference: Reference) -> None:
     import torch
 
+    sentence_transformers_6("a residual connection of Dense")
     kind, config, weights = dense(D, outputs)
     if outputs != D:
         weights["residual.weight"] = torch.randn(outputs, D, generator=torch.Generator().manual_seed(3))
@@ -139,6 +141,7 @@ def test_a_transformer_in_a_folder_of_its_own(tmp_path: Path, reference: Referen
 
 
 def test_the_newer_package_paths_of_modules(plain: Copy, reference: Reference) -> None:
+    sentence_transformers_6("this place of modules")
     folder = declare(plain(), pooling("mean"), NORMALIZE, package="sentence_transformers.sentence_transformer.modules")
     modules = folder / "modules.json"
     for kind in ("Transformer", "Normalize"):

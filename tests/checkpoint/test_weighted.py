@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import tiny_models
 import torch
+from older import transformers_5
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.weighted import require_weights, weighted_vectors
@@ -15,6 +16,7 @@ from embaudit.errors import NotMeasurable
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "albert"])
 def test_a_token_without_weight_is_not_there(family: str, tmp_path: Path) -> None:
+    transformers_5("a mask of four dimensions for an encoder")
     encoder = Encoder(load_checkpoint(str(tiny_models.build(family, tmp_path / family)), LoadOptions(device="cpu")))
     require_weights(encoder)
     ids = torch.tensor(encoder.tokenize(["the river is long"]))

@@ -65,13 +65,14 @@ def save_tokenizer(folder: Path, style: str, *, limit: int | None = None) -> int
     around = [(token, ids[token]) for token in specials if token in template.replace(":2", "").split()]
     tokenizer.post_processor = processors.TemplateProcessing(single=template, special_tokens=around)
     roles = {role: name for role, names in ROLES.items() for name in names if name in specials}
-    # XLNet's segment ids: 2 at <cls>, 3 at padding.
-    inputs = ["input_ids", "token_type_ids", "attention_mask"] if style == "xlnet" else None
+    # XLNet's segment ids: 2 at <cls>, 3 at padding. Named, because transformers 4 gives them to every model otherwise.
+    inputs = ["input_ids", *(["token_type_ids"] if style == "xlnet" else []), "attention_mask"]
     PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         **roles,
         **({} if limit is None else {"model_max_length": limit}),
-        **({} if inputs is None else {"model_input_names": inputs, "pad_token_type_id": 3}),
+        model_input_names=inputs,
+        **({"pad_token_type_id": 3} if style == "xlnet" else {}),
     ).save_pretrained(folder)
     return len(ids)
 

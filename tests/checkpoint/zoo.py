@@ -238,7 +238,7 @@ FAMILIES: dict[str, Entry] = {
     },
     "longt5": Entry("family", changed(family("longt5", "t5", local_radius=3))),
     "bart": Entry("family", changed(family("bart", "roberta", pad_token_id=1, decoder_start_token_id=2))),
-    "fnet": Entry("family", changed(family("fnet")), refused="padded|attention mask"),
+    "fnet": Entry("family", changed(family("fnet")), refused="padded|attention.mask"),
     "gpt2 padded on the left": Entry(
         "family",
         changed(family("gpt2", "bos"), json_of("tokenizer_config.json", padding_side="left")),
@@ -544,7 +544,7 @@ LAYOUTS = {
     "a processor": Entry(
         "layouts",
         changed(known("bert"), json_of("processor_config.json", processor_class="CLIPProcessor")),
-        refused="processor",
+        refused="[Pp]rocessor",
     ),
 }
 ZOO = {

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from fake_hub import FakeHub, serving
+from model_hub import point_to
 
 
 @pytest.fixture
@@ -34,9 +35,6 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     from huggingface_hub import constants
 
     with serving(FakeHub()) as fake:
-        monkeypatch.setattr(constants, "ENDPOINT", fake.endpoint)
-        template = fake.endpoint + "/{repo_id}/resolve/{revision}/{filename}"
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        point_to(fake.endpoint, monkeypatch)
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub-cache"))
-        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
         yield fake

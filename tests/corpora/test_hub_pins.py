@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_hub import COMMIT, FakeHub, json_lines
+from model_hub import forget_sessions
 
 from embaudit.corpora import load_corpus
 from embaudit.corpora.judged import load_judged
@@ -38,7 +39,11 @@ def move(hub: FakeHub) -> None:
 
 @pytest.fixture
 def go_offline(monkeypatch: pytest.MonkeyPatch) -> GoOffline:
-    return lambda: monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    def go() -> None:
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+        forget_sessions()
+
+    return go
 
 
 def letters(source: str) -> set[str]:

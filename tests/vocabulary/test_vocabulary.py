@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from older import transformers_5
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import ByT5Tokenizer, PreTrainedTokenizerFast
 
@@ -241,6 +242,7 @@ def test_category_against_the_definition(real_vocabulary: Read, real_tokenizer: 
 
 
 def test_a_bare_tokenizer_file_names_no_specials_but_marks_them(real_tokenizer: Load, real_vocabulary: Read) -> None:
+    transformers_5("a tokenizer without its class's special tokens")
     tokenizer = real_tokenizer("roberta-base")
     assert "<s>" not in tokenizer.all_special_tokens
     assert special_ids(tokenizer) == {0, 1, 2, 3, 50_264}

@@ -26,5 +26,4 @@ MPNET = Family(
     norm_placement="post",
     finish=_finish,
     shared_position_bias="encoder.relative_attention_bias",
-    needs_output_attentions=True,
 )

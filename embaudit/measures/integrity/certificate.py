@@ -183,8 +183,11 @@ def _pickled(file: Path) -> dict[str, Source]:
 
 def _renamer(model: Any) -> Any:
     """transformers' own name in the model for a name in the file, and whether the tensor is merged or split."""
-    from transformers.conversion_mapping import get_model_conversion_mapping
-    from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
+    try:
+        from transformers.conversion_mapping import get_model_conversion_mapping
+        from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
+    except ImportError:
+        return _renamer_of_transformers_4(model)
 
     transforms = get_model_conversion_mapping(model)
     renamings = [transform for transform in transforms if isinstance(transform, WeightRenaming)]
@@ -196,6 +199,18 @@ def _renamer(model: Any) -> Any:
         if target not in names and name in names:
             target, pattern = rename_source_key(name, [], [], model.base_model_prefix, names)
         return target, pattern is not None and target in names
+
+    return rename
+
+
+def _renamer_of_transformers_4(model: Any) -> Any:
+    """Which merges and splits nothing, and takes names with or without the front of a model in a larger one."""
+    names, front = model.state_dict(), f"{model.base_model_prefix}."
+
+    def rename(name: str) -> tuple[str, bool]:
+        target, _ = model._fix_state_dict_key_on_load(name)
+        ways = (target, target.removeprefix(front), front + target)
+        return next((way for way in ways if way in names), target), False
 
     return rename
 
