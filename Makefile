@@ -60,7 +60,7 @@ test-lowest: ## what touches a library, with the lowest version of every one (ne
 		$(subst $(BIN)/,.venv-lowest/bin/,$(PYTEST)) -m "not slow" $(LOWEST:%=tests/%); \
 		else echo "Not tested with the lowest versions: there is no python3.11 here." >&2; fi
 
-test-all: test-slow test-lowest ## the rest: both of these
+test-all: test-slow test-lowest ## the rest: both of these, before a release
 
 mutants: .venv/.dev ## count the small errors in the code that `make test` notices
 	@$(BIN)/python tests/mutants.py

@@ -94,6 +94,17 @@ def grouped_half_width(value: float, without: np.ndarray, shares: np.ndarray) ->
     return float(student_quantile(len(without)) * np.sqrt(variance))
 
 
+def quantile_ranks(count: int, share: float) -> tuple[int, int | None]:
+    """Ranks (from 1) of the two of ``count`` independent values between which their quantile lies in 95 % of samples.
+
+    Exact for any distribution: the number of values below the quantile q is binomial, so P(x_(l) > q) and P(x_(u) < q)
+    are at most 2.5 % (David and Nagaraja 2003, §7.1). The upper one is None if there are too few values to bound it.
+    """
+    tail = (1 - CONFIDENCE) / 2
+    low, high = (int(scipy.stats.binom.ppf(one, count, share)) for one in (tail, 1 - tail))
+    return max(low, 1), high + 1 if high < count else None
+
+
 def exact_share(hits: int, trials: int) -> Interval:
     """Clopper and Pearson's (1934) interval of a share; ``trials`` is not 0."""
     interval = scipy.stats.binomtest(hits, trials).proportion_ci(CONFIDENCE, method="exact")

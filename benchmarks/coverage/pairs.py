@@ -49,7 +49,7 @@ def of_pairs(encoder: Encoder, rows: Sequence[TextPair]) -> Iterator[Population]
         scorer, own = PairScorer(drawn), similarities[places]
         passes = (Pass({SERVED: side[places]}) for side in encoded[1.0])
         scale = measure_scale(MeasuredPairs(drawn, scorer, *passes, [], [], "cosine"))
-        found = {"Spearman's ρ": _ended(scorer.spearman(own)), "AUC": _ended(scorer.auc(own))}
+        found = {"Spearman's ρ": _ended(scorer.spearman(own)), "AUC": scorer.auc(own).share_estimate()}
         if scale is not None:
             found["scale, threshold"] = scale.threshold.value, scale.threshold.low, scale.threshold.high
             found["scale, kept"] = scale.above.value, scale.above.low, scale.above.high

@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 from embaudit.intervals import resample_clusters
 from embaudit.measures.quality.baselines import WORDS, _tfidf
 from embaudit.measures.quality.material import Collection, ScoredPairs
-from embaudit.measures.quality.scale import resampled_quantile
+from embaudit.measures.quality.scale import _above, _threshold, resampled_quantile
 from embaudit.measures.quality.scores import SEED, CollectionScorer, PairScorer, Score
 
 FEW = 40
@@ -176,3 +176,43 @@ def test_a_document_that_is_the_query_itself_is_not_ranked_for_it() -> None:
     part, places = apart.first(5, 20)
     kept = [{int(place) for place in places[list(one)]} for one in part.own]
     assert kept == [set(one) & set(places.tolist()) for one in own[:5]]
+
+
+def test_the_interval_of_a_threshold_holds_what_most_samples_hold() -> None:
+    """Of an exponential's 99 % quantile; with too few pairs, nothing bounds it but the largest cosine."""
+    generator = np.random.default_rng(6)
+    truth = -math.log(0.01)
+    for count in (400, 2_000):
+        found = [_threshold(generator.exponential(size=count), count, None) for _ in range(400)]
+        assert np.mean([one.low <= truth <= one.high for one in found]) > 0.93  # type: ignore[operator]
+    few = generator.uniform(0, 0.5, 150)
+    assert _threshold(few, 150, 1.0).high == 1.0
+    assert _threshold(few, 150, None).low is None
+    # Pairs that share their sentences say less.
+    many = generator.uniform(0, 0.5, 2_000)
+    alone, shared = _threshold(many, 2_000, 1.0), _threshold(many, 400, 1.0)
+    assert shared.low < alone.low < alone.high <= shared.high  # type: ignore[operator]
+
+
+def test_the_share_above_a_threshold_is_as_uncertain_as_the_threshold() -> None:
+    generator = np.random.default_rng(7)
+    truth = 1 - scipy.stats.norm.cdf(scipy.stats.norm.ppf(0.99) - 2)
+    held = []
+    for _ in range(200):
+        threshold = _threshold(generator.normal(size=500), 500, None)
+        share = _above(generator.normal(2, 1, 300), 300, threshold)
+        held.append(share.low <= truth <= share.high)  # type: ignore[operator]
+    assert np.mean(held) > 0.95
+
+
+def test_the_interval_of_an_auc_stays_between_0_and_1_and_holds_it() -> None:
+    generator = np.random.default_rng(5)
+    truth, held = scipy.stats.norm.cdf(2.5 / math.sqrt(2)), []
+    for _ in range(120):
+        wanted = generator.permutation(np.repeat([0.0, 2.5, 5.0], 40))
+        texts = (tuple(f"{side} {place}" for place in range(120)) for side in ("a", "b"))
+        pairs = ScoredPairs("made", *texts, tuple(wanted))
+        found = PairScorer(pairs, 200).auc(wanted / 2 + generator.normal(size=120)).share_estimate()
+        assert found.low is None or 0 < found.low < found.high < 1  # type: ignore[operator]
+        held.append(found.low is not None and found.low <= truth <= found.high)  # type: ignore[operator]
+    assert np.mean(held) > 0.9

@@ -122,7 +122,7 @@ def _scores(one: Measured) -> Figures:
     found: Figures = {"name": one.name, "data_set": one.data_set, "kind": one.kind, "items": one.items}
     found |= {"metric": one.metric, "score": as_json(one.score(similarities))}
     if isinstance(one, MeasuredPairs):
-        found["auc"] = as_json(one.scorer.auc(similarities))
+        found["auc"] = asdict(one.scorer.auc(similarities).share_estimate())
     served = one.score(similarities)
     found["baselines"] = {
         name: {"score": as_json(score), "gain": as_json(served.minus(score))}

@@ -8,7 +8,7 @@ import numpy as np
 
 from embaudit.downstream.paired import Estimate
 from embaudit.finding import Finding
-from embaudit.intervals import PERCENTILES
+from embaudit.intervals import exact_share, quantile_ranks
 from embaudit.measures.quality.measured import MeasuredPairs, shown, with_interval
 
 RULE = "score_scale"
@@ -23,7 +23,9 @@ class Scale:
 
     Attributes:
         threshold: that lets 1 % of unrelated pairs through.
-        above: the share of matching pairs above it; its interval includes that of the threshold.
+            Its interval is exact for any distribution of independent units. Below 368 units no pair bounds it from
+            above: there it ends at a cosine of 1, and other similarities have none.
+        above: the share of matching pairs above it; its interval is exact too, and includes that of the threshold.
     """
 
     unrelated: tuple[float, ...]
@@ -39,17 +41,44 @@ def measure_scale(measured: MeasuredPairs) -> Scale | None:
         return None
     values = measured.similarities()
     matching, unrelated = values[high], values[low]
-    weights = measured.scorer.weights
-    thresholds = resampled_quantile(unrelated, weights[:, low], 1 - LET_THROUGH)
-    kept = weights[:, high]
-    above = (kept * (matching > thresholds[:, None])).sum(axis=1) / np.maximum(kept.sum(axis=1), 1)
-    threshold = float(resampled_quantile(unrelated, np.ones((1, len(unrelated))), 1 - LET_THROUGH)[0])
+    units = measured.pairs.units
+    threshold = _threshold(unrelated, len(set(units[low])), 1.0 if measured.similarity == "cosine" else None)
     return Scale(
         tuple(float(np.quantile(unrelated, share)) for share in QUANTILES),
         tuple(float(np.quantile(matching, share)) for share in QUANTILES),
-        _estimate(threshold, thresholds),
-        _estimate(float((matching > threshold).mean()), above),
+        threshold,
+        _above(matching, len(set(units[high])), threshold),
     )
+
+
+def _threshold(unrelated: np.ndarray, units: int, most: float | None) -> Estimate:
+    """The quantile of (n,) values of so many independent units.
+
+    Args:
+        most: the largest possible value; None if there is none.
+    """
+    value = float(np.quantile(unrelated, 1 - LET_THROUGH, method="inverted_cdf"))
+    low, high = quantile_ranks(units, 1 - LET_THROUGH)
+    in_order = np.sort(unrelated)
+
+    def at(rank: int) -> float:
+        return float(in_order[round((rank - 1) * (len(in_order) - 1) / max(units - 1, 1))])
+
+    end = most if high is None else at(high)
+    return Estimate(value) if end is None else Estimate(value, min(at(low), value), max(end, value))
+
+
+def _above(matching: np.ndarray, units: int, threshold: Estimate) -> Estimate:
+    """The share of (n,) values above the threshold, which is uncertain itself."""
+    assert threshold.value is not None
+    shares = [
+        None if end is None else float((matching > end).mean())
+        for end in (threshold.value, threshold.high, threshold.low)
+    ]
+    value, least, most = shares
+    if value is None or least is None or most is None:
+        return Estimate(value)
+    return Estimate(value, exact_share(round(least * units), units)[0], exact_share(round(most * units), units)[1])
 
 
 def resampled_quantile(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
@@ -80,14 +109,6 @@ def scale_findings(measured: MeasuredPairs, scale: Scale | None) -> list[Finding
     )
     estimate = scale.threshold
     return [Finding("ok", sentence, name=RULE, value=estimate.value, low=estimate.low, high=estimate.high)]
-
-
-def _estimate(value: float, resampled: np.ndarray) -> Estimate:
-    """Percentiles: a quantile at the end of a sample is not distributed evenly around its value."""
-    if not len(resampled):
-        return Estimate(value)
-    low, high = np.percentile(resampled, PERCENTILES)
-    return Estimate(value, float(low), float(high)) if high > low else Estimate(value)
 
 
 def _percent(estimate: Estimate) -> str:

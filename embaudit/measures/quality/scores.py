@@ -11,6 +11,7 @@ Intervals are the value ± z standard deviations over resamples, as in ``embaudi
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -40,6 +41,15 @@ class Score:
         """Standard deviation over resamples; None without any, or if all are equal, which is not certainty."""
         deviation = float(self.resampled.std(ddof=1)) if len(self.resampled) > 1 else 0.0
         return deviation if deviation > 1e-12 else None
+
+    def share_estimate(self) -> Estimate:
+        """The interval of a share: ± z deviations of its logit, which do not pass 0 or 1; none at either."""
+        if self.deviation is None or not 0 < self.value < 1:
+            return Estimate(self.value)
+        middle = math.log(self.value / (1 - self.value))
+        half = NORMAL * self.deviation / (self.value * (1 - self.value))
+        low, high = (1 / (1 + math.exp(-end)) for end in (middle - half, middle + half))
+        return Estimate(self.value, low, high)
 
     def estimate(self, z: float = NORMAL) -> Estimate:
         """The value ± z deviations."""

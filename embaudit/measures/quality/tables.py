@@ -41,13 +41,15 @@ class QualityRow(Row, table="quality", key=("data_set", "kind"), item="{data_set
     threshold: float | None = column(
         "The score that lets 1 % of unrelated pairs through.",
         figure=True,
-        interval=Interval("bootstrap percentiles over groups that share a text, null if it misses its value"),
+        interval=Interval(
+            "exact from order statistics; where too few pairs bound it, up to 1 for cosines and null for others"
+        ),
     )
     kept: float | None = column(
         "Share of matching pairs above it.",
         within=(0.0, 1.0),
         figure=Worse("lower", 0.05),
-        interval=Interval("bootstrap percentiles, those of the threshold included, null if it misses its value"),
+        interval=Interval("exact, that of the threshold included; null without one"),
     )
 
     @rule
