@@ -7,8 +7,9 @@ import torch
 from integrity_copies import Change, each_matrix, randomised, with_tensors
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.measures.integrity.rows import LIKELIER, likelihood_of_noise, read_rows
+from embaudit.measures.integrity.rows import LIKELIER, likelihood_of_noise, read_rows, row_findings
 from embaudit.measures.integrity.weights import weight_findings
+from embaudit.vocabulary.script import script_of
 
 LAYERS, ROWS = "encoder.layer.", "embeddings.word_embeddings.weight"
 OUTPUT = "encoder.layer.3.output.dense.weight"
@@ -180,6 +181,20 @@ def test_findings_name_layers_rows_and_places(minilm: Checkpoint) -> None:
     assert "Latin" in zero.sentence
     assert zero.low is not None
     assert zero.low < 6_000 / 29_523 < zero.high
+
+
+def test_a_script_of_random_rows_is_named(minilm: Checkpoint) -> None:
+    """Too few of all tokens to be noticed among them."""
+    entries = minilm.tokenizer.get_vocab()
+    made = [number for token, number in entries.items() if script_of(token.lstrip("#")) == "Cyrillic"]
+
+    def change(tensors: dict[str, torch.Tensor], generator: torch.Generator) -> None:
+        tensors[ROWS][made] = 0.02 * torch.randn(len(made), 384, generator=generator)
+
+    checkpoint = with_tensors(minilm, change)
+    [found] = row_findings(checkpoint, read_rows(checkpoint))
+    assert (found.name, found.level) == ("untrained_rows", "look")
+    assert "tested tokens of the script Cyrillic" in found.sentence
 
 
 def test_noisy_rows_are_the_ones_that_were_made_noise(minilm: Checkpoint) -> None:
