@@ -20,7 +20,7 @@ CAUSES = (
     *("transposed_matrices", "position_order", "segment_size"),
     *("zero_rows", "repeated_rows", "untrained_rows"),
     *("causal_attention", "attention_heads", "unread_weights", "one_function", "rounded_weights"),
-    *("runs_in_float16", "runs_in_bfloat16", "two_weight_files"),
+    *("runs_in_float16", "runs_in_bfloat16", "two_weight_files", "unusual_config", "several_poolings"),
     *("module_not_listed", "dimensions_disagree", "better_pooling", "better_prompts", "better_case"),
     *("better_special_tokens", "better_length", "better_similarity", "better_dimensions"),
     *("cut_texts", "short_limit", "limit_beyond_positions"),
@@ -29,12 +29,18 @@ CAUSES = (
 )
 
 
+# What is seen of a defect, not the defect: if a finding to look at explains it, that is the likely cause.
+EFFECTS = CAUSES[CAUSES.index("lost_in_layer") :]
+EXPLAIN = CAUSES[: CAUSES.index("cut_texts")]
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What follows from all findings.
 
     Attributes:
-        cause: the finding that most likely explains the others; None unless it is ``do not serve``.
+        cause: the finding that most likely explains the others, which may be one to look at; None unless it is
+            ``do not serve``.
         looks: how many findings to look at first.
         unmeasured: what was not measured, in the findings' words.
     """
@@ -64,6 +70,9 @@ def verdict_of(findings: Sequence[Finding]) -> Verdict:
     unmeasured = tuple(finding.sentence for finding in findings if finding.level == "not measured")
     if problems:
         cause = min(problems, key=lambda finding: _rank(finding.name))
+        explaining = [finding for finding in findings if finding.level == "look" and finding.name in EXPLAIN]
+        if cause.name in EFFECTS and explaining:
+            cause = min(explaining, key=lambda finding: _rank(finding.name))
         return Verdict("do not serve", cause, looks, unmeasured)
     if any(finding.name.endswith(COULD_NOT_RUN) for finding in findings):
         return Verdict("could not be checked", None, looks, unmeasured)

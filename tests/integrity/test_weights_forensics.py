@@ -130,6 +130,10 @@ BROKEN: dict[str, tuple[Change, dict[str, str]]] = {
     "a layer of zeros": (each_matrix(lambda W, _: W * 0, "layer.4."), {"constant_matrices": "problem"}),
     "a matrix of zeros": (each_matrix(lambda W, _: W * 0, "layer.4.output."), {"constant_matrices": "look"}),
     "a flipped bit": (value_changed(4_000.0), {"outlier": "problem"}),
+    "a tensor 10 000 times as large": (
+        lambda tensors, _: tensors["encoder.layer.2.intermediate.dense.weight"].mul_(1e4),
+        {"outlier": "problem"},
+    ),
     "another dtype's bytes": (value_changed(1e30), {"value_range": "problem"}),
     "4 bits": (rounded(4), {"rounded_weights": "look"}),
     "8 bits": (rounded(8), {"rounded_weights": "look"}),

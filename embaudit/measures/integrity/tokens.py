@@ -43,8 +43,7 @@ def token_findings(checkpoint: Checkpoint) -> list[Finding]:
     findings = [
         *_ids_findings(checkpoint),
         *_list_findings(checkpoint),
-        *_split_findings(checkpoint),
-        *_script_findings(checkpoint),
+        *(_split_findings(checkpoint) or _script_findings(checkpoint)),
         *_special_findings(checkpoint),
         *_row_findings(checkpoint),
     ]
