@@ -14,6 +14,7 @@ CAUSES = (
     "not_loadable",
     # With broken ids everything behind them misleads.
     *("unknown_words", "letter_case", "lower_casing", "accents", "shared_ids", "unused_pieces"),
+    "unread_scripts",
     *("ids_beyond_rows", "tokenizer_ids", "special_tokens", "vocabulary_fit"),
     *("weights_from_file", "not_finite", "zero_vector", "value_range", "outlier", "constant_matrices"),
     *("untrained_layers", "untrained_embeddings", "untrained_matrices", "reset_gains", "equal_layers", "layer_order"),

@@ -199,7 +199,7 @@ def _script_findings(checkpoint: Checkpoint) -> list[Finding]:
             meaning="What is written so is not read: texts that differ in nothing else get one vector.",
             advice=f"Compare the normalizer and pre_tokenizer of {TOKENIZER_JSON} with the model that this one was "
             "trained from.",
-            name="unknown_words",
+            name="unread_scripts",
             value=len(lost) / len(texts),
         )
     ]
