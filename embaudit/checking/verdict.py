@@ -23,7 +23,7 @@ CAUSES = (
     "not_loadable",
     # With broken ids everything behind them misleads.
     *("unknown_words", "letter_case", "lower_casing", "accents", "shared_ids", "unused_pieces"),
-    *("ids_beyond_rows", "tokenizer_ids", "special_tokens", "vocabulary_fit", "same_tokens"),
+    *("unread_scripts", "ids_beyond_rows", "tokenizer_ids", "special_tokens", "vocabulary_fit", "same_tokens"),
     "misplaced_rows",
     *("weights_from_file", "not_finite", "zero_vector", "value_range", "outlier", "constant_matrices"),
     *("untrained_layers", "untrained_embeddings", "untrained_matrices", "reset_gains", "equal_layers", "layer_order"),
@@ -31,7 +31,7 @@ CAUSES = (
     *("zero_rows", "repeated_rows", "untrained_rows"),
     *("replaced_blocks", "moved_blocks"),
     *("causal_attention", "attention_heads", "unread_weights", "one_function", "rounded_weights"),
-    *("runs_in_float16", "runs_in_bfloat16", "two_weight_files"),
+    *("runs_in_float16", "runs_in_bfloat16", "two_weight_files", "unusual_config", "several_poolings"),
     *("module_not_listed", "dimensions_disagree", "better_pooling", "better_prompts", "better_case"),
     *("better_special_tokens", "better_length", "better_similarity", "better_dimensions"),
     *("cut_texts", "short_limit", "limit_beyond_positions"),
@@ -45,12 +45,18 @@ CAUSES = (
 TOKENIZER = CAUSES[CAUSES.index("unknown_words") : CAUSES.index("vocabulary_fit") + 1]
 
 
+# What is seen of a defect, not the defect: if a finding to look at explains it, that is the likely cause.
+EFFECTS = CAUSES[CAUSES.index("lost_in_layer") :]
+EXPLAIN = CAUSES[: CAUSES.index("cut_texts")]
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What follows from all findings.
 
     Attributes:
-        cause: the finding that most likely explains the others; None unless it is ``do not serve``.
+        cause: the finding that most likely explains the others, which may be one to look at; None unless it is
+            ``do not serve``.
         looks: how many findings to look at first.
         unmeasured: what was not measured, in the findings' words.
     """
@@ -82,6 +88,9 @@ def verdict_of(findings: Sequence[Finding]) -> Verdict:
     unmeasured = tuple(finding.sentence for finding in findings if finding.level == "not measured")
     if problems:
         cause = min(problems, key=lambda finding: _rank(finding.name))
+        explaining = [finding for finding in findings if finding.level == "look" and finding.name in EXPLAIN]
+        if cause.name in EFFECTS and explaining:
+            cause = min(explaining, key=lambda finding: _rank(finding.name))
         return Verdict("do not serve", cause, looks, unmeasured)
     if any(finding.name.endswith(COULD_NOT_RUN) for finding in findings):
         return Verdict("could not be checked", None, looks, unmeasured)

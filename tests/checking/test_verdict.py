@@ -58,6 +58,23 @@ def test_the_cause_comes_first_whatever_ran_first(names: tuple[str, ...], cause:
         assert verdict.cause.name == cause
 
 
+@pytest.mark.parametrize(
+    ("problem", "look", "cause"),
+    [
+        ("lost_in_layer", "rounded_weights", "rounded_weights"),
+        ("collapsed", "unusual_config", "unusual_config"),
+        ("no_better_than_words", "short_limit", "no_better_than_words"),
+        ("untrained_layers", "rounded_weights", "untrained_layers"),
+        ("better_pooling", "rounded_weights", "better_pooling"),
+    ],
+)
+def test_low_scores_are_explained_by_what_is_to_be_looked_at(problem: str, look: str, cause: str) -> None:
+    verdict = verdict_of([finding("problem", problem), finding("look", look)])
+    assert verdict.kind == "do not serve"
+    assert verdict.cause is not None
+    assert verdict.cause.name == cause
+
+
 def test_a_cause_has_one_rank() -> None:
     assert len(set(CAUSES)) == len(CAUSES)
 

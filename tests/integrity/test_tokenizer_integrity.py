@@ -78,14 +78,14 @@ def other_list(folder: Path) -> None:
     path.write_text("\n".join(lines[::-1]) + "\n", encoding="utf-8")
 
 
-def ascii_only(content: dict[str, Any]) -> None:
-    content["normalizer"] = {
-        "type": "Sequence",
-        "normalizers": [
-            content["normalizer"],
-            {"type": "Replace", "pattern": {"Regex": r"[^\x00-\x7f]"}, "content": ""},
-        ],
-    }
+def without(pattern: str) -> Callable[[dict[str, Any]], None]:
+    """Drop letters before anything else is done."""
+
+    def change(content: dict[str, Any]) -> None:
+        dropped = {"type": "Replace", "pattern": {"Regex": pattern}, "content": ""}
+        content["normalizer"] = {"type": "Sequence", "normalizers": [dropped, content["normalizer"]]}
+
+    return change
 
 
 GENERIC = config(tokenizer_class="PreTrainedTokenizerFast")
@@ -93,13 +93,19 @@ NO_TEMPLATE = json_changed(JSON, lambda content: content.update(post_processor=N
 BROKEN: dict[str, tuple[tuple[FolderChange, ...], dict[str, str]]] = {
     "as published": ((), {}),
     "another class": ((GENERIC,), {}),
-    "lower-casing lost": ((normalizer(lowercase=False), config(do_lower_case=False)), {"lower_casing": "problem"}),
+    "lower-casing lost": (
+        (normalizer(lowercase=False), config(do_lower_case=False)),
+        {"lower_casing": "problem", "unread_scripts": "look"},
+    ),
     "lower-casing lost in the class": (
         (config(do_lower_case=False),),
-        {"lower_casing": "problem", "tokenizer_ids": "problem"},
+        {"lower_casing": "problem", "tokenizer_ids": "problem", "unread_scripts": "look"},
     ),
     "lower-casing lost in the file": ((normalizer(lowercase=False),), {"tokenizer_ids": "problem"}),
-    "accents kept": ((normalizer(strip_accents=False), config(strip_accents=False)), {"accents": "look"}),
+    "accents kept": (
+        (normalizer(strip_accents=False), config(strip_accents=False)),
+        {"accents": "look", "unread_scripts": "look"},
+    ),
     "no special tokens": ((NO_TEMPLATE, GENERIC), {"special_tokens": "problem"}),
     # transformers 5 adds them by itself, and so gives other ids than the file; 4 does not.
     "no special tokens in the file": (
@@ -118,9 +124,10 @@ BROKEN: dict[str, tuple[tuple[FolderChange, ...], dict[str, str]]] = {
         {"unknown_words": "problem"},
     ),
     "letters outside ASCII dropped": (
-        (GENERIC, json_changed(JSON, ascii_only)),
-        {"unknown_words": "look"},
+        (GENERIC, json_changed(JSON, without(r"[^\x00-\x7f]"))),
+        {"unread_scripts": "look"},
     ),
+    "digits dropped": ((GENERIC, json_changed(JSON, without(r"\d"))), {"unread_scripts": "look"}),
     "another vocab.txt": ((GENERIC, other_list), {"tokenizer_ids": "look"}),
     "a tenth of the vocabulary shuffled": ((vocabulary_changed(part_shuffled),), {"vocabulary_fit": "look"}),
     "vocabulary shuffled": ((vocabulary_changed(shuffled),), {"vocabulary_fit": "problem"}),

@@ -7,8 +7,9 @@ import torch
 from integrity_copies import Change, each_matrix, randomised, with_tensors
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.measures.integrity.rows import LIKELIER, likelihood_of_noise, read_rows
+from embaudit.measures.integrity.rows import LIKELIER, likelihood_of_noise, read_rows, row_findings
 from embaudit.measures.integrity.weights import weight_findings
+from embaudit.vocabulary.script import script_of
 
 LAYERS, ROWS = "encoder.layer.", "embeddings.word_embeddings.weight"
 OUTPUT = "encoder.layer.3.output.dense.weight"
@@ -129,6 +130,10 @@ BROKEN: dict[str, tuple[Change, dict[str, str]]] = {
     "a layer of zeros": (each_matrix(lambda W, _: W * 0, "layer.4."), {"constant_matrices": "problem"}),
     "a matrix of zeros": (each_matrix(lambda W, _: W * 0, "layer.4.output."), {"constant_matrices": "look"}),
     "a flipped bit": (value_changed(4_000.0), {"outlier": "problem"}),
+    "a tensor 10 000 times as large": (
+        lambda tensors, _: tensors["encoder.layer.2.intermediate.dense.weight"].mul_(1e4),
+        {"outlier": "problem"},
+    ),
     "another dtype's bytes": (value_changed(1e30), {"value_range": "problem"}),
     "4 bits": (rounded(4), {"rounded_weights": "look"}),
     "8 bits": (rounded(8), {"rounded_weights": "look"}),
@@ -180,6 +185,20 @@ def test_findings_name_layers_rows_and_places(minilm: Checkpoint) -> None:
     assert "Latin" in zero.sentence
     assert zero.low is not None
     assert zero.low < 6_000 / 29_523 < zero.high
+
+
+def test_a_script_of_random_rows_is_named(minilm: Checkpoint) -> None:
+    """Too few of all tokens to be noticed among them."""
+    entries = minilm.tokenizer.get_vocab()
+    made = [number for token, number in entries.items() if script_of(token.lstrip("#")) == "Cyrillic"]
+
+    def change(tensors: dict[str, torch.Tensor], generator: torch.Generator) -> None:
+        tensors[ROWS][made] = 0.02 * torch.randn(len(made), 384, generator=generator)
+
+    checkpoint = with_tensors(minilm, change)
+    [found] = row_findings(checkpoint, read_rows(checkpoint))
+    assert (found.name, found.level) == ("untrained_rows", "look")
+    assert "tested tokens of the script Cyrillic" in found.sentence
 
 
 def test_noisy_rows_are_the_ones_that_were_made_noise(minilm: Checkpoint) -> None:

@@ -40,6 +40,8 @@ LOOK, PROBLEM = 0.01, 0.15
 # Dimensions below which a row has too few numbers to tell.
 MIN_DIMENSIONS = 64
 SCRIPTS_NAMED, TOKENS_NAMED = 3, 5
+# Of a script's tested tokens: so many, and this share of them, are not a few that no text contained.
+MIN_OF_SCRIPT, MOST_OF_SCRIPT = 8, 0.5
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class Rows:
         tested, noisy: how many were tested for noise, and the ids that look like it; nothing tested if the table is too
             narrow.
         table: the whole table's look; None if it is too small to tell.
+        sampled: the ids that were tested.
     """
 
     ordinary: int
@@ -61,6 +64,7 @@ class Rows:
     tested: int
     noisy: list[int]
     table: Look | None
+    sampled: tuple[int, ...] = ()
 
 
 def read_rows(checkpoint: Checkpoint) -> Rows:
@@ -81,6 +85,7 @@ def read_rows(checkpoint: Checkpoint) -> Rows:
         len(sampled) if can_test else 0,
         sampled[noisy].tolist(),
         table,
+        tuple(sampled.tolist()) if can_test else (),
     )
 
 
@@ -130,6 +135,7 @@ def row_findings(checkpoint: Checkpoint, rows: Rows) -> list[Finding]:
         *_finding(checkpoint, "repeated_rows", rows.repeated, rows.ordinary, "have the input embedding of another one"),
         *_finding(checkpoint, "untrained_rows", rows.noisy, rows.tested, "have an input embedding of random numbers"),
     ]
+    found = found or _of_scripts(checkpoint, rows)
     if found:
         return found
     tested = f", and at most {len(rows.noisy)} of {rows.tested} tested of random numbers" if rows.tested else ""
@@ -150,7 +156,7 @@ def _finding(checkpoint: Checkpoint, name: str, ids: Sequence[int], of: int, wha
         return []
     low, high = exact_share(len(ids), of)
     tokens = checkpoint.tokenizer.convert_ids_to_tokens(list(ids))
-    scripts = Counter(script_of(token.lstrip("#▁Ġ")) for token in tokens).most_common(SCRIPTS_NAMED)
+    scripts = _scripts(checkpoint, ids).most_common(SCRIPTS_NAMED)
     return [
         Finding(
             "problem" if share >= PROBLEM else "look",
@@ -166,6 +172,35 @@ def _finding(checkpoint: Checkpoint, name: str, ids: Sequence[int], of: int, wha
             high=high,
         )
     ]
+
+
+def _of_scripts(checkpoint: Checkpoint, rows: Rows) -> list[Finding]:
+    """Scripts most of whose few tokens have random rows."""
+    if len(rows.noisy) < MIN_OF_SCRIPT:
+        return []
+    noisy, tested = (_scripts(checkpoint, ids) for ids in (rows.noisy, rows.sampled))
+    worst = [
+        script
+        for script, count in noisy.most_common()
+        if count >= MIN_OF_SCRIPT and count >= MOST_OF_SCRIPT * tested[script]
+    ]
+    return [
+        Finding(
+            "look",
+            f"{noisy[script]} of {tested[script]} tested tokens of the script {script} have an input embedding of "
+            "random numbers.",
+            meaning="Texts in that script get vectors that say nothing about them.",
+            advice="If you serve such texts, compare with the checkpoint that this one was made from.",
+            name="untrained_rows",
+            value=noisy[script] / tested[script],
+        )
+        for script in worst
+    ]
+
+
+def _scripts(checkpoint: Checkpoint, ids: Sequence[int]) -> Counter[str]:
+    tokens = checkpoint.tokenizer.convert_ids_to_tokens(list(ids))
+    return Counter(script_of(token.lstrip("#▁Ġ")) for token in tokens)
 
 
 def _noisy(E: torch.Tensor) -> torch.Tensor:

@@ -31,6 +31,7 @@ NEED_SPECIALS = {
 }
 VOCABULARIES = ("vocab.txt", "vocab.json")
 TOKENS_NAMED = 3
+DIGITS = "1 2 3 4 5 6 7 8 9"
 # What marks pieces of words, and the share of entries from which on some must be given for English words.
 MARKS, MARKED = ("##", "▁", "Ġ"), 0.1
 # Words in a sentence; the share of sentences that are unknown, and the share of words that may be.
@@ -42,8 +43,7 @@ def token_findings(checkpoint: Checkpoint) -> list[Finding]:
     findings = [
         *_ids_findings(checkpoint),
         *_list_findings(checkpoint),
-        *_split_findings(checkpoint),
-        *_script_findings(checkpoint),
+        *(_split_findings(checkpoint) or _script_findings(checkpoint)),
         *_special_findings(checkpoint),
         *_row_findings(checkpoint),
     ]
@@ -180,12 +180,13 @@ def _split_findings(checkpoint: Checkpoint) -> list[Finding]:
 
 
 def _script_findings(checkpoint: Checkpoint) -> list[Finding]:
-    """Texts in other scripts that give no token but the unknown one, though the vocabulary has their letters."""
+    """Scripts and digits that give no token but the unknown one, though the vocabulary has them."""
     entries = {token.lstrip("#▁Ġ") for token in checkpoint.tokenizer.get_vocab()}
     unknown = checkpoint.tokenizer.unk_token_id
+    texts = (*KINDS["scripts"], DIGITS)
     lost = []
-    for text, ids in zip(KINDS["scripts"], ids_alone(checkpoint, KINDS["scripts"]), strict=True):
-        letters = [letter for letter in text if letter.isalpha()]
+    for text, ids in zip(texts, ids_alone(checkpoint, texts), strict=True):
+        letters = [letter for letter in text if letter.isalnum()]
         if 2 * sum(letter in entries for letter in letters) > len(letters) and not {*ids} - {unknown}:
             lost.append(text)
     if not lost:
@@ -193,13 +194,13 @@ def _script_findings(checkpoint: Checkpoint) -> list[Finding]:
     return [
         Finding(
             "look",
-            f"Texts in {len(lost)} of {len(KINDS['scripts'])} other scripts give no token but the unknown one, though "
-            f"the vocabulary has entries for their letters: {', '.join(lost)}.",
-            meaning="All texts in these scripts get one vector.",
+            f"{len(lost)} of {len(texts)} texts in other scripts or of digits give no token but the unknown one, "
+            f"though the vocabulary has entries for their letters: {', '.join(lost)}.",
+            meaning="What is written so is not read: texts that differ in nothing else get one vector.",
             advice=f"Compare the normalizer and pre_tokenizer of {TOKENIZER_JSON} with the model that this one was "
             "trained from.",
-            name="unknown_words",
-            value=len(lost) / len(KINDS["scripts"]),
+            name="unread_scripts",
+            value=len(lost) / len(texts),
         )
     ]
 

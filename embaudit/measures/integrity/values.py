@@ -20,6 +20,8 @@ LARGEST = 1e4
 # A flipped exponent bit multiplies by 2^8 at least. Trained outliers are within this factor of the 99.99th percentile
 # of their tensor, or have siblings in other layers; more where a tensor has none.
 OUTLIER, OUTLIER_ALONE = 100.0, 1_000.0
+# The same of all values of a tensor, against as many siblings.
+WHOLE, MIN_SIBLINGS = 100.0, 3
 QUANTILE = 0.9999
 # Smallest normal float32 and half of its exponents: below it, bytes were read as another dtype.
 SUBNORMAL, SUBNORMAL_SHARE = 1.2e-38, 0.01
@@ -98,7 +100,7 @@ def _range_findings(values: Sequence[Values]) -> list[Finding]:
     first = (large or small)[0]
     what = (
         f"{_named(large)} {'holds' if len(large) == 1 else 'hold'} values of up to {first.largest:.3g} "
-        f"(the first at {list(first.place)})"
+        f"(the first at {list(first.place)}; float16 ends at 65 504)"
         if large
         else f"{first.subnormal:.0%} of the values of {_named(small)} are below the smallest normal number"
     )
@@ -124,7 +126,10 @@ def _outlier_findings(values: Sequence[Values]) -> list[Finding]:
         ordinary = max([each.ordinary, *others])
         # A single enormous number: beyond its own tensor's and all of its siblings', or far beyond where it has none.
         factor = OUTLIER if others else OUTLIER_ALONE
-        if ordinary > 0 and factor * ordinary < each.largest <= LARGEST and (others or len(each.shape) > 1):
+        typical = [other.ordinary for other in by_role[each.role] if other is not each]
+        if len(typical) >= MIN_SIBLINGS and 0 < WHOLE * max(typical) < each.ordinary:
+            found.append((each, max(typical)))
+        elif ordinary > 0 and factor * ordinary < each.largest <= LARGEST and (others or len(each.shape) > 1):
             found.append((each, ordinary))
     if not found:
         return []
