@@ -89,8 +89,8 @@ def page_findings(facts: dict[str, Any]) -> Iterator[Finding]:
     for verdict in facts["verdict"]:
         # It says what its cause says.
         cause = next((row for row in rows if row["name"] == verdict["cause"] and row["measure"] in FIRST), None)
-        words = ((cause or {}).get(name) or "" for name in ("meaning", "advice"))
-        yield Finding(LEVEL_OF[verdict["kind"]], verdict["line"], *words, name="verdict")
+        meaning, advice = ((cause or {}).get(name) or "" for name in ("meaning", "advice"))
+        yield Finding(LEVEL_OF[verdict["kind"]], verdict["line"], meaning, advice, "verdict")
         rows = [row for row in rows if row is not cause]
     if gate := stored_verdict(facts):
         yield _accepted(gate, facts["accepted"]) or headline(gate)

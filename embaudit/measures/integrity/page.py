@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from embaudit.finding import Level
 from embaudit.page.model import Column, Section, Table
 
 # Queries for the section's data, by name, for one audit.
@@ -14,7 +15,7 @@ FACTS = {
         "AS files FROM weight WHERE audit_id = ? GROUP BY ALL ORDER BY tensors DESC, status, stored_dtype"
     ),
 }
-LEVELS = {"missing": "problem", "changed": "problem", "unread": "look"}
+LEVELS: dict[str, Level] = {"missing": "problem", "changed": "problem", "unread": "look"}
 
 
 def section(facts: dict[str, Any]) -> Section | None:
