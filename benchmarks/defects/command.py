@@ -96,7 +96,7 @@ def outcomes(
     yardstick: Yardstick | None = None
     usual: frozenset[str] | None = None
     for copy in copies:
-        found = kept and kept.outcome(copy)
+        found = kept.outcome(copy) if kept is not None else None
         if found is not None and not is_again and (found.said is not None or not is_checked):
             yield found
             continue

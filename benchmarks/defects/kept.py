@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.defects.copies import Copy
 from benchmarks.defects.harm import Harm
@@ -38,7 +39,7 @@ class Kept:
         return None
 
     def keep(self, outcome: Outcome) -> None:
-        found = {"kind": outcome.copy.kind, "copy": outcome.copy.label, "on": [*self.measured_on]}
+        found: dict[str, Any] = {"kind": outcome.copy.kind, "copy": outcome.copy.label, "on": [*self.measured_on]}
         found |= {"harm": asdict(outcome.harm), "said": outcome.said and asdict(outcome.said)}
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(found, ensure_ascii=False) + "\n")

@@ -134,11 +134,13 @@ def _outlier_findings(values: Sequence[Values]) -> list[Finding]:
     if not found:
         return []
     each, ordinary = found[0]
+    where = f" at {list(each.place)}" if each.place else ""
     return [
         Finding(
             "problem",
-            f"{each.name} holds {each.largest:.3g} at {list(each.place)}, {each.largest / ordinary:.0f} times as much "
-            "as the 99.99th percentile of its values and the largest of the same tensor in other layers"
+            f"{each.name} holds {each.largest:.3g}{where}, {each.largest / ordinary:.0f} times as much as "
+            + ("the 99.99th percentile of its values and the largest of " if each.place else "values of ")
+            + "the same tensor in other layers"
             + (f"; so do {len(found) - 1} more tensors." if len(found) > 1 else "."),
             meaning="One flipped bit of an exponent does this: a damaged disk, memory or download.",
             advice="Download the weights again and compare their sha256 with the published one.",
