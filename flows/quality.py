@@ -5,7 +5,7 @@ from __future__ import annotations
 from prefect import flow
 
 from embaudit.checking.verdict import TOKENIZER
-from embaudit.measures.integrity.findings import STAGED
+from embaudit.measures.integrity.tables import STAGED
 from embaudit.measures.quality.settings import QualitySettings
 from embaudit.warehouse.stage import read_rows
 from embaudit_flows.plan import AuditPlan

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from embaudit.checkpoint import Encoder
-from embaudit.checkpoint.encoder import counted
+from typing import TYPE_CHECKING
+
 from embaudit.finding import STAGED_SCHEMA, as_rows, guarded
 from embaudit.measures.integrity import MEASURE_VERSION
-from embaudit.measures.integrity.certificate import TensorRecord
-from embaudit.measures.integrity.findings import STAGED
-from embaudit.measures.integrity.function import function_findings
-from embaudit.measures.integrity.integrity import integrity_findings
-from embaudit.measures.integrity.numerics import numeric_findings
-from embaudit.measures.integrity.tables import WeightRow
-from embaudit.measures.integrity.weight_rows import weight_rows
+from embaudit.measures.integrity.tables import STAGED, WeightRow
 from embaudit_tasks.results import CheckpointSpec, checkpoint_of
 from embaudit_tasks.steps import Outputs, step
+
+if TYPE_CHECKING:
+    from embaudit.measures.integrity.certificate import TensorRecord
 
 
 @step("integrity", version=MEASURE_VERSION, tables=(WeightRow, STAGED), name="integrity")
@@ -24,6 +21,13 @@ def checkpoint_integrity(out: Outputs, spec: CheckpointSpec) -> None:
     Args:
         spec: in float32.
     """
+    from embaudit.checkpoint import Encoder
+    from embaudit.checkpoint.encoder import counted
+    from embaudit.measures.integrity.function import function_findings
+    from embaudit.measures.integrity.integrity import integrity_findings
+    from embaudit.measures.integrity.numerics import numeric_findings
+    from embaudit.measures.integrity.weight_rows import weight_rows
+
     checkpoint = checkpoint_of(spec)
     encoder = Encoder(checkpoint)
     traced: list[TensorRecord] = []

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from embaudit.checkpoint import Encoder
-from embaudit.checkpoint.encoder import counted
 from embaudit.corpora.judged import DOCUMENTS
 from embaudit.corpora.shapes import TextPair
 from embaudit.finding import STAGED_SCHEMA, as_rows
 from embaudit.measures.quality import MEASURE_VERSION
-from embaudit.measures.quality.findings import STAGED
-from embaudit.measures.quality.material import Material, asked_of, material_of, sample_material
-from embaudit.measures.quality.quality import quality_findings
-from embaudit.measures.quality.rows import layer_rows, quality_rows, reading_rows
-from embaudit.measures.quality.tables import QualityLayerRow, QualityReadingRow, QualityRow
+from embaudit.measures.quality.tables import STAGED, QualityLayerRow, QualityReadingRow, QualityRow
 from embaudit.warehouse.stage import read_rows
 from embaudit_tasks.results import CheckpointSpec, StagedCorpus, checkpoint_of
 from embaudit_tasks.steps import Outputs, step
+
+if TYPE_CHECKING:
+    from embaudit.measures.quality.material import Material
 
 
 @step(
@@ -37,6 +35,11 @@ def checkpoint_quality(
         corpora: scored pairs, and documents with their queries; of what is missing, the embedded sample.
         tokenizer_is_broken: whether integrity found the ids to be wrong.
     """
+    from embaudit.checkpoint import Encoder
+    from embaudit.checkpoint.encoder import counted
+    from embaudit.measures.quality.quality import quality_findings
+    from embaudit.measures.quality.rows import layer_rows, quality_rows, reading_rows
+
     checkpoint = checkpoint_of(spec)
     with counted(checkpoint.model) as batches:
         report = quality_findings(Encoder(checkpoint), _material(corpora), tokenizer_is_broken=tokenizer_is_broken)
@@ -48,6 +51,8 @@ def checkpoint_quality(
 
 def _material(corpora: Sequence[StagedCorpus]) -> Material:
     """The given corpora's, each data set by itself."""
+    from embaudit.measures.quality.material import asked_of, material_of, sample_material
+
     rows = {corpus.name: read_rows([corpus.content_path]) for corpus in corpora}
     pairs: dict[str, list[TextPair]] = {}
     for row in rows.get("sts", ()):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from embaudit.checking.verdict import FIRST
 from embaudit.finding import LEVELS, Finding, Level
 from embaudit.page.model import Column, Estimate, Page, Part, Section, Table, count
 from embaudit.page.sides import MEANS_NOTHING, Comparison, Side, compare_sides
@@ -29,7 +30,11 @@ def comparison_page(sides: Sequence[Side]) -> Page:
         ],
         findings=[
             *(finding for side in sides for finding in _verdict(side)),
-            *(finding for side, one in zip(others, comparisons, strict=True) for finding in _findings(side, one)),
+            *(
+                finding
+                for side, one in zip(others, comparisons, strict=True)
+                for finding in _findings(first, side, one)
+            ),
         ],
         sections=[
             Section("Findings", [_finding_table(sides, comparisons)]),
@@ -48,7 +53,7 @@ def _verdict(side: Side) -> Iterator[Finding]:
         yield Finding("not measured", f"{side.name}: whether it is sound was not checked.", advice=checkpoint)
 
 
-def _findings(side: Side, comparison: Comparison) -> Iterator[Finding]:
+def _findings(first: Side, side: Side, comparison: Comparison) -> Iterator[Finding]:
     yield _headline(side, comparison)
     rank = LEVELS.index
     worse = [
@@ -58,6 +63,13 @@ def _findings(side: Side, comparison: Comparison) -> Iterator[Finding]:
         # Going from too little evidence to some is not a change for the worse.
         and before["level"] != "not measured"
         and rank(now["level"]) < rank(before["level"])
+    ]
+    # A check of integrity or quality that finds nothing is no finding of its own.
+    known = {key for audit in first.audits for key in audit.findings}
+    worse += [
+        ".".join(key)
+        for key, row in side.newest.findings.items()
+        if key[0] in FIRST and key not in known and first.verdict and row["level"] in ("problem", "look")
     ]
     if worse:
         yield Finding("look", f"{side.name}: {count(len(worse), 'finding')} got worse: {', '.join(worse)}.")

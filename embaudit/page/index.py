@@ -249,7 +249,7 @@ def _checkpoints(facts: IndexFacts) -> Iterator[Part]:
     pages = {row["source"]: row["audit_id"] for row in reversed(facts.rows["results"])}
     columns = (
         *(Column("checkpoint", is_prose=True), Column("revision"), Column("audited", is_right=True), Column("profile")),
-        Column("verdict", levels={**LEVEL_OF_VERDICT}),
+        Column("verdict", levels=LEVEL_OF_VERDICT),
         *(Column("worst finding", levels=LEVEL_OF), Column("by what not all have", levels=LEVEL_OF)),
         *(Column("gate", levels=ENDS), Column("worst loss", ".2f")),
         *(Column("tokens at loss ≥ .25", ",.0f"), Column("mean SOCM", ".3f"), Column("of", is_prose=True)),

@@ -30,12 +30,6 @@ severity AS (
     WHERE lead.measure = 'sticky' AND severity = 'moderate'
     GROUP BY lead.checkpoint_id
 ),
-verdict AS (
-    SELECT lead.checkpoint_id, any_value(kind) AS kind
-    FROM lead JOIN verdict USING (audit_id)
-    WHERE lead.measure = 'integrity'
-    GROUP BY lead.checkpoint_id
-),
 quality AS (
     SELECT lead.checkpoint_id, avg(score) AS score
     FROM lead JOIN quality USING (audit_id)
@@ -54,7 +48,7 @@ SELECT
     checkpoint_state.checkpoint_id,
     checkpoint_state.audits,
     checkpoint_state.profile,
-    verdict.kind AS verdict,
+    latest_verdict.kind AS verdict,
     round(quality.score, 4) AS quality,
     sticky.u,
     worst.loss AS worst_loss,
@@ -64,7 +58,7 @@ SELECT
     socm.corpora AS socm_corpora,
     checkpoint_state.finished
 FROM checkpoint_state
-LEFT JOIN verdict USING (checkpoint_id)
+LEFT JOIN latest_verdict USING (checkpoint_id)
 LEFT JOIN quality USING (checkpoint_id)
 LEFT JOIN sticky USING (checkpoint_id)
 LEFT JOIN worst USING (checkpoint_id)

@@ -27,6 +27,7 @@ VIEWS = sorted(
         *(
             "latest_audit",
             "latest_result",
+            "latest_verdict",
             "named_checkpoint",
             "layer_curve",
             "leaderboard",

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 
 from embaudit.finding import Finding, Rows, in_brief
 from embaudit.measures.integrity.settings import IntegritySettings
-
-# What the checks found is passed on in this table, which is not published.
-STAGED = "integrity_finding"
+from embaudit.measures.integrity.tables import STAGED
 
 
 def findings(rows: Rows, settings: IntegritySettings) -> Iterator[Finding]:

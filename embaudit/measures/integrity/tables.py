@@ -6,6 +6,8 @@ from typing import Literal
 
 from embaudit.table import Row, Series, column, rule
 
+# What the checks found is passed on in this table, which is not published.
+STAGED = "integrity_finding"
 Status = Literal["same", "cast", "renamed", "converted", "tied", "unused", "missing", "changed", "unread"]
 
 

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from embaudit.finding import Finding, Rows, in_brief
 from embaudit.measures.quality.scale import RULE as SCORE_SCALE
 from embaudit.measures.quality.settings import QualitySettings
+from embaudit.measures.quality.tables import STAGED
 from embaudit.measures.quality.words import RULE as WORDS
-
-# What the parts found is passed on in this table, which is not published.
-STAGED = "quality_finding"
 
 
 def findings(rows: Rows, settings: QualitySettings) -> Iterator[Finding]:

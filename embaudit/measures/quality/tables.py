@@ -7,6 +7,8 @@ from typing import Literal
 from embaudit.figure import Worse
 from embaudit.table import Interval, Row, Series, column, rule
 
+# What the parts found is passed on in this table, which is not published.
+STAGED = "quality_finding"
 OVER_ITEMS = Interval("bootstrap over groups that share a text, null below ten")
 RANGE = (-1.0, 1.0)
 Kind = Literal["pairs", "queries"]
