@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from embaudit.finding import STAGED_SCHEMA, as_rows, guarded
 from embaudit.measures.integrity import MEASURE_VERSION
 from embaudit.measures.integrity.tables import STAGED, WeightRow
-from embaudit_tasks.results import CheckpointSpec, checkpoint_of
+from embaudit_tasks.results import CheckpointSpec, checkpoint_of, in_full_precision
 from embaudit_tasks.steps import Outputs, step
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ def checkpoint_integrity(out: Outputs, spec: CheckpointSpec) -> None:
 
     Args:
         spec: in float32.
+
+    Raises:
+        NotMeasurable: if it does not fit into the device's memory so.
     """
     from embaudit.checkpoint import Encoder
     from embaudit.checkpoint.encoder import counted
@@ -28,14 +31,15 @@ def checkpoint_integrity(out: Outputs, spec: CheckpointSpec) -> None:
     from embaudit.measures.integrity.numerics import numeric_findings
     from embaudit.measures.integrity.weight_rows import weight_rows
 
-    checkpoint = checkpoint_of(spec)
-    encoder = Encoder(checkpoint)
     traced: list[TensorRecord] = []
-    with counted(checkpoint.model) as batches:
-        findings = [
-            *integrity_findings(checkpoint, traced),
-            *guarded("one_function", lambda: function_findings(encoder)),
-            *guarded("numerics", lambda: numeric_findings(encoder, spec.load_options)),
-        ]
+    with in_full_precision("integrity"):
+        checkpoint = checkpoint_of(spec)
+        encoder = Encoder(checkpoint)
+        with counted(checkpoint.model) as batches:
+            findings = [
+                *integrity_findings(checkpoint, traced),
+                *guarded("one_function", lambda: function_findings(encoder)),
+                *guarded("numerics", lambda: numeric_findings(encoder, spec.load_options)),
+            ]
     out.rows(WeightRow, weight_rows(checkpoint, traced))
     out.rows(STAGED, as_rows(findings), STAGED_SCHEMA, encodes=sum(batches))

@@ -12,7 +12,7 @@ from embaudit.finding import STAGED_SCHEMA, as_rows
 from embaudit.measures.quality import MEASURE_VERSION
 from embaudit.measures.quality.tables import STAGED, QualityLayerRow, QualityReadingRow, QualityRow
 from embaudit.warehouse.stage import read_rows
-from embaudit_tasks.results import CheckpointSpec, StagedCorpus, checkpoint_of
+from embaudit_tasks.results import CheckpointSpec, StagedCorpus, checkpoint_of, in_full_precision
 from embaudit_tasks.steps import Outputs, step
 
 if TYPE_CHECKING:
@@ -34,15 +34,20 @@ def checkpoint_quality(
         spec: in float32.
         corpora: scored pairs, and documents with their queries; of what is missing, the embedded sample.
         tokenizer_is_broken: whether integrity found the ids to be wrong.
+
+    Raises:
+        NotMeasurable: if it does not fit into the device's memory so.
     """
     from embaudit.checkpoint import Encoder
     from embaudit.checkpoint.encoder import counted
     from embaudit.measures.quality.quality import quality_findings
     from embaudit.measures.quality.rows import layer_rows, quality_rows, reading_rows
 
-    checkpoint = checkpoint_of(spec)
-    with counted(checkpoint.model) as batches:
-        report = quality_findings(Encoder(checkpoint), _material(corpora), tokenizer_is_broken=tokenizer_is_broken)
+    material = _material(corpora)
+    with in_full_precision("quality"):
+        checkpoint = checkpoint_of(spec)
+        with counted(checkpoint.model) as batches:
+            report = quality_findings(Encoder(checkpoint), material, tokenizer_is_broken=tokenizer_is_broken)
     out.rows(QualityRow, quality_rows(report.figures))
     out.rows(QualityLayerRow, layer_rows(report.figures))
     out.rows(QualityReadingRow, reading_rows(report.figures))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from importlib.metadata import version
 from typing import Annotated, Any, Final
@@ -10,7 +11,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict
 
 from embaudit.checkpoint import AskedPrompts, Checkpoint, Encoder, LoadOptions, TextKind, load_checkpoint
-from embaudit.errors import CheckpointError
+from embaudit.errors import CheckpointError, NotMeasurable
 from embaudit.keys import content_key
 from embaudit.table import Row
 from embaudit.warehouse.stage import staged_path, write_rows
@@ -173,6 +174,24 @@ def table_name(table: TableOf) -> str:
 def schema_of(table: TableOf, schema: Schema | None = None) -> Schema | None:
     """The columns of a row class; for the name of an unpublished table, those given."""
     return schema if isinstance(table, str) else table.table.schema
+
+
+@contextmanager
+def in_full_precision(measure: str) -> Iterator[None]:
+    """Work in float32 that an audit can do without if the device is too small for it.
+
+    Raises:
+        NotMeasurable: if memory runs out.
+    """
+    import torch
+
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise NotMeasurable(
+            f"the memory of this device is too small for {measure} in float32.",
+            next_step="Measure it on a larger device, or on the processor: --device cpu.",
+        ) from error
 
 
 @lru_cache(maxsize=2)

@@ -15,7 +15,7 @@ FACTS = {
         "AS files FROM weight WHERE audit_id = ? GROUP BY ALL ORDER BY tensors DESC, status, stored_dtype"
     ),
 }
-LEVELS: dict[str, Level] = {"missing": "problem", "changed": "problem", "unread": "look"}
+LEVELS: dict[str, Level] = {"missing": "problem", "changed": "problem"}
 
 
 def section(facts: dict[str, Any]) -> Section | None:
@@ -28,5 +28,5 @@ def section(facts: dict[str, Any]) -> Section | None:
     )
     names = ("status", "stored_dtype", "tensors", "entries", "first", "files")
     rows = [[row[name] for name in names] for row in facts["weights"]]
-    title = "Where the tensors in memory come from; unread: in the file, and nothing is made of it"
+    title = "Where the tensors in memory come from; unread: in the file, and nothing is made of it, most often heads"
     return Section("Integrity", [Table(columns, rows, title, more="embaudit query weights")])

@@ -1,0 +1,32 @@
+"""A device on which the audit's precision fits, and float32 does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from tiny import tiny_bert
+
+from embaudit.errors import NotMeasurable
+from embaudit_tasks.integrity import checkpoint_integrity
+from embaudit_tasks.quality import checkpoint_quality
+from embaudit_tasks.results import CheckpointSpec, checkpoint_of
+
+
+def test_what_does_not_fit_is_not_measured_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = str(tiny_bert(tmp_path / "tiny"))
+
+    def too_small(*_: object, **__: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr("embaudit_tasks.results.load_checkpoint", too_small)
+    checkpoint_of.cache_clear()
+    spec = CheckpointSpec(reference=folder, checkpoint_id="c1", device="cpu", dtype="float32")
+    for name, step, arguments in (
+        ("integrity", checkpoint_integrity, (spec,)),
+        ("quality", checkpoint_quality, (spec, [], False)),
+    ):
+        with pytest.raises(NotMeasurable, match=f"too small for {name} in float32"):
+            step.compute(str(tmp_path / "staging"), *arguments)  # type: ignore[attr-defined]
+    assert not list((tmp_path / "staging").rglob("*.parquet")), "it is tried again on a larger device"
