@@ -135,17 +135,9 @@ class AuditSettings(BaseModel):
     def load_options(self) -> LoadOptions:
         """How the checkpoint is loaded."""
         # It imports numpy, and this module is imported for every --help.
-        from embaudit.checkpoint import AskedPrompts, LoadOptions
+        from embaudit.checkpoint import LoadOptions
 
-        return LoadOptions(
-            device=self.device,
-            dtype=self.dtype,
-            pooling=self.pooling,
-            max_length=self.max_length,
-            allow_pickle=self.allow_pickle,
-            trust_remote_code=self.trust_remote_code,
-            prompts=AskedPrompts(self.prompt, self.query_prompt, self.document_prompt),
-        )
+        return LoadOptions.of(self)
 
     def relative_to(self, folder: Path) -> Self:
         """The same with file names relative to a folder (of the watch list), wherever the flow runs."""

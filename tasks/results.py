@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict
 
-from embaudit.checkpoint import AskedPrompts, Checkpoint, Encoder, LoadOptions, TextKind, load_checkpoint
+from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, TextKind, load_checkpoint
 from embaudit.errors import CheckpointError, NotMeasurable
 from embaudit.keys import content_key
 from embaudit.table import Row
@@ -56,15 +56,7 @@ class CheckpointSpec(BaseModel):
     @property
     def load_options(self) -> LoadOptions:
         """How it is loaded."""
-        return LoadOptions(
-            device=self.device,
-            dtype=self.dtype,
-            pooling=self.pooling,
-            max_length=self.max_length,
-            allow_pickle=self.allow_pickle,
-            trust_remote_code=self.trust_remote_code,
-            prompts=AskedPrompts(self.prompt, self.query_prompt, self.document_prompt),
-        )
+        return LoadOptions.of(self)
 
 
 class Staged(BaseModel):

@@ -9,7 +9,7 @@ from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.hard_texts import KINDS
 from embaudit.finding import Finding, Level
 from embaudit.measures.change.tensors import SharedRows
-from embaudit.measures.integrity.sample_words import accented, words
+from embaudit.measures.integrity.sample_words import word_forms
 from embaudit.vocabulary.entries import special_ids
 from embaudit.vocabulary.origin import is_marker
 
@@ -49,13 +49,8 @@ class Tokens:
 def compare_tokens(tuned: Checkpoint, base: Checkpoint) -> Tokens:
     """Tokenize ordinary words and hard texts with both, and match their rows by token."""
     ours, theirs = (_entries(checkpoint) for checkpoint in (tuned, base))
-    plain = words()
-    forms = {
-        "small": plain,
-        "capital": tuple(word.capitalize() for word in plain),
-        "upper": tuple(word.upper() for word in plain),
-        "accented": tuple(accented(word) for word in plain),
-    }
+    forms = word_forms()
+    plain = forms["small"]
     other: dict[str, float] = {}
     example = None
     misplaced_ids = _misplaced(tuned, base, ours, theirs)

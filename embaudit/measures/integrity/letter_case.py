@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from embaudit.checkpoint import Checkpoint
 from embaudit.finding import Finding
 from embaudit.measures.integrity.rows import ordinary_ids
-from embaudit.measures.integrity.sample_words import accented, ids_alone, words
+from embaudit.measures.integrity.sample_words import ids_alone, word_forms
 
 # Shares of words. A vocabulary for other languages may lack English words, so unknown words in small letters are only a
 # problem for one that has many.
@@ -47,13 +47,8 @@ class Letters:
 
 def read_letters(checkpoint: Checkpoint) -> Letters:
     """Tokenize ordinary words in four forms, each alone and without special tokens."""
-    plain = words()
-    forms = {
-        "small": plain,
-        "capital": tuple(word.capitalize() for word in plain),
-        "upper": tuple(word.upper() for word in plain),
-        "accented": tuple(accented(word) for word in plain),
-    }
+    forms = word_forms()
+    plain = forms["small"]
     ids = {form: ids_alone(checkpoint, texts) for form, texts in forms.items()}
     unknown = checkpoint.tokenizer.unk_token_id
     by_ids: dict[tuple[int, ...], str] = {}

@@ -31,6 +31,17 @@ def accented(word: str) -> str:
     return word
 
 
+def word_forms() -> dict[str, tuple[str, ...]]:
+    """The words in small letters, capitalised (River), in capitals (RIVER) and with an accent."""
+    plain = words()
+    return {
+        "small": plain,
+        "capital": tuple(word.capitalize() for word in plain),
+        "upper": tuple(word.upper() for word in plain),
+        "accented": tuple(accented(word) for word in plain),
+    }
+
+
 def ids_alone(checkpoint: Checkpoint, texts: Sequence[str]) -> list[tuple[int, ...]]:
     """The ids of each text by the loaded tokenizer, without special tokens."""
     encoded = checkpoint.tokenizer(
