@@ -12,6 +12,7 @@ from embaudit.checkpoint import Encoder
 from embaudit.corpora.judged import load_judged, relevant_of
 from embaudit.corpora.shapes import TextPair
 from embaudit.downstream.material import GradedPairs, Judgements, pick_judged
+from embaudit.downstream.paired import Estimate
 from embaudit.downstream.retrieval import Retrieval
 from embaudit.downstream.similarity import Similarity
 from embaudit.downstream.task import unit_rows
@@ -21,7 +22,7 @@ from embaudit.measures.quality.material import Collection, ScoredPairs
 from embaudit.measures.quality.measured import MeasuredPairs
 from embaudit.measures.quality.passes import SERVED, Pass
 from embaudit.measures.quality.scale import measure_scale
-from embaudit.measures.quality.scores import CollectionScorer, PairScorer, Score
+from embaudit.measures.quality.scores import CollectionScorer, PairScorer
 from embaudit.measures.socm.clouds import clouds_of
 from embaudit.measures.socm.contrast import contrasts, strangers
 from embaudit.measures.sticky.inspect import find_token
@@ -49,10 +50,13 @@ def of_pairs(encoder: Encoder, rows: Sequence[TextPair]) -> Iterator[Population]
         scorer, own = PairScorer(drawn), similarities[places]
         passes = (Pass({SERVED: side[places]}) for side in encoded[1.0])
         scale = measure_scale(MeasuredPairs(drawn, scorer, *passes, [], [], "cosine"))
-        found = {"Spearman's ρ": _ended(scorer.spearman(own)), "AUC": scorer.auc(own).share_estimate()}
+        found = {
+            "Spearman's ρ": _ended(scorer.spearman(own).estimate()),
+            "AUC": _ended(scorer.auc(own).share_estimate()),
+        }
         if scale is not None:
-            found["scale, threshold"] = scale.threshold.value, scale.threshold.low, scale.threshold.high
-            found["scale, kept"] = scale.above.value, scale.above.low, scale.above.high
+            found["scale, threshold"] = _ended(scale.threshold)
+            found["scale, kept"] = _ended(scale.above)
         return found
 
     def tempscale(places: np.ndarray) -> dict[str, Ended]:
@@ -108,7 +112,7 @@ def of_queries(encoder: Encoder, folder: str) -> Iterator[Population]:
     def quality(places: np.ndarray) -> dict[str, Ended]:
         texts, relevant = zip(*(queries[place] for place in places), strict=True)
         score = CollectionScorer(Collection("drawn", texts, documents, relevant)).ndcg(similarities[places])
-        return {"nDCG@10": _ended(score)}
+        return {"nDCG@10": _ended(score.estimate())}
 
     def impact(places: np.ndarray) -> dict[str, Ended]:
         texts, relevant = zip(*(queries[place] for place in places), strict=True)
@@ -122,6 +126,5 @@ def of_queries(encoder: Encoder, folder: str) -> Iterator[Population]:
     yield Population("impact", len(queries), len(queries) // SHARE, impact)
 
 
-def _ended(score: Score) -> Ended:
-    found = score.estimate()
+def _ended(found: Estimate) -> Ended:
     return found.value, found.low, found.high
