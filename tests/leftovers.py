@@ -2,6 +2,8 @@
 
 A watchdog holds the reading end of a pipe whose other end closes with the test run. It then kills every process that
 was started with this run's name in its environment, in whatever session it is and under whatever parent.
+
+A Prefect server that a test started for this process ends with the test: the next one finds none.
 """
 
 from __future__ import annotations
@@ -42,6 +44,13 @@ class Leftovers:
         self.watchdog = subprocess.Popen(
             [sys.executable, "-S", "-E", "-c", WATCHDOG, name], stdin=subprocess.PIPE, start_new_session=True
         )
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_teardown(self) -> None:
+        temporary = sys.modules.get("embaudit.server.temporary")
+        if temporary is not None:
+            while temporary._started:
+                temporary._started.pop().stop()
 
     def pytest_unconfigure(self) -> None:
         assert self.watchdog.stdin is not None
