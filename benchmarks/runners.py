@@ -1,6 +1,6 @@
 """Two processes against one for the scan of sticky tokens, every process with one thread: what a worker is worth.
 
-The work is the same shards through the same step, ``insert_shard``, called as the flow calls it (``run_shards``): each
+The work is the same shards through the same step, ``insert_shard``, called as a flow does (``PrefectTasks``): each
 token is one encode of 33 tokens or so a draw, 22 MFLOP a token of text for all-MiniLM-L6-v2. The time is the whole
 sub-flow's: starting the processes, importing torch and loading the checkpoint in each are in it.
 ``python -m benchmarks.runners [TOKENS]`` runs it alone with another size.
@@ -74,14 +74,15 @@ def _scan(tokens: int) -> float:
 
     from embaudit.corpora import load_corpus
     from embaudit.measures.sticky.pairs import distinct_sentences, split_sentences
+    from embaudit.measures.sticky.steps.files import Sample, sentence_rows
+    from embaudit.measures.sticky.steps.scan import insert_shard
+    from embaudit.measures.sticky.steps.shards import token_shards
     from embaudit.measures.sticky.tables import StickyPairRow, StickySentenceRow
     from embaudit.request import AuditRequest
+    from embaudit.steps.results import stage_rows
     from embaudit_flows.plan import plan_audit
     from embaudit_flows.runners import pooled
-    from embaudit_flows.shards import run_shards, token_shards
-    from embaudit_tasks.results import stage_rows
-    from embaudit_tasks.sticky_files import Sample, sentence_rows
-    from embaudit_tasks.sticky_scan import insert_shard
+    from embaudit_flows.shards import PrefectTasks
 
     torch.set_num_threads(1)
 
@@ -90,7 +91,8 @@ def _scan(tokens: int) -> float:
         import numpy as np
 
         shards = token_shards(np.arange(2_000, 2_000 + tokens), -(-tokens // SHARDS), tokens * len(DRAWS), "scan")
-        run_shards(insert_shard, plan.staging, shards, dtype="float32", purpose="scoring", draws=DRAWS, **given)
+        options = {"dtype": "float32", "purpose": "scoring", "draws": DRAWS}
+        PrefectTasks().call_shards(insert_shard, plan.staging, shards, **options, **given)
 
     @flow(name="benchmarks", persist_result=False)
     def outer() -> float:

@@ -7,7 +7,6 @@ nothing, and writes the log whatever happens. Then come the gate, the report and
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from importlib import import_module
 from typing import Any
 
 from prefect import flow
@@ -15,30 +14,32 @@ from prefect import flow
 from embaudit.corpora import MinedSource
 from embaudit.errors import UsageError
 from embaudit.gate import load_policy
-from embaudit.measures import MEASURES, Measure
+from embaudit.measures import MEASURES
 from embaudit.request import PROMPTS, AuditRequest
 from embaudit.settings import Settings
+from embaudit.staging.leftovers import in_use
+from embaudit.staging.stage import read_rows
+from embaudit.steps.checkpoint import describe_checkpoint
+from embaudit.steps.corpora import rows_read
+from embaudit.steps.progress import measuring
+from embaudit.steps.results import Staged, StagedCorpus, stage_rows
+from embaudit.steps.tables import AuditCorpusRow
 from embaudit.tables import TABLES
-from embaudit.tables.corpora import AuditCorpusRow
-from embaudit.warehouse.leftovers import in_use
-from embaudit.warehouse.stage import read_rows
 from embaudit_flows.audit_log import AuditLog, describe_check
 from embaudit_flows.ending import pass_gate, put_report, show_and_end
 from embaudit_flows.estimate import say_how_long
 from embaudit_flows.findings import stage_findings
 from embaudit_flows.gpu import gpu_slot
+from embaudit_flows.measure import run_measure
 from embaudit_flows.notify import Notifier, notify_on_failure
 from embaudit_flows.outcome import AuditOutcome
 from embaudit_flows.plan import AuditPlan, plan_audit
-from embaudit_flows.runners import pooled
-from embaudit_tasks.corpora import ingest_corpus, rows_read
+from embaudit_tasks.corpora import ingest_corpus
 from embaudit_tasks.mining import mine_corpus
-from embaudit_tasks.progress import measuring
 from embaudit_tasks.publish import check_staged
-from embaudit_tasks.results import Staged, StagedCorpus, stage_rows
 from embaudit_tasks.run_labels import AUDIT_LABEL, GATE_LABEL, label_run
 from embaudit_tasks.snapshot import refresh_snapshot
-from embaudit_tasks.vocabulary import describe_checkpoint
+from embaudit_tasks.steps import run_step
 
 __all__ = ["AuditOutcome", "audit"]
 
@@ -78,7 +79,7 @@ def _measure_and_publish(plan: AuditPlan, corpora: dict[str, str], log: AuditLog
     say_how_long(plan, ingested, audit_id, read_as)
     for measure in (MEASURES[name] for name in MEASURES if name in plan.measures):
         with gpu_slot(plan.spec.device), measuring(f"{measure.name} of {plan.source}"):
-            log.add(measure, _run(measure, plan, ingested, log.staged))
+            log.add(measure, run_measure(measure, plan, ingested, log.staged))
     staged += log.staged
     staged += stage_findings(plan, ingested, audit_id, staged)
     checks = check_staged(staged, planned_rows(staged))
@@ -101,16 +102,6 @@ def _measure_and_publish(plan: AuditPlan, corpora: dict[str, str], log: AuditLog
         findings=read_rows([part.path for part in staged if part.table == "finding"]),
     )
     return outcome, staged
-
-
-def _run(measure: Measure, plan: AuditPlan, ingested: dict[str, StagedCorpus], earlier: list[Staged]) -> list[Staged]:
-    """Run one measure's sub-flow; it is given what earlier measures staged if it builds on any."""
-    flow_of_measure = getattr(import_module(f"embaudit_flows.{measure.name}"), measure.name)
-    run = pooled(flow_of_measure) if measure.is_sharded else flow_of_measure
-    staged: list[Staged] = (
-        run(plan, ingested, earlier) if plan.profile.of(measure.settings).builds_on else run(plan, ingested)
-    )
-    return staged
 
 
 def _ingest(plan: AuditPlan, sources: dict[str, str]) -> dict[str, StagedCorpus]:
@@ -147,7 +138,7 @@ def _shared_tables(plan: AuditPlan, ingested: dict[str, StagedCorpus], audit_id:
 
 def checkpoint_row(plan: AuditPlan) -> Staged:
     """The checkpoint's row. It contains the revision, so another commit with the same content is staged separately."""
-    (staged,) = describe_checkpoint(plan.staging, plan.spec, plan.source, plan.spec.reference)
+    (staged,) = run_step(describe_checkpoint, plan.staging, plan.spec, plan.source, plan.spec.reference)
     return staged
 
 

@@ -26,9 +26,9 @@ from embaudit.masking import without_credentials
 from embaudit.measures import Measure
 from embaudit.request import NOT_ASKED, PROMPTS, AuditRequest
 from embaudit.settings import Settings
+from embaudit.steps.results import Staged, versions_of
 from embaudit_flows.plan import AuditPlan, library_versions
 from embaudit_tasks.publish import publish_audit
-from embaudit_tasks.results import Staged, versions_of
 
 
 def describe_check(check: dict[str, Any]) -> str:

@@ -15,12 +15,12 @@ from embaudit.gate.verdict import tripped_error
 from embaudit.page.audit import audit_page
 from embaudit.page.facts import read_audit
 from embaudit.settings import Settings
+from embaudit.steps.results import Staged
 from embaudit_flows.notify import Notifier
 from embaudit_flows.outcome import AuditOutcome
 from embaudit_flows.summary import publish_artifacts
 from embaudit_tasks.gate import gate_audit
 from embaudit_tasks.report import write_report
-from embaudit_tasks.results import Staged
 
 if TYPE_CHECKING:
     from embaudit.gate import GateVerdict

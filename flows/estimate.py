@@ -10,11 +10,11 @@ from embaudit.address import warehouse_at
 from embaudit.checkpoint.precision import operations_per_second
 from embaudit.measures import MEASURES
 from embaudit.measures.workload import Readable
+from embaudit.steps.corpora import mean_characters
+from embaudit.steps.results import StagedCorpus
 from embaudit.warehouse.publish import was_published
 from embaudit_flows.plan import AuditPlan
-from embaudit_tasks.corpora import mean_characters
 from embaudit_tasks.progress import say
-from embaudit_tasks.results import StagedCorpus
 
 # For checks, publishing and the page.
 FIXED_SECONDS = 20

@@ -9,10 +9,10 @@ from embaudit.checking.verdict import verdict_of_audit
 from embaudit.finding import Finding
 from embaudit.intervals import Ends, holding
 from embaudit.measures.findings import find_all
+from embaudit.staging.stage import read_rows
+from embaudit.steps.results import Staged, StagedCorpus, stage_rows
 from embaudit.tables.findings import FindingRow, VerdictRow
-from embaudit.warehouse.stage import read_rows
 from embaudit_flows.plan import AuditPlan
-from embaudit_tasks.results import Staged, StagedCorpus, stage_rows
 
 
 def stage_findings(

@@ -23,8 +23,8 @@ from embaudit.measures.measure import MeasureSettings
 from embaudit.profile import Profile, load_profile
 from embaudit.request import AuditRequest
 from embaudit.settings import Settings
+from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, versions_here, versions_of
 from embaudit_flows.server import require_lasting_home
-from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus, versions_here, versions_of
 
 # Packages that check, publish and run; those that compute are recorded with what they computed.
 PUBLISHING = ("duckdb", "prefect", "great-expectations")

@@ -18,7 +18,7 @@ from prefect import Flow
 from embaudit.errors import MeasureError, UsageError
 from embaudit.masking import without_credentials
 from embaudit.settings import Settings
-from embaudit_tasks.workers import end_with_command
+from embaudit.steps.workers import end_with_command
 
 AnyFlow = TypeVar("AnyFlow", bound=Flow[..., Any])
 SECONDS_TO_ANSWER = 10

@@ -9,9 +9,9 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact, cr
 from embaudit.measures import MEASURES
 from embaudit.page.markdown import plain, render
 from embaudit.page.model import Page, Table
-from embaudit.warehouse.stage import read_rows
+from embaudit.staging.stage import read_rows
+from embaudit.steps.results import Staged
 from embaudit_flows.outcome import AuditOutcome
-from embaudit_tasks.results import Staged
 
 # Tables small enough to read on a page; the others can be queried.
 SHOWN_TABLES = tuple(table for measure in MEASURES.values() for table in measure.shown_tables)

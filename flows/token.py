@@ -14,11 +14,11 @@ from embaudit.measures.sticky.pairs import SentencePair, distinct_sentences, spl
 from embaudit.measures.sticky.points import VALIDATION_GROUPS, Points, every_against_every, given_pairs
 from embaudit.measures.sticky.reference import choose_reference_pairs
 from embaudit.measures.sticky.settings import StickySettings
-from embaudit.warehouse.stage import read_rows
+from embaudit.measures.sticky.steps.vocabulary import measure_token_similarity, read_tokens
+from embaudit.staging.stage import read_rows
+from embaudit.steps.progress import show, tracked
+from embaudit.steps.results import Staged, encoder_of
 from embaudit_flows.plan import AuditPlan
-from embaudit_tasks.progress import show, tracked
-from embaudit_tasks.results import Staged, encoder_of
-from embaudit_tasks.vocabulary import measure_token_similarity, read_tokens
 
 
 def look_at_tokens(

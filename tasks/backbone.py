@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from prefect import task
 
+from embaudit.steps.results import stage_rows
 from embaudit.tables.watch import AuditBackboneRow
 from embaudit.warehouse.connect import open_reader
 from embaudit_tasks.publish import publish_checked
-from embaudit_tasks.results import stage_rows
 
 
 @task(name="link backbone", task_run_name="link backbone", persist_result=False)

@@ -6,10 +6,10 @@ from prefect import task
 
 from embaudit.gate import GateVerdict, load_policy, run_gate
 from embaudit.keys import content_key
+from embaudit.steps.results import stage_rows
 from embaudit.tables.watch import GateResultRow
 from embaudit.warehouse.open_items import gate_outcome
 from embaudit_tasks.publish import publish_checked
-from embaudit_tasks.results import stage_rows
 
 
 @task(name="gate", task_run_name="gate", persist_result=False)

@@ -9,7 +9,7 @@ from typing import Any
 from prefect import task
 
 from embaudit.address import warehouse_at
-from embaudit.warehouse.leftovers import delete_leftovers, find_leftovers
+from embaudit.staging.leftovers import delete_leftovers, find_leftovers
 from embaudit.warehouse.prune import Keep, prune
 from embaudit.warehouse.vacuum import vacuum
 

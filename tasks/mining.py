@@ -9,11 +9,11 @@ from prefect import task
 
 from embaudit.corpora import MinedSource, mined_corpus, read_retrieval
 from embaudit.measures.socm import mining
-from embaudit.warehouse.stage import read_rows
-from embaudit_tasks.corpora import stage_corpus
-from embaudit_tasks.progress import tracked
-from embaudit_tasks.results import CheckpointSpec, StagedCorpus, encoder_of
-from embaudit_tasks.steps import Outputs, step
+from embaudit.staging.stage import read_rows
+from embaudit.steps.corpora import stage_corpus
+from embaudit.steps.progress import tracked
+from embaudit.steps.results import CheckpointSpec, StagedCorpus, encoder_of
+from embaudit.steps.step import Outputs, step
 
 MINED_SCHEMA = {"query": "string", "passage": "string"}
 # Increase this when negatives are found differently: what was mined before is then mined again.

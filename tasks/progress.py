@@ -1,11 +1,9 @@
-"""Progress of long tasks: bars in a terminal if asked for, and progress artifacts in the Prefect UI."""
+"""What a running audit tells the Prefect UI: progress artifacts of long tasks, and lines in the flow run's log."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Protocol
+from collections.abc import Callable
 from uuid import UUID
 
 import httpx
@@ -13,50 +11,11 @@ from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.context import TaskRunContext
 from prefect.logging import get_run_logger
 
-SECONDS_BETWEEN_UPDATES = 5.0
+from embaudit.steps.progress import Report, show
+
 # How long to wait before calling an unreachable server again: each call spends a minute on Prefect's own retries.
 SECONDS_OF_SILENCE = 600.0
-
-
-class Display(Protocol):
-    """What a terminal shows; bars with the same label add up over shards."""
-
-    def advance(self, label: str, done: int, total: int) -> None: ...
-
-    def say(self, line: str) -> None: ...
-
-    def measured(self, what: str, seconds: float) -> None: ...
-
-
-class _NoDisplay:
-    def advance(self, label: str, done: int, total: int) -> None:
-        """Does nothing: nobody is watching this process."""
-
-    def say(self, line: str) -> None:
-        """Does nothing."""
-
-    def measured(self, what: str, seconds: float) -> None:
-        """Does nothing."""
-
-
-_display: Display = _NoDisplay()
 _silent_until = 0.0
-
-
-@contextmanager
-def shown_on(display: Display) -> Iterator[None]:
-    """Let the tasks in this process report to a display."""
-    global _display
-    before, _display = _display, display
-    try:
-        yield
-    finally:
-        _display = before
-
-
-def show(line: str) -> None:
-    """Show a line in the terminal."""
-    _display.say(line)
 
 
 def say(line: str) -> None:
@@ -65,51 +24,18 @@ def say(line: str) -> None:
     get_run_logger().info(line)
 
 
-@contextmanager
-def measuring(what: str) -> Iterator[None]:
-    """Show when a measure is done, and how long it took."""
-    started = time.monotonic()
-    yield
-    _display.measured(what, time.monotonic() - started)
-
-
-def shard_done(label: str, shards: int) -> None:
-    """Report that one of ``shards`` shards is done; worker processes, which compute them, have no display."""
-    _display.advance(label, 1, shards)
-
-
-@contextmanager
-def tracked(label: str, total: int, of_all: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Yields a function to call with each amount of work done.
-
-    Args:
-        total: work of this task.
-        of_all: work of all tasks that share the label (shards), which is what the terminal's bar counts.
-    """
-    artifact = _start_artifact(label)
-    done, last = 0, time.monotonic()
-
-    def advance(amount: int) -> None:
-        nonlocal done, last
-        done += amount
-        _display.advance(label, amount, of_all or total)
-        if artifact is not None and time.monotonic() - last > SECONDS_BETWEEN_UPDATES:
-            last = time.monotonic()
-            _update_artifact(artifact, 100 * done / max(total, 1))
-
-    yield advance
-    if artifact is not None:
-        _update_artifact(artifact, 100.0)
-
-
-def _start_artifact(label: str) -> UUID | None:
+def progress_artifact(label: str) -> Report | None:
+    """An artifact for the progress of this task, as a function that sets its percentage; None if there is none."""
     if TaskRunContext.get() is None:
         return None
-    return _told(lambda: create_progress_artifact(progress=0.0, description=label))
+    artifact = _told(lambda: create_progress_artifact(progress=0.0, description=label))
+    if artifact is None:
+        return None
 
+    def report(percent: float) -> None:
+        _told(lambda: update_progress_artifact(artifact_id=artifact, progress=percent))
 
-def _update_artifact(artifact: UUID, percent: float) -> None:
-    _told(lambda: update_progress_artifact(artifact_id=artifact, progress=min(percent, 100.0)))
+    return report
 
 
 def _told(call: Callable[[], object]) -> UUID | None:

@@ -9,6 +9,7 @@ from prefect import task
 
 from embaudit.errors import CheckFailed
 from embaudit.expectations.check import check_tables
+from embaudit.steps.results import Staged
 from embaudit.tables import TABLES
 from embaudit.warehouse.publish import (
     AuditRecord,
@@ -18,7 +19,6 @@ from embaudit.warehouse.publish import (
     publish,
     publish_content,
 )
-from embaudit_tasks.results import Staged
 
 
 @task(name="check tables", task_run_name="check tables", persist_result=False)

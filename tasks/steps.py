@@ -1,313 +1,59 @@
-"""Steps of an audit: functions whose staged files are the cache.
-
-    @step("layers", version=MEASURE_VERSION, tables=(LayerTextRow, LayerStatRow), name="layers")
-    def layer_statistics(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, texts: int) -> None:
-        ...
-        out.columns(LayerTextRow, blocks)
-        out.rows(LayerStatRow, rows, encodes=encoder.texts)
-
-    text, stat = layer_statistics(plan.staging, plan.spec, corpus, texts=20)
-
-A step's content key is made here from its version and arguments, and names the folder of its files. If all of these
-exist, they are the result, on whatever machine they were made, and Prefect shows the state Cached. What people and
-later steps need to know about a file (seconds, encodes, figures) is in the file itself.
-
-Every declared table is staged, even if empty, so a step is complete when its files exist.
-"""
+"""Steps as Prefect tasks: each call is a task run, which shows the state Cached if its files existed."""
 
 from __future__ import annotations
 
 import inspect
-import json
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import partial, update_wrapper
-from importlib import import_module
-from typing import Any, Concatenate, Generic, ParamSpec
+from functools import cache
+from typing import Any, ParamSpec
 
 from prefect import State, Task, task
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import PrefectFuture
 from prefect.states import Completed
-from pydantic import BaseModel
 
-from embaudit.keys import content_key
-from embaudit.warehouse.stage import is_staged, read_record, staged_path, write_columns, write_rows
-from embaudit_tasks.results import (
-    NOT_IN_KEY,
-    CheckpointSpec,
-    Schema,
-    Staged,
-    StagedCorpus,
-    TableOf,
-    schema_of,
-    table_name,
-    versions_here,
-    versions_of,
-)
+from embaudit.steps.progress import reported_by
+from embaudit.steps.results import CheckpointSpec, Staged
+from embaudit.steps.step import Step
+from embaudit_tasks.progress import progress_artifact
 
 P = ParamSpec("P")
-Detail = Mapping[str, Any]
 
 # Tasks on a GPU have this tag, to find them in the UI; ``gpu_slot`` keeps audits from sharing a GPU.
 GPU_TAG = "embaudit-gpu"
-# The argument of which a step may read only some fields.
-SETTINGS = "settings"
 
 
-class Outputs:
-    """Stages the tables that a step declares, each as its own file under the step's key."""
-
-    def __init__(self, staging: str, folder: str, key: str, versions: Mapping[str, str]) -> None:
-        self._staging, self._folder, self._key, self._versions = staging, folder, key, versions
-        self._since = time.perf_counter()
-        self.files: dict[str, Staged] = {}
-
-    def rows(
-        self,
-        table: TableOf,
-        rows: Iterable[Any],
-        schema: Schema | None = None,
-        *,
-        encodes: int = 0,
-        detail: Detail | None = None,
-    ) -> None:
-        """Stage rows of a row class, or of an unpublished table with the given schema.
-
-        Args:
-            encodes: number of texts that were encoded for them.
-            detail: small figures that later steps need, as JSON values.
-
-        Raises:
-            MeasureError, StorageError: as ``write_rows``.
-        """
-        self._stage(
-            table, partial(write_rows, rows=rows, schema=schema_of(table, schema)), encodes, lambda: detail or {}
-        )
-
-    def columns(
-        self,
-        table: TableOf,
-        blocks: Iterable[Mapping[str, Any]],
-        schema: Schema | None = None,
-        *,
-        encodes: int = 0,
-        detail: Callable[[], Detail] | None = None,
-    ) -> None:
-        """Stage arrays block by block, for tables larger than memory.
-
-        Args:
-            detail: called when the last block has been written.
-
-        Raises:
-            MeasureError, StorageError: as ``write_columns``.
-        """
-        declared = schema_of(table, schema)
-        assert declared is not None
-        self._stage(table, partial(write_columns, blocks=blocks, schema=declared), encodes, detail or dict)
-
-    def _stage(self, table: TableOf, write: Callable[..., int], encodes: int, detail: Callable[[], Detail]) -> None:
-        name = table_name(table)
-        path = staged_path(self._staging, self._folder, self._key, name)
-        kept: dict[str, Any] = {}
-
-        def record() -> Detail:
-            seconds = time.perf_counter() - self._since
-            # A result that is found again later must not pass for one of the packages that are installed then.
-            kept.update(seconds=seconds, encodes=encodes, detail=detail(), versions=self._versions)
-            return kept
-
-        rows = write(path, record=record)
-        # With the values that will be read from the file.
-        self.files[name] = Staged(table=name, path=path, rows=rows, **json.loads(json.dumps(kept)))
-        self._since = time.perf_counter()
+def run_step(step: Step[P], staging: str, *args: P.args, **kwargs: P.kwargs) -> list[Staged]:
+    """The step's staged files, found or made by a task of the current flow."""
+    found: Any = task_of(step, *args, **kwargs)(staging, *args, **kwargs)
+    # If the task returned a state, Prefect gives back that state.
+    return list(found.result() if isinstance(found, State) else found)
 
 
-class Step(Generic[P]):
-    """A function of a checkpoint, corpora, staged files and settings, whose results are staged under a content key.
-
-    A call with the staging folder and the function's own arguments runs as a Prefect task, and returns the staged files
-    in the order of ``tables``.
-
-    Attributes:
-        folder: folder of its files in the staging folder.
-        version: increased when values change.
-        not_in_key: arguments that no value depends on, such as a label; such fields of a model are ``NOT_IN_KEY``.
-        reads: the fields of the argument ``settings`` that count; the function sees no others. None: all of them.
-    """
-
-    def __init__(
-        self,
-        function: Callable[Concatenate[Outputs, P], None],
-        folder: str,
-        version: int,
-        tables: tuple[str, ...],
-        not_in_key: Collection[str],
-        reads: Collection[str] | None,
-        name: str,
-        run_name: str | None,
-    ) -> None:
-        update_wrapper(self, function)
-        self.function, self.folder, self.version, self.tables = function, folder, version, tables
-        self.not_in_key, self.reads, self.name = frozenset(not_in_key), reads, name
-        parameters = list(inspect.signature(function).parameters.values())[1:]
-        unknown = self.not_in_key - {one.name for one in parameters}
-        if unknown:
-            raise TypeError(f"{function.__name__} has no argument {sorted(unknown)[0]!r} to leave out of its key")
-        staging = inspect.Parameter("staging", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        self._signature = inspect.Signature(parameters)
-        self._task = _task_of(self, inspect.Signature([staging, *parameters]), run_name)
-
-    def __call__(self, staging: str, *args: P.args, **kwargs: P.kwargs) -> list[Staged]:
-        """Run as a Prefect task, or find the files of an earlier run."""
-        found: Any = self._task_on(args, kwargs)(staging, *args, **kwargs)
-        # If the task returned a state, Prefect gives back that state.
-        return list(found.result() if isinstance(found, State) else found)
-
-    def submit(self, staging: str, *args: P.args, **kwargs: P.kwargs) -> PrefectFuture[list[Staged]]:
-        """The same, on the flow's task runner."""
-        return self._task_on(args, kwargs).submit(staging, *args, **kwargs)
-
-    def compute(self, staging: str, *args: P.args, **kwargs: P.kwargs) -> list[Staged]:
-        """The same, without Prefect."""
-        files, _ = self._found_or_made(staging, *args, **kwargs)
-        return files
-
-    def key(self, *args: P.args, **kwargs: P.kwargs) -> str:
-        """16 hex digits that are the same for the same question on any machine."""
-        counted = {name: value for name, value in self._bound(args, kwargs).items() if name not in self.not_in_key}
-        if self.reads is not None:
-            settings = counted[SETTINGS].model_dump(mode="json")
-            counted[SETTINGS] = {field: settings[field] for field in self.reads}
-        return content_key(step=self.function.__name__, version=self.version, arguments=key_part(counted))
-
-    def _found_or_made(self, staging: str, *args: P.args, **kwargs: P.kwargs) -> tuple[list[Staged], bool]:
-        """The step's files, and whether they already existed.
-
-        Raises:
-            StorageError: if one of them is broken.
-        """
-        key = self.key(*args, **kwargs)
-        paths = {table: staged_path(staging, self.folder, key, table) for table in self.tables}
-        if all(map(is_staged, paths.values())):
-            return [_read(table, path) for table, path in paths.items()], True
-        arguments = self._bound(args, kwargs)
-        here = Staged(table="", path="", rows=0, versions=versions_here())
-        out = Outputs(staging, self.folder, key, versions_of([here, *_files_in(arguments)]))
-        if self.reads is not None:
-            arguments[SETTINGS] = part_of(arguments[SETTINGS], self.reads)
-        call: Callable[..., None] = self.function
-        call(out, **arguments)
-        if out.files.keys() != paths.keys():
-            raise RuntimeError(f"{self.name} declares {sorted(paths)} and staged {sorted(out.files)}")
-        return [out.files[table] for table in self.tables], False
-
-    def _bound(self, args: Any, kwargs: Any) -> dict[str, Any]:
-        bound = self._signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        return bound.arguments
-
-    def _task_on(self, args: Any, kwargs: Any) -> Task[..., Any]:
-        is_on_gpu = any(
-            isinstance(value, CheckpointSpec) and value.device.startswith("cuda")
-            for value in self._bound(args, kwargs).values()
-        )
-        return self._task.with_options(tags={*self._task.tags, GPU_TAG}) if is_on_gpu else self._task
-
-    def __reduce__(self) -> Any:
-        # Pickled by name: worker processes import it.
-        return _imported, (self.function.__module__, self.function.__qualname__)
+def submit_step(step: Step[P], staging: str, *args: P.args, **kwargs: P.kwargs) -> PrefectFuture[list[Staged]]:
+    """The same, on the flow's task runner."""
+    return task_of(step, *args, **kwargs).submit(staging, *args, **kwargs)
 
 
-def step(
-    folder: str,
-    *,
-    version: int,
-    tables: tuple[TableOf, ...],
-    name: str,
-    run_name: str | None = None,
-    not_in_key: Collection[str] = (),
-    reads: Collection[str] | None = None,
-) -> Callable[[Callable[Concatenate[Outputs, P], None]], Step[P]]:
-    """Turn a function into a ``Step``, which describes the arguments.
-
-    Args:
-        tables: row classes of the tables that it stages, and names of those that are not published.
-        name, run_name: of the Prefect task and of its runs; the latter is a format string for the arguments. Without
-            it, runs are named like the task, and not numbered by Prefect.
-    """
-
-    def made(function: Callable[Concatenate[Outputs, P], None]) -> Step[P]:
-        names = tuple(map(table_name, tables))
-        return Step(function, folder, version, names, not_in_key, reads, name, run_name)
-
-    return made
+def task_of(step: Step[P], *args: P.args, **kwargs: P.kwargs) -> Task[..., Any]:
+    """The task that a call with these arguments runs as."""
+    made = _task(step)
+    is_on_gpu = any(
+        isinstance(value, CheckpointSpec) and value.device.startswith("cuda")
+        for value in step.bound(*args, **kwargs).values()
+    )
+    return made.with_options(tags={*made.tags, GPU_TAG}) if is_on_gpu else made
 
 
-def key_part(value: Any) -> Any:
-    """An argument's part of a key: its content, but no paths or times.
-
-    Raises:
-        TypeError: for a value whose content is not known.
-    """
-    match value:
-        case CheckpointSpec():
-            return value.key_parts
-        case Staged():
-            return f"{value.table}/{value.key}"
-        case StagedCorpus():
-            return {"name": value.name, "corpus_id": value.corpus_id}
-        case BaseModel():
-            shown = {name for name, field in type(value).model_fields.items() if NOT_IN_KEY in field.metadata}
-            return {name: key_part(one) for name, one in value if name not in shown}
-        case Mapping():
-            return {str(name): key_part(one) for name, one in value.items()}
-        case list() | tuple():
-            return [key_part(one) for one in value]
-        case None | bool() | int() | float() | str():
-            return value
-    raise TypeError(f"a {type(value).__name__} cannot be part of a key")
-
-
-def _files_in(value: Any) -> Iterator[Staged]:
-    """The staged files in a step's arguments, wherever they are."""
-    match value:
-        case Staged():
-            yield value
-        case BaseModel():
-            for _, one in value:
-                yield from _files_in(one)
-        case Mapping():
-            for one in value.values():
-                yield from _files_in(one)
-        case list() | tuple():
-            for one in value:
-                yield from _files_in(one)
-
-
-def part_of(settings: BaseModel, fields: Collection[str]) -> BaseModel:
-    """Settings without any other fields, so that a step cannot accidentally read what is not in its key."""
-    part = settings.model_copy()
-    for name in type(settings).model_fields.keys() - set(fields):
-        del part.__dict__[name]
-    return part
-
-
-def _read(table: str, path: str) -> Staged:
-    rows, record = read_record(path)
-    return Staged(table=table, path=path, rows=rows, **record)
-
-
-def _task_of(one: Step[Any], signature: inspect.Signature, run_name: str | None) -> Task[..., Any]:
+@cache
+def _task(step: Step[Any]) -> Task[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
-        files, were_there = one._found_or_made(*args, **kwargs)
+        with reported_by(progress_artifact):
+            files, were_there = step.found_or_made(*args, **kwargs)
         return Completed(name="Cached", data=files) if were_there else files
 
     # Prefect uses this to bind, show and format the arguments.
-    run.__signature__ = signature  # type: ignore[attr-defined]
-    run.__name__, run.__qualname__, run.__doc__ = one.function.__name__, one.function.__qualname__, one.function.__doc__
-    return task(name=one.name, task_run_name=run_name or one.name, persist_result=False, cache_policy=NO_CACHE)(run)
-
-
-def _imported(module: str, name: str) -> Any:
-    return getattr(import_module(module), name)
+    staging = inspect.Parameter("staging", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    run.__signature__ = inspect.Signature([staging, *step.signature.parameters.values()])  # type: ignore[attr-defined]
+    function = step.function
+    run.__name__, run.__qualname__, run.__doc__ = function.__name__, function.__qualname__, function.__doc__
+    return task(name=step.name, task_run_name=step.run_name, persist_result=False, cache_policy=NO_CACHE)(run)

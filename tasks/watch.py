@@ -11,6 +11,7 @@ from embaudit.checking.verdict import FIRST
 from embaudit.hub import is_transient
 from embaudit.keys import content_key
 from embaudit.page.general import weights_changed
+from embaudit.steps.results import stage_rows
 from embaudit.tables import MEASURE_OF
 from embaudit.tables.watch import RegressionRow, WatchedRevisionRow
 from embaudit.warehouse.watched import find_predecessor, read_figures, read_weight_changes
@@ -20,7 +21,6 @@ from embaudit.watch.look import Source, read_content
 from embaudit.watch.regression import compare
 from embaudit.watch.watch_list import OrganisationEntry
 from embaudit_tasks.publish import publish_checked
-from embaudit_tasks.results import stage_rows
 
 AUDITS_STAND = "Audits are published as they were."
 

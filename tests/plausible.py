@@ -28,9 +28,9 @@ from plausible_watch import watch_rows
 
 from embaudit.measures import MEASURES
 from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS, severity
+from embaudit.staging.stage import write_rows
 from embaudit.tables import TABLES
 from embaudit.warehouse.publish import AuditRecord, ExpectationRow, MeasureRun, StagedTable
-from embaudit.warehouse.stage import write_rows
 
 Rows = dict[str, list[dict[str, Any]]]
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -58,7 +58,7 @@ def shown_in_notebook() -> Iterator[None]:
     if not is_notebook():
         yield
         return
-    from embaudit_tasks.progress import shown_on
+    from embaudit.steps.progress import shown_on
 
     display = NotebookDisplay(sys.stdout)
     try:

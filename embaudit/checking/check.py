@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from embaudit.checking.verdict import TOKENIZER, Verdict, verdict_of
+from embaudit.checking.verdict import Verdict, verdict_of
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.errors import CheckpointError
 from embaudit.finding import LEVELS, Finding, guarded
@@ -15,6 +15,7 @@ from embaudit.measures.change.change import change_report
 from embaudit.measures.integrity.function import function_findings
 from embaudit.measures.integrity.integrity import integrity_findings
 from embaudit.measures.integrity.numerics import numeric_findings
+from embaudit.measures.integrity.tables import TOKENIZER
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.measured import Measured
 from embaudit.measures.quality.quality import quality_findings

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from embaudit.finding import COULD_NOT_RUN, Finding, Level
+from embaudit.measures.integrity.tables import TOKENIZER
 
 Kind = Literal["do not serve", "could not be checked", "look first", "nothing found wrong", "not checked"]
 LEVEL_OF: dict[str, Level] = {
@@ -22,8 +23,8 @@ FIRST = ("integrity", "quality")
 CAUSES = (
     "not_loadable",
     # With broken ids everything behind them misleads.
-    *("unknown_words", "letter_case", "lower_casing", "accents", "shared_ids", "unused_pieces"),
-    *("unread_scripts", "ids_beyond_rows", "tokenizer_ids", "special_tokens", "vocabulary_fit", "same_tokens"),
+    *TOKENIZER,
+    "same_tokens",
     "misplaced_rows",
     *("weights_from_file", "not_finite", "zero_vector", "value_range", "outlier", "constant_matrices"),
     *("untrained_layers", "untrained_embeddings", "untrained_matrices", "reset_gains", "equal_layers", "layer_order"),
@@ -40,10 +41,6 @@ CAUSES = (
     *("lost_in_layer", "same_vector", "collapsed", "no_better_than_words"),
     *("gained_on_data", "lost_on_sample"),
 )
-
-# Findings after which a comparison of readings would mislead.
-TOKENIZER = CAUSES[CAUSES.index("unknown_words") : CAUSES.index("vocabulary_fit") + 1]
-
 
 # What is seen of a defect, not the defect: if a finding to look at explains it, that is the likely cause.
 EFFECTS = CAUSES[CAUSES.index("lost_in_layer") :]

@@ -46,7 +46,7 @@ def audit(request: AuditRequest, backbone: str | None, is_full: bool, as_json: b
 
     from embaudit.cli.display import TerminalDisplay
     from embaudit.gate import GateTripped
-    from embaudit_tasks.progress import shown_on
+    from embaudit.steps.progress import shown_on
 
     console = Console(stderr=True)
     asked = f"Auditing [bold]{as_text(request.checkpoint)}[/bold], profile {as_text(request.profile)} …"

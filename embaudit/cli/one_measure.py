@@ -44,7 +44,7 @@ def audit_one_measure(request: AuditRequest, *measures: str, as_json: bool, logs
     from embaudit.page.audit import audit_page
     from embaudit.page.facts import read_audit
     from embaudit.page.terminal import print_page
-    from embaudit_tasks.progress import shown_on
+    from embaudit.steps.progress import shown_on
 
     with TerminalDisplay(Console(stderr=True), show_steps=logs) as display, shown_on(display):
         outcome, _ = run_audit(request, None)
@@ -52,7 +52,7 @@ def audit_one_measure(request: AuditRequest, *measures: str, as_json: bool, logs
         click.echo(outcome.model_dump_json(indent=1))
         return
     facts = read_audit(outcome.warehouse, outcome.audit_id)
-    sections = [MEASURES[name].page.section(facts) for name in measures]
+    sections = [MEASURES[name].parts().page.section(facts) for name in measures]
     print_page(replace(audit_page(facts), sections=[section for section in sections if section]))
     print_reading(outcome)
     print_cost(time.monotonic() - began)

@@ -13,7 +13,7 @@ from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.shown import as_text, visible
 from embaudit.errors import UsageError
 from embaudit.settings import Settings
-from embaudit.warehouse.leftovers import delete_leftovers, find_leftovers
+from embaudit.staging.leftovers import delete_leftovers, find_leftovers
 from embaudit.warehouse.prune import Keep
 from embaudit.warehouse.prune import prune as prune_rows
 from embaudit.warehouse.vacuum import vacuum

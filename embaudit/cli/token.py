@@ -56,9 +56,9 @@ def token(
     prepare_prefect(show_logs=False)
 
     from embaudit.server.temporary import await_server
+    from embaudit.steps.progress import shown_on
     from embaudit_flows.plan import plan_audit
     from embaudit_flows.token import look_at_tokens
-    from embaudit_tasks.progress import shown_on
 
     plan = plan_audit(request.changed(measures=["sticky"]))
     await_server()

@@ -71,9 +71,9 @@ def watch(
         return
     prepare_prefect(show_logs=logs)
     from embaudit.server.temporary import await_server
+    from embaudit.steps.progress import shown_on
     from embaudit_flows.watch import watch as watch_flow
     from embaudit_flows.watch_record import WatchFailed
-    from embaudit_tasks.progress import shown_on
 
     console = Console(stderr=True)
     console.print(f"Watching [bold]{as_text(path)}[/bold] …", highlight=False)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from embaudit.expectations.pairs_seen import PairsSeen
 from embaudit.expectations.remembered import check_path, recall, remember
 from embaudit.expectations.results import EXAMPLES_KEPT, result_row, row_count
+from embaudit.staging.stage import read_table
 from embaudit.table import Lookup
 from embaudit.tables import TABLES
 from embaudit.warehouse.publish import ExpectationRow, StagedTable
-from embaudit.warehouse.stage import read_table
 
 if TYPE_CHECKING:
     import pandas as pd

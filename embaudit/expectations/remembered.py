@@ -15,9 +15,9 @@ from functools import cache
 from pathlib import Path
 
 from embaudit.keys import content_key
-from embaudit.warehouse.files import readable
+from embaudit.staging.files import readable
+from embaudit.staging.stage import is_staged, read_rows, reading, staged_path, write_rows
 from embaudit.warehouse.publish import ExpectationRow
-from embaudit.warehouse.stage import is_staged, read_rows, reading, staged_path, write_rows
 
 SCHEMA = {"result": "string"}
 

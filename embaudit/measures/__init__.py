@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Annotated
 
 from pydantic import AfterValidator
 
+from embaudit.measures import (
+    geometry,
+    impact,
+    integrity,
+    layers,
+    length,
+    mitigation,
+    occurrence,
+    placement,
+    quality,
+    socm,
+    sticky,
+    tempscale,
+)
 from embaudit.measures.measure import Measure, MeasureSettings
 
 __all__ = ["DEFAULT_MEASURES", "MEASURES", "Measure", "MeasureName", "MeasureSettings"]
 
-# Their folders; the only place that lists all of them.
-NAMES = (
+# The only place that lists all of them.
+_ALL = (
     # First: with a broken checkpoint, no other figure means anything.
-    "integrity",
-    "quality",
-    "sticky",
-    "socm",
-    "layers",
-    "geometry",
-    "length",
-    "tempscale",
-    "occurrence",
-    "placement",
-    "impact",
-    "mitigation",
+    integrity.MEASURE,
+    quality.MEASURE,
+    sticky.MEASURE,
+    socm.MEASURE,
+    layers.MEASURE,
+    geometry.MEASURE,
+    length.MEASURE,
+    tempscale.MEASURE,
+    occurrence.MEASURE,
+    placement.MEASURE,
+    impact.MEASURE,
+    mitigation.MEASURE,
 )
-MEASURES: dict[str, Measure] = {name: import_module(f"{__name__}.{name}").MEASURE for name in NAMES}
+MEASURES: dict[str, Measure] = {measure.name: measure for measure in _ALL}
 DEFAULT_MEASURES = tuple(name for name, measure in MEASURES.items() if measure.is_default)
 
 

@@ -31,7 +31,7 @@ def find_all(
         yield AUDIT, _dropped_rows(sorted(dropping, key=lambda one: (-one.share, one.words)))
     for name, measure in MEASURES.items():
         if name in settings:
-            yield from ((name, finding) for finding in measure.find(rows, settings[name]))
+            yield from ((name, finding) for finding in measure.parts().findings(rows, settings[name]))
 
 
 class _Dropped(NamedTuple):

@@ -1,15 +1,13 @@
 """A measure: its name, question and settings, and where its parts are.
 
 Measures are listed once, in ``embaudit.measures.MEASURES``; plan, audit flow, log, gate and command line iterate over
-that list. A measure's sub-flow is ``embaudit_flows.NAME:NAME``; it is called with the plan, the ingested corpora by
-name, and the staged results of the measures that it builds on.
+that list.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -20,6 +18,8 @@ from embaudit.measures.workload import Readable, Work
 if TYPE_CHECKING:
     from embaudit.figure import Summary
     from embaudit.finding import Finding, Rows
+    from embaudit.measures.run import Run
+    from embaudit.steps.results import Staged
     from embaudit.table import Row
 
 
@@ -130,11 +130,28 @@ class DownstreamSettings(MeasureSettings):
 
 
 @dataclass(frozen=True)
+class Parts:
+    """What a measure does; its modules are imported when one of these is needed.
+
+    Attributes:
+        measure: runs its steps, and returns what they staged.
+        findings: what its staged tables show, in an audit that ran it.
+        page: the module of its section of an audit's page: ``FACTS``, the queries, and ``section``, which renders them
+            (None if the audit left the measure out).
+    """
+
+    measure: Callable[[Run], list[Staged]]
+    findings: Callable[[Rows, Any], Iterator[Finding]]
+    page: Any
+
+
+@dataclass(frozen=True)
 class Measure:
     """One measure of an audit.
 
     Attributes:
         question: the question that it answers, in one line.
+        parts: imports what it does.
         settings: its part of a profile.
         version: increased when values change, which changes the keys of all its steps.
         rows: its published tables.
@@ -147,6 +164,7 @@ class Measure:
 
     name: str
     question: str
+    parts: Callable[[], Parts]
     settings: type[MeasureSettings]
     version: int
     rows: tuple[type[Row], ...]
@@ -155,16 +173,3 @@ class Measure:
     is_default: bool = True
     is_sharded: bool = False
     shown_tables: tuple[str, ...] = ()
-
-    @property
-    def page(self) -> Any:
-        """The module of its section of an audit's page: ``FACTS``, the queries, and ``section``, which renders them.
-
-        ``section(facts)`` is None if the audit left the measure out.
-        """
-        return import_module(f"embaudit.measures.{self.name}.page")
-
-    def find(self, rows: Rows, settings: MeasureSettings) -> Iterator[Finding]:
-        """Its findings in an audit that ran it, from ``findings`` in its module of that name."""
-        found: Iterator[Finding] = import_module(f"embaudit.measures.{self.name}.findings").findings(rows, settings)
-        return found

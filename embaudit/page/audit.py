@@ -28,7 +28,7 @@ def audit_page(facts: dict[str, Any], link: str = "", measures: Collection[str] 
     counted = [measure for measure in MEASURES.values() if measures is None or measure.name in measures]
     if measures is not None:
         facts = facts | {"findings": [row for row in facts["findings"] if row["measure"] in measures]}
-    makers = (*FIRST, *(measure.page.section for measure in counted), *LAST)
+    makers = (*FIRST, *(measure.parts().page.section for measure in counted), *LAST)
     sections = [make(facts) for make in makers] if facts["status"] == "published" else []
     return Page(
         title=facts["source"] or facts["checkpoint_id"],

@@ -120,5 +120,7 @@ def read_audit(warehouse: Warehouse | str, audit_id: str | None, wait_seconds: f
                 next_step="List them: embaudit list audits",
             )
         one = found[0]["audit_id"]
-        queries = GENERAL | {name: sql for measure in MEASURES.values() for name, sql in measure.page.FACTS.items()}
+        queries = GENERAL | {
+            name: sql for measure in MEASURES.values() for name, sql in measure.parts().page.FACTS.items()
+        }
         return {**found[0], **{name: rows(sql, one) for name, sql in queries.items()}}

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from embaudit.figure import Summary
 from embaudit.measures import MEASURES
+from embaudit.steps import tables as subjects
 from embaudit.table import Row, Table
-from embaudit.tables import corpora, findings, watch
+from embaudit.tables import findings, watch
 
 ROWS: tuple[type[Row], ...] = (
-    *corpora.ROWS,
+    *subjects.ROWS,
     *(row for measure in MEASURES.values() for row in measure.rows),
     *findings.ROWS,
     *watch.ROWS,

@@ -1,4 +1,4 @@
 """The DuckDB warehouse: brief exclusive writes, read-only access otherwise.
 
-``stage`` writes immutable Parquet files, ``publish`` loads them in one transaction, ``query`` reads.
+``publish`` loads staged files in one transaction, ``query`` reads.
 """

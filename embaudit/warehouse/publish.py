@@ -13,11 +13,11 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 
 from embaudit.address import Warehouse
 from embaudit.errors import WarehouseError
+from embaudit.staging.leftovers import mark_used
+from embaudit.staging.stage import opened
 from embaudit.tables import TABLES
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.lake import is_conflict
-from embaudit.warehouse.leftovers import mark_used
-from embaudit.warehouse.stage import opened
 from embaudit.warehouse.transaction import transaction
 from embaudit.warehouse.write import StagedTable, replace_rows, sql_value, write_table
 

@@ -17,10 +17,10 @@ from typing import Any
 import duckdb
 
 from embaudit.errors import StorageError, WarehouseError
+from embaudit.staging.files import scheme_of, store_of
 from embaudit.table import Table
 from embaudit.tables import TABLES
 from embaudit.warehouse.explain import explain
-from embaudit.warehouse.files import let_duckdb_read
 from embaudit.warehouse.keys import primary_keys
 from embaudit.warehouse.lake import is_conflict, is_lake, is_unreachable
 
@@ -164,3 +164,19 @@ def _without_nan(value: Any) -> Any:
 def _literal(path: str) -> str:
     """A path escaped for DuckDB's globbing."""
     return "".join(f"[{character}]" if character in "*?[" else character for character in path)
+
+
+def let_duckdb_read(connection: duckdb.DuckDBPyConnection, places: Sequence[str]) -> None:
+    """Make a connection read these stores through fsspec instead of downloading extensions.
+
+    Raises:
+        UsageError: if a store's package is missing.
+    """
+    for place in places:
+        scheme = scheme_of(place)
+        if not scheme or connection.filesystem_is_registered(scheme):
+            continue
+        store, _ = store_of(place)
+        names = [store.protocol] if isinstance(store.protocol, str) else list(store.protocol)
+        if not any(connection.filesystem_is_registered(name) for name in names):
+            connection.register_filesystem(store)

@@ -17,7 +17,7 @@ from fake_hub import COMMIT, FakeHub, json_lines
 from embaudit import hub as hub_module
 from embaudit.corpora import CORPORA, load_corpus
 from embaudit.errors import CorpusError, HubOffline, HubUnreachable
-from embaudit_tasks.results import StagedCorpus
+from embaudit.steps.results import StagedCorpus
 
 Ingested = Callable[[str], StagedCorpus]
 ROWS = [

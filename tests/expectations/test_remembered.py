@@ -13,8 +13,8 @@ from plausible import plausible_rows, stage_all
 from embaudit.errors import StorageError
 from embaudit.expectations.check import check_tables
 from embaudit.expectations.remembered import SCHEMA
+from embaudit.staging.stage import write_rows
 from embaudit.warehouse.publish import StagedTable
-from embaudit.warehouse.stage import write_rows
 
 PLAN = {"socm_text": 4, "socm_pair": 6}
 MARK = "this was remembered"

@@ -15,9 +15,9 @@ from plausible_socm import TRACES, socm_pairs
 from embaudit.errors import StorageError
 from embaudit.expectations.check import check_tables
 from embaudit.expectations.results import ALL_SHARDS
+from embaudit.staging.stage import write_columns
 from embaudit.tables import TABLES
 from embaudit.warehouse.publish import ExpectationRow, StagedTable
-from embaudit.warehouse.stage import write_columns
 
 
 @pytest.fixture

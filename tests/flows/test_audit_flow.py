@@ -20,11 +20,11 @@ from embaudit.checkpoint.precision import ProductSeconds
 from embaudit.errors import CheckFailed, CorpusError, EmbauditError, MeasureError, UsageError
 from embaudit.measures import MEASURES
 from embaudit.measures.sticky.plan import spend
+from embaudit.measures.sticky.steps import precision
 from embaudit.request import AuditRequest
 from embaudit_flows import audit as audit_flow
 from embaudit_flows.audit import AuditOutcome, audit
 from embaudit_flows.summary import key_of_source
-from embaudit_tasks import precision
 
 
 def run(checkpoint: Path, profile: Path, **options: Any) -> AuditOutcome:

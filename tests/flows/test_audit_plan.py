@@ -15,10 +15,10 @@ from embaudit.draw import Draw
 from embaudit.errors import UsageError
 from embaudit.profile import load_profile
 from embaudit.request import AuditRequest
-from embaudit.warehouse.stage import read_rows
+from embaudit.staging.stage import read_rows
+from embaudit.steps.results import encoder_of
 from embaudit_flows.audit import checkpoint_row
 from embaudit_flows.plan import KEPT_ROWS, plan_audit
-from embaudit_tasks.results import encoder_of
 
 
 def test_a_precision_that_was_asked_for_is_another_audit(home: Path, tiny_checkpoint: Path) -> None:

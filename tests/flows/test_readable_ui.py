@@ -20,7 +20,6 @@ from embaudit.request import AuditRequest
 from embaudit_flows.audit import audit
 from embaudit_flows.summary import key_of_source
 from embaudit_tasks.log_lines import LOGGERS, ReadableLines
-from embaudit_tasks.steps import Step
 
 SOURCES = {
     "packaged:all-MiniLM-L6-v2": "packaged-all-minilm-l6-v2",
@@ -48,20 +47,17 @@ def test_ten_checkpoints_have_keys_of_their_own() -> None:
     assert len({key_of_source(source) for source in sources}) == 10
 
 
-def declared() -> Iterator[tuple[str, Task | Flow | Step]]:
+def declared() -> Iterator[tuple[str, Task | Flow]]:
     for package in (embaudit_flows, embaudit_tasks):
         for module in iter_modules(package.__path__):
             for name, one in vars(import_module(f"{package.__name__}.{module.name}")).items():
-                if isinstance(one, Task | Flow | Step):
+                if isinstance(one, Task | Flow):
                     yield f"{module.name}.{name}", one
 
 
 def test_no_run_has_a_name_that_prefect_made_up() -> None:
     for name, one in declared():
-        run_name = one._task.task_run_name if isinstance(one, Step) else (
-            one.flow_run_name if isinstance(one, Flow) else one.task_run_name
-        )  # fmt: skip
-        assert run_name, name
+        assert one.flow_run_name if isinstance(one, Flow) else one.task_run_name, name
 
 
 @pytest.fixture

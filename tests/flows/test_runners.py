@@ -19,9 +19,9 @@ from commands import CLI
 from ports import free_port
 
 from embaudit.errors import MeasureError, UsageError
+from embaudit.steps.workers import gpu_of, threads_of
+from embaudit_flows.maintain import maintain
 from embaudit_flows.runners import computing_elsewhere, pooled
-from embaudit_flows.socm import socm
-from embaudit_tasks.workers import gpu_of, threads_of
 
 # Many small shards, and one thread everywhere: sums are then the same to the last bit.
 SHARDS = {
@@ -240,14 +240,14 @@ def test_a_cluster_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("EMBAUDIT_RUNNER_ADDRESS", address)
     monkeypatch.setattr("embaudit_flows.runners.SECONDS_TO_ANSWER", 1)
     with pytest.raises(UsageError, match=f"No Dask scheduler answers at {address}"):
-        pooled(socm)
+        pooled(maintain)
 
 
 def test_one_process_leaves_a_flow_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EMBAUDIT_WORKERS", "1")
-    assert pooled(socm) is socm
+    assert pooled(maintain) is maintain
     monkeypatch.setenv("EMBAUDIT_WORKERS", "2")
-    assert pooled(socm).task_runner._max_workers == 2
+    assert pooled(maintain).task_runner._max_workers == 2
 
 
 def test_an_error_of_a_task_stays_what_it_is() -> None:
@@ -264,7 +264,7 @@ import multiprocessing, os
 
 def look(queue):
     import torch
-    from embaudit_tasks.workers import settle
+    from embaudit.steps.workers import settle
     settle("cuda")
     first = os.environ["CUDA_VISIBLE_DEVICES"]
     settle("cuda")
@@ -278,7 +278,7 @@ if __name__ == "__main__":
         child.start()
         print(*queue.get())
         child.join()
-    from embaudit_tasks.workers import settle
+    from embaudit.steps.workers import settle
     settle("cuda")
     print(os.environ["CUDA_VISIBLE_DEVICES"])
 """

@@ -95,7 +95,8 @@ def test_a_checkpoint_without_a_token_is_served_as_it_is_audited(tmp_path: Path)
     own = Encoder(pruned_one).encode_texts(texts)
     assert own == pytest.approx(SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(texts), abs=1e-6)
     before = Encoder(checkpoint).encode_texts(texts)
-    assert own[1] == pytest.approx(before[1], abs=0)
+    # The batch is another, as the other text is longer now: products may be rounded otherwise.
+    assert own[1] == pytest.approx(before[1], abs=1e-6)
     assert abs(own[0] - before[0]).max() > 1e-6
     assert pruned_one.checkpoint_id != checkpoint.checkpoint_id
     with pytest.raises(UsageError, match="cannot do without any"):

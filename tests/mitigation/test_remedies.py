@@ -12,9 +12,10 @@ from tiny import ENGLISH, tiny_bert
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.errors import NotMeasurable
 from embaudit.measures.mitigation.losses import insert_all, insert_with, losses
-from embaudit.measures.mitigation.remedies import SPACES, encode_with, fitted, treatable
+from embaudit.measures.mitigation.remedies import SPACES, encode_with, fitted
 from embaudit.measures.mitigation.settings import REMEDIES, Remedy
 from embaudit.measures.sticky.points import every_against_every
+from embaudit.measures.sticky.steps.severe import treatable
 from embaudit.mitigation.rows import HOWS
 from embaudit.mitigation.space import WithoutComponents
 from embaudit.mitigation.write import write_mitigated

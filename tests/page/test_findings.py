@@ -31,7 +31,7 @@ def found(measure: str, **changes: dict[str, Any] | None) -> dict[str, Finding]:
             return []
         return [{**row, **(changes.get(table) or {})} for row in tables[table]]
 
-    made = list(MEASURES[measure].find(rows, getattr(QUICK, measure)))
+    made = list(MEASURES[measure].parts().findings(rows, getattr(QUICK, measure)))
     assert len(made) <= MAX_FINDINGS
     assert len({one.name for one in made}) == len(made)
     return {one.name: one for one in made}
@@ -225,7 +225,7 @@ def test_temperatures_are_gains_and_no_problems(recommendation: str, name: str, 
     if recommendation == "too few":
         changed |= {"recommendation": "no", "low": None, "high": None}
     rows = {"tempscale_choice": [{**plausible_rows()["tempscale_choice"][0], **changed, "difference": 0.05}]}
-    (one,) = MEASURES["tempscale"].find(lambda table: rows.get(table, []), QUICK.tempscale)
+    (one,) = MEASURES["tempscale"].parts().findings(lambda table: rows.get(table, []), QUICK.tempscale)
     assert (one.name, one.level) == (name, level)
 
 
@@ -287,7 +287,7 @@ def test_a_score_on_a_part_of_a_collection_says_so(
     }
     used = {"corpus": "retrieval", "metric": metric, "items": 30, "texts": 1_183 + 30 * (measure == "mitigation")}
     tables[measure] = [row | used for row in tables[measure]]
-    rows = list(MEASURES[measure].find(lambda table: tables.get(table, []), getattr(QUICK, measure)))
+    rows = list(MEASURES[measure].parts().findings(lambda table: tables.get(table, []), getattr(QUICK, measure)))
     assert len(rows) == 1
     # Mitigation gives the score in brackets.
     assert words.removesuffix(" is") in rows[0].sentence

@@ -9,7 +9,7 @@ import pytest
 from tiny import tiny_bert
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
-from embaudit_tasks.tempscale import _averaged, content_limit
+from embaudit.measures.tempscale.steps.temperatures import _averaged, content_limit
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from embaudit.peak_memory import peak_memory
 from embaudit.measures.socm.clouds import clouds_of
 from embaudit.measures.socm.nuclear import Eigenvalues
 from embaudit.measures.socm.pairs import Accuracy, all_pairs, checked
-from embaudit.warehouse import stage
+from embaudit.staging import stage
 from embaudit.measures.socm.tables import SocmPairRow
 
 # Several groups of rows in the smaller file too: one group is what may wait in memory.

@@ -18,21 +18,21 @@ from embaudit.downstream.material import pick_labelled
 from embaudit.draw import Draw, content_order, rank
 from embaudit.keys import content_key
 from embaudit.measures.geometry.settings import GeometrySettings
+from embaudit.measures.geometry.steps import corpus_geometry
 from embaudit.measures.layers.settings import LayerSettings
+from embaudit.measures.layers.steps import layer_statistics
 from embaudit.measures.length.settings import LengthSettings
+from embaudit.measures.length.steps.curve import length_curve
 from embaudit.measures.socm.settings import SocmSettings
+from embaudit.measures.socm.steps.listed import socm_listed
+from embaudit.measures.socm.steps.plane import socm_plane
+from embaudit.measures.socm.steps.summary import socm_summary
+from embaudit.measures.socm.steps.texts import socm_pairs, socm_texts
+from embaudit.measures.socm.steps.tightness import socm_tightness
 from embaudit.request import AuditRequest
-from embaudit.warehouse.stage import read_rows
-from embaudit_tasks.corpora import drawn_pairs, drawn_texts, rows_read, stage_corpus
-from embaudit_tasks.geometry import corpus_geometry
-from embaudit_tasks.layers import layer_statistics
-from embaudit_tasks.length import length_curve
-from embaudit_tasks.results import CheckpointSpec, StagedCorpus
-from embaudit_tasks.socm import socm_pairs, socm_texts
-from embaudit_tasks.socm_listed import socm_listed
-from embaudit_tasks.socm_plane import socm_plane
-from embaudit_tasks.socm_summary import socm_summary
-from embaudit_tasks.socm_tightness import socm_tightness
+from embaudit.staging.stage import read_rows
+from embaudit.steps.corpora import drawn_pairs, drawn_texts, rows_read, stage_corpus
+from embaudit.steps.results import CheckpointSpec, StagedCorpus
 
 FIRST, REST, DRAWN = 40, 360, 40
 

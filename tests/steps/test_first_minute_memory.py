@@ -9,9 +9,9 @@ import torch
 from tiny import tiny_bert
 
 from embaudit.errors import NotMeasurable
-from embaudit_tasks.integrity import checkpoint_integrity
-from embaudit_tasks.quality import checkpoint_quality
-from embaudit_tasks.results import CheckpointSpec, checkpoint_of
+from embaudit.measures.integrity.steps import checkpoint_integrity
+from embaudit.measures.quality.steps import checkpoint_quality
+from embaudit.steps.results import CheckpointSpec, checkpoint_of
 
 
 def test_what_does_not_fit_is_not_measured_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,7 +20,7 @@ def test_what_does_not_fit_is_not_measured_and_leaves_nothing(tmp_path: Path, mo
     def too_small(*_: object, **__: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr("embaudit_tasks.results.load_checkpoint", too_small)
+    monkeypatch.setattr("embaudit.steps.results.load_checkpoint", too_small)
     checkpoint_of.cache_clear()
     spec = CheckpointSpec(reference=folder, checkpoint_id="c1", device="cpu", dtype="float32")
     for name, step, arguments in (

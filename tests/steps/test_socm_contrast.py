@@ -13,11 +13,11 @@ from embaudit.corpora import load_corpus
 from embaudit.draw import Draw
 from embaudit.measures.socm.clouds import token_cloud
 from embaudit.measures.socm.pairs import given_pairs
+from embaudit.measures.socm.steps.contrast import socm_contrast
 from embaudit.request import AuditRequest
-from embaudit.warehouse.stage import read_rows
+from embaudit.staging.stage import read_rows
+from embaudit.steps.corpora import stage_corpus
 from embaudit_flows.plan import plan_audit
-from embaudit_tasks.corpora import stage_corpus
-from embaudit_tasks.socm_contrast import socm_contrast
 
 LIST = "msmarco-hard-negatives"
 

@@ -14,11 +14,11 @@ from embaudit.corpora import load_corpus
 from embaudit.draw import Draw
 from embaudit.measures.socm.clouds import token_cloud
 from embaudit.measures.socm.pairs import given_pairs
+from embaudit.measures.socm.steps.cut import socm_cut
 from embaudit.request import AuditRequest
-from embaudit.warehouse.stage import read_rows
+from embaudit.staging.stage import read_rows
+from embaudit.steps.corpora import stage_corpus
 from embaudit_flows.plan import plan_audit
-from embaudit_tasks.corpora import stage_corpus
-from embaudit_tasks.socm_cut import socm_cut
 
 WORDS = ENGLISH.split()
 # 3, 4, … 12 words.

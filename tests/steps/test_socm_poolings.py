@@ -12,12 +12,12 @@ from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.corpora import load_corpus
 from embaudit.draw import Draw
 from embaudit.measures.socm.poolings import POOLINGS, pooled
+from embaudit.measures.socm.steps.poolings import socm_poolings
+from embaudit.measures.socm.steps.texts import socm_pairs
 from embaudit.request import AuditRequest
-from embaudit.warehouse.stage import read_rows
+from embaudit.staging.stage import read_rows
+from embaudit.steps.corpora import drawn_texts, stage_corpus
 from embaudit_flows.plan import plan_audit
-from embaudit_tasks.corpora import drawn_texts, stage_corpus
-from embaudit_tasks.socm import socm_pairs
-from embaudit_tasks.socm_poolings import socm_poolings
 
 
 def test_the_step_is_of_the_texts_of_the_smaller_draw(home: Path, tmp_path: Path) -> None:

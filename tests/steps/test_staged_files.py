@@ -19,10 +19,10 @@ from embaudit.draw import Draw
 from embaudit.errors import StorageError
 from embaudit.expectations.check import _read_frame
 from embaudit.measures.sticky.moments import Moments
-from embaudit.tables.corpora import TextPairRow, TextRow
-from embaudit.warehouse import leftovers
-from embaudit.warehouse.leftovers import LEASES, delete_leftovers, find_leftovers, in_use
-from embaudit.warehouse.stage import (
+from embaudit.measures.sticky.steps.files import moment_columns, read_frame, read_moments
+from embaudit.staging import leftovers
+from embaudit.staging.leftovers import LEASES, delete_leftovers, find_leftovers, in_use
+from embaudit.staging.stage import (
     is_staged,
     read_batches,
     read_record,
@@ -31,9 +31,9 @@ from embaudit.warehouse.stage import (
     write_columns,
     write_rows,
 )
-from embaudit_tasks.corpora import drawn_pairs, drawn_texts, mean_characters, rows_read, stage_corpus
-from embaudit_tasks.results import Staged, StagedCorpus
-from embaudit_tasks.sticky_files import moment_columns, read_frame, read_moments
+from embaudit.steps.corpora import drawn_pairs, drawn_texts, mean_characters, rows_read, stage_corpus
+from embaudit.steps.results import Staged, StagedCorpus
+from embaudit.steps.tables import TextPairRow, TextRow
 
 DAYS = 40
 FEW = Draw(rows=3, seed=0)
@@ -121,11 +121,11 @@ def test_every_reader_notices_a_flipped_bit(
 
 
 def test_nothing_reads_staged_rows_by_itself() -> None:
-    """Only ``warehouse/stage.py`` reads rows of staged files; corpora read files of users."""
+    """Only ``staging/stage.py`` reads rows of staged files; corpora read files of users."""
     for package in ("embaudit", "embaudit_tasks", "embaudit_flows"):
         root = Path(str(files(package)))
         for path in root.rglob("*.py"):
-            if path.is_relative_to(root / "corpora") or path == root / "warehouse" / "stage.py":
+            if path.is_relative_to(root / "corpora") or path == root / "staging" / "stage.py":
                 continue
             found = re.findall(
                 r"\b(?:pq|parquet)\.(?:read_table|ParquetFile|ParquetDataset)|pd\.read_parquet", path.read_text()

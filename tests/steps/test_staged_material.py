@@ -12,11 +12,11 @@ from embaudit.corpora import load_corpus
 from embaudit.corpora.judged import load_judged
 from embaudit.downstream.material import GradedPairs, Judgements
 from embaudit.measures.impact.settings import ImpactSettings
+from embaudit.measures.task_material import read_material, task_material
 from embaudit.request import AuditRequest
+from embaudit.steps.corpora import stage_corpus
+from embaudit.steps.results import CheckpointSpec
 from embaudit_flows.plan import plan_audit
-from embaudit_tasks.corpora import stage_corpus
-from embaudit_tasks.downstream import read_material, task_material
-from embaudit_tasks.results import CheckpointSpec
 
 WORDS = ENGLISH.split()
 

@@ -18,16 +18,18 @@ from pydantic import BaseModel, ConfigDict
 from embaudit.errors import StorageError
 from embaudit.keys import content_key
 from embaudit.measures import MEASURES
+from embaudit.measures.impact.steps.scores import PoisonedSide
+from embaudit.measures.layers.steps import layer_statistics
 from embaudit.measures.length.tables import LengthRiseRow
+from embaudit.measures.sticky.steps.files import Sample
+from embaudit.measures.sticky.steps.shards import TokenShard
 from embaudit.page.general import _mixed
-from embaudit.warehouse.stage import read_rows
+from embaudit.staging.stage import read_rows
+from embaudit.steps import step as steps
+from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, versions_of
+from embaudit.steps.step import Outputs, Step, key_part, part_of, step
 from embaudit_flows.plan import library_versions
-from embaudit_tasks import steps
-from embaudit_tasks.impact import PoisonedSide
-from embaudit_tasks.layers import layer_statistics
-from embaudit_tasks.results import CheckpointSpec, Staged, StagedCorpus, TokenShard, versions_of
-from embaudit_tasks.steps import GPU_TAG, Outputs, Step, key_part, part_of, step
-from embaudit_tasks.sticky_files import Sample
+from embaudit_tasks.steps import GPU_TAG, task_of
 
 NUMBERS = {"number": "int64"}
 SPEC = CheckpointSpec(reference="team/model", checkpoint_id="c0ffee", device="cuda:0", dtype="float32")
@@ -305,13 +307,14 @@ def test_a_table_without_rows_has_its_columns(tmp_path: Path) -> None:
 
 def test_a_task_on_a_gpu_is_found_by_its_tag() -> None:
     on_cpu = {**GIVEN, "spec": SPEC.model_copy(update={"device": "cpu"})}
-    assert GPU_TAG in tiny_step()._task_on((), GIVEN).tags
-    assert GPU_TAG not in tiny_step()._task_on((), on_cpu).tags
+    assert GPU_TAG in task_of(tiny_step(), **GIVEN).tags
+    assert GPU_TAG not in task_of(tiny_step(), **on_cpu).tags
 
 
 def test_flows_and_steps_import_nothing_heavy() -> None:
     """What is heavy is imported where it is used."""
-    modules = [f"embaudit_flows.{name}" for name in ("audit", "watch", "maintain", "token", *MEASURES)]
+    modules = [f"embaudit_flows.{name}" for name in ("audit", "watch", "maintain", "token")]
+    modules += [f"embaudit.measures.{name}.steps" for name in MEASURES]
     code = f"import sys, {', '.join(modules)}; print(*sorted({{m.split('.')[0] for m in sys.modules}}))"
     imported = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert "prefect" in imported.split()

@@ -13,14 +13,15 @@ from tiny import tiny_bert
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.precision import ProductSeconds
 from embaudit.corpora import load_corpus
+from embaudit.measures.run import Run
 from embaudit.measures.sticky.moments import insert_tokens
 from embaudit.measures.sticky.points import every_against_every
 from embaudit.measures.sticky.scores import score
+from embaudit.measures.sticky.steps import precision
+from embaudit.measures.sticky.steps.precision import ScanPrecision, scan_precision
 from embaudit.request import AuditRequest
-from embaudit_flows import precision as flows_precision
+from embaudit_flows.measure import run_of
 from embaudit_flows.plan import AuditPlan, plan_audit
-from embaudit_flows.precision import ScanPrecision, scan_precision
-from embaudit_tasks import precision as tasks_precision
 
 # Of all-MiniLM-L6-v2.
 U = 0.19985
@@ -46,7 +47,7 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def timings(monkeypatch: pytest.MonkeyPatch) -> Timings:
     made_up = Timings()
-    monkeypatch.setattr(tasks_precision, "product_seconds", made_up)
+    monkeypatch.setattr(precision, "product_seconds", made_up)
     return made_up
 
 
@@ -59,6 +60,10 @@ def plan(folder: Path, **asked: str) -> AuditPlan:
     return plan_audit(AuditRequest.of(checkpoint=str(folder), **{"device": "cpu", **asked}))
 
 
+def run(folder: Path, **asked: str) -> Run:
+    return run_of(plan(folder, **asked), {}, [])
+
+
 @pytest.mark.parametrize(
     ("speedup", "dtype"), [(3.3, "bfloat16"), (1.6, "bfloat16"), (1.4, "float32"), (0.2, "float32")]
 )
@@ -66,7 +71,7 @@ def test_auto_takes_what_was_measured_on_the_models_own_shapes(
     folder: Path, timings: Timings, speedup: float, dtype: str
 ) -> None:
     timings.next = [speedup]
-    assert scan_precision(plan(folder)) == (dtype, pytest.approx(speedup))
+    assert scan_precision(run(folder)) == (dtype, pytest.approx(speedup))
     assert timings.made == [("cpu", "bfloat16", (32, 64))]
 
 
@@ -74,30 +79,30 @@ def test_a_measurement_near_the_limit_is_made_once_and_stays(
     folder: Path, timings: Timings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     timings.next = [1.55, 1.45]
-    first = scan_precision(plan(folder))
+    first = scan_precision(run(folder))
     assert first.dtype == "bfloat16"
     # The same audit again, and another of a checkpoint with the same shapes.
-    assert scan_precision(plan(folder)) == scan_precision(plan(tiny_bert(folder.parent / "other", seed=1))) == first
+    assert scan_precision(run(folder)) == scan_precision(run(tiny_bert(folder.parent / "other", seed=1))) == first
     assert len(timings.made) == 1
     # Another machine on the same staging measures for itself.
-    monkeypatch.setattr(flows_precision, "machine", lambda device: {"processor": "another"})
-    assert scan_precision(plan(folder)).dtype == "float32"
+    monkeypatch.setattr(precision, "machine", lambda device: {"processor": "another"})
+    assert scan_precision(run(folder)).dtype == "float32"
     assert len(timings.made) == 2
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_a_precision_that_was_asked_for_is_not_measured(folder: Path, timings: Timings, dtype: str) -> None:
-    assert scan_precision(plan(folder, scan_dtype=dtype)) == ScanPrecision(dtype, None)
+    assert scan_precision(run(folder, scan_dtype=dtype)) == ScanPrecision(dtype, None)
     assert timings.made == []
 
 
 def test_a_flag_goes_before_the_profile(folder: Path, timings: Timings, tmp_path: Path) -> None:
     profile = tmp_path / "own.toml"
     profile.write_text('name = "own"\nversion = 1\ndescription = ""\n[sticky]\nscan_dtype = "bfloat16"\n')
-    assert scan_precision(plan(folder, profile=str(profile))).dtype == "bfloat16"
-    assert scan_precision(plan(folder, profile=str(profile), scan_dtype="float32")).dtype == "float32"
+    assert scan_precision(run(folder, profile=str(profile))).dtype == "bfloat16"
+    assert scan_precision(run(folder, profile=str(profile), scan_dtype="float32")).dtype == "float32"
     timings.next = [0.5]
-    assert scan_precision(plan(folder, profile=str(profile), scan_dtype="auto")) == ("float32", pytest.approx(0.5))
+    assert scan_precision(run(folder, profile=str(profile), scan_dtype="auto")) == ("float32", pytest.approx(0.5))
 
 
 def test_a_flag_is_part_of_the_question(folder: Path) -> None:
@@ -106,7 +111,7 @@ def test_a_flag_is_part_of_the_question(folder: Path) -> None:
 
 
 def test_an_audit_in_half_precision_is_scanned_in_it(folder: Path, timings: Timings) -> None:
-    assert scan_precision(plan(folder, dtype="float16")) == ScanPrecision("float16", None)
+    assert scan_precision(run(folder, dtype="float16")) == ScanPrecision("float16", None)
     assert timings.made == []
 
 

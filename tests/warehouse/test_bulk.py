@@ -22,7 +22,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from plausible import SCHEMAS, plausible_rows, stage_all
-from embaudit.warehouse.stage import staged_path, write_columns
+from embaudit.staging.stage import staged_path, write_columns
 
 folder, texts, per_shard = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 random = np.random.default_rng(0)

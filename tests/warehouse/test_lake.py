@@ -15,6 +15,7 @@ from postgres_server import USER, Postgres
 from embaudit.address import Lake, Warehouse
 from embaudit.errors import EmbauditError, StorageError, UsageError, WarehouseError
 from embaudit.scores import Score
+from embaudit.staging.stage import write_rows
 from embaudit.tables import TABLES
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.guard import require_inside
@@ -22,7 +23,6 @@ from embaudit.warehouse.lake import WRITER_TABLE
 from embaudit.warehouse.publish import StagedTable, publish, publish_content
 from embaudit.warehouse.query import named_queries, run_query
 from embaudit.warehouse.scores import import_scores
-from embaudit.warehouse.stage import write_rows
 from embaudit.warehouse.transaction import transaction
 
 # Each opening loads two extensions and asks a server: half a second.

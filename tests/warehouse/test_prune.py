@@ -17,9 +17,9 @@ from ready_warehouses import put_audit
 
 from embaudit.address import Lake, Warehouse
 from embaudit.errors import StorageError, UsageError, WarehouseError
+from embaudit.staging.leftovers import delete_leftovers, find_leftovers
 from embaudit.warehouse import vacuum as vacuums
 from embaudit.warehouse.connect import open_reader, open_writer
-from embaudit.warehouse.leftovers import delete_leftovers, find_leftovers
 from embaudit.warehouse.prune import DETAIL_TABLES, Keep, prune
 from embaudit.warehouse.publish import StagedTable, publish
 from embaudit.warehouse.vacuum import vacuum

@@ -16,10 +16,10 @@ from ready_warehouses import put_audit
 
 from embaudit.errors import StorageError, WarehouseError
 from embaudit.expectations.check import check_tables
+from embaudit.staging.stage import write_rows
 from embaudit.tables import TABLES
 from embaudit.warehouse.connect import open_writer
 from embaudit.warehouse.publish import StagedTable, publish, publish_content
-from embaudit.warehouse.stage import write_rows
 from embaudit.warehouse.write import write_table
 
 FEW = ("checkpoint", "text", "token", "socm_pair", "socm_summary")

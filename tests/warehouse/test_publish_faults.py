@@ -14,9 +14,9 @@ import pytest
 from plausible import SCHEMAS, audit_record, measure_runs, plausible_rows, stage_all
 
 from embaudit.errors import StorageError
+from embaudit.staging.stage import write_columns
 from embaudit.tables import TABLES
 from embaudit.warehouse.publish import StagedTable, publish
-from embaudit.warehouse.stage import write_columns
 
 PAIRS = 600_000
 ROOM_LEFT = 4_000_000

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from embaudit.errors import MeasureError, StorageError
-from embaudit.warehouse.stage import (
+from embaudit.staging.stage import (
     ROWS_PER_GROUP,
     read_batches,
     read_rows,
@@ -134,7 +134,7 @@ SLOW_WRITER = """
 import sys
 from pathlib import Path
 import numpy as np
-from embaudit.warehouse.stage import ROWS_PER_GROUP, write_columns
+from embaudit.staging.stage import ROWS_PER_GROUP, write_columns
 
 def blocks():
     for block in range(3):
@@ -182,7 +182,7 @@ import resource, signal, sys
 from pathlib import Path
 import numpy as np
 from embaudit.errors import StorageError
-from embaudit.warehouse.stage import write_columns
+from embaudit.staging.stage import write_columns
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
@@ -211,7 +211,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from embaudit.peak_memory import peak_memory
-from embaudit.warehouse.stage import write_columns
+from embaudit.staging.stage import write_columns
 schema = {"first": "int32", "second": "int32", "d_mu": "float64", "d_sigma": "float64", "socm": "float64"}
 def blocks(count):
     values = np.arange(20_000)

@@ -8,14 +8,22 @@ from __future__ import annotations
 
 from embaudit.measures.impact.settings import ImpactSettings
 from embaudit.measures.impact.tables import ROWS
-from embaudit.measures.measure import Measure
+from embaudit.measures.measure import Measure, Parts
 
 # Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 2
 
+
+def _parts() -> Parts:
+    from embaudit.measures.impact import findings, page, steps
+
+    return Parts(measure=steps.measure, findings=findings.findings, page=page)
+
+
 MEASURE = Measure(
     name="impact",
     question="What do sticky tokens do to retrieval, clustering, classification and similarity?",
+    parts=_parts,
     settings=ImpactSettings,
     version=MEASURE_VERSION,
     rows=ROWS,

@@ -7,14 +7,22 @@ from __future__ import annotations
 
 from embaudit.measures.integrity.settings import IntegritySettings
 from embaudit.measures.integrity.tables import ROWS
-from embaudit.measures.measure import Measure
+from embaudit.measures.measure import Measure, Parts
 
 # Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 1
 
+
+def _parts() -> Parts:
+    from embaudit.measures.integrity import findings, page, steps
+
+    return Parts(measure=steps.measure, findings=findings.findings, page=page)
+
+
 MEASURE = Measure(
     name="integrity",
     question="Is this the network that was trained, and does it compute one function of a text?",
+    parts=_parts,
     settings=IntegritySettings,
     version=MEASURE_VERSION,
     rows=ROWS,

@@ -8,6 +8,11 @@ from embaudit.table import Row, Series, column, rule
 
 # What the checks found is passed on in this table, which is not published.
 STAGED = "integrity_finding"
+# Findings after which a comparison of readings would mislead: the ids are wrong.
+TOKENIZER = (
+    *("unknown_words", "letter_case", "lower_casing", "accents", "shared_ids", "unused_pieces"),
+    *("unread_scripts", "ids_beyond_rows", "tokenizer_ids", "special_tokens", "vocabulary_fit"),
+)
 Status = Literal["same", "cast", "renamed", "converted", "tied", "unused", "missing", "changed", "unread"]
 
 

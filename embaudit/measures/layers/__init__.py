@@ -8,14 +8,22 @@ from __future__ import annotations
 
 from embaudit.measures.layers.settings import LayerSettings
 from embaudit.measures.layers.tables import ROWS
-from embaudit.measures.measure import Measure
+from embaudit.measures.measure import Measure, Parts
 
 # Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 6
 
+
+def _parts() -> Parts:
+    from embaudit.measures.layers import findings, page, steps
+
+    return Parts(measure=steps.measure, findings=findings.findings, page=page)
+
+
 MEASURE = Measure(
     name="layers",
     question="Where in the network are the tokens of a text pulled together?",
+    parts=_parts,
     settings=LayerSettings,
     version=MEASURE_VERSION,
     rows=ROWS,

@@ -9,14 +9,22 @@ from __future__ import annotations
 
 from embaudit.measures.length.settings import LengthSettings
 from embaudit.measures.length.tables import ROWS
-from embaudit.measures.measure import Measure
+from embaudit.measures.measure import Measure, Parts
 
 # Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 3
 
+
+def _parts() -> Parts:
+    from embaudit.measures.length import findings, page, steps
+
+    return Parts(measure=steps.measure, findings=findings.findings, page=page)
+
+
 MEASURE = Measure(
     name="length",
     question="Do the vectors of texts become more alike the longer the texts are?",
+    parts=_parts,
     settings=LengthSettings,
     version=MEASURE_VERSION,
     rows=ROWS,

@@ -6,16 +6,24 @@ The tasks are those of ``embaudit.downstream``; copies are inserted as in ``emba
 
 from __future__ import annotations
 
-from embaudit.measures.measure import Measure
+from embaudit.measures.measure import Measure, Parts
 from embaudit.measures.mitigation.settings import MitigationSettings
 from embaudit.measures.mitigation.tables import ROWS
 
 # Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 2
 
+
+def _parts() -> Parts:
+    from embaudit.measures.mitigation import findings, page, steps
+
+    return Parts(measure=steps.measure, findings=findings.findings, page=page)
+
+
 MEASURE = Measure(
     name="mitigation",
     question="What helps against sticky tokens, and what does it cost?",
+    parts=_parts,
     settings=MitigationSettings,
     version=MEASURE_VERSION,
     rows=ROWS,

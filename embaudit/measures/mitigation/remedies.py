@@ -13,7 +13,7 @@ All but the last group change only texts that contain a token of S; f changes ev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import cast
 
@@ -34,12 +34,6 @@ SPACES: dict[AfterEncoding, type[Centring | WithoutComponents | Whitening]] = {
 # With fewer vectors per dimension, the covariance would overfit.
 VECTORS_PER_DIMENSION = 2
 Transform = Callable[[np.ndarray], np.ndarray]
-
-
-def treatable(checkpoint: Checkpoint, severe: Collection[int]) -> frozenset[int]:
-    """The severe tokens that can be treated: all but those in every text (special tokens, prompts)."""
-    everywhere = {*checkpoint.prefix_ids, *checkpoint.suffix_ids, *checkpoint.prompt.ids}
-    return frozenset(severe) - everywhere
 
 
 def encode_with(

@@ -5,16 +5,24 @@
 
 from __future__ import annotations
 
-from embaudit.measures.measure import Measure
+from embaudit.measures.measure import Measure, Parts
 from embaudit.measures.placement.settings import PlacementSettings
 from embaudit.measures.placement.tables import ROWS
 
 # Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 1
 
+
+def _parts() -> Parts:
+    from embaudit.measures.placement import findings, page, steps
+
+    return Parts(measure=steps.measure, findings=findings.findings, page=page)
+
+
 MEASURE = Measure(
     name="placement",
     question="Where in a text do sticky tokens do most harm, and how much more than at fixed positions?",
+    parts=_parts,
     settings=PlacementSettings,
     version=MEASURE_VERSION,
     rows=ROWS,

@@ -7,16 +7,24 @@ negatives, ``contrast`` compares them with random pairs, ``poolings`` compares t
 
 from __future__ import annotations
 
-from embaudit.measures.measure import Measure
+from embaudit.measures.measure import Measure, Parts
 from embaudit.measures.socm.settings import SocmSettings
 from embaudit.measures.socm.tables import ROWS
 
 # Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 6
 
+
+def _parts() -> Parts:
+    from embaudit.measures.socm import findings, page, steps
+
+    return Parts(measure=steps.measure, findings=findings.findings, page=page)
+
+
 MEASURE = Measure(
     name="socm",
     question="How much of a text does mean pooling discard?",
+    parts=_parts,
     settings=SocmSettings,
     version=MEASURE_VERSION,
     rows=ROWS,

@@ -1,7 +1,7 @@
 """SOCM by length: how it correlates with the number of tokens, and averages over pairs by length.
 
 tr Σ grows with the number of tokens, and d_Σ with tr Σ₁ + tr Σ₂, so a corpus's average SOCM mostly reflects how long
-its texts are. Used by ``embaudit_tasks.socm_summary``.
+its texts are. Used by ``embaudit.measures.socm.steps.summary``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Averages, intervals and quantiles over a stream of pairs, which may be twelve million and do not fit into memory.
 
-Used by ``embaudit_tasks.socm``.
+Used by ``embaudit.measures.socm.steps.texts``.
 """
 
 from __future__ import annotations

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from embaudit.measures.measure import Measure
+from embaudit.measures.measure import Measure, Parts
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.tables import ROWS, STICKY_TOKEN
 
 # Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 6
 
+
+def _parts() -> Parts:
+    from embaudit.measures.sticky import findings, page, steps
+
+    return Parts(measure=steps.measure, findings=findings.findings, page=page)
+
+
 MEASURE = Measure(
     name="sticky",
     question="Which tokens, inserted into a text, pull its similarities towards one value?",
+    parts=_parts,
     settings=StickySettings,
     version=MEASURE_VERSION,
     rows=ROWS,

@@ -6,16 +6,24 @@ half of the items and reports on the other. Nothing here runs a model: vectors i
 
 from __future__ import annotations
 
-from embaudit.measures.measure import Measure
+from embaudit.measures.measure import Measure, Parts
 from embaudit.measures.tempscale.settings import TempscaleSettings
 from embaudit.measures.tempscale.tables import ROWS
 
 # Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 3
 
+
+def _parts() -> Parts:
+    from embaudit.measures.tempscale import findings, page, steps
+
+    return Parts(measure=steps.measure, findings=findings.findings, page=page)
+
+
 MEASURE = Measure(
     name="tempscale",
     question="Does a lower attention temperature help?",
+    parts=_parts,
     settings=TempscaleSettings,
     version=MEASURE_VERSION,
     rows=ROWS,

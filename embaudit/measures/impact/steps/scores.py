@@ -1,0 +1,248 @@
+"""What sticky tokens do to downstream tasks, as steps: encode texts with copies of each token, score every arm.
+
+Vectors are staged per side and token, and not published. A half-poisoned collection combines vectors with and without
+copies, so nothing more is encoded for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from embaudit.downstream.material import Judgements
+from embaudit.downstream.similarity import Similarity
+from embaudit.downstream.task import Scored, Vectors
+from embaudit.measures.impact import MEASURE_VERSION
+from embaudit.measures.impact.effects import Cell, CellEffects, Effect, clean_and_poisoned
+from embaudit.measures.impact.poison import poison, poisoned_half
+from embaudit.measures.impact.settings import ImpactSettings
+from embaudit.measures.impact.tables import ImpactDataSetRow, ImpactQueryRow, ImpactRow, ImpactTokenRow
+from embaudit.measures.task_material import (
+    VECTOR_SCHEMA,
+    Material,
+    kind_of,
+    read_material,
+    read_vectors,
+    scored_tasks,
+    texts_of,
+    vector_rows,
+)
+from embaudit.steps.progress import tracked
+from embaudit.steps.results import NOT_IN_KEY, CheckpointSpec, Staged, StagedCorpus, encoder_of
+from embaudit.steps.step import Outputs, step
+
+# Copies are inserted into the texts of a collection, not into its queries.
+NEVER_POISONED = "query"
+# Stands for a token's name where texts have no copies.
+CLEAN = "clean"
+# Arm -> token -> side -> staged vectors.
+ByArm = dict[str, dict[str, dict[str, Staged]]]
+Outcomes = dict[Cell, list[np.ndarray]]
+
+
+class PoisonedSide(BaseModel):
+    """The texts of one side of a task with copies of a token; unchanged if there is no token."""
+
+    model_config = ConfigDict(frozen=True)
+
+    material: Staged
+    side: str
+    token_id: int | None
+    seed: int
+    corpus: Annotated[str, NOT_IN_KEY]
+    token: Annotated[str, NOT_IN_KEY]
+
+    @classmethod
+    def of(
+        cls, material: Staged, side: str, token_id: int | None, names: Mapping[int, str], corpus: str, seed: int
+    ) -> PoisonedSide:
+        token = CLEAN if token_id is None else names[token_id]
+        return cls(material=material, side=side, token_id=token_id, seed=seed, corpus=corpus, token=token)
+
+
+@step(
+    "impact",
+    version=MEASURE_VERSION,
+    tables=("impact_vectors",),
+    name="encode with copies",
+    run_name="{one.side} of {one.corpus}, {one.token}",
+)
+def impact_vectors(out: Outputs, spec: CheckpointSpec, one: PoisonedSide) -> None:
+    """Vectors of one side, each text with copies of a token; unchanged texts if there is no token."""
+    encoder = encoder_of(spec, kind_of(one.side))
+    texts = texts_of(one.material, one.side)
+    held: dict[str, dict[str, int]] = {}
+    with tracked(f"{one.corpus}, {one.side}: {one.token}", len(texts)) as advance:
+        if one.token_id is None:
+            vectors = encoder.encode_texts(texts, advance)
+        else:
+            poisoned = poison(encoder, texts, one.token_id, one.seed)
+            vectors = encoder.encode_ids(poisoned.sequences, advance)
+            for share, mask in (("all", np.ones(len(texts), dtype=bool)), ("half", poisoned_half(texts, one.seed))):
+                copies, shortened = poisoned.copies[mask], poisoned.shortened[mask]
+                held[share] = {
+                    "held": int((copies > 0).sum()),
+                    "copies": int(copies.sum()),
+                    "shortened": int(shortened.sum()),
+                }
+    detail = {"texts": len(texts), "held": held}
+    out.rows("impact_vectors", vector_rows(vectors), VECTOR_SCHEMA, encodes=encoder.texts, detail=detail)
+
+
+@step(
+    "impact",
+    version=MEASURE_VERSION,
+    tables=(ImpactRow, ImpactDataSetRow, ImpactTokenRow, ImpactQueryRow),
+    name="impact of tokens",
+    run_name="impact of tokens on {corpus.name}",
+    reads=("resamples", "folds", "neighbours", "starts"),
+)
+def impact_scores(
+    out: Outputs,
+    corpus: StagedCorpus,
+    material: Staged,
+    clean: dict[str, Staged],
+    poisoned: ByArm,
+    names: dict[str, str],
+    settings: ImpactSettings,
+    seed: int,
+) -> None:
+    """Tables ``impact``, ``impact_token``; of several data sets ``impact_data_set``; of a collection ``impact_query``.
+
+    Args:
+        clean: side -> staged vectors without copies.
+        names: token id -> the token as written in the vocabulary.
+    """
+    found, lengths = read_material(material)
+    tasks = scored_tasks(found, lengths, settings, seed)
+    without = read_vectors(clean)
+    halves = {side: poisoned_half(texts_of(material, side), seed) for side in without if side != NEVER_POISONED}
+    arms = {
+        arm: [_with_copies(without, read_vectors(sides)) for sides in of_arm.values()]
+        for arm, of_arm in poisoned.items()
+    }
+    rows: list[dict[str, Any]] = []
+    tokens: list[dict[str, Any]] = []
+    data_sets: list[dict[str, Any]] = []
+    outcomes: dict[str, tuple[np.ndarray, Outcomes]] = {}
+    with tracked(f"{corpus.name}, impact", len(tasks)) as advance:
+        for metric, task in tasks.items():
+            as_is = task.outcomes(without)
+            by_cell: Outcomes = {}
+            for arm, of_arm in arms.items():
+                by_cell[arm, "all"] = [task.outcomes(one) for one in of_arm]
+                by_cell[arm, "half"] = [task.outcomes(_mixed(without, one, halves)) for one in of_arm]
+            score, effects = clean_and_poisoned(task, as_is, by_cell, settings.resamples, seed)
+            outcomes[metric] = as_is, by_cell
+            units = task.items.units
+            shared = {
+                "corpus": corpus.name,
+                "corpus_id": corpus.corpus_id,
+                "metric": metric,
+                "items": len(units),
+                "units": len(np.unique(units)),
+            }
+            rows.append(shared | _clean_row(score, poisoned))
+            for (arm, share), cell in effects.items():
+                rows.append(shared | _arm_row(arm, share, cell, poisoned[arm]))
+                tokens += [
+                    {
+                        **{"corpus": corpus.name, "metric": metric, "arm": arm, "poisoned": share},
+                        **{"token_id": int(token), "token": names[token], **_effect(effect)},
+                    }
+                    for token, effect in zip(poisoned[arm], cell.tokens, strict=True)
+                ]
+            data_sets += _by_data_set(corpus.name, metric, task, as_is, by_cell, settings.resamples, seed)
+            advance(1)
+    out.rows(ImpactRow, rows)
+    out.rows(ImpactDataSetRow, data_sets)
+    out.rows(ImpactTokenRow, tokens)
+    out.rows(ImpactQueryRow, _queries(corpus.name, found, outcomes))
+
+
+def _by_data_set(
+    corpus: str, metric: str, task: Scored, clean: np.ndarray, by_cell: Outcomes, resamples: int, seed: int
+) -> Iterator[dict[str, Any]]:
+    """The effects within each data set of scored pairs; nothing if there is only one."""
+    if not isinstance(task, Similarity):
+        return
+    for name, (part, places) in task.by_data_set().items():
+        inside = {cell: [outcome[places] for outcome in tokens] for cell, tokens in by_cell.items()}
+        score, effects = clean_and_poisoned(part, clean[places], inside, resamples, seed)
+        units = len(np.unique(part.items.units))
+        shared = {"corpus": corpus, "metric": metric, "data_set": name, "items": len(places), "units": units}
+        yield shared | {"arm": "clean", "poisoned": "none", "score": score, **dict.fromkeys(_EFFECT, None)}
+        for (arm, share), cell in effects.items():
+            yield shared | {"arm": arm, "poisoned": share, **_effect(cell.arm)}
+
+
+def _with_copies(clean: Vectors, poisoned: Vectors) -> Vectors:
+    """All sides; those that have no copies are unchanged."""
+    return {**clean, **poisoned}
+
+
+def _mixed(clean: Vectors, poisoned: Vectors, halves: Mapping[str, np.ndarray]) -> Vectors:
+    """Vectors with copies only in the texts selected by ``halves``."""
+    return {
+        side: np.where(halves[side][:, None], poisoned[side], clean[side]) if side in halves else clean[side]
+        for side in clean
+    }
+
+
+def _clean_row(score: float | None, poisoned: ByArm) -> dict[str, Any]:
+    return {
+        **{"arm": "clean", "poisoned": "none", "tokens": 0, "score": score, "texts": _texts(poisoned)},
+        **{"held": 0, "copies": 0.0, "shortened": 0},
+        **dict.fromkeys(_EFFECT, None),
+    }
+
+
+def _arm_row(arm: str, share: str, cell: CellEffects, by_token: dict[str, dict[str, Staged]]) -> dict[str, Any]:
+    # Numbers and positions of copies, and what is cut, are the same for every token.
+    sides = next(iter(by_token.values())).values()
+    held = [side.detail["held"][share] for side in sides]
+    texts = sum(one["held"] for one in held)
+    return {
+        **{"arm": arm, "poisoned": share, "tokens": len(by_token)},
+        **{"texts": sum(side.detail["texts"] for side in sides), "held": texts},
+        **{"copies": sum(one["copies"] for one in held) / max(texts, 1)},
+        **{"shortened": sum(one["shortened"] for one in held)},
+        **_effect(cell.arm),
+    }
+
+
+_EFFECT = ("change", "change_low", "change_high", "beyond", "beyond_low", "beyond_high")
+
+
+def _effect(effect: Effect) -> dict[str, float | None]:
+    beyond = effect.beyond
+    ends = (beyond.value, beyond.low, beyond.high) if beyond else (None, None, None)
+    change = effect.change
+    values = (change.value, change.low, change.high, *ends)
+    return {"score": effect.score, **dict(zip(_EFFECT, values, strict=True))}
+
+
+def _texts(poisoned: ByArm) -> int:
+    sides = next(iter(next(iter(poisoned.values())).values())).values()
+    return sum(side.detail["texts"] for side in sides)
+
+
+def _queries(
+    corpus: str, material: Material, outcomes: Mapping[str, tuple[np.ndarray, Outcomes]]
+) -> Iterator[dict[str, Any]]:
+    """Each query's metrics in each cell, averaged over the cell's tokens."""
+    if not isinstance(material, Judgements):
+        return
+    as_is = {metric: clean for metric, (clean, _) in outcomes.items()}
+    cells = {("clean", "none"): as_is}
+    for cell in next(iter(outcomes.values()))[1]:
+        cells[cell] = {metric: np.mean(found[cell], axis=0) for metric, (_, found) in outcomes.items()}
+    for (arm, share), of_cell in cells.items():
+        for place, query in enumerate(material.queries):
+            yield {
+                **{"corpus": corpus, "query": query, "arm": arm, "poisoned": share},
+                **{metric: float(values[place]) for metric, values in of_cell.items()},
+            }

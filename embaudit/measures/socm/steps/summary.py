@@ -1,0 +1,87 @@
+"""SOCM's averages over all pairs of a corpus or a list, as a step that reads the staged pairs batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Literal
+
+import numpy as np
+
+from embaudit.measures.socm import MEASURE_VERSION
+from embaudit.measures.socm.clouds import COSINE_BOUND, TRACE_BOUND
+from embaudit.measures.socm.lengths import LengthCells, TraceCorrelation, length_correlation
+from embaudit.measures.socm.pairs import PairBlock
+from embaudit.measures.socm.summary import Surface, summarise
+from embaudit.measures.socm.tables import SocmLengthRow, SocmSummaryRow, SocmSurfaceRow
+from embaudit.staging.stage import read_batches, read_rows
+from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, checkpoint_of
+from embaudit.steps.step import Outputs, step
+
+PAIR_COLUMNS = ("first", "second", "d_mu", "d_sigma", "socm")
+
+
+@step(
+    "socm",
+    version=MEASURE_VERSION,
+    tables=(SocmSummaryRow, SocmLengthRow, SocmSurfaceRow),
+    name="SOCM summary",
+    run_name="SOCM summary of {corpus.name}",
+)
+def socm_summary(
+    out: Outputs,
+    spec: CheckpointSpec,
+    corpus: StagedCorpus,
+    pair_kind: Literal["all", "listed"],
+    texts: list[Staged],
+    pairs: list[Staged],
+    exponents: list[float],
+) -> None:
+    """Averages with a jackknife interval over texts, or over the queries of a list, also with other exponents.
+
+    Tables ``socm_summary``, ``socm_length`` and ``socm_surface``.
+    """
+
+    def blocks() -> Iterator[PairBlock]:
+        for part in pairs:
+            for batch in read_batches(part.path, PAIR_COLUMNS):
+                columns = {name: batch.column(name).to_numpy() for name in PAIR_COLUMNS}
+                # A draw leaves gaps between positions; the averages number the texts without gaps.
+                numbered = {side: np.searchsorted(positions, columns[side]) for side in ("first", "second")}
+                yield PairBlock(**{**columns, **numbered})
+
+    described = sorted(read_rows([part.path for part in texts]), key=lambda row: int(row["position"]))
+    positions = np.array([row["position"] for row in described])
+    traces = np.array([np.nan if row["trace_sigma"] is None else row["trace_sigma"] for row in described])
+    tokens = np.array([row["tokens"] for row in described])
+    surface, lengths = Surface(exponents), LengthCells(tokens, traces, leave_out_firsts=pair_kind == "listed")
+    correlation = TraceCorrelation(traces)
+    streamed = correlation.passing(lengths.passing(surface.passing(blocks())))
+    summary = summarise(traces, streamed, "texts" if pair_kind == "all" else "firsts")
+    # Appendix J: for token vectors of equal length the two bounds are the same.
+    both = [row for row in described if row["trace_sigma"] is not None and row["mean_cosine"] is not None]
+    above = [row["mean_cosine"] >= COSINE_BOUND for row in both]
+    agree = [is_above == (row["trace_sigma"] <= TRACE_BOUND) for row, is_above in zip(both, above, strict=True)]
+    row = {
+        "corpus": corpus.name,
+        "corpus_id": corpus.corpus_id,
+        "pair_kind": pair_kind,
+        **asdict(summary),
+        "one_token": sum(row["tokens"] == 1 for row in described),
+        "truncated": sum(row["is_truncated"] for row in described),
+        "share_cosine_above_bound": sum(above) / len(both) if both else None,
+        "share_bounds_agree": sum(agree) / len(both) if both else None,
+        "correlation_trace": correlation.value(),
+        "correlation_length": length_correlation(tokens, traces),
+        "method": pairs[0].detail["method"] if pairs else "eigenvalues",
+        "accuracy": max((part.detail["accuracy"] for part in pairs), default=0.0),
+        "checked_pairs": sum(part.detail["checked_pairs"] for part in pairs),
+        "pooling_is_mean": checkpoint_of(spec).recipe.pooling == ("mean",),
+    }
+    points = [
+        {"corpus": corpus.name, "alpha": alpha, "beta": beta, "socm_mean": mean}
+        for alpha, beta, mean in surface.means()
+    ]
+    out.rows(SocmSummaryRow, [row])
+    out.rows(SocmLengthRow, [{"corpus": corpus.name, **asdict(cell)} for cell in lengths.cells()])
+    out.rows(SocmSurfaceRow, points)

@@ -1,0 +1,103 @@
+"""The steps of the sticky measure: u -> sentences -> search -> validation -> verdicts -> evidence."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from embaudit.measures.run import Run
+from embaudit.measures.sticky.plan import choose_controls, choose_tokens, shortlist_length
+from embaudit.measures.sticky.scores import PROTOCOLS
+from embaudit.measures.sticky.settings import StickySettings
+from embaudit.measures.sticky.steps.after_verdicts import StickyFiles, evidence
+from embaudit.measures.sticky.steps.files import Sample
+from embaudit.measures.sticky.steps.search import Material, search
+from embaudit.measures.sticky.steps.sentences import choose_sentences, given_pairs
+from embaudit.measures.sticky.steps.verdicts import count_severities, judge
+from embaudit.measures.sticky.steps.vocabulary import measure_token_similarity, read_tokens
+from embaudit.settings import Settings
+from embaudit.staging.stage import read_rows
+from embaudit.steps.results import Staged, StagedCorpus
+
+
+def measure(run: Run) -> list[Staged]:
+    """Find the tokens that pull similarities towards one value; returns every staged file of the measure."""
+    settings, spec = run.settings(StickySettings), run.spec
+    given = _given_pairs(run)
+    corpus, tokens, sample = measured_on(run, given)
+    material = Material(run, sample, Settings().tokens_per_shard)
+
+    entries = read_rows([tokens.path])
+    draws = len(sample.sentence_set("scoring").draws)
+    chosen = choose_tokens(entries, settings.scan_encodes, draws, run.limit_tokens, run.seed)
+    found = search(material, chosen)
+    scored, searched = found.scored, len(chosen.token_ids)
+
+    shortlists = scored.detail["shortlists"]
+    candidates = np.array(sorted({token for listed in shortlists.values() for token in listed}), dtype=np.int64)
+    controls = choose_controls(entries, candidates, settings.controls, run.seed)
+    validation_draws = list(range(material.draws("validation")))
+    validated = material.inserted("validation", np.union1d(candidates, controls), validation_draws, spec.dtype)
+    # For the cost of ``--exhaustive``: all draws of every token, and shortlists of unlimited length.
+    listed = len(candidates)
+    if settings.max_shortlist is not None:
+        listed = max(listed, len(PROTOCOLS) * shortlist_length(settings.everything(), searched))
+    known = {
+        "vocabulary_size": len(entries),
+        "eligible": chosen.eligible,
+        "searched": searched,
+        "controls": controls.tolist(),
+        "draws": draws,
+        "anchors": len(sample.sentence_set("scoring").anchors),
+        "search": "exhaustive" if chosen.is_exhaustive else "sequential",
+        "pilot": len(chosen.pilot),
+        "scan_dtype": found.precision.dtype,
+        "rank_correlation": found.rank_correlation,
+        "encodes": sum(part.encodes for part in (*found.files, *validated)),
+        "exhaustive_encodes": searched * draws + (listed + len(controls)) * len(validation_draws),
+    }
+    verdicts = run(
+        judge,
+        scored=scored,
+        validated=validated,
+        plan=known,
+        scan_speedup=found.precision.speedup,
+        settings=settings,
+        **material.shared,
+    )
+    severities = run(
+        count_severities,
+        tokens=tokens,
+        pilot=list(found.pilot),
+        verdicts=verdicts[0],
+        searched=searched,
+        **material.shared,
+    )
+    judged = StickyFiles(tokens, sample, scored, verdicts[0], corpus, chosen.token_ids, controls, given)
+    # There are no sentences if pairs are given for both purposes, and no pairs without given ones and shifts.
+    drawn = [one for one in (sample.sentences, sample.pairs) if one.rows]
+    files = [tokens, sample.similarity, *drawn, *found.files, *validated, scored]
+    return [*files, *verdicts, *severities, *evidence(run, judged)]
+
+
+def measured_on(run: Run, given: dict[str, Staged] | None = None) -> tuple[StagedCorpus, Staged, Sample]:
+    """The corpus, the vocabulary, and what tokens are inserted into; also for measures that build on this one."""
+    settings, spec = run.settings(StickySettings), run.spec
+    (corpus,) = (run.corpora[name] for name in settings.corpora)
+    (tokens,) = run(read_tokens, spec)
+    (similarity,) = run(measure_token_similarity, spec, tokens)
+    shift_pairs = settings.shift_pairs if settings.shift_tokens else 0
+    given = _given_pairs(run) if given is None else given
+    sentences, pairs = run(choose_sentences, spec, corpus, given, settings, shift_pairs, run.seed)
+    return (
+        corpus,
+        tokens,
+        Sample(sentences=sentences, pairs=pairs, similarity=similarity, copies=settings.copies, seed=run.seed),
+    )
+
+
+def _given_pairs(run: Run) -> dict[str, Staged]:
+    """The user's own pairs by purpose, staged."""
+    staged = {}
+    for purpose, source in run.pair_sources.items():
+        (staged[purpose],) = run(given_pairs, run.spec, source, run.pair_contents[purpose], purpose)
+    return staged

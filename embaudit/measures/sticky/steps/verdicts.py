@@ -1,0 +1,125 @@
+"""Sticky tokens as steps, second half: effects, thresholds and verdicts of validated tokens, and counts by severity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from embaudit.measures.sticky import MEASURE_VERSION
+from embaudit.measures.sticky.effects import measure_effects, near_u_before
+from embaudit.measures.sticky.plan import is_ordinary
+from embaudit.measures.sticky.prevalence import losses, noise, prevalence
+from embaudit.measures.sticky.scores import score
+from embaudit.measures.sticky.search import halves
+from embaudit.measures.sticky.settings import StickySettings
+from embaudit.measures.sticky.steps.files import Sample, points_of, read_moments
+from embaudit.measures.sticky.tables import StickySeverityRow, StickySummaryRow, StickyValidationRow
+from embaudit.measures.sticky.verdicts import (
+    TokenEffects,
+    common_thresholds,
+    severity_rows,
+    summary_rows,
+    validation_rows,
+)
+from embaudit.staging.stage import read_rows
+from embaudit.steps.results import CheckpointSpec, Staged
+from embaudit.steps.step import Outputs, step
+
+# For the counts by severity: their intervals are wide, and more resamples would not make them more precise.
+SEVERITY_RESAMPLES = 200
+
+
+@step(
+    "sticky",
+    version=MEASURE_VERSION,
+    tables=(StickyValidationRow, StickySummaryRow),
+    name="judge tokens",
+    not_in_key=("scan_speedup",),
+    reads=("resamples", "basis"),
+)
+def judge(
+    out: Outputs,
+    spec: CheckpointSpec,
+    sample: Sample,
+    scored: Staged,
+    validated: list[Staged],
+    plan: dict[str, Any],
+    scan_speedup: float | None,
+    settings: StickySettings,
+) -> None:
+    """Effects, intervals, thresholds and verdicts (tables ``sticky_validation`` and ``sticky_summary``).
+
+    Args:
+        plan: ``controls`` (ids), and the columns of the summary that earlier steps know.
+        scan_speedup: a column of the summary; no other value depends on it.
+    """
+    points = points_of(spec, sample, "validation")
+    ids, _, moments = read_moments(validated)
+    controls, known = plan["controls"], {name: value for name, value in plan.items() if name != "controls"}
+    found = measure_effects(points, moments, np.isin(ids, controls), settings.resamples, sample.seed)
+    effects = dict(zip(ids.tolist(), found, strict=True))
+    shortlists = scored.detail["shortlists"]
+    judged = TokenEffects(shortlists, frozenset(controls), effects, common_thresholds(shortlists, effects))
+    near_05, near_10 = near_u_before(points)
+    (baseline,) = read_rows([sample.similarity.path])
+    summary = summary_rows(
+        judged,
+        shared={
+            **{name: baseline[name] for name in ("u", "u_ids", "u_input_embeddings")},
+            **known,
+            "scan_speedup": scan_speedup,
+            "scanned": scored.rows,
+            "rungs": scored.detail["rungs"],
+            "validation_draws": len(points.draws),
+            "validation_anchors": len(points.anchors),
+            "validation_points": points.count,
+            "points_below_u": int(points.below_u.sum()),
+            "controls": len(controls),
+            "near_u_05_before": near_05,
+            "near_u_10_before": near_10,
+            "basis": settings.basis,
+        },
+        scan=scored.detail,
+    )
+    out.rows(StickyValidationRow, validation_rows(judged, settings.basis))
+    out.rows(StickySummaryRow, summary)
+
+
+@step(
+    "sticky",
+    version=MEASURE_VERSION,
+    tables=(StickySeverityRow,),
+    name="count severities",
+)
+def count_severities(
+    out: Outputs,
+    spec: CheckpointSpec,
+    sample: Sample,
+    tokens: Staged,
+    pilot: list[Staged],
+    verdicts: Staged,
+    searched: int,
+) -> None:
+    """Number of tokens at each severity: among the validated ones, and in total (table ``sticky_severity``).
+
+    Args:
+        pilot: the files of a random sample of the ``searched`` tokens.
+        verdicts: the file of ``sticky_validation``.
+    """
+    points = points_of(spec, sample, "scoring")
+    ids, draws, moments = read_moments(pilot)
+    entries = {row["token_id"]: row for row in read_rows([tokens.path])}
+    ordinary = np.array([is_ordinary(entries[token]) for token in ids.tolist()])
+    split = halves(points.at(draws), moments, sample.seed)
+    measured, error = np.empty(0), float("nan")
+    if split and ordinary.any():
+        measured = losses(score(points.at(draws), moments).slope, ordinary)
+        error = noise(split, ordinary)
+    candidates = [
+        (row["loss"], row["loss_low"])
+        for row in read_rows([verdicts.path])
+        if row["role"] == "candidate" and row["protocol"] == "retention"
+    ]
+    found = prevalence(measured, error, searched, candidates, SEVERITY_RESAMPLES, sample.seed)
+    out.rows(StickySeverityRow, severity_rows(found), detail={"noise": error if split else None})
