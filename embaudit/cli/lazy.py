@@ -12,11 +12,12 @@ class LazyCommand(click.Command):
 
     Args:
         place: the command's ``module:attribute``.
+        heading: what it is listed under in ``--help``.
     """
 
-    def __init__(self, name: str, short_help: str, place: str) -> None:
+    def __init__(self, name: str, short_help: str, place: str, heading: str = "Commands") -> None:
         super().__init__(name, short_help=short_help)
-        self.place = place
+        self.place, self.heading = place, heading
 
     def load(self) -> click.Command:
         """Import the command."""
@@ -26,7 +27,19 @@ class LazyCommand(click.Command):
 
 
 class LazyGroup(click.Group):
-    """A group whose commands may be ``LazyCommand``s."""
+    """A group of ``LazyCommand``s, which ``--help`` lists under their headings in the order given."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """One list for each heading, with one width."""
+        listed: dict[str, list[tuple[str, str]]] = {}
+        widest = max(map(len, self.commands))
+        for name, command in self.commands.items():
+            heading = command.heading if isinstance(command, LazyCommand) else "Commands"
+            line = command.get_short_help_str(formatter.width)
+            listed.setdefault(heading, []).append((name.ljust(widest), line))
+        for heading, rows in listed.items():
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -27,53 +27,64 @@ from embaudit.errors import (
 STAGING_COMMANDS = {"audit", "impact", "tempscale", "token", "watch"}
 
 
-# Name, module and function, and one line of help; each is imported when it is called.
+# By what a person wants: name, module and function, and one line of help. Each is imported when it is called.
 COMMANDS = {
-    "accept": ("accept:accept", "Accept a tripped gate, or figures that got worse."),
-    "against": ("against:against", "Compare a few texts with a corpus by SOCM."),
-    "apply-temperature": (
-        "apply_temperature:apply_temperature",
-        "Write a checkpoint with another attention temperature.",
-    ),
-    "audit": ("audit:audit", "Audit a checkpoint; run it again to continue."),
-    "check": ("check:check", "May this checkpoint be served? An answer in seconds, without a server."),
-    "compare": ("compare:compare", "Compare checkpoints by their audits."),
-    "doctor": ("doctor:doctor", "Check versions, device, hub, warehouse, disk and servers."),
-    "export": ("export:export", "Copy the warehouse to a file or folder for dashboards."),
-    "filter": ("filter:filter_", "List an audit's severe tokens as JSON, for an ingestion pipeline."),
-    "gate": ("gate:gate", "Check an audit against a policy."),
-    "impact": ("impact:impact", "Measure what sticky tokens do to retrieval and other tasks."),
-    "index": ("index:index", "Write one HTML page about all audits of a warehouse."),
-    "ingest": ("ingest:ingest", "Load a corpus into the warehouse."),
-    "list": ("list:list_", "List the measures, or the checkpoints or audits in the warehouse."),
-    "mitigate": ("mitigate:mitigate", "Write a checkpoint with severe tokens replaced or removed."),
-    "prune": ("prune:prune", "Delete detail rows of old audits and staged files."),
-    "query": ("query:query", "Run a named query or one SQL statement, read-only."),
-    "report": ("report:report", "Write an audit as one HTML page."),
-    "scores": ("scores:scores", "Import downstream scores and correlate them with audits."),
-    "screen": ("screen:screen", "Flag texts with an unusual density of severe tokens."),
-    "setup-server": ("setup_server:setup_server", "Prepare a Prefect server for the deployments."),
-    "show": ("show:show", "Show an audit's summary."),
-    "simulate": ("simulate:simulate", "Repeat a simulation cited in the docs."),
-    "tempscale": ("tempscale:tempscale", "Test whether a lower attention temperature helps a checkpoint."),
-    "token": ("token:token", "Test whether given tokens are sticky, without a scan."),
-    "upgrade": ("upgrade:upgrade", "Upgrade the warehouse to the current schema."),
-    "watch": ("watch:watch", "Audit what is new on a watch list."),
-    "worker": ("worker:worker", "Run audits scheduled by a Prefect server."),
+    "Check and audit": {
+        "check": ("check:check", "May this checkpoint be served? An answer in seconds, without a server."),
+        "audit": ("audit:audit", "Audit a checkpoint; run it again to continue."),
+        "compare": ("compare:compare", "Compare checkpoints by their audits."),
+        "gate": ("gate:gate", "Check an audit against a policy."),
+        "token": ("token:token", "Test whether given tokens are sticky, without a scan."),
+        "impact": ("impact:impact", "Measure what sticky tokens do to retrieval and other tasks."),
+        "tempscale": ("tempscale:tempscale", "Test whether a lower attention temperature helps a checkpoint."),
+        "against": ("against:against", "Compare a few texts with a corpus by SOCM."),
+    },
+    "Look at results": {
+        "show": ("show:show", "Show an audit's summary."),
+        "report": ("report:report", "Write an audit as one HTML page."),
+        "index": ("index:index", "Write one HTML page about all audits of a warehouse."),
+        "list": ("list:list_", "List the measures, or the checkpoints or audits in the warehouse."),
+        "query": ("query:query", "Run a named query or one SQL statement, read-only."),
+        "scores": ("scores:scores", "Import downstream scores and correlate them with audits."),
+    },
+    "Act on them": {
+        "screen": ("screen:screen", "Flag texts with an unusual density of severe tokens."),
+        "filter": ("filter:filter_", "List an audit's severe tokens as JSON, for an ingestion pipeline."),
+        "mitigate": ("mitigate:mitigate", "Write a checkpoint with severe tokens replaced or removed."),
+        "apply-temperature": (
+            "apply_temperature:apply_temperature",
+            "Write a checkpoint with another attention temperature.",
+        ),
+    },
+    "Run it every night": {
+        "watch": ("watch:watch", "Audit what is new on a watch list."),
+        "accept": ("accept:accept", "Accept a tripped gate, or figures that got worse."),
+        "setup-server": ("setup_server:setup_server", "Prepare a Prefect server for the deployments."),
+        "worker": ("worker:worker", "Run audits scheduled by a Prefect server."),
+    },
+    "Look after the warehouse": {
+        "doctor": ("doctor:doctor", "Check versions, device, hub, warehouse, disk and servers."),
+        "ingest": ("ingest:ingest", "Load a corpus into the warehouse."),
+        "export": ("export:export", "Copy the warehouse to a file or folder for dashboards."),
+        "prune": ("prune:prune", "Delete detail rows of old audits and staged files."),
+        "upgrade": ("upgrade:upgrade", "Upgrade the warehouse to the current schema."),
+        "simulate": ("simulate:simulate", "Repeat a simulation cited in the docs."),
+    },
 }
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="embaudit")
 def cli() -> None:
-    """Audit text-embedding checkpoints for sticky tokens and for what mean pooling loses.
+    """Audit text-embedding checkpoints: are they sound, which tokens are sticky, and what does mean pooling lose?
 
-    Start with: embaudit audit packaged:all-MiniLM-L6-v2
+    Start with: embaudit check packaged:all-MiniLM-L6-v2
     """
 
 
-for _name, (_place, _line) in COMMANDS.items():
-    cli.add_command(LazyCommand(_name, _line, f"embaudit.cli.{_place}"))
+for _wanted, _commands in COMMANDS.items():
+    for _name, (_place, _line) in _commands.items():
+        cli.add_command(LazyCommand(_name, _line, f"embaudit.cli.{_place}", heading=_wanted))
 
 
 def main() -> None:
