@@ -14,8 +14,7 @@
 
 ``LengthBinRow.table`` holds the declaration. Everything else is derived from it: the schema of staged files, the
 expectation suite, the primary key, the comments in the warehouse, ``docs/tables.md``, the figures of gates and
-regressions, and the views that collect them. ``sql/migrations`` stays authoritative for what a warehouse contains; a
-test compares the two.
+regressions, the views that collect them, and the table in the warehouse (``Table.ddl``).
 
 Importing a declaration does not import pandas, DuckDB, pyarrow or Great Expectations.
 """
@@ -250,6 +249,21 @@ class Table:
     @property
     def primary_key(self) -> tuple[str, ...]:
         return ("audit_id", *self.keys) if self.scope == "audit" else self.keys
+
+    @property
+    def stored(self) -> dict[str, str]:
+        """Columns of the table in the warehouse, with their SQL types."""
+        own = {"audit_id": SQL_TYPES["string"]} if self.scope == "audit" else {}
+        return own | {name: column.sql_type for name, column in self.columns.items()}
+
+    @property
+    def ddl(self) -> str:
+        """The statement that creates it in the warehouse."""
+        nullable = {name for name, column in self.columns.items() if column.is_nullable}
+        lines = [f'"{name}" {kind}{"" if name in nullable else " NOT NULL"}' for name, kind in self.stored.items()]
+        if not self.is_bulk:
+            lines.append(f"PRIMARY KEY ({', '.join(self.primary_key)})")
+        return f"CREATE TABLE {self.name} (\n    " + ",\n    ".join(lines) + "\n);"
 
     @property
     def computed(self) -> list[ComputedColumn]:

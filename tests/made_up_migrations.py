@@ -14,13 +14,13 @@ NEWEST = known_migrations()[-1].version
 FIRST = Migration(
     NEWEST + 1,
     "made_up_column",
-    "-- A column for a table that holds rows.\nALTER TABLE sticky_summary ADD COLUMN made_up DOUBLE;",
+    "-- A column for a table that holds rows.\nALTER TABLE IF EXISTS sticky_summary ADD COLUMN made_up DOUBLE;",
 )
 SECOND = Migration(
     NEWEST + 2,
     "made_up_table",
     "CREATE TABLE made_up (\n    a INTEGER NOT NULL,\n    b VARCHAR NOT NULL,\n    PRIMARY KEY (a, b)\n);\n"
-    "ALTER TABLE sticky_validation ADD COLUMN made_up BOOLEAN;",
+    "ALTER TABLE IF EXISTS sticky_validation ADD COLUMN made_up BOOLEAN;",
 )
 BROKEN = Migration(SECOND.version, SECOND.name, f"{SECOND.sql}\nSELECT * FROM no_such_table;")
 # The first's text stays as it is while its table gets a column.

@@ -1,4 +1,4 @@
-"""Primary keys as declared by the migrations: enforced by DuckDB, but left to the writer in a DuckLake."""
+"""Primary keys, as declared by row classes and migrations: enforced by DuckDB, but left to the writer in a DuckLake."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
+
+from embaudit.tables import TABLES
 
 # `PRIMARY KEY (a, b)` as the last element of a table, after the comma and comments of the previous column.
 TABLE_KEY = re.compile(r",(?P<between>(?:\s|--[^\n]*\n)*)PRIMARY KEY\s*\((?P<columns>[^)]*)\)")
@@ -20,9 +22,10 @@ def without_keys(sql: str) -> str:
 
 @cache
 def primary_keys() -> dict[str, tuple[str, ...]]:
-    """Every table's key, parsed from the migrations."""
+    """Every table's key: declared by its row class, or parsed from the migrations."""
     folder = files("embaudit_sql").joinpath("migrations")
-    return keys_of(file.read_text(encoding="utf-8") for file in folder.iterdir() if file.name.endswith(".sql"))
+    others = keys_of(file.read_text(encoding="utf-8") for file in folder.iterdir() if file.name.endswith(".sql"))
+    return others | {table.name: table.primary_key for table in TABLES.values() if not table.is_bulk}
 
 
 def keys_of(statements: Iterable[str]) -> dict[str, tuple[str, ...]]:

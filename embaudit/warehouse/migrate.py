@@ -1,7 +1,8 @@
-"""Forward-only migrations: numbered SQL files, each in one transaction with its own record.
+"""The schema of a warehouse: tables as declared, forward-only migrations for what declarations do not say, and views.
 
-The same files are used for a DuckDB file and for a DuckLake, which has no keys. Views are not migrated but recreated
-whenever they differ from this program's definitions.
+A migration is a numbered SQL file, applied in one transaction with its own record. Published tables and columns that
+are missing are added as their row classes declare them (``embaudit.warehouse.declared``). Views are recreated whenever
+they differ from this program's definitions. A DuckDB file and a DuckLake, which has no keys, get the same statements.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from embaudit.address import Warehouse
 from embaudit.errors import WarehouseError
 from embaudit.figure import cell_view, figure_view, interval_view
 from embaudit.tables import SUMMARIES
+from embaudit.warehouse.declared import table_changes
 from embaudit.warehouse.describe import describe_tables
 from embaudit.warehouse.keys import without_keys
 from embaudit.warehouse.lake import is_lake
 from embaudit.warehouse.transaction import transaction
 
+# Of the migrations before the first release; a warehouse that has them all has the tables that the first one makes.
+LAST_UNRELEASED = 26
 RECORD_TABLE = """
 CREATE TABLE IF NOT EXISTS schema_migration (
     version INTEGER PRIMARY KEY, name VARCHAR NOT NULL, sha256 VARCHAR NOT NULL, applied TIMESTAMPTZ NOT NULL
@@ -72,6 +76,8 @@ def migrate(connection: duckdb.DuckDBPyConnection, place: Warehouse) -> list[int
     connection.execute(without_keys(RECORD_TABLE) if is_keyless else RECORD_TABLE)
     applied = require_known_version(connection, place)
     _require_same_migrations(connection, place)
+    # First of all, so that a database with other tables of these names is left as it is.
+    table_changes(connection, place)
     pending = [migration for migration in known_migrations() if migration.version > applied]
     for migration in pending:
         with transaction(connection):
@@ -80,8 +86,13 @@ def migrate(connection: duckdb.DuckDBPyConnection, place: Warehouse) -> list[int
                 "INSERT INTO schema_migration VALUES (?, ?, ?, now())",
                 [migration.version, migration.name, migration.sha256],
             )
-    _create_views(connection, even_if_there=bool(pending))
-    describe_tables(connection, even_if_there=bool(pending))
+    changes = table_changes(connection, place)
+    if changes:
+        with transaction(connection):
+            for statement in changes:
+                connection.execute(without_keys(statement) if is_keyless else statement)
+    _create_views(connection, even_if_there=bool(pending or changes))
+    describe_tables(connection, even_if_there=bool(pending or changes))
     return [migration.version for migration in pending]
 
 
@@ -110,9 +121,13 @@ def _create_views(connection: duckdb.DuckDBPyConnection, *, even_if_there: bool)
 def upgrade_step(connection: duckdb.DuckDBPyConnection, place: Warehouse) -> str:
     """What to type if a warehouse is older than this program; empty if it is not."""
     version, newest = require_known_version(connection, place), known_migrations()[-1].version
-    if version == newest:
+    if version != newest:
+        lacks = f"has schema {version}, but this embaudit reads {newest}"
+    elif table_changes(connection, place):
+        lacks = "lacks tables or columns that this embaudit, or a measure installed beside it, reads"
+    else:
         return ""
-    return f"The warehouse has schema {version}, but this embaudit reads {newest}. To keep every row: embaudit upgrade"
+    return f"The warehouse {lacks}. To keep every row: embaudit upgrade"
 
 
 def require_newest(connection: duckdb.DuckDBPyConnection, place: Warehouse) -> None:
@@ -138,6 +153,13 @@ def require_known_version(connection: duckdb.DuckDBPyConnection, place: Warehous
         return 0
     row = connection.execute("SELECT coalesce(max(version), 0) FROM schema_migration").fetchone()
     version, newest = int(row[0]) if row else 0, known_migrations()[-1].version
+    if LAST_UNRELEASED != version < known_migrations()[0].version and version:
+        raise WarehouseError(
+            f"The warehouse {place} was written by an embaudit from before the first release (schema {version}).",
+            kept="Nothing was changed; staged results are kept.",
+            next_step="Move that file or choose another warehouse (--warehouse PATH), and run the same command again: "
+            "only publishing is left.",
+        )
     if version > newest:
         raise WarehouseError(
             f"The warehouse {place} has schema {version}, but this embaudit only knows up to {newest}.",

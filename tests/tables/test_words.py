@@ -9,9 +9,11 @@ import pytest
 
 from embaudit.tables import TABLES
 from embaudit.tables.markdown import tables_page
+from embaudit.tables.sql import schema_page
 from embaudit.warehouse.connect import open_reader, open_writer
 
-PAGE = Path(__file__).parents[2] / "docs/tables.md"
+ROOT = Path(__file__).parents[2]
+PAGES = {"docs/tables.md": tables_page, "sql/schema.sql": schema_page}
 
 
 def comments(path: Path) -> dict[tuple[str, str], str]:
@@ -20,8 +22,9 @@ def comments(path: Path) -> dict[tuple[str, str], str]:
     return {(table, column): comment for table, column, comment in found if comment}
 
 
-def test_the_page_is_what_make_docs_writes() -> None:
-    assert PAGE.read_text(encoding="utf-8") == tables_page(), "make docs"
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_what_make_docs_writes(page: str) -> None:
+    assert (ROOT / page).read_text(encoding="utf-8") == PAGES[page](), "make docs"
 
 
 def test_every_column_is_on_the_page_and_no_table_is_broken_by_what_it_says() -> None:

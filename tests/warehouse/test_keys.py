@@ -1,4 +1,4 @@
-"""Tables without keys, for a DuckLake: the migrations' own statements, and the keys that they declare."""
+"""Tables without keys, for a DuckLake: the same statements, and the keys that they declare."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import duckdb
 from made_up_migrations import FIRST, SECOND
 
+from embaudit.tables import TABLES
 from embaudit.warehouse import migrate as migrations
 from embaudit.warehouse.keys import keys_of, primary_keys, without_keys
 from embaudit.warehouse.migrate import known_migrations
@@ -15,9 +16,9 @@ from embaudit.warehouse.migrate import known_migrations
 def test_the_schema_without_keys_is_the_same_but_for_them() -> None:
     """What a later migration may do is among it: another table, another column."""
     keyed, keyless = duckdb.connect(), duckdb.connect()
-    for one in (*known_migrations(), FIRST, SECOND):
-        keyed.execute(one.sql)
-        keyless.execute(without_keys(one.sql))
+    for sql in (*(table.ddl for table in TABLES.values()), *(one.sql for one in (*known_migrations(), FIRST, SECOND))):
+        keyed.execute(sql)
+        keyless.execute(without_keys(sql))
 
     def columns(connection: duckdb.DuckDBPyConnection) -> list[Any]:
         return connection.execute(
@@ -31,8 +32,8 @@ def test_the_schema_without_keys_is_the_same_but_for_them() -> None:
 
 def test_the_keys_that_are_read_off_the_text_are_duckdbs() -> None:
     connection = duckdb.connect()
-    for one in known_migrations():
-        connection.execute(one.sql)
+    for sql in (*(table.ddl for table in TABLES.values()), *(one.sql for one in known_migrations())):
+        connection.execute(sql)
     connection.execute(migrations.RECORD_TABLE)
     found = connection.execute(
         "SELECT table_name, constraint_column_names FROM duckdb_constraints() WHERE constraint_type = 'PRIMARY KEY'"

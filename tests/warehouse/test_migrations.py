@@ -11,12 +11,19 @@ from pathlib import Path
 import duckdb
 import pytest
 from made_up_migrations import BROKEN, FIRST, NEWEST, SECOND, VIEWS, a_program_with, the_next_program
-from plausible import audit_record, expectation, measure_runs, plausible_rows
+from plausible import audit_record, expectation, measure_runs
 
 from embaudit.errors import WarehouseError
 from embaudit.tables import TABLES
 from embaudit.warehouse.connect import open_reader, open_writer
-from embaudit.warehouse.migrate import Migration, known_migrations, known_views, migrate
+from embaudit.warehouse.migrate import (
+    LAST_UNRELEASED,
+    Migration,
+    known_migrations,
+    known_views,
+    migrate,
+    upgrade_step,
+)
 from embaudit.warehouse.publish import StagedTable, publish
 from embaudit.warehouse.query import named_queries, run_query
 
@@ -278,20 +285,80 @@ def test_a_kill_leaves_the_migrations_that_were_committed(
             connection.execute("INSERT INTO sticky_summary SELECT * FROM sticky_summary LIMIT 1")
 
 
-def test_earlier_audits_of_post_norm_models_get_the_states_that_are_pooled() -> None:
-    """The last layer's output; a pre-norm model's was never measured, and cannot be made up."""
-    (migration,) = [one for one in known_migrations() if one.name == "pooled_stat"]
-    layers = plausible_rows()["layer_stat"]
-    with duckdb.connect() as connection:
-        connection.execute(known_migrations()[0].sql)
-        for audit_id, placement in (("old", "post"), ("llama", "pre")):
-            for row in layers:
-                said = {**row, "audit_id": audit_id, "norm_placement": placement}
-                said["normalised_spread"] = 1.0 + row["layer"]
-                names, marks = ", ".join(said), ", ".join("?" * len(said))
-                connection.execute(f"INSERT INTO layer_stat ({names}) VALUES ({marks})", list(said.values()))
-        connection.execute(migration.sql)
-        found = connection.execute(
-            "SELECT audit_id, corpus, has_final_norm, normalised_spread, within_text_cosine_low FROM pooled_stat"
-        ).fetchall()
-    assert found == [("old", "wikipedia", False, float(len(layers)), layers[-1]["within_text_cosine_low"])]
+# ---- what declarations say ----
+
+
+def written_before_the_release(path: Path, version: int = LAST_UNRELEASED, change: str = "") -> None:
+    """A warehouse with the record of migrations that are gone, and perhaps with other tables."""
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("DELETE FROM schema_migration")
+        connection.execute(
+            "INSERT INTO schema_migration SELECT range, 'gone', 'gone', now() FROM range(1, ? + 1)", [version]
+        )
+        connection.execute(change or "SELECT 1")
+
+
+def test_a_warehouse_from_before_the_release_keeps_every_row(published_warehouse: Path) -> None:
+    before = by_table(published_warehouse)
+    written_before_the_release(published_warehouse)
+    with open_reader(published_warehouse) as connection:
+        assert "has schema 26" in upgrade_step(connection, published_warehouse)
+    opened(published_warehouse)
+    after = by_table(published_warehouse)
+    del before["schema_migration"], after["schema_migration"]
+    assert after == before
+    assert recorded(published_warehouse)[-1] == on_record()[-1]
+
+
+def test_one_that_lacks_the_last_of_these_migrations_is_refused(published_warehouse: Path) -> None:
+    written_before_the_release(published_warehouse, LAST_UNRELEASED - 1)
+    before = by_table(published_warehouse)
+    with pytest.raises(WarehouseError, match=r"from before the first release \(schema 25\)") as caught:
+        opened(published_warehouse)
+    assert "only publishing is left" in caught.value.next_step
+    assert by_table(published_warehouse) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "lost"),
+    [
+        ("DROP TABLE geometry_dimension", "geometry_dimension"),
+        ("ALTER TABLE geometry DROP COLUMN rankme_low", "geometry"),
+        # A column that is never null in new rows.
+        ("ALTER TABLE sticky_summary DROP COLUMN u", "sticky_summary"),
+    ],
+)
+def test_what_a_warehouse_lacks_is_added(published_warehouse: Path, change: str, lost: str) -> None:
+    with duckdb.connect(str(published_warehouse)) as connection:
+        for view in known_views():
+            connection.execute(f"DROP VIEW IF EXISTS {view}")
+        connection.execute(change)
+    with open_reader(published_warehouse) as connection:
+        assert "lacks tables or columns" in upgrade_step(connection, published_warehouse)
+    opened(published_warehouse)
+    assert set(by_table(published_warehouse)[lost][0]) >= set(TABLES[lost].stored)
+    with open_reader(published_warehouse) as connection:
+        assert upgrade_step(connection, published_warehouse) == ""
+        connection.execute("FROM leaderboard").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("ALTER TABLE verdict ALTER COLUMN line TYPE INTEGER USING 1", "line is INTEGER and not VARCHAR"),
+        ("DROP TABLE verdict; CREATE TABLE verdict (line VARCHAR)", "it has no column audit_id"),
+        (
+            "DROP TABLE verdict; CREATE TABLE verdict (audit_id VARCHAR, kind VARCHAR, mine INTEGER NOT NULL)",
+            "mine must not be null, and is not declared",
+        ),
+    ],
+)
+def test_a_table_that_cannot_take_the_rows_is_left_alone(empty_warehouse: Path, change: str, why: str) -> None:
+    with duckdb.connect(str(empty_warehouse)) as connection:
+        for view in known_views():
+            connection.execute(f"DROP VIEW IF EXISTS {view}")
+        connection.execute(change)
+    before = by_table(empty_warehouse)
+    with pytest.raises(WarehouseError, match=f"The table verdict of the warehouse .* {why}"):
+        opened(empty_warehouse)
+    assert by_table(empty_warehouse) == before
