@@ -1,8 +1,8 @@
 """Caches check results of staged tables: the same bytes are not checked twice by the same code.
 
 A result depends on the table's files, the planned rows, the files of other tables that its rules read, and the rules.
-For the rules, all of embaudit's code and the version of Great Expectations are hashed, so that nobody has to remember
-to increment a version. Failures that block publishing are not cached.
+For the rules, all code of embaudit and of packages that bring measures, and the version of Great Expectations are
+hashed, so that nobody has to remember to increment a version. Failures that block publishing are not cached.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 
 from embaudit.keys import content_key
+from embaudit.measures import MEASURES
 from embaudit.staging.files import readable
 from embaudit.staging.stage import is_staged, read_rows, reading, staged_path, write_rows
 from embaudit.warehouse.publish import ExpectationRow
@@ -61,9 +63,8 @@ def _digests(paths: Sequence[str]) -> list[str]:
 def _rules() -> str:
     from importlib.metadata import version
 
-    import embaudit
-
     code = hashlib.sha256(version("great_expectations").encode())
-    for path in sorted(Path(embaudit.__file__).parent.rglob("*.py")):
-        code.update(path.read_bytes())
+    for package in dict.fromkeys(measure.package.split(".")[0] for measure in MEASURES.values()):
+        for path in sorted(Path(str(files(package))).rglob("*.py")):
+            code.update(path.read_bytes())
     return code.hexdigest()

@@ -1,4 +1,4 @@
-"""All measures, in the order in which an audit runs and shows them."""
+"""All measures, in the order in which an audit runs and shows them: embaudit's own, then those of other packages."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from embaudit.measures import (
     sticky,
     tempscale,
 )
+from embaudit.measures.installed import installed_measures
 from embaudit.measures.measure import Measure, MeasureSettings
 
 __all__ = ["DEFAULT_MEASURES", "MEASURES", "Measure", "MeasureName", "MeasureSettings"]
 
-# The only place that lists all of them.
-_ALL = (
+# The only place that lists them.
+_OWN = (
     # First: with a broken checkpoint, no other figure means anything.
     integrity.MEASURE,
     quality.MEASURE,
@@ -40,7 +41,7 @@ _ALL = (
     impact.MEASURE,
     mitigation.MEASURE,
 )
-MEASURES: dict[str, Measure] = {measure.name: measure for measure in _ALL}
+MEASURES: dict[str, Measure] = {measure.name: measure for measure in (*_OWN, *installed_measures(_OWN))}
 DEFAULT_MEASURES = tuple(name for name, measure in MEASURES.items() if measure.is_default)
 
 

@@ -1,7 +1,7 @@
 """A measure: its name, question and settings, and where its parts are.
 
 Measures are listed once, in ``embaudit.measures.MEASURES``; plan, audit flow, log, gate and command line iterate over
-that list.
+that list. Other packages add theirs by an entry point (``embaudit.measures.installed``).
 """
 
 from __future__ import annotations
@@ -150,6 +150,7 @@ class Measure:
     """One measure of an audit.
 
     Attributes:
+        package: the package that it is in; files of its folder ``queries`` are named queries.
         question: the question that it answers, in one line.
         parts: imports what it does.
         settings: its part of a profile.
@@ -163,6 +164,7 @@ class Measure:
     """
 
     name: str
+    package: str
     question: str
     parts: Callable[[], Parts]
     settings: type[MeasureSettings]

@@ -6,6 +6,9 @@ Tables are published and documented in the order of ``ROWS``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from embaudit.errors import UsageError
 from embaudit.figure import Summary
 from embaudit.measures import MEASURES
 from embaudit.steps import tables as subjects
@@ -18,7 +21,23 @@ ROWS: tuple[type[Row], ...] = (
     *findings.ROWS,
     *watch.ROWS,
 )
-TABLES: dict[str, Table] = {row.table.name: row.table for row in ROWS}
+
+
+def _by_name(rows: Iterable[type[Row]]) -> dict[str, type[Row]]:
+    """Raises:
+    UsageError: if two declare a table of one name: a measure of another package may."""
+    found: dict[str, type[Row]] = {}
+    for row in rows:
+        first = found.setdefault(row.table.name, row)
+        if first is not row:
+            raise UsageError(
+                f"{row.__module__} declares a table {row.table.name!r}, which {first.__module__} has already.",
+                next_step=f"Rename it there, or uninstall the package: pip uninstall {row.__module__.split('.')[0]}",
+            )
+    return found
+
+
+TABLES: dict[str, Table] = {name: row.table for name, row in _by_name(ROWS).items()}
 _VIEWS = (summary for measure in MEASURES.values() for summary in measure.view_summaries)
 # Tables with figure columns, and views declared to have figures.
 SUMMARIES: dict[str, Summary] = {

@@ -13,6 +13,7 @@ from duckdb import StatementType
 
 from embaudit.address import Warehouse, warehouse_at
 from embaudit.errors import UsageError, WarehouseError
+from embaudit.measures import MEASURES
 from embaudit.suggest import did_you_mean
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.guard import require_inside
@@ -41,14 +42,20 @@ class QueryResult:
 
 
 def named_queries() -> dict[str, NamedQuery]:
-    """All queries of ``sql/queries``, by name."""
+    """All queries by name: those of ``sql/queries``, and those in a measure's folder."""
     found = {}
-    for file in sorted(files("embaudit_sql").joinpath("queries").iterdir(), key=lambda file: file.name):
+    folders = [files(package).joinpath("queries") for package in ("embaudit_sql", *_packages())]
+    listed = (file for folder in folders if folder.is_dir() for file in folder.iterdir())
+    for file in sorted(listed, key=lambda file: file.name):
         if file.name.endswith(".sql"):
             sql = file.read_text(encoding="utf-8")
             name = file.name.removesuffix(".sql").replace("_", "-")
             found[name] = NamedQuery(name, sql.split("\n", 1)[0].removeprefix("--").strip(), sql)
     return found
+
+
+def _packages() -> list[str]:
+    return [measure.package for measure in MEASURES.values()]
 
 
 def run_query(warehouse: Warehouse | str, name_or_sql: str) -> QueryResult:

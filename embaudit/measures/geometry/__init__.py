@@ -21,6 +21,7 @@ def _parts() -> Parts:
 
 MEASURE = Measure(
     name="geometry",
+    package=__name__,
     question="How do the vectors of a corpus fill their space?",
     parts=_parts,
     settings=GeometrySettings,

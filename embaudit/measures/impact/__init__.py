@@ -22,6 +22,7 @@ def _parts() -> Parts:
 
 MEASURE = Measure(
     name="impact",
+    package=__name__,
     question="What do sticky tokens do to retrieval, clustering, classification and similarity?",
     parts=_parts,
     settings=ImpactSettings,

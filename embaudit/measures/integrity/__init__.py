@@ -21,6 +21,7 @@ def _parts() -> Parts:
 
 MEASURE = Measure(
     name="integrity",
+    package=__name__,
     question="Is this the network that was trained, and does it compute one function of a text?",
     parts=_parts,
     settings=IntegritySettings,

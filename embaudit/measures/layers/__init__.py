@@ -22,6 +22,7 @@ def _parts() -> Parts:
 
 MEASURE = Measure(
     name="layers",
+    package=__name__,
     question="Where in the network are the tokens of a text pulled together?",
     parts=_parts,
     settings=LayerSettings,

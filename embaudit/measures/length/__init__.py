@@ -23,6 +23,7 @@ def _parts() -> Parts:
 
 MEASURE = Measure(
     name="length",
+    package=__name__,
     question="Do the vectors of texts become more alike the longer the texts are?",
     parts=_parts,
     settings=LengthSettings,

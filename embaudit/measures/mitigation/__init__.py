@@ -22,6 +22,7 @@ def _parts() -> Parts:
 
 MEASURE = Measure(
     name="mitigation",
+    package=__name__,
     question="What helps against sticky tokens, and what does it cost?",
     parts=_parts,
     settings=MitigationSettings,

@@ -21,6 +21,7 @@ def _parts() -> Parts:
 
 MEASURE = Measure(
     name="occurrence",
+    package=__name__,
     question="Do severe tokens occur in real texts, and what do they do there?",
     parts=_parts,
     settings=OccurrenceSettings,

@@ -21,6 +21,7 @@ def _parts() -> Parts:
 
 MEASURE = Measure(
     name="placement",
+    package=__name__,
     question="Where in a text do sticky tokens do most harm, and how much more than at fixed positions?",
     parts=_parts,
     settings=PlacementSettings,

@@ -21,6 +21,7 @@ def _parts() -> Parts:
 
 MEASURE = Measure(
     name="quality",
+    package=__name__,
     question="Does it do what an embedding is for, and is it declared right?",
     parts=_parts,
     settings=QualitySettings,

@@ -23,6 +23,7 @@ def _parts() -> Parts:
 
 MEASURE = Measure(
     name="socm",
+    package=__name__,
     question="How much of a text does mean pooling discard?",
     parts=_parts,
     settings=SocmSettings,

@@ -18,6 +18,7 @@ def _parts() -> Parts:
 
 MEASURE = Measure(
     name="sticky",
+    package=__name__,
     question="Which tokens, inserted into a text, pull its similarities towards one value?",
     parts=_parts,
     settings=StickySettings,

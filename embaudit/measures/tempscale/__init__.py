@@ -22,6 +22,7 @@ def _parts() -> Parts:
 
 MEASURE = Measure(
     name="tempscale",
+    package=__name__,
     question="Does a lower attention temperature help?",
     parts=_parts,
     settings=TempscaleSettings,
