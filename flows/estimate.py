@@ -41,7 +41,7 @@ def say_how_long(
         if one > NAMED_SECONDS
     )
     whole = rounded(sum(seconds.values()) + FIXED_SECONDS)
-    say(f"This takes about {whole}{f' ({parts})' if parts else ''}, less what earlier audits computed.")
+    say(f"This takes about {whole}{f' ({parts})' if parts else ''}, but cached work is skipped.")
 
 
 def expected_seconds(

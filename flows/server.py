@@ -43,7 +43,7 @@ def set_up_server(gpu_slots: int) -> list[str]:
             ]
     except (httpx.HTTPError, RuntimeError) as error:
         raise ServerError(
-            f"The Prefect server {url} does not do what was asked ({type(error).__name__}: {error}).",
+            f"The Prefect server {url} rejected the request ({type(error).__name__}: {error}).",
             kept="What it did before that is kept; the command may be run again.",
             next_step="Start it: prefect server start",
         ) from error
@@ -60,7 +60,7 @@ def require_server() -> str:
     url = PREFECT_API_URL.value()
     if not url:
         raise ServerError(
-            "No Prefect server is named.",
+            "No Prefect server is configured.",
             kept="Nothing was changed.",
             next_step="Start one and name it: prefect server start; then "
             "prefect config set PREFECT_API_URL=http://127.0.0.1:4200/api",
@@ -78,7 +78,8 @@ def require_lasting_home() -> None:
 
     if deployment.id and not Settings().home.expanduser().is_absolute():
         raise ServerError(
-            "This worker has no EMBAUDIT_HOME, and its runs begin in temporary folders: results would go with them.",
+            "This worker has no EMBAUDIT_HOME, and its runs begin in temporary folders: results would be deleted with "
+            "them.",
             kept="Nothing was computed.",
             next_step="Start it with: embaudit worker (or set EMBAUDIT_HOME to an absolute path).",
         )

@@ -49,8 +49,8 @@ def require_deployment(name: str) -> None:
         except (ObjectNotFound, ValueError) as error:
             raise ServerError(
                 f"The Prefect server has no deployment {name!r}.",
-                next_step="Deploy it (prefect --no-prompt deploy --all), or leave --deployment away: audits then run "
-                "in this process.",
+                next_step="Deploy it (prefect --no-prompt deploy --all), or omit --deployment: audits then run in "
+                "this process.",
             ) from error
 
 

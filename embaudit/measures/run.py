@@ -97,4 +97,4 @@ class Run:
 
     def skipped(self, what: str, error: NotMeasurable) -> Staged:
         """A message for the audit's end about something that could not be measured, and why."""
-        return self.note(f"Left out, {what}: {error.happened}")
+        return self.note(f"Skipped {what}: {error.happened}")

@@ -1,6 +1,6 @@
--- The tables that no audit computes: the log, what people import and accept, and figures that papers published. All
--- others are created from the row classes in embaudit/ (sql/schema.sql lists them). Once this is released, a change is a
--- file with the next number. Warehouses from before it, with migrations 1 to 26, have these tables already.
+-- The tables that no audit computes: the log, what people import and accept, and figures that papers published.
+-- All others are created from the row classes in embaudit/ (sql/schema.sql lists them). Once this is released, a change
+-- is a file with the next number. Warehouses from before it, with migrations 1 to 26, have these tables already.
 
 CREATE TABLE IF NOT EXISTS audit (
     audit_id          VARCHAR PRIMARY KEY,   -- by content: the same question has the same id

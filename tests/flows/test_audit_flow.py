@@ -359,8 +359,20 @@ def broken(error: BaseException) -> Any:
         # What no measure expects.
         ({}, "plan_audit", MemoryError("on the way"), MeasureError, "on the way"),
         ({}, "_shared_tables", torch.OutOfMemoryError("CUDA out of memory."), MeasureError, "CUDA out of memory."),
-        ({}, "_run", RuntimeError("DefaultCPUAllocator: can't allocate memory"), MeasureError, "can't allocate memory"),
-        ({}, "_run", OSError(28, "No space left on device"), OSError, "OSError: [Errno 28] No space left on device"),
+        (
+            {},
+            "run_measure",
+            RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+            MeasureError,
+            "can't allocate memory",
+        ),
+        (
+            {},
+            "run_measure",
+            OSError(28, "No space left on device"),
+            OSError,
+            "OSError: [Errno 28] No space left on device",
+        ),
         ({}, "stage_findings", KeyError("a bug"), KeyError, "KeyError: 'a bug'"),
         ({}, "_ingest", ValueError("https://me:canary@x/y"), ValueError, "ValueError: https://x/y"),
     ],

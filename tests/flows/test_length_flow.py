@@ -135,14 +135,14 @@ def test_documents_of_one_length_are_a_note(
     alike = write_collection(
         tmp_path / "alike", ["river stone " + word for word in ENGLISH.split()[:20]], ENGLISH.split()[:10]
     )
-    note = "Left out, length in rankings of retrieval: all documents are of one length."
+    note = "Skipped length in rankings of retrieval: all documents are of one length."
     assert note in run(tiny_checkpoint, profile, long_texts, retrieval=str(alike)).warnings
 
 
 @pytest.mark.slow
 def test_short_texts_have_a_curve_and_a_note(home: Path, tiny_checkpoint: Path, profile: Path, tmp_path: Path) -> None:
     outcome = run(tiny_checkpoint, profile, write_texts(tmp_path / "short.jsonl", [5]))
-    assert outcome.warnings == ["Left out, sigma_a by length over longdocs: fewer than two texts have 8 tokens."]
+    assert outcome.warnings == ["Skipped sigma_a by length over longdocs: fewer than two texts have 8 tokens."]
     assert rows(outcome, "SELECT max(texts), count(cosine_mean) FROM length_bin") == [(1, 0)]
     assert rows(outcome, "SELECT count(*), count(rise) FROM length_rise") == [(4, 0)]
     assert "length_pair" not in outcome.rows or outcome.rows["length_pair"] == 0
@@ -154,7 +154,7 @@ def test_an_unknown_architecture_has_a_curve_and_a_note(
 ) -> None:
     monkeypatch.setattr("embaudit.anatomy.families.FAMILIES", ())
     (warning,) = (outcome := run(tiny_checkpoint, profile, long_texts)).warnings
-    assert warning.startswith("Left out, sigma_a by length over longdocs: embaudit does not know where BertModel")
+    assert warning.startswith("Skipped sigma_a by length over longdocs: embaudit does not know where BertModel")
     assert rows(outcome, "SELECT count(*) FROM length_bin") == [(12,)]
     assert rows(outcome, "SELECT count(*) FROM length_sigma") == [(0,)]
 

@@ -144,7 +144,7 @@ def test_a_list_that_no_measure_reads_and_one_that_cannot_be_mined_are_refused(
 def undefined(
     prefect_api: str, odd_checkpoint: Path, tiny_profile: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> AuditOutcome:
-    """An audit of a corpus and a list with texts whose tokens average to nothing, to be read only."""
+    """An audit of a corpus and a list with texts whose token vectors average to zero, to be read only."""
     folder = tmp_path_factory.mktemp("undefined")
     texts, listed, profile = folder / "texts.txt", folder / "negatives.jsonl", folder / "profile.toml"
     profile.write_text(
@@ -178,7 +178,7 @@ def test_an_undefined_text_is_flagged_left_out_and_said(undefined: AuditOutcome)
     pairs = rows(undefined, "SELECT first, second FROM socm_pair WHERE corpus = 'wikipedia' ORDER BY ALL")
     assert pairs == [(0, 2), (0, 3), (0, 5), (2, 3), (2, 5), (3, 5)]
     (line,) = [warning for warning in undefined.warnings if "of the texts of wikipedia" in warning]
-    assert line == "SOCM left out 2 of the texts of wikipedia, whose tokens average to nothing: number 1, 4."
+    assert line == "SOCM left out 2 of the texts of wikipedia, whose token vectors average to zero: number 1, 4."
 
 
 def test_a_listed_pair_with_an_undefined_text_is_left_out(undefined: AuditOutcome) -> None:

@@ -171,7 +171,7 @@ def test_layers_that_share_their_weights_have_no_temperatures_of_their_own(home:
     asked = {"pairs": 60, "grid": [0.5], "by": ["layer", "head"]}
     outcome = ask(save_tiny(tmp_path / "albert", "albert"), {"sts": "sample"}, **asked)
     (warning,) = [one for one in outcome.warnings if "by layer" in one]
-    assert warning.startswith("Left out, temperatures by layer on sts: Layers 0 and 1 share ")
+    assert warning.startswith("Skipped temperatures by layer on sts: Layers 0 and 1 share ")
     assert rows(outcome, "SELECT task, part FROM tempscale_search") == [("sts", "head")]
 
 
@@ -236,8 +236,8 @@ def test_what_allows_no_task_is_a_line_and_the_others_run(home: Path, tiny_check
     alike = tmp_path / "alike.jsonl"
     alike.write_text("\n".join(json.dumps({"text": f"river {i}", "label": "a"}) for i in range(30)))
     outcome = ask(tiny_checkpoint, {"longdocs": str(alike), "sts": "sample"}, pairs=60, grid=[0.5])
-    (warning,) = [one for one in outcome.warnings if "Left out" in one]
-    assert warning.startswith("Left out, temperatures on longdocs: 1 class among 30 labelled texts")
+    (warning,) = [one for one in outcome.warnings if "Skipped" in one]
+    assert warning.startswith("Skipped temperatures on longdocs: 1 class among 30 labelled texts")
     assert rows(outcome, "SELECT DISTINCT task FROM tempscale_choice") == [("sts",)]
 
 

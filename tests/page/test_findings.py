@@ -156,7 +156,8 @@ def test_texts_dense_with_severe_tokens_are_named_where_there_are_some() -> None
 
 def test_a_loss_that_is_noise_reads_as_a_share() -> None:
     assert "erase 0%" in found("sticky", sticky_validation={"loss": -0.03})["worst_token"].sentence
-    assert "erases 100%" in found("sticky", sticky_dose={"loss": 1.2})["one_copy"].sentence
+    assert "one copy: 100%" in found("sticky", sticky_dose={"loss": 1.2})["one_copy"].sentence
+    assert "erases a measurable share" in found("sticky", sticky_dose={"loss": 0.004})["one_copy"].sentence
 
 
 def test_the_number_of_bad_tokens_is_the_vocabularys_where_a_sample_tells() -> None:

@@ -62,7 +62,7 @@ def findings(rows: Rows, settings: MitigationSettings) -> Iterator[Finding]:
         high=high,
         **unless_ok(
             level,
-            "Such texts need not score worse.",
+            "Most of this loss is avoidable.",
             f"embaudit {how if remedy in WAYS else 'filter CHECKPOINT --out severe.json'}",
         ),
     )

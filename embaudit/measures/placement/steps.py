@@ -158,7 +158,7 @@ def measure(run: Run) -> list[Staged]:
     worst = severe[: settings.tokens_placed]
     controls = choose_controls(list(entries.values()), np.array(severe), settings.ordinary, run.seed)
     strategies, why_not = possible_strategies(run.spec)
-    left_out = [run.note(f"Left out, gradient-guided placement: {why_not}")] if why_not else []
+    left_out = [run.note(f"Skipped gradient-guided placement: {why_not}")] if why_not else []
     placed = run(
         placements,
         run.spec,

@@ -81,11 +81,15 @@ def _dose(doses: list[dict[str, Any]], tokens: dict[int, dict[str, Any]]) -> Fin
     curve = sorted((row for row in doses if row["token_id"] == worst["token_id"]), key=lambda row: row["copies"])
     more = ", ".join(f"{row['copies']} copies: {_share(row['loss'])}" for row in curve if row["copies"] > 1)
     level = level_from(worst["loss"], look=WEAK)
+    token = f"{tokens[worst['token_id']]['token']!r}{f' ({more})' if more else ''}"
     return Finding(
         # Never a problem: few pairs, and no interval.
         level,
-        f"One copy of {tokens[worst['token_id']]['token']!r} erases {_share(worst['loss'])} of the differences between "
-        f"a text's similarities, the most of any token tested at several doses{f' ({more})' if more else ''}.",
+        f"Of the tokens tested at several doses, {token} erases most with one copy: {_share(worst['loss'])} of the "
+        "differences between a text's similarities."
+        if round(worst["loss"], 2) > 0
+        else f"No token tested at several doses erases a measurable share of the differences between a text's "
+        f"similarities with one copy; {token} comes first.",
         "A single copy already moves a text." if level == "look" else "A single copy hardly moves a text.",
         name="one_copy",
         value=worst["loss"],

@@ -156,8 +156,7 @@ def require_below_u(before: np.ndarray, u: float) -> None:
     """Raise unless some similarity lies below u and the similarities differ, which slopes need."""
     if np.var(before) <= MIN_VARIANCE:
         raise MeasureError(
-            f"All sentence pairs have the same similarity ({before.flat[0]:.4f}): how much of it is kept "
-            "cannot be told.",
+            f"All sentence pairs have the same similarity ({before.flat[0]:.4f}): retention cannot be measured.",
             kept="The other measures' results are kept.",
             next_step="Give pairs of different similarity.",
         )

@@ -34,7 +34,7 @@ def _ranking(run: Run, documents: StagedCorpus, queries: StagedCorpus, settings:
         if found.rows:
             return [found]
         reason = "all documents are of one length."
-    return [run.note(f"Left out, length in rankings of {documents.name}: {reason}")]
+    return [run.note(f"Skipped length in rankings of {documents.name}: {reason}")]
 
 
 def _sigma(run: Run, corpus: StagedCorpus, settings: LengthSettings) -> Staged:
@@ -46,4 +46,4 @@ def _sigma(run: Run, corpus: StagedCorpus, settings: LengthSettings) -> Staged:
         if sigma.rows:
             return sigma
         reason = f"fewer than two texts have {min(settings.sigma_lengths)} tokens."
-    return run.note(f"Left out, sigma_a by length over {corpus.name}: {reason}")
+    return run.note(f"Skipped sigma_a by length over {corpus.name}: {reason}")

@@ -30,7 +30,7 @@ from embaudit.measures.task_material import corpora_of, notes_of, task_material
 from embaudit.staging.stage import read_rows
 from embaudit.steps.results import Staged, StagedCorpus
 
-NO_SENTENCES = "Left out, losses under remedies: they need sentences too (--corpus sts=FILE, or the measure sticky)."
+NO_SENTENCES = "Skipped losses under remedies: they need sentences too (--corpus sts=FILE, or the measure sticky)."
 Material = tuple[StagedCorpus, Staged, Treated]
 
 
@@ -61,7 +61,7 @@ def measure(run: Run) -> list[Staged]:
     ]
     texts = sum(part.rows for part in fitted_on)
     refused = possible_remedies(run.spec, severe, list(settings.remedies), texts)
-    files += [run.note(f"Left out, {remedy}: {why}") for remedy, why in refused.items()]
+    files += [run.note(f"Skipped {remedy}: {why}") for remedy, why in refused.items()]
     remedies = [remedy for remedy in settings.remedies if remedy not in refused]
     for corpus, material, untreated in materials:
         by_remedy = {NONE: untreated}

@@ -85,6 +85,6 @@ def _search(
         if support.detail["refused"] is None:
             search(part, support.detail["parts"])
         else:
-            why = f"Left out, temperatures by {part} on {corpus.name}: {support.detail['refused']}"
+            why = f"Skipped temperatures by {part} on {corpus.name}: {support.detail['refused']}"
             notes.append(run.note(why))
     return notes + (run(tempscale_searched, run.spec, corpus, material, found, settings, run.seed) if found else [])
