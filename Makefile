@@ -52,8 +52,8 @@ audit: .venv/.audit ## audit the packaged all-MiniLM-L6-v2 on the embedded sampl
 test: .venv/.dev ## the tests that a change must pass
 	@$(PYTEST) -m "not slow"
 
-test-slow: .venv/.dev ## faults, servers, lakes, runners, browsers, large grids
-	@$(PYTEST) -m slow
+test-slow: .venv/.dev ## faults, servers, lakes, runners, browsers, large grids (SLOW="tests/page …" for some)
+	@$(PYTEST) -m slow $(SLOW)
 
 test-lowest: ## what touches a library, with the lowest version of every one (needs python3.11)
 	@if command -v python3.11 >/dev/null; then $(MAKE) --no-print-directory .venv-lowest/.dev && \

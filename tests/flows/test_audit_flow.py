@@ -323,17 +323,36 @@ def test_a_prompt_is_applied_recorded_and_shown(audited: Audited, home: Path, em
     assert "'the gold: '" in shown.stdout
 
 
-def test_no_pair_below_u_is_on_record_with_its_reason(
-    home: Path, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path
-) -> None:
-    # Twenty sentences that differ in one letter: every pair is far more similar than two random tokens.
-    twins = tmp_path / "twins.csv"
+def twins(folder: Path) -> Path:
+    """Twenty sentences that differ in one letter: every pair is far more similar than two random tokens."""
+    path = folder / "twins.csv"
     sentences = [
         f"the river is old and the sea is great near the town of {letter}" for letter in "abcdefghijklmnopqrst"
     ]
-    twins.write_text("".join(f"{a},{b},5\n" for a, b in zip(sentences[:10], sentences[10:], strict=True)))
+    path.write_text("".join(f"{a},{b},5\n" for a, b in zip(sentences[:10], sentences[10:], strict=True)))
+    return path
+
+
+def test_no_pair_below_u_leaves_out_sticky_tokens_and_nothing_else(
+    home: Path, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path
+) -> None:
+    chosen = ["integrity", "quality", "sticky", "occurrence", "mitigation"]
+    outcome = run(tiny_checkpoint, tiny_profile, corpora={"sts": str(twins(tmp_path))}, measures=chosen)
+    assert [
+        line for line in outcome.warnings if line.startswith("Skipped sticky tokens: No sentence pair lies below u")
+    ]
+    assert "Skipped occurrence: sticky tokens could not be looked for." in outcome.warnings
+    assert outcome.verdict["kind"] == "do not serve"
+    found = rows(home / "warehouse.duckdb", "SELECT level FROM finding WHERE name = 'not_searched'")
+    assert found == [("not measured",)]
+
+
+def test_given_pairs_of_which_none_is_below_u_are_an_error_on_record(
+    home: Path, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path
+) -> None:
+    given = str(twins(tmp_path))
     with pytest.raises(MeasureError, match="No sentence pair lies below u"):
-        run(tiny_checkpoint, tiny_profile, corpora={"sts": str(twins)})
+        run(tiny_checkpoint, tiny_profile, pairs={"scoring": given, "validation": given})
     status, reason = rows(home / "warehouse.duckdb", "SELECT status, reason FROM audit")[0]
     assert status == "failed"
     assert "below u" in reason

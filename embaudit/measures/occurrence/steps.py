@@ -143,9 +143,10 @@ def _dense_rows(
 def measure(run: Run) -> list[Staged]:
     """Count the tokens that ``sticky`` found in each corpus, and measure how removing them moves texts."""
     settings = run.settings(OccurrenceSettings)
-    tokens, verdicts = (
-        next(part for part in run.earlier if part.table == table) for table in ("token", "sticky_validation")
-    )
+    searched = {part.table: part for part in run.earlier if part.table in ("token", "sticky_validation")}
+    if "sticky_validation" not in searched:
+        return [run.note("Skipped occurrence: sticky tokens could not be looked for.")]
+    tokens, verdicts = searched["token"], searched["sticky_validation"]
     staged: list[Staged] = []
     for corpus, draw in run.drawn(settings):
         parts = run(corpus_occurrence, run.spec, corpus, tokens, verdicts, draw, settings=settings, seed=run.seed)

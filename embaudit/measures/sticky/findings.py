@@ -14,6 +14,14 @@ _, MODERATE, WEAK = (least for least, _ in SEVERITY_FROM_LOSS)
 # Acceptable miss rate of the search: the share of tokens that belong on the shortlist but are not on it.
 MISSED = 0.2
 SCRIPTS_NAMED = 3
+NOT_SEARCHED = Finding(
+    "not measured",
+    "Sticky tokens could not be looked for: no two of the sentences are less alike than random tokens are, or all are "
+    "equally alike.",
+    "Either the sentences are too similar, or the checkpoint gives all texts nearly one vector.",
+    "Give unrelated sentences: --corpus sts=FILE",
+    name="not_searched",
+)
 
 
 def findings(rows: Rows, settings: StickySettings) -> Iterator[Finding]:
@@ -23,8 +31,10 @@ def findings(rows: Rows, settings: StickySettings) -> Iterator[Finding]:
     tokens = {row["token_id"]: row for row in rows("token") if row["token_id"] in effects}
     candidates = sorted(effects.values(), key=lambda row: (-row["loss"], row["token_id"]))
     counts = {row["severity"]: row for row in rows("sticky_severity")}
-    if candidates:
-        yield _worst(candidates, tokens, settings.copies, counts.get("moderate"))
+    if not candidates:
+        yield NOT_SEARCHED
+        return
+    yield _worst(candidates, tokens, settings.copies, counts.get("moderate"))
     doses = [row for row in rows("sticky_dose") if row["role"] == "candidate"]
     if any(row["copies"] == 1 for row in doses):
         yield _dose(doses, tokens)

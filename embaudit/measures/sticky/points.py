@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from embaudit.checkpoint import Encoder
-from embaudit.errors import MeasureError
+from embaudit.errors import NotMeasurable
 from embaudit.measures.sticky.insertion import OPERATORS, Draw, Operator, make_draw
 from embaudit.measures.sticky.pairs import SentencePair
 
@@ -153,15 +153,19 @@ def _points(
 
 
 def require_below_u(before: np.ndarray, u: float) -> None:
-    """Raise unless some similarity lies below u and the similarities differ, which slopes need."""
+    """Slopes need some similarity below u, and similarities that differ.
+
+    Raises:
+        NotMeasurable: if there is none, as with a checkpoint that gives all texts nearly one vector.
+    """
     if np.var(before) <= MIN_VARIANCE:
-        raise MeasureError(
+        raise NotMeasurable(
             f"All sentence pairs have the same similarity ({before.flat[0]:.4f}): retention cannot be measured.",
             kept="The other measures' results are kept.",
             next_step="Give pairs of different similarity.",
         )
     if not (before < u).any():
-        raise MeasureError(
+        raise NotMeasurable(
             f"No sentence pair lies below u = {u:.4f}: the lowest similarity in the sample is {before.min():.4f}, so "
             "that there is nothing to be pulled up.",
             kept="The other measures' results are kept.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from embaudit.errors import NotMeasurable
 from embaudit.measures.run import Run
 from embaudit.measures.sticky.plan import choose_controls, choose_tokens, shortlist_length
 from embaudit.measures.sticky.scores import PROTOCOLS
@@ -20,7 +21,21 @@ from embaudit.steps.results import Staged, StagedCorpus
 
 
 def measure(run: Run) -> list[Staged]:
-    """Find the tokens that pull similarities towards one value; returns every staged file of the measure."""
+    """Find the tokens that pull similarities towards one value; a note if these sentences do not allow it.
+
+    Raises:
+        NotMeasurable: if the pairs that the user gave do not allow it.
+    """
+    try:
+        return _measured(run)
+    except NotMeasurable as error:
+        if run.pair_sources:
+            raise
+        return [run.skipped("sticky tokens", error)]
+
+
+def _measured(run: Run) -> list[Staged]:
+    """Every staged file of the measure."""
     settings, spec = run.settings(StickySettings), run.spec
     given = _given_pairs(run)
     corpus, tokens, sample = measured_on(run, given)
