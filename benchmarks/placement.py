@@ -11,7 +11,7 @@ from benchmarks.measured import Measured
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.corpora import load_corpus
 from embaudit.intervals import spearman
-from embaudit.measures.placement.places import Text, random_places, text_of
+from embaudit.measures.placement.places import PlacedText, random_places, text_of
 from embaudit.measures.placement.search import TextSearch, goal
 from embaudit.measures.sticky.insertion import make_draw
 from embaudit.measures.sticky.pairs import distinct_sentences
@@ -73,7 +73,7 @@ def _saliency(encoder: Encoder, ids: np.ndarray, direction: np.ndarray) -> np.nd
     return saliency
 
 
-def _beside(salient: np.ndarray, text: Text, held: np.ndarray) -> np.ndarray:
+def _beside(salient: np.ndarray, text: PlacedText, held: np.ndarray) -> np.ndarray:
     """(L + 1,) the sum over the two of the text's tokens (or special ones) that a gap lies between."""
     token = np.array([-1])
     own = np.flatnonzero(text.filled(held[None], token)[0] >= 0)

@@ -35,7 +35,7 @@ from embaudit.measures.sticky.plan import (
 from embaudit.measures.sticky.points import SCORING_GROUPS, Points, every_against_every
 from embaudit.measures.sticky.prevalence import losses, noise, prevalence
 from embaudit.measures.sticky.scores import PROTOCOLS, Protocol, Scores, score
-from embaudit.measures.sticky.search import Agreement, Stage, agreement, halves, keep_worst, predict, reliability
+from embaudit.measures.sticky.search import RankAgreement, Stage, agreement, halves, keep_worst, predict, reliability
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.profile import load_profile
 from embaudit.vocabulary.entries import read_vocabulary
@@ -212,7 +212,7 @@ class Played:
     """Places of the tokens that got all draws, and how well embeddings predicted the pilot."""
 
     finalists: np.ndarray
-    prediction: dict[Protocol, Agreement]
+    prediction: dict[Protocol, RankAgreement]
 
 
 def _search(every: Exhaustive, chosen: SearchedTokens, seed: int) -> Played:
@@ -265,6 +265,6 @@ def _sentences(part: str, draws: int, seed: int) -> SentenceSet:
     return split_sentences(sentences, draws, draws, 0)[seed % 2]
 
 
-def _said(found: Agreement) -> str:
+def _said(found: RankAgreement) -> str:
     between = "" if found.low is None else f" [{found.low:.2f}, {found.high:.2f}]"
     return f"{found.rho:.2f}{between}"

@@ -84,7 +84,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Column:
+class DeclaredColumn:
     """One declared column; ``name``, ``type``, ``is_nullable`` and ``members`` come from its annotation.
 
     Attributes:
@@ -133,12 +133,12 @@ def column(
     figure: bool | Worse = False,
     interval: Interval | None = None,
 ) -> Any:
-    """Declare a column of a ``Row``; see ``Column``.
+    """Declare a column of a ``Row``; see ``DeclaredColumn``.
 
     Args:
         ge, le: the ends of ``within``, if only one is bounded.
     """
-    return Column(
+    return DeclaredColumn(
         meaning,
         unit,
         within if within != ANY else (ge, le),
@@ -212,7 +212,7 @@ class Lookup:
 
 
 @dataclass(frozen=True)
-class Table:
+class DeclaredTable:
     """A published table, as declared by its row class.
 
     Attributes:
@@ -237,7 +237,7 @@ class Table:
     is_kept: bool
     is_detail: bool
     item: str
-    columns: Mapping[str, Column]
+    columns: Mapping[str, DeclaredColumn]
     rules: tuple[Rule, ...] = ()
     lookup: Lookup | None = field(default=None)
 
@@ -313,7 +313,7 @@ class Table:
         return frame
 
 
-def _figure_of(column: Column) -> SummaryFigure:
+def _figure_of(column: DeclaredColumn) -> SummaryFigure:
     worse = column.figure if isinstance(column.figure, Worse) else None
     low, high = (column.interval.low, column.interval.high) if column.interval else ("", "")
     return SummaryFigure(column.name, column.name, worse, low, high)
@@ -322,7 +322,7 @@ def _figure_of(column: Column) -> SummaryFigure:
 class Row:
     """Base of row classes; a class without ``table`` only contributes columns and rules to its subclasses."""
 
-    table: ClassVar[Table]
+    table: ClassVar[DeclaredTable]
 
     def __init_subclass__(
         cls,
@@ -349,7 +349,7 @@ class Row:
                 raise TypeError(f"{table}: {one.name} reads {sorted(missing)}, which is neither a column nor computed")
             known.add(one.name)
         meaning = inspect.cleandoc(cls.__doc__ or "")
-        cls.table = Table(table, meaning, key, scope, bulk, planned, kept, detail, item, ordered, rules, lookup)
+        cls.table = DeclaredTable(table, meaning, key, scope, bulk, planned, kept, detail, item, ordered, rules, lookup)
         for name, other, _ in cls.table.comparisons:
             if other not in known:
                 raise TypeError(f"{table}: {name} is compared with {other!r}, which is neither a column nor computed")
@@ -358,13 +358,13 @@ class Row:
             raise TypeError(f"{table}: figures need an item and an item needs figures, not {figures} and {item!r}")
 
 
-def _columns_of(cls: type) -> Iterator[tuple[str, Column]]:
+def _columns_of(cls: type) -> Iterator[tuple[str, DeclaredColumn]]:
     """The columns of a class and its bases; each interval's two columns follow its value."""
     hints = get_type_hints(cls, include_extras=True)
     # ``get_type_hints`` starts with the base classes: their columns come first.
     for name, hint in hints.items():
         declared = getattr(cls, name, None)
-        if not isinstance(declared, Column):
+        if not isinstance(declared, DeclaredColumn):
             if name != "table":
                 raise TypeError(f"{cls.__name__}.{name} is annotated but not declared with column(…)")
             continue
@@ -388,7 +388,10 @@ def _columns_of(cls: type) -> Iterator[tuple[str, Column]]:
         if interval:
             for end, side, above in ((interval.low, "Lower", ()), (interval.high, "Upper", (name,))):
                 meaning = f"{side} end of the 95 % interval of {name}: {interval.method}."
-                yield end, Column(meaning, declared.unit, at_least=above, name=end, type="float64", is_nullable=True)
+                yield (
+                    end,
+                    DeclaredColumn(meaning, declared.unit, at_least=above, name=end, type="float64", is_nullable=True),
+                )
 
 
 def _type_of(hint: Any) -> tuple[str, bool, tuple[str, ...]]:

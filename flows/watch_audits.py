@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterator
 from embaudit.errors import EmbauditError, is_of_interrupt, one_line
 from embaudit.gate import GateTripped
 from embaudit.request import AuditRequest
-from embaudit.watch.look import Finding
+from embaudit.watch.look import Looked
 from embaudit_tasks.watch_audit import AuditEnd, audit_on_worker, require_deployment
 
 __all__ = ["AuditEnd", "Auditor", "in_this_process", "on_workers", "require_deployment"]
 
 # An auditor yields the ends in the order of the findings, each as soon as it is known.
-Auditor = Callable[[list[Finding]], Iterator[AuditEnd]]
+Auditor = Callable[[list[Looked]], Iterator[AuditEnd]]
 
 
 def in_this_process(warehouse: str | None) -> Auditor:
     """Run audits as sub-flows of the watch, one at a time."""
 
-    def run(findings: list[Finding]) -> Iterator[AuditEnd]:
+    def run(findings: list[Looked]) -> Iterator[AuditEnd]:
         for finding in findings:
             yield _audit(finding, warehouse)
 
@@ -29,7 +29,7 @@ def in_this_process(warehouse: str | None) -> Auditor:
 def on_workers(deployment: str, place: str, warehouse: str | None, timeout_seconds: float, again: bool) -> Auditor:
     """Run audits as runs of a deployment, all submitted before waiting for the first."""
 
-    def run(findings: list[Finding]) -> Iterator[AuditEnd]:
+    def run(findings: list[Looked]) -> Iterator[AuditEnd]:
         futures = [
             audit_on_worker.submit(
                 deployment,
@@ -53,7 +53,7 @@ def on_workers(deployment: str, place: str, warehouse: str | None, timeout_secon
     return run
 
 
-def _audit(finding: Finding, warehouse: str | None) -> AuditEnd:
+def _audit(finding: Looked, warehouse: str | None) -> AuditEnd:
     from embaudit_flows.audit import audit
 
     try:
@@ -63,7 +63,7 @@ def _audit(finding: Finding, warehouse: str | None) -> AuditEnd:
     return AuditEnd(audit_id=outcome.audit_id)
 
 
-def _request(finding: Finding, warehouse: str | None) -> AuditRequest:
+def _request(finding: Looked, warehouse: str | None) -> AuditRequest:
     return AuditRequest.with_settings(finding.source.settings, finding.reference, warehouse)
 
 

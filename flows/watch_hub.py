@@ -6,7 +6,7 @@ from typing import Any
 
 from embaudit.errors import HubUnreachable
 from embaudit.watch.history import History
-from embaudit.watch.look import Finding, Source, every_source, look
+from embaudit.watch.look import Looked, Source, every_source, look
 from embaudit.watch.watch_list import OrganisationEntry, WatchList
 from embaudit_tasks.watch import ask_for_commit, ask_for_content, ask_for_models
 
@@ -20,10 +20,10 @@ class HubTasks:
     def __init__(self, delays: list[float]) -> None:
         self._delays = delays
 
-    def look(self, source: Source, history: History, *, again: bool) -> Finding:
+    def look(self, source: Source, history: History, *, again: bool) -> Looked:
         return look(source, history, commit_of=self._commit_of, content_of=self._content_of, again=again)
 
-    def sources(self, entries: WatchList) -> tuple[list[Source], list[Finding]]:
+    def sources(self, entries: WatchList) -> tuple[list[Source], list[Looked]]:
         return every_source(entries, self._models_of)
 
     def _models_of(self, entry: OrganisationEntry) -> list[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from embaudit.warehouse.watched import read_watched
 from embaudit.watch.history import History
 from embaudit.watch.hub import list_organisation
-from embaudit.watch.look import Finding, every_source, look
+from embaudit.watch.look import Looked, every_source, look
 from embaudit.watch.watch_list import WatchList
 
 
-def preview(entries: WatchList, warehouse: str, *, again: bool) -> list[Finding]:
+def preview(entries: WatchList, warehouse: str, *, again: bool) -> list[Looked]:
     """The findings for everything on the list, given what the warehouse knows."""
     history = History(read_watched(warehouse))
     sources, findings = every_source(entries, list_organisation)

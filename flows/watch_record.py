@@ -16,7 +16,7 @@ from embaudit.settings import Settings
 from embaudit.tables.watch import DONE, Status
 from embaudit.warehouse.open_items import DO_NOT_SERVE, WORSE, OpenItem, read_open
 from embaudit.watch.history import History, WatchedRevision
-from embaudit.watch.look import Finding, judged
+from embaudit.watch.look import Looked, judged
 from embaudit_flows.ending import TRIPPED_STATE
 from embaudit_flows.watch_audits import AuditEnd, Auditor
 from embaudit_tasks.gate import gate_now
@@ -108,7 +108,7 @@ class WatchRecord:
         self._rows: list[WatchedRow] = []
         self._failed: list[str] = []
 
-    def write(self, findings: list[Finding]) -> None:
+    def write(self, findings: list[Looked]) -> None:
         """Write what needs no audit; content that follows other content is compared with it."""
         before = [(self._previous(finding), self._newest(finding), self._is_done(finding)) for finding in findings]
         record_watched([self.history.put(_row_of(finding)) for finding in findings], *self._where)
@@ -117,9 +117,9 @@ class WatchRecord:
             compared = self._compare(finding.audit_id, previous) if finding.audit_id and comes_next else None
             self._say(finding, "seen" if was_done else str(finding.status), compared)
 
-    def audit(self, findings: list[Finding], auditor: Auditor) -> None:
+    def audit(self, findings: list[Looked], auditor: Auditor) -> None:
         """Audit what is new: the same content under the same settings once, whatever names it came under."""
-        first: dict[tuple[str | None, str], Finding] = {}
+        first: dict[tuple[str | None, str], Looked] = {}
         for finding in findings:
             first.setdefault(_question(finding), finding)
         for finding, end in zip(first.values(), auditor(list(first.values())), strict=True):
@@ -163,7 +163,7 @@ class WatchRecord:
             return cast(WatchOutcome, Completed(name=name, message=outcome.summary, data=outcome))
         return outcome
 
-    def _finish(self, finding: Finding, end: AuditEnd) -> None:
+    def _finish(self, finding: Looked, end: AuditEnd) -> None:
         """Write how an audit ended, and what got worse."""
         previous = self._previous(finding)
         status: Status = "audited" if end.audit_id else "running" if end.is_running else "failed"
@@ -174,18 +174,18 @@ class WatchRecord:
             self._failed.append(f"{finding.source.name} ({(end.reason or '').rstrip('.')})")
         self._say(done, status, self._compare(end.audit_id, previous) if end.audit_id else None)
 
-    def _previous(self, finding: Finding) -> str | None:
+    def _previous(self, finding: Looked) -> str | None:
         """The audit of the source's newest revision with other content."""
         if finding.checkpoint_id is None:
             return None
         found = self.history.previous(finding.source.name, finding.source.settings.key, finding.checkpoint_id)
         return None if found is None else found.audit_id
 
-    def _is_done(self, finding: Finding) -> bool:
+    def _is_done(self, finding: Looked) -> bool:
         found = self.history.find(finding.source.name, finding.revision, finding.source.settings.key)
         return found is not None and found.status in DONE
 
-    def _newest(self, finding: Finding) -> str | None:
+    def _newest(self, finding: Looked) -> str | None:
         found = self.history.newest(finding.source.name, finding.source.settings.key)
         return None if found is None else found.checkpoint_id
 
@@ -198,7 +198,7 @@ class WatchRecord:
                 write_report(audit_id, self._warehouse, self._settings.lock_wait_seconds, str(self._settings.reports))
         return compared
 
-    def _say(self, finding: Finding, outcome: str, compared: dict[str, Any] | None) -> None:
+    def _say(self, finding: Looked, outcome: str, compared: dict[str, Any] | None) -> None:
         worse = compared["worse"] if compared else []
         gate, found, since = self._open(finding)
         self._rows.append(
@@ -219,7 +219,7 @@ class WatchRecord:
             )
         )
 
-    def _open(self, finding: Finding) -> tuple[str | None, list[OpenItem], datetime | None]:
+    def _open(self, finding: Looked) -> tuple[str | None, list[OpenItem], datetime | None]:
         """The outcome of its policy, what is open, and since when, of the revision that is there.
 
         If nobody can say which one that is (the hub does not answer), it is the one that was last seen.
@@ -268,11 +268,11 @@ def _tripped(row: WatchedRow) -> str:
     return f"{row.source} ({rules}{since})"
 
 
-def _question(finding: Finding) -> tuple[str | None, str]:
+def _question(finding: Looked) -> tuple[str | None, str]:
     return finding.checkpoint_id, finding.source.settings.key
 
 
-def _row_of(finding: Finding) -> WatchedRevision:
+def _row_of(finding: Looked) -> WatchedRevision:
     if finding.status is None:
         raise ValueError(f"{finding.source.name}: an audit is still to decide its status")
     now = datetime.now(UTC)

@@ -12,7 +12,7 @@ from embaudit.checkpoint import Encoder
 from embaudit.corpora.judged import load_judged, relevant_of
 from embaudit.corpora.shapes import TextPair
 from embaudit.downstream.material import GradedPairs, Judgements, pick_judged
-from embaudit.downstream.paired import Estimate
+from embaudit.downstream.paired import PairedEstimate
 from embaudit.downstream.retrieval import Retrieval
 from embaudit.downstream.similarity import Similarity
 from embaudit.downstream.task import unit_rows
@@ -126,5 +126,5 @@ def of_queries(encoder: Encoder, folder: str) -> Iterator[Population]:
     yield Population("impact", len(queries), len(queries) // SHARE, impact)
 
 
-def _ended(found: Estimate) -> Ended:
+def _ended(found: PairedEstimate) -> Ended:
     return found.value, found.low, found.high

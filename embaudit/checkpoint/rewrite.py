@@ -36,7 +36,7 @@ SAMPLE = (
 
 
 @dataclass(frozen=True)
-class Source:
+class RewrittenSource:
     """The checkpoint to be changed, loaded in its stored dtype so that both copies round alike."""
 
     resolved: ResolvedCheckpoint
@@ -45,7 +45,7 @@ class Source:
     options: LoadOptions
 
 
-def open_source(reference: str, folder: Path, *, device: str, allow_pickle: bool) -> Source:
+def open_source(reference: str, folder: Path, *, device: str, allow_pickle: bool) -> RewrittenSource:
     """Load a checkpoint, to write a changed copy to ``folder``.
 
     Args:
@@ -61,11 +61,11 @@ def open_source(reference: str, folder: Path, *, device: str, allow_pickle: bool
     recipe, _ = describe(resolved, LoadOptions(allow_pickle=allow_pickle))
     _require_new(folder, resolved, recipe)
     options = LoadOptions(device, _stored_dtype(resolved.folder / recipe.transformer_path), allow_pickle=allow_pickle)
-    return Source(resolved, recipe, load_checkpoint(resolved, options), options)
+    return RewrittenSource(resolved, recipe, load_checkpoint(resolved, options), options)
 
 
 @contextmanager
-def copied(source: Source, folder: Path) -> Iterator[tuple[Path, dict[str, StoredTensor]]]:
+def copied(source: RewrittenSource, folder: Path) -> Iterator[tuple[Path, dict[str, StoredTensor]]]:
     """A copy of the checkpoint and its tensors, moved to ``folder`` at the end; a failure leaves nothing behind.
 
     Raises:

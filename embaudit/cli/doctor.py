@@ -36,7 +36,7 @@ MIN_FREE_BYTES = 2 * GIB
 
 
 @dataclass(frozen=True)
-class Finding:
+class Checked:
     """One line of the result; the ``advice`` of a bad finding says what to type."""
 
     what: str
@@ -108,7 +108,7 @@ def _compare(reference: str, trust_remote_code: bool) -> int:
     return EXIT_TRIPPED if different else EXIT_DONE
 
 
-def _versions() -> Finding:
+def _versions() -> Checked:
     from packaging.requirements import Requirement
 
     wrong = []
@@ -125,26 +125,26 @@ def _versions() -> Finding:
             wrong.append(f"{requirement.name} {installed} is not {requirement.specifier}")
     shown = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
     if wrong:
-        return Finding("libraries", "; ".join(wrong), False, "pip install -c requirements.lock -e . (or: make audit)")
-    return Finding("libraries", shown)
+        return Checked("libraries", "; ".join(wrong), False, "pip install -c requirements.lock -e . (or: make audit)")
+    return Checked("libraries", shown)
 
 
-def _device() -> Finding:
+def _device() -> Checked:
     import torch
 
     from embaudit.checkpoint.load import choose_device
 
     device = choose_device("auto")
     if device == "cpu":
-        return Finding(
+        return Checked(
             "device",
             f"cpu, {torch.get_num_threads()} threads",
             advice="the full profiles run much faster on a GPU",
         )
-    return Finding("device", f"{device}: {torch.cuda.get_device_name(0) if device == 'cuda' else 'Apple GPU'}")
+    return Checked("device", f"{device}: {torch.cuda.get_device_name(0) if device == 'cuda' else 'Apple GPU'}")
 
 
-def _packaged_checkpoint() -> Finding:
+def _packaged_checkpoint() -> Checked:
     from embaudit.checkpoint import LoadOptions, resolve
     from embaudit.checkpoint.load import describe
     from embaudit.checkpoint.reference import PACKAGED
@@ -158,20 +158,20 @@ def _packaged_checkpoint() -> Finding:
     return _check("packaged checkpoint", state)
 
 
-def _hub() -> Finding:
+def _hub() -> Checked:
     from embaudit.hub import answering_address
 
     try:
-        return Finding("model hub", f"{answering_address()} answers")
+        return Checked("model hub", f"{answering_address()} answers")
     except HubUnreachable as error:
-        return Finding("model hub", error.happened, False, error.next_step)
+        return Checked("model hub", error.happened, False, error.next_step)
 
 
-def _warehouse(place: Warehouse) -> Finding:
+def _warehouse(place: Warehouse) -> Checked:
     from embaudit.warehouse.connect import open_reader
 
     if isinstance(place, Path) and not place.exists():
-        return Finding(
+        return Checked(
             "warehouse", f"none yet at {place}", advice="embaudit audit packaged:all-MiniLM-L6-v2 creates it"
         )
 
@@ -187,31 +187,31 @@ def _warehouse(place: Warehouse) -> Finding:
     return _check("warehouse", state)
 
 
-def _disk(path: Path) -> Finding:
+def _disk(path: Path) -> Checked:
     existing = next(parent for parent in (path, *path.parents) if parent.exists())
     free = shutil.disk_usage(existing).free
     writable = os.access(existing, os.W_OK)
     if not writable:
-        return Finding(
+        return Checked(
             "disk",
             f"{existing} is not writable",
             False,
             "point EMBAUDIT_HOME or --warehouse to a writable folder",
         )
     if free < MIN_FREE_BYTES:
-        return Finding(
+        return Checked(
             "disk",
             f"{free / GIB:.1f} GiB free at {existing}",
             False,
             "free some space, or point EMBAUDIT_HOME elsewhere",
         )
-    return Finding("disk", f"{free / GIB:.0f} GiB free at {existing}")
+    return Checked("disk", f"{free / GIB:.0f} GiB free at {existing}")
 
 
-def _server() -> Finding:
+def _server() -> Checked:
     url = os.environ.get("PREFECT_API_URL")
     if not url:
-        return Finding(
+        return Checked(
             "Prefect",
             "no server configured: audits start a temporary one",
             advice="keeping `prefect server start` running saves 10 s per audit",
@@ -223,36 +223,36 @@ def _server() -> Finding:
     try:
         require_usable_proxies()
     except EmbauditError as error:
-        return Finding("proxy", error.happened, False, error.next_step)
+        return Checked("proxy", error.happened, False, error.next_step)
     os.environ.update(loopback_exempt())
     try:
         httpx.get(f"{url}/health", timeout=5.0).raise_for_status()
     except httpx.HTTPError as error:
-        return Finding(
+        return Checked(
             "Prefect",
             f"{without_credentials(url)} does not answer ({type(error).__name__})",
             False,
             "start it (prefect server start) or unset PREFECT_API_URL",
         )
-    return Finding("Prefect", f"{without_credentials(url)} answers")
+    return Checked("Prefect", f"{without_credentials(url)} answers")
 
 
-def _leftovers() -> Finding:
+def _leftovers() -> Checked:
     what = "temporary servers"
     try:
         servers = temporary_servers()
     except OSError as error:
-        return Finding(what, f"cannot be listed: {error}")
+        return Checked(what, f"cannot be listed: {error}")
     left = [server for server in servers if server.is_leftover]
     if not left:
-        return Finding(what, f"{len(servers)} running, none left over" if servers else "none running")
+        return Checked(what, f"{len(servers)} running, none left over" if servers else "none running")
     named = [f"process {one.pid} ({one.age} old, {one.memory / 1024**2:.0f} MiB)" for one in left]
     pids = " ".join(str(server.pid) for server in left)
-    return Finding(what, f"left over: {', '.join(named)}", False, f"kill {pids}")
+    return Checked(what, f"left over: {', '.join(named)}", False, f"kill {pids}")
 
 
-def _check(what: str, state: Callable[[], str]) -> Finding:
+def _check(what: str, state: Callable[[], str]) -> Checked:
     try:
-        return Finding(what, state())
+        return Checked(what, state())
     except EmbauditError as error:
-        return Finding(what, error.happened, False, error.next_step)
+        return Checked(what, error.happened, False, error.next_step)

@@ -18,7 +18,7 @@ from embaudit.cli.prefect_setup import prepare_prefect
 from embaudit.cli.shown import as_text
 from embaudit.server.settings import set_defaults
 from embaudit.settings import Settings
-from embaudit.watch.look import Finding
+from embaudit.watch.look import Looked
 from embaudit.watch.watch_list import read_watch_list
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def print_outcome(outcome: WatchOutcome, as_json: bool) -> None:
     click.echo("Query:   " + "   or   ".join(f"embaudit query {name}" for name in queries))
 
 
-def print_preview(findings: list[Finding], as_json: bool) -> None:
+def print_preview(findings: list[Looked], as_json: bool) -> None:
     """Print what a watch would do."""
     if as_json:
         found = [
@@ -137,7 +137,7 @@ def print_preview(findings: list[Finding], as_json: bool) -> None:
     _print_table(("source", "revision", "", "what it would do", "notes"), rows)
 
 
-def planned_action(finding: Finding) -> str:
+def planned_action(finding: Looked) -> str:
     """What a watch would do about a finding."""
     if finding.status in ("failed", "unreachable"):
         return "record it and try again next time"

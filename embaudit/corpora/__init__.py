@@ -4,7 +4,7 @@
 """
 
 from embaudit.corpora.catalog import CORPORA, CorpusSpec, HubPart
-from embaudit.corpora.folders import Retrieval, read_retrieval
+from embaudit.corpora.folders import RetrievalFolder, read_retrieval
 from embaudit.corpora.load import load_corpus
 from embaudit.corpora.mined import MinedSource, mined_corpus
 from embaudit.corpora.shapes import Corpus, IngestCounts, Text, TextPair
@@ -16,7 +16,7 @@ __all__ = [
     "HubPart",
     "IngestCounts",
     "MinedSource",
-    "Retrieval",
+    "RetrievalFolder",
     "Text",
     "TextPair",
     "load_corpus",

@@ -29,7 +29,7 @@ NO_DATA_STEMS = ("readme", "license", "00-readme")
 
 
 @dataclass(frozen=True)
-class Retrieval:
+class RetrievalFolder:
     """A retrieval task: queries, passages, and for each query the indices of its relevant passages.
 
     Attributes:
@@ -86,7 +86,7 @@ def beir_pairs(folder: Path, spec: CorpusSpec) -> Iterator[TextPair | Flaw]:
             yield TextPair(queries[row[0]], passages[row[1]], None, spec.relation)
 
 
-def read_retrieval(folder: Path) -> Retrieval:
+def read_retrieval(folder: Path) -> RetrievalFolder:
     """All passages of a BEIR folder and the queries with relevant passages, in file order.
 
     Raises:
@@ -113,7 +113,7 @@ def read_retrieval(folder: Path) -> Retrieval:
             next_step="Give a folder whose qrels contain judgements above 0.",
         )
     texts, known_relevant, own = zip(*asked, strict=True)
-    return Retrieval(tuple(texts), tuple(passages.values()), tuple(known_relevant), tuple(own), tuple(flaws))
+    return RetrievalFolder(tuple(texts), tuple(passages.values()), tuple(known_relevant), tuple(own), tuple(flaws))
 
 
 def _judgements(folder: Path, relation: str) -> Iterator[tuple[str, str] | Flaw]:

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 import great_expectations.expectations as gxe
 from great_expectations.expectations import Expectation
 
-from embaudit.table import ANY, Column, Table
+from embaudit.table import ANY, DeclaredColumn, DeclaredTable
 
 
-def suite_of(table: Table, planned_rows: int | None) -> list[Expectation]:
+def suite_of(table: DeclaredTable, planned_rows: int | None) -> list[Expectation]:
     """The expectations of a table, for a frame completed by ``Table.derive``.
 
     Args:
@@ -30,7 +30,7 @@ def _count(planned_rows: int | None) -> Expectation:
     return gxe.ExpectTableRowCountToEqual(value=max(planned_rows, 1))
 
 
-def _completeness(table: Table) -> Iterator[Expectation]:
+def _completeness(table: DeclaredTable) -> Iterator[Expectation]:
     if len(table.keys) == 1:
         yield gxe.ExpectColumnValuesToBeUnique(column=table.keys[0])
     else:
@@ -39,7 +39,7 @@ def _completeness(table: Table) -> Iterator[Expectation]:
         yield gxe.ExpectColumnValuesToNotBeNull(column=name)
 
 
-def _values(table: Table) -> Iterator[Expectation]:
+def _values(table: DeclaredTable) -> Iterator[Expectation]:
     for one in table.columns.values():
         if one.within != ANY:
             low, high = one.within
@@ -50,20 +50,20 @@ def _values(table: Table) -> Iterator[Expectation]:
         yield gxe.ExpectColumnValuesToBeInSet(column=rule.name, value_set=[True])
 
 
-def _comparisons(table: Table) -> Iterator[Expectation]:
+def _comparisons(table: DeclaredTable) -> Iterator[Expectation]:
     for larger, smaller, may_be_equal in table.comparisons:
         yield gxe.ExpectColumnPairValuesAToBeGreaterThanB(
             column_A=larger, column_B=smaller, or_equal=may_be_equal, ignore_row_if="either_value_is_missing"
         )
 
 
-def _warnings(table: Table) -> Iterator[Expectation]:
+def _warnings(table: DeclaredTable) -> Iterator[Expectation]:
     for one in table.columns.values():
         if one.warn:
             yield _warning(one)
 
 
-def _warning(column: Column) -> Expectation:
+def _warning(column: DeclaredColumn) -> Expectation:
     warn = column.warn
     assert warn is not None
     if warn.null:

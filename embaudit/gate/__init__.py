@@ -8,6 +8,6 @@ it all together. A missing figure never makes a gate pass, unless the policy say
 from embaudit.gate.load import load_policy
 from embaudit.gate.policy import Policy
 from embaudit.gate.run import run_gate
-from embaudit.gate.verdict import Finding, GateTripped, GateVerdict
+from embaudit.gate.verdict import GateFinding, GateTripped, GateVerdict
 
-__all__ = ["Finding", "GateTripped", "GateVerdict", "Policy", "load_policy", "run_gate"]
+__all__ = ["GateFinding", "GateTripped", "GateVerdict", "Policy", "load_policy", "run_gate"]

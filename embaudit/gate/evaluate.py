@@ -9,14 +9,14 @@ from fnmatch import fnmatchcase
 from embaudit.finding import LEVELS
 from embaudit.gate.facts import AuditFacts, Cell
 from embaudit.gate.policy import SEVERITIES, Change, FigureRule, Limit, Policy, Requirements, Severity
-from embaudit.gate.verdict import Finding
+from embaudit.gate.verdict import GateFinding
 
 # A change is a difference of two doubles: 0.52 - 0.5 is slightly more than 0.02 and must pass a limit of 0.02.
 ROUNDING = 1e-12
 TOKENS_NAMED = 5
 
 
-def evaluate(policy: Policy, audit: AuditFacts, baseline: AuditFacts | None) -> tuple[Finding, ...]:
+def evaluate(policy: Policy, audit: AuditFacts, baseline: AuditFacts | None) -> tuple[GateFinding, ...]:
     """One finding for each rule and figure that it applies to, and at least one per rule."""
     return (
         *_required(policy.require, audit),
@@ -26,7 +26,7 @@ def evaluate(policy: Policy, audit: AuditFacts, baseline: AuditFacts | None) -> 
     )
 
 
-def _limit(rule: Limit, audit: AuditFacts) -> Iterator[Finding]:
+def _limit(rule: Limit, audit: AuditFacts) -> Iterator[GateFinding]:
     cells = _matching(rule, audit)
     if not cells:
         yield _missing(rule, Cell(rule.summary, rule.item, rule.measure, None), "no such figure in this audit")
@@ -35,7 +35,7 @@ def _limit(rule: Limit, audit: AuditFacts) -> Iterator[Finding]:
             yield _missing(rule, cell, "null in this audit")
             continue
         is_within = (rule.max is None or cell.value <= rule.max) and (rule.min is None or cell.value >= rule.min)
-        yield Finding(
+        yield GateFinding(
             rule=rule.title,
             kind="limit",
             **cell.names,
@@ -48,7 +48,7 @@ def _limit(rule: Limit, audit: AuditFacts) -> Iterator[Finding]:
         )
 
 
-def _change(rule: Change, audit: AuditFacts, baseline: AuditFacts | None, no_baseline: str) -> Iterator[Finding]:
+def _change(rule: Change, audit: AuditFacts, baseline: AuditFacts | None, no_baseline: str) -> Iterator[GateFinding]:
     if baseline is None:
         nowhere = Cell(rule.summary, rule.item, rule.measure, None)
         yield _missing(rule, nowhere, "no baseline to compare with", trips=no_baseline == "trip")
@@ -67,7 +67,7 @@ def _change(rule: Change, audit: AuditFacts, baseline: AuditFacts | None, no_bas
             yield _changed(rule, cell, mine, other)
 
 
-def _changed(rule: Change, cell: Cell, value: float, before: float) -> Finding:
+def _changed(rule: Change, cell: Cell, value: float, before: float) -> GateFinding:
     """Relative to a baseline of 0 every change is infinite, so no change is allowed."""
     unit = abs(before) if rule.relative else 1.0
     highest = None if rule.max_increase is None else before + rule.max_increase * unit
@@ -75,7 +75,7 @@ def _changed(rule: Change, cell: Cell, value: float, before: float) -> Finding:
     slack = ROUNDING * max(abs(value), abs(before))
     is_within = (highest is None or value <= highest + slack) and (lowest is None or value >= lowest - slack)
     change = (value - before) / unit if unit else (0.0 if value == before else None)
-    return Finding(
+    return GateFinding(
         rule=rule.title,
         kind="change",
         **cell.names,
@@ -92,7 +92,7 @@ def _changed(rule: Change, cell: Cell, value: float, before: float) -> Finding:
     )
 
 
-def _severity(rule: Severity, audit: AuditFacts) -> Finding:
+def _severity(rule: Severity, audit: AuditFacts) -> GateFinding:
     cell = Cell("sticky_token", "retention", f"{rule.at_least}_or_worse", None)
     if audit.tokens is None:
         return _missing(rule, cell, "the audit has no sticky-token measure")
@@ -103,7 +103,7 @@ def _severity(rule: Severity, audit: AuditFacts) -> Finding:
     is_within = amount <= rule.most
     named = tokens[:TOKENS_NAMED]
     more = f" and {amount - len(named):,} more" if amount > len(named) else ""
-    return Finding(
+    return GateFinding(
         rule=rule.title,
         kind="severity",
         **cell.names,
@@ -116,7 +116,7 @@ def _severity(rule: Severity, audit: AuditFacts) -> Finding:
     )
 
 
-def _required(required: Requirements, audit: AuditFacts) -> Iterator[Finding]:
+def _required(required: Requirements, audit: AuditFacts) -> Iterator[GateFinding]:
     if required.sound and audit.verdict is not None and audit.verdict[0] != "not checked":
         kind, line = audit.verdict
         yield _statement("sound checkpoint", "verdict", "kind", "may be served", kind != "do not serve", line)
@@ -124,7 +124,7 @@ def _required(required: Requirements, audit: AuditFacts) -> Iterator[Finding]:
         if measure in audit.measures:
             yield _statement("required measures", "measure_run", measure, "done", True, "")
         else:
-            yield Finding(
+            yield GateFinding(
                 rule="required measures",
                 kind="require",
                 **Cell("measure_run", measure, "done", None).names,
@@ -149,7 +149,7 @@ def _required(required: Requirements, audit: AuditFacts) -> Iterator[Finding]:
     if required.most_failed_warnings is not None:
         failed = audit.failed_warnings
         is_within = len(failed) <= required.most_failed_warnings
-        yield Finding(
+        yield GateFinding(
             rule="failed warnings",
             kind="require",
             **Cell("expectation_result", "warning", "failed", None).names,
@@ -162,7 +162,7 @@ def _required(required: Requirements, audit: AuditFacts) -> Iterator[Finding]:
     if required.no_finding is not None:
         forbidden = LEVELS[: LEVELS.index(required.no_finding) + 1]
         named = [name for name, level in audit.findings if level in forbidden]
-        yield Finding(
+        yield GateFinding(
             rule=f"no finding of level {' or '.join(forbidden)}",
             kind="require",
             **Cell("finding", required.no_finding, "count", None).names,
@@ -175,9 +175,9 @@ def _required(required: Requirements, audit: AuditFacts) -> Iterator[Finding]:
         )
 
 
-def _statement(rule: str, summary: str, item: str, measure: str, holds: bool, observed: str) -> Finding:
+def _statement(rule: str, summary: str, item: str, measure: str, holds: bool, observed: str) -> GateFinding:
     """A condition that must hold: 1 if it does, 0 if not."""
-    return Finding(
+    return GateFinding(
         rule=rule,
         kind="require",
         **Cell(summary, item, measure, None).names,
@@ -206,9 +206,9 @@ def _missing(
     *,
     baseline_value: float | None = None,
     trips: bool | None = None,
-) -> Finding:
+) -> GateFinding:
     kinds = {Limit: "limit", Change: "change", Severity: "severity"}
-    return Finding.model_validate(
+    return GateFinding.model_validate(
         {
             "rule": rule.title,
             "kind": kinds[type(rule)],

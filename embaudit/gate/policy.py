@@ -24,7 +24,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class Rule(_Part):
+class PolicyRule(_Part):
     """Base of all rules."""
 
     name: str = Field(default="", description="name shown in results; by default made from the figure")
@@ -32,7 +32,7 @@ class Rule(_Part):
     missing: Missing = Field(default="trip", description="what to do if the figure is missing or null")
 
 
-class FigureRule(Rule):
+class FigureRule(PolicyRule):
     """A rule about figures in the view ``summary_figure``."""
 
     summary: str
@@ -87,7 +87,7 @@ class Change(FigureRule):
         return self.name or f"change of {self.figure}"
 
 
-class Severity(Rule):
+class Severity(PolicyRule):
     """How many validated tokens may have a severity or worse."""
 
     at_least: Literal["strong", "moderate", "weak"]

@@ -13,7 +13,7 @@ Kind = Literal["limit", "change", "severity", "require"]
 Outcome = Literal["passed", "tripped", "missing"]
 
 
-class Finding(BaseModel):
+class GateFinding(BaseModel):
     """One rule on one figure.
 
     ``lowest`` and ``highest`` are what the rule allows, in the figure's units; for a change they include the baseline's
@@ -92,14 +92,14 @@ class GateVerdict(BaseModel):
     policy_hash: str
     baseline_audit_id: str | None
     evaluated: datetime
-    findings: tuple[Finding, ...]
+    findings: tuple[GateFinding, ...]
 
     @property
-    def tripped(self) -> tuple[Finding, ...]:
+    def tripped(self) -> tuple[GateFinding, ...]:
         return tuple(finding for finding in self.findings if finding.trips)
 
     @property
-    def warnings(self) -> tuple[Finding, ...]:
+    def warnings(self) -> tuple[GateFinding, ...]:
         """Missing figures for which the policy only warns."""
         return tuple(finding for finding in self.findings if finding.outcome == "missing" and not finding.trips)
 

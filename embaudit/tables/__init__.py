@@ -12,7 +12,7 @@ from embaudit.errors import UsageError
 from embaudit.figure import Summary
 from embaudit.measures import MEASURES
 from embaudit.steps import tables as subjects
-from embaudit.table import Row, Table
+from embaudit.table import DeclaredTable, Row
 from embaudit.tables import findings, watch
 
 ROWS: tuple[type[Row], ...] = (
@@ -37,7 +37,7 @@ def _by_name(rows: Iterable[type[Row]]) -> dict[str, type[Row]]:
     return found
 
 
-TABLES: dict[str, Table] = {name: row.table for name, row in _by_name(ROWS).items()}
+TABLES: dict[str, DeclaredTable] = {name: row.table for name, row in _by_name(ROWS).items()}
 _VIEWS = (summary for measure in MEASURES.values() for summary in measure.view_summaries)
 # Tables with figure columns, and views declared to have figures.
 SUMMARIES: dict[str, Summary] = {

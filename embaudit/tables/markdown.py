@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from embaudit.figure import Worse
-from embaudit.table import Column, Row, Table, Warn
+from embaudit.table import DeclaredColumn, DeclaredTable, Row, Warn
 from embaudit.tables import ROWS, SUMMARIES, TABLES
 
 INTRODUCTION = """\
@@ -65,7 +65,7 @@ def _table(row: type[Row]) -> Iterator[str]:
         yield "\n".join(f"- `{one.name}`: {' '.join(one.meaning.split())}" for one in table.statements) + "\n"
 
 
-def _nature(table: Table) -> str:
+def _nature(table: DeclaredTable) -> str:
     parts = ["Per audit." if table.scope == "audit" else "Not per audit."]
     if table.is_bulk:
         parts.append("No index.")
@@ -76,7 +76,7 @@ def _nature(table: Table) -> str:
     return " ".join(parts)
 
 
-def _checks(column: Column) -> Iterator[str]:
+def _checks(column: DeclaredColumn) -> Iterator[str]:
     low, high = column.within
     if low is not None and low == high:
         yield f"{low:g}"

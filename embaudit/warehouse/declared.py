@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from embaudit.address import Warehouse
 from embaudit.errors import WarehouseError
-from embaudit.table import Table
+from embaudit.table import DeclaredTable
 from embaudit.tables import TABLES
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def table_changes(connection: duckdb.DuckDBPyConnection, place: Warehouse) -> li
     return [change for table in TABLES.values() for change in _changes_of(table, found.get(table.name), place)]
 
 
-def _changes_of(table: Table, columns: dict[str, tuple[str, bool]] | None, place: Warehouse) -> Iterator[str]:
+def _changes_of(table: DeclaredTable, columns: dict[str, tuple[str, bool]] | None, place: Warehouse) -> Iterator[str]:
     if columns is None:
         yield table.ddl
         return
@@ -49,7 +49,7 @@ def _changes_of(table: Table, columns: dict[str, tuple[str, bool]] | None, place
             raise _other(table, place, f"{name} must not be null, and is not declared")
 
 
-def _other(table: Table, place: Warehouse, why: str) -> WarehouseError:
+def _other(table: DeclaredTable, place: Warehouse, why: str) -> WarehouseError:
     return WarehouseError(
         f"The table {table.name} of the warehouse {place} is not the one that this embaudit writes: {why}.",
         kept="Nothing was changed; staged results are kept.",

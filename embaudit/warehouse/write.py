@@ -18,7 +18,7 @@ import duckdb
 
 from embaudit.errors import StorageError, WarehouseError
 from embaudit.staging.files import scheme_of, store_of
-from embaudit.table import Table
+from embaudit.table import DeclaredTable
 from embaudit.tables import TABLES
 from embaudit.warehouse.explain import explain
 from embaudit.warehouse.keys import primary_keys
@@ -94,7 +94,7 @@ def sql_value(value: Any) -> Any:
     return json.dumps(_without_nan(value), sort_keys=True, default=str) if isinstance(value, (dict, list)) else value
 
 
-def _write_keyed(connection: duckdb.DuckDBPyConnection, table: Table, audit_id: str, paths: list[str]) -> None:
+def _write_keyed(connection: duckdb.DuckDBPyConnection, table: DeclaredTable, audit_id: str, paths: list[str]) -> None:
     statement = f"SELECT * FROM {STAGED} AS staged"
     parameters: list[Any] = [paths]
     if table.scope == "audit":
@@ -122,7 +122,9 @@ def _write_keyed(connection: duckdb.DuckDBPyConnection, table: Table, audit_id: 
         connection.execute(f"DELETE FROM {table.name} WHERE audit_id = ? AND {left_over}", [audit_id, paths])
 
 
-def _write_keyless(connection: duckdb.DuckDBPyConnection, table: Table, audit_id: str, paths: list[str]) -> None:
+def _write_keyless(
+    connection: duckdb.DuckDBPyConnection, table: DeclaredTable, audit_id: str, paths: list[str]
+) -> None:
     first = _first_of_each(table.keys)
     if table.scope == "audit":
         connection.execute(f"DELETE FROM {table.name} WHERE audit_id = ?", [audit_id])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embaudit.gate import Finding, Policy
+from embaudit.gate import GateFinding, Policy
 from embaudit.gate.evaluate import evaluate
 from embaudit.gate.facts import AuditFacts, Cell
 
@@ -41,7 +41,7 @@ def socm(**means: float | None) -> tuple[Cell, ...]:
     return tuple(Cell("socm_summary", corpus, "socm_mean", value) for corpus, value in means.items())
 
 
-def judged(policy: dict[str, Any], audit: AuditFacts, baseline: AuditFacts | None = None) -> tuple[Finding, ...]:
+def judged(policy: dict[str, Any], audit: AuditFacts, baseline: AuditFacts | None = None) -> tuple[GateFinding, ...]:
     return evaluate(Policy.model_validate(policy), audit, baseline)
 
 
@@ -49,7 +49,7 @@ def rule(**more: Any) -> dict[str, Any]:
     return {"summary": "socm_summary", "measure": "socm_mean", **more}
 
 
-def outcomes(findings: tuple[Finding, ...]) -> list[tuple[str, str, bool]]:
+def outcomes(findings: tuple[GateFinding, ...]) -> list[tuple[str, str, bool]]:
     return [(finding.item, finding.outcome, finding.trips) for finding in findings]
 
 

@@ -13,7 +13,7 @@ from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.weighted import weighted_vectors
 from embaudit.measures.placement.places import fixed_places, random_places, rotation_places, text_of
 from embaudit.measures.placement.search import Goal, TextSearch, goal
-from embaudit.measures.sticky.insertion import OPERATORS, Draw, make_draw
+from embaudit.measures.sticky.insertion import OPERATORS, SentenceDraw, make_draw
 
 WORDS = ENGLISH.split()
 TEXTS = [" ".join(WORDS[(5 * i + j * j) % len(WORDS)] for j in range(5)) for i in range(30)]
@@ -31,12 +31,12 @@ def tokens(encoder: Encoder) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def draws(encoder: Encoder) -> list[Draw]:
+def draws(encoder: Encoder) -> list[SentenceDraw]:
     return [make_draw(encoder.checkpoint, text, OPERATORS[place % 3], 3, 0) for place, text in enumerate(TEXTS[:4])]
 
 
 @pytest.fixture(scope="module")
-def judges(encoder: Encoder, draws: list[Draw]) -> Goal:
+def judges(encoder: Encoder, draws: list[SentenceDraw]) -> Goal:
     return goal(encoder, draws, TEXTS[4:])
 
 
@@ -45,7 +45,7 @@ def unit(encoder: Encoder, ids: list[int]) -> np.ndarray:
     return vector / np.linalg.norm(vector)
 
 
-def by_hand(encoder: Encoder, draw: Draw, gaps: list[int], token: int) -> list[int]:
+def by_hand(encoder: Encoder, draw: SentenceDraw, gaps: list[int], token: int) -> list[int]:
     """The text with copies, inserted one by one from the last gap on."""
     before, behind = len(encoder.checkpoint.prefix_ids), len(encoder.checkpoint.suffix_ids)
     content = list(draw.baseline[before : len(draw.baseline) - behind])
@@ -54,7 +54,7 @@ def by_hand(encoder: Encoder, draw: Draw, gaps: list[int], token: int) -> list[i
     return [*encoder.checkpoint.prefix_ids, *content, *encoder.checkpoint.suffix_ids]
 
 
-def test_a_text_is_filled_as_a_loop_fills_it(encoder: Encoder, draws: list[Draw]) -> None:
+def test_a_text_is_filled_as_a_loop_fills_it(encoder: Encoder, draws: list[SentenceDraw]) -> None:
     text = text_of(encoder.checkpoint, draws[0])
     gaps = np.array(list(combinations_with_replacement(range(text.gaps), 2)))
     ids = np.arange(100, 100 + len(gaps))
@@ -62,7 +62,7 @@ def test_a_text_is_filled_as_a_loop_fills_it(encoder: Encoder, draws: list[Draw]
     assert text.filled(gaps, ids).tolist() == slow
 
 
-def test_places_of_the_rotation_are_those_of_the_search(encoder: Encoder, draws: list[Draw]) -> None:
+def test_places_of_the_rotation_are_those_of_the_search(encoder: Encoder, draws: list[SentenceDraw]) -> None:
     for draw in draws:
         text = text_of(encoder.checkpoint, draw)
         assert (
@@ -89,7 +89,7 @@ def test_fixed_places_of_a_text_of_three_sentences(encoder: Encoder) -> None:
 
 
 def test_the_goal_is_the_slope_of_least_squares(
-    encoder: Encoder, draws: list[Draw], judges: Goal, tokens: np.ndarray
+    encoder: Encoder, draws: list[SentenceDraw], judges: Goal, tokens: np.ndarray
 ) -> None:
     anchors = [unit(encoder, ids) for ids in encoder.tokenize(TEXTS[4:])]
     vectors, slow = [], []
@@ -102,7 +102,7 @@ def test_the_goal_is_the_slope_of_least_squares(
 
 
 def test_greedy_takes_the_worst_gap_of_each_step(
-    encoder: Encoder, draws: list[Draw], judges: Goal, tokens: np.ndarray
+    encoder: Encoder, draws: list[SentenceDraw], judges: Goal, tokens: np.ndarray
 ) -> None:
     direction = judges.directions[1]
     text = text_of(encoder.checkpoint, draws[1])
@@ -123,7 +123,7 @@ def test_greedy_takes_the_worst_gap_of_each_step(
 
 
 def test_a_guided_search_that_may_try_everything_is_the_greedy_one(
-    encoder: Encoder, draws: list[Draw], judges: Goal, tokens: np.ndarray
+    encoder: Encoder, draws: list[SentenceDraw], judges: Goal, tokens: np.ndarray
 ) -> None:
     text = text_of(encoder.checkpoint, draws[2])
     search = TextSearch(encoder, text, tokens, judges.directions[2])
@@ -131,7 +131,7 @@ def test_a_guided_search_that_may_try_everything_is_the_greedy_one(
 
 
 def test_more_random_placements_are_never_better_for_the_text(
-    encoder: Encoder, draws: list[Draw], judges: Goal, tokens: np.ndarray
+    encoder: Encoder, draws: list[SentenceDraw], judges: Goal, tokens: np.ndarray
 ) -> None:
     text = text_of(encoder.checkpoint, draws[3])
     search, drawn = TextSearch(encoder, text, tokens, judges.directions[3]), random_places(text, 3, 12, 0)
@@ -141,7 +141,7 @@ def test_more_random_placements_are_never_better_for_the_text(
 
 @pytest.mark.parametrize("held", [[], [0, 2]])
 def test_slopes_are_what_a_little_more_weight_does(
-    encoder: Encoder, draws: list[Draw], judges: Goal, tokens: np.ndarray, held: list[int]
+    encoder: Encoder, draws: list[SentenceDraw], judges: Goal, tokens: np.ndarray, held: list[int]
 ) -> None:
     checkpoint, text = encoder.checkpoint, text_of(encoder.checkpoint, draws[0])
     gaps = np.tile(np.array(held, dtype=np.int64), (len(tokens), 1))

@@ -11,12 +11,12 @@ from embaudit.measures.quality.collapse import participation_ratio
 from embaudit.measures.quality.counterfactual import counterfactual_findings, holm, not_after_tokenizer
 from embaudit.measures.quality.layers import Layers, layer_findings
 from embaudit.measures.quality.limit import limit_findings
-from embaudit.measures.quality.scores import Score
+from embaudit.measures.quality.scores import ResampledScore
 
 
-def an_independent_score(value: float, deviation: float, seed: int) -> Score:
+def an_independent_score(value: float, deviation: float, seed: int) -> ResampledScore:
     noise = np.random.default_rng(seed).normal(size=1_000)
-    return Score(value, value + deviation * (noise - noise.mean()) / noise.std(ddof=1))
+    return ResampledScore(value, value + deviation * (noise - noise.mean()) / noise.std(ddof=1))
 
 
 def an_alternative(name: str, *gains: tuple[float, float], group: str = "pooling") -> Alternative:
@@ -117,7 +117,7 @@ def test_holm_finds_nothing_in_noise_19_times_in_20() -> None:
 )
 def test_a_layer_that_loses_is_named(values: list[float], deviation: float, level: Level, layer: int | None) -> None:
     noise = np.random.default_rng(4).normal(size=(len(values), 1_000)) * deviation / np.sqrt(2)
-    scores = tuple(Score(value, value + row) for value, row in zip(values, noise, strict=True))
+    scores = tuple(ResampledScore(value, value + row) for value, row in zip(values, noise, strict=True))
     (finding,) = layer_findings([Layers("the pairs", "Spearman's ρ", scores)])
     assert finding.level == level
     assert layer is None or f"Layer {layer} loses most" in finding.sentence

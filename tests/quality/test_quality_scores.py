@@ -15,7 +15,7 @@ from embaudit.intervals import resample_clusters
 from embaudit.measures.quality.baselines import WORDS, _tfidf
 from embaudit.measures.quality.material import Collection, ScoredPairs
 from embaudit.measures.quality.scale import _above, _threshold, resampled_quantile
-from embaudit.measures.quality.scores import SEED, CollectionScorer, PairScorer, Score
+from embaudit.measures.quality.scores import SEED, CollectionScorer, PairScorer, ResampledScore
 
 FEW = 40
 
@@ -132,7 +132,7 @@ def test_intervals_contain_the_truth_as_often_as_they_say() -> None:
 
 def test_p_value_and_interval_agree() -> None:
     resampled = np.random.default_rng(7).normal(0.05, 0.02, 1_000)
-    score = Score(0.05, resampled)
+    score = ResampledScore(0.05, resampled)
     assert score.deviation == pytest.approx(resampled.std(ddof=1))
     low = score.estimate(float(scipy.stats.norm.isf(score.p_value / 2))).low
     assert low == pytest.approx(0.0, abs=1e-9)

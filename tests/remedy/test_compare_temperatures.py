@@ -10,11 +10,11 @@ from toy import documents, encode
 from embaudit.downstream.classification import Classification
 from embaudit.downstream.material import Judgements, LabelledTexts
 from embaudit.downstream.retrieval import Retrieval
-from embaudit.measures.tempscale.compare import Choice, Row, bins_of, compare
+from embaudit.measures.tempscale.compare import ArmScore, Choice, bins_of, compare
 
 GRID = (1.0, 0.9, 0.7, 0.5)
 LABELS = ["abc"[i % 3] for i in range(240)]
-Found = tuple[list[Row], list[Choice]]
+Found = tuple[list[ArmScore], list[Choice]]
 
 
 def ask(flip: bool = False, lengths: np.ndarray | None = None, **options: object) -> Found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from embaudit.measures.sticky.insertion import Draw
+from embaudit.measures.sticky.insertion import SentenceDraw
 from embaudit.measures.sticky.moments import DrawSums, Moments
 from embaudit.measures.sticky.points import Points
 
@@ -16,7 +16,7 @@ def points_of(
     before = np.asarray(before, dtype=np.float64).reshape(len(before), -1)
     draws, anchors = before.shape
     return Points(
-        tuple(Draw("suffix", np.array([-1]), (draw,)) for draw in range(draws)),
+        tuple(SentenceDraw("suffix", np.array([-1]), (draw,)) for draw in range(draws)),
         np.zeros((anchors, 1), dtype=np.float32),
         np.broadcast_to(np.arange(anchors), before.shape),
         before,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.downstream.paired import Estimate
+from embaudit.downstream.paired import PairedEstimate
 from embaudit.finding import Finding
 from embaudit.intervals import PERCENTILES
 from embaudit.measures.change.gains import Beside
@@ -33,7 +33,7 @@ class CutOff:
     name: str
     base: float
     tuned: float
-    moved: Estimate
+    moved: PairedEstimate
     through: float
     kept_before: float
     kept: float
@@ -59,9 +59,9 @@ def measure_cut_off(each: Beside) -> CutOff | None:
         one.name,
         thresholds[1],
         thresholds[0],
-        Estimate(value, min(float(ends[0]), value), max(float(ends[1]), value))
+        PairedEstimate(value, min(float(ends[0]), value), max(float(ends[1]), value))
         if ends[1] > ends[0]
-        else Estimate(value),
+        else PairedEstimate(value),
         float((ours[low] > thresholds[1]).mean()),
         float((theirs[high] > thresholds[1]).mean()),
         float((ours[high] > thresholds[1]).mean()),

@@ -22,7 +22,7 @@ from embaudit.measures.quality.measured import (
     with_interval,
 )
 from embaudit.measures.quality.passes import SERVED, Pass, declared_similarity
-from embaudit.measures.quality.scores import Score
+from embaudit.measures.quality.scores import ResampledScore
 
 GAINED, LOST = "gained_on_data", "lost_on_sample"
 # A smaller loss is none, though its interval is clear of 0; a larger one is half of what choosing a checkpoint makes.
@@ -49,12 +49,12 @@ class Beside:
         return self.tuned.name
 
     @property
-    def scores(self) -> tuple[Score, Score]:
+    def scores(self) -> tuple[ResampledScore, ResampledScore]:
         """Of the tuned checkpoint and of the base."""
         return tuple(one.score(one.similarities()) for one in (self.tuned, self.base))  # type: ignore[return-value]
 
     @property
-    def gain(self) -> Score:
+    def gain(self) -> ResampledScore:
         """Tuned − base, paired."""
         tuned, base = self.scores
         return tuned.minus(base)
@@ -194,9 +194,9 @@ def _said(one: Beside) -> str:
     return f"{one.tuned.metric} {gain} on {one.name} ({shown(base.value)} → {shown(tuned.value)})"
 
 
-def _low(score: Score) -> float:
+def _low(score: ResampledScore) -> float:
     return score.estimate().low or 0.0
 
 
-def _high(score: Score) -> float:
+def _high(score: ResampledScore) -> float:
     return score.estimate().high or 0.0

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.files import weight_files
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
-from embaudit.measures.integrity.certificate import CHUNK, Source, persistent, sources_of, trace
+from embaudit.measures.integrity.certificate import CHUNK, FileTensor, persistent, sources_of, trace
 
 if TYPE_CHECKING:
     import torch
@@ -281,11 +281,11 @@ def unread_changes(tuned: Checkpoint, base: Checkpoint) -> list[str]:
     return changed
 
 
-def _whole(source: Source) -> torch.Tensor:
+def _whole(source: FileTensor) -> torch.Tensor:
     return source.read(0, source.shape[0] if source.shape else 1)
 
 
-def _unread(checkpoint: Checkpoint) -> dict[str, Source]:
+def _unread(checkpoint: Checkpoint) -> dict[str, FileTensor]:
     transformer = checkpoint.resolved.folder / checkpoint.recipe.transformer_path
     read = {record.stored_name for record in trace(checkpoint) if record.name and not _is_unused(record.name)}
     prefix = f"{checkpoint.model.base_model_prefix}."

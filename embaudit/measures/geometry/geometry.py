@@ -31,7 +31,7 @@ TOP_DIMENSIONS = 10
 
 
 @dataclass(frozen=True)
-class Figure:
+class GeometryFigure:
     """One figure with its 95 % interval; None if undefined."""
 
     value: float | None
@@ -70,7 +70,7 @@ class Geometry:
 
     texts: int
     dimension: int
-    figures: dict[str, Figure]
+    figures: dict[str, GeometryFigure]
     shrinkage: float | None
     dimensions_for_half: int | None
     top: list[Dimension]
@@ -93,7 +93,7 @@ def measure_geometry(vectors: np.ndarray, neighbours: int, *, in_order: bool = F
     """
     N, d = vectors.shape
     if N < 2:
-        return Geometry(N, d, dict.fromkeys(FIGURES, Figure(None)), None, None, [])
+        return Geometry(N, d, dict.fromkeys(FIGURES, GeometryFigure(None)), None, None, [])
     X, units = vectors.astype(np.float64), unit_vectors(vectors)
     cosines = pair_cosines(units)
     values = {**smooth_figures(X, units, cosines), **hub_figures(cosines, neighbours)}
@@ -104,7 +104,7 @@ def measure_geometry(vectors: np.ndarray, neighbours: int, *, in_order: bool = F
     return Geometry(
         N,
         d,
-        {name: Figure(values[name], *intervals[name]) for name in FIGURES},
+        {name: GeometryFigure(values[name], *intervals[name]) for name in FIGURES},
         None if values["isoscore"] is None else shrinkage(centred, eigenvalues(centred)),
         _dimensions_for_half(by_dimension[order]),
         [_dimension(int(place), units, by_dimension) for place in order[:TOP_DIMENSIONS]],

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from embaudit.downstream.paired import Estimate, PairedScores
+from embaudit.downstream.paired import PairedEstimate, PairedScores
 from embaudit.downstream.task import Scored
 from embaudit.measures.impact.arms import ORDINARY
 
@@ -25,7 +25,7 @@ Cell = tuple[str, Share]
 
 
 @dataclass(frozen=True)
-class Effect:
+class ArmEffect:
     """The effect of an arm, or of one of its tokens.
 
     Attributes:
@@ -33,16 +33,16 @@ class Effect:
     """
 
     score: float | None
-    change: Estimate
-    beyond: Estimate | None = None
+    change: PairedEstimate
+    beyond: PairedEstimate | None = None
 
 
 @dataclass(frozen=True)
 class CellEffects:
     """Effects of an arm (mean over its tokens) and of each token."""
 
-    arm: Effect
-    tokens: tuple[Effect, ...]
+    arm: ArmEffect
+    tokens: tuple[ArmEffect, ...]
 
 
 def clean_and_poisoned(
@@ -66,8 +66,8 @@ def clean_and_poisoned(
         start = 1 + sum(map(len, places.values()))
         places[cell] = list(range(start, start + len(tokens)))
 
-    def effect(of: list[int], cell: Cell) -> Effect:
-        found = Effect(paired.score(of), paired.difference(of, [0]))
+    def effect(of: list[int], cell: Cell) -> ArmEffect:
+        found = ArmEffect(paired.score(of), paired.difference(of, [0]))
         ordinary = places.get((ORDINARY, cell[1]))
         if cell[0] == ORDINARY or not ordinary:
             return found

@@ -44,7 +44,7 @@ class TensorRecord:
 
 
 @dataclass(frozen=True)
-class Source:
+class FileTensor:
     """One tensor of a file; ``read`` gives so many of its rows from one on, or all of it if it has no dimensions."""
 
     file: Path
@@ -82,7 +82,7 @@ def in_memory(checkpoint: Checkpoint) -> dict[str, torch.Tensor]:
 
 
 def _trace_part(
-    loaded: Mapping[str, torch.Tensor], sources: Mapping[str, Source], renamer: Any, folder: Path
+    loaded: Mapping[str, torch.Tensor], sources: Mapping[str, FileTensor], renamer: Any, folder: Path
 ) -> list[TensorRecord]:
     """Records of one module with its files."""
     traced: dict[str, TensorRecord] = {}
@@ -114,7 +114,7 @@ def _trace_part(
     ]
 
 
-def _untraced(name: str, tensor: torch.Tensor, converted: Sequence[Source], folder: Path) -> TensorRecord:
+def _untraced(name: str, tensor: torch.Tensor, converted: Sequence[FileTensor], folder: Path) -> TensorRecord:
     """A tensor under no name of the file: made of several of its tensors, innocent, or missing."""
     shape = tuple(tensor.shape)
     if name.startswith(UNUSED_WEIGHTS):
@@ -126,7 +126,7 @@ def _untraced(name: str, tensor: torch.Tensor, converted: Sequence[Source], fold
     return TensorRecord(name, "", "", "", shape, "missing")
 
 
-def _compared(name: str, tensor: torch.Tensor, source: Source, folder: Path) -> TensorRecord:
+def _compared(name: str, tensor: torch.Tensor, source: FileTensor, folder: Path) -> TensorRecord:
     status: Status
     if not _holds(tensor, source):
         status = "changed"
@@ -137,7 +137,7 @@ def _compared(name: str, tensor: torch.Tensor, source: Source, folder: Path) -> 
     return TensorRecord(name, _relative(source.file, folder), source.name, source.dtype, tuple(tensor.shape), status)
 
 
-def _holds(tensor: torch.Tensor, source: Source) -> bool:
+def _holds(tensor: torch.Tensor, source: FileTensor) -> bool:
     import torch
 
     if tuple(tensor.shape) != source.shape:
@@ -158,18 +158,18 @@ def persistent(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
             yield name, value
 
 
-def sources_of(files: Sequence[Path]) -> dict[str, Source]:
-    found: dict[str, Source] = {}
+def sources_of(files: Sequence[Path]) -> dict[str, FileTensor]:
+    found: dict[str, FileTensor] = {}
     for file in files:
         if is_pickle(file):
             found |= _pickled(file)
         else:
             for stored in stored_tensors([file]).values():
-                found[stored.name] = Source(file, stored.name, stored.dtype, stored.shape, stored.read)
+                found[stored.name] = FileTensor(file, stored.name, stored.dtype, stored.shape, stored.read)
     return found
 
 
-def _pickled(file: Path) -> dict[str, Source]:
+def _pickled(file: Path) -> dict[str, FileTensor]:
     import torch
 
     def rows(tensor: torch.Tensor) -> Callable[[int, int], torch.Tensor]:
@@ -177,7 +177,8 @@ def _pickled(file: Path) -> dict[str, Source]:
 
     content = torch.load(file, weights_only=True, map_location="cpu", mmap=_is_zip(file))
     return {
-        name: Source(file, name, _dtype(tensor), tuple(tensor.shape), rows(tensor)) for name, tensor in content.items()
+        name: FileTensor(file, name, _dtype(tensor), tuple(tensor.shape), rows(tensor))
+        for name, tensor in content.items()
     }
 
 

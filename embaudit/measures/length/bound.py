@@ -22,7 +22,7 @@ MATRICES = 20
 
 
 @dataclass(frozen=True)
-class Cell:
+class BoundCell:
     """One cell of the simulation: mean over matrices, with its 95 % Student's t interval."""
 
     sigma_s: float
@@ -47,7 +47,7 @@ def simulate(
     *,
     matrices: int = MATRICES,
     seed: int = 0,
-) -> Iterator[Cell]:
+) -> Iterator[BoundCell]:
     """σ_a of softmax(σ_s·G) with G an (n, n) matrix of standard Gaussians, cell by cell.
 
     A cell's matrices depend only on its σ_s and n and the seed.
@@ -62,7 +62,7 @@ def simulate(
             yield _cell(float(sigma_s), int(n), matrices, seed)
 
 
-def _cell(sigma_s: float, n: int, matrices: int, seed: int) -> Cell:
+def _cell(sigma_s: float, n: int, matrices: int, seed: int) -> BoundCell:
     import torch
 
     generator = np.random.default_rng([seed, n, round(sigma_s * 1_000_000)])
@@ -72,4 +72,4 @@ def _cell(sigma_s: float, n: int, matrices: int, seed: int) -> Cell:
         values.append(float(largest_singular_values(torch.softmax(logits, dim=1))))
     mean, bound = float(np.mean(values)), float(claimed_bound(n, np.array(sigma_s)))
     low, high = around(mean, student_half_width(np.array(values)))
-    return Cell(sigma_s, n, matrices, mean, low, high, bound, mean <= bound)
+    return BoundCell(sigma_s, n, matrices, mean, low, high, bound, mean <= bound)

@@ -67,7 +67,7 @@ class HeadLength:
 
 
 @dataclass
-class _Sums:
+class _HeadSums:
     """Sums over texts for one layer at one length, by name (heads,), with the number of texts in each."""
 
     heads: int
@@ -135,7 +135,7 @@ class _Observer:
         self.start()
 
     def start(self) -> None:
-        self.layers = [_Sums(self.anatomy.heads) for _ in self.anatomy.layers]
+        self.layers = [_HeadSums(self.anatomy.heads) for _ in self.anatomy.layers]
 
     def on_layer(self, state: LayerState) -> None:
         if state.layer not in self.has_raw_logits:

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.measures.sticky.insertion import Draw, generator_for
+from embaudit.measures.sticky.insertion import SentenceDraw, generator_for
 
 # Sentence-final punctuation in several scripts.
 MARKS = (".", "!", "?", "…", "。", "！", "？", "।", "؟", "۔")
 
 
 @dataclass(frozen=True)
-class Text:
+class PlacedText:
     """A text between prompt and special tokens, cut so that all copies survive.
 
     Attributes:
@@ -53,7 +53,7 @@ class Text:
         return np.concatenate(around, axis=1).astype(np.int64)
 
 
-def text_of(checkpoint: Checkpoint, draw: Draw) -> Text:
+def text_of(checkpoint: Checkpoint, draw: SentenceDraw) -> PlacedText:
     """The text of a draw."""
     marked = checkpoint.with_special_tokens([-1])
     start, behind = marked.index(-1), len(marked) - 1 - marked.index(-1)
@@ -61,10 +61,10 @@ def text_of(checkpoint: Checkpoint, draw: Draw) -> Text:
     content = ids[start : len(ids) - behind]
     words = [checkpoint.tokenizer.decode([token]).strip() for token in content.tolist()]
     ends = {0, len(content), *(place + 1 for place, word in enumerate(words) if word.endswith(MARKS))}
-    return Text(ids[:start], content, ids[len(ids) - behind :], np.array(sorted(ends)))
+    return PlacedText(ids[:start], content, ids[len(ids) - behind :], np.array(sorted(ends)))
 
 
-def fixed_places(text: Text, copies: int) -> dict[str, np.ndarray]:
+def fixed_places(text: PlacedText, copies: int) -> dict[str, np.ndarray]:
     """Strategy -> (copies,) gaps, the same for every token."""
     last = text.gaps - 1
     dealt = np.linspace(0, len(text.ends) - 1, copies).round().astype(np.int64)
@@ -76,13 +76,13 @@ def fixed_places(text: Text, copies: int) -> dict[str, np.ndarray]:
     }
 
 
-def random_places(text: Text, copies: int, tries: int, seed: int) -> np.ndarray:
+def random_places(text: PlacedText, copies: int, tries: int, seed: int) -> np.ndarray:
     """(tries, copies) random gaps that depend only on the seed and the text."""
     generator = generator_for(" ".join(map(str, text.content.tolist())), copies, seed)
     return np.sort(generator.integers(0, text.gaps, size=(tries, copies)), axis=1)
 
 
-def rotation_places(text: Text, draw: Draw) -> np.ndarray:
+def rotation_places(text: PlacedText, draw: SentenceDraw) -> np.ndarray:
     """(n,) gaps of the copies in a draw of the search for sticky tokens."""
     inside = draw.template[len(text.head) : len(draw.template) - len(text.tail)]
     is_copy = inside < 0

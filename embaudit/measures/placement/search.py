@@ -24,9 +24,9 @@ import numpy as np
 
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.weighted import weighted_vectors
-from embaudit.measures.placement.places import Text
+from embaudit.measures.placement.places import PlacedText
 from embaudit.measures.placement.settings import GRADIENT_ENCODES
-from embaudit.measures.sticky.insertion import Draw
+from embaudit.measures.sticky.insertion import SentenceDraw
 from embaudit.measures.sticky.points import unit_rows
 
 # The small weight of a candidate copy.
@@ -74,7 +74,7 @@ class Placed:
         return counts
 
 
-def goal(encoder: Encoder, draws: Sequence[Draw], anchors: Sequence[str]) -> Goal:
+def goal(encoder: Encoder, draws: Sequence[SentenceDraw], anchors: Sequence[str]) -> Goal:
     """The objective, from the similarities between the plain texts and these anchors."""
     rows = unit_rows(encoder.encode_texts(anchors)).astype(np.float64)
     plain = unit_rows(encoder.encode_ids([draw.baseline for draw in draws])).astype(np.float64)
@@ -86,7 +86,7 @@ def goal(encoder: Encoder, draws: Sequence[Draw], anchors: Sequence[str]) -> Goa
 class TextSearch:
     """Searches placements of tokens in one text by ê·g."""
 
-    def __init__(self, encoder: Encoder, text: Text, token_ids: np.ndarray, direction: np.ndarray) -> None:
+    def __init__(self, encoder: Encoder, text: PlacedText, token_ids: np.ndarray, direction: np.ndarray) -> None:
         self._encoder, self._text, self._tokens, self._direction = encoder, text, token_ids, direction
 
     def at(self, gaps: np.ndarray) -> Placed:

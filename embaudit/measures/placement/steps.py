@@ -11,12 +11,12 @@ from embaudit.checkpoint.weighted import require_weights
 from embaudit.errors import NotMeasurable
 from embaudit.measures.placement import MEASURE_VERSION
 from embaudit.measures.placement.losses import placement_losses
-from embaudit.measures.placement.places import Text, fixed_places, random_places, rotation_places, text_of
+from embaudit.measures.placement.places import PlacedText, fixed_places, random_places, rotation_places, text_of
 from embaudit.measures.placement.search import Goal, Placed, TextSearch, goal
 from embaudit.measures.placement.settings import ROTATION, STRATEGIES, PlacementSettings, Strategy
 from embaudit.measures.placement.tables import PlacementRow, PlacementTokenRow
 from embaudit.measures.run import Run
-from embaudit.measures.sticky.insertion import Draw
+from embaudit.measures.sticky.insertion import SentenceDraw
 from embaudit.measures.sticky.plan import choose_controls
 from embaudit.measures.sticky.steps import measured_on
 from embaudit.measures.sticky.steps.files import Sample
@@ -102,7 +102,7 @@ def placements(
 
 
 def place_by(
-    strategy: Strategy, search: TextSearch, text: Text, draw: Draw, settings: PlacementSettings, seed: int
+    strategy: Strategy, search: TextSearch, text: PlacedText, draw: SentenceDraw, settings: PlacementSettings, seed: int
 ) -> Placed:
     """Place all tokens in one text."""
     if strategy == "greedy":
@@ -134,14 +134,14 @@ def _loss_seen(judges: Goal, vectors: np.ndarray, rotation: np.ndarray, count: i
     }
 
 
-def _relative(found: Placed, text: Text) -> np.ndarray:
+def _relative(found: Placed, text: PlacedText) -> np.ndarray:
     """(T,) mean position of the copies, from 0 (start) to 1 (end)."""
     held = found.gaps >= 0
     means: np.ndarray = np.where(held, found.gaps, 0).sum(axis=1) / held.sum(axis=1) / max(text.gaps - 1, 1)
     return means
 
 
-def _example(encoder: Encoder, text: Text, gaps: np.ndarray, token_id: int) -> str:
+def _example(encoder: Encoder, text: PlacedText, gaps: np.ndarray, token_id: int) -> str:
     filled = text.filled(gaps[gaps >= 0][None], np.array([token_id]))[0]
     inside = filled[len(text.head) : len(filled) - len(text.tail)]
     return str(encoder.checkpoint.tokenizer.decode(inside.tolist()))

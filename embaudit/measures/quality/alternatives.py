@@ -13,7 +13,7 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint
 from embaudit.measures.quality.measured import Measured, MeasuredPairs
 from embaudit.measures.quality.passes import SERVED, UNNORMALISED
-from embaudit.measures.quality.scores import Score
+from embaudit.measures.quality.scores import ResampledScore
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Alternative:
     name: str
     declared: str
     file: str
-    gains: dict[str, Score]
+    gains: dict[str, ResampledScore]
 
 
 def from_one_pass(checkpoint: Checkpoint, measured: Sequence[Measured]) -> Iterator[Alternative]:
@@ -40,7 +40,7 @@ def from_one_pass(checkpoint: Checkpoint, measured: Sequence[Measured]) -> Itera
     recipe = checkpoint.recipe
     served = {one.name: one.score(one.similarities()) for one in measured}
 
-    def gains(similarities: Callable[[Measured], np.ndarray]) -> dict[str, Score]:
+    def gains(similarities: Callable[[Measured], np.ndarray]) -> dict[str, ResampledScore]:
         return {one.name: one.score(similarities(one)).minus(served[one.name]) for one in measured}
 
     for mode in [name for name in _vectors_of(measured[0]) if name not in (SERVED, UNNORMALISED)]:

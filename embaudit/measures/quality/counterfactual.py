@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from embaudit.downstream.paired import Estimate
+from embaudit.downstream.paired import PairedEstimate
 from embaudit.finding import Finding, Level
 from embaudit.measures.quality.alternatives import Alternative
 from embaudit.measures.quality.measured import shown, with_interval
-from embaudit.measures.quality.scores import Score
+from embaudit.measures.quality.scores import ResampledScore
 
 RULE = "as_declared"
 LEVEL = 0.05
@@ -39,7 +39,7 @@ class Tested:
     """
 
     alternative: Alternative
-    mean: Estimate
+    mean: PairedEstimate
     wins_on_average: bool
     wins_on: str | None
 
@@ -76,10 +76,10 @@ def tests(alternatives: Sequence[Alternative]) -> list[Tested]:
     ]
 
 
-def mean_gain(gains: Sequence[Score]) -> Score:
+def mean_gain(gains: Sequence[ResampledScore]) -> ResampledScore:
     """The mean over data sets, which are resampled independently."""
     # Data sets of one size have the same draws: reversing every second one keeps them apart.
-    return Score(
+    return ResampledScore(
         float(np.mean([gain.value for gain in gains])),
         np.mean([gain.resampled[:: 1 if place % 2 else -1] for place, gain in enumerate(gains)], axis=0)
         if all(len(gain.resampled) for gain in gains)
@@ -101,7 +101,7 @@ def holm(p_values: Sequence[float]) -> list[tuple[bool, float]]:
     return found
 
 
-def _p_of_winning(gain: Score) -> float:
+def _p_of_winning(gain: ResampledScore) -> float:
     """Two-sided, so that p ≤ .05 if and only if a gain's 95 % interval is above 0; 1 for a loss."""
     return gain.p_value if gain.value > 0 else 1.0
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from embaudit.downstream.paired import Estimate
+from embaudit.downstream.paired import PairedEstimate
 from embaudit.finding import Finding, Level
 from embaudit.measures.quality.measured import Measured, shown, with_interval
-from embaudit.measures.quality.scores import Score
+from embaudit.measures.quality.scores import ResampledScore
 
 RULE = "lost_in_layer"
 # Healthy checkpoints lose up to .03 in their last layers.
@@ -21,7 +21,7 @@ class Layers:
 
     name: str
     metric: str
-    scores: tuple[Score, ...]
+    scores: tuple[ResampledScore, ...]
 
     @property
     def best(self) -> int:
@@ -29,7 +29,7 @@ class Layers:
         return max(range(len(self.scores) - 1), key=lambda place: self.scores[place].value)
 
     @property
-    def lost(self) -> Estimate:
+    def lost(self) -> PairedEstimate:
         """The last score − the best earlier one."""
         return self.scores[-1].minus(self.scores[self.best]).estimate()
 

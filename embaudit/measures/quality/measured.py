@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.downstream.paired import Estimate
+from embaudit.downstream.paired import PairedEstimate
 from embaudit.measures.quality.baselines import collection_baselines, pair_baselines
 from embaudit.measures.quality.material import Collection, ScoredPairs
 from embaudit.measures.quality.passes import POOLINGS, SERVED, EveryWay, Pass, declared_similarity, of_all, of_pairs
-from embaudit.measures.quality.scores import CollectionScorer, PairScorer, Score
+from embaudit.measures.quality.scores import CollectionScorer, PairScorer, ResampledScore
 
 Ids = Sequence[Sequence[int]]
 
@@ -57,7 +57,7 @@ class MeasuredPairs:
         stops = zip(self.firsts.layers, self.seconds.layers, strict=True)
         return [of_pairs(first, second, self.similarity) for first, second in stops]
 
-    def score(self, similarities: np.ndarray) -> Score:
+    def score(self, similarities: np.ndarray) -> ResampledScore:
         return self.scorer.spearman(similarities)
 
 
@@ -101,7 +101,7 @@ class MeasuredCollection:
         stops = zip(self.queries.layers, self.documents.layers, strict=True)
         return [of_all(asked, known, self.similarity) for asked, known in stops]
 
-    def score(self, similarities: np.ndarray) -> Score:
+    def score(self, similarities: np.ndarray) -> ResampledScore:
         return self.scorer.ndcg(similarities)
 
 
@@ -158,7 +158,7 @@ def shown(number: float, *, signed: bool = False) -> str:
     return sign + f"{abs(number):.2f}".removeprefix("0")
 
 
-def with_interval(estimate: Estimate, *, signed: bool = False) -> str:
+def with_interval(estimate: PairedEstimate, *, signed: bool = False) -> str:
     """``+.19 [.16, .22]``."""
     assert estimate.value is not None
     if estimate.low is None or estimate.high is None:
@@ -166,7 +166,7 @@ def with_interval(estimate: Estimate, *, signed: bool = False) -> str:
     return f"{shown(estimate.value, signed=signed)} [{shown(estimate.low)}, {shown(estimate.high)}]"
 
 
-def as_json(score: Score) -> dict[str, float | None]:
+def as_json(score: ResampledScore) -> dict[str, float | None]:
     """Value and interval of a score."""
     estimate = score.estimate()
     return {"value": estimate.value, "low": estimate.low, "high": estimate.high}

@@ -19,7 +19,7 @@ from embaudit.measures.quality.alternatives import Alternative
 from embaudit.measures.quality.material import ScoredPairs
 from embaudit.measures.quality.measured import Measured, MeasuredCollection, MeasuredPairs
 from embaudit.measures.quality.passes import EveryWay, of_all, of_pairs
-from embaudit.measures.quality.scores import CollectionScorer, PairScorer, Score
+from embaudit.measures.quality.scores import CollectionScorer, PairScorer, ResampledScore
 
 # What an alternative that costs an encode is tried on.
 PAIRS, QUERIES, DOCUMENTS = 200, 50, 100
@@ -104,7 +104,7 @@ def _tried(
     group: str, name: str, declared: str, file: str, measured: Sequence[Measured], reader: Reader
 ) -> Iterator[Alternative]:
     """Nothing if the alternative changes too few texts, or cannot be encoded."""
-    gains: dict[str, Score] = {}
+    gains: dict[str, ResampledScore] = {}
     pairs = [one for one in measured if isinstance(one, MeasuredPairs)]
     collections = [one for one in measured if isinstance(one, MeasuredCollection)]
     try:
@@ -123,12 +123,12 @@ def _tried(
         yield Alternative(group, name, declared, file, gains)
 
 
-def is_worth_trying(gain: Score) -> bool:
+def is_worth_trying(gain: ResampledScore) -> bool:
     """Whether a gain on the pairs is worth an encode of documents, to see if it is one on the queries too."""
     return gain.value >= WORTH_TRYING and gain.p_value < LIKELY
 
 
-def _gain_on_pairs(measured: MeasuredPairs, reader: Reader) -> Score | None:
+def _gain_on_pairs(measured: MeasuredPairs, reader: Reader) -> ResampledScore | None:
     """On the pairs whose tokens the alternative changes most."""
     pairs = measured.pairs
     encoder = EveryWay(reader.checkpoint)
@@ -146,7 +146,7 @@ def _gain_on_pairs(measured: MeasuredPairs, reader: Reader) -> Score | None:
     return scorer.spearman(other).minus(scorer.spearman(measured.similarities()[places]))
 
 
-def _gain_on_queries(measured: MeasuredCollection, reader: Reader) -> Score | None:
+def _gain_on_queries(measured: MeasuredCollection, reader: Reader) -> ResampledScore | None:
     """On the first queries, among their documents and some others; only texts with other ids are encoded again."""
     part, places = measured.collection.first(QUERIES, DOCUMENTS)
     sides = []

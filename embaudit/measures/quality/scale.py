@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.downstream.paired import Estimate
+from embaudit.downstream.paired import PairedEstimate
 from embaudit.finding import Finding
 from embaudit.intervals import exact_share, quantile_ranks
 from embaudit.measures.quality.measured import MeasuredPairs, shown, with_interval
@@ -30,8 +30,8 @@ class Scale:
 
     unrelated: tuple[float, ...]
     matching: tuple[float, ...]
-    threshold: Estimate
-    above: Estimate
+    threshold: PairedEstimate
+    above: PairedEstimate
 
 
 def measure_scale(measured: MeasuredPairs) -> Scale | None:
@@ -51,7 +51,7 @@ def measure_scale(measured: MeasuredPairs) -> Scale | None:
     )
 
 
-def _threshold(unrelated: np.ndarray, units: int, most: float | None) -> Estimate:
+def _threshold(unrelated: np.ndarray, units: int, most: float | None) -> PairedEstimate:
     """The quantile of (n,) values of so many independent units.
 
     Args:
@@ -65,10 +65,10 @@ def _threshold(unrelated: np.ndarray, units: int, most: float | None) -> Estimat
         return float(in_order[round((rank - 1) * (len(in_order) - 1) / max(units - 1, 1))])
 
     end = most if high is None else at(high)
-    return Estimate(value) if end is None else Estimate(value, min(at(low), value), max(end, value))
+    return PairedEstimate(value) if end is None else PairedEstimate(value, min(at(low), value), max(end, value))
 
 
-def _above(matching: np.ndarray, units: int, threshold: Estimate) -> Estimate:
+def _above(matching: np.ndarray, units: int, threshold: PairedEstimate) -> PairedEstimate:
     """The share of (n,) values above the threshold, which is uncertain itself."""
     assert threshold.value is not None
     shares = [
@@ -77,8 +77,10 @@ def _above(matching: np.ndarray, units: int, threshold: Estimate) -> Estimate:
     ]
     value, least, most = shares
     if value is None or least is None or most is None:
-        return Estimate(value)
-    return Estimate(value, exact_share(round(least * units), units)[0], exact_share(round(most * units), units)[1])
+        return PairedEstimate(value)
+    return PairedEstimate(
+        value, exact_share(round(least * units), units)[0], exact_share(round(most * units), units)[1]
+    )
 
 
 def resampled_quantile(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
@@ -111,7 +113,7 @@ def scale_findings(measured: MeasuredPairs, scale: Scale | None) -> list[Finding
     return [Finding("ok", sentence, name=RULE, value=estimate.value, low=estimate.low, high=estimate.high)]
 
 
-def _percent(estimate: Estimate) -> str:
+def _percent(estimate: PairedEstimate) -> str:
     text = f"{100 * (estimate.value or 0.0):.0f} %"
     if estimate.low is None or estimate.high is None:
         return text

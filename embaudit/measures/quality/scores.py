@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from embaudit.downstream.paired import Estimate
+from embaudit.downstream.paired import PairedEstimate
 from embaudit.downstream.retrieval import CUT, evaluate
 from embaudit.intervals import MIN_UNITS, NORMAL, resample_clusters
 from embaudit.measures.quality.material import Collection, ScoredPairs
@@ -30,7 +30,7 @@ POWER = 0.8
 
 
 @dataclass(frozen=True)
-class Score:
+class ResampledScore:
     """A score and its values over the resamples, (B,) float64, empty if there are too few units."""
 
     value: float
@@ -42,28 +42,28 @@ class Score:
         deviation = float(self.resampled.std(ddof=1)) if len(self.resampled) > 1 else 0.0
         return deviation if deviation > 1e-12 else None
 
-    def share_estimate(self) -> Estimate:
+    def share_estimate(self) -> PairedEstimate:
         """The interval of a share: ± z deviations of its logit, which do not pass 0 or 1; none at either."""
         if self.deviation is None or not 0 < self.value < 1:
-            return Estimate(self.value)
+            return PairedEstimate(self.value)
         middle = math.log(self.value / (1 - self.value))
         half = NORMAL * self.deviation / (self.value * (1 - self.value))
         low, high = (1 / (1 + math.exp(-end)) for end in (middle - half, middle + half))
-        return Estimate(self.value, low, high)
+        return PairedEstimate(self.value, low, high)
 
-    def estimate(self, z: float = NORMAL) -> Estimate:
+    def estimate(self, z: float = NORMAL) -> PairedEstimate:
         """The value ± z deviations."""
         if self.deviation is None:
-            return Estimate(self.value)
-        return Estimate(self.value, self.value - z * self.deviation, self.value + z * self.deviation)
+            return PairedEstimate(self.value)
+        return PairedEstimate(self.value, self.value - z * self.deviation, self.value + z * self.deviation)
 
-    def minus(self, other: Score) -> Score:
+    def minus(self, other: ResampledScore) -> ResampledScore:
         """The paired difference; both must be of the same data set."""
-        return Score(self.value - other.value, self.resampled - other.resampled)
+        return ResampledScore(self.value - other.value, self.resampled - other.resampled)
 
-    def plus(self, other: Score) -> Score:
+    def plus(self, other: ResampledScore) -> ResampledScore:
         """The paired sum; both must be of the same data set."""
-        return Score(self.value + other.value, self.resampled + other.resampled)
+        return ResampledScore(self.value + other.value, self.resampled + other.resampled)
 
     @property
     def p_value(self) -> float:
@@ -86,15 +86,15 @@ class PairScorer:
         self._all = np.ones((1, len(pairs.scores)))
         self._wanted = [_centred_ranks(pairs.wanted, weights) for weights in (self._all, self.weights)]
 
-    def spearman(self, similarities: np.ndarray) -> Score:
+    def spearman(self, similarities: np.ndarray) -> ResampledScore:
         """ρ with people's scores. Constant similarities order nothing: 0."""
         values = [
             _correlation(_centred_ranks(similarities, weights), wanted, weights)
             for weights, wanted in zip((self._all, self.weights), self._wanted, strict=True)
         ]
-        return Score(float(values[0][0]), values[1])
+        return ResampledScore(float(values[0][0]), values[1])
 
-    def auc(self, similarities: np.ndarray) -> Score:
+    def auc(self, similarities: np.ndarray) -> ResampledScore:
         """The share of (matching, unrelated) pairs of pairs in the right order; ties count half.
 
         .5 if one of the two kinds is missing.
@@ -107,7 +107,7 @@ class PairScorer:
             right = np.einsum("bn,bn->b", weights[:, high] @ is_right, weights[:, low])
             total = weights[:, high].sum(1) * weights[:, low].sum(1)
             values.append(np.divide(right, total, out=np.full_like(total, 0.5), where=total > 0))
-        return Score(float(values[0][0]), values[1])
+        return ResampledScore(float(values[0][0]), values[1])
 
 
 class CollectionScorer:
@@ -117,7 +117,7 @@ class CollectionScorer:
         self.collection = collection
         self.weights = _weights(collection.units, resamples)
 
-    def ndcg(self, similarities: np.ndarray) -> Score:
+    def ndcg(self, similarities: np.ndarray) -> ResampledScore:
         """Mean nDCG@10 over queries; a document that is the query itself is never ranked for it, as in BEIR."""
         if any(self.collection.own):
             similarities = similarities.copy()
@@ -125,7 +125,7 @@ class CollectionScorer:
                 similarities[query, list(own)] = -np.inf
         ranking = np.argsort(-similarities, axis=1, kind="stable")[:, :CUT]
         gained = evaluate(self.collection.relevant, ranking)["ndcg_10"]
-        return Score(float(gained.mean()), self.weights @ gained / self.weights.sum(1))
+        return ResampledScore(float(gained.mean()), self.weights @ gained / self.weights.sum(1))
 
 
 def _weights(units: np.ndarray, resamples: int) -> np.ndarray:

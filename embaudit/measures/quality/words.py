@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 
 from embaudit.finding import Finding, Level
 from embaudit.measures.quality.measured import Measured, with_interval
-from embaudit.measures.quality.scores import Score
+from embaudit.measures.quality.scores import ResampledScore
 
 RULE = "no_better_than_words"
 
 
-def best_baseline(measured: Measured) -> tuple[str, Score] | None:
+def best_baseline(measured: Measured) -> tuple[str, ResampledScore] | None:
     """The baseline with the highest score on a data set; None without any."""
     scores = {name: measured.score(similarities) for name, similarities in measured.baselines.items()}
     return max(scores.items(), key=lambda one: one[1].value) if scores else None
 
 
-def beats_words(measured: Sequence[Measured], gains: Mapping[str, Score]) -> bool:
+def beats_words(measured: Sequence[Measured], gains: Mapping[str, ResampledScore]) -> bool:
     """Whether a gain over the declared reading makes the checkpoint better than its words, on all data sets."""
     for one in measured:
         baseline = best_baseline(one)
@@ -33,7 +33,7 @@ def words_findings(measured: Sequence[Measured]) -> list[Finding]:
 
     With one data set, ``problem`` takes a clear loss: some data sets are made of questions that words answer.
     """
-    gains: list[tuple[Measured, Score, str, Score]] = []
+    gains: list[tuple[Measured, ResampledScore, str, ResampledScore]] = []
     for one in measured:
         baseline = best_baseline(one)
         if baseline is not None:

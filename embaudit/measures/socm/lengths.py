@@ -43,7 +43,7 @@ class LengthCell:
 
 
 @dataclass
-class _Sums:
+class _LengthSums:
     size: int
     pairs: int = 0
     # Sums of SOCM, d_μ, d_Σ and (tr Σ₁ + tr Σ₂)/2.
@@ -69,7 +69,7 @@ class LengthCells:
         self._bins = np.searchsorted(EDGES, tokens, side="right") - 1
         self._traces = traces
         self._leave_out_firsts = leave_out_firsts
-        self._cells: dict[tuple[int, int], _Sums] = {}
+        self._cells: dict[tuple[int, int], _LengthSums] = {}
 
     def passing(self, blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:
         """Yields the blocks unchanged, and counts them."""
@@ -86,7 +86,7 @@ class LengthCells:
 
     def _add(self, key: tuple[int, int], block: PairBlock, here: np.ndarray) -> None:
         size = len(self._bins)
-        sums = self._cells.setdefault(key, _Sums(size))
+        sums = self._cells.setdefault(key, _LengthSums(size))
         first, second, socm = block.first[here], block.second[here], block.socm[here]
         spread = (self._traces[first] + self._traces[second]) / 2
         sums.pairs += len(here)

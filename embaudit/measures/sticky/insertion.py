@@ -21,7 +21,7 @@ OPERATORS: tuple[Operator, ...] = ("prefix", "suffix", "random")
 
 
 @dataclass(frozen=True)
-class Draw:
+class SentenceDraw:
     """One sentence with n positions to fill.
 
     Attributes:
@@ -40,7 +40,7 @@ class Draw:
         return rows
 
 
-def make_draw(checkpoint: Checkpoint, sentence: str, operator: Operator, copies: int, seed: int) -> Draw:
+def make_draw(checkpoint: Checkpoint, sentence: str, operator: Operator, copies: int, seed: int) -> SentenceDraw:
     """Prepare a sentence for insertion; its content is cut so that all copies survive truncation.
 
     Copies go into the sentence, after the prompt; prompt and sentence are tokenised together, as served.
@@ -62,7 +62,7 @@ def make_draw(checkpoint: Checkpoint, sentence: str, operator: Operator, copies:
     gaps = _gaps(operator, len(content), copies, sentence, seed)
     inserted = np.insert(np.asarray(content, dtype=np.int64), gaps, -1)
     template = np.array(checkpoint.with_special_tokens(inserted.tolist()), dtype=np.int64)
-    return Draw(operator, template, tuple(checkpoint.with_special_tokens(content)))
+    return SentenceDraw(operator, template, tuple(checkpoint.with_special_tokens(content)))
 
 
 def _gaps(operator: Operator, content_length: int, copies: int, sentence: str, seed: int) -> np.ndarray:

@@ -19,7 +19,7 @@ import numpy as np
 
 from embaudit.checkpoint import Encoder
 from embaudit.errors import NotMeasurable
-from embaudit.measures.sticky.insertion import OPERATORS, Draw, Operator, make_draw
+from embaudit.measures.sticky.insertion import OPERATORS, Operator, SentenceDraw, make_draw
 from embaudit.measures.sticky.pairs import SentencePair
 
 # Of the similarities before insertion: below this, their differences are rounding errors.
@@ -42,7 +42,7 @@ class Points:
         origin: similarities are summed as differences from this value, which keeps the sums accurate.
     """
 
-    draws: tuple[Draw, ...]
+    draws: tuple[SentenceDraw, ...]
     anchors: np.ndarray
     partners: np.ndarray
     before: np.ndarray
@@ -134,7 +134,7 @@ def unit_rows(vectors: np.ndarray) -> np.ndarray:
 
 def _points(
     encoder: Encoder,
-    draws: Sequence[Draw],
+    draws: Sequence[SentenceDraw],
     anchors: Sequence[str],
     partners: np.ndarray,
     groups: np.ndarray,

@@ -190,7 +190,7 @@ def miss_rate(belongs: np.ndarray, survives: np.ndarray) -> MissRate:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class RankAgreement:
     """Spearman's ρ between two readings of the same tokens, with its 95 % interval; None if undefined."""
 
     rho: float | None
@@ -198,7 +198,7 @@ class Agreement:
     high: float | None
 
     @classmethod
-    def of(cls, rhos: Sequence[float | None], tokens: int) -> Agreement:
+    def of(cls, rhos: Sequence[float | None], tokens: int) -> RankAgreement:
         """The mean of several ρ over the same tokens."""
         if any(rho is None for rho in rhos):
             return cls(None, None, None)
@@ -206,10 +206,10 @@ class Agreement:
         return cls(mean, *(spearman_interval(mean, tokens) or (None, None)))
 
 
-def agreement(first: np.ndarray, second: np.ndarray) -> Agreement:
+def agreement(first: np.ndarray, second: np.ndarray) -> RankAgreement:
     """Agreement of two readings, (T,) each, over the tokens that have both."""
     defined = np.isfinite(first) & np.isfinite(second)
-    return Agreement.of([spearman(first[defined], second[defined])], int(defined.sum()))
+    return RankAgreement.of([spearman(first[defined], second[defined])], int(defined.sum()))
 
 
 def halves(points: Points, moments: Moments, seed: int) -> list[tuple[Scores, Scores]]:
@@ -234,12 +234,12 @@ def halves(points: Points, moments: Moments, seed: int) -> list[tuple[Scores, Sc
     return found
 
 
-def reliability(split: Sequence[tuple[Scores, Scores]]) -> dict[Protocol, Agreement]:
+def reliability(split: Sequence[tuple[Scores, Scores]]) -> dict[Protocol, RankAgreement]:
     """Mean agreement of halves, each with half of the draws; two full sets of draws would agree better."""
     if not split:
-        return {protocol: Agreement(None, None, None) for protocol in PROTOCOLS}
+        return {protocol: RankAgreement(None, None, None) for protocol in PROTOCOLS}
     found = {}
     for protocol in PROTOCOLS:
         pairs = [(one.of(protocol), other.of(protocol)) for one, other in split]
-        found[protocol] = Agreement.of([agreement(*pair).rho for pair in pairs], len(pairs[0][0]))
+        found[protocol] = RankAgreement.of([agreement(*pair).rho for pair in pairs], len(pairs[0][0]))
     return found

@@ -40,7 +40,7 @@ class Bin:
 
 
 @dataclass(frozen=True)
-class Row:
+class ArmScore:
     """One arm on one half of one bin; there is no score with fewer than two items.
 
     ``units`` are the resampling units of the interval; ``difference`` is from the arm ``none`` on the same items.
@@ -89,7 +89,7 @@ def compare(
     resamples: int,
     seed: int,
     unsupported: str | None = None,
-) -> tuple[list[Row], list[Choice]]:
+) -> tuple[list[ArmScore], list[Choice]]:
     """Score every arm, overall and by length bin, and choose τ for each.
 
     Args:
@@ -104,7 +104,7 @@ def compare(
         arms[Arm("chunk_average", 1.0)] = task.outcomes(chunk_average)
     for name, vectors in fitted_baselines(by_tau[1.0], task.fitted_on).items():
         arms[Arm(name, 1.0)] = task.outcomes(vectors)  # type: ignore[arg-type]
-    rows: list[Row] = []
+    rows: list[ArmScore] = []
     choices: list[Choice] = []
     for one in bins_of(task.items.lengths):
         found = {
@@ -130,7 +130,7 @@ def bins_of(lengths: np.ndarray) -> Iterator[Bin]:
 
 def _row(
     task: Task, arm: Arm, after: np.ndarray, before: np.ndarray, one: Bin, split: str, resamples: int, seed: int
-) -> Row:
+) -> ArmScore:
     chosen = one.holds & (task.items.is_report == (split == "report"))
     items = int(chosen.sum())
     score = task.score(after, chosen) if items > 1 else None
@@ -142,7 +142,7 @@ def _row(
         if is_compared and split == "report"
         else (None, None)
     )
-    return Row(
+    return ArmScore(
         task=task.name,
         arm=arm.name,
         tau=arm.tau,
@@ -159,7 +159,7 @@ def _row(
     )
 
 
-def _choice(found: Mapping[tuple[Arm, str], Row], unsupported: str | None) -> Choice:
+def _choice(found: Mapping[tuple[Arm, str], ArmScore], unsupported: str | None) -> Choice:
     """Choose the best τ on the choose half (the closest to 1 if tied), and evaluate it on the report half."""
     before = found[NONE, "report"]
     if unsupported is not None:
@@ -191,7 +191,7 @@ def _choice(found: Mapping[tuple[Arm, str], Row], unsupported: str | None) -> Ch
     return _answer(before, after, "no", f"the interval of the difference {below}")
 
 
-def _answer(before: Row, after: Row | None, recommendation: Recommendation, reason: str) -> Choice:
+def _answer(before: ArmScore, after: ArmScore | None, recommendation: Recommendation, reason: str) -> Choice:
     return Choice(
         task=before.task,
         bin=before.bin,

@@ -30,7 +30,7 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SearchResult:
+class SearchedTask:
     """A row of the table ``tempscale_search``."""
 
     task: str
@@ -90,7 +90,7 @@ def report(
     *,
     resamples: int,
     seed: int,
-) -> SearchResult:
+) -> SearchedTask:
     """Evaluate the result on the held-out half.
 
     Args:
@@ -108,7 +108,7 @@ def report(
 
     low, high = interval(difference, outcomes[0])
     beyond_low, beyond_high = interval(beyond, outcomes[1])
-    return SearchResult(
+    return SearchedTask(
         task=task.name,
         part=part,
         tau=tau,

@@ -16,7 +16,7 @@ from embaudit.downstream.material import Judgements
 from embaudit.downstream.similarity import Similarity
 from embaudit.downstream.task import Scored, Vectors
 from embaudit.measures.impact import MEASURE_VERSION
-from embaudit.measures.impact.effects import Cell, CellEffects, Effect, clean_and_poisoned
+from embaudit.measures.impact.effects import ArmEffect, Cell, CellEffects, clean_and_poisoned
 from embaudit.measures.impact.poison import poison, poisoned_half
 from embaudit.measures.impact.settings import ImpactSettings
 from embaudit.measures.impact.tables import ImpactDataSetRow, ImpactQueryRow, ImpactRow, ImpactTokenRow
@@ -217,7 +217,7 @@ def _arm_row(arm: str, share: str, cell: CellEffects, by_token: dict[str, dict[s
 _EFFECT = ("change", "change_low", "change_high", "beyond", "beyond_low", "beyond_high")
 
 
-def _effect(effect: Effect) -> dict[str, float | None]:
+def _effect(effect: ArmEffect) -> dict[str, float | None]:
     beyond = effect.beyond
     ends = (beyond.value, beyond.low, beyond.high) if beyond else (None, None, None)
     change = effect.change

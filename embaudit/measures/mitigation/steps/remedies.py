@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from embaudit.downstream.paired import Estimate, PairedScores
+from embaudit.downstream.paired import PairedEstimate, PairedScores
 from embaudit.downstream.task import Vectors, unit_rows
 from embaudit.errors import NotMeasurable
 from embaudit.intervals import exact_share
@@ -135,8 +135,8 @@ def mitigation_scores(
                 clean, poisoned = place * count, range(place * count + 1, (place + 1) * count)
                 is_none = remedy == NONE
                 changes = (
-                    Estimate(None) if is_none else paired.difference([clean], [0]),
-                    Estimate(None) if is_none else paired.difference(poisoned, range(1, count)),
+                    PairedEstimate(None) if is_none else paired.difference([clean], [0]),
+                    PairedEstimate(None) if is_none else paired.difference(poisoned, range(1, count)),
                 )
                 rows.append(
                     {
@@ -243,5 +243,5 @@ def _arms(treated: Treated) -> list[Vectors]:
     return [clean, *({**clean, **read_vectors(sides)} for token, sides in treated.items() if token != CLEAN)]
 
 
-def _columns(name: str, estimate: Estimate) -> dict[str, float | None]:
+def _columns(name: str, estimate: PairedEstimate) -> dict[str, float | None]:
     return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}

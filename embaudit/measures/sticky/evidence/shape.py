@@ -52,7 +52,7 @@ def similarity_shape(vectors: np.ndarray) -> dict[str, Any] | None:
     N = len(units)
     if N < 2:
         return None
-    sums = _Sums(units)
+    sums = _ShapeSums(units)
     counts, powers = sums.of_all()
     mean, sd, *_ = _moments(powers)
     found: dict[str, Any] = {
@@ -70,7 +70,7 @@ def similarity_shape(vectors: np.ndarray) -> dict[str, Any] | None:
     return found
 
 
-class _Sums:
+class _ShapeSums:
     """Counts and power sums of the cosines, in total and by group of tokens: leaving a group out is a subtraction.
 
     Powers are of the distance from a centre near the mean, to avoid cancellation.

@@ -11,7 +11,7 @@ from embaudit.measures.sticky.scores import PROTOCOLS
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.steps.after_verdicts import StickyFiles, evidence
 from embaudit.measures.sticky.steps.files import Sample
-from embaudit.measures.sticky.steps.search import Material, search
+from embaudit.measures.sticky.steps.search import SearchMaterial, search
 from embaudit.measures.sticky.steps.sentences import choose_sentences, given_pairs
 from embaudit.measures.sticky.steps.verdicts import count_severities, judge
 from embaudit.measures.sticky.steps.vocabulary import measure_token_similarity, read_tokens
@@ -39,7 +39,7 @@ def _measured(run: Run) -> list[Staged]:
     settings, spec = run.settings(StickySettings), run.spec
     given = _given_pairs(run)
     corpus, tokens, sample = measured_on(run, given)
-    material = Material(run, sample, Settings().tokens_per_shard)
+    material = SearchMaterial(run, sample, Settings().tokens_per_shard)
 
     entries = read_rows([tokens.path])
     draws = len(sample.sentence_set("scoring").draws)

@@ -26,7 +26,7 @@ LABELS: dict[Purpose, str] = {"scoring": "scan", "validation": "validate candida
 
 
 @dataclass(frozen=True)
-class Material:
+class SearchMaterial:
     """The inputs of search and validation."""
 
     run: Run
@@ -72,7 +72,7 @@ class SearchResult:
     rank_correlation: dict[str, float | None]
 
 
-def search(material: Material, chosen: SearchedTokens) -> SearchResult:
+def search(material: SearchMaterial, chosen: SearchedTokens) -> SearchResult:
     """Score a random pilot and the worst other tokens on all draws, the rest on those of the stages they reach."""
     run, shared = material.run, material.shared
     precision = scan_precision(run)
@@ -100,7 +100,7 @@ def search(material: Material, chosen: SearchedTokens) -> SearchResult:
     return SearchResult(scored, tuple(pilot), files, precision, _rank_correlation(material, chosen, dtype))
 
 
-def _rank_correlation(material: Material, chosen: SearchedTokens, dtype: str) -> dict[str, float | None]:
+def _rank_correlation(material: SearchMaterial, chosen: SearchedTokens, dtype: str) -> dict[str, float | None]:
     """Rank correlation by protocol; None if the scan ran in float32."""
     if dtype == "float32":
         return dict.fromkeys(PROTOCOLS)
