@@ -63,7 +63,7 @@ def audit(request: AuditRequest) -> AuditOutcome:
             label_run({GATE_LABEL: outcome.gate.outcome})
         if settings.snapshot is not None and (why := refresh_snapshot(plan.warehouse)):
             outcome.warnings.append(why)
-        outcome.report = put_report(plan, outcome.audit_id, settings, outcome.warnings)
+        put_report(outcome, settings)
         link = settings.report_link(outcome.audit_id) if outcome.report else None
         return show_and_end(outcome, request.gate, staged, link, notifier)
 

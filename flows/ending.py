@@ -5,6 +5,7 @@ The audit stays published, whatever happens here.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, cast
 
 from prefect.logging import get_run_logger
@@ -12,8 +13,6 @@ from prefect.states import Completed
 
 from embaudit.errors import EmbauditError
 from embaudit.gate.verdict import tripped_error
-from embaudit.page.audit import audit_page
-from embaudit.page.facts import read_audit
 from embaudit.settings import Settings
 from embaudit.steps.results import Staged
 from embaudit_flows.notify import Notifier
@@ -38,14 +37,16 @@ def pass_gate(plan: AuditPlan, audit_id: str, policy: str | None, settings: Sett
     return gate_audit(audit_id, policy, plan.warehouse, settings.lock_wait_seconds, str(settings.staging))
 
 
-def put_report(plan: AuditPlan, audit_id: str, settings: Settings, warnings: list[str]) -> str | None:
+def put_report(outcome: AuditOutcome, settings: Settings) -> None:
     """Write the page; failure is only a warning, since ``embaudit report`` can write it later."""
     try:
-        return write_report(audit_id, plan.warehouse, settings.lock_wait_seconds, str(settings.reports))
+        outcome.report, outcome._page = write_report(
+            outcome.audit_id, outcome.warehouse, settings.lock_wait_seconds, str(settings.reports)
+        )
     except EmbauditError as error:
-        warnings.append(f"No report was written: {error.happened} Make it later: embaudit report {audit_id}")
-        get_run_logger().warning(warnings[-1])
-        return None
+        later = f"Make it later: embaudit report {outcome.audit_id}"
+        outcome.warnings.append(f"No report was written: {error.happened} {later}")
+        get_run_logger().warning(outcome.warnings[-1])
 
 
 def show_and_end(
@@ -76,11 +77,11 @@ def show_and_end(
 def _show(outcome: AuditOutcome, staged: list[Staged], link: str | None) -> None:
     """Publish the artifacts; failure to read the audit is only a warning, since ``embaudit show`` can show it later."""
     try:
-        facts = read_audit(outcome.warehouse, outcome.audit_id, Settings().lock_wait_seconds)
+        page = outcome.page(Settings().lock_wait_seconds)
     except EmbauditError as error:
         outcome.warnings.append(
             f"Prefect's page shows no summary: {error.happened} See it later: embaudit show {outcome.audit_id}"
         )
         get_run_logger().warning(outcome.warnings[-1])
         return
-    publish_artifacts(outcome, audit_page(facts, link or ""), staged)
+    publish_artifacts(outcome, replace(page, link=link or ""), staged)

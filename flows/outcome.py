@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, PrivateAttr
 
 from embaudit.gate import GateVerdict
+from embaudit.page.audit import audit_page
+from embaudit.page.facts import read_audit
+from embaudit.page.model import Page
 
 
 class AuditOutcome(BaseModel):
@@ -30,3 +33,13 @@ class AuditOutcome(BaseModel):
     # The verdict, if there is a policy; the path of the page, if it could be written.
     gate: GateVerdict | None = None
     report: str | None = None
+    # As the flow built it; other media show the same.
+    _page: Page | None = PrivateAttr(default=None)
+
+    def page(self, wait_seconds: float = 5.0) -> Page:
+        """The audit's page: as the flow built it, or from the warehouse if it could not write it.
+
+        Raises:
+            UsageError, WarehouseError: as ``read_audit``.
+        """
+        return self._page or audit_page(read_audit(self.warehouse, self.audit_id, wait_seconds))

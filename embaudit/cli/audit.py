@@ -61,6 +61,9 @@ def audit(request: AuditRequest, backbone: str | None, is_full: bool, as_json: b
     if as_json:
         click.echo((both or outcome).model_dump_json(indent=1))
     else:
+        if both is not None:
+            # The comparison with the backbone was stored behind the audit's own end.
+            outcome._page = None
         print_outcome(outcome, request.warehouse, is_full=is_full, seconds=time.monotonic() - began)
     if tripped is not None:
         raise tripped
@@ -68,11 +71,9 @@ def audit(request: AuditRequest, backbone: str | None, is_full: bool, as_json: b
 
 def print_outcome(outcome: AuditOutcome, warehouse: str | None, *, is_full: bool, seconds: float) -> None:
     """Print the audit's page, what it read and what the command cost, a backbone's audit included."""
-    from embaudit.page.audit import audit_page
-    from embaudit.page.facts import read_audit
     from embaudit.page.terminal import print_page
 
-    print_page(audit_page(read_audit(outcome.warehouse, outcome.audit_id)), is_full=is_full)
+    print_page(outcome.page(), is_full=is_full)
     print_reading(outcome)
     print_cost(seconds)
     click.echo(visible(f"Results: {outcome.warehouse}"))

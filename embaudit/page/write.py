@@ -12,6 +12,7 @@ from embaudit.page.audit import state_page
 from embaudit.page.facts import read_audit
 from embaudit.page.html import render
 from embaudit.page.index import NAME, index_page, read_index
+from embaudit.page.model import Page
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.named import find_state
 
@@ -30,13 +31,25 @@ def write_page(
         WarehouseError: if the warehouse does not exist, is locked, or needs an upgrade.
         StorageError: if the file cannot be written.
     """
+    return write_and_return_page(warehouse, audit, folder, out, wait_seconds)[0]
+
+
+def write_and_return_page(
+    warehouse: Warehouse | str, audit: str, folder: Path, out: Path | None = None, wait_seconds: float = 5.0
+) -> tuple[Path, Page]:
+    """The same, and the page itself, for other media: reading an audit takes some sixty queries.
+
+    Raises:
+        UsageError, CheckFailed, WarehouseError, StorageError: as ``write_page``.
+    """
     with open_reader(warehouse, wait_seconds) as connection:
         state = find_state(connection, audit)
     # An id is hex digits, unless the warehouse was tampered with.
     path = out or folder / f"{quote(state.checkpoint_id or state.newest, safe='')}.html"
     audits = [(read_audit(warehouse, audit_id, wait_seconds), counted) for audit_id, counted in state.audits.items()]
-    write_file(render(state_page(audits), _existing_page(path)), path)
-    return path
+    page = state_page(audits)
+    write_file(render(page, _existing_page(path)), path)
+    return path, page
 
 
 def write_index(warehouse: Warehouse | str, folder: Path, out: Path | None = None, wait_seconds: float = 5.0) -> Path:

@@ -21,6 +21,8 @@ from embaudit.errors import CheckFailed, CorpusError, EmbauditError, MeasureErro
 from embaudit.measures import MEASURES
 from embaudit.measures.sticky.plan import spend
 from embaudit.measures.sticky.steps import precision
+from embaudit.page.audit import audit_page
+from embaudit.page.facts import read_audit
 from embaudit.request import AuditRequest
 from embaudit_flows import audit as audit_flow
 from embaudit_flows.audit import AuditOutcome, audit
@@ -45,6 +47,14 @@ def inodes(home: Path) -> dict[Path, int]:
 
 def test_the_plan_says_about_how_much_is_encoded(audited: Audited) -> None:
     assert_planned(audited.outcome)
+
+
+def test_the_page_is_read_once_and_shown_everywhere(audited: Audited, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = audited.outcome
+    read = outcome.page()
+    assert read == audit_page(read_audit(outcome.warehouse, outcome.audit_id))
+    monkeypatch.setattr("embaudit_flows.outcome.read_audit", broken(AssertionError("read again")))
+    assert outcome.page() is read
 
 
 def test_an_audit_fills_every_table(audited: Audited) -> None:
