@@ -41,7 +41,8 @@ def test_help_imports_nothing_heavy() -> None:
     )
     answer = subprocess.run([sys.executable, "-c", code, "--help"], check=True, capture_output=True, text=True).stdout
     page, _, imported = answer.rstrip().rpartition("\n")
-    assert "Start with: embaudit audit" in page
+    assert "Start with: embaudit check" in page
+    assert page.index("Check and audit:") < page.index("Look at results:") < page.index("Look after the warehouse:")
     assert "click" in imported.split()
     heavy = {"torch", "rich", "pydantic", "numpy", "prefect", "great_expectations", "transformers", "duckdb", "pandas"}
     assert not heavy & set(imported.split())

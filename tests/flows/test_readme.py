@@ -17,7 +17,7 @@ QUERIES = [
 
 @pytest.mark.usefixtures("audited_home")
 def test_every_query_of_the_readme_runs(embaudit_here: Embaudit) -> None:
-    assert len(QUERIES) >= 4
+    assert len(QUERIES) >= 3
     for arguments in QUERIES:
         result = embaudit_here("query", *arguments)
         assert result.returncode == 0, (arguments, result.stderr)

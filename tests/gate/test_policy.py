@@ -102,7 +102,7 @@ def test_the_documented_policy_loads_and_has_every_kind_of_rule(tmp_path: Path) 
     assert all(rule.reason for rule in policy.rules), "the example says why each rule is there"
 
 
-@pytest.mark.parametrize("model", ["Policy", "Requirements", "Limit", "Change", "Severity", "Rule", "FigureRule"])
+@pytest.mark.parametrize("model", ["Policy", "Requirements", "Limit", "Change", "Severity", "PolicyRule", "FigureRule"])
 def test_every_key_is_in_the_docs(model: str) -> None:
     from embaudit.gate import policy
 
