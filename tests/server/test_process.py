@@ -109,7 +109,7 @@ def test_json_stays_json_where_the_terminal_has_no_such_characters(environment: 
 
 
 def test_a_module_that_can_be_run(environment: dict[str, str], tmp_path: Path) -> None:
-    assert "Start with: embaudit audit" in shell("embaudit --help", environment, tmp_path).stdout
+    assert "Start with: embaudit check" in shell("embaudit --help", environment, tmp_path).stdout
 
 
 def test_a_bug_has_a_code_of_its_own_and_its_traceback(environment: dict[str, str], tmp_path: Path) -> None:
