@@ -80,9 +80,9 @@ def _scan(tokens: int) -> float:
     from embaudit.measures.sticky.tables import StickyPairRow, StickySentenceRow
     from embaudit.request import AuditRequest
     from embaudit.steps.results import stage_rows
+    from embaudit_flows.engine import PrefectTasks
     from embaudit_flows.plan import plan_audit
     from embaudit_flows.runners import pooled
-    from embaudit_flows.shards import PrefectTasks
 
     torch.set_num_threads(1)
 

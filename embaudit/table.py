@@ -14,7 +14,7 @@
 
 ``LengthBinRow.table`` holds the declaration. Everything else is derived from it: the schema of staged files, the
 expectation suite, the primary key, the comments in the warehouse, ``docs/tables.md``, the figures of gates and
-regressions, the views that collect them, and the table in the warehouse (``Table.ddl``).
+regressions, the views that collect them, and the table in the warehouse (``DeclaredTable.ddl``).
 
 Importing a declaration does not import pandas, DuckDB, pyarrow or Great Expectations.
 """
@@ -303,7 +303,7 @@ class DeclaredTable:
         A rule is skipped if one of its columns is missing; its expectation then fails.
 
         Args:
-            lookup: what ``Table.lookup`` prepared; None if the table has no lookup.
+            lookup: what ``DeclaredTable.lookup`` prepared; None if the table has no lookup.
         """
         for one in self.rules:
             given = {} if self.lookup is None else {self.lookup.name: lookup}

@@ -58,6 +58,8 @@ def audit_with_backbone(request: AuditRequest, backbone: str) -> BackboneOutcome
     deltas = link_backbone(
         own.audit_id, other.audit_id, own.warehouse, settings.lock_wait_seconds, str(settings.staging)
     )
+    # Built before the comparison was stored.
+    own._page = None
     if settings.snapshot is not None:
         refresh_snapshot(own.warehouse)
     if tripped is not None:

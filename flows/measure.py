@@ -7,9 +7,9 @@ from prefect import flow
 from embaudit.measures import MEASURES, Measure
 from embaudit.measures.run import Run
 from embaudit.steps.results import Staged, StagedCorpus
+from embaudit_flows.engine import PrefectTasks
 from embaudit_flows.plan import AuditPlan
 from embaudit_flows.runners import pooled
-from embaudit_flows.shards import PrefectTasks
 
 
 def run_measure(

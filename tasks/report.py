@@ -7,14 +7,14 @@ from pathlib import Path
 from prefect import task
 
 from embaudit.page.model import Page
-from embaudit.page.write import write_and_return_page, write_index
+from embaudit.page.write import write_index, write_page
 
 
 @task(name="write report", task_run_name="write report of {audit_id}", persist_result=False)
 def write_report(audit_id: str, warehouse: str, wait_seconds: float, folder: str) -> tuple[str, Page]:
     """Write ``FOLDER/<audit_id>.html``, replacing an earlier one; returns its path, and the page."""
-    path, page = write_and_return_page(warehouse, audit_id, Path(folder), wait_seconds=wait_seconds)
-    return str(path), page
+    written = write_page(warehouse, audit_id, Path(folder), wait_seconds=wait_seconds)
+    return str(written.path), written.page
 
 
 @task(name="write index", task_run_name="write index", persist_result=False)

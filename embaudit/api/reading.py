@@ -80,7 +80,7 @@ class Audit:
             WarehouseError: if the warehouse is gone or locked.
         """
         out = None if path is None else Path(path).expanduser()
-        return write_page(self.warehouse, self.audit_id, Settings().reports, out)
+        return write_page(self.warehouse, self.audit_id, Settings().reports, out).path
 
     @cached_property
     def _facts(self) -> dict[str, Any]:

@@ -61,9 +61,6 @@ def audit(request: AuditRequest, backbone: str | None, is_full: bool, as_json: b
     if as_json:
         click.echo((both or outcome).model_dump_json(indent=1))
     else:
-        if both is not None:
-            # The comparison with the backbone was stored behind the audit's own end.
-            outcome._page = None
         print_outcome(outcome, request.warehouse, is_full=is_full, seconds=time.monotonic() - began)
     if tripped is not None:
         raise tripped

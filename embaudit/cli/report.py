@@ -26,4 +26,4 @@ def report(audit: str | None, out: Path | None, warehouse: Warehouse | None) -> 
     """Write AUDIT as one self-contained HTML page: a checkpoint's newest results, by its name; or one audit, by its id,
     first digits, or latest, the default.
     """
-    click.echo(visible(write_page(warehouse_path(warehouse), audit or "latest", Settings().reports, out)))
+    click.echo(visible(write_page(warehouse_path(warehouse), audit or "latest", Settings().reports, out).path))

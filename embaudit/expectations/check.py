@@ -82,7 +82,7 @@ def _check_table(
 def check_frame(
     table: str, frame: pd.DataFrame, planned_rows: int | None, shard: int = 0, source: PandasDatasource | None = None
 ) -> list[ExpectationRow]:
-    """Run a table's suite on one frame completed by ``Table.derive``; its index must be unique.
+    """Run a table's suite on one frame completed by ``DeclaredTable.derive``; its index must be unique.
 
     Args:
         source: from ``frames_source``, to check several frames with one.

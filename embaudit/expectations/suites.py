@@ -15,7 +15,7 @@ from embaudit.table import ANY, DeclaredColumn, DeclaredTable
 
 
 def suite_of(table: DeclaredTable, planned_rows: int | None) -> list[Expectation]:
-    """The expectations of a table, for a frame completed by ``Table.derive``.
+    """The expectations of a table, for a frame completed by ``DeclaredTable.derive``.
 
     Args:
         planned_rows: planned number of rows; None if unknown.

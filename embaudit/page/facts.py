@@ -120,7 +120,23 @@ def read_audit(warehouse: Warehouse | str, audit_id: str | None, wait_seconds: f
                 next_step="List them: embaudit list audits",
             )
         one = found[0]["audit_id"]
-        queries = GENERAL | {
-            name: sql for measure in MEASURES.values() for name, sql in measure.parts().page.FACTS.items()
-        }
-        return {**found[0], **{name: rows(sql, one) for name, sql in queries.items()}}
+        return {**found[0], **{name: rows(sql, one) for name, sql in _queries().items()}}
+
+
+def _queries() -> dict[str, str]:
+    """What is asked of the warehouse for a page, by the name of the answer.
+
+    Raises:
+        UsageError: if a measure of another package takes a name that is taken.
+    """
+    queries = dict(GENERAL)
+    for measure in MEASURES.values():
+        facts = measure.parts().page.FACTS
+        if taken := queries.keys() & facts.keys():
+            raise UsageError(
+                f"The page of the measure {measure.name} ({measure.package}) takes the name {sorted(taken)[0]!r}, "
+                "which another has already.",
+                next_step="Rename it in its FACTS, or uninstall that package.",
+            )
+        queries |= facts
+    return queries

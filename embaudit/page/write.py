@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from embaudit.address import Warehouse, warehouse_at
@@ -17,9 +18,16 @@ from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.named import find_state
 
 
+class Written(NamedTuple):
+    """Where a page was written, and the page itself, for other media: reading an audit takes some sixty queries."""
+
+    path: Path
+    page: Page
+
+
 def write_page(
     warehouse: Warehouse | str, audit: str, folder: Path, out: Path | None = None, wait_seconds: float = 5.0
-) -> Path:
+) -> Written:
     """Render a published audit's page to ``out``, or to ``folder`` under the audit's id.
 
     Args:
@@ -31,17 +39,6 @@ def write_page(
         WarehouseError: if the warehouse does not exist, is locked, or needs an upgrade.
         StorageError: if the file cannot be written.
     """
-    return write_and_return_page(warehouse, audit, folder, out, wait_seconds)[0]
-
-
-def write_and_return_page(
-    warehouse: Warehouse | str, audit: str, folder: Path, out: Path | None = None, wait_seconds: float = 5.0
-) -> tuple[Path, Page]:
-    """The same, and the page itself, for other media: reading an audit takes some sixty queries.
-
-    Raises:
-        UsageError, CheckFailed, WarehouseError, StorageError: as ``write_page``.
-    """
     with open_reader(warehouse, wait_seconds) as connection:
         state = find_state(connection, audit)
     # An id is hex digits, unless the warehouse was tampered with.
@@ -49,7 +46,7 @@ def write_and_return_page(
     audits = [(read_audit(warehouse, audit_id, wait_seconds), counted) for audit_id, counted in state.audits.items()]
     page = state_page(audits)
     write_file(render(page, _existing_page(path)), path)
-    return path, page
+    return Written(path, page)
 
 
 def write_index(warehouse: Warehouse | str, folder: Path, out: Path | None = None, wait_seconds: float = 5.0) -> Path:

@@ -42,20 +42,29 @@ class QueryResult:
 
 
 def named_queries() -> dict[str, NamedQuery]:
-    """All queries by name: those of ``sql/queries``, and those in a measure's folder."""
-    found = {}
-    folders = [files(package).joinpath("queries") for package in ("embaudit_sql", *_packages())]
-    listed = (file for folder in folders if folder.is_dir() for file in folder.iterdir())
-    for file in sorted(listed, key=lambda file: file.name):
+    """All queries by name: those of ``sql/queries``, and those in a measure's folder.
+
+    Raises:
+        UsageError: if a measure of another package brings one whose name is taken.
+    """
+    files_of = {
+        package: folder.iterdir()
+        for package in ("embaudit_sql", *(measure.package for measure in MEASURES.values()))
+        if (folder := files(package).joinpath("queries")).is_dir()
+    }
+    listed = [(file, package) for package, several in files_of.items() for file in several]
+    found: dict[str, NamedQuery] = {}
+    for file, package in sorted(listed, key=lambda one: one[0].name):
         if file.name.endswith(".sql"):
             sql = file.read_text(encoding="utf-8")
             name = file.name.removesuffix(".sql").replace("_", "-")
+            if name in found:
+                raise UsageError(
+                    f"Two queries are called {name}; {package} brings one of them.",
+                    next_step=f"Rename it there, or uninstall the package: pip uninstall {package.split('.')[0]}",
+                )
             found[name] = NamedQuery(name, sql.split("\n", 1)[0].removeprefix("--").strip(), sql)
     return found
-
-
-def _packages() -> list[str]:
-    return [measure.package for measure in MEASURES.values()]
 
 
 def run_query(warehouse: Warehouse | str, name_or_sql: str) -> QueryResult:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ from tiny_models import TEXTS, D, change_json, load, save_model, save_tokenizer
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.load import choose_device, choose_dtype
+from embaudit.checkpoint.model import _refuse_unread_positions
+from embaudit.errors import CheckpointError
 
 
 def test_two_loads_share_the_model(bert: Path) -> None:
@@ -167,3 +170,20 @@ def test_a_folder_that_moves_after_loading(bert: Path, tmp_path: Path) -> None:
     before = Encoder(load(bert)).encode_texts(TEXTS)
     moved = Path(shutil.move(bert, tmp_path / "moved"))
     assert (Encoder(load(moved)).encode_texts(TEXTS) == before).all()
+
+
+@pytest.mark.parametrize(
+    ("installed", "rotary", "is_refused"),
+    [("4.57.1", {"rope_theta": 5e5}, True), ("4.57.1", None, False), ("5.23.0", {"rope_theta": 5e5}, False)],
+)
+def test_positions_that_transformers_4_would_not_read_are_refused(
+    installed: str, rotary: dict[str, float] | None, is_refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import transformers
+
+    config = transformers.LlamaConfig()
+    config.rope_parameters = rotary
+    monkeypatch.setattr(transformers, "__version__", installed)
+    refused = pytest.raises(CheckpointError, match="written by transformers 5: transformers 4.57.1 does not read its")
+    with refused if is_refused else nullcontext():
+        _refuse_unread_positions(config, tmp_path)

@@ -50,7 +50,7 @@ def run(installed: Path, prefect_api: str, tmp_path: Path) -> Run:
 
 
 @pytest.mark.slow
-def test_it_takes_part_in_everything(run: Run, tiny_checkpoint: Path, tmp_path: Path) -> None:
+def test_it_takes_part_in_everything(run: Run, installed: Path, tiny_checkpoint: Path, tmp_path: Path) -> None:
     assert "How long are the vectors?" in run("list", "measures").stdout
     (tmp_path / "profile.toml").write_text('name = "p"\nversion = 1\ndescription = "d"\n[norms]\ntexts = 30\n')
     (tmp_path / "policy.toml").write_text(f"[require]\nsound = false\n{POLICY}")
@@ -69,6 +69,14 @@ def test_it_takes_part_in_everything(run: Run, tiny_checkpoint: Path, tmp_path: 
     assert "Norms" in page.read_text()
     assert "Vectors of wikipedia" in page.read_text()
     run(*audit, "--seed", "1")
+    tables = subprocess.run(
+        [sys.executable, "-m", "embaudit.tables.markdown"],
+        env={**os.environ, "PYTHONPATH": str(installed)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "Standard deviation of the norms." in tables.stdout
     ids = run("query", "SELECT audit_id FROM audit", "--format", "csv").stdout.split()[1:]
     compared = run("compare", *ids).stdout
     assert "deviation" in compared
@@ -76,24 +84,25 @@ def test_it_takes_part_in_everything(run: Run, tiny_checkpoint: Path, tmp_path: 
 
 
 UNUSABLE = "The measure norms of the package embaudit-norms cannot be used: "
-INIT = FILES["embaudit_norms/__init__.py"]
+INIT = "embaudit_norms/__init__.py"
 
 
 @pytest.mark.parametrize(
-    ("init", "why"),
+    ("changed", "why"),
     [
-        ("import no_such_package", UNUSABLE + "ModuleNotFoundError: No module named 'no_such_package'"),
-        ("MEASURE = 1", UNUSABLE + "embaudit_norms:MEASURE is a int, not a Measure"),
-        (INIT.replace('name="norms"', 'name="socm"'), UNUSABLE + "its name, 'socm', is taken"),
+        ({INIT: "import no_such_package"}, UNUSABLE + "ModuleNotFoundError: No module named 'no_such_package'"),
+        ({INIT: "MEASURE = 1"}, UNUSABLE + "embaudit_norms:MEASURE is a int, not a Measure"),
+        ({INIT: FILES[INIT].replace('name="norms"', 'name="socm"')}, UNUSABLE + "its name, 'socm', is taken"),
         (
-            INIT.replace('table="norm"', 'table="token"'),
-            "embaudit_norms declares a table 'token', which",
+            {INIT: FILES[INIT].replace('table="norm"', 'table="token"')},
+            "embaudit_norms declares a table 'token', which embaudit.steps.tables has already",
         ),
+        ({"embaudit_norms/queries/socm.sql": "-- Another?\nSELECT 1\n"}, "Two queries are called socm; embaudit_norms"),
     ],
-    ids=["not importable", "no measure", "a name that is taken", "a table that is taken"],
+    ids=["not importable", "no measure", "a name that is taken", "a table that is taken", "a query that is taken"],
 )
-def test_one_that_cannot_be_used_is_named(init: str, why: str, tmp_path: Path) -> None:
-    place = install(tmp_path, {**FILES, "embaudit_norms/__init__.py": f"{init}\n"})
+def test_one_that_cannot_be_used_is_named(changed: dict[str, str], why: str, tmp_path: Path) -> None:
+    place = install(tmp_path, FILES | changed)
     places = {"EMBAUDIT_HOME": str(tmp_path / "home"), "PYTHONPATH": str(place)}
     done = subprocess.run([*CLI, "query"], env={**os.environ, **places}, capture_output=True, text=True)
     assert done.returncode == 2, done.stderr

@@ -231,7 +231,7 @@ def test_a_browser_builds_the_page_that_was_written(tmp_path: Path, width: int) 
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("needs chromium, which is not here")
-    page = write_page(filled(tmp_path, ATTACKS), "latest", tmp_path)
+    page = write_page(filled(tmp_path, ATTACKS), "latest", tmp_path).path
     picture = tmp_path / "page.png"
     quietly = ("--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}")
 

@@ -26,5 +26,5 @@ def test_a_gate_and_a_page_read_a_lake(lake: Lake, tmp_path: Path) -> None:
     assert (verdict.audit_id, verdict.baseline_audit_id, verdict.outcome) == ("a2", "a1", "tripped")
     (found,) = [one for one in verdict.findings if one.measure == "worst_loss"]
     assert found.change == pytest.approx(0.1 / 0.785)
-    page = write_page(lake, "latest", tmp_path / "reports")
+    page = write_page(lake, "latest", tmp_path / "reports").path
     assert "Gate tripped" in page.read_text()
