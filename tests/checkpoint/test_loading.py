@@ -184,6 +184,8 @@ def test_positions_that_transformers_4_would_not_read_are_refused(
     config = transformers.LlamaConfig()
     config.rope_parameters = rotary
     monkeypatch.setattr(transformers, "__version__", installed)
-    refused = pytest.raises(CheckpointError, match="written by transformers 5: transformers 4.57.1 does not read its")
+    refused = pytest.raises(
+        CheckpointError, match=r"written by transformers 5: transformers 4\.57\.1 does not read its"
+    )
     with refused if is_refused else nullcontext():
         _refuse_unread_positions(config, tmp_path)
