@@ -16,6 +16,7 @@ from benchmarks import (
     audit,
     coverage,
     defects,
+    devices,
     encoding,
     help_page,
     impact,
@@ -46,6 +47,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Measured]]] = {
     "queries": queries.run,
     "runners": runners.run,
     "audit": audit.run,
+    "devices": devices.run,
     "defects": defects.run,
     "coverage": coverage.run,
 }

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from benchmarks.measured import Measured, as_scanned, sentences
-from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.measures.sticky.insertion import make_draw
 from embaudit.vocabulary.entries import read_vocabulary
 
@@ -27,7 +27,7 @@ FLOP_PER_TOKEN = 6 * 12 * 384**2 * 2
 def run() -> Iterator[Measured]:
     from sentence_transformers import SentenceTransformer
 
-    checkpoint = load_checkpoint("packaged:all-MiniLM-L6-v2", LoadOptions(device="cpu"))
+    checkpoint = load_checkpoint("packaged:all-MiniLM-L6-v2")
     encoder = Encoder(checkpoint)
     rival = SentenceTransformer(str(checkpoint.resolved.folder), device=checkpoint.device)
     sentence = next(text for text in sentences(200)[0] if len(checkpoint.content_ids(text)) == 23)
@@ -49,7 +49,7 @@ def run() -> Iterator[Measured]:
         return encoder.encode_dense(torch.from_numpy(draw.insert(ids))).cpu().numpy()
 
     side = 2048
-    A, B = torch.randn(side, 384), torch.randn(384, 1536)
+    A, B = (torch.randn(shape, device=checkpoint.device) for shape in ((side, 384), (384, 1536)))
     scanned = as_scanned(encoder)
     ours, theirs, large, gemm, fast = [], [], [], [], []
     for _ in range(ROUNDS + 1):

@@ -34,11 +34,12 @@ def sentences(count: int) -> tuple[list[str], str]:
 
 
 def as_scanned(exact: Encoder) -> Encoder:
-    """The encoder in the precision that an audit on this CPU would scan in; the same one where that is float32."""
-    half, checkpoint = half_precision("cpu") or "float32", exact.checkpoint
+    """The encoder in the precision that an audit here would scan in; the same one where that is float32."""
+    checkpoint = exact.checkpoint
+    half = half_precision(checkpoint.device) or "float32"
     folder = checkpoint.resolved.folder / checkpoint.recipe.transformer_path
-    speedup = product_seconds("cpu", half, widths_of(folder)).speedup
+    speedup = product_seconds(checkpoint.device, half, widths_of(folder)).speedup
     dtype = faster_precision(half, speedup)
     if dtype == "float32":
         return exact
-    return Encoder(load_checkpoint(checkpoint.resolved, LoadOptions(device="cpu", dtype=dtype)))
+    return Encoder(load_checkpoint(checkpoint.resolved, LoadOptions(device=checkpoint.device, dtype=dtype)))

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterator
 
 from benchmarks.measured import Measured, as_scanned
-from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.checkpoint.load import choose_device
 from embaudit.checkpoint.precision import CLEARLY_FASTER, half_precision, product_seconds
 from embaudit.measures.sticky.baseline import token_similarity
@@ -27,7 +27,7 @@ def run() -> Iterator[Measured]:
             f"scan precision, {half} against float32 on {device}, widths of {name}",
             f"{statistics.median(ratios):.2f}× ({min(ratios):.2f}–{max(ratios):.2f}); taken from {CLEARLY_FASTER}× on",
         )
-    exact = Encoder(load_checkpoint("packaged:all-MiniLM-L6-v2", LoadOptions(device="cpu")))
+    exact = Encoder(load_checkpoint("packaged:all-MiniLM-L6-v2"))
     scan = as_scanned(exact)
     if scan is exact:
         return

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measured import Measured, as_scanned
-from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.corpora import load_corpus
 from embaudit.intervals import spearman
 from embaudit.measures.sticky.baseline import input_embeddings
@@ -72,7 +72,7 @@ class Exhaustive:
 
 
 def run() -> Iterator[Measured]:
-    exact = Encoder(load_checkpoint(CHECKPOINT, LoadOptions(device="cpu")))
+    exact = Encoder(load_checkpoint(CHECKPOINT))
     scan = as_scanned(exact)
     every = _exhaustive(exact, scan)
     count = len(every.token_ids)

@@ -6,11 +6,9 @@ from typing import Any
 
 from prefect import task
 
-from embaudit.corpora import load_corpus
-from embaudit.corpora.judged import DOCUMENTS, load_judged
 from embaudit.draw import Draw
 from embaudit.hub import is_transient
-from embaudit.steps.corpora import stage_corpus
+from embaudit.steps.corpora import stage_source
 from embaudit.steps.results import StagedCorpus
 
 
@@ -37,7 +35,4 @@ def ingest_corpus(name: str, source: str, staging: str, draw: Draw | None = None
     Returns:
         The corpus; of a retrieval collection, the documents and then the queries.
     """
-    if name == DOCUMENTS:
-        judged = load_judged(source)
-        return [stage_corpus(corpus, staging) for corpus in (judged.documents, judged.queries)]
-    return [stage_corpus(load_corpus(name, source, draw=draw), staging)]
+    return stage_source(name, source, staging, draw)

@@ -11,13 +11,26 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from embaudit.corpora import Corpus
+from embaudit.corpora import Corpus, load_corpus
+from embaudit.corpora.judged import DOCUMENTS, load_judged
 from embaudit.draw import Draw, pair_text
 from embaudit.errors import StorageError
 from embaudit.keys import content_key
 from embaudit.staging.stage import is_staged, read_batches, read_rows, read_table, staged_path
 from embaudit.steps.results import Staged, StagedCorpus, stage_rows
 from embaudit.steps.tables import CorpusRow, TextPairRow, TextRow
+
+
+def stage_source(name: str, source: str, staging: str, draw: Draw | None = None) -> list[StagedCorpus]:
+    """Read and stage what a name stands for: a corpus; of a retrieval collection, the documents and then the queries.
+
+    Args:
+        draw: the rows to keep of a larger source; None: all. A retrieval collection is kept whole.
+    """
+    if name == DOCUMENTS:
+        judged = load_judged(source)
+        return [stage_corpus(corpus, staging) for corpus in (judged.documents, judged.queries)]
+    return [stage_corpus(load_corpus(name, source, draw=draw), staging)]
 
 
 def stage_corpus(corpus: Corpus, staging: str) -> StagedCorpus:
