@@ -11,8 +11,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import duckdb
-
 from benchmarks.measured import Measured
 from embaudit.warehouse.query import named_queries, run_query
 
@@ -63,6 +61,8 @@ def multiply(warehouse: Path) -> int:
     Returns:
         how many pairs there are.
     """
+    import duckdb
+
     with duckdb.connect(str(warehouse)) as connection:
         held = "SELECT table_name, list(column_name) FROM duckdb_columns() WHERE internal = false AND table_name IN "
         tables = connection.execute(f"{held} (SELECT table_name FROM duckdb_tables()) GROUP BY 1").fetchall()
