@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from plausible import plausible_rows
-from plausible_first_minute import staged_findings
+from plausible_records import staged_findings
 
 from embaudit.checking.verdict import FIRST
 from embaudit.finding import MAX_FINDINGS, Finding

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plausible_placement import placement_rows
+from plausible_tasks import placement_rows
 from tiny import ENGLISH, tiny_bert
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from plausible import CONTROL_SLOPE, SLOPES, audit_record, measure_runs, plausible_rows
+from plausible import audit_record, measure_runs, plausible_rows
+from plausible_sticky import CONTROL_SLOPE, SLOPES
 from ready_warehouses import put_audit
 
 from embaudit.cli.main import cli

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plausible import U, audit_record, plausible_rows
+from plausible import audit_record, plausible_rows
+from plausible_sticky import U
 from ready_warehouses import put_audit
 
 from embaudit.warehouse.connect import open_reader, open_writer

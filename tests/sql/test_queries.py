@@ -9,13 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from asking import ask
-from plausible import (
-    CONTROL_SLOPE,
-    SLOPES,
-    audit_record,
-    plausible_rows,
-)
+from plausible import audit_record, plausible_rows
 from plausible_socm import TRACES, socm_pairs
+from plausible_sticky import CONTROL_SLOPE, SLOPES
 from ready_warehouses import put_audit
 
 from embaudit.warehouse.connect import open_reader

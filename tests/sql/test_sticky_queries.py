@@ -8,15 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from asking import ask
-from plausible import (
-    CONTROL_SLOPE,
-    ENCODES,
-    EXHAUSTIVE_ENCODES,
-    SHIFTED,
-    SIMILARITIES,
-    audit_record,
-    plausible_rows,
-)
+from plausible import audit_record, plausible_rows
+from plausible_sticky import CONTROL_SLOPE, ENCODES, EXHAUSTIVE_ENCODES, SHIFTED, SIMILARITIES
 from ready_warehouses import put_audit
 
 from embaudit.warehouse.connect import open_reader
