@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from math import inf, nextafter
 from typing import Any
 
 import pandas as pd
-from plausible import SCHEMAS, plausible_rows
+from plausible import plausible_rows
 from plausible_socm import TRACES
 
 from embaudit.expectations.check import check_frame
+from embaudit.table import DeclaredColumn
 from embaudit.tables import TABLES
 from embaudit.warehouse.publish import ExpectationRow
 
@@ -22,33 +24,6 @@ KINDS = {
     "expect_column_values_to_be_between": "between",
     "expect_column_values_to_be_in_set": "in_set",
     "expect_column_pair_values_a_to_be_greater_than_b": "greater",
-}
-# The key column that is changed so that many rows may be broken alike; where it has no name here, the corpus.
-FRESH = {
-    **dict.fromkeys(("checkpoint",), "checkpoint_id"),
-    **dict.fromkeys(("corpus",), "corpus_id"),
-    **dict.fromkeys(("text", "text_pair", "sticky_pair", "sticky_sentence"), "position"),
-    **dict.fromkeys(("token", "sticky_score", "sticky_validation", "sticky_dose"), "token_id"),
-    **dict.fromkeys(("sticky_shift", "sticky_reference"), "token_id"),
-    **dict.fromkeys(("sticky_summary", "sticky_reference_summary"), "protocol"),
-    **dict.fromkeys(("tempscale", "tempscale_choice"), "bin"),
-    **dict.fromkeys(("audit_corpus", "finding"), "name"),
-    **dict.fromkeys(("quality", "quality_layer"), "data_set"),
-    "quality_reading": "reading",
-    "weight": "tensor",
-    "verdict": "kind",
-    "sticky_attention": "layer",
-    "sticky_severity": "severity",
-    "sticky_shape": "space",
-    "mitigation_loss": "remedy",
-    "mitigation_token": "token_id",
-    "placement": "role",
-    "placement_token": "token_id",
-    "sticky_enrichment": "value",
-    "audit_backbone": "audit_id",
-    "gate_result": "rule",
-    "watched_revision": "parameters_key",
-    "regression": "item",
 }
 # Ranks among all rows of the table.
 RANKS = {"sticky_score": ("pull_rank", "slope_rank"), "sticky_reference": ("score_rank",)}
@@ -66,8 +41,9 @@ class Broken:
     row: int
     cells: Mapping[str, Any]
     fails: frozenset[Failure]
-    # Of a row that is made from the declarations: other expectations about these columns may fail too.
-    about: frozenset[str] = field(default=frozenset())
+    # Of a row that is made from the declarations: other expectations about these columns may fail too, but this one.
+    about: frozenset[str] = frozenset()
+    holds: Failure = ""
 
 
 def broken(row: int, *fails: Failure, **cells: Any) -> Broken:
@@ -101,44 +77,71 @@ def name_of(result: ExpectationRow) -> Failure:
 
 
 def generated(table: str) -> Iterator[Broken]:
-    """A break of every null, range end, membership and order of two staged columns that is declared."""
-    first = GOOD[table][0]
-    columns = TABLES[table].columns.values()
-    for column in TABLES[table].required:
-        if column in SCHEMAS[table]:
-            yield _of_column(table, f"null {column}", column, None)
-    for one in columns:
-        low, high = one.within
-        for beyond in (None if low is None else low - 1, None if high is None else high + 1):
-            if beyond is not None:
-                yield _of_column(table, f"between {one.name}", one.name, beyond)
-    for one in columns:
-        if one.members:
-            yield _of_column(table, f"in_set {one.name}", one.name, "stranger")
-    for larger, smaller, _ in TABLES[table].comparisons:
-        if {larger, smaller} <= set(SCHEMAS[table]):
-            yield _of_column(table, f"greater {larger}, {smaller}", larger, first[smaller] - 1)
+    """What is declared of single columns and of pairs of them, broken by as little as can be; and what just holds."""
+    declared, first = TABLES[table], GOOD[table][0]
+    # At the end of its range a key, or a rank among all rows, would be another row's.
+    are_of_one_row = {fresh_column(table), *RANKS.get(table, ())}
+    for column in declared.required:
+        if column in declared.columns:
+            yield _of_column(table, column, None, breaks=f"null {column}")
+    for name, column in declared.columns.items():
+        if column.members:
+            yield _of_column(table, name, "stranger", breaks=f"in_set {name}")
+        for end, outwards in zip(column.within, (-inf, inf), strict=True):
+            if end is not None:
+                yield _of_column(table, name, _next(column, end, outwards), breaks=f"between {name}")
+                if name not in are_of_one_row:
+                    yield _of_column(table, name, end, holds=f"between {name}")
+        if column.warn and column.warn.null:
+            yield _of_column(table, name, None, breaks=f"warning null {name}")
+        if column.warn and column.warn.false:
+            yield _of_column(table, name, False, breaks=f"warning in_set {name}")
+        for end, outwards in ((column.warn.below, -inf), (column.warn.above, inf)) if column.warn else ():
+            if end is not None:
+                yield _of_column(table, name, _next(column, end, outwards), breaks=f"warning between {name}")
+                yield _of_column(table, name, end, holds=f"warning between {name}")
+    for larger, smaller, may_be_equal in declared.comparisons:
+        if {larger, smaller} <= set(declared.columns):
+            failure, least = f"greater {larger}, {smaller}", first[smaller]
+            if may_be_equal:
+                yield _of_column(table, larger, least, holds=failure)
+                least = _next(declared.columns[larger], least, -inf)
+            yield _of_column(table, larger, least, breaks=failure)
 
 
-def _of_column(table: str, failure: Failure, column: str, value: Any) -> Broken:
+def _next(column: DeclaredColumn, value: float, towards: float) -> float:
+    """The number that is next to a value among those that the column may hold."""
+    if column.type == "float64":
+        return nextafter(value, towards)
+    return value + (1 if towards > 0 else -1)
+
+
+def _of_column(table: str, column: str, value: Any, breaks: Failure = "", holds: Failure = "") -> Broken:
     about = {column}
     for rule in TABLES[table].rules:
         if about & set(rule.columns):
             about.add(rule.name)
-    return Broken(0, {column: value}, frozenset([failure]), frozenset(about))
+    return Broken(0, {column: value}, frozenset([breaks] if breaks else []), frozenset(about), holds)
+
+
+def fresh_column(table: str) -> str:
+    """The key column that is changed so that many rows may be broken alike: the first that may be anything."""
+    keys, columns = TABLES[table].keys, TABLES[table].columns
+    # Without an effect the temperature is 1, by a rule.
+    return "bin" if table == "tempscale" else next((key for key in keys if not columns[key].members), keys[-1])
 
 
 def frame_of(table: str, rows: Sequence[Broken]) -> pd.DataFrame:
     """The good rows, then the broken ones with keys of their own, and at last the last good row once more."""
     records = GOOD[table]
-    column = FRESH.get(table, "corpus")
+    column = fresh_column(table)
     changed = []
-    for number, one in enumerate([*rows, broken(len(records) - 1)], start=1):
-        value = records[one.row][column]
+    for number, row in enumerate([*rows, broken(len(records) - 1)], start=1):
+        value = records[row.row][column]
         fresh = f"{value} {number}" if isinstance(value, str) else value + 1000 * number
         key = {column: fresh} if number <= len(rows) else {}
         rank = dict.fromkeys(RANKS.get(table, ()), len(records) + number)
-        changed.append({**records[one.row], **key, **rank, **one.cells})
+        changed.append({**records[row.row], **key, **rank, **row.cells})
     return pd.DataFrame([*records, *changed])
 
 
@@ -148,7 +151,7 @@ def keys_of(table: str, row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def failing_rows(table: str, frame: pd.DataFrame, results: Iterable[ExpectationRow]) -> dict[Failure, Counter[Any]]:
     """The keys of the rows in which each expectation fails, all of them; with the values that the frame has there."""
-    found = {}
+    failing = {}
     rows = {keys_of(table, row): row for row in frame.astype(object).where(frame.notna(), None).to_dict("records")}
     for result in failures(results):
         assert not result.raised_exception, result
@@ -158,6 +161,6 @@ def failing_rows(table: str, frame: pd.DataFrame, results: Iterable[ExpectationR
         for example in result.examples:
             row = rows[keys_of(table, example)]
             assert all(example[name] == row[name] for name in example if name in row), example
-        assert name_of(result) not in found
-        found[name_of(result)] = Counter(keys_of(table, example) for example in result.examples)
-    return found
+        assert name_of(result) not in failing
+        failing[name_of(result)] = Counter(keys_of(table, example) for example in result.examples)
+    return failing
