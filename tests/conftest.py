@@ -1,16 +1,18 @@
-"""Fixtures that many tests share: the real data beside the checkout, and the packaged checkpoint."""
+"""Fixtures that many tests share: the real data beside the checkout, the packaged checkpoint and a tiny one."""
 
 from __future__ import annotations
 
 import importlib.util
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
 from real_tokenizers import real_tokenizer, real_vocabulary  # noqa: F401  (fixtures of two folders)
+from tiny import tiny_bert
 
-from embaudit.checkpoint import Checkpoint, Encoder, load_checkpoint
+from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 
 # Fixtures of several folders: small audits with their one Prefect server, disks that can be full, the table of faults,
 # a PostgreSQL; and the end of all that a run has started.
@@ -82,3 +84,34 @@ def minilm() -> Checkpoint:
 def encoder(minilm: Checkpoint) -> Encoder:
     """A fresh encoder over the packaged checkpoint, with its own counts."""
     return Encoder(minilm)
+
+
+@pytest.fixture(scope="session")
+def tiny(tiny_checkpoint: Path) -> Checkpoint:
+    """The tiny checkpoint, loaded; tests that change a model load their own."""
+    return load_checkpoint(str(tiny_checkpoint), LoadOptions(device="cpu"))
+
+
+@pytest.fixture(scope="session")
+def tiny_with_biases(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
+    """A tiny checkpoint whose biases and norms are not those of a fresh model, and count."""
+    import torch
+
+    checkpoint = load_checkpoint(str(tiny_bert(tmp_path_factory.mktemp("biases") / "bert")), LoadOptions(device="cpu"))
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in checkpoint.model.encoder.parameters():
+            if parameter.dim() == 1:
+                parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
+    return checkpoint
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[int]:
+    """Models this small run slower on several threads than on one; gives the number that there were."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield threads
+    torch.set_num_threads(threads)

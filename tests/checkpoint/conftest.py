@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -15,15 +15,9 @@ from tiny_models import TEXTS, build, load
 from embaudit.checkpoint import Checkpoint
 
 
-@pytest.fixture(autouse=True, scope="package")
-def _one_thread() -> Iterator[None]:
-    """Models this small run slower on several threads than on one."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+@pytest.fixture(autouse=True, scope="module")
+def _on_one_thread(one_thread: int) -> None:
+    """All tests of this folder run tiny models."""
 
 
 @pytest.fixture(autouse=True)

@@ -8,20 +8,12 @@ from pathlib import Path
 import pytest
 from tiny import tiny_bert, wordpiece_vocabulary
 
-from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
+from embaudit.checkpoint import Checkpoint
 
 
 @pytest.fixture(scope="package")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
-    import torch
-
-    checkpoint = load_checkpoint(str(tiny_bert(tmp_path_factory.mktemp("layers") / "bert")), LoadOptions(device="cpu"))
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for parameter in checkpoint.model.encoder.parameters():
-            if parameter.dim() == 1:
-                parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
-    return checkpoint
+def tiny(tiny_with_biases: Checkpoint) -> Checkpoint:
+    return tiny_with_biases
 
 
 @pytest.fixture(scope="package")

@@ -6,7 +6,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +13,7 @@ import pytest
 from commands import Embaudit
 from planned import assert_planned
 from small_audits import Audited
+from warehouse_rows import rows
 
 from embaudit.checkpoint.precision import ProductSeconds
 from embaudit.errors import CheckFailed, UsageError
@@ -29,11 +29,6 @@ from embaudit_flows.summary import key_of_source
 
 def run(checkpoint: Path, profile: Path, **options: Any) -> AuditOutcome:
     return audit(AuditRequest.of(checkpoint=str(checkpoint), profile=str(profile), **{"device": "cpu", **options}))
-
-
-def rows(warehouse: str | Path, sql: str) -> list[tuple[Any, ...]]:
-    with duckdb.connect(str(warehouse), read_only=True) as connection:
-        return connection.execute(sql).fetchall()
 
 
 DRAWN = "SELECT count(*) FROM sticky_sentence WHERE purpose = '{}' AND role = 'draw'"

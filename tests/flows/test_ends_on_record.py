@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 import torch
+from warehouse_rows import rows
 
 from embaudit.errors import CorpusError, EmbauditError, MeasureError, UsageError
 from embaudit.request import AuditRequest
@@ -17,11 +17,6 @@ from embaudit_flows.audit import AuditOutcome, audit
 
 def run(checkpoint: Path, profile: Path, **options: Any) -> AuditOutcome:
     return audit(AuditRequest.of(checkpoint=str(checkpoint), profile=str(profile), **{"device": "cpu", **options}))
-
-
-def rows(warehouse: str | Path, sql: str) -> list[tuple[Any, ...]]:
-    with duckdb.connect(str(warehouse), read_only=True) as connection:
-        return connection.execute(sql).fetchall()
 
 
 def twins(folder: Path) -> Path:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
-import duckdb
 import pytest
 from commands import Embaudit
 from small_audits import home_at
 from tiny import ENGLISH
+from warehouse_rows import rows
 
 from embaudit.request import AuditRequest
 from embaudit.warehouse.open_items import accept, read_open
@@ -44,11 +43,6 @@ def outcome(
                 device="cpu",
             )
         )
-
-
-def rows(outcome: AuditOutcome, sql: str) -> list[tuple[Any, ...]]:
-    with duckdb.connect(outcome.warehouse, read_only=True) as connection:
-        return connection.execute(sql).fetchall()
 
 
 def test_the_verdict_and_its_cause(outcome: AuditOutcome) -> None:

@@ -10,9 +10,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from commands import Embaudit
+from warehouse_rows import rows
 
 from embaudit.errors import EmbauditError, UsageError
 from embaudit.gate import GateTripped
@@ -97,11 +97,6 @@ def webhook(prefect_api: str) -> Iterator[Any]:
 def run(checkpoint: Path, profile: Path, **options: Any) -> AuditOutcome:
     asked = {"profile": str(profile), "measures": ["socm"], "device": "cpu", **options}
     return audit(AuditRequest(checkpoint=str(checkpoint), **asked))
-
-
-def rows(warehouse: str | Path, sql: str) -> list[tuple[Any, ...]]:
-    with duckdb.connect(str(warehouse), read_only=True) as connection:
-        return connection.execute(sql).fetchall()
 
 
 def last_run() -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import pytest
 from commands import Embaudit
@@ -13,6 +12,7 @@ from judged_collections import write_collection
 from planned import assert_planned
 from small_audits import home_at
 from tiny import ENGLISH
+from warehouse_rows import rows
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.request import AuditRequest
@@ -68,11 +68,6 @@ def outcome(
     """An audit of the long texts, to be read only."""
     with home_at(tmp_path_factory.mktemp("lengths") / "home"):
         return run(tiny_checkpoint, profile, long_texts)
-
-
-def rows(outcome: AuditOutcome, sql: str) -> list[tuple[object, ...]]:
-    with duckdb.connect(outcome.warehouse, read_only=True) as connection:
-        return connection.execute(sql).fetchall()
 
 
 def test_every_table_is_published(outcome: AuditOutcome) -> None:

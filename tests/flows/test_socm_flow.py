@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from judged_collections import write_collection
 from small_audits import Audited, home_at
 from tiny import tiny_bert
+from warehouse_rows import rows
 
 from embaudit.corpora import CORPORA
 from embaudit.errors import CorpusError, MeasureError, UsageError
@@ -22,11 +22,6 @@ LIST = "msmarco-hard-negatives"
 def run(checkpoint: Path, profile: Path, **options: Any) -> AuditOutcome:
     asked = {"profile": str(profile), "measures": ["socm"], "device": "cpu", **options}
     return audit(AuditRequest(checkpoint=str(checkpoint), **asked))
-
-
-def rows(outcome: AuditOutcome, sql: str) -> list[tuple[Any, ...]]:
-    with duckdb.connect(outcome.warehouse, read_only=True) as connection:
-        return connection.execute(sql).fetchall()
 
 
 def beir(folder: Path) -> Path:

@@ -14,6 +14,7 @@ from commands import Embaudit
 from judged_collections import write_collection
 from planned import assert_planned
 from tiny import ENGLISH, tiny_bert
+from warehouse_rows import rows
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.corpora import load_corpus
@@ -78,11 +79,6 @@ def ask(checkpoint: Path, corpora: dict[str, str], **changes: Any) -> AuditOutco
     changes = {"corpora": list(corpora), "grid": [0.9, 0.5], "resamples": 200, **changes}
     asked = {"measures": ["tempscale"], "corpora": corpora, "device": "cpu", "measure_settings": {"tempscale": changes}}
     return audit(AuditRequest(checkpoint=str(checkpoint), **asked))
-
-
-def rows(outcome: AuditOutcome, sql: str) -> list[tuple[Any, ...]]:
-    with duckdb.connect(outcome.warehouse, read_only=True) as connection:
-        return connection.execute(sql).fetchall()
 
 
 def test_a_checkpoint_that_a_temperature_helps(home: Path, labelled: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import ENGLISH
 
-from embaudit.checkpoint import AskedPrompts, Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint import AskedPrompts, Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.downstream.material import pick_judged
 from embaudit.errors import NotMeasurable
 from embaudit.measures.impact.poison import copies_for, order_of, poison, poisoned_half
@@ -25,8 +25,8 @@ def texts(lengths: list[int]) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def encoder(tiny_checkpoint: Path) -> Encoder:
-    return Encoder(load_checkpoint(str(tiny_checkpoint), LoadOptions(device="cpu")))
+def encoder(tiny: Checkpoint) -> Encoder:
+    return Encoder(tiny)
 
 
 def test_a_tenth_of_the_words_before_or_behind(encoder: Encoder) -> None:

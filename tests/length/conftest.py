@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
-from tiny import tiny_bert, wordpiece_vocabulary
+from tiny import wordpiece_vocabulary
 
-from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint import Checkpoint, Encoder
 
 
 @pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """Models this small run slower on several threads than on one."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+def _on_one_thread(one_thread: int) -> None:
+    """All tests of this folder run tiny models."""
 
 
 @pytest.fixture(scope="package")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
-    import torch
-
-    checkpoint = load_checkpoint(str(tiny_bert(tmp_path_factory.mktemp("length") / "bert")), LoadOptions(device="cpu"))
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for parameter in checkpoint.model.encoder.parameters():
-            if parameter.dim() == 1:
-                parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
-    return checkpoint
+def tiny(tiny_with_biases: Checkpoint) -> Checkpoint:
+    return tiny_with_biases
 
 
 @pytest.fixture

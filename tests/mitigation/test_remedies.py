@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny import ENGLISH, tiny_bert
+from tiny import ENGLISH
 
-from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.errors import NotMeasurable
 from embaudit.measures.mitigation.losses import insert_all, insert_with, losses
 from embaudit.measures.mitigation.remedies import SPACES, encode_with, fitted
@@ -25,13 +25,8 @@ TEXTS = [" ".join(WORDS[(5 * i + j * j) % len(WORDS)] for j in range(7)) for i i
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_bert(tmp_path_factory.mktemp("checkpoint") / "tiny")
-
-
-@pytest.fixture(scope="module")
-def encoder(folder: Path) -> Encoder:
-    return Encoder(load_checkpoint(str(folder), LoadOptions(device="cpu")))
+def encoder(tiny: Checkpoint) -> Encoder:
+    return Encoder(tiny)
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +43,12 @@ def test_stripped_texts_are_those_without_the_words(encoder: Encoder, severe: fr
 
 @pytest.mark.parametrize("how", [*HOWS, "prune"])
 def test_remedies_in_memory_are_those_written_down(
-    encoder: Encoder, folder: Path, severe: frozenset[int], how: Remedy, tmp_path: Path
+    encoder: Encoder, tiny_checkpoint: Path, severe: frozenset[int], how: Remedy, tmp_path: Path
 ) -> None:
     texts = ["the river is long", "a town in the north", "long river"]
     before = encoder.encode_texts(texts)
     found = encode_with(encoder, encoder.tokenize(texts), severe, how)
-    write_mitigated(str(folder), severe, how, tmp_path / "out", device="cpu")
+    write_mitigated(str(tiny_checkpoint), severe, how, tmp_path / "out", device="cpu")
     written = Encoder(load_checkpoint(str(tmp_path / "out"), LoadOptions(device="cpu")))
     assert found == pytest.approx(written.encode_texts(texts), abs=1e-6)
     assert (np.abs(found - before).max(axis=1) > 1e-6).tolist() == [True, False, True]
@@ -65,8 +60,8 @@ def test_what_stands_in_every_text_stays(encoder: Encoder, severe: frozenset[int
     assert treatable(encoder.checkpoint, severe | around) == severe
 
 
-def test_longer_pieces_are_cut_to_what_is_read(folder: Path, severe: frozenset[int]) -> None:
-    short = Encoder(load_checkpoint(str(folder), LoadOptions(device="cpu", max_length=8)))
+def test_longer_pieces_are_cut_to_what_is_read(tiny_checkpoint: Path, severe: frozenset[int]) -> None:
+    short = Encoder(load_checkpoint(str(tiny_checkpoint), LoadOptions(device="cpu", max_length=8)))
     (ids,) = short.tokenize(["river " * 20])
     assert len(ids) == 8
     assert np.isfinite(encode_with(short, [ids], severe, "prune")).all()

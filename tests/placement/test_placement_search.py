@@ -7,9 +7,9 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 import torch
-from tiny import ENGLISH, tiny_bert
+from tiny import ENGLISH
 
-from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.weighted import weighted_vectors
 from embaudit.measures.placement.places import fixed_places, random_places, rotation_places, text_of
 from embaudit.measures.placement.search import Goal, TextSearch, goal
@@ -20,9 +20,8 @@ TEXTS = [" ".join(WORDS[(5 * i + j * j) % len(WORDS)] for j in range(5)) for i i
 
 
 @pytest.fixture(scope="module")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
-    folder = tiny_bert(tmp_path_factory.mktemp("checkpoint") / "tiny")
-    return Encoder(load_checkpoint(str(folder), LoadOptions(device="cpu")))
+def encoder(tiny: Checkpoint) -> Encoder:
+    return Encoder(tiny)
 
 
 @pytest.fixture(scope="module")

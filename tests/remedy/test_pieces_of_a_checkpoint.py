@@ -6,15 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny import tiny_bert
 
-from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.measures.tempscale.steps.temperatures import _averaged, content_limit
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
-    return load_checkpoint(str(tiny_bert(tmp_path_factory.mktemp("pieces") / "bert")), LoadOptions(device="cpu"))
 
 
 def test_pieces_averaged_are_each_encoded_alone(tiny: Checkpoint) -> None:

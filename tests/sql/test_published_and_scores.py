@@ -10,8 +10,9 @@ import pytest
 from plausible import audit_record, plausible_rows
 from plausible_sticky import U
 from ready_warehouses import put_audit
+from warehouse_rows import rows
 
-from embaudit.warehouse.connect import open_reader, open_writer
+from embaudit.warehouse.connect import open_writer
 from embaudit.warehouse.query import run_query
 
 # arXiv 2604.27398: Wikipedia, MS MARCO passages, hard negatives.
@@ -46,11 +47,6 @@ COMPARED = (
 @pytest.fixture
 def warehouse(empty_warehouse: Path) -> Path:
     return empty_warehouse
-
-
-def rows(warehouse: Path, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
-    with open_reader(warehouse) as connection:
-        return connection.execute(sql, list(parameters)).fetchall()
 
 
 def write(warehouse: Path, sql: str, *parameters: Any) -> None:

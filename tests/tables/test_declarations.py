@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Literal, get_args
 
-import duckdb
 import pytest
+from warehouse_rows import rows
 
 from embaudit.figure import Worse
 from embaudit.measures.length.curve import CONDITIONS
@@ -25,11 +25,6 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with open_writer(path, 0):
         pass
     return path
-
-
-def rows(path: Path, sql: str, *parameters: str) -> list[tuple]:
-    with duckdb.connect(str(path), read_only=True) as connection:
-        return connection.execute(sql, list(parameters)).fetchall()
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -12,6 +12,7 @@ import duckdb
 import pytest
 from made_up_migrations import BROKEN, FIRST, NEWEST, SECOND, VIEWS, a_program_with, the_next_program
 from plausible import audit_record, expectation, measure_runs
+from warehouse_rows import rows
 
 from embaudit.errors import WarehouseError
 from embaudit.tables import TABLES
@@ -31,11 +32,6 @@ LOG_TABLES = {"audit", "measure_run", "expectation_result", "schema_migration"}
 # Filled by their migration, by what a person imports or accepts, and by maintenance.
 OTHER_TABLES = {"published_figure", "downstream_score", "acceptance", "pruning"}
 Tables = dict[str, tuple[list[str], list[tuple]]]
-
-
-def rows(path: Path, sql: str) -> list[tuple]:
-    with duckdb.connect(str(path), read_only=True) as connection:
-        return connection.execute(sql).fetchall()
 
 
 def opened(path: Path) -> None:

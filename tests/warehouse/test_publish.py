@@ -13,6 +13,7 @@ import duckdb
 import pytest
 from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
 from ready_warehouses import put_audit
+from warehouse_rows import rows
 
 from embaudit.errors import StorageError, WarehouseError
 from embaudit.expectations.check import check_tables
@@ -30,11 +31,6 @@ AUDIT_TABLES = [name for name, table in TABLES.items() if table.scope == "audit"
 def few(staged: list[StagedTable]) -> list[StagedTable]:
     """Enough where not every table is looked at; a table of each kind."""
     return [table for table in staged if table.table in FEW]
-
-
-def rows(path: Path, sql: str, *parameters: object) -> list[tuple]:
-    with duckdb.connect(str(path), read_only=True) as connection:
-        return connection.execute(sql, list(parameters)).fetchall()
 
 
 def contents(path: Path, audit_id: str | None = None) -> dict[str, list[tuple]]:
