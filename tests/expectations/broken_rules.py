@@ -10,6 +10,10 @@ import pandas as pd
 from broken_rows import GOOD, Broken, accepted, broken
 
 EARLY = pd.Timestamp("2026-01-01", tz="UTC")
+BELOW_ITS_BOUND = (
+    *("greater d_sigma, d_sigma_lower_bound", "greater d_sigma_and_tolerance, socm"),
+    "in_set socm_is_product",
+)
 # A search that scanned everything.
 NO_PILOT = {
     **{"pilot": 0, "search": "exhaustive"},
@@ -90,13 +94,7 @@ BY_HAND: dict[str, list[Broken]] = {
         broken(2, "between d_mu", "in_set socm_is_product", d_mu=1.01),
         broken(2, "between d_mu", "in_set socm_is_product", d_mu=-0.01),
         broken(5, "greater d_sigma_upper_bound, d_sigma", "in_set socm_is_product", d_sigma=0.73),
-        broken(
-            5,
-            "greater d_sigma, d_sigma_lower_bound",
-            "greater d_sigma_and_tolerance, socm",
-            "in_set socm_is_product",
-            d_sigma=0.12,
-        ),
+        broken(5, *BELOW_ITS_BOUND, d_sigma=0.12),
         broken(5, "greater d_sigma_upper_bound, d_sigma", "in_set socm_is_product", d_sigma=np.inf),
         broken(1, "greater d_sigma_and_tolerance, socm", "in_set socm_is_product", socm=0.9),
         broken(1, "in_set socm_is_product", socm=-0.1),
@@ -109,28 +107,15 @@ BY_HAND: dict[str, list[Broken]] = {
         broken(2, "in_set flag_agrees_with_trace", exceeds_trace_bound=False),
     ],
     "socm_listed_pair": [
-        broken(
-            0,
-            "greater d_sigma, d_sigma_lower_bound",
-            "greater d_sigma_and_tolerance, socm",
-            "in_set socm_is_product",
-            d_sigma=0.0,
-            socm=0.3,
-        ),
+        broken(0, *BELOW_ITS_BOUND, d_sigma=0.0, socm=0.3),
         broken(1, "null d_mu", "in_set socm_is_product", d_mu=np.nan),
         broken(1, "greater d_sigma_upper_bound, d_sigma", "in_set socm_is_product", d_sigma=9.0),
         broken(1, "in_set socm_is_product", socm=0.0),
         broken(1, "null d_sigma_lower_bound", second=44),
     ],
-    "socm_contrast": [
-        broken(0, "in_set difference_is_of_means", listed_mean=0.4),
-    ],
-    "socm_tightness": [
-        broken(1, "greater w2_squared_and_tolerance, gaussian_w2_squared", w2_squared=0.1),
-    ],
-    "layer_text": [
-        broken(0, "in_set theorem_1_holds", normalised_spread=9.0),
-    ],
+    "socm_contrast": [broken(0, "in_set difference_is_of_means", listed_mean=0.4)],
+    "socm_tightness": [broken(1, "greater w2_squared_and_tolerance, gaussian_w2_squared", w2_squared=0.1)],
+    "layer_text": [broken(0, "in_set theorem_1_holds", normalised_spread=9.0)],
     "weight": [
         accepted(3),
         broken(0, "in_set read_tensors_have_values", file=None),
@@ -207,12 +192,8 @@ BY_HAND: dict[str, list[Broken]] = {
         broken(5, "in_set ordinary_in_rotation_is_the_unit", loss=0.1),
         broken(2, "in_set within_budget", copies=9.0),
     ],
-    "placement_token": [
-        broken(0, "in_set change_is_from_rotation", change=None, change_low=None, change_high=None),
-    ],
-    "mitigation_token": [
-        broken(0, "in_set change_is_from_none", change=None, change_low=None, change_high=None),
-    ],
+    "placement_token": [broken(0, "in_set change_is_from_rotation", change=None, change_low=None, change_high=None)],
+    "mitigation_token": [broken(0, "in_set change_is_from_none", change=None, change_low=None, change_high=None)],
     "tempscale": [
         broken(2, "in_set only_other_arms_have_differences", difference=0.1),
         broken(2, "in_set only_other_arms_have_differences", tau=0.9),
@@ -239,12 +220,8 @@ BY_HAND: dict[str, list[Broken]] = {
         broken(0, "between last_cosine", "in_set rise_is_difference_of_ends", last_cosine=1.5),
         broken(0, "in_set rise_is_difference_of_ends", rise=9.0),
     ],
-    "length_ranking": [
-        broken(0, "in_set difference_is_of_shares", by_short=0.4),
-    ],
-    "length_sigma": [
-        broken(1, "greater frobenius_and_tolerance, sigma_a", sigma_a=1.6),
-    ],
+    "length_ranking": [broken(0, "in_set difference_is_of_shares", by_short=0.4)],
+    "length_sigma": [broken(1, "greater frobenius_and_tolerance, sigma_a", sigma_a=1.6)],
     "watched_revision": [
         broken(0, "in_set done_rows_have_audit", audit_id=None),
         broken(1, "in_set done_rows_have_audit", status="audited"),
