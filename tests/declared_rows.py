@@ -55,12 +55,13 @@ def _allowed(column: DeclaredColumn) -> Any:
     if column.members:
         return column.members[0]
     if column.staged_type == "string":
-        nothing = "{}" if column.type == "json" else TEXTS.get(column.name, column.name)
-        return None if column.is_nullable else nothing
+        text = "{}" if column.type == "json" else TEXTS.get(column.name, column.name)
+        return None if column.is_nullable else text
     if column.type == "bool":
         return bool(column.warn and column.warn.false)
     if column.type == "instant":
         return NOON
+    # One half or 1, or the end of the range that is next to it.
     low, high = column.within
     number = 0.5 if column.type == "float64" else 1
     number = number if low is None else max(number, low)

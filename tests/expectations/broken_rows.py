@@ -87,19 +87,19 @@ def generated(table: str) -> Iterator[Broken]:
     for name, column in declared.columns.items():
         if column.members:
             yield _of_column(table, name, "stranger", breaks=f"in_set {name}")
-        for end, outwards in zip(column.within, (-inf, inf), strict=True):
-            if end is not None:
-                yield _of_column(table, name, _next(column, end, outwards), breaks=f"between {name}")
-                if name not in are_of_one_row:
-                    yield _of_column(table, name, end, holds=f"between {name}")
-        if column.warn and column.warn.null:
-            yield _of_column(table, name, None, breaks=f"warning null {name}")
-        if column.warn and column.warn.false:
-            yield _of_column(table, name, False, breaks=f"warning in_set {name}")
-        for end, outwards in ((column.warn.below, -inf), (column.warn.above, inf)) if column.warn else ():
-            if end is not None:
-                yield _of_column(table, name, _next(column, end, outwards), breaks=f"warning between {name}")
-                yield _of_column(table, name, end, holds=f"warning between {name}")
+        ranges = {"between": column.within}
+        if column.warn:
+            ranges["warning between"] = (column.warn.below, column.warn.above)
+            if column.warn.null:
+                yield _of_column(table, name, None, breaks=f"warning null {name}")
+            if column.warn.false:
+                yield _of_column(table, name, False, breaks=f"warning in_set {name}")
+        for kind, ends in ranges.items():
+            for end, outwards in zip(ends, (-inf, inf), strict=True):
+                if end is not None:
+                    yield _of_column(table, name, _next(column, end, outwards), breaks=f"{kind} {name}")
+                    if name not in are_of_one_row:
+                        yield _of_column(table, name, end, holds=f"{kind} {name}")
     for larger, smaller, may_be_equal in declared.comparisons:
         if {larger, smaller} <= set(declared.columns):
             failure, least = f"greater {larger}, {smaller}", first[smaller]
