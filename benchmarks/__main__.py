@@ -28,6 +28,7 @@ from benchmarks import (
     runners,
     screening,
     search,
+    serving,
     socm,
 )
 from benchmarks.measured import Measured
@@ -50,9 +51,10 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Measured]]] = {
     "devices": devices.run,
     "defects": defects.run,
     "coverage": coverage.run,
+    "serving": serving.run,
 }
 # These have options, and print tables of their own.
-WITH_OPTIONS = {"defects": defects.main, "coverage": coverage.main}
+WITH_OPTIONS = {"defects": defects.main, "coverage": coverage.main, "serving": serving.main}
 
 
 def main() -> None:

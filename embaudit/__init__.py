@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from embaudit.api.audit import audit as audit
     from embaudit.api.callback import AuditCallback as AuditCallback
     from embaudit.api.check import check as check
+    from embaudit.api.parity import parity as parity
     from embaudit.api.reading import Audit as Audit
     from embaudit.api.reading import WarehouseReader as WarehouseReader
     from embaudit.api.reading import open_warehouse as open  # noqa: F401  (not in __all__)
@@ -20,9 +21,10 @@ _PLACES = {
     "audit": ("audit", "audit"),
     "check": ("check", "check"),
     "open": ("reading", "open_warehouse"),
+    "parity": ("parity", "parity"),
 }
 # Without ``open``: ``from embaudit import *`` must not shadow the built-in.
-__all__ = ["Audit", "AuditCallback", "WarehouseReader", "__version__", "audit", "check"]
+__all__ = ["Audit", "AuditCallback", "WarehouseReader", "__version__", "audit", "check", "parity"]
 
 
 def __getattr__(name: str) -> Any:

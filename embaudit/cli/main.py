@@ -31,6 +31,10 @@ STAGING_COMMANDS = {"audit", "impact", "tempscale", "token", "watch"}
 COMMANDS = {
     "Check and audit": {
         "check": ("check:check", "May this checkpoint be served? An answer in seconds, without a server."),
+        "parity": (
+            "parity:parity",
+            "Is it served as it was audited? Compare it with an endpoint.",
+        ),
         "audit": ("audit:audit", "Audit a checkpoint; run it again to continue."),
         "compare": ("compare:compare", "Compare checkpoints by their audits."),
         "gate": ("gate:gate", "Check an audit against a policy."),

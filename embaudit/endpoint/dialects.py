@@ -1,0 +1,116 @@
+"""The HTTP APIs that serve embeddings: OpenAI's, text-embeddings-inference's (TEI) and ollama's."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+Encoding = Literal["float", "base64"]
+
+
+class BadAnswer(Exception):
+    """An answer that is not what the API promises; the message says how."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """One API.
+
+    Attributes:
+        name: as in ``--api``.
+        path: after the server's address.
+        needs_model: whether a request must name a model.
+        body: the request for some texts.
+        rows: the vectors in an answer, in the order of the texts; raises ``BadAnswer``.
+        models: where it lists its models, under which key, and the key of a model's name; None if it serves one.
+    """
+
+    name: str
+    path: str
+    needs_model: bool
+    body: Callable[[Sequence[str], str | None, Encoding], dict[str, Any]]
+    rows: Callable[[Any], list[Any]]
+    models: tuple[str, str, str] | None = None
+
+
+def as_vectors(rows: Sequence[Any], texts: int) -> np.ndarray:
+    """(texts, D) float64 from an answer's rows: lists of numbers, or base64 of little-endian float32.
+
+    A null stands for NaN, which JSON cannot hold.
+
+    Raises:
+        BadAnswer: if there are more or fewer rows than texts, or they are of different length or no numbers.
+    """
+    if len(rows) != texts:
+        raise BadAnswer(f"it gives {len(rows)} vectors for {texts} texts")
+    vectors = [_vector(row) for row in rows]
+    if len({len(vector) for vector in vectors}) > 1:
+        raise BadAnswer(f"its vectors have {' and '.join(str(n) for n in sorted({len(v) for v in vectors}))} numbers")
+    return np.array(vectors, dtype=np.float64).reshape(texts, -1)
+
+
+def _vector(row: Any) -> np.ndarray:
+    if isinstance(row, str):
+        try:
+            content = base64.b64decode(row, validate=True)
+        except binascii.Error as error:
+            raise BadAnswer(f"a vector is no base64: {error}") from error
+        if not content or len(content) % 4:
+            raise BadAnswer(f"a base64 vector of {len(content)} bytes is no float32")
+        with np.errstate(invalid="ignore"):  # NaN that says so is not for this place to warn of
+            return np.frombuffer(content, dtype="<f4").astype(np.float64)
+    if not isinstance(row, list) or not row:
+        raise BadAnswer("a vector is no list of numbers")
+    try:
+        return np.array([np.nan if value is None else float(value) for value in row], dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise BadAnswer("a vector holds something that is no number") from error
+
+
+def _openai_body(texts: Sequence[str], model: str | None, encoding: Encoding) -> dict[str, Any]:
+    return {"input": list(texts), "model": model or "default", "encoding_format": encoding}
+
+
+def _openai_rows(answer: Any) -> list[Any]:
+    data = answer.get("data") if isinstance(answer, dict) else None
+    if not isinstance(data, list) or not all(isinstance(entry, dict) and "embedding" in entry for entry in data):
+        raise BadAnswer('it has no "data" with an "embedding" each')
+    places = [entry.get("index", place) for place, entry in enumerate(data)]
+    if sorted(places, key=str) != sorted(range(len(data)), key=str):
+        raise BadAnswer(f'the "index" of its vectors is {places}')
+    # The index says which text a vector is of, wherever it stands.
+    return [entry["embedding"] for _, entry in sorted(zip(places, data, strict=True), key=lambda pair: pair[0])]
+
+
+def _tei_body(texts: Sequence[str], model: str | None, encoding: Encoding) -> dict[str, Any]:
+    return {"inputs": list(texts), "truncate": True}
+
+
+def _tei_rows(answer: Any) -> list[Any]:
+    if not isinstance(answer, list):
+        raise BadAnswer("it is no list of vectors")
+    return answer
+
+
+def _ollama_body(texts: Sequence[str], model: str | None, encoding: Encoding) -> dict[str, Any]:
+    return {"model": model, "input": list(texts), "truncate": True}
+
+
+def _ollama_rows(answer: Any) -> list[Any]:
+    rows = answer.get("embeddings") if isinstance(answer, dict) else None
+    if not isinstance(rows, list):
+        raise BadAnswer('it has no "embeddings"')
+    return rows
+
+
+OPENAI = Dialect("openai", "/v1/embeddings", False, _openai_body, _openai_rows, ("/v1/models", "data", "id"))
+# As infinity serves it, and as it is behind a proxy that adds the prefix.
+OPENAI_WITHOUT_PREFIX = replace(OPENAI, path="/embeddings", models=("/models", "data", "id"))
+TEI = Dialect("tei", "/embed", False, _tei_body, _tei_rows)
+OLLAMA = Dialect("ollama", "/api/embed", True, _ollama_body, _ollama_rows, ("/api/tags", "models", "name"))
+DIALECTS = {dialect.name: dialect for dialect in (OPENAI, TEI, OLLAMA)}

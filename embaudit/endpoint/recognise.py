@@ -1,0 +1,107 @@
+"""Finds out which API an address speaks, what it serves, and how much it takes at once."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from embaudit.endpoint.client import MOST_TEXTS, Endpoint, EndpointError
+from embaudit.endpoint.dialects import DIALECTS, OLLAMA, OPENAI, OPENAI_WITHOUT_PREFIX, TEI, Dialect
+from embaudit.errors import UsageError
+from embaudit.masking import without_credentials
+
+# What follows the server's address in what people paste, longest first.
+PASTED = (
+    ("/v1/embeddings", OPENAI),
+    ("/embeddings", OPENAI_WITHOUT_PREFIX),
+    ("/v1", OPENAI),
+    ("/embed", TEI),
+    ("/api/embed", OLLAMA),
+    ("/api", OLLAMA),
+)
+
+
+def is_address(name: str) -> bool:
+    """Whether a name is an endpoint's address rather than a checkpoint's."""
+    return name.startswith(("http://", "https://"))
+
+
+def is_loopback(address: str) -> bool:
+    """Whether texts that are sent there stay on this machine."""
+    host = urlsplit(address).hostname or ""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def open_endpoint(address: str, api: str | None = None, model: str | None = None) -> Endpoint:
+    """An endpoint at an address, its API and model recognised unless named.
+
+    Raises:
+        UsageError: if the address is none, or the API or the model must be named.
+        EndpointError: if nothing answers.
+    """
+    parts = urlsplit(address)
+    if not parts.hostname:
+        raise UsageError(
+            f"{without_credentials(address)} is no address.", next_step="For example: http://localhost:8080"
+        )
+    path = parts.path.rstrip("/")
+    pasted = next(
+        ((end, dialect) for end, dialect in sorted(PASTED, key=lambda one: -len(one[0])) if path.endswith(end)), None
+    )
+    dialect = DIALECTS[api] if api is not None else pasted[1] if pasted is not None else None
+    base = urlunsplit((parts.scheme, parts.netloc, path.removesuffix(pasted[0]) if pasted else path, "", ""))
+    endpoint = Endpoint(base, dialect or OPENAI, model)
+    endpoint.dialect = dialect or _recognised(endpoint)
+    if model is None:
+        endpoint.model = _only_model(endpoint)
+    if endpoint.dialect is TEI:
+        endpoint.most_texts = _most_texts(endpoint.get("/info"))
+    return endpoint
+
+
+def _recognised(endpoint: Endpoint) -> Dialect:
+    info = endpoint.get("/info")
+    if isinstance(info, dict) and "max_client_batch_size" in info:
+        return TEI
+    # ollama speaks OpenAI's API, too; its own gives the model's vectors as they are.
+    for dialect in (OLLAMA, OPENAI, OPENAI_WITHOUT_PREFIX):
+        if _models(endpoint, dialect) is not None:
+            return dialect
+    raise EndpointError(
+        f"{endpoint.name} answers, but not as OpenAI's API, text-embeddings-inference or ollama do.",
+        next_step="Name the API: --api openai, --api tei or --api ollama.",
+    )
+
+
+def _only_model(endpoint: Endpoint) -> str | None:
+    """The one model that it serves; None if it does not list any and need not be told."""
+    names = _models(endpoint, endpoint.dialect) or []
+    if len(names) == 1:
+        return names[0]
+    if names or endpoint.dialect.needs_model:
+        served = f"serves {', '.join(names[:8])}" if names else "does not list its models"
+        raise UsageError(f"{endpoint.name} {served}.", next_step="Name one: --model NAME.")
+    return None
+
+
+def _models(endpoint: Endpoint, dialect: Dialect) -> list[str] | None:
+    """The names of the models that it lists as an API does; None if it lists none so."""
+    if dialect.models is None:
+        return None
+    path, listed, name = dialect.models
+    answer = endpoint.get(path)
+    entries = answer.get(listed) if isinstance(answer, dict) else None
+    if not isinstance(entries, list):
+        return None
+    return [str(entry[name]) for entry in entries if isinstance(entry, dict) and name in entry]
+
+
+def _most_texts(info: Any) -> int:
+    most = info.get("max_client_batch_size") if isinstance(info, dict) else None
+    return min(most, MOST_TEXTS) if isinstance(most, int) and most > 0 else MOST_TEXTS

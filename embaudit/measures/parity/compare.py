@@ -1,0 +1,83 @@
+"""How far two functions are apart, by kind of text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from embaudit.downstream.task import unit_rows
+
+# 1 − cosine up to here is rounding in float32; up to the second, rounding in half precision.
+SAME, HALF = 1e-5, 2e-3
+# Of a vector's length, relative to the other's.
+SAME_LENGTH = 1e-3
+
+
+@dataclass(frozen=True)
+class KindDifference:
+    """Two functions on the texts of one kind.
+
+    Attributes:
+        distances: (n,) 1 − cosine; NaN where one of them has no vector.
+        ratios: (n,) the other's length / the checkpoint's; NaN where one of them has no vector.
+        is_known: (n,) whether the checkpoint has one.
+        failures: why the other has no vector, by text.
+    """
+
+    kind: str
+    texts: tuple[str, ...]
+    distances: np.ndarray
+    ratios: np.ndarray
+    is_known: np.ndarray
+    failures: Mapping[int, str]
+
+    @property
+    def worst(self) -> float:
+        """The largest 1 − cosine; NaN if no text has a vector on both sides."""
+        return float(np.nanmax(self.distances)) if np.isfinite(self.distances).any() else float("nan")
+
+    @property
+    def median(self) -> float:
+        return float(np.nanmedian(self.distances)) if np.isfinite(self.distances).any() else float("nan")
+
+    @property
+    def worst_text(self) -> str:
+        """The text whose vectors are farthest apart."""
+        return self.texts[int(np.nanargmax(self.distances))] if np.isfinite(self.distances).any() else ""
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "kind": self.kind,
+            "texts": len(self.texts),
+            "median": _number(self.median),
+            "worst": _number(self.worst),
+            "worst_text": self.worst_text,
+            "length_ratio": _number(float(np.nanmedian(self.ratios)) if np.isfinite(self.ratios).any() else np.nan),
+            "failures": {self.texts[place]: reason for place, reason in self.failures.items()},
+        }
+
+
+def compare_kind(
+    kind: str, texts: Sequence[str], ours: np.ndarray, theirs: np.ndarray, failures: Mapping[int, str]
+) -> KindDifference:
+    """Compare (n, D) vectors of the same texts; of another dimension, nothing but failures is compared."""
+    distances = ratios = np.full(len(texts), np.nan)
+    if ours.shape == theirs.shape:
+        distances = apart(ours, theirs)
+        own, other = (np.linalg.norm(rows, axis=1) for rows in (ours, theirs))
+        ratios = np.where(own > 0, other / own.clip(min=1e-30), np.nan)
+    return KindDifference(kind, tuple(texts), distances, ratios, np.isfinite(ours).all(axis=1), failures)
+
+
+def apart(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """(N,) 1 − cosine of corresponding rows of (N, D), in float64; NaN where one has NaN or is zero."""
+    one, two = (unit_rows(np.asarray(rows, dtype=np.float64)) for rows in (first, second))
+    is_zero = (np.linalg.norm(one, axis=1) < 0.5) | (np.linalg.norm(two, axis=1) < 0.5)
+    # Half the squared distance of unit vectors keeps its digits where 1 − cosine loses them.
+    return np.asarray(np.where(is_zero, np.nan, ((one - two) ** 2).sum(axis=1) / 2))
+
+
+def _number(value: float) -> float | None:
+    return value if np.isfinite(value) else None

@@ -1,0 +1,227 @@
+"""How would the checkpoint have to be used to give the other's vectors?
+
+A search from the declared reading: first other ways to make vectors of the same states, which cost one pass; then, for
+the best readings so far, every alternative in one more respect, at most ``ROUNDS`` deep. A way counts as better if it
+brings more texts within ``LEFT``, or clearly lowers the mean distance; of equals, the one that changes less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from embaudit.checkpoint import Checkpoint
+from embaudit.measures.parity.compare import SAME_LENGTH, apart
+from embaudit.measures.parity.forms import Form, form_of
+from embaudit.measures.parity.readings import Reading, Windows, alternatives, declared
+from embaudit.measures.parity.vectors import Maker, Making
+
+# By kind.
+Texts = Mapping[str, Sequence[str]]
+Vectors = Mapping[str, np.ndarray]
+# 1 − cosine that an explanation may leave.
+LEFT = 1e-4
+ROUNDS, WIDTH = 3, 3
+# Texts of one kind that the search looks at; all are held against what it finds.
+TEXTS_PER_KIND = 3
+# A reading is first tried on so few texts that are still far off, short ones: most readings bring none of them nearer.
+TRIED_FIRST, TRIED = 2, 8
+# Another way must lower the mean distance by this share to be worth a word.
+CLEARLY = 0.1
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The way to use the checkpoint that comes closest to the other's vectors.
+
+    Attributes:
+        differs: what is different from the declared way, each as the end of "it …"; empty if none comes closer.
+        left: the largest 1 − cosine that remains, by kind.
+        length: how its vectors' lengths differ from the declared ones, as the end of "it …"; empty if they do not.
+    """
+
+    differs: tuple[str, ...]
+    left: Mapping[str, float]
+    length: str = ""
+
+    @property
+    def worst(self) -> float:
+        return max((value for value in self.left.values() if np.isfinite(value)), default=float("nan"))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it leaves nothing over."""
+        return self.worst <= LEFT
+
+    @property
+    def kinds_left(self) -> int:
+        """How many kinds it leaves something on."""
+        return sum(value > LEFT for value in self.left.values())
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        return (*self.differs, *((self.length,) if self.length else ()))
+
+    def as_json(self) -> dict[str, object]:
+        left = {kind: value if np.isfinite(value) else None for kind, value in self.left.items()}
+        return {"differs": list(self.sentences), "left": left, "is_complete": self.is_complete}
+
+
+@dataclass(frozen=True)
+class _Way:
+    """One way to use the checkpoint, and how far it is from the other's vectors on the search's texts."""
+
+    reading: Reading
+    making: Making
+    distances: np.ndarray
+
+    @property
+    def matched(self) -> int:
+        return int((self.distances <= LEFT).sum())
+
+    @property
+    def mean(self) -> float:
+        """Mean of the square roots, so that a way that mends some texts is not outweighed by one that is far off."""
+        return float(np.sqrt(np.nan_to_num(self.distances, nan=2.0).clip(0, 2)).mean())
+
+    @property
+    def changes(self) -> int:
+        return len(self.reading.differs) + self.making.changes
+
+    def beats(self, other: _Way) -> bool:
+        """Whether it is worth saying instead of another way."""
+        if self.matched != other.matched:
+            return self.matched > other.matched
+        if self.changes > other.changes:
+            return self.mean < other.mean * (1 - CLEARLY)
+        return self.mean < other.mean * (1 - 1e-6)
+
+
+def explain(checkpoint: Checkpoint, texts: Texts, theirs: Vectors) -> Explanation:
+    """Search for a way to use the checkpoint that gives the other's vectors.
+
+    Args:
+        texts: by kind.
+        theirs: the other's (n, D) vectors by kind, each text asked alone; NaN where there is none.
+    """
+    form, theirs = form_of(theirs, checkpoint.dimension)
+    maker = Maker(checkpoint, next(iter(theirs.values())).shape[1])
+    chosen, wanted = _chosen(texts, theirs)
+    start = declared(checkpoint)
+    ways = [_best(maker, start, chosen, wanted, form)]
+    for _ in range(ROUNDS):
+        best = ways[0]
+        if best.matched == len(chosen):
+            break
+        found = list(ways)
+        for way in ways:
+            better = list(alternatives(way.reading))
+            for places in _stages(way, chosen):
+                before, some = replace(way, distances=way.distances[places]), [chosen[place] for place in places]
+                maker.pool((reading, reading.windows(some)) for reading in better)
+                better = [one for one in better if _best(maker, one, some, wanted[places], form).beats(before)]
+            maker.pool((reading, reading.windows(chosen)) for reading in better)
+            found += [_best(maker, reading, chosen, wanted, form) for reading in better]
+        found = sorted(found, key=lambda way: (-way.matched, way.mean, way.changes))[:WIDTH]
+        if not found[0].beats(best):
+            ways = [best]
+            break
+        ways = found
+    # Several may be as good on the search's few texts of each kind, and not on all.
+    equals = [way for way in ways if way.matched == ways[0].matched]
+    return min((_told(maker, way, texts, theirs, form) for way in equals), key=lambda told: told.kinds_left)
+
+
+def _best(maker: Maker, reading: Reading, texts: Sequence[str], wanted: np.ndarray, form: Form) -> _Way:
+    """The best way to make vectors of one reading."""
+    windows = reading.windows(texts)
+    maker.pool([(reading, windows)])
+    best: _Way | None = None
+    for making in maker.makings(reading):
+        vectors = maker.vectors(reading, making, windows)
+        if vectors is None:
+            continue
+        way = _Way(reading, making, apart(form.write(vectors[:, : maker.dimension], wanted), wanted))
+        if best is None or way.beats(best):
+            best = way
+    # A dimension that nothing gives.
+    return best or _Way(reading, Making(), np.full(len(texts), np.nan))
+
+
+def _chosen(texts: Texts, theirs: Vectors) -> tuple[list[str], np.ndarray]:
+    """A few texts of each kind that have a vector, evenly spread."""
+    chosen, rows = [], []
+    for kind, some in texts.items():
+        places = _spread(np.flatnonzero(np.isfinite(theirs[kind]).all(axis=1)), TEXTS_PER_KIND)
+        for place in (
+            places[np.unique(np.linspace(0, len(places) - 1, TEXTS_PER_KIND).astype(int))] if len(places) else ()
+        ):
+            chosen.append(some[place])
+            rows.append(theirs[kind][place])
+    return chosen, np.array(rows)
+
+
+def _stages(way: _Way, texts: Sequence[str]) -> list[np.ndarray]:
+    """Places of the texts that are far off and that a reading must bring nearer: the shortest two, then some more."""
+    far = _spread(np.flatnonzero(~(way.distances <= LEFT)), TRIED)
+    shortest = far[np.argsort([len(texts[place]) for place in far], kind="stable")[:TRIED_FIRST]]
+    return [shortest, far]
+
+
+def _spread(places: np.ndarray, most: int) -> np.ndarray:
+    """At most so many of them, evenly spread."""
+    return places[np.unique(np.linspace(0, len(places) - 1, most).astype(int))] if len(places) else places
+
+
+def _told(maker: Maker, best: _Way, texts: Texts, theirs: Vectors, form: Form) -> Explanation:
+    """What the best way differs in, and what it leaves on every kind."""
+    left: dict[str, float] = {}
+    windows = {kind: best.reading.windows(some) for kind, some in texts.items()}
+    maker.pool((best.reading, some) for some in windows.values())
+    made = {kind: maker.vectors(best.reading, best.making, some) for kind, some in windows.items()}
+    for kind, vectors in made.items():
+        distances = np.array([np.nan])
+        if vectors is not None:
+            distances = apart(form.write(vectors[:, : maker.dimension], theirs[kind]), theirs[kind])
+        left[kind] = float(np.nanmax(distances)) if np.isfinite(distances).any() else float("nan")
+    differs = (*best.reading.said, *best.making.said(maker.kinds, maker.declared_pooling))
+    widths = {vectors.shape[1] for vectors in made.values() if vectors is not None}
+    if widths and min(widths) > maker.dimension:
+        differs = (*differs, f"keeps the first {maker.dimension} of {min(widths)} dimensions")
+    if form.said:
+        return Explanation((*differs, form.said), left)
+    return Explanation(differs, left, _length(maker, best, windows, theirs))
+
+
+def _length(maker: Maker, best: _Way, windows: Mapping[str, Sequence[Windows]], theirs: Vectors) -> str:
+    """How the lengths of the other's vectors come about; empty if as declared, or of windows, averaged in many ways."""
+    if best.reading.side == "windows":
+        return ""
+    wanted = np.concatenate([np.linalg.norm(rows, axis=1) for rows in theirs.values()])
+
+    def matches(making: Making) -> bool:
+        made = [maker.vectors(best.reading, making, some) for some in windows.values()]
+        if any(vectors is None for vectors in made):
+            return False
+        lengths = np.concatenate(
+            [np.linalg.norm(rows[:, : maker.dimension], axis=1) for rows in made if rows is not None]
+        )
+        return _is_same_length(lengths, wanted)
+
+    if matches(best.making):
+        return ""
+    if _is_same_length(np.ones(len(wanted)), wanted):
+        return "normalises its vectors"
+    for place, kind in enumerate(maker.kinds):
+        without = replace(best.making, skipped=(*best.making.skipped, place))
+        if kind == "Normalize" and place not in best.making.skipped and matches(without):
+            return "skips Normalize"
+    return "gives vectors of another length"
+
+
+def _is_same_length(ours: np.ndarray, theirs: np.ndarray) -> bool:
+    """Whether all vectors have the same length, of those that both have."""
+    both = np.isfinite(ours) & np.isfinite(theirs) & (ours > 0)
+    return bool(both.any()) and bool(np.abs(theirs[both] / ours[both] - 1).max() <= SAME_LENGTH)

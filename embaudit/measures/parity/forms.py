@@ -1,0 +1,75 @@
+"""The numbers that vectors are given in: fractions, whole numbers (int8), signs, or bits packed into bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+BYTE = 8
+# What unit vectors are multiplied by before they are rounded, and how far from the best product a scale is looked for.
+SCALES = (127.0, 128.0, 255.0, 100.0)
+NEARBY, TRIED = 0.01, 41
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a vector's numbers are written.
+
+    Attributes:
+        said: what is different from fractions, as the end of "it …"; empty if nothing is.
+        write: (n, D) fractions in this form, given the other's (n, D) vectors of the same texts for the scale.
+    """
+
+    said: str
+    write: Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+FRACTIONS = Form("", lambda vectors, theirs: vectors)
+SIGNS = Form(
+    "gives signs (binary vectors) in place of numbers", lambda vectors, theirs: np.where(vectors > 0, 1.0, -1.0)
+)
+BITS = Form("gives bits (binary vectors) in place of numbers", lambda vectors, theirs: (vectors > 0).astype(float))
+
+
+def form_of(theirs: Mapping[str, np.ndarray], dimension: int) -> tuple[Form, Mapping[str, np.ndarray]]:
+    """The form of the other's vectors by kind, and the vectors with packed bits unpacked.
+
+    Args:
+        dimension: of the checkpoint's vectors.
+    """
+    every = np.concatenate(list(theirs.values()))
+    known = every[np.isfinite(every).all(axis=1)]
+    if not len(known) or not (known == np.round(known)).all():
+        return FRACTIONS, theirs
+    if known.shape[1] * BYTE == dimension:
+        unpacked = {kind: _unpacked(rows) for kind, rows in theirs.items()}
+        return replace(BITS, said="gives bits packed into bytes (ubinary vectors)"), unpacked
+    values = set(np.unique(known)[:3])
+    if values <= {0.0, 1.0}:
+        return BITS, theirs
+    if values <= {-1.0, 1.0}:
+        return SIGNS, theirs
+    return Form("gives whole numbers (int8 vectors) in place of fractions", _rounded), theirs
+
+
+def _rounded(vectors: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    """Whole numbers at the scale at which most of them are the other's."""
+    known = np.isfinite(vectors).all(axis=1) & np.isfinite(theirs).all(axis=1)
+    ours, wanted = vectors[known], theirs[known]
+    if not len(ours):
+        return vectors
+    products = np.einsum("nd,nd->n", ours, wanted) / np.einsum("nd,nd->n", ours, ours).clip(min=1e-30)
+    nearest = float(np.median(products))
+    scales = [*SCALES, *(nearest * (1 + NEARBY * np.linspace(-1, 1, TRIED)))]
+    best = max(scales, key=lambda scale: int((np.round(ours * scale) == wanted).sum()))
+    return np.asarray(np.round(vectors * best))
+
+
+def _unpacked(rows: np.ndarray) -> np.ndarray:
+    """(n, 8·D) bits of (n, D) bytes, signed or not; NaN where there is no vector."""
+    is_known = np.isfinite(rows).all(axis=1)
+    bits = np.unpackbits((np.nan_to_num(rows).astype(np.int64) % 256).astype(np.uint8), axis=1).astype(float)
+    bits[~is_known] = np.nan
+    return bits

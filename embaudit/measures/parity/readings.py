@@ -1,0 +1,294 @@
+"""Other ways to read a text with the same checkpoint: what servers, exports and clients do to it before the network.
+
+A reading turns texts into id sequences. ``alternatives`` gives those that differ from one in a single respect; applied
+again, they combine.
+"""
+
+from __future__ import annotations
+
+import copy
+import html
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from embaudit.checkpoint import Checkpoint
+from embaudit.checkpoint.inputs import SegmentIds
+from embaudit.checkpoint.prompts import PromptTokens, prompt_tokens
+from embaudit.checkpoint.settings import read_settings
+from embaudit.checkpoint.tokenizer import NO_LIMIT, position_limit
+
+Side = Literal["left", "right", "all", "windows"]
+Windows = list[tuple[int, ...]]
+# Limits that servers have, beside those that a checkpoint's files and sizes say.
+LIMITS = (32, 64, 128, 256, 384, 512, 1_024, 2_048, 8_192)
+# Prompts of well-known families, which servers add to other checkpoints, too.
+PROMPTS = (
+    "query: ",
+    "passage: ",
+    "search_query: ",
+    "search_document: ",
+    "Represent this sentence for searching relevant passages: ",
+    "Represent this sentence: ",
+    "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: ",
+)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A way to read texts.
+
+    Attributes:
+        checkpoint: with the prompts and special tokens of this reading.
+        before: what is done to a text first.
+        limit: tokens that are read, special ones and prompt included; ``NO_LIMIT`` for all.
+        side: where a longer text is cut: on the left or right, between its special tokens; on the right with all that
+            stands there, the end token too; or it is cut into windows whose vectors are averaged.
+        differs: what is different from the declared reading, as the end of "it …"; by the aspect that it changes.
+    """
+
+    checkpoint: Checkpoint
+    before: Callable[[str], str]
+    limit: int
+    side: Side
+    differs: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        return tuple(sentence for _, sentence in self.differs)
+
+    def windows(self, texts: Sequence[str]) -> list[Windows]:
+        """The id sequences of each text: one, or one per window. A text without tokens has none."""
+        checkpoint = self.checkpoint
+        found = []
+        special = len(checkpoint.prefix_ids) + len(checkpoint.suffix_ids)
+        room = max(1, self.limit - special)
+        for ids in checkpoint.prompted_ids([self.before(text) for text in texts]):
+            if self.side == "windows":
+                parts = [ids[start : start + room] for start in range(0, len(ids), room)] or [[]]
+            else:
+                parts = [ids[-room:] if self.side == "left" else ids[:room]]
+            sequences = [(*checkpoint.prefix_ids, *part, *checkpoint.suffix_ids) for part in parts]
+            if self.side == "all":
+                sequences = [(*checkpoint.prefix_ids, *ids, *checkpoint.suffix_ids)[: self.limit]]
+            found.append([sequence for sequence in sequences if sequence])
+        return found
+
+    def changed(self, aspect: str, sentence: str, **changes: Any) -> Reading:
+        return replace(self, differs=(*self.differs, (aspect, sentence)), **changes)
+
+
+def declared(checkpoint: Checkpoint) -> Reading:
+    """The reading that the checkpoint declares."""
+    side: Side = "left" if checkpoint.tokenizer.truncation_side == "left" else "right"
+    return Reading(checkpoint, str, checkpoint.max_length, side)
+
+
+def alternatives(reading: Reading) -> Iterator[Reading]:
+    """Readings that differ from one in one more respect; an aspect changes once, but for what is done to the text."""
+    done = [aspect for aspect, _ in reading.differs]
+    if done.count("text") < 2:
+        yield from _texts(reading)
+    if "tokenizer" not in done:
+        yield from _tokenizers(reading)
+    if "prompt" not in done:
+        yield from _prompts(reading)
+    if "special tokens" not in done:
+        yield from _special_tokens(reading)
+    if "segments" not in done:
+        yield from _segments(reading)
+    if "limit" not in done:
+        yield from _limits(reading)
+
+
+def without_accents(text: str) -> str:
+    return "".join(one for one in unicodedata.normalize("NFD", text) if unicodedata.category(one) != "Mn")
+
+
+def _as_latin_1(text: str) -> str:
+    return text.encode().decode("latin-1")
+
+
+def _escaped(text: str) -> str:
+    return text.encode("unicode_escape").decode("ascii")
+
+
+TEXT_CHANGES: dict[str, Callable[[str], str]] = {
+    "lower-cases texts": str.lower,
+    "upper-cases texts": str.upper,
+    "strips white space at the ends of texts": str.strip,
+    "replaces newlines by spaces": lambda text: text.replace("\n", " "),
+    "collapses white space": lambda text: " ".join(text.split()),
+    "reads the first line only": lambda text: text.split("\n", 1)[0],
+    "strips accents": without_accents,
+    "normalises Unicode to NFC": lambda text: unicodedata.normalize("NFC", text),
+    "normalises Unicode to NFKC": lambda text: unicodedata.normalize("NFKC", text),
+    "drops what is not ASCII": lambda text: text.encode("ascii", "ignore").decode(),
+    "reads UTF-8 as Latin-1": _as_latin_1,
+    "escapes what is not ASCII": _escaped,
+    "drops control characters": lambda text: "".join(
+        one for one in text if unicodedata.category(one) not in ("Cc", "Cf")
+    ),
+    "drops punctuation": lambda text: "".join(one for one in text if not unicodedata.category(one).startswith("P")),
+    "drops punctuation and symbols": lambda text: "".join(
+        one for one in text if unicodedata.category(one)[0] not in "PS"
+    ),
+    "keeps letters, digits and white space only": lambda text: re.sub(r"[^\w\s]", "", text),
+    "drops digits": lambda text: re.sub(r"\d", "", text),
+    "reads HTML entities": html.unescape,
+    "escapes HTML": html.escape,
+    "escapes HTML, but not quotes": lambda text: html.escape(text, quote=False),
+    "puts a space before texts": lambda text: f" {text}",
+    "puts a newline after texts": lambda text: f"{text}\n",
+}
+
+
+# Clients and servers that count characters or words, since they have no tokenizer.
+CHARACTERS, WORDS = (256, 512, 1_000, 1_024, 2_000, 2_048, 4_096, 8_000), (100, 128, 200, 256, 300, 384, 400, 512)
+for _most in CHARACTERS:
+    TEXT_CHANGES[f"reads {_most:,} characters"] = lambda text, most=_most: text[:most]  # type: ignore[misc]
+for _most in WORDS:
+    TEXT_CHANGES[f"reads {_most:,} words"] = lambda text, most=_most: " ".join(text.split(" ")[:most])  # type: ignore[misc]
+
+
+def _texts(reading: Reading) -> Iterator[Reading]:
+    before = reading.before
+    for sentence, change in TEXT_CHANGES.items():
+        if sentence not in reading.said:
+            yield reading.changed(
+                "text",
+                sentence,
+                before=lambda text, change=change: change(before(text)),
+            )
+
+
+def _tokenizers(reading: Reading) -> Iterator[Reading]:
+    """The tokenizer without what it does to case, accents and special tokens in texts."""
+    checkpoint = reading.checkpoint
+    tokenizer = checkpoint.tokenizer
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is not None and backend.normalizer is not None:
+        from tokenizers.normalizers import BertNormalizer
+
+        others = {
+            "does not lower-case": BertNormalizer(lowercase=False, strip_accents=True),
+            "does not lower-case or strip accents": BertNormalizer(lowercase=False, strip_accents=False),
+            "lower-cases but keeps accents": BertNormalizer(lowercase=True, strip_accents=False),
+            "lower-cases and strips accents": BertNormalizer(lowercase=True, strip_accents=True),
+            "does not separate Chinese characters": BertNormalizer(
+                lowercase="true" in str(backend.normalizer).lower(), handle_chinese_chars=False
+            ),
+        }
+        for sentence, normalizer in others.items():
+            other = copy.deepcopy(tokenizer)
+            other.backend_tokenizer.normalizer = normalizer
+            yield reading.changed("tokenizer", sentence, checkpoint=replace(checkpoint, tokenizer=other))
+    recipe = checkpoint.recipe
+    plain = replace(
+        recipe, settings=replace(recipe.settings, call={**recipe.settings.call, "split_special_tokens": True})
+    )
+    yield reading.changed(
+        "tokenizer", "reads special tokens in texts as plain text", checkpoint=replace(checkpoint, recipe=plain)
+    )
+
+
+def _prompts(reading: Reading) -> Iterator[Reading]:
+    checkpoint = reading.checkpoint
+    known = read_settings(checkpoint.resolved.folder).get("prompts") or {}
+    own = {
+        text
+        for text in (*known.values(), *(prompt.text for prompt in checkpoint.prompts.values()))
+        if isinstance(text, str)
+    }
+    current = checkpoint.prompt.text
+    for text in ("", *sorted(own), *PROMPTS):
+        if text == current:
+            continue
+        tokens = (
+            prompt_tokens(text, checkpoint.tokenizer, checkpoint.recipe.call, is_pooled=checkpoint.recipe.pools_prompt)
+            if text
+            else PromptTokens("", (), 0)
+        )
+        sentence = f"puts {text!r} before texts" if text else f"leaves out the prompt {current!r}"
+        yield reading.changed(
+            "prompt", sentence, checkpoint=replace(checkpoint, prompts=dict.fromkeys(checkpoint.prompts, tokens))
+        )
+    if current and checkpoint.prompt.unpooled:
+        pooled = replace(checkpoint.prompt, unpooled=0)
+        yield reading.changed(
+            "prompt",
+            "pools the prompt's tokens, too",
+            checkpoint=replace(checkpoint, prompts=dict.fromkeys(checkpoint.prompts, pooled)),
+        )
+
+
+def _special_tokens(reading: Reading) -> Iterator[Reading]:
+    checkpoint = reading.checkpoint
+    tokenizer = checkpoint.tokenizer
+    prefix, suffix = checkpoint.prefix_ids, checkpoint.suffix_ids
+    start = next((one for one in (tokenizer.cls_token_id, tokenizer.bos_token_id) if one is not None), None)
+    end = next((one for one in (tokenizer.sep_token_id, tokenizer.eos_token_id) if one is not None), None)
+    tried: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+    if prefix and suffix:
+        tried["adds no special tokens"] = ((), ())
+    if prefix:
+        tried["leaves out the start token"] = ((), suffix)
+        tried["adds the start token twice"] = (prefix + prefix, suffix)
+    elif start is not None:
+        tried["adds a start token"] = ((start,), suffix)
+    if suffix:
+        tried["leaves out the end token"] = (prefix, ())
+        tried["adds the end token twice"] = (prefix, suffix + suffix)
+    elif end is not None:
+        tried["adds an end token"] = (prefix, (end,))
+    if prefix and suffix:
+        tried["adds the special tokens twice"] = (prefix + prefix, suffix + suffix)
+    for sentence, (before, after) in tried.items():
+        if max((*before, *after), default=0) >= checkpoint.vocabulary_size:
+            continue
+        segments = checkpoint.segments
+        if segments is not None:
+            segments = SegmentIds(
+                (segments.text,) * len(before), segments.text, (segments.text,) * len(after), segments.padding
+            )
+        yield reading.changed(
+            "special tokens",
+            sentence,
+            checkpoint=replace(checkpoint, prefix_ids=before, suffix_ids=after, segments=segments),
+        )
+
+
+def _segments(reading: Reading) -> Iterator[Reading]:
+    """Every token in the other segment, for models that have two."""
+    checkpoint = reading.checkpoint
+    segments = checkpoint.segments
+    if segments is not None and getattr(checkpoint.model.config, "type_vocab_size", 0) == 2:
+        before, after = (tuple(1 - one for one in ids) for ids in (segments.before, segments.after))
+        other = SegmentIds(before, 1 - segments.text, after, segments.padding)
+        sentence = "puts every token in the other segment (token_type_ids)"
+        yield reading.changed("segments", sentence, checkpoint=replace(checkpoint, segments=other))
+
+
+def _limits(reading: Reading) -> Iterator[Reading]:
+    checkpoint = reading.checkpoint
+    positions = position_limit(checkpoint.model) or NO_LIMIT
+    special = len(checkpoint.prefix_ids) + len(checkpoint.suffix_ids)
+    known = {*LIMITS, positions, reading.limit, int(min(checkpoint.tokenizer.model_max_length, NO_LIMIT))}
+    # Some count the text's own tokens only, with or without special tokens around them.
+    known |= {limit + by for limit in known for by in (2, -2)}
+    for limit in sorted(known):
+        if limit > positions or limit <= special:
+            continue
+        for side in ("right", "left", "all", "windows"):
+            if (limit, side) == (reading.limit, reading.side):
+                continue
+            how = {
+                "right": f"reads {limit:,} tokens" if limit < NO_LIMIT else "cuts no text",
+                "all": f"cuts after {limit:,} tokens, and so the end token of longer texts",
+                "left": f"reads the last {limit:,} tokens",
+                "windows": f"cuts texts into windows of {limit:,} tokens and averages their vectors",
+            }[side]
+            if limit < NO_LIMIT or side == "right":
+                yield reading.changed("limit", how, limit=limit, side=side)

@@ -1,0 +1,66 @@
+"""What two functions are asked: texts by kind, each there because something breaks on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from embaudit.checkpoint import Checkpoint
+from embaudit.checkpoint.hard_texts import KINDS, WORDS
+from embaudit.checkpoint.tokenizer import NO_LIMIT
+
+MORE_KINDS: dict[str, tuple[str, ...]] = {
+    # Clients strip texts or replace newlines by spaces.
+    "newlines": ("gold\n", "\ngold", "The river is long.\nThe town is old.\n"),
+    "forms of letters": ("ＡＢＣ １２３", "ﬁne ½ x² Ⅳ", "ÅNGSTRÖM Ångström"),
+    "quotes and entities": ('She said "no" \\ twice', "Tom &amp; Ann &lt;3", "50% off %20 at C:\\temp"),
+    "accents in words": ("Crème brûlée für Müller", "São Paulo, Málaga und Zürich"),
+}
+# Servers cut at these, whatever the checkpoint declares.
+USUAL_LIMITS = (128, 256, 384, 512)
+# A text beyond the declared limit has this many times as many tokens.
+FAR_BEYOND = 2
+# Longer texts would take minutes on a processor; without a limit, these are the longest.
+LONGEST_TRIED = 1_024
+FILLERS = ("old", "a", "1", ".")
+
+
+def texts_by_kind(checkpoint: Checkpoint) -> dict[str, tuple[str, ...]]:
+    """The texts by kind; long ones are made to the checkpoint's own limit in tokens."""
+    return {**KINDS, **MORE_KINDS, **dict(_long(checkpoint))}
+
+
+def _long(checkpoint: Checkpoint) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Texts of many lengths below the limit, around it, and far beyond."""
+    limit = min(checkpoint.max_length, LONGEST_TRIED)
+    around = {length + by for length in USUAL_LIMITS for by in (-1, 0, 1, 2)}
+    shorter = sorted({24, 60, 100, *(length for length in around if length < limit)})
+    yield "lengths", tuple(text_of(checkpoint, length) for length in shorter if length < limit)
+    if checkpoint.max_length >= NO_LIMIT:
+        return
+    if checkpoint.max_length <= LONGEST_TRIED:
+        yield "at the limit", tuple(text_of(checkpoint, limit + by) for by in (-1, 0))
+        beyond = sorted({limit + 1, limit + 2, limit * FAR_BEYOND, *(one for one in around if one > limit)})
+        yield "beyond the limit", tuple(text_of(checkpoint, length) for length in beyond)
+
+
+def text_of(checkpoint: Checkpoint, tokens: int) -> str:
+    """A text that would be read as this many tokens, special ones and prompt included, if nothing were cut.
+
+    Every part of it is about something else, so that it matters which part is read.
+    """
+    room = tokens - len(checkpoint.with_special_tokens([]))
+    words: list[str] = []
+
+    def length(words: list[str]) -> int:
+        return len(checkpoint.own_ids([" ".join(words)])[0])
+
+    while (missing := room - length(words)) > 0:
+        for place in range(len(words), len(words) + max(1, missing // 3)):
+            words.append(f"{WORDS[place % 10]} {place}." if place % 7 == 6 else WORDS[place % 10])
+    while words and length(words) > room:
+        words.pop()
+    # A word may have been several tokens; these are one each for most tokenizers.
+    for filler in FILLERS:
+        while length([*words, filler]) <= room:
+            words.append(filler)
+    return " ".join(words)

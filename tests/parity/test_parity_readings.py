@@ -1,0 +1,136 @@
+"""How a text can be read: the declared reading is the checkpoint's own, and each alternative is another one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from embaudit.checkpoint import Checkpoint, Encoder
+from embaudit.measures.parity.compare import apart, compare_kind
+from embaudit.measures.parity.explain import explain
+from embaudit.measures.parity.forms import form_of
+from embaudit.measures.parity.readings import alternatives, declared
+from embaudit.measures.parity.texts import text_of, texts_by_kind
+from embaudit.measures.parity.vectors import DECLARED, Maker, Making
+
+VECTORS = st.lists(st.lists(st.floats(-3, 3), min_size=4, max_size=4), min_size=1, max_size=5)
+
+
+def test_the_declared_reading_is_the_checkpoints_own(served_checkpoint: Checkpoint) -> None:
+    texts = [text for some in texts_by_kind(served_checkpoint).values() for text in some]
+    read = declared(served_checkpoint).windows(texts)
+    assert [[*ids] for (ids,) in read] == served_checkpoint.tokenize(texts)
+
+
+def test_every_alternative_reads_some_text_otherwise(served_checkpoint: Checkpoint) -> None:
+    texts = [text for some in texts_by_kind(served_checkpoint).values() for text in some]
+    start = declared(served_checkpoint)
+    usual = start.windows(texts)
+    others = list(alternatives(start))
+    aspects = {reading.differs[0][0] for reading in others}
+    assert aspects == {"text", "tokenizer", "prompt", "special tokens", "limit"}
+    assert "puts 'find: ' before texts" in [reading.said[0] for reading in others]
+    # A BERT tokenizer does some of it by itself; of what it does not, each shows on some kind of text.
+    same = {reading.said[0] for reading in others if reading.windows(texts) == usual}
+    assert same <= {
+        "lower-cases texts",
+        "upper-cases texts",
+        "strips white space at the ends of texts",
+        "replaces newlines by spaces",
+        "collapses white space",
+        "strips accents",
+        "normalises Unicode to NFC",
+        "drops control characters",
+        "puts a space before texts",
+        "puts a newline after texts",
+        "lower-cases and strips accents",
+    }
+
+
+def test_windows_hold_every_token_once(served_checkpoint: Checkpoint) -> None:
+    (reading,) = (one for one in alternatives(declared(served_checkpoint)) if one.said == (WINDOWS_OF_32,))
+    text = text_of(served_checkpoint, 100)
+    (parts,) = reading.windows([text])
+    assert len(parts) > 1
+    assert all(len(ids) <= 32 for ids in parts)
+    own = [token for ids in parts for token in ids[1:-1]]
+    assert own == served_checkpoint.own_ids([text])[0]
+
+
+WINDOWS_OF_32 = "cuts texts into windows of 32 tokens and averages their vectors"
+
+
+@pytest.mark.parametrize("tokens", [24, 60, 127, 128, 129, 256])
+def test_a_text_has_the_tokens_that_were_asked_for(served_checkpoint: Checkpoint, tokens: int) -> None:
+    (ids,) = served_checkpoint.own_ids([text_of(served_checkpoint, tokens)])
+    assert len(served_checkpoint.with_special_tokens(ids)) == tokens
+
+
+def test_the_declared_way_gives_the_encoders_vectors(served_checkpoint: Checkpoint) -> None:
+    texts = ["the old town", "a", "", text_of(served_checkpoint, 200)]
+    reading = declared(served_checkpoint)
+    maker = Maker(served_checkpoint, served_checkpoint.dimension)
+    windows = reading.windows(texts)
+    maker.pool([(reading, windows)])
+    made = maker.vectors(reading, Making(DECLARED), windows)
+    assert made is not None
+    np.testing.assert_allclose(made, Encoder(served_checkpoint).encode_texts(texts), atol=1e-6)
+
+
+def test_a_text_without_tokens_has_no_vector_and_stops_nothing(served_checkpoint: Checkpoint) -> None:
+    (bare,) = (one for one in alternatives(declared(served_checkpoint)) if one.said == ("adds no special tokens",))
+    assert bare.windows([""]) == [[]]
+    maker = Maker(served_checkpoint, served_checkpoint.dimension)
+    windows = bare.windows(["", "town"])
+    maker.pool([(bare, windows)])
+    made = maker.vectors(bare, Making(DECLARED), windows)
+    assert made is not None
+    assert np.isnan(made[0]).all()
+    assert np.isfinite(made[1]).all()
+
+
+@given(VECTORS, VECTORS)
+def test_apart_is_one_minus_cosine(first: list[list[float]], second: list[list[float]]) -> None:
+    count = min(len(first), len(second))
+    one, two = np.array(first[:count]), np.array(second[:count])
+    for got, a, b in zip(apart(one, two), one, two, strict=True):
+        lengths = float(np.linalg.norm(a) * np.linalg.norm(b))
+        if np.linalg.norm(a) < 1e-20 or np.linalg.norm(b) < 1e-20:
+            assert np.isnan(got) or lengths > 0
+        else:
+            assert got == pytest.approx(1 - float(a @ b) / lengths, abs=1e-9)
+
+
+def test_lengths_are_compared_beside_directions() -> None:
+    ours = np.array([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
+    found = compare_kind("a", ["x", "y", "z"], ours, ours * [[10], [1], [1]], {})
+    assert found.worst == 0
+    assert found.ratios[:2].tolist() == [10.0, 1.0]
+    assert np.isnan(found.ratios[2])
+    assert found.worst_text in ("x", "y")
+
+
+@pytest.mark.parametrize(
+    ("write", "said"),
+    [
+        (lambda rows: rows, ""),
+        (lambda rows: np.round(rows * 127), "int8"),
+        (lambda rows: np.where(rows > 0, 1.0, -1.0), "signs"),
+        (lambda rows: (rows > 0).astype(float), "bits (binary"),
+        (lambda rows: np.packbits(rows > 0, axis=1).astype(float), "packed"),
+        (lambda rows: np.packbits(rows > 0, axis=1).astype(np.int8).astype(float), "packed"),
+    ],
+)
+def test_the_form_of_numbers_is_recognised_and_explained(
+    served_checkpoint: Checkpoint, write: object, said: str
+) -> None:
+    texts = {"plain": ["the old town", "a river", "seven stars"], "one": ["iron"]}
+    encoder = Encoder(served_checkpoint)
+    theirs = {kind: write(encoder.encode_texts(some).astype(float)) for kind, some in texts.items()}  # type: ignore[operator]
+    form, _ = form_of(theirs, served_checkpoint.dimension)
+    assert said in form.said
+    found = explain(served_checkpoint, texts, theirs)
+    assert found.is_complete
+    assert [said in sentence for sentence in found.sentences] == ([True] if said else [])

@@ -1,0 +1,195 @@
+"""What parity says of servers: faithful ones, and ones that do each thing wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import run_here
+
+import embaudit
+from benchmarks.serving.command import outcome_of
+from benchmarks.serving.faults import FAULTS, HARMLESS, Serving, each, faithful, padded, states_of, unit
+from benchmarks.serving.server import Refusal, Served, serving
+from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
+from embaudit.endpoint.recognise import open_endpoint
+from embaudit.measures.parity.compare import KindDifference
+from embaudit.measures.parity.findings import findings_of
+from embaudit.measures.parity.parity import ParityReport, compare_with
+from embaudit.measures.quality.material import Material, sample_material
+from embaudit.page.parity import parity_page
+from embaudit.page.terminal import print_page
+
+
+def compared(served: Served, checkpoint: Checkpoint, material: Material | None = None) -> ParityReport:
+    with serving(served) as address, open_endpoint(address) as endpoint:
+        endpoint.wait_at_most = 0
+        return compare_with(checkpoint, endpoint, address, material or Material())
+
+
+def pooled_as(checkpoint: Checkpoint, mode: str) -> Checkpoint:
+    return replace(checkpoint, recipe=replace(checkpoint.recipe, pooling=(mode,)))
+
+
+def test_a_faithful_server_is_the_same_function(served_checkpoint: Checkpoint) -> None:
+    material = sample_material()
+    few = Material(tuple(some.first(40) for some in material.pairs), material.collections)
+    report = compared(Served(faithful(served_checkpoint)), served_checkpoint, few)
+    assert (report.verdict, report.line) == ("the same function", "The same function.")
+    assert max(kind.worst for kind in report.kinds) <= 1e-5
+    assert {one.how.split(",")[0] for one in report.asked} == {
+        "in a batch of mixed length",
+        "in a batch of equal length",
+        "a second time",
+        "while 7 others are",
+        "for base64",
+    }
+    assert [corpus.change.value for corpus in report.corpora] == [0.0, 0.0]
+    assert [corpus.overlap for corpus in report.corpora] == [None, 1.0]
+    assert report.explanation is None
+    json.dumps(report.as_json(), allow_nan=False)
+
+
+WRONG = {
+    "cls pooling": (lambda c: faithful(pooled_as(c, "cls")), "takes cls instead of mean pooling"),
+    "a declared prompt": (lambda c: lambda texts: faithful(c)([f"find: {t}" for t in texts]), "puts 'find: ' before"),
+    "two things at once": (
+        lambda c: lambda texts: faithful(pooled_as(c, "max"))([f"find: {t}" for t in texts]),
+        "puts 'find: ' before texts; it takes max instead of mean pooling",
+    ),
+    "cut short": (
+        lambda c: faithful(replace(c, limits=dict.fromkeys(c.limits, 32))),
+        "reads 32 tokens",
+    ),
+    "unnormalised": (
+        each(lambda c, text: states_of(c, c.tokenize([text])[0]).mean(0)),
+        "skips Normalize",
+    ),
+    "without special tokens": (
+        each(lambda c, text: unit(states_of(c, c.own_ids([text])[0][:126] or [c.suffix_ids[0]]).mean(0))),
+        "adds no special tokens",
+    ),
+    "half the dimensions": (lambda c: lambda texts: faithful(c)(texts)[:, :16], "keeps the first 16 of 32 dimensions"),
+    "noise": (
+        lambda c: lambda texts: np.random.default_rng(len(texts[0])).normal(size=(len(texts), c.dimension)),
+        "No way to use the checkpoint|Closest|a second time",
+    ),
+    "padding": (padded(False), "It counts padding in the mean"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_a_server_does_otherwise_is_found_and_named(served_checkpoint: Checkpoint, name: str) -> None:
+    make, said = WRONG[name]
+    if name == "padding":
+        served_checkpoint = replace(served_checkpoint, limits=dict.fromkeys(served_checkpoint.limits, 128))
+    report = compared(Served(make(served_checkpoint)), served_checkpoint)  # type: ignore[operator]
+    assert report.verdict == "another function"
+    assert re.search(said, " ".join(finding.sentence for finding in report.findings)), report.line
+    print_page(parity_page(report))
+    json.dumps(report.as_json(), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("encode", "verdict", "said"),
+    [
+        ("refuses empty texts", "the same function", "1 of 1 texts of the kind “empty” get no vector"),
+        ("fails on capitals", "another function", "of the kind “capitals” get no vector"),
+        ("NaN for digits", "another function", "“digits” get NaN or a vector of zeros"),
+        ("nothing at all", "another function", "get NaN or a vector of zeros"),
+    ],
+)
+def test_texts_without_a_vector(served_checkpoint: Checkpoint, encode: str, verdict: str, said: str) -> None:
+    good = faithful(served_checkpoint)
+
+    def answer(texts: list[str]) -> np.ndarray:
+        found = good(texts)
+        for place, text in enumerate(texts):
+            if encode == "refuses empty texts" and not text:
+                raise Refusal(400, "input cannot be empty")
+            if encode == "fails on capitals" and text == "HEART AND BRAIN":
+                raise Refusal(500, "no such token")
+            if encode == "NaN for digits" and "3.14159" in text:
+                found[place] = np.nan
+            if encode == "nothing at all":
+                found[place] = np.nan
+        return found
+
+    report = compared(Served(answer), served_checkpoint)
+    assert report.verdict == verdict
+    assert said in report.line + " ".join(finding.sentence for finding in report.findings)
+
+
+def difference(kind: str, distances: list[float]) -> KindDifference:
+    count = len(distances)
+    return KindDifference(kind, ("x",) * count, np.array(distances), np.ones(count), np.ones(count, dtype=bool), {})
+
+
+@pytest.mark.parametrize(
+    ("kinds", "level"),
+    [
+        ({"plain": [1e-7, 2e-7], "digits": [1e-6]}, "ok"),
+        # As half precision differs: a little, everywhere.
+        ({"plain": [2e-5, 3e-5], "digits": [1e-4], "scripts": [5e-4, 1e-5]}, "look"),
+        # As a defect of one kind differs, however little.
+        ({"plain": [1e-9, 1e-9], "digits": [1e-9], "scripts": [1e-3, 1e-3]}, "problem"),
+        ({"plain": [2e-5], "digits": [5e-3], "scripts": [5e-4]}, "problem"),
+    ],
+)
+def test_rounding_is_told_from_another_function(kinds: dict[str, list[float]], level: str) -> None:
+    found = list(findings_of([difference(*item) for item in kinds.items()], (8, 8), None, ()))
+    assert [finding.level for finding in found] == [level]
+
+
+def test_two_checkpoints_are_compared_as_an_endpoint_is(tiny_folder: Path, tmp_path: Path) -> None:
+    from tiny import tiny_bert
+
+    same = embaudit.parity(tiny_folder, tiny_folder, dtype="bfloat16")
+    assert same.verdict == "the same function"
+    other = embaudit.parity(tiny_folder, tiny_bert(tmp_path / "other", seed=1), with_explanation=False)
+    assert other.verdict == "another function"
+    assert other.explanation is None
+
+
+def parity_command(*arguments: str) -> tuple[int, str, str]:
+    done = run_here(("parity", *arguments), {**os.environ, "HF_HUB_OFFLINE": "1"}, Path.cwd())
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_command_says_where_texts_go_and_ends_with_its_verdict(
+    tiny_folder: Path, served_checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    page = tmp_path / "parity.html"
+    with serving(Served(faithful(served_checkpoint))) as address:
+        code, said, told = parity_command(str(tiny_folder), "--with", address, "--out", str(page))
+    assert code == 0, said + told
+    assert "The same function" in said
+    assert f"Texts are sent to {address}" in told
+    assert "The same function" in page.read_text(encoding="utf-8")
+    with serving(Served(faithful(pooled_as(served_checkpoint, "cls")), api="tei")) as address:
+        code, said, _ = parity_command(str(tiny_folder), "--with", address, "--json")
+    assert code == 1
+    assert json.loads(said)["explanation"]["differs"] == ["takes cls instead of mean pooling"]
+
+
+def test_the_command_sends_nothing_to_another_machine_unasked(tiny_folder: Path) -> None:
+    code, _, told = parity_command(str(tiny_folder), "--with", "http://203.0.113.1:8080")
+    assert code == 2
+    assert "Nothing was sent" in told
+    assert "--yes" in told
+    code, _, told = parity_command(str(tiny_folder), "--with", "http://127.0.0.1:9")
+    assert code == 2
+    assert "Nothing answers at http://127.0.0.1:9" in told
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", [*FAULTS, *HARMLESS], ids=lambda way: way.name)
+def test_every_way_to_serve_the_packaged_checkpoint(minilm: Checkpoint, way: Serving) -> None:
+    checkpoint = load_checkpoint("packaged:all-MiniLM-L6-v2", LoadOptions(device="cpu"))
+    outcome = outcome_of(way, checkpoint, Material())
+    assert outcome.judged == "right", outcome.report.line

@@ -1,0 +1,129 @@
+"""Servers that none of us wrote, each in an environment of its own, of the packaged checkpoint.
+
+What they do was found by parity: infinity serves the checkpoint as it is declared; fastembed and transformers.js read
+512 tokens where it declares 256, and transformers.js cuts the end token off longer texts.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from ports import start_server, stop_server
+from real_tokenizers import packaged_checkpoint
+
+import embaudit
+
+HERE = Path(__file__).with_name("real_servers")
+INFINITY = ("infinity-emb[torch,server]==0.0.78", "torch==2.13.0")
+FASTEMBED = ("fastembed==0.9.1",)
+ONNX = ("onnx==1.23.2", "onnxscript==0.7.2", "onnx-ir==1.1.0", "ml-dtypes==0.6.0", "protobuf==7.36.2")
+TRANSFORMERS_JS = "@huggingface/transformers@4.3.1"
+ENVIRONMENT = {**os.environ, "HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1", "OMP_NUM_THREADS": "2"}
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("real servers")]
+
+
+def had(command: list[str], **options: object) -> None:
+    """Run a command of a package manager; skip the test where the packages cannot be had."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1_200, **options)  # type: ignore[call-overload]
+    if done.returncode:
+        pytest.skip(f"needs packages that cannot be installed here: {done.stderr.strip().splitlines()[-1]}")
+
+
+def environment(folder: Path, packages: tuple[str, ...]) -> Path:
+    """The Python of a new environment with these packages."""
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    python = folder / "bin/python"
+    had([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
+    return python
+
+
+@contextmanager
+def running(command: list[str], path: str, cwd: Path) -> Iterator[str]:
+    """The address of a server, once it answers; PORT in its command is a free one."""
+
+    def start(port: int) -> subprocess.Popen[bytes]:
+        arguments = [str(port) if word == "PORT" else word for word in command]
+        with (cwd / "server.log").open("wb") as log:
+            return subprocess.Popen(arguments, cwd=cwd, env=ENVIRONMENT, stdout=log, stderr=log, start_new_session=True)
+
+    def answers(port: int) -> bool:
+        try:
+            return httpx.get(f"http://127.0.0.1:{port}{path}").is_success
+        except httpx.HTTPError:
+            return False
+
+    server, port = start_server(start, answers)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        stop_server(server)
+
+
+@pytest.fixture(scope="session")
+def onnx_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The packaged checkpoint's tokenizer and settings, with its transformer as ONNX."""
+    place = tmp_path_factory.mktemp("onnx")
+    source, folder = packaged_checkpoint(), place / "models" / "minilm"
+    (folder / "onnx").mkdir(parents=True)
+    for file in [*source.glob("*.json"), source / "vocab.txt"]:
+        shutil.copy(file, folder)
+    packages = place / "packages"
+    # Beside the torch of this environment, which they are not to change.
+    had([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(packages), *ONNX])
+    subprocess.run(
+        [sys.executable, str(HERE / "export_onnx.py"), str(source), str(folder / "model.onnx")],
+        check=True,
+        env={**ENVIRONMENT, "PYTHONPATH": str(packages)},
+    )
+    (folder / "onnx" / "model.onnx").symlink_to(folder / "model.onnx")
+    return folder
+
+
+def test_infinity_serves_what_is_declared(tmp_path: Path) -> None:
+    python = environment(tmp_path / "infinity", INFINITY)
+    command = [
+        str(python.with_name("infinity_emb")),
+        "v2",
+        "--model-id",
+        str(packaged_checkpoint()),
+        "--engine",
+        "torch",
+    ]
+    command += ["--device", "cpu", "--port", "PORT", "--no-bettertransformer"]
+    with running(command, "/health", tmp_path) as address:
+        report = embaudit.parity("packaged:all-MiniLM-L6-v2", address)
+    assert report.line == "The same function."
+    assert max(kind.worst for kind in report.kinds) <= 1e-5
+
+
+def test_fastembed_reads_other_lengths(tmp_path: Path, onnx_folder: Path) -> None:
+    python = environment(tmp_path / "fastembed", FASTEMBED)
+    command = [str(python), str(HERE / "fastembed_server.py"), str(onnx_folder), "PORT"]
+    with running(command, "/v1/models", tmp_path) as address:
+        report = embaudit.parity("packaged:all-MiniLM-L6-v2", address)
+    assert report.verdict == "another function"
+    assert report.explanation is not None
+    assert report.explanation.is_complete
+    assert report.explanation.sentences == ("reads 512 tokens",)
+
+
+def test_transformers_js_cuts_the_end_token(tmp_path: Path, onnx_folder: Path) -> None:
+    if shutil.which("npm") is None:
+        pytest.skip("needs Node and npm")
+    skipped = {**os.environ, "ONNXRUNTIME_NODE_INSTALL": "skip"}
+    had(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", TRANSFORMERS_JS], cwd=tmp_path, env=skipped)
+    shutil.copy(HERE / "transformers_server.mjs", tmp_path)
+    command = ["node", "transformers_server.mjs", str(onnx_folder.parent), onnx_folder.name, "PORT"]
+    with running(command, "/v1/models", tmp_path) as address:
+        report = embaudit.parity("packaged:all-MiniLM-L6-v2", address)
+    assert report.explanation is not None
+    assert report.explanation.is_complete
+    assert report.explanation.sentences == ("cuts after 512 tokens, and so the end token of longer texts",)
