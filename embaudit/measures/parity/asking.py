@@ -37,7 +37,7 @@ PADDED_TO = (1, 8, 16, 32, 64, 128)
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedOtherwise:
     """The same texts asked in one way and alone.
 
     Attributes:
@@ -61,7 +61,7 @@ class Asked:
 
 def ask_otherwise(
     endpoint: Endpoint, checkpoint: Checkpoint, texts: Sequence[str], alone: np.ndarray
-) -> Iterator[Asked]:
+) -> Iterator[AskedOtherwise]:
     """Ask an endpoint for the same texts in other ways.
 
     Args:
@@ -70,7 +70,7 @@ def ask_otherwise(
     """
     texts, alone = list(texts[:BATCH]), alone[:BATCH]
     lengths = [len(ids) for ids in checkpoint.tokenize(texts)]
-    mixed = Asked("in a batch of mixed length", _held(texts, alone, endpoint.encode(texts, most=len(texts))))
+    mixed = AskedOtherwise("in a batch of mixed length", _held(texts, alone, endpoint.encode(texts, most=len(texts))))
     yield _with_cause(mixed, endpoint, checkpoint, texts, alone)
     groups: dict[int, list[int]] = {}
     for place, length in enumerate(lengths):
@@ -79,14 +79,14 @@ def ask_otherwise(
     # Copies of one text are a batch of equal length whatever the tokenizer does.
     batch = [*equal, *[equal[0]] * COPIES]
     answers = endpoint.encode([texts[place] for place in batch], most=len(batch))
-    yield Asked("in a batch of equal length", _held([texts[place] for place in batch], alone[batch], answers))
+    yield AskedOtherwise("in a batch of equal length", _held([texts[place] for place in batch], alone[batch], answers))
     back = list(range(len(texts)))[::-1]
     again = endpoint.encode([texts[place] for place in back], most=1)
-    yield Asked(AGAIN, _held([texts[place] for place in back], alone[back], again))
+    yield AskedOtherwise(AGAIN, _held([texts[place] for place in back], alone[back], again))
     # Servers make batches of requests that come together: of texts of mixed length, and of one length.
     together = [*range(len(texts)), *batch]
     parallel = endpoint.encode([texts[place] for place in together], most=1, at_once=PARALLEL)
-    yield Asked(
+    yield AskedOtherwise(
         f"while {PARALLEL - 1} others are", _held([texts[place] for place in together], alone[together], parallel)
     )
     if endpoint.dialect is OPENAI:
@@ -94,7 +94,7 @@ def ask_otherwise(
         # Some servers have no base64, and say so.
         if not all("status 4" in reason for reason in encoded.failures.values()) or not encoded.failures:
             held = _held(texts[:ENCODED], alone[:ENCODED], encoded)
-            yield Asked("for base64", held, _encoding_cause(encoded.vectors, alone[:ENCODED]))
+            yield AskedOtherwise("for base64", held, _encoding_cause(encoded.vectors, alone[:ENCODED]))
 
 
 def _held(texts: Sequence[str], alone: np.ndarray, answers: Answers) -> KindDifference:
@@ -124,8 +124,8 @@ def _encoding_cause(given: np.ndarray, alone: np.ndarray) -> str:
 
 
 def _with_cause(
-    asked: Asked, endpoint: Endpoint, checkpoint: Checkpoint, texts: Sequence[str], alone: np.ndarray
-) -> Asked:
+    asked: AskedOtherwise, endpoint: Endpoint, checkpoint: Checkpoint, texts: Sequence[str], alone: np.ndarray
+) -> AskedOtherwise:
     """The difference in a batch, explained: rows of other texts, or padding that is read."""
     distances = asked.difference.distances
     if not np.isfinite(distances).any() or asked.difference.worst <= SAME:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from embaudit.finding import Finding, Level
-from embaudit.measures.parity.asking import Asked
+from embaudit.measures.parity.asking import AskedOtherwise
 from embaudit.measures.parity.compare import HALF, SAME, SAME_LENGTH, KindDifference
 from embaudit.measures.parity.explain import LEFT, Explanation
 
@@ -25,7 +25,7 @@ def findings_of(
     kinds: Sequence[KindDifference],
     dimensions: tuple[int, int],
     explanation: Explanation | None,
-    asked: Sequence[Asked],
+    asked: Sequence[AskedOtherwise],
 ) -> Iterator[Finding]:
     """Problems where the other is another function, and what else to know before it is relied on.
 
@@ -137,7 +137,7 @@ def _no_vector(kind: KindDifference) -> Finding:
     )
 
 
-def _of_asking(asked: Asked) -> Finding:
+def _of_asking(asked: AskedOtherwise) -> Finding:
     difference = asked.difference
     name = f"asked_{asked.how.split()[-1]}"
     because = f" It {asked.cause}." if asked.cause else ""

@@ -13,7 +13,7 @@ from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.endpoint.client import Answers, Endpoint
 from embaudit.errors import EmbauditError
 from embaudit.finding import LEVELS, Finding
-from embaudit.measures.parity.asking import Asked, ask_otherwise
+from embaudit.measures.parity.asking import AskedOtherwise, ask_otherwise
 from embaudit.measures.parity.compare import KindDifference, compare_kind
 from embaudit.measures.parity.corpora import CorpusDifference, compare_on
 from embaudit.measures.parity.explain import Explanation, explain
@@ -41,7 +41,7 @@ class ParityReport:
     checkpoint_id: str
     other: str
     kinds: tuple[KindDifference, ...]
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[AskedOtherwise, ...] = ()
     explanation: Explanation | None = None
     corpora: tuple[CorpusDifference, ...] = ()
     dimensions: tuple[int, int] = (0, 0)
@@ -125,7 +125,7 @@ def compare_with(
         compare_kind(kind, some, ours[kind], theirs[kind].vectors, theirs[kind].failures)
         for kind, some in texts.items()
     )
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[AskedOtherwise, ...] = ()
     if isinstance(other, Endpoint) and dimension:
         progress("the same texts in other ways")
         batch, alone = _batch(texts, theirs)
