@@ -134,3 +134,8 @@ def test_the_form_of_numbers_is_recognised_and_explained(
     found = explain(served_checkpoint, texts, theirs)
     assert found.is_complete
     assert [said in sentence for sentence in found.sentences] == ([True] if said else [])
+
+
+def test_nothing_is_explained_where_there_is_no_vector(served_checkpoint: Checkpoint) -> None:
+    found = explain(served_checkpoint, {"plain": ["the old town"]}, {"plain": np.full((1, 7), np.nan)})
+    assert found.sentences == ()

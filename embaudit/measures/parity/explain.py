@@ -109,6 +109,8 @@ def explain(checkpoint: Checkpoint, texts: Texts, theirs: Vectors) -> Explanatio
     form, theirs = form_of(theirs, checkpoint.dimension)
     maker = Maker(checkpoint, next(iter(theirs.values())).shape[1])
     chosen, wanted = _chosen(texts, theirs)
+    if not chosen:
+        return Explanation((), {})
     start = declared(checkpoint)
     ways = [_best(maker, start, chosen, wanted, form)]
     for _ in range(ROUNDS):
