@@ -70,8 +70,7 @@ def _by_kind(report: ParityReport) -> Table:
 def _on_corpora(report: ParityReport) -> Table:
     columns = (
         Column("of", is_prose=True),
-        Column("texts", ",", is_detail=True),
-        Column("largest 1 − cos", is_right=True),
+        Column("1 − cos", is_right=True),
         Column("ranks agree", ".3f"),
         Column("overlap@10", ".3f"),
         Column("unrelated", is_right=True),
@@ -85,7 +84,7 @@ def _on_corpora(report: ParityReport) -> Table:
         worst = float("nan") if corpus.worst is None else corpus.worst
         rows.append(
             (
-                *(f"{corpus.metric}, {corpus.name}", corpus.texts, _small(worst), corpus.agreement, corpus.overlap),
+                *(f"{corpus.metric}, {corpus.name}", _small(worst), corpus.agreement, corpus.overlap),
                 *(unrelated, matching, _estimate(corpus.score), _estimate(corpus.change)),
             )
         )
