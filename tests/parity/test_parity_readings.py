@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -34,6 +36,8 @@ def test_every_alternative_reads_some_text_otherwise(served_checkpoint: Checkpoi
     assert "puts 'find: ' before texts" in [reading.said[0] for reading in others]
     # A BERT tokenizer does some of it by itself; of what it does not, each shows on some kind of text.
     same = {reading.said[0] for reading in others if reading.windows(texts) == usual}
+    # More characters or words than its texts have.
+    same = {sentence for sentence in same if not re.search(r"\d (characters|words)$", sentence)}
     assert same <= {
         "lower-cases texts",
         "upper-cases texts",
