@@ -8,7 +8,11 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
 
 # Below those that Linux gives to outgoing connections, so that none of them takes one that was free a moment ago.
 PORTS = range(20_000, 32_000)
@@ -42,6 +46,28 @@ def start_server(
                 raise AssertionError(f"the server on port {port} did not answer in {PATIENCE} s: {server.args}")
             time.sleep(0.1)
     raise AssertionError(f"the server ended at once, on three ports: {server.args}")
+
+
+@contextmanager
+def running_server(command: Sequence[str], path: str, log: Path, **options: Any) -> Iterator[str]:
+    """The address of a server, once it answers at a path; PORT in its command is a free one."""
+
+    def start(port: int) -> subprocess.Popen[bytes]:
+        arguments = [str(port) if word == "PORT" else word for word in command]
+        with log.open("a") as output:
+            return subprocess.Popen(arguments, stdout=output, stderr=output, start_new_session=True, **options)
+
+    def answers(port: int) -> bool:
+        with suppress(OSError):
+            urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=2)
+            return True
+        return False
+
+    server, port = start_server(start, answers)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        stop_server(server)
 
 
 def stop_server(server: subprocess.Popen[bytes]) -> None:

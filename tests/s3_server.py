@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from ports import start_server, stop_server
+from ports import running_server
 
 SECRET = "a-secret-that-must-not-be-shown"
 
@@ -50,22 +47,8 @@ def s3_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     log = tmp_path_factory.mktemp("s3") / "server.log"
     program = str(Path(sys.executable).parent / "moto_server")
 
-    def start(port: int) -> subprocess.Popen[bytes]:
-        with log.open("a") as output:
-            command = [program, "-H", "127.0.0.1", "-p", str(port)]
-            return subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
-
-    def answers(port: int) -> bool:
-        with suppress(OSError):
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/moto-api/data.json", timeout=2)
-            return True
-        return False
-
-    server, port = start_server(start, answers)
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        stop_server(server)
+    with running_server([program, "-H", "127.0.0.1", "-p", "PORT"], "/moto-api/data.json", log) as address:
+        yield address
 
 
 @pytest.fixture

@@ -10,13 +10,10 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
 import pytest
-from ports import start_server, stop_server
+from ports import running_server
 from real_tokenizers import packaged_checkpoint
 
 import embaudit
@@ -43,28 +40,6 @@ def environment(folder: Path, packages: tuple[str, ...]) -> Path:
     python = folder / "bin/python"
     had([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
     return python
-
-
-@contextmanager
-def running(command: list[str], path: str, cwd: Path) -> Iterator[str]:
-    """The address of a server, once it answers; PORT in its command is a free one."""
-
-    def start(port: int) -> subprocess.Popen[bytes]:
-        arguments = [str(port) if word == "PORT" else word for word in command]
-        with (cwd / "server.log").open("wb") as log:
-            return subprocess.Popen(arguments, cwd=cwd, env=ENVIRONMENT, stdout=log, stderr=log, start_new_session=True)
-
-    def answers(port: int) -> bool:
-        try:
-            return httpx.get(f"http://127.0.0.1:{port}{path}").is_success
-        except httpx.HTTPError:
-            return False
-
-    server, port = start_server(start, answers)
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        stop_server(server)
 
 
 @pytest.fixture(scope="session")
@@ -98,7 +73,7 @@ def test_infinity_serves_what_is_declared(tmp_path: Path) -> None:
         "torch",
     ]
     command += ["--device", "cpu", "--port", "PORT", "--no-bettertransformer"]
-    with running(command, "/health", tmp_path) as address:
+    with running_server(command, "/health", tmp_path / "server.log", env=ENVIRONMENT, cwd=tmp_path) as address:
         report = embaudit.parity("packaged:all-MiniLM-L6-v2", address)
     assert report.line == "The same function."
     assert max(kind.worst for kind in report.kinds) <= 1e-5
@@ -107,7 +82,7 @@ def test_infinity_serves_what_is_declared(tmp_path: Path) -> None:
 def test_fastembed_reads_other_lengths(tmp_path: Path, onnx_folder: Path) -> None:
     python = environment(tmp_path / "fastembed", FASTEMBED)
     command = [str(python), str(HERE / "fastembed_server.py"), str(onnx_folder), "PORT"]
-    with running(command, "/v1/models", tmp_path) as address:
+    with running_server(command, "/v1/models", tmp_path / "server.log", env=ENVIRONMENT, cwd=tmp_path) as address:
         report = embaudit.parity("packaged:all-MiniLM-L6-v2", address)
     assert report.verdict == "another function"
     assert report.explanation is not None
@@ -122,7 +97,7 @@ def test_transformers_js_cuts_the_end_token(tmp_path: Path, onnx_folder: Path) -
     had(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", TRANSFORMERS_JS], cwd=tmp_path, env=skipped)
     shutil.copy(HERE / "transformers_server.mjs", tmp_path)
     command = ["node", "transformers_server.mjs", str(onnx_folder.parent), onnx_folder.name, "PORT"]
-    with running(command, "/v1/models", tmp_path) as address:
+    with running_server(command, "/v1/models", tmp_path / "server.log", env=ENVIRONMENT, cwd=tmp_path) as address:
         report = embaudit.parity("packaged:all-MiniLM-L6-v2", address)
     assert report.explanation is not None
     assert report.explanation.is_complete
