@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
+from embaudit.cli.printed import show_report
 from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
 
 if TYPE_CHECKING:
@@ -47,21 +47,6 @@ def check(
     from embaudit.page.check import check_page
 
     report = run(request, given_material(pairs, data), base)
-    page = check_page(report)
-    if out is not None:
-        from embaudit.page.html import render
-        from embaudit.page.write import write_file
-
-        write_file(render(page), out)
-    if as_json:
-        click.echo(json.dumps(report.as_json(), indent=1, ensure_ascii=False))
-    elif as_markdown:
-        from embaudit.page.markdown import render as as_text
-
-        click.echo(as_text(page))
-    else:
-        from embaudit.page.terminal import print_page
-
-        print_page(page)
+    show_report(check_page(report), report.as_json() if as_json else None, out, as_markdown=as_markdown)
     codes = {"do not serve": EXIT_TRIPPED, "could not be checked": EXIT_USAGE}
     return codes.get(report.verdict, EXIT_DONE)

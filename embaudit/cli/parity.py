@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
+from embaudit.cli.printed import show_report
 from embaudit.endpoint.dialects import DIALECTS
 from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
 
@@ -82,22 +82,7 @@ def parity(
         with_explanation=not no_explanation,
         progress=lambda what: click.echo(f"Comparing {what} …", err=True),
     )
-    page = parity_page(report)
-    if out is not None:
-        from embaudit.page.html import render
-        from embaudit.page.write import write_file
-
-        write_file(render(page), out)
-    if as_json:
-        click.echo(json.dumps(report.as_json(), indent=1, ensure_ascii=False))
-    elif as_markdown:
-        from embaudit.page.markdown import render as as_text
-
-        click.echo(as_text(page))
-    else:
-        from embaudit.page.terminal import print_page
-
-        print_page(page)
+    show_report(parity_page(report), report.as_json() if as_json else None, out, as_markdown=as_markdown)
     codes = {"the same function": EXIT_DONE, "another function": EXIT_TRIPPED}
     return codes.get(report.verdict, EXIT_USAGE)
 
