@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -110,7 +110,6 @@ class Endpoint:
         most: int | None = None,
         at_once: int = 1,
         encoding: Encoding = "float",
-        progress: Callable[[int], None] = lambda done: None,
     ) -> Answers:
         """Vectors of texts, in requests of at most ``most`` texts, ``at_once`` of them at a time.
 
@@ -126,13 +125,12 @@ class Endpoint:
         silent = 0
         with ThreadPoolExecutor(at_once) as pool:
             answers = pool.map(lambda part: self._part(texts, part, encoding), parts)
-            for part, (of_part, failed) in zip(parts, answers, strict=True):
+            for of_part, failed in answers:
                 rows |= of_part
                 failures |= failed
                 silent += not of_part
                 if silent >= GONE and not rows:
                     raise self._gone(next(iter(failed.values())))
-                progress(len(part))
         widths = {len(row) for row in rows.values()}
         usual = max(widths, key=lambda width: sum(len(row) == width for row in rows.values()), default=0)
         vectors = np.full((len(texts), usual), np.nan)

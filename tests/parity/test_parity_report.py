@@ -125,6 +125,23 @@ def test_texts_without_a_vector(served_checkpoint: Checkpoint, encode: str, verd
     assert said in report.line + " ".join(finding.sentence for finding in report.findings)
 
 
+def test_nan_in_a_batch_alone_never_passes(served_checkpoint: Checkpoint) -> None:
+    good = faithful(served_checkpoint)
+
+    def answer(texts: list[str]) -> np.ndarray:
+        found = good(texts)
+        if len(texts) > 1:
+            # One text is lost in a batch, and another gets some other vector.
+            found[0], found[1] = np.nan, found[1][::-1]
+        return found
+
+    report = compared(Served(answer), served_checkpoint)
+    assert report.verdict == "another function"
+    said = [finding.sentence for finding in report.findings if "in a batch" in finding.sentence]
+    assert len(said) == 2
+    assert all("NaN or a vector of zeros" in sentence for sentence in said)
+
+
 def difference(kind: str, distances: list[float]) -> KindDifference:
     count = len(distances)
     return KindDifference(kind, ("x",) * count, np.array(distances), np.ones(count), np.ones(count, dtype=bool), {})

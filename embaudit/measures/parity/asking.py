@@ -7,7 +7,7 @@ with its padding unmasked.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -70,8 +70,9 @@ def ask_otherwise(
     """
     texts, alone = list(texts[:BATCH]), alone[:BATCH]
     lengths = [len(ids) for ids in checkpoint.tokenize(texts)]
-    mixed = AskedOtherwise("in a batch of mixed length", _held(texts, alone, endpoint.encode(texts, most=len(texts))))
-    yield _with_cause(mixed, endpoint, checkpoint, texts, alone)
+    mixed = endpoint.encode(texts, most=len(texts))
+    held = _held(texts, alone, mixed)
+    yield AskedOtherwise("in a batch of mixed length", held, _batch_cause(held, checkpoint, mixed.vectors, alone))
     groups: dict[int, list[int]] = {}
     for place, length in enumerate(lengths):
         groups.setdefault(length, []).append(place)
@@ -98,23 +99,22 @@ def ask_otherwise(
 
 
 def _held(texts: Sequence[str], alone: np.ndarray, answers: Answers) -> KindDifference:
+    """The difference to each text's vector alone; a text that has one alone and none so is a failure."""
     given, usual = answers.vectors.shape[1], alone.shape[1]
+    failures = dict(answers.failures)
     if given and given != usual:
-        reason = f"a vector of {given} numbers, where alone it has {usual}"
-        return compare_kind("asking", texts, alone, answers.vectors, dict.fromkeys(range(len(texts)), reason))
-    return compare_kind("asking", texts, alone, answers.vectors, answers.failures)
+        failures = dict.fromkeys(range(len(texts)), f"a vector of {given} numbers, where alone it has {usual}")
+    elif given:
+        without = np.isnan(apart(answers.vectors, alone)) & ~np.isnan(apart(alone, alone))
+        failures = dict.fromkeys(np.flatnonzero(without).tolist(), "NaN or a vector of zeros") | failures
+    return compare_kind("asking", texts, alone, answers.vectors, failures)
 
 
 def _encoding_cause(given: np.ndarray, alone: np.ndarray) -> str:
     """Which bytes in base64 would be the vectors that it gives alone, if float32 in little-endian order are not."""
     numbers = given.astype("<f4")
-    for kind, name in (
-        ("<f8", "float64"),
-        (">f4", "big-endian float32"),
-        ("<f2", "float16"),
-        (">f8", "big-endian float64"),
-    ):
-        if numbers.nbytes % np.dtype(kind).itemsize:
+    for kind, name in OTHER_NUMBERS.items():
+        if not numbers.size or numbers.nbytes % np.dtype(kind).itemsize:
             continue
         with np.errstate(all="ignore"):
             read = np.frombuffer(numbers.tobytes(), dtype=kind).astype(np.float64).reshape(len(given), -1)
@@ -123,19 +123,15 @@ def _encoding_cause(given: np.ndarray, alone: np.ndarray) -> str:
     return ""
 
 
-def _with_cause(
-    asked: AskedOtherwise, endpoint: Endpoint, checkpoint: Checkpoint, texts: Sequence[str], alone: np.ndarray
-) -> AskedOtherwise:
-    """The difference in a batch, explained: rows of other texts, or padding that is read."""
-    distances = asked.difference.distances
-    if not np.isfinite(distances).any() or asked.difference.worst <= SAME:
-        return asked
-    batched = endpoint.encode(texts, most=len(texts)).vectors
-    nearest = np.array([int(np.nanargmin(apart(np.broadcast_to(row, alone.shape), alone))) for row in batched])
-    own = np.array([apart(batched[[place]], alone[[other]])[0] for place, other in enumerate(nearest)])
-    if (own <= LEFT).all() and (nearest != np.arange(len(texts))).any():
-        return replace(asked, cause="gives the vectors of a batch in another order")
-    return replace(asked, cause=_padding_cause(checkpoint, texts, batched) or "")
+def _batch_cause(held: KindDifference, checkpoint: Checkpoint, batched: np.ndarray, alone: np.ndarray) -> str:
+    """What explains a difference in a batch: rows of other texts, or padding that is read; empty if neither does."""
+    if not held.worst > SAME:
+        return ""
+    distances = np.nan_to_num([apart(np.broadcast_to(row, alone.shape), alone) for row in batched], nan=4.0)
+    nearest = distances.argmin(axis=1)
+    if (distances.min(axis=1) <= LEFT).all() and (nearest != np.arange(len(batched))).any():
+        return "gives the vectors of a batch in another order"
+    return _padding_cause(checkpoint, held.texts, batched) or ""
 
 
 def _padding_cause(checkpoint: Checkpoint, texts: Sequence[str], batched: np.ndarray) -> str | None:

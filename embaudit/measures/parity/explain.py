@@ -112,7 +112,7 @@ def explain(checkpoint: Checkpoint, texts: Texts, theirs: Vectors) -> Explanatio
     if not chosen:
         return Explanation((), {})
     start = declared(checkpoint)
-    ways = [_best(maker, start, chosen, wanted, form)]
+    ways = _best_of_each(maker, [start], chosen, wanted, form)
     for _ in range(ROUNDS):
         best = ways[0]
         if best.matched == len(chosen):
@@ -122,10 +122,9 @@ def explain(checkpoint: Checkpoint, texts: Texts, theirs: Vectors) -> Explanatio
             better = list(alternatives(way.reading))
             for places in _stages(way, chosen):
                 before, some = replace(way, distances=way.distances[places]), [chosen[place] for place in places]
-                maker.pool((reading, reading.windows(some)) for reading in better)
-                better = [one for one in better if _best(maker, one, some, wanted[places], form).beats(before)]
-            maker.pool((reading, reading.windows(chosen)) for reading in better)
-            found += [_best(maker, reading, chosen, wanted, form) for reading in better]
+                tried = _best_of_each(maker, better, some, wanted[places], form)
+                better = [one.reading for one in tried if one.beats(before)]
+            found += _best_of_each(maker, better, chosen, wanted, form)
         found = sorted(found, key=lambda way: (-way.matched, way.mean, way.changes))[:WIDTH]
         if not found[0].beats(best):
             ways = [best]
@@ -136,10 +135,17 @@ def explain(checkpoint: Checkpoint, texts: Texts, theirs: Vectors) -> Explanatio
     return min((_told(maker, way, texts, theirs, form) for way in equals), key=lambda told: told.kinds_left)
 
 
-def _best(maker: Maker, reading: Reading, texts: Sequence[str], wanted: np.ndarray, form: Form) -> _Way:
+def _best_of_each(
+    maker: Maker, readings: Sequence[Reading], texts: Sequence[str], wanted: np.ndarray, form: Form
+) -> list[_Way]:
+    """The best way to make vectors of each reading; the network runs once for all of them."""
+    windows = [reading.windows(texts) for reading in readings]
+    maker.pool(zip(readings, windows, strict=True))
+    return [_best(maker, *read, wanted, form) for read in zip(readings, windows, strict=True)]
+
+
+def _best(maker: Maker, reading: Reading, windows: Sequence[Windows], wanted: np.ndarray, form: Form) -> _Way:
     """The best way to make vectors of one reading."""
-    windows = reading.windows(texts)
-    maker.pool([(reading, windows)])
     best: _Way | None = None
     for making in maker.makings(reading):
         vectors = maker.vectors(reading, making, windows)
@@ -149,7 +155,7 @@ def _best(maker: Maker, reading: Reading, texts: Sequence[str], wanted: np.ndarr
         if best is None or way.beats(best):
             best = way
     # A dimension that nothing gives.
-    return best or _Way(reading, Making(), np.full(len(texts), np.nan))
+    return best or _Way(reading, Making(), np.full(len(windows), np.nan))
 
 
 def _chosen(texts: Texts, theirs: Vectors) -> tuple[list[str], np.ndarray]:
@@ -157,9 +163,7 @@ def _chosen(texts: Texts, theirs: Vectors) -> tuple[list[str], np.ndarray]:
     chosen, rows = [], []
     for kind, some in texts.items():
         places = _spread(np.flatnonzero(np.isfinite(theirs[kind]).all(axis=1)), TEXTS_PER_KIND)
-        for place in (
-            places[np.unique(np.linspace(0, len(places) - 1, TEXTS_PER_KIND).astype(int))] if len(places) else ()
-        ):
+        for place in places:
             chosen.append(some[place])
             rows.append(theirs[kind][place])
     return chosen, np.array(rows)
