@@ -11,20 +11,28 @@ from typing import TYPE_CHECKING, Any
 
 from embaudit.checking.check import CheckReport
 from embaudit.checking.check import check as check_folder
+from embaudit.checking.served import check_served
 from embaudit.corpora.judged import load_judged
 from embaudit.corpora.load import load_corpus
+from embaudit.endpoint.recognise import is_address, open_endpoint
 from embaudit.errors import UsageError
 from embaudit.measures.quality.material import Material, sample_material, user_material
-from embaudit.request import AuditRequest
+from embaudit.measures.served.quality import Asking
+from embaudit.request import PROMPTS, AuditRequest
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+# How a checkpoint is loaded.
+LOADING = ("device", "pooling", "max_length", "allow_pickle", "trust_remote_code")
 
 
 def check(
     checkpoint: str | Path | SentenceTransformer,
     *,
     base: str | Path | SentenceTransformer | None = None,
+    api: str | None = None,
+    model: str | None = None,
     pairs: Sequence[str | Path] = (),
     data: Sequence[str | Path] = (),
     **settings: Any,
@@ -32,24 +40,27 @@ def check(
     """Whether a checkpoint may be served: a verdict, findings and figures, in seconds and without a server.
 
     Args:
-        checkpoint: packaged:NAME, a local folder, owner/name@revision on the hub, or a loaded ``SentenceTransformer``,
-            which is saved to a temporary folder.
+        checkpoint: packaged:NAME, a local folder, owner/name@revision on the hub, a loaded ``SentenceTransformer``,
+            which is saved to a temporary folder, or the address of an endpoint: texts are sent there.
         base: what the checkpoint was tuned from, or its previous revision: what changed, what it gained and lost.
+        api: the endpoint's: openai, tei or ollama; by default, recognised.
+        model: its name at the endpoint, if that serves several.
         pairs: files of scored pairs, a data set each; by default, the embedded sample.
         data: folders of judged queries in BEIR's layout; by default, the embedded sample.
         settings: how it is loaded: device, pooling, max_length, prompt, query_prompt, document_prompt, allow_pickle,
             trust_remote_code.
 
     Raises:
-        EmbauditError: if a setting or a file of texts is wrong. That a checkpoint cannot be loaded is a result.
+        EmbauditError: if a setting or a file of texts is wrong, or an endpoint does not answer. That a checkpoint
+            cannot be loaded is a result.
     """
     material = given_material([Path(path) for path in pairs], [Path(path) for path in data])
     with ExitStack() as stack:
         place, beside = _folder(checkpoint, stack), None if base is None else _folder(base, stack)
-        found = run(AuditRequest.of(checkpoint=place, **settings), material, beside)
+        found = run(AuditRequest.of(checkpoint=place, **settings), material, beside, api=api, model=model)
     return replace(
         found,
-        checkpoint=_shown(checkpoint),
+        checkpoint=found.checkpoint if found.endpoint else _shown(checkpoint),
         base=None if base is None else _shown(base),
     )
 
@@ -91,6 +102,41 @@ def given_material(pairs: Sequence[Path], data: Sequence[Path]) -> Material:
     )
 
 
-def run(request: AuditRequest, material: Material, base: str | None = None) -> CheckReport:
-    """Check what a request names, against a base if there is one."""
-    return check_folder(request.checkpoint, request.load_options, material, base)
+def run(
+    request: AuditRequest,
+    material: Material,
+    base: str | None = None,
+    *,
+    api: str | None = None,
+    model: str | None = None,
+) -> CheckReport:
+    """Check what a request names, against a base if there is one; an endpoint is asked as its callers ask it."""
+    if not is_address(request.checkpoint):
+        return check_folder(request.checkpoint, request.load_options, material, base)
+    _require_as_it_is(request, base)
+    every, query, document = (_literal(name, getattr(request, name)) for name in PROMPTS)
+    asking = Asking(query or every, document or every, every)
+    with open_endpoint(request.checkpoint, api, model) as endpoint:
+        return check_served(endpoint, material, asking)
+
+
+def _require_as_it_is(request: AuditRequest, base: str | None) -> None:
+    """Refuse settings of how a checkpoint is loaded, which an endpoint does not take."""
+    given = [name for name in LOADING if getattr(request, name) != AuditRequest.model_fields[name].default]
+    if base is not None:
+        given.append("base")
+    if given:
+        raise UsageError(
+            f"An endpoint is asked as it is: {' and '.join(given)} cannot be set for it.",
+            next_step="Leave it out, or check the checkpoint's folder.",
+        )
+
+
+def _literal(name: str, prompt: str | None) -> str:
+    """A prompt's own text: the names of a checkpoint's prompts are in its files."""
+    if prompt and prompt.isidentifier():
+        raise UsageError(
+            f"{name} = {prompt!r} names a prompt in a checkpoint's files, which an endpoint does not show.",
+            next_step="Give the text that its callers put before theirs, such as 'query: '.",
+        )
+    return prompt or ""

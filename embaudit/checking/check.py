@@ -31,6 +31,7 @@ class CheckReport:
         findings: in the order of the parts.
         figures: the numbers behind them, for ``--json``.
         base: what it was compared with, as the user named it; None without one.
+        endpoint: of a served model, which API it speaks and how many dimensions it gives; empty of a checkpoint.
     """
 
     checkpoint: str
@@ -39,6 +40,7 @@ class CheckReport:
     figures: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     base: str | None = None
+    endpoint: str = ""
 
     @property
     def summary(self) -> Verdict:
@@ -61,6 +63,7 @@ class CheckReport:
         return {
             "checkpoint": self.checkpoint,
             "checkpoint_id": self.checkpoint_id,
+            "endpoint": self.endpoint or None,
             "base": self.base,
             "verdict": summary.kind,
             "line": summary.line,

@@ -9,7 +9,7 @@ import click
 
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.printed import show_report
-from embaudit.endpoint.dialects import DIALECTS
+from embaudit.cli.sending import endpoint_options, say_that_texts_leave
 from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ FILE = click.Path(exists=True, path_type=Path)
     metavar="OTHER",
     help="The address of an endpoint (http://localhost:8080), or another checkpoint.",
 )
-@click.option("--api", type=click.Choice(list(DIALECTS)), help="The endpoint's API; by default, recognised.")
-@click.option("--model", metavar="NAME", help="The model's name there, if it serves several.")
+@endpoint_options
 @click.option(
     "--with-dtype",
     type=click.Choice(("float32", "bfloat16", "float16")),
@@ -41,7 +40,6 @@ FILE = click.Path(exists=True, path_type=Path)
     "--data", type=FILE, multiple=True, help="Your own judged queries, a folder in BEIR's layout. Repeatable."
 )
 @click.option("--no-explanation", is_flag=True, help="Say whether they differ, and do not search for the reason.")
-@click.option("--yes", is_flag=True, help="Send the texts to an endpoint on another machine without asking.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Also write it as an HTML page.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print it as Markdown.")
@@ -71,7 +69,7 @@ def parity(
     from embaudit.page.parity import parity_page
 
     if is_address(other):
-        _say_that_texts_leave(other, is_agreed=yes)
+        say_that_texts_leave(other, is_agreed=yes)
     report = run(
         request,
         other,
@@ -85,21 +83,3 @@ def parity(
     show_report(parity_page(report), report.as_json() if as_json else None, out, as_markdown=as_markdown)
     codes = {"the same function": EXIT_DONE, "another function": EXIT_TRIPPED}
     return codes.get(report.verdict, EXIT_USAGE)
-
-
-def _say_that_texts_leave(address: str, *, is_agreed: bool) -> None:
-    """Say where texts are sent before the first is; ask, if that is another machine."""
-    from embaudit.endpoint.recognise import is_loopback
-    from embaudit.errors import UsageError
-    from embaudit.masking import without_credentials
-
-    shown = without_credentials(address)
-    click.echo(
-        f"Texts are sent to {shown}: the pairs, queries and documents, and a few hundred made-up ones.", err=True
-    )
-    if not is_loopback(address) and not is_agreed:
-        raise UsageError(
-            f"{shown} is another machine: your pairs and documents would leave this one.",
-            kept="Nothing was sent.",
-            next_step="If that is meant, add --yes.",
-        )

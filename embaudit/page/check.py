@@ -14,6 +14,8 @@ from embaudit.page.model import Column, Estimate, Page, Section, Table, Value
 def check_page(report: CheckReport) -> Page:
     """The verdict is the first finding and takes the place of its cause."""
     identity = [("checkpoint", report.checkpoint_id or "cannot be loaded"), ("took", f"{report.seconds:.0f} s")]
+    if report.endpoint:
+        identity[0] = ("endpoint", report.endpoint)
     if report.base is not None:
         identity.insert(1, ("against", report.base))
     return Page(report.checkpoint, identity, list(_findings(report)), list(_sections(report)), kind="Check of")
@@ -37,13 +39,14 @@ def _sections(report: CheckReport) -> Iterator[Section]:
     if "change" in report.figures:
         yield from against_base(report.base or "the base", report.figures["change"])
     data = report.figures.get("data") or ()
+    subject = "the served model" if report.endpoint else "the checkpoint"
     columns = (
         *(Column("of", is_prose=True), Column("score", is_prose=True), Column("value [95 %]", ".3f")),
-        Column("gain of the checkpoint [95 %]", "+.3f", bounds="+.2f"),
+        Column(f"gain of {subject} [95 %]", "+.3f", bounds="+.2f"),
     )
     rows: list[tuple[Value, ...]] = []
     for one in data:
-        rows.append(("the checkpoint", f"{one['metric']}, {one['name']}", _estimate(one["score"]), None))
+        rows.append((subject, f"{one['metric']}, {one['name']}", _estimate(one["score"]), None))
         for name, baseline in one["baselines"].items():
             rows.append((name, "", _estimate(baseline["score"]), _estimate(baseline["gain"])))
     if rows:

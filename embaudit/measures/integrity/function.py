@@ -10,6 +10,7 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.hard_texts import KINDS, long_text
 from embaudit.checkpoint.tokenizer import NO_LIMIT
+from embaudit.downstream.task import unit_rows
 from embaudit.finding import Finding
 
 if TYPE_CHECKING:
@@ -67,17 +68,26 @@ def _one_function(encoder: Encoder) -> Finding:
 
 def _distinct(encoder: Encoder) -> Finding:
     """Distinct texts with distinct ids whose vectors are equal."""
-    texts = [text for kind, some in KINDS.items() if kind not in NOT_DISTINCT for text in some]
+    texts = texts_that_differ()
     kept = {tuple(ids): text for text, ids in zip(texts, encoder.tokenize(texts), strict=True) if ids}
-    vectors = encoder.encode_ids(list(kept)).astype(np.float64)
-    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-30)
-    same = np.argwhere(np.triu(vectors @ vectors.T > SAME_COSINE, 1))
+    return distinct_finding(list(kept.values()), encoder.encode_ids(list(kept)))
+
+
+def texts_that_differ() -> list[str]:
+    """Texts that are no less distinct after normalisation."""
+    return [text for kind, some in KINDS.items() if kind not in NOT_DISTINCT for text in some]
+
+
+def distinct_finding(texts: Sequence[str], vectors: np.ndarray) -> Finding:
+    """Distinct texts whose (N, D) vectors are equal."""
+    rows = unit_rows(vectors)
+    same = np.argwhere(np.triu(rows @ rows.T > SAME_COSINE, 1))
     if not len(same):
-        return Finding("ok", f"{len(kept)} distinct texts get distinct vectors.", name="same_vector", value=0.0)
-    first, second = (list(kept.values())[place] for place in same[0])
+        return Finding("ok", f"{len(texts)} distinct texts get distinct vectors.", name="same_vector", value=0.0)
+    first, second = (texts[place] for place in same[0])
     return Finding(
         "problem",
-        f"{len(same)} pairs of {len(kept)} distinct texts share one vector, {first!r} and {second!r} first.",
+        f"{len(same)} pairs of {len(texts)} distinct texts share one vector, {first!r} and {second!r} first.",
         "A search cannot tell them apart.",
         "The network ignores its input: look at weights and pooling.",
         name="same_vector",

@@ -60,16 +60,17 @@ class AskedOtherwise:
 
 
 def ask_otherwise(
-    endpoint: Endpoint, checkpoint: Checkpoint, texts: Sequence[str], alone: np.ndarray
+    endpoint: Endpoint, checkpoint: Checkpoint | None, texts: Sequence[str], alone: np.ndarray
 ) -> Iterator[AskedOtherwise]:
     """Ask an endpoint for the same texts in other ways.
 
     Args:
+        checkpoint: that it serves; None if it is not known: then nothing explains what padding does.
         texts: distinct texts of different lengths that it answered alone.
         alone: (n, D) its vectors of them.
     """
     texts, alone = list(texts[:BATCH]), alone[:BATCH]
-    lengths = [len(ids) for ids in checkpoint.tokenize(texts)]
+    lengths = [len(ids) for ids in checkpoint.tokenize(texts)] if checkpoint else [len(text) for text in texts]
     mixed = endpoint.encode(texts, most=len(texts))
     held = _held(texts, alone, mixed)
     yield AskedOtherwise("in a batch of mixed length", held, _batch_cause(held, checkpoint, mixed.vectors, alone))
@@ -123,7 +124,7 @@ def _encoding_cause(given: np.ndarray, alone: np.ndarray) -> str:
     return ""
 
 
-def _batch_cause(held: KindDifference, checkpoint: Checkpoint, batched: np.ndarray, alone: np.ndarray) -> str:
+def _batch_cause(held: KindDifference, checkpoint: Checkpoint | None, batched: np.ndarray, alone: np.ndarray) -> str:
     """What explains a difference in a batch: rows of other texts, or padding that is read; empty if neither does."""
     if not held.worst > SAME:
         return ""
@@ -131,7 +132,7 @@ def _batch_cause(held: KindDifference, checkpoint: Checkpoint, batched: np.ndarr
     nearest = distances.argmin(axis=1)
     if (distances.min(axis=1) <= LEFT).all() and (nearest != np.arange(len(batched))).any():
         return "gives the vectors of a batch in another order"
-    return _padding_cause(checkpoint, held.texts, batched) or ""
+    return (checkpoint and _padding_cause(checkpoint, held.texts, batched)) or ""
 
 
 def _padding_cause(checkpoint: Checkpoint, texts: Sequence[str], batched: np.ndarray) -> str | None:

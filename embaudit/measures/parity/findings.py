@@ -36,12 +36,12 @@ def findings_of(
         asked: an endpoint asked in other ways.
     """
     # Where the same text gets another vector the next time, nothing else can be explained.
-    yield from (_of_asking(one) for one in asked if not one.is_repeatable)
+    yield from (finding_of_asking(one) for one in asked if not one.is_repeatable)
     yield from _difference(kinds, dimensions, explanation)
     if dimensions[0] == dimensions[1]:
         yield from (finding for kind in kinds if (finding := _not_finite(kind)) is not None)
     yield from (_no_vector(kind) for kind in kinds if kind.failures)
-    yield from (_of_asking(one) for one in asked if one.is_repeatable)
+    yield from (finding_of_asking(one) for one in asked if one.is_repeatable)
 
 
 def _difference(
@@ -137,7 +137,8 @@ def _no_vector(kind: KindDifference) -> Finding:
     )
 
 
-def _of_asking(asked: AskedOtherwise) -> Finding:
+def finding_of_asking(asked: AskedOtherwise) -> Finding:
+    """Whether a text asked in some way gets the vector that it gets alone."""
     difference = asked.difference
     name = f"asked_{asked.how.split()[-1]}"
     because = f" It {asked.cause}." if asked.cause else ""

@@ -23,11 +23,15 @@ WORDS = r"(?u)[^\W_]+"
 def pair_baselines(checkpoint: Checkpoint, firsts: Sequence[str], seconds: Sequence[str]) -> dict[str, np.ndarray]:
     """(n,) similarity of each pair by TF-IDF cosine and by input embeddings."""
     first, second = (mean_input_embeddings(checkpoint, texts) for texts in (firsts, seconds))
-    found = {INPUT_EMBEDDINGS: of_pairs(first, second)}
+    return {INPUT_EMBEDDINGS: of_pairs(first, second)} | pair_overlap(firsts, seconds)
+
+
+def pair_overlap(firsts: Sequence[str], seconds: Sequence[str]) -> dict[str, np.ndarray]:
+    """(n,) similarity of each pair by TF-IDF cosine; nothing if there is no word."""
     rows = _tfidf([*firsts, *seconds])
-    if rows is not None:
-        found[TFIDF] = np.asarray(rows[: len(firsts)].multiply(rows[len(firsts) :]).sum(axis=1)).ravel()
-    return found
+    if rows is None:
+        return {}
+    return {TFIDF: np.asarray(rows[: len(firsts)].multiply(rows[len(firsts) :]).sum(axis=1)).ravel()}
 
 
 def collection_baselines(
@@ -36,12 +40,16 @@ def collection_baselines(
     """(queries, documents) similarity by BM25, TF-IDF cosine and input embeddings."""
     asked = mean_input_embeddings(checkpoint.reading("query"), queries)
     known = mean_input_embeddings(checkpoint.reading("document"), documents)
-    found = {INPUT_EMBEDDINGS: of_all(asked, known)}
+    return {INPUT_EMBEDDINGS: of_all(asked, known)} | collection_overlap(queries, documents)
+
+
+def collection_overlap(queries: Sequence[str], documents: Sequence[str]) -> dict[str, np.ndarray]:
+    """(queries, documents) similarity by TF-IDF cosine and BM25; nothing if there is no word."""
     rows = _tfidf([*documents, *queries])
-    if rows is not None:
-        found[TFIDF] = (rows[len(documents) :] @ rows[: len(documents)].T).toarray()
-        found[BM25] = _bm25(queries, documents)
-    return found
+    if rows is None:
+        return {}
+    tfidf = (rows[len(documents) :] @ rows[: len(documents)].T).toarray()
+    return {TFIDF: tfidf, BM25: _bm25(queries, documents)}
 
 
 def mean_input_embeddings(checkpoint: Checkpoint, texts: Sequence[str]) -> np.ndarray:

@@ -21,7 +21,7 @@ from embaudit.measures.quality.layers import RULE as LOST_IN_LAYER
 from embaudit.measures.quality.layers import layer_findings, measure_layers
 from embaudit.measures.quality.limit import RULE as CUT_TEXTS
 from embaudit.measures.quality.limit import limit_findings
-from embaudit.measures.quality.material import Material
+from embaudit.measures.quality.material import Collection, Material, ScoredPairs
 from embaudit.measures.quality.measured import (
     Measured,
     MeasuredCollection,
@@ -63,25 +63,24 @@ def quality_findings(encoder: Encoder, material: Material, *, tokenizer_is_broke
     Raises:
         torch.OutOfMemoryError: if the device's memory is too small.
     """
-    findings = [Finding("not measured", f"Not measured: {reason}", name=SCORED) for reason in material.missing]
-    measured, failed = _measure(encoder.checkpoint, material)
+    findings = missing_findings(material)
+    checkpoint = encoder.checkpoint
+    measured, failed = measure_all(
+        material,
+        lambda pairs: measure_pairs(checkpoint, pairs),
+        lambda collection: measure_collection(checkpoint, collection),
+    )
     findings += failed
-    if not material.pairs:
-        advice = "Give scored pairs: --corpus sts=FILE, with sentence1, sentence2 and score."
-        findings.append(Finding("not measured", "There are no scored pairs: no ρ, no scale.", "", advice, SCORED))
-    if not material.collections:
-        advice = "Give a judged collection: --corpus retrieval=FOLDER."
-        findings.append(Finding("not measured", "There are no judged queries: no nDCG@10.", "", advice, SCORED))
-    figures: Figures = {"data": [], "layers": {}, "collapse": {}, "scale": {}, "alternatives": []}
+    figures = no_figures()
     if measured:
         pairs = [one for one in measured if isinstance(one, MeasuredPairs)]
-        figures["data"] = [_scores(one) for one in measured]
+        figures["data"] = [scores_of(one) for one in measured]
         words = guarded(WORDS, lambda: words_findings(measured))
         finds_nothing = any(finding.level == "problem" for finding in words)
         findings += words
         findings += guarded(LOST_IN_LAYER, lambda: _layers(measured, figures))
         for one in pairs:
-            findings += guarded(COLLAPSED, lambda one=one: _collapse(one, figures))  # type: ignore[misc]
+            findings += guarded(COLLAPSED, lambda one=one: findings_of_collapse(one, figures))  # type: ignore[misc]
         findings += guarded(
             AS_DECLARED,
             lambda: (
@@ -95,29 +94,51 @@ def quality_findings(encoder: Encoder, material: Material, *, tokenizer_is_broke
             name, ids = judged.collection.name, judged.document_ids
             findings += guarded(CUT_TEXTS, lambda name=name, ids=ids: limit_findings(name, ids, limit))  # type: ignore[misc]
         for one in pairs:
-            findings += guarded(SCORE_SCALE, lambda one=one: _scale(one, figures))  # type: ignore[misc]
+            findings += guarded(SCORE_SCALE, lambda one=one: findings_of_scale(one, figures))  # type: ignore[misc]
     return QualityReport(tuple(findings), figures, tuple(measured))
 
 
-def _measure(checkpoint: Checkpoint, material: Material) -> tuple[list[Measured], list[Finding]]:
+def no_figures() -> Figures:
+    """What is filled with figures."""
+    return {"data": [], "layers": {}, "collapse": {}, "scale": {}, "alternatives": []}
+
+
+def missing_findings(material: Material) -> list[Finding]:
+    """What cannot be measured for lack of texts."""
+    findings = [Finding("not measured", f"Not measured: {reason}", name=SCORED) for reason in material.missing]
+    if not material.pairs:
+        advice = "Give scored pairs: --corpus sts=FILE, with sentence1, sentence2 and score."
+        findings.append(Finding("not measured", "There are no scored pairs: no ρ, no scale.", "", advice, SCORED))
+    if not material.collections:
+        advice = "Give a judged collection: --corpus retrieval=FOLDER."
+        findings.append(Finding("not measured", "There are no judged queries: no nDCG@10.", "", advice, SCORED))
+    return findings
+
+
+def measure_all(
+    material: Material,
+    of_pairs: Callable[[ScoredPairs], MeasuredPairs],
+    of_collection: Callable[[Collection], MeasuredCollection],
+) -> tuple[list[Measured], list[Finding]]:
+    """Every data set that can be measured, and findings for the others."""
     measured: list[Measured] = []
     failed: list[Finding] = []
 
-    def measure(one: Callable[[], Measured], name: str) -> list[Finding]:
+    def measure(one: Callable[[], Measured]) -> list[Finding]:
         measured.append(one())
         return []
 
     for pairs in material.pairs:
-        failed += guarded(SCORED, lambda pairs=pairs: measure(lambda: measure_pairs(checkpoint, pairs), pairs.name))  # type: ignore[misc]
+        failed += guarded(SCORED, lambda pairs=pairs: measure(lambda: of_pairs(pairs)))  # type: ignore[misc]
     for judged in material.collections:
         failed += guarded(
             SCORED,
-            lambda judged=judged: measure(lambda: measure_collection(checkpoint, judged), judged.name),  # type: ignore[misc]
+            lambda judged=judged: measure(lambda: of_collection(judged)),  # type: ignore[misc]
         )
     return measured, failed
 
 
-def _scores(one: Measured) -> Figures:
+def scores_of(one: Measured) -> Figures:
     similarities = one.similarities()
     found: Figures = {"name": one.name, "data_set": one.data_set, "kind": one.kind, "items": one.items}
     found |= {"metric": one.metric, "score": as_json(one.score(similarities))}
@@ -137,14 +158,14 @@ def _layers(measured: list[Measured], figures: Figures) -> list[Finding]:
     return layer_findings(found)
 
 
-def _collapse(one: MeasuredPairs, figures: Figures) -> list[Finding]:
+def findings_of_collapse(one: MeasuredPairs, figures: Figures) -> list[Finding]:
     found = measure_collapse(one)
     if found is not None:
         figures["collapse"][one.name] = asdict(found)
     return collapse_findings(one, found)
 
 
-def _scale(one: MeasuredPairs, figures: Figures) -> list[Finding]:
+def findings_of_scale(one: MeasuredPairs, figures: Figures) -> list[Finding]:
     found = measure_scale(one)
     if found is not None:
         figures["scale"][one.name] = asdict(found)
@@ -159,8 +180,9 @@ def _alternatives(
         tried = [one for one in tried if beats_words(measured, one.gains)]
     else:
         tried += from_encodes(checkpoint, measured)
-    figures["alternatives"] = [
-        {"group": one.group, "name": one.name, "gains": {name: as_json(gain) for name, gain in one.gains.items()}}
-        for one in tried
-    ]
+    figures["alternatives"] = [alternative_as_json(one) for one in tried]
     return counterfactual_findings(tried) if tried else not_without_a_network()
+
+
+def alternative_as_json(one: Alternative) -> Figures:
+    return {"group": one.group, "name": one.name, "gains": {name: as_json(gain) for name, gain in one.gains.items()}}

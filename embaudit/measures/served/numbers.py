@@ -1,0 +1,87 @@
+"""Whether a served model gives every text a vector that can be used, and different texts different ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from embaudit.checkpoint.hard_texts import KINDS
+from embaudit.endpoint.client import Answers
+from embaudit.finding import Finding
+from embaudit.measures.integrity.function import distinct_finding, texts_that_differ
+
+# Of a vector's length; rounding in half precision stays below.
+UNIT = 1e-3
+# Many servers refuse them, and nobody stores a vector of a text with nothing in it.
+MAY_HAVE_NONE = {*KINDS["empty"], *KINDS["blank"]}
+
+
+def hard_texts() -> list[str]:
+    """Texts of every kind that something breaks on."""
+    return [text for some in KINDS.values() for text in some]
+
+
+def number_findings(texts: Sequence[str], answers: Answers) -> Iterator[Finding]:
+    """What is wrong with the vectors of ``hard_texts``, each asked alone."""
+    yield from _without_a_vector(texts, answers)
+    has_vector = np.isfinite(answers.vectors).all(axis=1)
+    lengths = np.linalg.norm(answers.vectors[has_vector], axis=1)
+    if not len(lengths):
+        return
+    yield from _lengths(lengths, answers.vectors[has_vector])
+    differ = set(texts_that_differ())
+    places = [place for place in np.flatnonzero(has_vector) if texts[place] in differ]
+    yield distinct_finding([texts[place] for place in places], answers.vectors[places])
+
+
+def _without_a_vector(texts: Sequence[str], answers: Answers) -> Iterator[Finding]:
+    """Texts that are refused, that fail, and whose vector is NaN or zeros."""
+    is_finite = np.isfinite(answers.vectors).all(axis=1)
+    reasons = dict(answers.failures)
+    for place in np.flatnonzero(~is_finite):
+        reasons.setdefault(int(place), "its vector has NaN or infinity")
+    for place in np.flatnonzero(is_finite):
+        if not np.linalg.norm(answers.vectors[place]) > 0:
+            reasons[int(place)] = "its vector is zero"
+    tolerable = {place: reason for place, reason in reasons.items() if texts[place] in MAY_HAVE_NONE}
+    for found, level in ((reasons.keys() - tolerable.keys(), "problem"), (tolerable.keys(), "look")):
+        if not found:
+            continue
+        first = min(found)
+        yield Finding(
+            "problem" if level == "problem" else "look",
+            f"{len(found)} of {len(texts)} hard texts get no vector that can be used, {texts[first]!r} first: "
+            f"{reasons[first]}.",
+            "Such texts cannot be stored or asked for."
+            if level == "problem"
+            else "Callers must leave out texts with nothing in them.",
+            "Look at the server's log for that text." if level == "problem" else "",
+            "not_finite" if level == "problem" else "no_vector",
+            float(len(found)),
+        )
+
+
+def _lengths(lengths: np.ndarray, vectors: np.ndarray) -> Iterator[Finding]:
+    least, most = float(lengths.min()), float(lengths.max())
+    span = f"vectors of {vectors.shape[1]} numbers, with lengths from {least:.4g} to {most:.4g}"
+    if (vectors == np.round(vectors)).all():
+        yield Finding(
+            "look",
+            f"It gives whole numbers: {span}.",
+            "They are int8 or binary codes, with which an index must be told to work.",
+            "Check that the index compares them as such.",
+            "norm",
+            most,
+        )
+    elif max(abs(least - 1), abs(most - 1)) <= UNIT:
+        yield Finding("ok", f"It gives {span}: the dot product is the cosine.", name="norm", value=most)
+    else:
+        yield Finding(
+            "look",
+            f"It gives {span}: the dot product is not the cosine.",
+            "An index that takes dot products for cosines ranks by length, too.",
+            "Set the index to cosine, or normalise vectors before they are stored and asked for.",
+            "norm",
+            most,
+        )
