@@ -3,6 +3,7 @@
 Nothing is audited twice. Unreadable sources, an unreachable hub and failed audits are recorded and tried again next
 time; none of them stops the others, and only a failed audit or a tripped gate makes the run fail. A gate that tripped
 stays tripped, and what got worse stays so, watch after watch, until checkpoint or policy change or somebody accepts it.
+Endpoints are asked every time: what they serve may change without a new checkpoint.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ def _watch(
         on_workers(deployment, place, warehouse, timeout_seconds, again) if deployment else in_this_process(warehouse)
     )
     record.audit([finding for finding in findings if finding.needs_audit], auditor)
+    record.ask(entries.endpoint)
     return record.finish()
 
 

@@ -17,16 +17,18 @@ from embaudit.tables.watch import DONE, Status
 from embaudit.warehouse.open_items import DO_NOT_SERVE, WORSE, OpenItem, read_open
 from embaudit.watch.history import History, WatchedRevision
 from embaudit.watch.look import Looked, judged
+from embaudit.watch.served import ServedNow
+from embaudit.watch.watch_list import EndpointEntry
 from embaudit_flows.ending import TRIPPED_STATE
 from embaudit_flows.watch_audits import AuditEnd, Auditor
 from embaudit_tasks.gate import gate_now
 from embaudit_tasks.report import write_overview, write_report
-from embaudit_tasks.watch import compare_with_predecessor, record_watched
+from embaudit_tasks.watch import ask_what_is_served, compare_with_predecessor, record_served, record_watched
 
 # What a watch did with a source, in the order of the summary; ``seen``: the revision was dealt with before.
 OUTCOMES = ("audited", "unchanged", "known", "seen", "running", "failed", "unreachable")
 
-WORSE_STATE, BROKEN_STATE = "Got worse", "Do not serve"
+WORSE_STATE, BROKEN_STATE, OTHERWISE_STATE = "Got worse", "Do not serve", "Not served as audited"
 PUBLISHED = "Every audit is done and published."
 
 
@@ -59,11 +61,12 @@ class WatchedRow(BaseModel):
 
 
 class WatchOutcome(BaseModel):
-    """What a watch found and did; the tables ``watched_revision`` and ``regression`` keep it."""
+    """What a watch found and did; the tables ``watched_revision``, ``served`` and ``regression`` keep it."""
 
     warehouse: str
     rows: list[WatchedRow]
     failed_audits: list[str]
+    served: list[ServedNow] = []
 
     @property
     def summary(self) -> str:
@@ -71,12 +74,18 @@ class WatchOutcome(BaseModel):
         counts = {name: sum(row.outcome == name for row in self.rows) for name in OUTCOMES}
         said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
         broken = [row.source for row in self.rows if row.is_broken]
+        otherwise = [row.endpoint for row in self.served if row.is_otherwise]
+        unasked = [row.endpoint for row in self.served if row.verdict == "could not be compared"]
         parts = [
             *([f"do not serve {', '.join(broken)}"] if broken else []),
-            said or "nothing watched",
-            f"{sum(row.is_worse for row in self.rows)} got worse",
+            *([f"not served as audited: {', '.join(otherwise)}"] if otherwise else []),
+            *([f"not compared: {', '.join(unasked)}"] if unasked else []),
+            *([said or "nothing watched"] if said or not self.served else []),
+            *([f"{sum(row.is_worse for row in self.rows)} got worse"] if self.rows or not self.served else []),
             *([f"the gate is tripped for {len(self.tripped)}"] if self.tripped else []),
         ]
+        if self.served and not (otherwise or unasked):
+            parts.append(f"{len(self.served)} served as audited")
         return "; ".join(parts)
 
     @property
@@ -107,6 +116,7 @@ class WatchRecord:
         self._where = (warehouse, settings.lock_wait_seconds, str(settings.staging))
         self._rows: list[WatchedRow] = []
         self._failed: list[str] = []
+        self._served: list[ServedNow] = []
 
     def write(self, findings: list[Looked]) -> None:
         """Write what needs no audit; content that follows other content is compared with it."""
@@ -132,6 +142,12 @@ class WatchRecord:
                 else:
                     self.write([judged(twin.source, twin.revision, str(twin.checkpoint_id), "", self.history)])
 
+    def ask(self, endpoints: list[EndpointEntry]) -> None:
+        """Ask each endpoint whether it serves its checkpoint."""
+        for entry in endpoints:
+            self._served.append(ask_what_is_served(entry))
+            record_served(self._served[-1:], *self._where)
+
     def finish(self) -> WatchOutcome:
         """Show the outcome in the UI and return it.
 
@@ -141,11 +157,17 @@ class WatchRecord:
         """
         from prefect.artifacts import create_link_artifact, create_table_artifact
 
-        outcome = WatchOutcome(warehouse=self._warehouse, rows=self._rows, failed_audits=self._failed)
+        outcome = WatchOutcome(
+            warehouse=self._warehouse, rows=self._rows, failed_audits=self._failed, served=self._served
+        )
         lists = ("worse", "open")
         table = [
             row.model_dump(mode="json") | {name: "; ".join(getattr(row, name)) for name in lists}
             for row in outcome.rows
+        ]
+        table += [
+            {"source": row.endpoint, "outcome": row.verdict, "checkpoint_id": row.checkpoint_id, "reason": row.line}
+            for row in outcome.served
         ]
         create_table_artifact(key="watch", table=table, description=outcome.summary)
         # As with an audit's page, an error here must not fail the watch.
@@ -156,11 +178,16 @@ class WatchRecord:
         if error := _failure(outcome):
             error.outcome = outcome
             raise error
-        is_broken = any(row.is_broken for row in outcome.rows)
-        if is_broken or outcome.tripped or any(row.is_worse for row in outcome.rows):
-            # A returned state becomes the run's final state, which shows what is open; the caller gets its data.
-            name = BROKEN_STATE if is_broken else TRIPPED_STATE if outcome.tripped else WORSE_STATE
-            return cast(WatchOutcome, Completed(name=name, message=outcome.summary, data=outcome))
+        states = {
+            BROKEN_STATE: any(row.is_broken for row in outcome.rows),
+            OTHERWISE_STATE: any(row.is_otherwise for row in outcome.served),
+            TRIPPED_STATE: bool(outcome.tripped),
+            WORSE_STATE: any(row.is_worse for row in outcome.rows),
+        }
+        for name, is_so in states.items():
+            if is_so:
+                # A returned state becomes the run's final state, which shows what is open; the caller gets its data.
+                return cast(WatchOutcome, Completed(name=name, message=outcome.summary, data=outcome))
         return outcome
 
     def _finish(self, finding: Looked, end: AuditEnd) -> None:

@@ -1322,6 +1322,23 @@ CREATE TABLE watched_revision (
     PRIMARY KEY (source, revision, parameters_key)
 );
 
+-- What endpoints serve, each time that a watch asked them.
+CREATE TABLE served (
+    "endpoint" VARCHAR NOT NULL,
+    "asked" TIMESTAMP WITH TIME ZONE NOT NULL,
+    "checkpoint" VARCHAR NOT NULL,
+    "checkpoint_id" VARCHAR,
+    "verdict" VARCHAR NOT NULL,
+    "line" VARCHAR NOT NULL,
+    "differs" JSON NOT NULL,
+    "worst" DOUBLE,
+    "kinds" INTEGER NOT NULL,
+    "kinds_apart" INTEGER NOT NULL,
+    "requests" INTEGER NOT NULL,
+    "seconds" DOUBLE NOT NULL,
+    PRIMARY KEY (endpoint, asked)
+);
+
 -- How a figure changed from one revision to the next, and whether it got worse.
 CREATE TABLE regression (
     "audit_id" VARCHAR NOT NULL,

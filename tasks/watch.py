@@ -13,13 +13,14 @@ from embaudit.keys import content_key
 from embaudit.page.general import weights_changed
 from embaudit.steps.results import stage_rows
 from embaudit.tables import MEASURE_OF
-from embaudit.tables.watch import RegressionRow, WatchedRevisionRow
+from embaudit.tables.watch import RegressionRow, ServedRow, WatchedRevisionRow
 from embaudit.warehouse.watched import find_predecessor, read_figures, read_weight_changes
 from embaudit.watch.history import WatchedRevision
 from embaudit.watch.hub import current_commit, list_organisation
 from embaudit.watch.look import Source, read_content
 from embaudit.watch.regression import compare
-from embaudit.watch.watch_list import OrganisationEntry
+from embaudit.watch.served import ServedNow, ask_endpoint
+from embaudit.watch.watch_list import EndpointEntry, OrganisationEntry
 from embaudit_tasks.publish import publish_checked
 
 AUDITS_STAND = "Audits are published as they were."
@@ -70,6 +71,20 @@ def record_watched(rows: list[WatchedRevision], warehouse: str, wait_seconds: fl
     staged = stage_rows(staging, "watch", key, WatchedRevisionRow, dumped)
     publish_checked([staged], warehouse, wait_seconds, kept=AUDITS_STAND)
     return len(rows)
+
+
+@task(name="ask an endpoint", task_run_name="ask {entry.address} what it serves", persist_result=False)
+def ask_what_is_served(entry: EndpointEntry) -> ServedNow:
+    """Whether an endpoint serves its checkpoint."""
+    return ask_endpoint(entry)
+
+
+@task(name="record what is served", task_run_name="record what is served", persist_result=False)
+def record_served(rows: list[ServedNow], warehouse: str, wait_seconds: float, staging: str) -> None:
+    """Check and publish rows of ``served``."""
+    dumped = [row.model_dump() | {"differs": json.dumps(row.differs, ensure_ascii=False)} for row in rows]
+    key = content_key(rows=[str(row) for row in dumped])
+    publish_checked([stage_rows(staging, "watch", key, ServedRow, dumped)], warehouse, wait_seconds, kept=AUDITS_STAND)
 
 
 @task(name="compare with predecessor", task_run_name="compare {audit_id} with its predecessor", persist_result=False)

@@ -81,6 +81,14 @@ def watch_rows() -> dict[str, Table]:
             ("owner/away", "", "unreachable", None, None, "no answer", NOON),
             **{"parameters_key": "k" * 16, "parameters": '{"profile": "quick"}'},
         ),
+        "served": rows_of(
+            "served",
+            "endpoint asked checkpoint_id verdict line worst kinds_apart",
+            ("http://search", NOON, "c1", "the same function", "The same function.", 5e-13, 0),
+            ("http://search", NOON + timedelta(days=1), "c1", "another function", "It takes cls.", 0.2, 21),
+            ("http://away", NOON, None, "could not be compared", "Nothing answers.", None, 0),
+            **{"checkpoint": "/models/tiny", "differs": "[]", "kinds": 21, "requests": 300, "seconds": 12.5},
+        ),
         "regression": rows_of(
             "regression",
             "summary item measure value predecessor_value delta relative_change worse_when tolerance is_worse",

@@ -19,7 +19,7 @@ from embaudit.cli.shown import as_text
 from embaudit.server.settings import set_defaults
 from embaudit.settings import Settings
 from embaudit.watch.look import Looked
-from embaudit.watch.watch_list import read_watch_list
+from embaudit.watch.watch_list import EndpointEntry, read_watch_list
 
 if TYPE_CHECKING:
     from embaudit_flows.watch_record import WatchOutcome
@@ -67,7 +67,7 @@ def watch(
         set_defaults(show_logs=logs)
         from embaudit_flows.watch_preview import preview
 
-        print_preview(preview(entries, str(warehouse_path(warehouse)), again=again), as_json)
+        print_preview(preview(entries, str(warehouse_path(warehouse)), again=again), entries.endpoint, as_json)
         return
     prepare_prefect(show_logs=logs)
     from embaudit.server.temporary import await_server
@@ -108,20 +108,25 @@ def print_outcome(outcome: WatchOutcome, as_json: bool) -> None:
         still = f"open: {'; '.join(row.open)}" if row.open else ""
         said = "; ".join(part for part in (worse, gate, still, row.reason) if part)
         rows.append((row.source, row.revision[:12], row.outcome, row.audit_id or "", said))
+    rows += [
+        (row.endpoint, "", row.verdict, "", f"{row.line} (should serve {row.checkpoint})") for row in outcome.served
+    ]
     _print_table(("source", "revision", "outcome", "audit", "notes"), rows)
     click.echo(f"{outcome.summary}.")
-    queries = ("watched", "open-items", "regressions", "sticky-changes")
+    queries = ("watched", "open-items", "regressions", "sticky-changes", *(["served"] if outcome.served else []))
     click.echo("Query:   " + "   or   ".join(f"embaudit query {name}" for name in queries))
 
 
-def print_preview(findings: list[Looked], as_json: bool) -> None:
+def print_preview(findings: list[Looked], endpoints: Sequence[EndpointEntry], as_json: bool) -> None:
     """Print what a watch would do."""
+    would_ask = "ask whether it serves"
     if as_json:
         found = [
             finding.model_dump(mode="json", exclude={"source"})
             | {"source": finding.source.name, "would": planned_action(finding)}
             for finding in findings
         ]
+        found += [{"source": one.address, "would": f"{would_ask} {one.checkpoint}"} for one in endpoints]
         click.echo(json.dumps(found, indent=1, ensure_ascii=False))
         return
     rows = [
@@ -134,6 +139,7 @@ def print_preview(findings: list[Looked], as_json: bool) -> None:
         )
         for finding in findings
     ]
+    rows += [(one.address, "", "", f"{would_ask} {one.checkpoint}", "") for one in endpoints]
     _print_table(("source", "revision", "", "what it would do", "notes"), rows)
 
 

@@ -46,6 +46,28 @@ class WatchedRevisionRow(Row, table="watched_revision", key=("source", "revision
         return first_seen <= last_seen
 
 
+class ServedRow(Row, table="served", key=("endpoint", "asked"), scope="content"):
+    """What endpoints serve, each time that a watch asked them."""
+
+    endpoint: str = column("Address, as watched.")
+    asked: datetime = column("When it was asked.")
+    checkpoint: str = column("What it should serve, as watched.")
+    checkpoint_id: str | None = column("Id of that checkpoint's content; null: it was not compared.")
+    verdict: Literal["the same function", "another function", "could not be compared"] = column("Outcome.")
+    line: str = column("The verdict in a sentence.")
+    differs: Json = column("How the checkpoint would have to be used to give its vectors.")
+    worst: float | None = column("Largest 1 − cosine of a text asked alone.", ge=0, le=2)
+    kinds: int = column("Kinds of text that were compared.", at_least="kinds_apart")
+    kinds_apart: int = column("Of these, kinds on which vectors differ.", ge=0)
+    requests: int = column("Requests that it was sent.", ge=0)
+    seconds: float = column("How long it took.", ge=0)
+
+    @row_rule
+    def compared_rows_have_a_checkpoint(verdict: Series, checkpoint_id: Series) -> Series:
+        """What was compared has the checkpoint's id."""
+        return (verdict == "could not be compared") | checkpoint_id.notna()
+
+
 class _FigureKey(Row):
     """Identifies a figure, as in the view summary_figure."""
 
@@ -136,6 +158,7 @@ class GateResultRow(
 ROWS: tuple[type[Row], ...] = (
     AuditBackboneRow,
     WatchedRevisionRow,
+    ServedRow,
     RegressionRow,
     GateResultRow,
 )

@@ -1,4 +1,4 @@
-"""The watch list: a TOML file that names repositories, organisations and folders, and how to audit them.
+"""The watch list: a TOML file that names repositories, organisations, folders and endpoints, and how to audit them.
 
 ::
 
@@ -18,21 +18,28 @@
     path = "runs/e5"                 # relative to this file
     each = true                      # every checkpoint folder directly inside it
     settings = { max_length = 128 }
+
+    [[endpoint]]
+    address = "http://localhost:8080"
+    checkpoint = "runs/e5/best"      # what it should serve
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from embaudit.endpoint.client import KEY_VARIABLE
+from embaudit.endpoint.recognise import is_loopback
 from embaudit.errors import UsageError
+from embaudit.masking import has_credentials
 from embaudit.profile import load_profile
 from embaudit.request import AuditSettings
 from embaudit.toml import read_toml
 
-KINDS = ("hub", "organisation", "folder")
+KINDS = ("hub", "organisation", "folder", "endpoint")
 EXAMPLE = 'For example: [[hub]] and below it name = "owner/name". See docs/watch.md.'
 
 
@@ -72,6 +79,26 @@ class FolderEntry(_Entry):
     pattern: str = Field(default="*", description="pattern of the folders' names, with each")
 
 
+class EndpointEntry(_Entry):
+    """A served model, and the checkpoint that it should serve."""
+
+    address: str = Field(pattern="^https?://")
+    checkpoint: str = Field(min_length=1, description="a folder, packaged:NAME or owner/name@revision")
+    api: Literal["openai", "tei", "ollama"] | None = Field(default=None, description="by default, recognised")
+    model: str | None = Field(default=None, description="its name there, if it serves several")
+    send_texts: bool = Field(default=False, description="whether made-up texts may be sent to another machine")
+
+    @model_validator(mode="after")
+    def _require_consent(self) -> Self:
+        if has_credentials(self.address):
+            raise ValueError(f"the address has a password: a key is read from {KEY_VARIABLE}")
+        if not is_loopback(self.address) and not self.send_texts:
+            raise ValueError(
+                "it is another machine, and texts would be sent there: if that is meant, send_texts = true"
+            )
+        return self
+
+
 class WatchList(BaseModel):
     """A watch list; ``read_watch_list`` returns it with the complete settings in every entry."""
 
@@ -83,10 +110,11 @@ class WatchList(BaseModel):
     hub: list[HubEntry] = []
     organisation: list[OrganisationEntry] = []
     folder: list[FolderEntry] = []
+    endpoint: list[EndpointEntry] = []
 
     @property
-    def all(self) -> list[HubEntry | OrganisationEntry | FolderEntry]:
-        return [*self.hub, *self.organisation, *self.folder]
+    def all(self) -> list[HubEntry | OrganisationEntry | FolderEntry | EndpointEntry]:
+        return [*self.hub, *self.organisation, *self.folder, *self.endpoint]
 
 
 def read_watch_list(path: Path) -> WatchList:
@@ -114,4 +142,6 @@ def _completed(entry: _Entry, shared: AuditSettings, folder: Path) -> _Entry:
     if isinstance(entry, FolderEntry):
         # Links are not resolved: the name is watched, and its target may change.
         update["path"] = folder / entry.path.expanduser()
+    if isinstance(entry, EndpointEntry) and (place := folder / Path(entry.checkpoint).expanduser()).is_dir():
+        update["checkpoint"] = str(place)
     return entry.model_copy(update=update)

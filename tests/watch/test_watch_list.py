@@ -173,3 +173,38 @@ def test_a_list_that_is_not_there(tmp_path: Path) -> None:
         read_watch_list(tmp_path / "watch.toml")
     with pytest.raises(UsageError, match="cannot be read: Is a directory"):
         read_watch_list(tmp_path)
+
+
+def test_an_endpoint_has_the_checkpoint_that_it_should_serve(listed: Read, tmp_path: Path) -> None:
+    (tmp_path / "best").mkdir()
+    found = listed(
+        """
+        [[endpoint]]
+        address = "http://localhost:8080"
+        checkpoint = "best"
+        [[endpoint]]
+        address = "https://search.example"
+        checkpoint = "owner/name@v2"
+        api = "tei"
+        send_texts = true
+        """
+    )
+    assert [(one.checkpoint, one.api) for one in found.endpoint] == [
+        (str(tmp_path / "best"), None),
+        ("owner/name@v2", "tei"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('address = "https://search.example"', "send_texts = true"),
+        ('address = "http://me:secret@localhost"', "EMBAUDIT_API_KEY"),
+        ('address = "localhost:8080"', "address"),
+        ('address = "http://localhost"\napi = "cohere"', "api"),
+    ],
+)
+def test_an_endpoint_that_cannot_be_asked_is_refused(listed: Read, line: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said) as refused:
+        listed(f'[[endpoint]]\n{line}\ncheckpoint = "packaged:all-MiniLM-L6-v2"')
+    assert "secret" not in str(refused.value)

@@ -29,7 +29,7 @@ SHORT = 100
 
 
 @dataclass(frozen=True)
-class Cut:
+class ReadLength:
     """What is read of a long text.
 
     Attributes:
@@ -74,7 +74,7 @@ class Moves:
         return bool(moved > max(UNMOVED, 3 * noise))
 
 
-def find_cut(endpoint: Endpoint) -> Cut | None:
+def find_cut(endpoint: Endpoint) -> ReadLength | None:
     """What is read of a long text; None if texts of ``SHORTEST`` words have no vector, or are not read to their end."""
     moves = Moves(endpoint)
     if not moves(SHORTEST):
@@ -83,7 +83,7 @@ def find_cut(endpoint: Endpoint) -> Cut | None:
     while cut <= LONGEST and _is_read(moves, cut):
         read, cut = cut, cut * 2
     if cut > LONGEST:
-        return Cut(None, read)
+        return ReadLength(None, read)
     is_refused = moves(cut) is None
     is_left = not is_refused and moves(cut) is True
     while cut - read > max(1, CLOSE * read):
@@ -93,9 +93,9 @@ def find_cut(endpoint: Endpoint) -> Cut | None:
         else:
             cut = middle
     if is_refused:
-        return Cut(read, read, moves.refusal)
+        return ReadLength(read, read, moves.refusal)
     # Of the words that were changed, perhaps only the first is read.
-    return Cut(read - CHANGED + 1, read, is_left=is_left)
+    return ReadLength(read - CHANGED + 1, read, is_left=is_left)
 
 
 def _is_read(moves: Moves, words: int) -> bool:
