@@ -71,8 +71,8 @@ def _parts(
 def _one_function(endpoint: Endpoint, texts: Sequence[str], alone: Answers) -> Finding:
     """The worst of what comes of asking in other ways."""
     has_vector = np.isfinite(alone.vectors).all(axis=1) & (np.linalg.norm(alone.vectors, axis=1) > 0)
-    places = np.flatnonzero(has_vector)
-    if not len(places):
+    places = np.flatnonzero(has_vector).tolist()
+    if not places:
         sentence = "Whether a text gets one vector however it is asked was not measured: none has a vector."
         return Finding("not measured", sentence, name="one_function")
     # Texts of all kinds and lengths.

@@ -13,6 +13,7 @@ from embaudit.cli.sending import endpoint_options, say_that_texts_leave
 from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
 
 if TYPE_CHECKING:
+    from embaudit.measures.parity.other import Backend, Stored
     from embaudit.request import AuditRequest
 
 FILE = click.Path(exists=True, path_type=Path)
@@ -35,6 +36,21 @@ FILE = click.Path(exists=True, path_type=Path)
     show_default=True,
     help="The precision of another checkpoint.",
 )
+@click.option(
+    "--with-backend",
+    type=click.Choice(("torch", "onnx", "openvino")),
+    default="torch",
+    show_default=True,
+    help="What another checkpoint runs in; all but torch by sentence-transformers.",
+)
+@click.option(
+    "--with-stored",
+    type=click.Choice(("int8", "binary")),
+    help="How an index stores another checkpoint's vectors. [default: as given]",
+)
+@click.option(
+    "--with-dimensions", type=click.IntRange(min=1), metavar="N", help="Keep the first N dimensions of its vectors."
+)
 @click.option("--pairs", type=FILE, multiple=True, help="Your own scored pairs, a file per data set. Repeatable.")
 @click.option(
     "--data", type=FILE, multiple=True, help="Your own judged queries, a folder in BEIR's layout. Repeatable."
@@ -49,6 +65,9 @@ def parity(
     api: str | None,
     model: str | None,
     with_dtype: str,
+    with_backend: Backend,
+    with_stored: Stored | None,
+    with_dimensions: int | None,
     pairs: tuple[Path, ...],
     data: tuple[Path, ...],
     no_explanation: bool,
@@ -64,7 +83,7 @@ def parity(
     not be compared.
     """
     from embaudit.api.check import given_material
-    from embaudit.api.parity import run
+    from embaudit.api.parity import OtherWay, run
     from embaudit.endpoint.recognise import is_address
     from embaudit.page.parity import parity_page
 
@@ -76,7 +95,7 @@ def parity(
         given_material(pairs, data),
         api=api,
         model=model,
-        dtype=with_dtype,
+        way=OtherWay(with_dtype, with_backend, with_stored or "as given", with_dimensions),
         with_explanation=not no_explanation,
         progress=lambda what: click.echo(f"Comparing {what} …", err=True),
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from benchmarks.serving.faults import FAULTS, HARMLESS, Serving, each, faithful,
 from benchmarks.serving.server import Refusal, Served, serving
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
 from embaudit.endpoint.recognise import open_endpoint
+from embaudit.errors import UsageError
 from embaudit.measures.parity.compare import KindDifference
 from embaudit.measures.parity.findings import findings_of
 from embaudit.measures.parity.parity import ParityReport, compare_with
@@ -171,6 +174,41 @@ def test_two_checkpoints_are_compared_as_an_endpoint_is(tiny_folder: Path, tmp_p
     other = embaudit.parity(tiny_folder, tiny_bert(tmp_path / "other", seed=1), with_explanation=False)
     assert other.verdict == "another function"
     assert other.explanation is None
+
+
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        ({"dimensions": 16}, "It keeps the first 16 of 32 dimensions"),
+        ({"stored": "int8"}, "It gives whole numbers (int8 vectors) in place of fractions"),
+        ({"stored": "binary"}, "It gives signs (binary vectors) in place of numbers"),
+        ({"stored": "binary", "dimensions": 16}, "keeps the first 16 of 32 dimensions"),
+    ],
+)
+def test_vectors_as_an_index_stores_them(tiny_folder: Path, way: dict[str, Any], said: str) -> None:
+    report = embaudit.parity(tiny_folder, tiny_folder, **way)
+    assert report.verdict == "another function"
+    assert said in report.line
+    assert report.explanation is not None
+    assert report.explanation.is_complete
+    # What is lost by it is said on pairs and queries.
+    assert [corpus.change.value is not None for corpus in report.corpora] == [True, True]
+
+
+def test_what_cannot_be_had_of_the_other_is_refused(tiny_folder: Path) -> None:
+    with pytest.raises(UsageError, match="There are 32 dimensions"):
+        embaudit.parity(tiny_folder, tiny_folder, dimensions=64)
+    with pytest.raises(UsageError, match="asked as it is"):
+        embaudit.parity(tiny_folder, "http://127.0.0.1:9", stored="int8")
+    if importlib.util.find_spec("optimum") is None:
+        with pytest.raises(UsageError, match="onnx is not installed"):
+            embaudit.parity(tiny_folder, tiny_folder, backend="onnx")
+
+
+def test_settings_are_those_of_the_first_checkpoint(tiny_folder: Path) -> None:
+    report = embaudit.parity(tiny_folder, tiny_folder, pooling="cls", with_explanation=True)
+    assert report.verdict == "another function"
+    assert "takes mean instead of cls pooling" in report.line
 
 
 def parity_command(*arguments: str) -> tuple[int, str, str]:

@@ -9,15 +9,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from embaudit.checkpoint import Checkpoint, Encoder
+from embaudit.checkpoint import Checkpoint
 from embaudit.endpoint.client import Answers, Endpoint
-from embaudit.errors import EmbauditError
 from embaudit.finding import LEVELS, Finding
 from embaudit.measures.parity.asking import AskedOtherwise, ask_otherwise
 from embaudit.measures.parity.compare import KindDifference, compare_kind
 from embaudit.measures.parity.corpora import CorpusDifference, compare_on
 from embaudit.measures.parity.explain import Explanation, explain
 from embaudit.measures.parity.findings import ROUNDED, findings_of, is_apart, is_rounding
+from embaudit.measures.parity.other import OtherCheckpoint, rows_of
 from embaudit.measures.parity.texts import texts_by_kind
 from embaudit.measures.quality.material import Material
 
@@ -96,7 +96,7 @@ class ParityReport:
 
 def compare_with(
     checkpoint: Checkpoint,
-    other: Endpoint | Checkpoint,
+    other: Endpoint | OtherCheckpoint,
     name: str,
     material: Material,
     *,
@@ -107,7 +107,7 @@ def compare_with(
 
     Args:
         checkpoint: loaded in float32.
-        other: an endpoint, or another checkpoint.
+        other: an endpoint, or another checkpoint's vectors.
         name: of the other.
         material: pairs and queries that both encode.
 
@@ -115,10 +115,10 @@ def compare_with(
         EndpointError: if the endpoint does not answer.
     """
     start = time.monotonic()
-    encoder = Encoder(checkpoint)
+    own = rows_of(checkpoint)
     texts = texts_by_kind(checkpoint)
     progress("texts of every kind")
-    ours = {kind: _own(encoder, some) for kind, some in texts.items()}
+    ours = {kind: own(some) for kind, some in texts.items()}
     theirs = _alone(other, texts)
     dimension = theirs["plain"].vectors.shape[1]
     kinds = tuple(
@@ -139,7 +139,7 @@ def compare_with(
         progress("what explains the difference")
         explanation = explain(checkpoint, texts, {kind: found.vectors for kind, found in theirs.items()})
     progress("pairs and queries")
-    corpora = tuple(compare_on(material, lambda some: _own(encoder, some), lambda some: _theirs(other, some)))
+    corpora = tuple(compare_on(material, own, lambda some: other.encode(some).vectors))
     return ParityReport(
         checkpoint=str(checkpoint.resolved.ref),
         checkpoint_id=checkpoint.checkpoint_id,
@@ -155,28 +155,10 @@ def compare_with(
     )
 
 
-def _own(encoder: Encoder, texts: Sequence[str]) -> np.ndarray:
-    """(n, D) vectors; NaN for texts that the checkpoint cannot encode."""
-    try:
-        return encoder.encode_texts(texts)
-    except EmbauditError:
-        rows = np.full((len(texts), encoder.checkpoint.dimension), np.nan)
-        for place, text in enumerate(texts):
-            try:
-                rows[place] = encoder.encode_texts([text])[0]
-            except EmbauditError:
-                continue
-        return rows
-
-
-def _theirs(other: Endpoint | Checkpoint, texts: Sequence[str]) -> np.ndarray:
-    return other.encode(texts).vectors if isinstance(other, Endpoint) else _own(Encoder(other), texts)
-
-
-def _alone(other: Endpoint | Checkpoint, texts: Mapping[str, Sequence[str]]) -> dict[str, Answers]:
+def _alone(other: Endpoint | OtherCheckpoint, texts: Mapping[str, Sequence[str]]) -> dict[str, Answers]:
     """The other's vectors of each text by itself."""
     if not isinstance(other, Endpoint):
-        return {kind: Answers(_own(Encoder(other), some)) for kind, some in texts.items()}
+        return {kind: other.encode(some) for kind, some in texts.items()}
     flat = [text for some in texts.values() for text in some]
     answers = other.encode(flat, most=1)
     found, start = {}, 0

@@ -31,7 +31,7 @@ def number_findings(texts: Sequence[str], answers: Answers) -> Iterator[Finding]
         return
     yield from _lengths(lengths, answers.vectors[has_vector])
     differ = set(texts_that_differ())
-    places = [place for place in np.flatnonzero(has_vector) if texts[place] in differ]
+    places = [place for place, text in enumerate(texts) if has_vector[place] and text in differ]
     yield distinct_finding([texts[place] for place in places], answers.vectors[places])
 
 

@@ -118,7 +118,10 @@ def _measure_pairs(encode: Encode, pairs: ScoredPairs, asking: Asking) -> Measur
     if len(kept) < 2:
         raise MeasureError(f"{len(pairs.scores) - len(kept)} of {len(pairs.scores)} pairs have no vector.")
     part = ScoredPairs(
-        pairs.name, *(tuple(side[place] for place in kept) for side in (pairs.firsts, pairs.seconds, pairs.scores))
+        pairs.name,
+        tuple(pairs.firsts[place] for place in kept),
+        tuple(pairs.seconds[place] for place in kept),
+        tuple(pairs.scores[place] for place in kept),
     )
     one, two = (Pass({SERVED: rows[kept]}) for rows in (first, second))
     baselines = pair_overlap(part.firsts, part.seconds)
