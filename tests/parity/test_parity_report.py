@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import json
 import os
@@ -58,6 +59,19 @@ def test_a_faithful_server_is_the_same_function(served_checkpoint: Checkpoint) -
     json.dumps(report.as_json(), allow_nan=False)
 
 
+def causal_states(checkpoint: Checkpoint, ids: list[int]) -> np.ndarray:
+    """(n, d) last states where each token sees those before it: each is the last of a text that ends there."""
+    import torch
+
+    config = copy.deepcopy(checkpoint.model.config)
+    config.is_decoder = True
+    decoder = type(checkpoint.model)(config)
+    decoder.load_state_dict(checkpoint.model.state_dict())
+    with torch.inference_mode():
+        found = decoder.eval()(input_ids=torch.tensor([ids]), attention_mask=torch.ones(1, len(ids))).last_hidden_state
+    return np.asarray(found[0].numpy(), dtype=np.float64)
+
+
 WRONG = {
     "cls pooling": (lambda c: faithful(pooled_as(c, "cls")), "takes cls instead of mean pooling"),
     "a declared prompt": (lambda c: lambda texts: faithful(c)([f"find: {t}" for t in texts]), "puts 'find: ' before"),
@@ -68,6 +82,16 @@ WRONG = {
     "cut short": (
         lambda c: faithful(replace(c, limits=dict.fromkeys(c.limits, 32))),
         "reads 32 tokens",
+    ),
+    "cut at no usual limit": (lambda c: faithful(replace(c, limits=dict.fromkeys(c.limits, 41))), "reads 41 tokens"),
+    "cut at no usual limit, and pooled otherwise": (
+        lambda c: faithful(pooled_as(replace(c, limits=dict.fromkeys(c.limits, 53)), "max")),
+        "reads 53 tokens; it takes max instead of mean pooling",
+    ),
+    "cut after characters": (lambda c: lambda texts: faithful(c)([t[:137] for t in texts]), "reads 137 characters"),
+    "a causal mask": (
+        lambda c: lambda texts: np.array([unit(causal_states(c, c.tokenize([t])[0]).mean(0)) for t in texts]),
+        "lets tokens see only those before them",
     ),
     "unnormalised": (
         each(lambda c, text: states_of(c, c.tokenize([text])[0]).mean(0)),

@@ -1,8 +1,9 @@
 """How would the checkpoint have to be used to give the other's vectors?
 
 A search from the declared reading: first other ways to make vectors of the same states, which cost one pass; then, for
-the best readings so far, every alternative in one more respect, at most ``ROUNDS`` deep. A way counts as better if it
-brings more texts within ``LEFT``, or clearly lowers the mean distance; of equals, the one that changes less.
+the best readings so far, every alternative in one more respect, at most ``ROUNDS`` deep; last, any other length at
+which long texts may be cut. A way counts as better if it brings more texts within ``LEFT``, or clearly lowers the mean
+distance; of equals, the one that changes less.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.measures.parity.compare import SAME_LENGTH, apart
+from embaudit.measures.parity.cuts import likely_cuts
 from embaudit.measures.parity.forms import Form, form_of
 from embaudit.measures.parity.readings import Reading, Windows, alternatives, declared
 from embaudit.measures.parity.vectors import Maker, Making
@@ -130,9 +132,22 @@ def explain(checkpoint: Checkpoint, texts: Texts, theirs: Vectors) -> Explanatio
             ways = [best]
             break
         ways = found
+    if ways[0].matched < len(chosen):
+        ways = _with_cuts(maker, ways, chosen, wanted, form)
     # Several may be as good on the search's few texts of each kind, and not on all.
     equals = [way for way in ways if way.matched == ways[0].matched]
     return min((_told(maker, way, texts, theirs, form) for way in equals), key=lambda told: told.kinds_left)
+
+
+def _with_cuts(maker: Maker, ways: list[_Way], texts: Sequence[str], wanted: np.ndarray, form: Form) -> list[_Way]:
+    """The ways, or better ones that cut long texts at a limit that is no usual one."""
+    found = list(ways)
+    for way in ways:
+        readings = list(likely_cuts(maker, way.reading, way.making, texts, wanted, ~(way.distances <= LEFT), form))
+        found += _best_of_each(maker, readings, texts, wanted, form)
+    # Of equals, a limit in tokens: it is tried first.
+    found = sorted(found, key=lambda way: (-way.matched, round(way.mean, 5), way.changes))[:WIDTH]
+    return found if found[0].beats(ways[0]) else ways
 
 
 def _best_of_each(

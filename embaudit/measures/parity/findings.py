@@ -40,7 +40,7 @@ def findings_of(
     yield from _difference(kinds, dimensions, explanation)
     if dimensions[0] == dimensions[1]:
         yield from (finding for kind in kinds if (finding := _not_finite(kind)) is not None)
-    yield from (_no_vector(kind) for kind in kinds if kind.failures)
+    yield from (finding for kind in kinds if (finding := _no_vector(kind)) is not None)
     yield from (finding_of_asking(one) for one in asked if one.is_repeatable)
 
 
@@ -123,17 +123,23 @@ def _not_finite(kind: KindDifference) -> Finding | None:
     )
 
 
-def _no_vector(kind: KindDifference) -> Finding:
-    """Texts that the other refuses or fails on. Many servers refuse texts that are empty or too long, and say so."""
-    place, reason = next(iter(kind.failures.items()))
+def _no_vector(kind: KindDifference) -> Finding | None:
+    """Texts that the other refuses or fails on. Many servers refuse texts that are empty or too long, and say so.
+
+    None if there are none to which the checkpoint itself gives a vector.
+    """
+    failures = {place: reason for place, reason in kind.failures.items() if kind.is_known[place]}
+    if not failures:
+        return None
+    place, reason = next(iter(failures.items()))
     is_refusal = "status 4" in reason and kind.kind in OFTEN_REFUSED
     return Finding(
         "look" if is_refusal else "problem",
-        f"{len(kind.failures)} of {len(kind.texts)} texts of the kind “{kind.kind}” get no vector, "
+        f"{len(failures)} of {len(kind.texts)} texts of the kind “{kind.kind}” get no vector, "
         f"{_shown(kind.texts[place])} first: {reason}.",
         "Callers must leave such texts out." if is_refusal else "The checkpoint gives each of them one.",
         name="no_vector",
-        value=float(len(kind.failures)),
+        value=float(len(failures)),
     )
 
 

@@ -20,7 +20,10 @@ from embaudit.checkpoint.prompts import PromptTokens, prompt_tokens
 from embaudit.checkpoint.settings import read_settings
 from embaudit.checkpoint.tokenizer import NO_LIMIT, position_limit
 
+# What a token sees of its text: as the model declares, only what is before it, or all.
+Attention = Literal["declared", "causal", "whole"]
 Side = Literal["left", "right", "all", "windows"]
+SIDES: tuple[Side, ...] = ("right", "left", "all", "windows")
 Windows = list[tuple[int, ...]]
 # Limits that servers have, beside those that a checkpoint's files and sizes say.
 LIMITS = (32, 64, 128, 256, 384, 512, 1_024, 2_048, 8_192)
@@ -33,6 +36,17 @@ PROMPTS = (
     "Represent this sentence for searching relevant passages: ",
     "Represent this sentence: ",
     "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: ",
+    "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:",
+    "task: search result | query: ",
+    "title: none | text: ",
+    "Query: ",
+    "Passage: ",
+    "Document: ",
+    "clustering: ",
+    "classification: ",
+    "Represent the query for retrieving evidence documents: ",
+    "Represent the document for retrieval: ",
+    "为这个句子生成表示以用于检索相关文章：",
 )
 
 
@@ -46,6 +60,7 @@ class Reading:
         limit: tokens that are read, special ones and prompt included; ``NO_LIMIT`` for all.
         side: where a longer text is cut: on the left or right, between its special tokens; on the right with all that
             stands there, the end token too; or it is cut into windows whose vectors are averaged.
+        attention: what a token sees of its text.
         differs: what is different from the declared reading, as the end of "it …"; by the aspect that it changes.
     """
 
@@ -53,6 +68,7 @@ class Reading:
     before: Callable[[str], str]
     limit: int
     side: Side
+    attention: Attention = "declared"
     differs: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -82,8 +98,18 @@ class Reading:
 
 def declared(checkpoint: Checkpoint) -> Reading:
     """The reading that the checkpoint declares."""
-    side: Side = "left" if checkpoint.tokenizer.truncation_side == "left" else "right"
-    return Reading(checkpoint, str, checkpoint.max_length, side)
+    return Reading(checkpoint, str, checkpoint.max_length, _declared_side(checkpoint))
+
+
+def without_limit(reading: Reading) -> Reading:
+    """The reading with the declared limit."""
+    checkpoint = reading.checkpoint
+    others = tuple(one for one in reading.differs if one[0] != "limit")
+    return replace(reading, limit=checkpoint.max_length, side=_declared_side(checkpoint), differs=others)
+
+
+def _declared_side(checkpoint: Checkpoint) -> Side:
+    return "left" if checkpoint.tokenizer.truncation_side == "left" else "right"
 
 
 def alternatives(reading: Reading) -> Iterator[Reading]:
@@ -99,6 +125,9 @@ def alternatives(reading: Reading) -> Iterator[Reading]:
         yield from _special_tokens(reading)
     if "segments" not in done:
         yield from _segments(reading)
+    if "attention" not in done:
+        yield reading.changed("attention", "lets tokens see only those before them", attention="causal")
+        yield reading.changed("attention", "lets tokens see those after them, too", attention="whole")
     if "limit" not in done:
         yield from _limits(reading)
 
@@ -147,21 +176,38 @@ TEXT_CHANGES: dict[str, Callable[[str], str]] = {
 
 # Clients and servers that count characters or words, since they have no tokenizer.
 CHARACTERS, WORDS = (256, 512, 1_000, 1_024, 2_000, 2_048, 4_096, 8_000), (100, 128, 200, 256, 300, 384, 400, 512)
-for _most in CHARACTERS:
-    TEXT_CHANGES[f"reads {_most:,} characters"] = lambda text, most=_most: text[:most]  # type: ignore[misc]
-for _most in WORDS:
-    TEXT_CHANGES[f"reads {_most:,} words"] = lambda text, most=_most: " ".join(text.split(" ")[:most])  # type: ignore[misc]
+
+
+def _done_to_texts(reading: Reading, sentence: str, change: Callable[[str], str]) -> Reading:
+    before = reading.before
+    return reading.changed("text", sentence, before=lambda text: change(before(text)))
+
+
+def cut_after_characters(reading: Reading, most: int) -> Reading:
+    return _done_to_texts(reading, f"reads {most:,} characters", lambda text: text[:most])
+
+
+def cut_after_words(reading: Reading, most: int) -> Reading:
+    return _done_to_texts(reading, f"reads {most:,} words", lambda text: " ".join(text.split(" ")[:most]))
+
+
+def with_limit(reading: Reading, limit: int, side: Side) -> Reading:
+    """The reading with another limit, or cut at another side."""
+    how = {
+        "right": f"reads {limit:,} tokens" if limit < NO_LIMIT else "cuts no text",
+        "all": f"cuts after {limit:,} tokens, and so the end token of longer texts",
+        "left": f"reads the last {limit:,} tokens",
+        "windows": f"cuts texts into windows of {limit:,} tokens and averages their vectors",
+    }[side]
+    return reading.changed("limit", how, limit=limit, side=side)
 
 
 def _texts(reading: Reading) -> Iterator[Reading]:
-    before = reading.before
     for sentence, change in TEXT_CHANGES.items():
         if sentence not in reading.said:
-            yield reading.changed(
-                "text",
-                sentence,
-                before=lambda text, change=change: change(before(text)),
-            )
+            yield _done_to_texts(reading, sentence, change)
+    yield from (cut_after_characters(reading, most) for most in CHARACTERS)
+    yield from (cut_after_words(reading, most) for most in WORDS)
 
 
 def _tokenizers(reading: Reading) -> Iterator[Reading]:
@@ -281,14 +327,6 @@ def _limits(reading: Reading) -> Iterator[Reading]:
     for limit in sorted(known):
         if limit > positions or limit <= special:
             continue
-        for side in ("right", "left", "all", "windows"):
-            if (limit, side) == (reading.limit, reading.side):
-                continue
-            how = {
-                "right": f"reads {limit:,} tokens" if limit < NO_LIMIT else "cuts no text",
-                "all": f"cuts after {limit:,} tokens, and so the end token of longer texts",
-                "left": f"reads the last {limit:,} tokens",
-                "windows": f"cuts texts into windows of {limit:,} tokens and averages their vectors",
-            }[side]
-            if limit < NO_LIMIT or side == "right":
-                yield reading.changed("limit", how, limit=limit, side=side)
+        for side in SIDES:
+            if (limit, side) != (reading.limit, reading.side) and (limit < NO_LIMIT or side == "right"):
+                yield with_limit(reading, limit, side)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.hard_texts import KINDS, WORDS
@@ -22,6 +22,8 @@ FAR_BEYOND = 2
 # Longer texts would take minutes on a processor; without a limit, these are the longest.
 LONGEST_TRIED = 1_024
 FILLERS = ("old", "a", "1", ".")
+# Of another length in characters than WORDS: limits in tokens, words and characters are told apart by them.
+SHORT_WORDS = ("to", "an", "of", "is", "by", "on", "it", "we", "as", "no")
 
 
 def texts_by_kind(checkpoint: Checkpoint) -> dict[str, tuple[str, ...]]:
@@ -33,17 +35,29 @@ def _long(checkpoint: Checkpoint) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Texts of many lengths below the limit, around it, and far beyond."""
     limit = min(checkpoint.max_length, LONGEST_TRIED)
     around = {length + by for length in USUAL_LIMITS for by in (-1, 0, 1, 2)}
-    shorter = sorted({24, 60, 100, *(length for length in around if length < limit)})
-    yield "lengths", tuple(text_of(checkpoint, length) for length in shorter if length < limit)
+    shorter = sorted(length for length in {24, 60, 100, *around} if length < limit)
+    yield (
+        "lengths",
+        (
+            *(text_of(checkpoint, length) for length in shorter),
+            *(text_of(checkpoint, length, SHORT_WORDS) for length in shorter[-1:]),
+        ),
+    )
     if checkpoint.max_length >= NO_LIMIT:
         return
     if checkpoint.max_length <= LONGEST_TRIED:
         yield "at the limit", tuple(text_of(checkpoint, limit + by) for by in (-1, 0))
         beyond = sorted({limit + 1, limit + 2, limit * FAR_BEYOND, *(one for one in around if one > limit)})
-        yield "beyond the limit", tuple(text_of(checkpoint, length) for length in beyond)
+        yield (
+            "beyond the limit",
+            (
+                *(text_of(checkpoint, length) for length in beyond),
+                text_of(checkpoint, limit * FAR_BEYOND, SHORT_WORDS),
+            ),
+        )
 
 
-def text_of(checkpoint: Checkpoint, tokens: int) -> str:
+def text_of(checkpoint: Checkpoint, tokens: int, of: Sequence[str] = WORDS) -> str:
     """A text that would be read as this many tokens, special ones and prompt included, if nothing were cut.
 
     Every part of it is about something else, so that it matters which part is read.
@@ -56,7 +70,7 @@ def text_of(checkpoint: Checkpoint, tokens: int) -> str:
 
     while (missing := room - length(words)) > 0:
         for place in range(len(words), len(words) + max(1, missing // 3)):
-            words.append(f"{WORDS[place % 10]} {place}." if place % 7 == 6 else WORDS[place % 10])
+            words.append(f"{of[place % 10]} {place}." if place % 7 == 6 else of[place % 10])
     while words and length(words) > room:
         words.pop()
     # A word may have been several tokens; these are one each for most tokenizers.

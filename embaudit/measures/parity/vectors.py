@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,14 +14,14 @@ from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.inputs import SegmentIds
 from embaudit.checkpoint.modules import POOLING_MODES
 from embaudit.checkpoint.pooling import pool
-from embaudit.measures.parity.readings import Reading, Windows
+from embaudit.measures.parity.readings import Attention, Reading, Windows
 
 DECLARED = "declared"
 CONTENT = "mean of the text's own tokens"
 # All subsets of so many modules are tried; of more, one at a time and all.
 FEW_MODULES = 3
 # What a sequence's states depend on, and how they are pooled.
-Key = tuple[tuple[int, ...], int, int, int, SegmentIds | None]
+Key = tuple[tuple[int, ...], int, int, int, SegmentIds | None, Attention]
 
 
 @dataclass(frozen=True)
@@ -116,16 +117,24 @@ class Maker:
 
     def pool(self, asked: Iterable[tuple[Reading, Sequence[Windows]]]) -> None:
         """Run the network on the sequences of readings that it has not run on yet, all together."""
-        new: dict[tuple[int, int, int, SegmentIds | None], tuple[Checkpoint, dict[Key, tuple[int, ...]]]] = {}
+        new: dict[tuple[Any, ...], tuple[Reading, dict[Key, tuple[int, ...]]]] = {}
         for reading, windows in asked:
             for ids in (ids for sequences in windows for ids in sequences):
                 key = self._key(reading, ids)
                 if key not in self._pooled:
-                    new.setdefault(key[1:], (reading.checkpoint, {}))[1][key] = ids
-        for checkpoint, sequences in new.values():
+                    new.setdefault(key[1:], (reading, {}))[1][key] = ids
+        for reading, sequences in new.values():
             keys = list(sequences)
-            for place, pooled in _Pooling(checkpoint).every_way([list(sequences[key]) for key in keys]):
-                self._pooled[keys[place]] = pooled
+            every_way = _Pooling(reading.checkpoint).every_way(
+                [list(sequences[key]) for key in keys], reading.attention
+            )
+            try:
+                for place, pooled in every_way:
+                    self._pooled[keys[place]] = pooled
+            except (RuntimeError, TypeError, ValueError):
+                # Not every model takes another attention; ``vectors`` then has none.
+                if reading.attention == "declared":
+                    raise
 
     def _row(self, reading: Reading, ids: tuple[int, ...], making: Making) -> np.ndarray:
         return self._pooled[self._key(reading, ids)][making.pooling, making.layer]
@@ -141,19 +150,24 @@ class Maker:
     def _key(self, reading: Reading, ids: tuple[int, ...]) -> Key:
         checkpoint = reading.checkpoint
         around = len(checkpoint.prefix_ids), len(checkpoint.suffix_ids)
-        return ids, checkpoint.prompt.unpooled, *around, checkpoint.segments
+        return ids, checkpoint.prompt.unpooled, *around, checkpoint.segments, reading.attention
 
 
 class _Pooling(Encoder):
     """Runs the network once and pools in every way."""
 
-    def every_way(self, sequences: Sequence[Sequence[int]]) -> Iterator[tuple[int, dict[tuple[str, int], np.ndarray]]]:
+    def every_way(
+        self, sequences: Sequence[Sequence[int]], attention: Attention
+    ) -> Iterator[tuple[int, dict[tuple[str, int], np.ndarray]]]:
         checkpoint = self.checkpoint
         unpooled = checkpoint.prompt.unpooled
         before, after = len(checkpoint.prefix_ids), len(checkpoint.suffix_ids)
         for indices, ids, mask in self._batches(sequences):
             with torch.inference_mode():
-                given = checkpoint.model(**checkpoint.inputs(ids, mask), output_hidden_states=True)
+                asked = checkpoint.inputs(ids, mask)
+                if attention != "declared":
+                    asked |= {"attention_mask": _seen(mask, attention, checkpoint.model.dtype)}
+                given = checkpoint.model(**asked, output_hidden_states=True)
                 earlier: tuple[torch.Tensor, ...] = getattr(given, "hidden_states", None) or ()
                 states = {0: given.last_hidden_state} | ({1: earlier[-2]} if len(earlier) > 1 else {})
                 found: dict[tuple[str, int], np.ndarray] = {}
@@ -165,6 +179,14 @@ class _Pooling(Encoder):
                     found[CONTENT, layer] = pool(X, own, ("mean",), 0).float().cpu().numpy()
             for row, index in enumerate(indices):
                 yield int(index), {name: rows[row] for name, rows in found.items()}
+
+
+def _seen(mask: torch.Tensor, attention: Attention, dtype: torch.dtype) -> torch.Tensor:
+    """(B, 1, n, n) what is added to attention's logits: 0 where a token sees another, the least number elsewhere."""
+    seen = mask[:, None, None, :].bool().expand(-1, 1, mask.shape[1], -1)
+    if attention == "causal":
+        seen = seen.tril()
+    return torch.zeros(seen.shape, dtype=dtype, device=mask.device).masked_fill(~seen, torch.finfo(dtype).min)
 
 
 def _own_tokens(mask: torch.Tensor, before: int, after: int) -> torch.Tensor:
