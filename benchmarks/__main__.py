@@ -1,7 +1,8 @@
 """``python -m benchmarks [NAME …]``: run the benchmarks and print one Markdown table.
 
 ``python -m benchmarks defects [OPTION …]`` prints a table of its own: a row for each broken copy of a checkpoint; so
-does ``python -m benchmarks coverage [OPTION …]``: a row for each interval.
+does ``python -m benchmarks coverage [OPTION …]``: a row for each interval; and ``python -m benchmarks reproduction
+[OPTION …]``, the papers' tables beside ours.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from benchmarks import (
     placement,
     precision,
     queries,
+    reproduction,
     runners,
     screening,
     search,
@@ -54,7 +56,12 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Measured]]] = {
     "serving": serving.run,
 }
 # These have options, and print tables of their own.
-WITH_OPTIONS = {"defects": defects.main, "coverage": coverage.main, "serving": serving.main}
+WITH_OPTIONS = {
+    "defects": defects.main,
+    "coverage": coverage.main,
+    "serving": serving.main,
+    "reproduction": reproduction.main,
+}
 
 
 def main() -> None:
@@ -64,7 +71,8 @@ def main() -> None:
     chosen = sys.argv[1:] or list(BENCHMARKS)
     unknown = [name for name in chosen if name not in BENCHMARKS]
     if unknown:
-        sys.exit(f"No benchmark is called {unknown[0]!r}: there are {', '.join(BENCHMARKS)}.")
+        known = dict.fromkeys([*BENCHMARKS, *WITH_OPTIONS])
+        sys.exit(f"No benchmark is called {unknown[0]!r}: there are {', '.join(known)}.")
     print(f"{platform.system()}, Python {platform.python_version()}, {os.cpu_count()} cores\n")
     print("| what | measured | target |\n|---|---|---|")
     for name in chosen:

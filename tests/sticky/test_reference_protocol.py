@@ -20,6 +20,7 @@ from embaudit.measures.sticky.reference import (
     ReferenceInputs,
     distances,
     insert_text,
+    operator_scores,
     pairs_below,
     prepare_reference,
     shortlist,
@@ -142,7 +143,20 @@ def test_steps_of_tokens_do_not_show(
 ) -> None:
     inputs, after = measured
     monkeypatch.setattr("embaudit.measures.sticky.reference.TEXTS_PER_STEP", 100)
-    assert np.abs(distances(Encoder(tiny), inputs, TOKENS) - after).max() <= 1e-6
+    # Two tokens a step on a processor, all five where batches are large.
+    assert np.abs(distances(Encoder(tiny, 64), inputs, TOKENS) - after).max() <= 1e-6
+    assert np.abs(distances(Encoder(tiny, 4_096), inputs, TOKENS) - after).max() <= 1e-6
+
+
+def test_operators_can_be_measured_alone(tiny: Checkpoint, measured: tuple[ReferenceInputs, np.ndarray]) -> None:
+    inputs, after = measured
+    alone = distances(Encoder(tiny), inputs, TOKENS, operators=["random"])
+    assert alone.shape == (5, 4, 1, 8)
+    assert np.abs(alone[:, :, 0] - after[:, :, 2]).max() <= 1e-6
+    of_all = operator_scores(Encoder(tiny), inputs, TOKENS, after)
+    assert of_all.shape == (5, 3)
+    assert sticky_scores(Encoder(tiny), inputs, TOKENS, after) == pytest.approx(of_all @ [0.35, 0.35, 0.30])
+    assert operator_scores(Encoder(tiny), inputs, TOKENS, after[:, :, 2:])[:, 0] == pytest.approx(of_all[:, 2])
 
 
 def test_only_random_depends_on_the_seed(tiny: Checkpoint, measured: tuple[ReferenceInputs, np.ndarray]) -> None:

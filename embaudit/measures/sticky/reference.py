@@ -32,7 +32,10 @@ SCORE_WEIGHTS: dict[Operator, float] = {"prefix": 0.35, "suffix": 0.35, "random"
 VALUE_WEIGHTS: dict[Operator, float] = {"prefix": 4 / 11, "suffix": 4 / 11, "random": 3 / 11}
 # The published code shortlists the top 2 % of scores.
 SHORTLIST_PERCENTILE = 98
+# Batches are of similar length within a step, so a step holds several: with one batch a step, more than half of a GPU's
+# work on the published validation pairs would be padding.
 TEXTS_PER_STEP = 4_096
+TOKENS_PER_TEXT = 4
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,11 @@ class ReferenceInputs:
 
     @property
     def texts_per_token(self) -> int:
-        return len(self.seconds) * len(OPERATORS) * self.copies
+        return self.texts_by(OPERATORS)
+
+    def texts_by(self, operators: Sequence[Operator]) -> int:
+        """Texts per token with these operators only."""
+        return len(self.seconds) * len(operators) * self.copies
 
 
 def prepare_reference(
@@ -122,26 +129,31 @@ def insert_text(sentence: str, token: str, operator: Operator, copies: int, seed
 
 
 def distances(
-    encoder: Encoder, inputs: ReferenceInputs, tokens: Sequence[str], progress: Progress = no_progress
+    encoder: Encoder,
+    inputs: ReferenceInputs,
+    tokens: Sequence[str],
+    progress: Progress = no_progress,
+    operators: Sequence[Operator] = OPERATORS,
 ) -> np.ndarray:
-    """Cosine distances d_1 … d_n to s1 after insertion, (T, P, 3, n) float64; operators in the order of ``OPERATORS``.
+    """Cosine distances d_1 … d_n to s1 after insertion, (T, P, O, n) float64; operators in the order given.
 
     Args:
         tokens: decoded texts of the tokens.
     """
-    result = np.empty((len(tokens), len(inputs.second_of), len(OPERATORS), inputs.copies))
-    step = max(1, TEXTS_PER_STEP // inputs.texts_per_token)
+    result = np.empty((len(tokens), len(inputs.second_of), len(operators), inputs.copies))
+    texts_per_step = max(TEXTS_PER_STEP, encoder.tokens_per_batch // TOKENS_PER_TEXT)
+    step = max(1, texts_per_step // inputs.texts_by(operators))
     for start in range(0, len(tokens), step):
         part = tokens[start : start + step]
         texts = [
             text
             for token in part
             for sentence in inputs.seconds
-            for operator in OPERATORS
+            for operator in operators
             for text in insert_text(sentence, token, operator, inputs.copies, inputs.seed)
         ]
         vectors = unit_rows(encoder.encode_texts(texts, progress))
-        shaped = vectors.reshape(len(part), len(inputs.seconds), len(OPERATORS), inputs.copies, -1)
+        shaped = vectors.reshape(len(part), len(inputs.seconds), len(operators), inputs.copies, -1)
         for pair, second in enumerate(inputs.second_of):
             result[start : start + len(part), pair] = 1 - shaped[:, second].astype(np.float64) @ inputs.firsts[pair]
     return result
@@ -149,15 +161,21 @@ def distances(
 
 def sticky_scores(encoder: Encoder, inputs: ReferenceInputs, tokens: Sequence[str], after: np.ndarray) -> np.ndarray:
     """(T,) float64: the published score from ``distances``."""
+    weights = np.array([SCORE_WEIGHTS[operator] for operator in OPERATORS])
+    score: np.ndarray = operator_scores(encoder, inputs, tokens, after) @ weights
+    return score
+
+
+def operator_scores(encoder: Encoder, inputs: ReferenceInputs, tokens: Sequence[str], after: np.ndarray) -> np.ndarray:
+    """(T, O) float64: the score of each operator in ``after``, averaged over the pairs."""
     alone = 1 - unit_rows(encoder.encode_texts(list(tokens))).astype(np.float64) @ inputs.firsts.T.astype(np.float64)
     before = np.broadcast_to(inputs.before[None, :, None, None], (*after.shape[:3], 1))
     steps = np.diff(np.concatenate([before, after], axis=3), axis=3)
     falls, rises = np.clip(-steps, 0, None), np.clip(steps, 0, None)
     gain = falls.sum(axis=3) + 0.1 * (steps < 0).sum(axis=3) + 0.1 * alone[:, :, None]
     cost = rises.sum(axis=3) + 0.05 * (steps > 0).sum(axis=3) + 0.01
-    weights = np.array([SCORE_WEIGHTS[operator] for operator in OPERATORS])
-    score: np.ndarray = (gain / cost).mean(axis=1) @ weights
-    return score
+    scores: np.ndarray = (gain / cost).mean(axis=1)
+    return scores
 
 
 def validation_values(inputs: ReferenceInputs, after: np.ndarray) -> np.ndarray:
