@@ -169,7 +169,10 @@ class _Pooling(Encoder):
                     asked |= {"attention_mask": _seen(mask, attention, checkpoint.model.dtype)}
                 given = checkpoint.model(**asked, output_hidden_states=True)
                 earlier: tuple[torch.Tensor, ...] = getattr(given, "hidden_states", None) or ()
-                states = {0: given.last_hidden_state} | ({1: earlier[-2]} if len(earlier) > 1 else {})
+                states = {0: given.last_hidden_state}
+                # Some models pad the states of their layers to whole blocks.
+                if len(earlier) > 1 and earlier[-2].shape == given.last_hidden_state.shape:
+                    states[1] = earlier[-2]
                 found: dict[tuple[str, int], np.ndarray] = {}
                 for layer, X in states.items():
                     modes = {DECLARED: checkpoint.recipe.pooling} | {mode: (mode,) for mode in POOLING_MODES}
