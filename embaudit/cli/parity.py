@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from embaudit.cli.leaving import say_that_texts_leave
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.printed import show_report
 from embaudit.endpoint.dialects import DIALECTS
@@ -71,7 +72,12 @@ def parity(
     from embaudit.page.parity import parity_page
 
     if is_address(other):
-        _say_that_texts_leave(other, is_agreed=yes)
+        say_that_texts_leave(
+            other,
+            "the pairs, queries and documents, and a few hundred made-up ones",
+            "your pairs and documents would leave this one",
+            is_agreed=yes,
+        )
     report = run(
         request,
         other,
@@ -85,21 +91,3 @@ def parity(
     show_report(parity_page(report), report.as_json() if as_json else None, out, as_markdown=as_markdown)
     codes = {"the same function": EXIT_DONE, "another function": EXIT_TRIPPED}
     return codes.get(report.verdict, EXIT_USAGE)
-
-
-def _say_that_texts_leave(address: str, *, is_agreed: bool) -> None:
-    """Say where texts are sent before the first is; ask, if that is another machine."""
-    from embaudit.endpoint.recognise import is_loopback
-    from embaudit.errors import UsageError
-    from embaudit.masking import without_credentials
-
-    shown = without_credentials(address)
-    click.echo(
-        f"Texts are sent to {shown}: the pairs, queries and documents, and a few hundred made-up ones.", err=True
-    )
-    if not is_loopback(address) and not is_agreed:
-        raise UsageError(
-            f"{shown} is another machine: your pairs and documents would leave this one.",
-            kept="Nothing was sent.",
-            next_step="If that is meant, add --yes.",
-        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -15,11 +15,13 @@ from embaudit.errors import EmbauditError
 from embaudit.finding import LEVELS, Finding
 from embaudit.measures.parity.asking import AskedOtherwise, ask_otherwise
 from embaudit.measures.parity.compare import KindDifference, compare_kind
-from embaudit.measures.parity.corpora import CorpusDifference, compare_on
-from embaudit.measures.parity.explain import Explanation, explain
 from embaudit.measures.parity.findings import ROUNDED, findings_of, is_apart, is_rounding
 from embaudit.measures.parity.texts import texts_by_kind
-from embaudit.measures.quality.material import Material
+
+if TYPE_CHECKING:
+    from embaudit.measures.parity.corpora import CorpusDifference
+    from embaudit.measures.parity.explain import Explanation
+    from embaudit.measures.quality.material import Material
 
 Verdict = Literal["the same function", "another function", "could not be compared"]
 Progress = Callable[[str], None]
@@ -114,12 +116,16 @@ def compare_with(
     Raises:
         EndpointError: if the endpoint does not answer.
     """
+    # A passport is verified with what else is here, and without torch.
+    from embaudit.measures.parity.corpora import compare_on
+    from embaudit.measures.parity.explain import explain
+
     start = time.monotonic()
     encoder = Encoder(checkpoint)
     texts = texts_by_kind(checkpoint)
     progress("texts of every kind")
-    ours = {kind: _own(encoder, some) for kind, some in texts.items()}
-    theirs = _alone(other, texts)
+    ours = {kind: own_vectors(encoder, some) for kind, some in texts.items()}
+    theirs = asked_alone(other, texts)
     dimension = theirs["plain"].vectors.shape[1]
     kinds = tuple(
         compare_kind(kind, some, ours[kind], theirs[kind].vectors, theirs[kind].failures)
@@ -139,7 +145,7 @@ def compare_with(
         progress("what explains the difference")
         explanation = explain(checkpoint, texts, {kind: found.vectors for kind, found in theirs.items()})
     progress("pairs and queries")
-    corpora = tuple(compare_on(material, lambda some: _own(encoder, some), lambda some: _theirs(other, some)))
+    corpora = tuple(compare_on(material, lambda some: own_vectors(encoder, some), lambda some: _theirs(other, some)))
     return ParityReport(
         checkpoint=str(checkpoint.resolved.ref),
         checkpoint_id=checkpoint.checkpoint_id,
@@ -155,7 +161,7 @@ def compare_with(
     )
 
 
-def _own(encoder: Encoder, texts: Sequence[str]) -> np.ndarray:
+def own_vectors(encoder: Encoder, texts: Sequence[str]) -> np.ndarray:
     """(n, D) vectors; NaN for texts that the checkpoint cannot encode."""
     try:
         return encoder.encode_texts(texts)
@@ -170,15 +176,17 @@ def _own(encoder: Encoder, texts: Sequence[str]) -> np.ndarray:
 
 
 def _theirs(other: Endpoint | Checkpoint, texts: Sequence[str]) -> np.ndarray:
-    return other.encode(texts).vectors if isinstance(other, Endpoint) else _own(Encoder(other), texts)
+    return other.encode(texts).vectors if isinstance(other, Endpoint) else own_vectors(Encoder(other), texts)
 
 
-def _alone(other: Endpoint | Checkpoint, texts: Mapping[str, Sequence[str]]) -> dict[str, Answers]:
+def asked_alone(
+    other: Endpoint | Checkpoint, texts: Mapping[str, Sequence[str]], at_once: int = 1
+) -> dict[str, Answers]:
     """The other's vectors of each text by itself."""
     if not isinstance(other, Endpoint):
-        return {kind: Answers(_own(Encoder(other), some)) for kind, some in texts.items()}
+        return {kind: Answers(own_vectors(Encoder(other), some)) for kind, some in texts.items()}
     flat = [text for some in texts.values() for text in some]
-    answers = other.encode(flat, most=1)
+    answers = other.encode(flat, most=1, at_once=at_once)
     found, start = {}, 0
     for kind, some in texts.items():
         places = range(start, start + len(some))
