@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.hard_texts import KINDS
-from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.measures.parity.texts import FAR_BEYOND, LONGEST_TRIED, MORE_KINDS, USUAL_LIMITS, text_of
 
 # What breaks on the texts of a kind.
@@ -69,7 +68,7 @@ def _long(checkpoint: Checkpoint) -> Iterator[CanaryText]:
             purpose = f"a limit below {length} tokens" if length in beyond else "padding, beside shorter texts"
             yield CanaryText("lengths", text_of(checkpoint, length), purpose)
     # Without a limit, or with one of thousands of tokens, nothing is cut that a passport could hold.
-    if limit > LONGEST_TRIED or limit >= NO_LIMIT:
+    if limit > LONGEST_TRIED:
         return
     yield CanaryText("at the limit", text_of(checkpoint, limit), f"a limit below the declared {limit}")
     for length in (limit + 1, limit * FAR_BEYOND):

@@ -96,7 +96,8 @@ def refuse_other_file(path: Path, checkpoint_id: str | None = None) -> None:
         ) from error
     if checkpoint_id not in (None, existing.checkpoint.id):
         raise UsageError(
-            f"{path} is the passport of another checkpoint: {existing.checkpoint.id}, {existing.checkpoint.source}.",
+            f"{path} is the passport of another checkpoint, or of one that is read otherwise: "
+            f"{existing.checkpoint.id}, {existing.checkpoint.source}.",
             kept="It is unchanged.",
             next_step="Choose another file: --out FILE, or delete this one.",
         )

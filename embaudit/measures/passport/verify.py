@@ -16,7 +16,7 @@ from embaudit.checkpoint import Checkpoint
 from embaudit.endpoint.client import Answers, Endpoint
 from embaudit.finding import Finding
 from embaudit.measures.parity.asking import AskedOtherwise, ask_for_base64, ask_in_a_batch, held_to_alone
-from embaudit.measures.parity.compare import LEFT, KindDifference, apart, compare_kind
+from embaudit.measures.parity.compare import LEFT, SAME, SAME_LENGTH, KindDifference, apart, compare_kind
 from embaudit.measures.parity.findings import findings_of, is_apart, is_rounding
 from embaudit.measures.parity.forms import form_of
 from embaudit.measures.parity.parity import ParityReport, asked_alone
@@ -191,8 +191,8 @@ def _probable(passport: Passport, kinds: Sequence[KindDifference], theirs: Mappi
         return ""
     distances, ratios = (np.concatenate([getattr(kind, name) for kind in kinds]) for name in ("distances", "ratios"))
     known = np.isfinite(distances)
-    turned = known & (distances > passport.tolerances.same)
-    stretched = known & (np.abs(ratios - 1) > passport.tolerances.length)
+    turned = known & (distances > SAME)
+    stretched = known & (np.abs(ratios - 1) > SAME_LENGTH)
     if stretched.any() and not turned.any():
         return _length_cause(passport, np.linalg.norm(given[known], axis=1))
     compared = [canary for canary, is_known in zip(canaries, known, strict=True) if is_known]
@@ -203,7 +203,7 @@ def _length_cause(passport: Passport, lengths: np.ndarray) -> str:
     """Of vectors that point where they should and are longer or shorter."""
     if passport.reading.is_normalised:
         return "Probably Normalize is left out, or vectors are scaled."
-    is_unit = np.abs(lengths - 1).max() <= passport.tolerances.length
+    is_unit = np.abs(lengths - 1).max() <= SAME_LENGTH
     return "Probably its vectors are normalised." if is_unit else ""
 
 
