@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     help="Where to write it; an earlier passport of the same checkpoint is replaced.",
 )
 def passport(request: AuditRequest, out: Path) -> None:
-    """Write CHECKPOINT's passport: about 60 texts that servers get wrong, with their vectors and tolerances.
+    """Write CHECKPOINT's passport: more than 50 texts that servers get wrong, with their vectors and tolerances.
 
     Keep it beside an index or in a server's image; embaudit verify, or a script without embaudit, says whether what is
     served is still the same function.

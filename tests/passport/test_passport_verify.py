@@ -76,14 +76,12 @@ def test_half_precision_is_the_same_function_with_a_note(passed_folder, tiny_pas
 
 WRONG: dict[str, tuple[Callable[[Checkpoint], Served | Encode], set[str] | None, str]] = {
     "cls pooling": (lambda c: faithful(pooled_as(c, "cls")), None, "pooling, a prompt"),
-    "a prompt": (before(lambda text: f"find: {text}"), None, "pooling, a prompt"),
     "a shorter limit": (
         lambda c: faithful(cut_at(c, 40)),
         {"lengths", "at the limit", "beyond the limit"},
         "a limit below 60 tokens: texts of up to 36 tokens",
     ),
     "a longer limit": (lambda c: faithful(cut_at(c, 128)), {"beyond the limit"}, "than the declared 64 tokens"),
-    "upper case": (before(str.upper), set(), ""),
     "special tokens as letters": (before(str.lower), {"special tokens"}, "special tokens in texts"),
     "first line only": (
         before(lambda text: text.split("\n")[0]),
@@ -102,7 +100,6 @@ WRONG: dict[str, tuple[Callable[[Checkpoint], Served | Encode], set[str] | None,
     ),
     "half the dimensions": (lambda c: lambda texts: faithful(c)(texts)[:, :16], None, "the first 16 of 32 dimensions"),
     "int8 vectors": (lambda c: lambda texts: np.round(faithful(c)(texts) * 127), None, "int8 vectors"),
-    "binary vectors": (lambda c: lambda texts: (faithful(c)(texts) > 0).astype(float), None, "binary vectors"),
     "another dimension": (lambda c: lambda texts: faithful(c)(texts)[:, ::2], None, ""),
 }
 
@@ -112,10 +109,6 @@ def test_what_a_server_does_wrong_is_told_by_kind(passed: Checkpoint, tiny_passp
     make, kinds, said = WRONG[name]
     report = verified(make(passed), tiny_passport)
     every = {kind.kind for kind in report.kinds}
-    if kinds == set():
-        # Its tokenizer lower-cases by itself: only special tokens in texts could show it.
-        assert set(report.differing) <= {"special tokens", "scripts", "forms of letters", "accents in words"}
-        return
     assert report.verdict == "another function"
     assert set(report.differing) >= every - {"empty"} if kinds is None else set(report.differing) <= kinds
     assert report.differing
@@ -150,6 +143,13 @@ def test_what_is_wrong_in_parallel_only(passed: Checkpoint, tiny_passport: Passp
     assert "A text asked while 3 others are gets another vector than alone" in " ".join(
         finding.sentence for finding in report.findings if finding.level == "problem"
     )
+
+
+def test_what_searches_the_reason_has_the_settings_of_the_passport(passed: Checkpoint, tiny_passport: Passport) -> None:
+    asked = tiny_passport.settings.model_copy(update={"pooling": "cls", "max_length": 32, "prompt": "find: "})
+    told = verify_with(tiny_passport.model_copy(update={"settings": asked}), pooled_as(passed, "max"), "my folder")
+    (cause,) = (finding for finding in told.findings if finding.name == "another_function")
+    assert cause.advice.endswith("--with 'my folder' --pooling cls --max-length 32 --prompt 'find: '")
 
 
 def answers_but(good: Encode, is_bad: Callable[[str], bool], bad: object) -> Encode:

@@ -45,7 +45,7 @@ class CanaryText:
 
 
 def canary_texts(checkpoint: Checkpoint) -> list[CanaryText]:
-    """About sixty distinct texts; the long ones are made to the checkpoint's own limit in tokens."""
+    """Some 55 distinct texts; the long ones are made to the checkpoint's own limit in tokens."""
     prompts = checkpoint.recipe.prompts
     own = {"query": prompts.query, "document": prompts.document}
     kinds = {

@@ -5,6 +5,7 @@ Needs no torch for an endpoint. What follows from differences is what ``parity``
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -68,7 +69,6 @@ def verify_with(passport: Passport, other: Endpoint | Checkpoint, name: str) -> 
     kinds = _compared(passport, theirs)
     dimensions = passport.reading.dimension, next(iter(theirs.values())).vectors.shape[1]
     probable = _probable(passport, kinds, theirs)
-    reason = f"embaudit parity {passport.checkpoint.source} --with {name}"
     return PassportReport(
         checkpoint=passport.checkpoint.source,
         checkpoint_id=passport.checkpoint.id,
@@ -78,7 +78,10 @@ def verify_with(passport: Passport, other: Endpoint | Checkpoint, name: str) -> 
         dimensions=dimensions,
         seconds=time.monotonic() - start,
         requests=other.requests if isinstance(other, Endpoint) else 0,
-        findings=tuple(_told(finding, probable, reason) for finding in findings_of(kinds, dimensions, None, asked)),
+        findings=tuple(
+            _told(finding, probable, _command(passport, name))
+            for finding in findings_of(kinds, dimensions, None, asked)
+        ),
         passport=passport,
         differing=tuple(_differing(kinds, dimensions)),
         probable=probable,
@@ -205,6 +208,14 @@ def _length_cause(passport: Passport, lengths: np.ndarray) -> str:
         return "Probably Normalize is left out, or vectors are scaled."
     is_unit = np.abs(lengths - 1).max() <= SAME_LENGTH
     return "Probably its vectors are normalised." if is_unit else ""
+
+
+def _command(passport: Passport, other: str) -> str:
+    """What searches the reason of a difference."""
+    asked = passport.settings
+    options = {"--pooling": asked.pooling, "--max-length": asked.max_length, "--prompt": asked.prompt}
+    given = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    return shlex.join(["embaudit", "parity", passport.checkpoint.source, "--with", other, *given])
 
 
 def _told(finding: Finding, probable: str, command: str) -> Finding:
