@@ -6,6 +6,7 @@ import base64
 import json
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 import embaudit
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.errors import StorageError, UsageError
 from embaudit.measures.passport.canaries import PURPOSES, canary_texts
 from embaudit.measures.passport.file import read_passport, write_passport
@@ -76,6 +78,25 @@ def test_every_canary_is_there_once_and_says_what_for(passed: Checkpoint) -> Non
         "find: where is the old bridge",
         "passage: The old bridge stands in the north of the town.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("limit", "lengths"),
+    [
+        (20, {"at the limit": [20], "beyond the limit": [21, 40]}),
+        (256, {"lengths": [24, 60, 129], "at the limit": [256], "beyond the limit": [257, 512]}),
+        # Nothing that is cut there is short enough for a passport.
+        (8_192, {"lengths": [24, 60, 129, 257, 385, 513]}),
+        (NO_LIMIT, {"lengths": [24, 60, 129, 257, 385, 513]}),
+    ],
+)
+def test_long_texts_are_made_to_the_limit(passed: Checkpoint, limit: int, lengths: dict[str, list[int]]) -> None:
+    checkpoint = replace(passed, limits=dict.fromkeys(passed.limits, limit))
+    found: dict[str, list[int]] = {}
+    for one in canary_texts(checkpoint):
+        if one.kind not in PURPOSES:
+            found.setdefault(one.kind, []).append(len(checkpoint.tokenizer(one.text, verbose=False)["input_ids"]))
+    assert found == lengths
 
 
 def test_settings_are_recorded_and_make_another_passport(passed_folder: Path, tiny_passport: Passport) -> None:
