@@ -197,6 +197,14 @@ def test_an_endpoint_that_answers_nothing_is_named(passed: Checkpoint, tiny_pass
         verified(answers_but(faithful(passed), lambda text: True, Refusal(500, "down")), tiny_passport)
 
 
+def test_what_is_another_vector_the_next_time_has_no_probable_cause(
+    passed: Checkpoint, tiny_passport: Passport
+) -> None:
+    random = np.random.default_rng(0)
+    report = verified(lambda texts: faithful(passed)(texts) * random.normal(1, 0.5, (len(texts), 32)), tiny_passport)
+    assert (report.verdict, report.probable) == ("another function", "")
+
+
 def canary(text: str, tokens: int = 9) -> Canary:
     return Canary(kind="any", text=text, purpose="any", tokens=tokens, vector=as_base64(np.ones(3)))
 

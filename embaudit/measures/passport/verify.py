@@ -17,7 +17,7 @@ from embaudit.checkpoint import Checkpoint
 from embaudit.endpoint.client import Answers, Endpoint
 from embaudit.finding import Finding
 from embaudit.measures.parity.asking import AskedOtherwise, ask_for_base64, ask_in_a_batch, held_to_alone
-from embaudit.measures.parity.compare import LEFT, SAME, SAME_LENGTH, KindDifference, apart, compare_kind
+from embaudit.measures.parity.compare import HALF, LEFT, SAME, SAME_LENGTH, KindDifference, apart, compare_kind
 from embaudit.measures.parity.findings import findings_of, is_apart, is_rounding
 from embaudit.measures.parity.forms import form_of
 from embaudit.measures.parity.parity import ParityReport, asked_alone
@@ -28,6 +28,7 @@ from embaudit.measures.passport.pattern import probable_cause
 LONGEST_IN_BATCH = 32
 # Requests for one text each that an endpoint gets at a time.
 AT_ONCE = 4
+TOGETHER = f"while {AT_ONCE - 1} others are"
 # Texts that are asked for again in that encoding.
 IN_BASE64 = 3
 # The rule of the finding that is told with what is probable.
@@ -68,7 +69,9 @@ def verify_with(passport: Passport, other: Endpoint | Checkpoint, name: str) -> 
     theirs, asked = _asked(passport, other)
     kinds = _compared(passport, theirs)
     dimensions = passport.reading.dimension, next(iter(theirs.values())).vectors.shape[1]
-    probable = _probable(passport, kinds, theirs)
+    # What is another vector the next time has no cause that a pattern could tell.
+    is_steady = not any(one.how == TOGETHER and one.difference.worst > HALF for one in asked)
+    probable = _probable(passport, kinds, theirs) if is_steady else ""
     return PassportReport(
         checkpoint=passport.checkpoint.source,
         checkpoint_id=passport.checkpoint.id,
@@ -102,7 +105,7 @@ def _asked(passport: Passport, other: Endpoint | Checkpoint) -> tuple[dict[str, 
     if any(_is_off(kind) for kind in kinds) and not is_rounding(kinds):
         together, theirs = _every(theirs), asked_alone(other, texts)
         every = [canary.text for some in passport.kinds.values() for canary in some]
-        asked.append(AskedOtherwise(f"while {AT_ONCE - 1} others are", _held(every, _every(theirs), together)))
+        asked.append(AskedOtherwise(TOGETHER, _held(every, _every(theirs), together)))
     batch = _batch(passport, theirs)
     if batch:
         some, alone = list(batch), np.array(list(batch.values()))
