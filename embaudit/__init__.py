@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from embaudit.api.callback import AuditCallback as AuditCallback
     from embaudit.api.check import check as check
     from embaudit.api.parity import parity as parity
+    from embaudit.api.passport import passport as passport
+    from embaudit.api.passport import verify as verify
     from embaudit.api.reading import Audit as Audit
     from embaudit.api.reading import WarehouseReader as WarehouseReader
     from embaudit.api.reading import open_warehouse as open  # noqa: F401  (not in __all__)
@@ -22,9 +24,11 @@ _PLACES = {
     "check": ("check", "check"),
     "open": ("reading", "open_warehouse"),
     "parity": ("parity", "parity"),
+    "passport": ("passport", "passport"),
+    "verify": ("passport", "verify"),
 }
 # Without ``open``: ``from embaudit import *`` must not shadow the built-in.
-__all__ = ["Audit", "AuditCallback", "WarehouseReader", "__version__", "audit", "check", "parity"]
+__all__ = ["Audit", "AuditCallback", "WarehouseReader", "__version__", "audit", "check", "parity", "passport", "verify"]
 
 
 def __getattr__(name: str) -> Any:

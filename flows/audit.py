@@ -26,7 +26,7 @@ from embaudit.steps.results import Staged, StagedCorpus, stage_rows
 from embaudit.steps.tables import AuditCorpusRow
 from embaudit.tables import TABLES
 from embaudit_flows.audit_log import AuditLog, describe_check
-from embaudit_flows.ending import pass_gate, put_report, show_and_end
+from embaudit_flows.ending import pass_gate, put_passport, put_report, show_and_end
 from embaudit_flows.estimate import say_how_long
 from embaudit_flows.findings import stage_findings
 from embaudit_flows.gpu import gpu_slot
@@ -64,6 +64,7 @@ def audit(request: AuditRequest) -> AuditOutcome:
         if settings.snapshot is not None and (why := refresh_snapshot(plan.warehouse)):
             outcome.warnings.append(why)
         put_report(outcome, settings)
+        put_passport(plan.spec, outcome, settings)
         link = settings.report_link(outcome.audit_id) if outcome.report else None
         return show_and_end(outcome, request.gate, staged, link, notifier)
 

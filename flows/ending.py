@@ -1,4 +1,4 @@
-"""What follows publishing: the gate, the page, the artifacts in the Prefect UI, and the run's final state.
+"""What follows publishing: the gate, the page, the passport, the artifacts in the Prefect UI, the run's final state.
 
 The audit stays published, whatever happens here.
 """
@@ -14,12 +14,13 @@ from prefect.states import Completed
 from embaudit.errors import EmbauditError
 from embaudit.gate.verdict import tripped_error
 from embaudit.settings import Settings
-from embaudit.steps.results import Staged
+from embaudit.steps.results import CheckpointSpec, Staged
+from embaudit_flows.gpu import gpu_slot
 from embaudit_flows.notify import Notifier
 from embaudit_flows.outcome import AuditOutcome
 from embaudit_flows.summary import publish_artifacts
 from embaudit_tasks.gate import gate_audit
-from embaudit_tasks.report import write_report
+from embaudit_tasks.report import write_passport_of, write_report
 
 if TYPE_CHECKING:
     from embaudit.gate import GateVerdict
@@ -46,6 +47,17 @@ def put_report(outcome: AuditOutcome, settings: Settings) -> None:
     except EmbauditError as error:
         later = f"Make it later: embaudit report {outcome.audit_id}"
         outcome.warnings.append(f"No report was written: {error.happened} {later}")
+        get_run_logger().warning(outcome.warnings[-1])
+
+
+def put_passport(spec: CheckpointSpec, outcome: AuditOutcome, settings: Settings) -> None:
+    """Write the checkpoint's passport beside the page; failure is only a warning, as a command can write it later."""
+    try:
+        with gpu_slot(spec.device):
+            outcome.passport = write_passport_of(spec, str(settings.reports))
+    except EmbauditError as error:
+        later = f"Make it later: embaudit passport {outcome.source}"
+        outcome.warnings.append(f"No passport was written: {error.happened} {later}")
         get_run_logger().warning(outcome.warnings[-1])
 
 

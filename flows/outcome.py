@@ -30,9 +30,10 @@ class AuditOutcome(BaseModel):
     verdict: dict[str, Any] = {}
     # Rows of the table finding: the figures in words.
     findings: list[dict[str, Any]] = []
-    # The verdict, if there is a policy; the path of the page, if it could be written.
+    # The verdict, if there is a policy; the paths of the page and the passport, if they could be written.
     gate: GateVerdict | None = None
     report: str | None = None
+    passport: str | None = None
     # As the flow built it; other media show the same.
     _page: Page | None = PrivateAttr(default=None)
 

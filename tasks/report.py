@@ -1,4 +1,4 @@
-"""Writes HTML pages from the published tables: of one audit, and of the whole warehouse."""
+"""Writes files beside the warehouse: the HTML pages of one audit and of all, and a checkpoint's passport."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from pathlib import Path
 
 from prefect import task
 
+from embaudit.measures.passport.file import read_passport, write_passport
+from embaudit.measures.passport.make import make_passport
 from embaudit.page.model import Page
 from embaudit.page.write import write_index, write_page
+from embaudit.steps.results import CheckpointSpec, checkpoint_of, in_full_precision
 
 
 @task(name="write report", task_run_name="write report of {audit_id}", persist_result=False)
@@ -21,3 +24,16 @@ def write_report(audit_id: str, warehouse: str, wait_seconds: float, folder: str
 def write_overview(warehouse: str, wait_seconds: float, folder: str) -> str:
     """Write ``FOLDER/index.html``, replacing an earlier one; returns its path."""
     return str(write_index(warehouse, Path(folder), wait_seconds=wait_seconds))
+
+
+@task(name="write passport", task_run_name="write passport of {spec.reference}", persist_result=False)
+def write_passport_of(spec: CheckpointSpec, folder: str) -> str:
+    """Write ``FOLDER/<checkpoint_id>.passport.json``, unless it is there; returns its path."""
+    path = Path(folder) / f"{spec.checkpoint_id}.passport.json"
+    # The id covers the settings that change vectors; a file that was edited is kept, and the writing says so.
+    if path.exists() and read_passport(path).checkpoint.id == spec.checkpoint_id:
+        return str(path)
+    full = spec.in_float32
+    with in_full_precision("a passport"):
+        write_passport(make_passport(checkpoint_of(full), full.load_options), path)
+    return str(path)

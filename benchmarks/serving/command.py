@@ -12,6 +12,7 @@ from statistics import median
 from benchmarks.measured import Measured
 from benchmarks.serving.faults import FAULTS, GOOD, HARMLESS, Serving
 from benchmarks.serving.server import serving
+from benchmarks.serving.verifying import print_verified
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
 from embaudit.endpoint.recognise import open_endpoint
 from embaudit.measures.parity.parity import ParityReport, compare_with
@@ -55,8 +56,12 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks serving", description=__doc__)
     parser.add_argument("--only", metavar="REGEX", default="", help="ways whose name matches")
     parser.add_argument("--kinds-only", action="store_true", help="leave out pairs and queries, which decide nothing")
+    parser.add_argument("--passport", action="store_true", help="verify a passport in place of a comparison")
     chosen = parser.parse_args(arguments)
     ways = [one for one in (*FAULTS, *HARMLESS) if re.search(chosen.only, one.name, re.IGNORECASE)]
+    if chosen.passport:
+        print_verified(ways)
+        return
     print("| served | API | verdict | s | right? | said |\n|---|---|---|---|---|---|")
     found = []
     for outcome in outcomes(ways, Material() if chosen.kinds_only else sample_material()):

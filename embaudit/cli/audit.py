@@ -76,6 +76,8 @@ def print_outcome(outcome: AuditOutcome, warehouse: str | None, *, is_full: bool
     click.echo(visible(f"Results: {outcome.warehouse}"))
     if outcome.report:
         click.echo(visible(f"Report:  {outcome.report}"))
+    if outcome.passport:
+        click.echo(visible(f"Passport: {outcome.passport}"))
     where = "" if warehouse is None else f" --warehouse {quote(warehouse)}"
     click.echo(visible(f"Query:   embaudit query worst-tokens{where}   or   embaudit query 'SELECT …'{where}"))
 

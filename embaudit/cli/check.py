@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from embaudit.cli.leaving import MATERIAL_LEAVES, endpoint_options, say_that_texts_leave
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.printed import show_report
-from embaudit.cli.sending import endpoint_options, say_that_texts_leave
 from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def check(
     from embaudit.page.check import check_page
 
     if is_address(request.checkpoint):
-        say_that_texts_leave(request.checkpoint, is_agreed=yes)
+        say_that_texts_leave(request.checkpoint, *MATERIAL_LEAVES, is_agreed=yes)
     report = run(request, given_material(pairs, data), base, api=api, model=model)
     show_report(check_page(report), report.as_json() if as_json else None, out, as_markdown=as_markdown)
     codes = {"do not serve": EXIT_TRIPPED, "could not be checked": EXIT_USAGE}

@@ -35,6 +35,8 @@ COMMANDS = {
             "parity:parity",
             "Is it served as it was audited? Compare it with an endpoint.",
         ),
+        "passport": ("passport:passport", "Write the file by which its vectors can be told from any others."),
+        "verify": ("verify:verify", "Are these the vectors of that passport? An answer in seconds, without a model."),
         "audit": ("audit:audit", "Audit a checkpoint; run it again to continue."),
         "compare": ("compare:compare", "Compare checkpoints by their audits."),
         "gate": ("gate:gate", "Check an audit against a policy."),

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from embaudit.cli.leaving import MATERIAL_LEAVES, endpoint_options, say_that_texts_leave
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.printed import show_report
-from embaudit.cli.sending import endpoint_options, say_that_texts_leave
 from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def parity(
     from embaudit.page.parity import parity_page
 
     if is_address(other):
-        say_that_texts_leave(other, is_agreed=yes)
+        say_that_texts_leave(other, *MATERIAL_LEAVES, is_agreed=yes)
     report = run(
         request,
         other,

@@ -36,7 +36,7 @@ CURVES = {"length_bin", "length_rise", "length_summary", "length_pair"}
 # Where a step may find that the change did not touch its input (who is sticky), it need not run.
 MAY = {"sticky_enrichment"}
 # Tasks that keep no result.
-ALWAYS = ("ingest ", "check tables", "publish", "write report", "create-artifact")
+ALWAYS = ("ingest ", "check tables", "publish", "write report", "write passport", "create-artifact")
 
 
 def run(checkpoint: Path, profile: Path, **options: Any) -> AuditOutcome:

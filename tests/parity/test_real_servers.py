@@ -6,6 +6,7 @@ What they do was found by parity: infinity serves the checkpoint as it is declar
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -62,6 +63,11 @@ def onnx_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def fastembed_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return environment(tmp_path_factory.mktemp("fastembed") / "environment", FASTEMBED)
+
+
 def test_infinity_serves_what_is_declared(tmp_path: Path) -> None:
     python = environment(tmp_path / "infinity", INFINITY)
     command = [
@@ -79,15 +85,29 @@ def test_infinity_serves_what_is_declared(tmp_path: Path) -> None:
     assert max(kind.worst for kind in report.kinds) <= 1e-5
 
 
-def test_fastembed_reads_other_lengths(tmp_path: Path, onnx_folder: Path) -> None:
-    python = environment(tmp_path / "fastembed", FASTEMBED)
-    command = [str(python), str(HERE / "fastembed_server.py"), str(onnx_folder), "PORT"]
+def test_fastembed_reads_other_lengths(tmp_path: Path, onnx_folder: Path, fastembed_python: Path) -> None:
+    command = [str(fastembed_python), str(HERE / "fastembed_server.py"), str(onnx_folder), "PORT"]
     with running_server(command, "/v1/models", tmp_path / "server.log", env=ENVIRONMENT, cwd=tmp_path) as address:
         report = embaudit.parity("packaged:all-MiniLM-L6-v2", address)
+        verified = embaudit.verify(embaudit.passport("packaged:all-MiniLM-L6-v2"), address)
+    assert verified.differing == ("beyond the limit",)
     assert report.verdict == "another function"
     assert report.explanation is not None
     assert report.explanation.is_complete
     assert report.explanation.sentences == ("reads 512 tokens",)
+
+
+def test_onnx_with_the_declared_limit_passes_by_its_passport(
+    tmp_path: Path, onnx_folder: Path, fastembed_python: Path
+) -> None:
+    folder = Path(shutil.copytree(onnx_folder, tmp_path / "onnx", symlinks=False))
+    settings = folder / "tokenizer_config.json"
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | {"model_max_length": 256, "max_length": 256}))
+    command = [str(fastembed_python), str(HERE / "fastembed_server.py"), str(folder), "PORT"]
+    with running_server(command, "/v1/models", tmp_path / "server.log", env=ENVIRONMENT, cwd=tmp_path) as address:
+        report = embaudit.verify(embaudit.passport("packaged:all-MiniLM-L6-v2"), address)
+    assert report.line == "The same function."
+    assert max(kind.worst for kind in report.kinds) <= 1e-5
 
 
 def test_transformers_js_cuts_the_end_token(tmp_path: Path, onnx_folder: Path) -> None:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.pooling import pool
 from embaudit.endpoint.client import Answers, Endpoint
 from embaudit.endpoint.dialects import OPENAI
-from embaudit.measures.parity.compare import HALF, SAME, KindDifference, apart, compare_kind
-from embaudit.measures.parity.explain import LEFT
+from embaudit.measures.parity.compare import HALF, LEFT, SAME, KindDifference, apart, compare_kind
+
+if TYPE_CHECKING:
+    import torch
 
 # A batch that a server may split by itself is no batch any more.
 BATCH = 24
@@ -71,9 +73,7 @@ def ask_otherwise(
     """
     texts, alone = list(texts[:BATCH]), alone[:BATCH]
     lengths = [len(ids) for ids in checkpoint.tokenize(texts)] if checkpoint else [len(text) for text in texts]
-    mixed = endpoint.encode(texts, most=len(texts))
-    held = _held(texts, alone, mixed)
-    yield AskedOtherwise("in a batch of mixed length", held, _batch_cause(held, checkpoint, mixed.vectors, alone))
+    yield ask_in_a_batch(endpoint, texts, alone, checkpoint)
     groups: dict[int, list[int]] = {}
     for place, length in enumerate(lengths):
         groups.setdefault(length, []).append(place)
@@ -81,25 +81,47 @@ def ask_otherwise(
     # Copies of one text are a batch of equal length whatever the tokenizer does.
     batch = [*equal, *[equal[0]] * COPIES]
     answers = endpoint.encode([texts[place] for place in batch], most=len(batch))
-    yield AskedOtherwise("in a batch of equal length", _held([texts[place] for place in batch], alone[batch], answers))
+    yield AskedOtherwise(
+        "in a batch of equal length", held_to_alone([texts[place] for place in batch], alone[batch], answers)
+    )
     back = list(range(len(texts)))[::-1]
     again = endpoint.encode([texts[place] for place in back], most=1)
-    yield AskedOtherwise(AGAIN, _held([texts[place] for place in back], alone[back], again))
+    yield AskedOtherwise(AGAIN, held_to_alone([texts[place] for place in back], alone[back], again))
     # Servers make batches of requests that come together: of texts of mixed length, and of one length.
     together = [*range(len(texts)), *batch]
     parallel = endpoint.encode([texts[place] for place in together], most=1, at_once=PARALLEL)
     yield AskedOtherwise(
-        f"while {PARALLEL - 1} others are", _held([texts[place] for place in together], alone[together], parallel)
+        f"while {PARALLEL - 1} others are",
+        held_to_alone([texts[place] for place in together], alone[together], parallel),
     )
-    if endpoint.dialect is OPENAI:
-        encoded = endpoint.encode(texts[:ENCODED], most=1, encoding="base64")
-        # Some servers have no base64, and say so.
-        if not all("status 4" in reason for reason in encoded.failures.values()) or not encoded.failures:
-            held = _held(texts[:ENCODED], alone[:ENCODED], encoded)
-            yield AskedOtherwise("for base64", held, _encoding_cause(encoded.vectors, alone[:ENCODED]))
+    yield from ask_for_base64(endpoint, texts[:ENCODED], alone[:ENCODED])
 
 
-def _held(texts: Sequence[str], alone: np.ndarray, answers: Answers) -> KindDifference:
+def ask_in_a_batch(
+    endpoint: Endpoint, texts: Sequence[str], alone: np.ndarray, checkpoint: Checkpoint | None = None
+) -> AskedOtherwise:
+    """Ask for texts of mixed length at once.
+
+    Args:
+        checkpoint: by which is told what padding does, if it is known.
+    """
+    mixed = endpoint.encode(texts, most=len(texts))
+    held = held_to_alone(texts, alone, mixed)
+    return AskedOtherwise("in a batch of mixed length", held, _batch_cause(held, checkpoint, mixed.vectors, alone))
+
+
+def ask_for_base64(endpoint: Endpoint, texts: Sequence[str], alone: np.ndarray) -> Iterator[AskedOtherwise]:
+    """Ask for base64, which OpenAI's client does, if the API has it."""
+    if endpoint.dialect is not OPENAI:
+        return
+    encoded = endpoint.encode(texts, most=1, encoding="base64")
+    # Some servers have no base64, and say so.
+    if not all("status 4" in reason for reason in encoded.failures.values()) or not encoded.failures:
+        held = held_to_alone(texts, alone, encoded)
+        yield AskedOtherwise("for base64", held, _encoding_cause(encoded.vectors, alone))
+
+
+def held_to_alone(texts: Sequence[str], alone: np.ndarray, answers: Answers) -> KindDifference:
     """The difference to each text's vector alone; a text that has one alone and none so is a failure."""
     given, usual = answers.vectors.shape[1], alone.shape[1]
     failures = dict(answers.failures)
@@ -132,7 +154,7 @@ def _batch_cause(held: KindDifference, checkpoint: Checkpoint | None, batched: n
     nearest = distances.argmin(axis=1)
     if (distances.min(axis=1) <= LEFT).all() and (nearest != np.arange(len(batched))).any():
         return "gives the vectors of a batch in another order"
-    return (checkpoint and _padding_cause(checkpoint, held.texts, batched)) or ""
+    return (_padding_cause(checkpoint, held.texts, batched) if checkpoint else None) or ""
 
 
 def _padding_cause(checkpoint: Checkpoint, texts: Sequence[str], batched: np.ndarray) -> str | None:
@@ -149,11 +171,11 @@ def _padding_cause(checkpoint: Checkpoint, texts: Sequence[str], batched: np.nda
 
 
 # What the network attends to and what pooling reads, of the mask (B, n).
-Masks = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
+Masks = Callable[["torch.Tensor"], tuple["torch.Tensor", "torch.Tensor"]]
 PADDING: Mapping[str, Masks] = {
-    "counts padding in the mean": lambda mask: (mask, torch.ones_like(mask)),
-    "attends to padding and counts it in the mean": lambda mask: (torch.ones_like(mask), torch.ones_like(mask)),
-    "attends to padding": lambda mask: (torch.ones_like(mask), mask),
+    "counts padding in the mean": lambda mask: (mask, mask | 1),
+    "attends to padding and counts it in the mean": lambda mask: (mask | 1, mask | 1),
+    "attends to padding": lambda mask: (mask | 1, mask),
 }
 
 
@@ -161,6 +183,8 @@ class _Padded(Encoder):
     """Encodes sequences padded to one width, with other masks than they should have."""
 
     def encode(self, sequences: Sequence[Sequence[int]], width: int, masks: Masks) -> np.ndarray:
+        import torch
+
         checkpoint = self.checkpoint
         rows = []
         for ids in sequences:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.measures.parity.compare import SAME_LENGTH, apart
+from embaudit.measures.parity.compare import LEFT, SAME_LENGTH, apart
 from embaudit.measures.parity.cuts import likely_cuts
 from embaudit.measures.parity.forms import Form, form_of
 from embaudit.measures.parity.readings import Reading, Windows, alternatives, declared
@@ -23,8 +23,6 @@ from embaudit.measures.parity.vectors import Maker, Making
 # By kind.
 Texts = Mapping[str, Sequence[str]]
 Vectors = Mapping[str, np.ndarray]
-# 1 − cosine that an explanation may leave.
-LEFT = 1e-4
 ROUNDS, WIDTH = 3, 3
 # Texts of one kind that the search looks at; all are held against what it finds.
 TEXTS_PER_KIND = 3

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from embaudit.finding import Finding, Level
 from embaudit.measures.parity.asking import AskedOtherwise
-from embaudit.measures.parity.compare import HALF, SAME, SAME_LENGTH, KindDifference
-from embaudit.measures.parity.explain import LEFT, Explanation
+from embaudit.measures.parity.compare import HALF, LEFT, SAME, SAME_LENGTH, KindDifference
+
+if TYPE_CHECKING:
+    from embaudit.measures.parity.explain import Explanation
 
 # The rule of a difference that is no more than rounding.
 ROUNDED = "precision"

@@ -5,21 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.endpoint.client import Answers, Endpoint
+from embaudit.errors import one_line
 from embaudit.finding import LEVELS, Finding
 from embaudit.measures.parity.asking import AskedOtherwise, ask_otherwise
 from embaudit.measures.parity.compare import KindDifference, compare_kind
-from embaudit.measures.parity.corpora import CorpusDifference, compare_on
-from embaudit.measures.parity.explain import Explanation, explain
 from embaudit.measures.parity.findings import ROUNDED, findings_of, is_apart, is_rounding
 from embaudit.measures.parity.other import OtherCheckpoint, rows_of
 from embaudit.measures.parity.texts import texts_by_kind
-from embaudit.measures.quality.material import Material
+
+if TYPE_CHECKING:
+    from embaudit.measures.parity.corpora import CorpusDifference
+    from embaudit.measures.parity.explain import Explanation
+    from embaudit.measures.quality.material import Material
 
 Verdict = Literal["the same function", "another function", "could not be compared"]
 Progress = Callable[[str], None]
@@ -114,12 +117,16 @@ def compare_with(
     Raises:
         EndpointError: if the endpoint does not answer.
     """
+    # A passport is verified with what else is here, and without torch.
+    from embaudit.measures.parity.corpora import compare_on
+    from embaudit.measures.parity.explain import explain
+
     start = time.monotonic()
     own = rows_of(checkpoint)
     texts = texts_by_kind(checkpoint)
     progress("texts of every kind")
     ours = {kind: own(some) for kind, some in texts.items()}
-    theirs = _alone(other, texts)
+    theirs = asked_alone(other, texts)
     dimension = theirs["plain"].vectors.shape[1]
     kinds = tuple(
         compare_kind(kind, some, ours[kind], theirs[kind].vectors, theirs[kind].failures)
@@ -134,10 +141,15 @@ def compare_with(
         any(is_apart(kind) for kind in kinds) and not is_rounding(kinds)
     )
     explanation = None
+    failed: tuple[Finding, ...] = ()
     # What is another vector the next time is not explained by one reading.
     if with_explanation and is_different and dimension and all(one.is_repeatable for one in asked):
         progress("what explains the difference")
-        explanation = explain(checkpoint, texts, {kind: found.vectors for kind, found in theirs.items()})
+        try:
+            explanation = explain(checkpoint, texts, {kind: found.vectors for kind, found in theirs.items()})
+        except Exception as error:  # a model of a stranger, used as nobody uses it, may raise anything
+            reason = f"The search for the reason failed: {one_line(error)}"
+            failed = (Finding("not measured", reason, name="explanation"),)
     progress("pairs and queries")
     corpora = tuple(compare_on(material, own, lambda some: other.encode(some).vectors))
     return ParityReport(
@@ -149,18 +161,20 @@ def compare_with(
         explanation=explanation,
         corpora=corpora,
         dimensions=(checkpoint.dimension, dimension),
-        findings=tuple(findings_of(kinds, (checkpoint.dimension, dimension), explanation, asked)),
+        findings=(*findings_of(kinds, (checkpoint.dimension, dimension), explanation, asked), *failed),
         seconds=time.monotonic() - start,
         requests=other.requests if isinstance(other, Endpoint) else 0,
     )
 
 
-def _alone(other: Endpoint | OtherCheckpoint, texts: Mapping[str, Sequence[str]]) -> dict[str, Answers]:
+def asked_alone(
+    other: Endpoint | OtherCheckpoint, texts: Mapping[str, Sequence[str]], at_once: int = 1
+) -> dict[str, Answers]:
     """The other's vectors of each text by itself."""
     if not isinstance(other, Endpoint):
         return {kind: other.encode(some) for kind, some in texts.items()}
     flat = [text for some in texts.values() for text in some]
-    answers = other.encode(flat, most=1)
+    answers = other.encode(flat, most=1, at_once=at_once)
     found, start = {}, 0
     for kind, some in texts.items():
         places = range(start, start + len(some))

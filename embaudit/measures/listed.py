@@ -1,0 +1,54 @@
+"""The one list of measures, in the order in which an audit runs and shows them, and those of other packages."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from embaudit.measures import (
+    geometry,
+    impact,
+    integrity,
+    layers,
+    length,
+    mitigation,
+    occurrence,
+    placement,
+    quality,
+    socm,
+    sticky,
+    tempscale,
+)
+from embaudit.measures.installed import installed_measures
+from embaudit.measures.measure import Measure, MeasureSettings
+
+__all__ = ["DEFAULT_MEASURES", "MEASURES", "Measure", "MeasureName", "MeasureSettings"]
+
+# The only place that lists them.
+_OWN = (
+    # First: with a broken checkpoint, no other figure means anything.
+    integrity.MEASURE,
+    quality.MEASURE,
+    sticky.MEASURE,
+    socm.MEASURE,
+    layers.MEASURE,
+    geometry.MEASURE,
+    length.MEASURE,
+    tempscale.MEASURE,
+    occurrence.MEASURE,
+    placement.MEASURE,
+    impact.MEASURE,
+    mitigation.MEASURE,
+)
+MEASURES: dict[str, Measure] = {measure.name: measure for measure in (*_OWN, *installed_measures(_OWN))}
+DEFAULT_MEASURES = tuple(name for name, measure in MEASURES.items() if measure.is_default)
+
+
+def _known(name: str) -> str:
+    if name not in MEASURES:
+        raise ValueError(f"no measure is called {name!r}; choose from {', '.join(MEASURES)}")
+    return name
+
+
+MeasureName = Annotated[str, AfterValidator(_known)]
