@@ -35,6 +35,10 @@ COMMANDS = {
             "parity:parity",
             "Is it served as it was audited? Compare it with an endpoint.",
         ),
+        "vectors": (
+            "vectors:vectors",
+            "Look at stored vectors: are they sound, and did a checkpoint build them?",
+        ),
         "audit": ("audit:audit", "Audit a checkpoint; run it again to continue."),
         "compare": ("compare:compare", "Compare checkpoints by their audits."),
         "gate": ("gate:gate", "Check an audit against a policy."),

@@ -36,6 +36,7 @@ ELSEWHERE = {
     r"3f2a": "an audit of another machine",
     r"^embaudit watch": "tests/watch runs it",
     r"^embaudit parity": "tests/parity has servers",
+    r"^embaudit vectors": "tests/stored has indexes",
     r"^embaudit token ./my": "a tiny vocabulary has no such tokens; the tutorial asks the same of a real one",
 }
 # The whole vocabulary takes minutes, and every measure is run by other tests.
