@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from embaudit.checkpoint import Checkpoint, load_checkpoint
+from embaudit.checkpoint import Checkpoint, load_checkpoint, resolve
+from embaudit.checkpoint.load import describe
 from embaudit.measures.stored.every_row import check_table, find_foreign
 from embaudit.measures.stored.report import SAMPLED, StoredReport, look_at
 from embaudit.request import AuditRequest
@@ -96,9 +97,14 @@ def run(
             return load_checkpoint(request.checkpoint, replace(options, dtype=name.removeprefix("dtype:")))
         return load_checkpoint(name, options)
 
+    # A name that is wrong is told before the index is read, which may take minutes.
+    for other in also:
+        describe(
+            resolve(other, allow_pickle=options.allow_pickle, trust_remote_code=options.trust_remote_code), options
+        )
     return look_at(
         index,
-        lambda: load_checkpoint(request.checkpoint, options),
+        load_checkpoint(request.checkpoint, options),
         name=request.checkpoint,
         rows=rows,
         seed=seed,

@@ -20,7 +20,7 @@ SHOWN = 60
 
 def stored_page(report: StoredReport) -> Page:
     """The verdict is the first finding and takes the place of the first problem."""
-    columns = ", ".join(f"{what} {name}" for what, name in report.index.columns.items())
+    columns = ", ".join(name if name == what else f"{name} ({what})" for what, name in report.index.columns.items())
     identity = [("rows", f"{report.alone.profile.rows:,}"), ("columns", columns), ("took", f"{report.seconds:.0f} s")]
     if report.checkpoint:
         identity.insert(0, ("by", report.checkpoint))

@@ -125,10 +125,12 @@ def _table(connection: duckdb.DuckDBPyConnection, asked: str | None, shown: str)
     # pgvector's type is read as text; a table without lists of numbers may have it.
     fit = fit or [full for full, (_, _, types) in tables.items() if "VARCHAR" in types]
     if len(fit) != 1:
-        names = ", ".join(fit or tables) or "none"
+        names = ", ".join(fit or tables) or "it has no table"
         raise UsageError(
-            f"{shown} has {len(fit) or 'no'} tables that may hold vectors: {names}.",
-            next_step="Name the one that is meant: --from TABLE",
+            f"{shown} has {f'{len(fit)} tables' if fit else 'no table'} that may hold vectors: {names}.",
+            next_step="Name the one that is meant: --from TABLE"
+            if fit
+            else "A table of vectors has a column of lists.",
         )
     return _full_name(*tables[fit[0]][:2])
 

@@ -37,6 +37,8 @@ def reported(shown: str) -> Iterator[None]:
     try:
         with report_damage(shown, FETCH):
             yield
+    except FileNotFoundError as error:
+        raise CorpusError(f"There is no file {shown}.", next_step="Check the path.") from error
     except OSError as error:
         raise os_failure(shown, error) from error
 
@@ -103,7 +105,6 @@ def indexed(
     asked: AskedColumns,
     batches_of: Callable[[Sequence[str]], Iterator[Any]],
     rows: int | None = None,
-    note: str = "",
 ) -> StoredIndex:
     """An index whose Arrow batches can be read by column."""
 
@@ -124,7 +125,6 @@ def indexed(
         {"halffloat": "float16", "float": "float32", "double": "float64"}.get(numbers, numbers),
         lambda: row_batches(batches_of(names), columns),
         rows,
-        note,
     )
 
 
@@ -132,6 +132,8 @@ def open_json_lines(path: Path, asked: AskedColumns) -> StoredIndex:
     """JSON lines, or a JSON list, of objects; names of fields are read in lower case."""
     import pyarrow as pa
 
+    if not path.is_file():
+        raise CorpusError(f"There is no file {path}.", next_step="Check the path.")
     source = local_file(path)
     lower = AskedColumns(*(name and name.strip().lower() for name in (asked.vector, asked.text, asked.id)))
     some = [row for row in itertools.islice(read_records(source, "texts"), LOOKED_AT) if isinstance(row, dict)]

@@ -111,7 +111,7 @@ def reasons_for(
     return tuple(sorted(reasons, key=lambda reason: -len(reason.places))), rounding
 
 
-def _take(reasons: list[Reason], left: np.ndarray, places: np.ndarray, said: str = "") -> np.ndarray:
+def _take(reasons: list[Reason], left: np.ndarray, places: np.ndarray, said: str) -> np.ndarray:
     """Note a reason for these places, if there are any; what is left then."""
     if not len(places):
         return left

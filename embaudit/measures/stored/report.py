@@ -94,7 +94,7 @@ class StoredReport:
 
 def look_at(
     index: StoredIndex,
-    checkpoint: Callable[[], Checkpoint] | None = None,
+    checkpoint: Checkpoint | None = None,
     *,
     name: str = "",
     rows: int = SAMPLED,
@@ -108,7 +108,7 @@ def look_at(
     """Look at an index.
 
     Args:
-        checkpoint: loads the one that may have built it, once the index is known to be readable.
+        checkpoint: the one that may have built it.
         name: of the checkpoint.
         rows: how many rows are encoded again.
         also, load: as for ``compare_sample``.
@@ -121,12 +121,11 @@ def look_at(
     if not alone.profile.dimensions:
         findings.append(_nothing_to_measure(alone))
     if checkpoint is not None and load is not None and alone.profile.dimensions:
-        loaded = checkpoint()
         sample = alone.profile.sample.with_text
         sample = sample.at(np.arange(min(rows, len(sample))))
         if len(sample):
             against = compare_sample(
-                loaded,
+                checkpoint,
                 sample,
                 alone.profile.comparable,
                 near=lambda numbers: _fetched(index, numbers, alone.profile.dimension),
@@ -137,10 +136,10 @@ def look_at(
             )
             findings = [*findings_against(alone, against), *findings]
             if every_row is not None and against.form is not None:
-                found = every_row(against, loaded)
+                found = every_row(against, checkpoint)
                 findings = [*found.findings(), *findings]
         else:
-            findings = [*_without_texts(index, alone, loaded), *findings]
+            findings = [*_without_texts(index, alone, checkpoint), *findings]
     if index.has_texts and 0 < alone.profile.comparable < alone.profile.usable.sum():
         lacking = int(alone.profile.usable.sum()) - alone.profile.comparable
         findings.append(

@@ -37,7 +37,6 @@ class StoredIndex:
         numbers: how numbers are stored: ``float32``, ``int8``, ``text`` …
         batches: reads it from the start.
         rows: how many there are, if that is known before they are read.
-        note: what to know about how it was read; empty if there is nothing.
     """
 
     shown: str
@@ -45,7 +44,6 @@ class StoredIndex:
     numbers: str
     batches: Callable[[], Iterator[RowBatch]]
     rows: int | None = None
-    note: str = ""
 
     @property
     def has_texts(self) -> bool:
