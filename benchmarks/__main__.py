@@ -32,6 +32,7 @@ from benchmarks import (
     search,
     serving,
     socm,
+    stored,
 )
 from benchmarks.measured import Measured
 
@@ -54,6 +55,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Measured]]] = {
     "defects": defects.run,
     "coverage": coverage.run,
     "serving": serving.run,
+    "stored": stored.run,
 }
 # These have options, and print tables of their own.
 WITH_OPTIONS = {

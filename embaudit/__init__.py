@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from embaudit.api.reading import Audit as Audit
     from embaudit.api.reading import WarehouseReader as WarehouseReader
     from embaudit.api.reading import open_warehouse as open  # noqa: F401  (not in __all__)
+    from embaudit.api.vectors import vectors as vectors
 
     __version__: str
 
@@ -25,10 +26,22 @@ _PLACES = {
     "open": ("reading", "open_warehouse"),
     "parity": ("parity", "parity"),
     "passport": ("passport", "passport"),
+    "vectors": ("vectors", "vectors"),
     "verify": ("passport", "verify"),
 }
 # Without ``open``: ``from embaudit import *`` must not shadow the built-in.
-__all__ = ["Audit", "AuditCallback", "WarehouseReader", "__version__", "audit", "check", "parity", "passport", "verify"]
+__all__ = [
+    "Audit",
+    "AuditCallback",
+    "WarehouseReader",
+    "__version__",
+    "audit",
+    "check",
+    "parity",
+    "passport",
+    "vectors",
+    "verify",
+]
 
 
 def __getattr__(name: str) -> Any:

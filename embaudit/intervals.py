@@ -120,6 +120,30 @@ def score_share(hits: int, trials: int) -> Interval:
     return float(interval.low), float(interval.high)
 
 
+def exact_count(hits: int, trials: int, population: int) -> tuple[int, int]:
+    """How many of a finite population have a property, from a sample of it drawn without replacement.
+
+    Clopper and Pearson's interval with the hypergeometric distribution (Buonaccorsi 1987, The American Statistician
+    41): the counts K for which neither P(X ≥ hits | K) nor P(X ≤ hits | K) is 2.5 % or less. It covers in at least
+    95 %, and is the count itself once everything is in the sample.
+    """
+    tail = (1 - CONFIDENCE) / 2
+    least, most = hits, population - (trials - hits)
+    distribution = scipy.stats.hypergeom
+    # Both probabilities are monotone in K.
+    low = _first(least, most, lambda K: distribution.sf(hits - 1, population, K, trials) > tail)
+    above = _first(least, most + 1, lambda K: distribution.cdf(hits, population, K, trials) <= tail)
+    return low, max(above - 1, low)
+
+
+def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """The first of ``low`` to ``high`` for which a condition holds that holds for all after it; ``high`` if none."""
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
+
+
 def difference_half_width(above: float, below: float) -> float:
     """√(a² + b²) from the half-widths of two independent values, on the sides facing each other.
 

@@ -37,6 +37,10 @@ COMMANDS = {
         ),
         "passport": ("passport:passport", "Write the file by which its vectors can be told from any others."),
         "verify": ("verify:verify", "Are these the vectors of that passport? An answer in seconds, without a model."),
+        "vectors": (
+            "vectors:vectors",
+            "Look at stored vectors: are they sound, and did a checkpoint build them?",
+        ),
         "audit": ("audit:audit", "Audit a checkpoint; run it again to continue."),
         "compare": ("compare:compare", "Compare checkpoints by their audits."),
         "gate": ("gate:gate", "Check an audit against a policy."),

@@ -43,15 +43,15 @@ def load_extensions(connection: duckdb.DuckDBPyConnection) -> None:
         WarehouseError: if the packages are missing or for another DuckDB version.
     """
     for name in EXTENSIONS:
-        connection.execute(f"LOAD {_literal(str(_extension_file(name)))}")
+        connection.execute(f"LOAD {literal(str(extension_file(name)))}")
 
 
 def attach(connection: duckdb.DuckDBPyConnection, lake: Lake, *, read_only: bool) -> None:
     """Attach the lake as the default for unqualified names; a writer creates a missing one."""
-    options = [f"METADATA_SCHEMA {_literal(lake.schema)}"]
+    options = [f"METADATA_SCHEMA {literal(lake.schema)}"]
     # A reader uses the folder in the catalog: it must not create a lake.
-    options += ["READ_ONLY"] if read_only else [f"DATA_PATH {_literal(f'{lake.data_path}/')}"]
-    catalog = _literal(f"ducklake:postgres:{lake.connection}")
+    options += ["READ_ONLY"] if read_only else [f"DATA_PATH {literal(f'{lake.data_path}/')}"]
+    catalog = literal(f"ducklake:postgres:{lake.connection}")
     connection.execute(f"ATTACH {catalog} AS {DATABASE} ({', '.join(options)})")
     connection.execute(f"USE {DATABASE}")
 
@@ -60,10 +60,10 @@ def try_lock(connection: duckdb.DuckDBPyConnection, lake: Lake) -> duckdb.DuckDB
     """Take the writers' lock, held until the returned connection is closed; None if another writer has it."""
     holder = connection.cursor()
     try:
-        holder.execute("ATTACH IF NOT EXISTS " + _literal(lake.connection) + " AS queue (TYPE postgres, READ_ONLY)")
+        holder.execute("ATTACH IF NOT EXISTS " + literal(lake.connection) + " AS queue (TYPE postgres, READ_ONLY)")
         holder.execute("BEGIN TRANSACTION")
         asked = f"SELECT pg_try_advisory_xact_lock({_lock_number(lake)}) AS taken"
-        row = holder.execute(f"SELECT taken FROM postgres_query('queue', {_literal(asked)})").fetchone()
+        row = holder.execute(f"SELECT taken FROM postgres_query('queue', {literal(asked)})").fetchone()
         if row and row[0]:
             return holder
         holder.execute("ROLLBACK")
@@ -117,7 +117,7 @@ def is_conflict(error: BaseException) -> bool:
     return isinstance(error, duckdb.TransactionException) and "conflict" in str(error)
 
 
-def _extension_file(name: str) -> Path:
+def extension_file(name: str) -> Path:
     found = importlib.util.find_spec(f"duckdb_extension_{name}")
     if found is None or found.origin is None:
         raise WarehouseError(
@@ -141,5 +141,5 @@ def _lock_number(lake: Lake) -> int:
     return int.from_bytes(digest[:8], "big", signed=True)
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"

@@ -37,6 +37,7 @@ ELSEWHERE = {
     r"^embaudit watch": "tests/watch runs it",
     r"^embaudit (parity|check http)": "tests/parity and tests/checking have servers",
     r"^embaudit verify": "tests/passport has servers",
+    r"^embaudit vectors": "tests/stored has indexes",
     r"^embaudit token ./my": "a tiny vocabulary has no such tokens; the tutorial asks the same of a real one",
 }
 # The whole vocabulary takes minutes, and every measure is run by other tests.

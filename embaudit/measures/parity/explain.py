@@ -8,8 +8,8 @@ distance; of equals, the one that changes less.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -40,11 +40,13 @@ class Explanation:
         differs: what is different from the declared way, each as the end of "it …"; empty if none comes closer.
         left: the largest 1 − cosine that remains, by kind.
         length: how its vectors' lengths differ from the declared ones, as the end of "it …"; empty if they do not.
+        leaves: (n,) 1 − cosine that it leaves on other texts and the other's (n, D) vectors of them.
     """
 
     differs: tuple[str, ...]
     left: Mapping[str, float]
     length: str = ""
+    leaves: Callable[[Sequence[str], np.ndarray], np.ndarray] | None = field(default=None, compare=False, repr=False)
 
     @property
     def worst(self) -> float:
@@ -209,9 +211,18 @@ def _told(maker: Maker, best: _Way, texts: Texts, theirs: Vectors, form: Form) -
     widths = {vectors.shape[1] for vectors in made.values() if vectors is not None}
     if widths and min(widths) > maker.dimension:
         differs = (*differs, f"keeps the first {maker.dimension} of {min(widths)} dimensions")
+
+    def leaves(texts: Sequence[str], vectors: np.ndarray) -> np.ndarray:
+        wanted, windows = form_of({"": vectors}, maker.checkpoint.dimension)[1][""], best.reading.windows(texts)
+        maker.pool([(best.reading, windows)])
+        given = maker.vectors(best.reading, best.making, windows)
+        if given is None:
+            return np.full(len(texts), np.nan)
+        return apart(form.write(given[:, : maker.dimension], wanted), wanted)
+
     if form.said:
-        return Explanation((*differs, form.said), left)
-    return Explanation(differs, left, _length(maker, best, windows, theirs))
+        return Explanation((*differs, form.said), left, leaves=leaves)
+    return Explanation(differs, left, _length(maker, best, windows, theirs), leaves)
 
 
 def _length(maker: Maker, best: _Way, windows: Mapping[str, Sequence[Windows]], theirs: Vectors) -> str:

@@ -1,0 +1,262 @@
+"""Whether a checkpoint built an index: what is said of healthy, mixed and foreign ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from commands import run_here
+
+import embaudit
+from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
+from embaudit.errors import EmbauditError
+from embaudit.measures.stored.against import compare_sample
+from embaudit.measures.stored.every_row import find_foreign
+from embaudit.measures.stored.report import StoredReport
+from embaudit.measures.stored.rows import RowBatch
+from embaudit.measures.stored.sample import SomeRows
+from embaudit.page.html import render
+from embaudit.page.stored import stored_page
+from embaudit.vector_files.columns import AskedColumns
+from embaudit.vector_files.opened import open_index
+
+
+def exported(folder: Path, vectors: np.ndarray, texts: list[Any], name: str = "index.parquet") -> Path:
+    ids = [f"chunk-{row}" for row in range(len(vectors))]
+    pq.write_table(pa.table({"id": ids, "text": texts, "embedding": list(vectors)}), folder / name)
+    return folder / name
+
+
+def compared(tiny_index: Any, folder: Path, vectors: np.ndarray, **options: Any) -> StoredReport:
+    place = exported(folder, vectors, options.pop("texts", tiny_index.texts))
+    return embaudit.vectors(place, tiny_index.folder, device="cpu", **options)
+
+
+def test_an_index_of_the_checkpoint_is_its_own(tiny_index: Any, tmp_path: Path) -> None:
+    report = compared(tiny_index, tmp_path, tiny_index.vectors, rows=200)
+    assert report.verdict == "wholly its own"
+    assert report.against is not None
+    assert report.against.share is not None
+    low, high = report.against.share[1:]
+    assert low == 0
+    assert 0 < high < 0.02
+    assert [finding.level for finding in report.findings if finding.level != "ok"] == []
+    json.dumps(report.as_json(), allow_nan=False)
+
+
+def test_rows_of_another_revision_are_counted_and_named(tiny_index: Any, tmp_path: Path) -> None:
+    mixed = tiny_index.vectors.copy()
+    foreign = np.arange(30, 70)
+    mixed[foreign] = tiny_index.others[foreign]
+    report = compared(tiny_index, tmp_path, mixed, rows=300, also=[tiny_index.other])
+    assert report.verdict == "not wholly its own"
+    assert report.against is not None
+    assert report.against.share is not None
+    value, low, high = report.against.share
+    assert low <= 40 / 600 <= high
+    assert low <= value <= high
+    (reason,) = report.against.reasons
+    assert reason.said == f"are those of {tiny_index.other}"
+    assert {int(report.against.rows.numbers[place]) for place in reason.places} <= set(foreign.tolist())
+    assert "text" in json.dumps(report.as_json(), allow_nan=False)
+    assert f"are those of {tiny_index.other}" in render(stored_page(report)).replace("&#x2F;", "/")
+
+
+def changed(tiny_index: Any, how: Callable[[str], str]) -> np.ndarray:
+    return Encoder(tiny_index.load()).encode_texts([how(text) for text in tiny_index.texts])
+
+
+def test_rows_with_a_prompt_are_explained(tiny_index: Any, tmp_path: Path) -> None:
+    mixed = tiny_index.vectors.copy()
+    mixed[:60] = changed(tiny_index, lambda text: f"query: {text}")[:60]
+    report = compared(tiny_index, tmp_path, mixed, rows=600)
+    assert report.against is not None
+    (reason,) = report.against.reasons
+    assert reason.said == "are the checkpoint's if it puts 'query: ' before texts"
+    assert len(reason.places) == 60
+    # All rows were sampled: the share is a count.
+    assert report.against.share == (0.1, 0.1, 0.1)
+
+
+@pytest.mark.slow
+def test_rows_with_a_prompt_and_rows_with_another_pooling_are_both_explained(tiny_index: Any, tmp_path: Path) -> None:
+    mixed = tiny_index.vectors.copy()
+    mixed[:60] = changed(tiny_index, lambda text: f"query: {text}")[:60]
+    other = load_checkpoint(str(tiny_index.folder), LoadOptions(device="cpu", pooling="cls"))
+    mixed[60:90] = Encoder(other).encode_texts(tiny_index.texts[60:90])
+    report = compared(tiny_index, tmp_path, mixed, rows=600)
+    assert report.against is not None
+    said = {
+        reason.said: {int(report.against.rows.numbers[place]) for place in reason.places}
+        for reason in report.against.reasons
+    }
+    assert said == {
+        "are the checkpoint's if it puts 'query: ' before texts": set(range(60)),
+        "are the checkpoint's if it takes cls instead of mean pooling": set(range(60, 90)),
+    }
+
+
+def test_texts_out_of_step_with_vectors_are_told(tiny_index: Any, tmp_path: Path) -> None:
+    report = compared(tiny_index, tmp_path, np.roll(tiny_index.vectors, 1, axis=0), rows=200)
+    assert report.against is not None
+    assert "the text of the row before: texts and vectors are out of step" in report.line
+
+
+def test_one_vector_for_many_texts_is_told(tiny_index: Any, tmp_path: Path) -> None:
+    mixed = tiny_index.vectors.copy()
+    mixed[100:200] = mixed[7]
+    report = compared(tiny_index, tmp_path, mixed, rows=300)
+    assert report.against is not None
+    assert [reason.said for reason in report.against.reasons] == [
+        "have the vector of other texts: one vector was given to several"
+    ]
+
+
+def test_texts_that_changed_since_do_not_pass_for_another_revision(tiny_index: Any, tmp_path: Path) -> None:
+    mixed = tiny_index.vectors.copy()
+    mixed[:150] = mixed[np.random.default_rng(0).permutation(150) + 300]
+    report = compared(tiny_index, tmp_path, mixed, rows=100)
+    assert "changed or mixed up" in report.line
+
+
+@pytest.mark.parametrize("how", ["float16", "int8", "bits", "first half"])
+def test_an_index_in_lower_precision_is_the_checkpoints(how: str, tiny_index: Any, tmp_path: Path) -> None:
+    ours = tiny_index.vectors
+    stored = {
+        "float16": ours.astype(np.float16),
+        "int8": np.round(ours * 127).astype(np.int8),
+        "bits": np.packbits(ours > 0, axis=1),
+        "first half": ours[:, :16],
+    }[how]
+    report = compared(tiny_index, tmp_path, stored, rows=300)
+    assert (report.verdict, how) == ("wholly its own", how)
+    assert any(finding.name == "stored_form" for finding in report.findings) == (how != "float16")
+
+
+def test_an_index_computed_in_bfloat16_is_the_checkpoints_and_said_to_be(tiny_index: Any, tmp_path: Path) -> None:
+    half = load_checkpoint(str(tiny_index.folder), LoadOptions(device="cpu", dtype="bfloat16"))
+    vectors = Encoder(half).encode_texts(tiny_index.texts)
+    report = compared(tiny_index, tmp_path, vectors, rows=200)
+    assert report.verdict == "wholly its own"
+    assert report.against is not None
+    assert report.against.rounding == "bfloat16"
+    # A part of an index in another precision is the checkpoint's, too.
+    mixed = tiny_index.vectors.copy()
+    mixed[:60] = vectors[:60]
+    report = compared(tiny_index, tmp_path, mixed, rows=600)
+    assert report.verdict == "wholly its own"
+    assert [finding.name for finding in report.findings if finding.level == "look"] == ["two_precisions"]
+
+
+@pytest.mark.slow
+def test_a_revision_that_is_hardly_different_is_not_taken_for_rounding(tiny_index: Any, tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).normal(size=tiny_index.vectors.shape)
+    mixed = tiny_index.vectors.copy()
+    mixed[:60] += (0.03 * noise / np.linalg.norm(noise, axis=1, keepdims=True))[:60].astype(np.float32)
+    report = compared(tiny_index, tmp_path, mixed, rows=600)
+    assert report.against is not None
+    assert report.against.share == (0.1, 0.1, 0.1)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_every_row_that_it_did_not_build_is_listed_and_no_other(suffix: str, tiny_index: Any, tmp_path: Path) -> None:
+    mixed = tiny_index.vectors.copy()
+    foreign = np.random.default_rng(1).choice(600, 18, replace=False)
+    mixed[foreign] = tiny_index.others[foreign]
+    table = tmp_path / f"rows.{suffix}"
+    report = compared(tiny_index, tmp_path, mixed, rows=100, table=table, with_explanation=False)
+    assert report.every_row is not None
+    assert (report.every_row.count, report.every_row.compared) == (18, 600)
+    import pandas as pd
+
+    rows = pd.read_csv(table) if suffix == "csv" else pd.read_parquet(table)
+    assert sorted(rows["row"]) == sorted(foreign + 1)
+    assert set(rows["id"]) == {f"chunk-{row}" for row in foreign}
+    assert list(rows["text"]) == [tiny_index.texts[row - 1] for row in rows["row"]]
+    assert (rows["apart"] > 0.01).all()
+
+
+def test_an_interrupt_keeps_what_was_found(tiny_index: Any, tmp_path: Path) -> None:
+    mixed = tiny_index.vectors.copy()
+    mixed[[3, 500]] = tiny_index.others[[3, 500]]
+    index = open_index(str(exported(tmp_path, mixed, tiny_index.texts)), AskedColumns())
+
+    def interrupted() -> Iterator[RowBatch]:
+        for batch in index.batches():
+            half = {32: (np.arange(200), batch.vectors[32][1][:200])}
+            yield RowBatch(0, 200, half, (batch.texts or [])[:200], (batch.ids or [])[:200])
+            raise KeyboardInterrupt
+
+    numbers = np.arange(600)
+    sample = SomeRows(numbers, mixed, tuple(tiny_index.texts), (None,) * 600)
+    checkpoint = tiny_index.load()
+    against = compare_sample(checkpoint, sample, 600, load=lambda name: checkpoint, with_explanation=False)
+    found = find_foreign(replace(index, batches=interrupted), checkpoint, against, table=tmp_path / "rows.csv")
+    assert (found.is_whole, found.read, found.count) == (False, 200, 1)
+    assert [line.split(",")[0] for line in (tmp_path / "rows.csv").read_text().splitlines()] == ["row", "4"]
+    assert any("Interrupted after row 200" in finding.sentence for finding in found.findings())
+
+
+def test_without_texts_it_is_said_what_can_be_told(tiny_index: Any, tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", tiny_index.vectors)
+    report = embaudit.vectors(tmp_path / "v.npy", tiny_index.folder, device="cpu")
+    assert report.verdict == "could not be told"
+    assert any("32 dimensions, as many as the checkpoint's 32" in finding.sentence for finding in report.findings)
+    (tmp_path / "t.txt").write_text("\n".join(tiny_index.texts))
+    report = embaudit.vectors(tmp_path / "v.npy", tiny_index.folder, device="cpu", texts=tmp_path / "t.txt", rows=50)
+    assert report.verdict == "wholly its own"
+
+
+def test_another_dimension_and_rows_without_text(tiny_index: Any, tmp_path: Path) -> None:
+    longer = np.concatenate([tiny_index.vectors, tiny_index.vectors], axis=1)
+    report = compared(tiny_index, tmp_path, longer, rows=50)
+    assert report.verdict == "not wholly its own"
+    assert "have 64 dimensions, the checkpoint's 32" in report.line
+    texts: list[str | None] = [None if row < 100 else text for row, text in enumerate(tiny_index.texts)]
+    report = compared(tiny_index, tmp_path, tiny_index.vectors, texts=texts, rows=600)
+    assert report.against is not None
+    assert report.against.population == 500
+    assert any("100 of 600 rows have a vector and no text" in finding.sentence for finding in report.findings)
+    pq.write_table(
+        pa.table({"text": pa.array([], pa.string()), "v": pa.array([], pa.list_(pa.float32()))}), tmp_path / "e.pq"
+    )
+    assert embaudit.vectors(tmp_path / "e.pq").verdict == "could not be told"
+
+
+def test_the_command_and_its_exit_codes(tiny_index: Any, tmp_path: Path) -> None:
+    def embaudit_here(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return run_here(arguments, dict(os.environ), tmp_path)
+
+    good = str(exported(tmp_path, tiny_index.vectors, tiny_index.texts, "good.parquet"))
+    bad = tiny_index.vectors.copy()
+    bad[:9] = np.nan
+    broken = str(exported(tmp_path, bad, tiny_index.texts, "bad.parquet"))
+    np.save(tmp_path / "v.npy", tiny_index.vectors)
+    folder = str(tiny_index.folder)
+    page = tmp_path / "page.html"
+    own = ("--device", "cpu", "--rows", "100")
+    done = embaudit_here("vectors", folder, good, *own, "--out", str(page), "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["verdict"] == "wholly its own"
+    assert "wholly the checkpoint" in page.read_text(encoding="utf-8")
+    assert embaudit_here("vectors", good).returncode == 0
+    done = embaudit_here("vectors", broken, "--markdown")
+    assert done.returncode == 1
+    assert "9 of 600 vectors hold NaN or infinity, row 1 first" in done.stdout
+    assert embaudit_here("vectors", folder, broken, *own).returncode == 1
+    assert embaudit_here("vectors", folder, str(tmp_path / "v.npy"), *own).returncode == 2
+    done = embaudit_here("vectors", good, "--all")
+    assert (done.returncode, "need a checkpoint" in done.stderr) == (2, True)
+    done = embaudit_here("vectors", folder, good, "--table", str(tmp_path / "rows.txt"))
+    assert (done.returncode, ".csv or .parquet" in done.stderr) == (2, True)
+    with pytest.raises(EmbauditError, match="no column 'txt'"):
+        embaudit.vectors(good, text="txt")

@@ -1,0 +1,256 @@
+"""Every format of an export gives the same rows, and what cannot be read is named."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+from postgres_server import USER, Postgres
+
+from embaudit.errors import EmbauditError
+from embaudit.measures.stored.rows import StoredIndex
+from embaudit.vector_files.columns import AskedColumns
+from embaudit.vector_files.opened import open_index
+
+ROWS, D = 5_000, 6
+VECTORS = np.random.default_rng(0).normal(size=(ROWS, D)).astype(np.float32)
+TEXTS = [f"text of row {row}\nin two lines" for row in range(ROWS)]
+
+
+def table(vectors: pa.Array | None = None) -> pa.Table:
+    lists = pa.array(list(VECTORS), pa.list_(pa.float32())) if vectors is None else vectors
+    return pa.table({"chunk_id": list(range(ROWS)), "text": TEXTS, "embedding": lists})
+
+
+def rows_read(index: StoredIndex) -> tuple[np.ndarray, list[str | None], list[object]]:
+    """All rows, read in batches, of which there are several."""
+    vectors, texts, ids, start = [], [], [], 0
+    for batch in index.batches():
+        assert batch.start == start
+        start += batch.rows
+        (rows,) = batch.vectors.values()
+        assert (rows[0] == np.arange(batch.rows)).all()
+        vectors.append(rows[1])
+        texts += batch.texts or []
+        ids += batch.ids or []
+    assert len(vectors) > 1
+    return np.concatenate(vectors), texts, ids
+
+
+def parquet(folder: Path, vectors: pa.Array | None = None) -> str:
+    pq.write_table(table(vectors), folder / "index.parquet")
+    return str(folder / "index.parquet")
+
+
+def parts(folder: Path) -> str:
+    place = folder / "parts"
+    place.mkdir()
+    pq.write_table(table().slice(0, 700), place / "part-0.parquet")
+    pq.write_table(table().slice(700), place / "part-1.parquet")
+    return str(place)
+
+
+def arrow_stream(folder: Path) -> str:
+    with pa.OSFile(str(folder / "index.arrow"), "wb") as file, pa.ipc.new_stream(file, table().schema) as writer:
+        writer.write_table(table(), max_chunksize=1_000)
+    return str(folder / "index.arrow")
+
+
+def feather_file(folder: Path) -> str:
+    feather.write_feather(table(), str(folder / "index.feather"))
+    return str(folder / "index.feather")
+
+
+def json_lines(folder: Path) -> str:
+    with gzip.open(folder / "index.jsonl.gz", "wt", encoding="utf-8") as file:
+        for row, (text, vector) in enumerate(zip(TEXTS, VECTORS.tolist(), strict=True)):
+            file.write(json.dumps({"chunk_id": row, "text": text, "embedding": vector}) + "\n")
+    return str(folder / "index.jsonl.gz")
+
+
+def duckdb_table(folder: Path) -> str:
+    rows = table()  # noqa: F841  (DuckDB reads it by its name)
+    with duckdb.connect(str(folder / "index.duckdb")) as connection:
+        connection.execute("CREATE TABLE notes AS SELECT 'x' AS text")
+        connection.execute(f"CREATE TABLE chunks AS SELECT * EXCLUDE embedding, embedding::FLOAT[{D}] e FROM rows")
+    return str(folder / "index.duckdb")
+
+
+WRITERS: dict[str, Callable[[Path], str]] = {
+    "Parquet": parquet,
+    "a folder of Parquet files": parts,
+    "fixed-size lists": lambda folder: parquet(folder, pa.FixedSizeListArray.from_arrays(VECTORS.ravel(), D)),
+    "float64": lambda folder: parquet(folder, pa.array(VECTORS.astype(np.float64).tolist())),
+    "text": lambda folder: parquet(folder, pa.array([json.dumps(row) for row in VECTORS.tolist()])),
+    "decimals": lambda folder: parquet(
+        folder, pa.array([[Decimal(f"{one:.9f}") for one in row] for row in VECTORS.tolist()])
+    ),
+    "an Arrow stream": arrow_stream,
+    "Feather": feather_file,
+    "JSON lines, compressed": json_lines,
+    "DuckDB": duckdb_table,
+}
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_every_format_gives_the_same_rows(write: Callable[[Path], str], tmp_path: Path) -> None:
+    index = open_index(write(tmp_path), AskedColumns())
+    vectors, texts, ids = rows_read(index)
+    np.testing.assert_allclose(vectors, VECTORS, atol=1e-8)
+    assert (texts, ids) == (TEXTS, list(range(ROWS)))
+    assert index.rows in (None, ROWS)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.int8, np.uint8, np.float32])
+def test_numbers_keep_their_type(kind: type, tmp_path: Path) -> None:
+    numbers = (VECTORS * 20 + 100).astype(kind)
+    place = parquet(tmp_path, pa.array(list(numbers)))
+    vectors, _, _ = rows_read(open_index(place, AskedColumns()))
+    assert vectors.dtype == kind
+    assert (vectors == numbers).all()
+
+
+def test_npy_with_its_texts(tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", VECTORS)
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    vectors, texts, ids = rows_read(open_index(str(tmp_path / "v.npy"), AskedColumns(), texts=tmp_path / "t.jsonl"))
+    assert (vectors == VECTORS).all()
+    assert (texts, ids) == (TEXTS, [])
+
+
+def test_nulls_other_lengths_and_what_is_no_vector_are_told_apart(tmp_path: Path) -> None:
+    rows = [[1.0, 2.0], None, [1.0, 2.0, 3.0], [], [4.0, None]]
+    pq.write_table(pa.table({"vec": pa.array(rows, pa.list_(pa.float32())), "text": list("abcde")}), tmp_path / "i.pq")
+    (batch,) = open_index(str(tmp_path / "i.pq"), AskedColumns()).batches()
+    assert {dimension: places.tolist() for dimension, (places, _) in batch.vectors.items()} == {2: [0, 4], 3: [2]}
+    assert np.isnan(batch.vectors[2][1][1, 1])
+    (tmp_path / "i.jsonl").write_text(
+        '{"v": [1, 2.5]}\n{"v": "[3, 4]"}\n{"v": ["a", "b"]}\n\n{"v": null}\n{"v": [5, 6]}\n'
+    )
+    (batch,) = open_index(str(tmp_path / "i.jsonl"), AskedColumns()).batches()
+    assert batch.rows == 6
+    assert batch.vectors[2][0].tolist() == [0, 1, 5]
+    assert batch.vectors[2][1].tolist() == [[1, 2.5], [3, 4], [5, 6]]
+
+
+def test_a_table_of_postgresql(postgres: Postgres, tmp_path: Path) -> None:
+    """Vectors as real[] and as text: DuckDB reads a type that it does not know, such as pgvector's, as text."""
+    database = postgres.create("vectors_of_an_index")
+    # A type whose values look like pgvector's, and of which DuckDB knows as much.
+    postgres.ask(
+        database,
+        "CREATE DOMAIN vector AS text; CREATE TABLE items (id int, content text, embedding real[]); "
+        "INSERT INTO items SELECT n, 'text ' || n, ARRAY[n, n + 0.5]::real[] FROM generate_series(1, 9000) n; "
+        "CREATE TABLE others (id int, content text, v vector); "
+        "INSERT INTO others SELECT n, 'text ' || n, '[' || n || ',' || n + 0.5 || ']' FROM generate_series(1, 50) n;",
+    )
+    address = f"postgresql://{USER}:secret@{postgres.host}:{postgres.port}/{database}"
+    index = open_index(address, AskedColumns())
+    vectors, texts, ids = rows_read(index)
+    assert (len(vectors), vectors[8_999].tolist(), texts[8_999], ids[0]) == (9_000, [9_000.0, 9_000.5], "text 9000", 1)
+    assert "secret" not in index.shown
+    (batch,) = open_index(address, AskedColumns(), table="others").batches()
+    assert batch.vectors[2][1][1].tolist() == [2.0, 2.5]
+    with pytest.raises(EmbauditError, match="no table 'itemz'; there are public") as raised:
+        open_index(address, AskedColumns(), table="itemz")
+    assert "secret" not in str(raised.value)
+    with pytest.raises(EmbauditError, match="cannot be read") as raised:
+        open_index(address.replace(database, "nothing"), AskedColumns())
+    assert "secret" not in str(raised.value)
+
+
+def lists(*names: str) -> pa.Table:
+    return pa.table({name: pa.array([[0.1, 0.2]]) for name in names} | {"text": ["a"]})
+
+
+BAD_TABLES: dict[str, tuple[pa.Table, AskedColumns, str]] = {
+    "no vectors": (
+        pa.table({"text": ["a"], "url": ["b"]}),
+        AskedColumns(),
+        "no column of vectors: it has text \\(string\\)",
+    ),
+    "two": (lists("dense", "title_vector"), AskedColumns(), "2 columns that may be the vectors: dense, title_vector"),
+    "strings named": (
+        pa.table({"v": ["a"]}),
+        AskedColumns(vector="v"),
+        "'v' .* is string, not a list of numbers .*'a'",
+    ),
+    "mistyped": (lists("embedding"), AskedColumns(vector="embeding"), "no column 'embeding'.*Did you mean embedding"),
+    "no text": (lists("embedding"), AskedColumns(text="embedding"), "'embedding' .* not text"),
+    "two texts": (
+        pa.table({"v": [[0.1]], "text": ["a"], "content": ["b"]}),
+        AskedColumns(),
+        "2 columns that may be the texts: text, content",
+    ),
+    "lists of text": (pa.table({"v": [["a", "b"]], "text": ["a"]}), AskedColumns(), "no column of vectors"),
+}
+
+
+@pytest.mark.parametrize(("rows", "asked", "said"), BAD_TABLES.values(), ids=BAD_TABLES)
+def test_a_column_that_is_not_clear_is_named(rows: pa.Table, asked: AskedColumns, said: str, tmp_path: Path) -> None:
+    pq.write_table(rows, tmp_path / "index.parquet")
+    with pytest.raises(EmbauditError, match=said):
+        open_index(str(tmp_path / "index.parquet"), asked)
+
+
+def broken(name: str, content: bytes) -> Callable[[Path], str]:
+    def write(folder: Path) -> str:
+        (folder / name).write_bytes(content)
+        return str(folder / name)
+
+    return write
+
+
+def truncated(folder: Path) -> str:
+    place = Path(parquet(folder))
+    place.write_bytes(place.read_bytes()[:-200])
+    return str(place)
+
+
+def truncated_gzip(folder: Path) -> str:
+    place = Path(json_lines(folder))
+    place.write_bytes(place.read_bytes()[:-2_000])
+    return str(place)
+
+
+def three_dimensions(folder: Path) -> str:
+    np.save(folder / "v.npy", np.zeros((2, 3, 4)))
+    return str(folder / "v.npy")
+
+
+BAD_FILES: dict[str, tuple[Callable[[Path], str], str]] = {
+    "missing": (lambda folder: str(folder / "no.parquet"), "no file"),
+    "truncated": (truncated, "cannot be read"),
+    "truncated gzip": (truncated_gzip, "truncated or corrupt"),
+    "compressed": (broken("index.parquet.gz", b"\x1f\x8b"), "is compressed"),
+    "another format": (broken("index.faiss", b""), "no export of vectors"),
+    "no Parquet": (broken("index.parquet", b"hello, this is text"), "cannot be read"),
+    "no DuckDB": (broken("index.duckdb", b"hello, this is text" * 9), "cannot be read"),
+    "broken line": (broken("index.jsonl", b'{"v": [1.5]}\n{"v": [1.5'), "Row 2 of .* cannot be read"),
+    "no matrix": (three_dimensions, "of shape \\(2, 3, 4\\)"),
+    "pickle": (broken("v.npy", b"\x80\x04K\x01."), "cannot be read"),
+    "empty folder": (lambda folder: str(folder), "without Parquet files"),
+}
+
+
+@pytest.mark.parametrize(("write", "said"), BAD_FILES.values(), ids=BAD_FILES)
+def test_a_file_that_cannot_be_read_is_named(write: Callable[[Path], str], said: str, tmp_path: Path) -> None:
+    place = write(tmp_path)
+    with pytest.raises(EmbauditError, match=said):
+        list(open_index(place, AskedColumns()).batches())
+
+
+def test_texts_and_vectors_of_different_length(tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", VECTORS[:10])
+    (tmp_path / "t.txt").write_text("one\ntwo\n")
+    with pytest.raises(EmbauditError, match=r"has 10 vectors, and .*t.txt has 2 texts"):
+        open_index(str(tmp_path / "v.npy"), AskedColumns(), texts=tmp_path / "t.txt")
