@@ -30,6 +30,7 @@ from benchmarks import (
     search,
     serving,
     socm,
+    switch,
 )
 from benchmarks.measured import Measured
 
@@ -52,6 +53,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Measured]]] = {
     "defects": defects.run,
     "coverage": coverage.run,
     "serving": serving.run,
+    "switch": switch.run,
 }
 # These have options, and print tables of their own.
 WITH_OPTIONS = {"defects": defects.main, "coverage": coverage.main, "serving": serving.main}

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from embaudit.api.reading import Audit as Audit
     from embaudit.api.reading import WarehouseReader as WarehouseReader
     from embaudit.api.reading import open_warehouse as open  # noqa: F401  (not in __all__)
+    from embaudit.api.switch import switch as switch
 
     __version__: str
 
@@ -22,9 +23,10 @@ _PLACES = {
     "check": ("check", "check"),
     "open": ("reading", "open_warehouse"),
     "parity": ("parity", "parity"),
+    "switch": ("switch", "switch"),
 }
 # Without ``open``: ``from embaudit import *`` must not shadow the built-in.
-__all__ = ["Audit", "AuditCallback", "WarehouseReader", "__version__", "audit", "check", "parity"]
+__all__ = ["Audit", "AuditCallback", "WarehouseReader", "__version__", "audit", "check", "parity", "switch"]
 
 
 def __getattr__(name: str) -> Any:

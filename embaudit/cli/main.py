@@ -35,6 +35,7 @@ COMMANDS = {
             "parity:parity",
             "Is it served as it was audited? Compare it with an endpoint.",
         ),
+        "switch": ("switch:switch", "A new revision is better: what becomes of the index, and of a threshold?"),
         "audit": ("audit:audit", "Audit a checkpoint; run it again to continue."),
         "compare": ("compare:compare", "Compare checkpoints by their audits."),
         "gate": ("gate:gate", "Check an audit against a policy."),

@@ -37,10 +37,11 @@ METAVARS |= dict.fromkeys(PROMPTS, "NAME|TEXT")
 CHECKPOINT_FIELDS = ("device", "dtype", "pooling", "max_length", "prompt", "seed", "allow_pickle", "trust_remote_code")
 
 
-def request_options(*fields: str, **help_texts: str) -> Callable[[Command], Command]:
+def request_options(*fields: str, shown: str | None = None, **help_texts: str) -> Callable[[Command], Command]:
     """Options for these fields of an audit request, and CHECKPOINT; the command receives a ``request``.
 
     Args:
+        shown: the name of CHECKPOINT, where there are several.
         help_texts: help for fields that mean something more specific in this command.
     """
 
@@ -53,7 +54,7 @@ def request_options(*fields: str, **help_texts: str) -> Callable[[Command], Comm
         decorated: Any = wrapper
         for name in reversed(fields):
             decorated = _option(name, help_texts.get(name))(decorated)
-        return cast(Command, click.argument("checkpoint")(decorated))
+        return cast(Command, click.argument("checkpoint", metavar=shown)(decorated))
 
     return decorate
 

@@ -36,6 +36,7 @@ ELSEWHERE = {
     r"3f2a": "an audit of another machine",
     r"^embaudit watch": "tests/watch runs it",
     r"^embaudit parity": "tests/parity has servers",
+    r"^embaudit switch": "tests/switch runs it; between two tiny checkpoints it ends with what was found, not with 0",
     r"^embaudit token ./my": "a tiny vocabulary has no such tokens; the tutorial asks the same of a real one",
 }
 # The whole vocabulary takes minutes, and every measure is run by other tests.
