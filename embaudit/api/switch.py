@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,6 +99,8 @@ def run(
     """Compare what a request names with another checkpoint."""
     if not 0 < holds <= 1:
         raise UsageError(f"A bridge cannot be asked to keep {holds}: give a share above 0, at most 1.")
+    if wrong := [number for number in thresholds if not math.isfinite(number)]:
+        raise UsageError(f"No similarity can be compared with a threshold of {wrong[0]}.")
     if rows < 1:
         raise UsageError(f"An index of {rows} rows cannot be encoded: give at least 1.")
     for place in (request.checkpoint, new):

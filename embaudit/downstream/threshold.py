@@ -53,6 +53,13 @@ def transferred(
     return PairedEstimate(value, min(least, value), max(most, value))
 
 
+def lets_other_share_through(first: np.ndarray, second: np.ndarray, units: np.ndarray, cut_off: float) -> bool:
+    """Whether a cut-off clearly lets another share through on the second scale, by the same test."""
+    _, places = np.unique(units, return_inverse=True)
+    net = np.bincount(places, weights=(second > cut_off).astype(np.int64) - (first > cut_off))
+    return not _is_possible(np.array([(net > 0).sum()]), np.array([(net < 0).sum()]))[0]
+
+
 def _changing(
     first: np.ndarray, second: np.ndarray, units: np.ndarray, cut_off: float
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -160,6 +160,7 @@ BAD: dict[str, tuple[type[EmbauditError], dict[str, object], str]] = {
     "no file": (CorpusError, {"corpus": "none.txt"}, "There is no file or folder"),
     "endpoint": (UsageError, {"new": "http://localhost:1"}, "is an endpoint"),
     "share": (UsageError, {"holds": 1.5}, "cannot be asked to keep 1.5"),
+    "threshold": (UsageError, {"thresholds": [float("nan")]}, "a threshold of nan"),
     "rows": (UsageError, {"rows": 0}, "An index of 0 rows"),
 }
 
@@ -178,7 +179,7 @@ def test_bad_input_is_named(folder: Path, one_thread: int, case: str) -> None:
     with pytest.raises(kind) as raised:
         embaudit.switch(**{name: below(value) for name, value in options.items()})  # type: ignore[arg-type]
     assert said in raised.value.happened
-    assert raised.value.next_step or case in ("share", "rows", "few read")
+    assert raised.value.next_step or case in ("share", "rows", "few read", "threshold")
 
 
 def test_queries_without_judgements_are_told_how_to_be_given(folder: Path) -> None:

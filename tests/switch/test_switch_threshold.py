@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis.extra.numpy import arrays
 
-from embaudit.downstream.threshold import best_f1, share_of, transferred
+from embaudit.downstream.threshold import best_f1, lets_other_share_through, share_of, transferred
 from embaudit.intervals import MIN_UNITS
 
 # Few different values, so that there are ties.
@@ -98,6 +98,16 @@ def test_the_interval_holds_the_number_of_the_whole_population(dependence: float
         assert found.high is not None
         held += found.low <= 0.5 + t / 2 <= found.high
     assert held / rounds >= 0.92
+
+
+@given(st.data(), st.integers(12, 30))
+def test_another_share_is_told_where_the_interval_is_clear_of_the_number(data: st.DataObject, n: int) -> None:
+    """The test at one number, and the numbers that it does not reject."""
+    x, y = (data.draw(arrays(np.float64, n, elements=VALUES, unique=True)) for _ in range(2))
+    t = data.draw(VALUES) + 0.025
+    found = transferred(x, y, np.arange(n), t, (-2.0, 2.0))
+    if found.low is not None and found.high is not None:
+        assert lets_other_share_through(x, y, np.arange(n), t) == (not found.low <= t < found.high)
 
 
 @given(st.lists(VALUES, min_size=2, max_size=15), st.lists(VALUES, min_size=1, max_size=15))

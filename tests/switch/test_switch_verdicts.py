@@ -212,6 +212,7 @@ BAD = {
     "120 queries with 120 texts and 1 judgements": lambda: search_of_vectors(
         OldAndNew(KNOWN, KNOWN), OldAndNew(ASKED, ASKED), [{0: 1.0}]
     ),
+    "All 300 vectors of NEW are zero": lambda: OldAndNew(KNOWN, 0 * KNOWN),
     "nothing to compare": lambda: switch_vectors(),
 }
 

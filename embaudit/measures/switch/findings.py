@@ -205,10 +205,9 @@ def bridge_findings(searches: Sequence[SearchOutcome], holds: float) -> Iterator
         no_gain = one.is_judged and (old.kept.value or 0.0) >= (way.kept.value or 0.0)
         yield Finding(
             "ok" if is_above else "look",
-            f"A bridge of {one.name.removeprefix('the ')} into OLD's index, the {one.bridge}, fitted on "
-            f"{min(one.fitted_on):,} other texts, keeps {_or_none(way.kept)} of NEW's "
-            f"{one.measure} ({others}; OLD itself has {_or_none(old.kept)} of it).",
-            "With this bridge, search is no better than with OLD alone." if no_gain else "",
+            f"For {one.name}, a bridge into OLD's index ({one.bridge}, fitted on {min(one.fitted_on):,} other texts) "
+            f"keeps {_or_none(way.kept)} of NEW's {one.measure}; {others}; OLD alone has {_or_none(old.kept)} of it.",
+            "Over this bridge, NEW finds no more than OLD alone." if no_gain else "",
             name="bridge",
             value=way.kept.value,
             low=way.kept.low,

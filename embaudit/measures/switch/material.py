@@ -44,6 +44,11 @@ class OldAndNew:
                     f"vectors, row {row} first.",
                     next_step="embaudit check says what is wrong with a checkpoint that gives such vectors.",
                 )
+            if len(rows) and not rows.any():
+                raise MeasureError(
+                    f"All {len(rows)} vectors of {name} are zero.",
+                    next_step="embaudit check says what is wrong with a checkpoint that gives such vectors.",
+                )
 
     def at(self, places: np.ndarray) -> OldAndNew:
         return OldAndNew(self.old[places], self.new[places])
