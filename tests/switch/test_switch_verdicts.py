@@ -224,6 +224,20 @@ def test_vectors_that_cannot_be_compared_are_named(said: str) -> None:
     assert said in raised.value.happened
 
 
+def test_another_similarity_is_said() -> None:
+    search = search_of_vectors(OldAndNew(KNOWN, KNOWN @ TURN), similarities=("cosine", "dot"))
+    (said,) = (one for one in switch_vectors([], [search]).findings if one.name == "similarity")
+    assert said.sentence.startswith("OLD is compared by cosine, NEW by dot")
+
+
+def test_a_small_change_may_need_no_map() -> None:
+    """Noise that no map takes away."""
+    report = reported(lambda rows: unit_rows(rows + 0.2 * (unlike(rows) - 0.1 * rows)), judged=False, holds=0.5)
+    (outcome,) = report.searches
+    best = max((way.kept.value or 0, name) for name, way in outcome.ways.items() if name not in (OLD, "NEW alone"))
+    assert outcome.bridge == best[1]
+
+
 def test_a_search_is_of_one_form() -> None:
     search = search_of_vectors(OldAndNew(KNOWN, KNOWN))
     assert isinstance(search, SwitchedSearch)

@@ -8,13 +8,16 @@ from embaudit.downstream.paired import PairedEstimate
 from embaudit.finding import Finding, Level, unless_ok
 from embaudit.measures.change.gains import SMALLEST
 from embaudit.measures.quality.measured import shown, with_interval
+from embaudit.measures.switch.bridge import MAPS
 from embaudit.measures.switch.cut_offs import CutOffTransfer
 from embaudit.measures.switch.encode import Cost
 from embaudit.measures.switch.quality import ScoreChange
 from embaudit.measures.switch.same_text import SameText
-from embaudit.measures.switch.search import MIXED, NEW, OLD, SearchOutcome
+from embaudit.measures.switch.search import MIXED, OLD, SearchOutcome
 from embaudit.measures.switch.verdict import STAYS
 
+# How a bridge is built, of those that are tried.
+HOW = {**{name: name for name in MAPS}, MIXED: "no map"}
 # Of decisions at the old number: below, a cut-off may stay.
 FLIPS_LOOK = 0.01
 
@@ -58,6 +61,20 @@ def mixing_finding(
         "Keep one index for each until all documents are encoded again, or bridge.",
         "mixing",
         *estimate,
+    )
+
+
+def similarity_finding(similarities: tuple[str, str]) -> Finding | None:
+    """That the two are to be compared by other similarities; None if they are not."""
+    old, new = similarities
+    if old == new:
+        return None
+    return Finding(
+        "look",
+        f"OLD is compared by {old}, NEW by {new}. OLD's index was searched by {old} here, with NEW's queries too.",
+        "An index is made for one similarity.",
+        f"Where NEW has an index of its own, set that to {new}.",
+        "similarity",
     )
 
 
@@ -197,16 +214,17 @@ def bridge_findings(searches: Sequence[SearchOutcome], holds: float) -> Iterator
             continue
         way, old = one.ways[one.bridge], one.ways[OLD]
         others = ", ".join(
-            f"the {name} {shown(other.kept.value)}"
+            f"{HOW[name]} {shown(other.kept.value)}"
             for name, other in one.ways.items()
-            if name not in (one.bridge, OLD, NEW, MIXED) and other.kept.value is not None
+            if name in HOW and name != one.bridge and other.kept.value is not None
         )
         is_above = way.kept.low is not None and way.kept.low >= holds
         no_gain = one.is_judged and (old.kept.value or 0.0) >= (way.kept.value or 0.0)
         yield Finding(
             "ok" if is_above else "look",
-            f"For {one.name}, a bridge into OLD's index ({one.bridge}, fitted on {min(one.fitted_on):,} other texts) "
-            f"keeps {_or_none(way.kept)} of NEW's {one.measure}; {others}; OLD alone has {_or_none(old.kept)} of it.",
+            f"For {one.name}, a bridge into OLD's index ({HOW[one.bridge]}; maps fitted on {min(one.fitted_on):,} "
+            f"other texts) keeps {_or_none(way.kept)} of NEW's {one.measure}; {others}; OLD alone has "
+            f"{_or_none(old.kept)} of it.",
             "Over this bridge, NEW finds no more than OLD alone." if no_gain else "",
             name="bridge",
             value=way.kept.value,

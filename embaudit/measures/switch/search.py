@@ -71,7 +71,7 @@ class SearchOutcome:
         agreement: mean Spearman's ρ of a query's candidates, the first ten of either.
         overlaps: (queries,) share of each.
         ways: in halves of the index, of ``documents`` each.
-        bridge: the name of the map that keeps more; None if none was fitted.
+        bridge: the way that keeps most in OLD's index, by a map or (``MIXED``) without; None if no map was fitted.
         fitted_on: texts of each half's fit.
         penalties: λ of the least-squares maps.
     """
@@ -198,7 +198,9 @@ def _in_halves(
     fidelity = {name: float(np.concatenate(rows).mean()) for name, rows in fidelities.items() if rows}
     ways = {name: _way(name, outcomes, search, fidelity.get(name)) for name in names}
     # A map that is true to OLD's vectors finds what OLD finds, not what NEW finds, so fidelity does not choose.
-    bridge = max(parts[0].maps, key=lambda name: ways[name].kept.value or 0.0, default=None)
+    # A small change may be better left alone: no map is one of the maps.
+    tried = [name for name in names if name in parts[0].maps or (parts[0].maps and name == MIXED)]
+    bridge = max(tried, key=lambda name: ways[name].kept.value or 0.0, default=None)
     penalties = tuple(one.penalty for part in parts for one in part.maps.values() if one.penalty)
     return ways, bridge, parts, penalties
 

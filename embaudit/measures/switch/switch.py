@@ -98,11 +98,12 @@ def switch_vectors(
         raise MeasureError("There is nothing to compare: no pairs and no documents.")
     start = time.monotonic()
     first = pairs[0].firsts if pairs else searches[0].known
+    other_similarity = say.similarity_finding((pairs[0] if pairs else searches[0]).similarities)
     dimensions = first.old.shape[1], first.new.shape[1]
     same = compare_same_texts(pairs, searches)
     outcomes = []
     for search in searches:
-        progress(f"what {search.name} find")
+        progress(f"the search of {search.collection.name}")
         outcomes.append(measure_search(search, pairs))
     progress("cut-offs")
     scales = tuple(scales_of(pairs, searches))
@@ -111,6 +112,7 @@ def switch_vectors(
     judged = judge(same, outcomes, transfers, dimensions, holds)
     found = [
         say.mixing_finding(same, outcomes, dimensions, holds),
+        *([other_similarity] if other_similarity is not None else []),
         *say.query_findings(outcomes),
         say.cut_off_finding(transfers),
     ]

@@ -2,8 +2,8 @@
 
 same index            vectors are the same within parity's limits, or those of half precision
 new threshold only    NEW's queries find as much in OLD's index, and nine of ten first documents stay
-bridge holds          a linear map keeps so much of what NEW finds (``HOLDS``, unless set)
-rebuild               no map does
+bridge holds          a linear map, or none, keeps so much of what NEW finds in OLD's index (``HOLDS``, unless set)
+rebuild               none does
 could not be told     an interval holds both answers, or there is none
 """
 
@@ -70,7 +70,9 @@ def judge(
     if all(_is_above(one, holds) for _, one in kept):
         alone = ""
         if mixed is not None and _is_above(mixed[1], holds):
-            alone = f", and without a bridge {with_interval(mixed[1])} is found"
+            alone = f", and NEW's queries as they are {with_interval(mixed[1])}"
+        if least[0].bridge == MIXED:
+            alone = " without a map, NEW's queries as they are"
         return Judged("bridge holds", f"Bridge holds {_kept(least)}{alone}{besides}.")
     said = f"a bridge holds {_kept(least)}{_too_few(least, holds)}"
     return Judged("could not be told", f"Could not be told: {said}{besides}.")
