@@ -45,9 +45,20 @@ def fit_orthogonal(new: np.ndarray, old: np.ndarray) -> LinearMap:
     """From (n, D′) and (n, D) float64 vectors of the same texts."""
     from_mean, to_mean = new.mean(axis=0), old.mean(axis=0)
     X, Y = new - from_mean, old - to_mean
-    U, S, Vt = np.linalg.svd(X.T @ Y, full_matrices=False)
+    U, S, Vt = _svd(X.T @ Y)
     scale = S.sum() / max(float((X**2).sum()), 1e-30)
     return LinearMap(scale * (U @ Vt), from_mean, to_mean)
+
+
+def _svd(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of fewer texts than dimensions, the fast algorithm may not converge; the slow one does."""
+    import scipy
+
+    try:
+        U, S, Vt = np.linalg.svd(matrix, full_matrices=False)
+    except np.linalg.LinAlgError:
+        U, S, Vt = scipy.linalg.svd(matrix, full_matrices=False, lapack_driver="gesvd")
+    return U, S, Vt
 
 
 def fit_least_squares(new: np.ndarray, old: np.ndarray) -> LinearMap:
@@ -57,7 +68,11 @@ def fit_least_squares(new: np.ndarray, old: np.ndarray) -> LinearMap:
     X = new - new.mean(axis=0)
     unit = max(float((X**2).sum()) / X.shape[1], 1e-30)
     # Without cv, each text is left out in closed form, and all dimensions share one λ.
-    found = RidgeCV(alphas=LAMBDAS * unit).fit(new, old)
+    try:
+        found = RidgeCV(alphas=LAMBDAS * unit).fit(new, old)
+    except np.linalg.LinAlgError:
+        # As above; this one decomposes the texts' products with each other, which are symmetric.
+        found = RidgeCV(alphas=LAMBDAS * unit, gcv_mode="eigen").fit(new, old)
     return LinearMap(found.coef_.T, new.mean(axis=0), old.mean(axis=0), float(found.alpha_))
 
 
