@@ -47,12 +47,12 @@ def mixing_finding(
         return Finding("ok", f"They may be mixed. {sentence}", "", "", "mixing", *estimate)
     if ways and all(kept.low is not None and kept.low >= holds for _, kept in ways):
         return Finding(
-            "ok",
-            f"NEW's queries may be asked of OLD's documents. {sentence}",
-            name="mixing",
-            value=estimate[0],
-            low=estimate[1],
-            high=estimate[2],
+            "look",
+            f"NEW's queries may be asked of OLD's documents; documents of both may not be in one index. {sentence}",
+            "An index that holds vectors of both ranks documents by who encoded them.",
+            "Add documents as OLD encodes them, until all are encoded again.",
+            "mixing",
+            *estimate,
         )
     return Finding(
         "look",

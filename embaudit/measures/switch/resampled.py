@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from embaudit.downstream.paired import PairedEstimate
@@ -21,6 +23,19 @@ def unit_weights(units: np.ndarray) -> np.ndarray:
 def mean_of(values: np.ndarray, units: np.ndarray) -> PairedEstimate:
     """Mean of (n,) values; percentile bootstrap over units."""
     return ratio_of(values, np.ones(len(values)), units)
+
+
+def in_two_roles(found: PairedEstimate) -> PairedEstimate:
+    """The interval of a mean over texts that ask for their neighbours among each other, √2 times as wide.
+
+    A text counts as one that asks, and as one that is found; resampling those who ask knows the first half of the
+    variance only. Measured, not derived: draws of texts differ by 1.2 to 1.5 times what resampling says, both made up
+    (tests/switch/test_switch_roles.py) and real (benchmarks/README.md).
+    """
+    if found.value is None or found.low is None or found.high is None:
+        return found
+    low, high = (found.value + math.sqrt(2) * (end - found.value) for end in (found.low, found.high))
+    return PairedEstimate(found.value, max(low, -1.0), min(high, max(1.0, found.value)))
 
 
 def ratio_of(above: np.ndarray, below: np.ndarray, units: np.ndarray) -> PairedEstimate:

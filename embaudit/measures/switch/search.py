@@ -22,7 +22,7 @@ from embaudit.intervals import spearman
 from embaudit.measures.quality.passes import of_all
 from embaudit.measures.switch.bridge import MAPS, MOST_TEXTS, LinearMap
 from embaudit.measures.switch.material import MIN_DOCUMENTS, OldAndNew, SwitchedPairs, SwitchedSearch, search_of_vectors
-from embaudit.measures.switch.resampled import mean_of, ratio_of
+from embaudit.measures.switch.resampled import in_two_roles, mean_of, ratio_of
 
 SEED = 0
 OLD, NEW, MIXED = "OLD alone", "NEW alone", "NEW's queries in OLD's index"
@@ -131,7 +131,7 @@ def measure_search(search: SwitchedSearch, pairs: Sequence[SwitchedPairs] = ()) 
         search.name,
         len(overlaps),
         search.is_judged,
-        mean_of(overlaps, units),
+        _mean(search, overlaps, units),
         _agreement(search, first, units),
         overlaps,
         ways,
@@ -144,6 +144,10 @@ def measure_search(search: SwitchedSearch, pairs: Sequence[SwitchedPairs] = ()) 
     )
 
 
+def _mean(search: SwitchedSearch, values: np.ndarray, units: np.ndarray) -> PairedEstimate:
+    return in_two_roles(mean_of(values, units)) if search.asks_itself else mean_of(values, units)
+
+
 def _agreement(search: SwitchedSearch, first: list[np.ndarray], units: np.ndarray) -> PairedEstimate:
     found = np.full(len(units), np.nan)
     for query, (one, two) in enumerate(zip(*first, strict=True)):
@@ -151,7 +155,7 @@ def _agreement(search: SwitchedSearch, first: list[np.ndarray], units: np.ndarra
         rho = spearman(search.scores[0][query, union], search.scores[1][query, union])
         found[query] = np.nan if rho is None else rho
     known = np.isfinite(found)
-    return mean_of(found[known], units[known])
+    return _mean(search, found[known], units[known])
 
 
 def _read_texts(search: SwitchedSearch) -> Iterator[ReadQuery]:
@@ -208,7 +212,7 @@ def _in_halves(
 def _way(name: str, outcomes: dict[str, dict[str, np.ndarray]], search: SwitchedSearch, fidelity: float | None) -> Way:
     own, units = outcomes[name], search.query_units
     # That NEW finds what NEW finds needs no interval.
-    found = PairedEstimate(1.0) if name == NEW else mean_of(own["found"], units)
+    found = PairedEstimate(1.0) if name == NEW else _mean(search, own["found"], units)
     if not search.is_judged:
         return Way(name, found, None, None, found, fidelity)
     recall, ndcg = (mean_of(own[what], units) for what in ("recall", "ndcg"))
