@@ -33,6 +33,7 @@ from benchmarks import (
     serving,
     socm,
     stored,
+    switch,
 )
 from benchmarks.measured import Measured
 
@@ -56,6 +57,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Measured]]] = {
     "coverage": coverage.run,
     "serving": serving.run,
     "stored": stored.run,
+    "switch": switch.run,
 }
 # These have options, and print tables of their own.
 WITH_OPTIONS = {

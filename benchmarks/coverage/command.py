@@ -10,23 +10,28 @@ from itertools import chain
 from pathlib import Path
 from statistics import median
 
-from benchmarks.coverage import pairs, texts
+from benchmarks.coverage import pairs, switch, texts
 from benchmarks.coverage.draws import Coverage, Population, coverage
 from benchmarks.measured import REAL_DATA, SCIFACT, Measured, sentences
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.corpora import load_corpus
 from embaudit.corpora.shapes import TextPair
+from embaudit.draw import Draw
 
 CHECKPOINT = "packaged:all-MiniLM-L6-v2"
 TARGET = ".93 to .97"
 DRAWS = 200
 TEXTS = 12_000
+# Passages for the switch.
+PASSAGES, SWITCHED = REAL_DATA / "msmarco" / "passages-5k", 4_000
+STS_TRAIN = REAL_DATA / "sts" / "stsb" / "stsb-en-train.csv"
 STS = [REAL_DATA / "sts" / "stsb" / f"stsb-en-{part}.csv" for part in ("dev", "test")]
 
 
 def run() -> Iterator[Measured]:
     """Everything, on real data where it lies beside the checkout, for ``make bench``."""
-    yield from lines(populations(), DRAWS)
+    # ``python -m benchmarks switch`` prints that of the switch.
+    yield from lines({name: one for name, one in populations().items() if name != "switch"}, DRAWS)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -60,6 +65,7 @@ def populations(corpus: Path | None = None, most: int = TEXTS) -> dict[str, Call
         "occurrence": lambda: [texts.occurrence(encoder(), read())],
         "pairs": lambda: pairs.of_pairs(encoder(), _scored_pairs()),
         "queries": lambda: pairs.of_queries(encoder(), str(SCIFACT)) if SCIFACT.is_dir() else [],
+        "switch": lambda: _switches(encoder()),
     }
 
 
@@ -91,7 +97,14 @@ def _texts(corpus: Path | None, most: int) -> list[str]:
     return [text.text for text in load_corpus("wikipedia", str(corpus), limit=most).texts]
 
 
-def _scored_pairs() -> list[TextPair]:
-    files = [file for file in STS if file.is_file()]
+def _switches(encoder: Encoder) -> Iterator[Population]:
+    yield switch.of_pairs(encoder.checkpoint, _scored_pairs([*STS, STS_TRAIN]))
+    source = str(PASSAGES) if PASSAGES.is_dir() else "sample"
+    documents = load_corpus("msmarco", source, draw=Draw(rows=SWITCHED, seed=0)).texts
+    yield from switch.of_documents(encoder.checkpoint, [text.text for text in documents])
+
+
+def _scored_pairs(wanted: Sequence[Path] = STS) -> list[TextPair]:
+    files = [file for file in wanted if file.is_file()]
     sources = [str(file) for file in files] or ["sample"]
     return [pair for source in sources for pair in load_corpus("sts", source).pairs]

@@ -16,7 +16,7 @@ from embaudit.corpora.judged import load_judged
 from embaudit.corpora.load import load_corpus
 from embaudit.endpoint.recognise import is_address, open_endpoint
 from embaudit.errors import UsageError
-from embaudit.measures.quality.material import Material, sample_material, user_material
+from embaudit.measures.quality.material import FEW, Material, MaterialLimits, sample_material, user_material
 from embaudit.measures.served.quality import Asking
 from embaudit.request import PROMPTS, AuditRequest
 
@@ -83,7 +83,7 @@ def _shown(checkpoint: str | Path | SentenceTransformer) -> str:
     return str(checkpoint) if isinstance(checkpoint, str | Path) else "the model in memory"
 
 
-def given_material(pairs: Sequence[Path], data: Sequence[Path]) -> Material:
+def given_material(pairs: Sequence[Path], data: Sequence[Path], limits: MaterialLimits = FEW) -> Material:
     """The user's texts; the embedded sample's for what is not given.
 
     Raises:
@@ -93,7 +93,7 @@ def given_material(pairs: Sequence[Path], data: Sequence[Path]) -> Material:
     if not pairs and not data:
         return sample
     given = user_material(
-        [load_corpus("sts", str(path)) for path in pairs], [load_judged(str(folder)) for folder in data]
+        [load_corpus("sts", str(path)) for path in pairs], [load_judged(str(folder)) for folder in data], limits
     )
     return replace(
         given,

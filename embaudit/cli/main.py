@@ -41,6 +41,7 @@ COMMANDS = {
             "vectors:vectors",
             "Look at stored vectors: are they sound, and did a checkpoint build them?",
         ),
+        "switch": ("switch:switch", "A new revision is better: what becomes of the index, and of a threshold?"),
         "audit": ("audit:audit", "Audit a checkpoint; run it again to continue."),
         "compare": ("compare:compare", "Compare checkpoints by their audits."),
         "gate": ("gate:gate", "Check an audit against a policy."),

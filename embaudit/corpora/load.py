@@ -47,8 +47,10 @@ class RowSource:
     share: float = 1.0
 
 
-def load_corpus(name: str, source: str = SAMPLE, *, limit: int | None = None, draw: Draw | None = None) -> Corpus:
-    """Read corpus ``name`` from ``source``.
+def load_corpus(
+    name: str | CorpusSpec, source: str = SAMPLE, *, limit: int | None = None, draw: Draw | None = None
+) -> Corpus:
+    """Read corpus ``name``, or one that is described, from ``source``.
 
     Rows are in file order. A pool (``sts``) is read part by part, so a limit keeps only its first parts: use a draw
     from the whole pool instead.
@@ -60,7 +62,7 @@ def load_corpus(name: str, source: str = SAMPLE, *, limit: int | None = None, dr
     Raises:
         CorpusError: if the name or source is unknown, a file is unreadable, or no row can be kept.
     """
-    spec = _spec(name)
+    spec = _spec(name) if isinstance(name, str) else name
     if limit is not None and limit < 1:
         raise CorpusError(
             f"A limit of {limit} rows would keep nothing.", next_step="Give a limit of at least 1, or none."
@@ -70,12 +72,12 @@ def load_corpus(name: str, source: str = SAMPLE, *, limit: int | None = None, dr
     kept = keep_rows(opened.rows, draw)
     if not kept.rows:
         raise CorpusError(
-            f"Corpus {name} is empty: {opened.source} gave {kept.counts}.",
+            f"Corpus {spec.name} is empty: {opened.source} gave {kept.counts}.",
             next_step=f"Give a file with {_wanted_fields(spec)}.",
         )
     return Corpus(
         corpus_id=content_id(spec.kind, kept.rows),
-        name=name,
+        name=spec.name,
         kind=spec.kind,
         source=opened.source,
         revision=opened.revision,

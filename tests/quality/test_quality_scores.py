@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 from embaudit.intervals import resample_clusters
 from embaudit.measures.quality.baselines import WORDS, _tfidf
 from embaudit.measures.quality.material import Collection, ScoredPairs
-from embaudit.measures.quality.scale import _above, _threshold, resampled_quantile
+from embaudit.measures.quality.scale import _above, _threshold
 from embaudit.measures.quality.scores import SEED, CollectionScorer, PairScorer, ResampledScore
 
 FEW = 40
@@ -136,16 +136,6 @@ def test_p_value_and_interval_agree() -> None:
     assert score.deviation == pytest.approx(resampled.std(ddof=1))
     low = score.estimate(float(scipy.stats.norm.isf(score.p_value / 2))).low
     assert low == pytest.approx(0.0, abs=1e-9)
-
-
-def test_a_quantile_of_a_resample_is_that_of_the_repeated_values() -> None:
-    generator = np.random.default_rng(8)
-    values, weights = generator.normal(size=30), generator.multinomial(30, np.full(30, 1 / 30), size=FEW)
-    for share in (0.1, 0.5, 0.99):
-        found = resampled_quantile(values, weights.astype(float), share)
-        for row, drawn in enumerate(weights):
-            repeated = np.repeat(values, drawn)
-            assert found[row] == np.quantile(repeated, share, method="inverted_cdf")
 
 
 def test_word_overlap_is_scikit_learns() -> None:

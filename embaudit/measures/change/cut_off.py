@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.downstream.paired import PairedEstimate
+from embaudit.downstream.threshold import lets_other_share_through, transferred
 from embaudit.finding import Finding
-from embaudit.intervals import PERCENTILES
 from embaudit.measures.change.gains import Beside
 from embaudit.measures.quality.measured import MeasuredPairs, shown
-from embaudit.measures.quality.scale import LET_THROUGH, MIN_PAIRS, resampled_quantile
+from embaudit.measures.quality.scale import LET_THROUGH, MIN_PAIRS
 
 RULE = "cut_off"
 # A cut-off that lets through five times as many unrelated pairs, or keeps a tenth fewer of the matching ones.
@@ -21,11 +21,14 @@ THROUGH_LOOK, KEPT_LOOK = 0.05, 0.1
 
 @dataclass(frozen=True)
 class CutOff:
-    """The threshold that lets 1 % of unrelated pairs through, and what the base's does to the tuned checkpoint.
+    """The base's threshold that lets 1 % of unrelated pairs through, and what it does to the tuned checkpoint.
 
     Attributes:
-        base, tuned: the thresholds.
+        base: the threshold.
+        tuned: the one that lets as many through (``embaudit.downstream.threshold``).
         moved: tuned − base, paired.
+        is_clear: whether the base's threshold clearly lets another share of unrelated pairs through now, or keeps
+            another one of the matching pairs.
         through: the share of unrelated pairs that the base's threshold lets through now.
         kept_before, kept: the share of matching pairs that it kept, and keeps now.
     """
@@ -34,6 +37,7 @@ class CutOff:
     base: float
     tuned: float
     moved: PairedEstimate
+    is_clear: bool
     through: float
     kept_before: float
     kept: float
@@ -47,24 +51,27 @@ def measure_cut_off(each: Beside) -> CutOff | None:
     high, low = one.pairs.is_matching, one.pairs.is_unrelated
     if min(int(high.sum()), int(low.sum())) < MIN_PAIRS:
         return None
-    ours, theirs = one.similarities(), two.similarities()
-    everything = np.ones((1, int(low.sum())))
-    thresholds = [float(resampled_quantile(values[low], everything, 1 - LET_THROUGH)[0]) for values in (ours, theirs)]
-    weights = one.scorer.weights[:, low]
-    resampled = [resampled_quantile(values[low], weights, 1 - LET_THROUGH) for values in (ours, theirs)]
-    moved = resampled[0] - resampled[1]
-    ends = np.percentile(moved, PERCENTILES) if len(moved) else (0.0, 0.0)
-    value = thresholds[0] - thresholds[1]
+    ours, theirs, units = one.similarities(), two.similarities(), one.pairs.units
+    base = float(np.quantile(theirs[low], 1 - LET_THROUGH, method="inverted_cdf"))
+    ends = (-1.0, 1.0) if one.similarity == "cosine" else None
+    same_share = transferred(theirs[low], ours[low], units[low], base, ends)
+    # Of fewer than a hundred unrelated pairs, the base's lets none through, which is the share of many numbers.
+    tuned = same_share.value
+    if tuned is None:
+        tuned = float(np.quantile(ours[low], 1 - LET_THROUGH, method="inverted_cdf"))
     return CutOff(
         one.name,
-        thresholds[1],
-        thresholds[0],
-        PairedEstimate(value, min(float(ends[0]), value), max(float(ends[1]), value))
-        if ends[1] > ends[0]
-        else PairedEstimate(value),
-        float((ours[low] > thresholds[1]).mean()),
-        float((theirs[high] > thresholds[1]).mean()),
-        float((ours[high] > thresholds[1]).mean()),
+        base,
+        tuned,
+        PairedEstimate(
+            tuned - base,
+            None if same_share.low is None else same_share.low - base,
+            None if same_share.high is None else same_share.high - base,
+        ),
+        any(lets_other_share_through(theirs[kind], ours[kind], units[kind], base) for kind in (low, high)),
+        float((ours[low] > base).mean()),
+        float((theirs[high] > base).mean()),
+        float((ours[high] > base).mean()),
     )
 
 
@@ -73,14 +80,13 @@ def cut_off_findings(found: Sequence[CutOff]) -> list[Finding]:
     if not found:
         return []
     worst = max(found, key=lambda one: abs(one.moved.value or 0.0))
-    is_clear = (worst.moved.low or 0.0) > 0 or (worst.moved.high or 0.0) < 0
     has_effect = worst.through >= THROUGH_LOOK or worst.kept <= worst.kept_before - KEPT_LOOK
     values = worst.moved.value, worst.moved.low, worst.moved.high
     sentence = (
         f"On {worst.name}, the threshold that lets 1 % of unrelated pairs through is {shown(worst.tuned)}; for the "
         f"base it is {shown(worst.base)}"
     )
-    if not (is_clear and has_effect):
+    if not (worst.is_clear and has_effect):
         return [Finding("ok", f"{sentence}. A cut-off chosen with the base would still do.", "", "", RULE, *values)]
     return [
         Finding(

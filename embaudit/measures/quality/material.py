@@ -34,6 +34,18 @@ Asked = list[tuple[str, Mapping[int, float], frozenset[int]]]
 
 
 @dataclass(frozen=True)
+class MaterialLimits:
+    """How many of the user's texts are read, together over all data sets."""
+
+    pairs: int = MAX_PAIRS
+    documents: int = MAX_DOCUMENTS
+    queries: int = MAX_QUERIES
+
+
+FEW = MaterialLimits()
+
+
+@dataclass(frozen=True)
 class ScoredPairs:
     """Sentence pairs of one data set with people's scores, on any scale; higher is more alike."""
 
@@ -154,7 +166,11 @@ def sample_material() -> Material:
     return Material((pairs,), (Collection(SAMPLE, tuple(queries), documents, tuple(relevant)),))
 
 
-def user_material(pairs: Iterable[Corpus] = (), collections: Iterable[JudgedCollection] = ()) -> Material:
+def user_material(
+    pairs: Iterable[Corpus] = (),
+    collections: Iterable[JudgedCollection] = (),
+    limits: MaterialLimits = FEW,
+) -> Material:
     """What the readers of ``embaudit.corpora`` give for the user's own pairs and collections."""
     judged: dict[str, tuple[list[str], Asked]] = {
         one.documents.source: (
@@ -163,7 +179,7 @@ def user_material(pairs: Iterable[Corpus] = (), collections: Iterable[JudgedColl
         )
         for one in collections
     }
-    return material_of({one.source: one.pairs for one in pairs}, judged)
+    return material_of({one.source: one.pairs for one in pairs}, judged, limits)
 
 
 def asked_of(queries: Iterable[tuple[str, str]]) -> Asked:
@@ -174,6 +190,7 @@ def asked_of(queries: Iterable[tuple[str, str]]) -> Asked:
 def material_of(
     pairs: Mapping[str, Iterable[TextPair]],
     collections: Mapping[str, tuple[list[str], Asked]],
+    limits: MaterialLimits = FEW,
 ) -> Material:
     """A random part of each data set, by seed and content; a data set that cannot be used is listed as missing.
 
@@ -189,7 +206,7 @@ def material_of(
     kept = sorted(scored, key=lambda name: -len(scored[name]))[:MAX_DATA_SETS]
     for name in [name for name in scored if name in kept]:
         try:
-            picked = pick_graded(scored[name], MAX_PAIRS // len(kept), SEED)
+            picked = pick_graded(scored[name], limits.pairs // len(kept), SEED)
             found.append(ScoredPairs(name, picked.firsts, picked.seconds, picked.scores))
         except NotMeasurable as error:
             missing.append(f"the pairs of {name}: {error.happened}")
@@ -198,7 +215,7 @@ def material_of(
             f"{len(scored) - len(kept)} smaller data sets of pairs: the {len(kept)} largest of them are read."
         )
     for name, (documents, asked) in collections.items():
-        most = MAX_DOCUMENTS // len(collections), MAX_QUERIES // len(collections)
+        most = limits.documents // len(collections), limits.queries // len(collections)
         try:
             graded = [(text, grades) for text, grades, _ in asked]
             part = pick_judged(documents, graded, *most, SEED, [own for *_, own in asked])

@@ -83,18 +83,6 @@ def _above(matching: np.ndarray, units: int, threshold: PairedEstimate) -> Paire
     )
 
 
-def resampled_quantile(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
-    """(B,): the smallest value with at least a share of each resample at or below it.
-
-    Args:
-        values: (n,)
-        weights: (B, n) how often each value occurs in each resample.
-    """
-    order = np.argsort(values)
-    ends = weights[:, order].cumsum(axis=1)
-    return np.asarray(values[order][(ends >= share * ends[:, -1:]).argmax(axis=1)])
-
-
 def scale_findings(measured: MeasuredPairs, scale: Scale | None) -> list[Finding]:
     """Always ``ok``: no scale is wrong, but it must be known."""
     if scale is None:

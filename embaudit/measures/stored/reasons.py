@@ -12,8 +12,8 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.errors import EmbauditError
 from embaudit.intervals import spearman
-from embaudit.measures.parity.compare import HALF
-from embaudit.measures.parity.explain import LEFT, explain
+from embaudit.measures.parity.compare import HALF, LEFT
+from embaudit.measures.parity.explain import explain
 from embaudit.measures.stored.encode import encode_rows
 from embaudit.measures.stored.forms import StoredForm, form_of_index
 from embaudit.measures.stored.rows import unit_float32

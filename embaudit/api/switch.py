@@ -1,0 +1,194 @@
+"""``embaudit.switch``: what becomes of an index when a new revision takes over, from Python."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from embaudit.api.check import given_material
+from embaudit.checkpoint import Checkpoint, load_checkpoint
+from embaudit.corpora.catalog import CorpusSpec
+from embaudit.corpora.load import load_corpus
+from embaudit.draw import Draw
+from embaudit.endpoint.recognise import is_address
+from embaudit.errors import CheckpointError, CorpusError, UsageError
+from embaudit.measures.quality.material import SAMPLE, MaterialLimits, ScoredPairs
+from embaudit.measures.switch.encode import SearchTexts
+from embaudit.measures.switch.material import MIN_DOCUMENTS
+from embaudit.measures.switch.switch import ROWS, Progress, SwitchReport, switch_checkpoints
+from embaudit.measures.switch.verdict import HOLDS
+from embaudit.request import AuditRequest
+
+# Read of what is given: what two small checkpoints encode in minutes, and enough for a bridge.
+TEXTS, QUERIES = 2_000, 300
+SEED = 0
+DOCUMENT = CorpusSpec("texts", "texts", "texts of the index", "passages.jsonl", (), joins_title=True, beir="corpus")
+QUERY = CorpusSpec(
+    "queries", "texts", "queries", "queries.jsonl", (), text_fields=("query", "text", "question"), beir="queries"
+)
+
+
+@dataclass(frozen=True)
+class SwitchMaterial:
+    """Texts to compare two checkpoints on.
+
+    Attributes:
+        missing: what was given and cannot be used, and why.
+    """
+
+    pairs: tuple[ScoredPairs, ...]
+    searches: tuple[SearchTexts, ...]
+    missing: tuple[str, ...] = ()
+
+
+def switch(
+    old: str | Path,
+    new: str | Path,
+    *,
+    pairs: Sequence[str | Path] = (),
+    data: Sequence[str | Path] = (),
+    corpus: str | Path | None = None,
+    queries: str | Path | None = None,
+    thresholds: Sequence[float] = (),
+    rows: int = ROWS,
+    texts: int = TEXTS,
+    holds: float = HOLDS,
+    **settings: Any,
+) -> SwitchReport:
+    """What becomes of the index that OLD built, and of a cut-off, if NEW takes over.
+
+    Args:
+        old, new: packaged:NAME, a local folder or owner/name@revision on the hub.
+        pairs: files of scored pairs, a data set each; by default, the embedded sample.
+        data: folders of judged queries in BEIR's layout; by default, unless a corpus is given, the embedded sample.
+        corpus: texts of the index: a file, a folder or a data set on the hub.
+        queries: a file of queries for them, without judgements; by default, texts ask for their own neighbours.
+        thresholds: numbers that similarities by OLD are compared with in production.
+        rows: of the index, for the cost of encoding it again.
+        texts: how many documents, and scored pairs, are read at most.
+        holds: what a bridge must keep of what NEW finds.
+        settings: how both are loaded: device, dtype, pooling, max_length, prompt, allow_pickle, trust_remote_code.
+
+    Raises:
+        EmbauditError: if a checkpoint cannot be loaded, a file cannot be read, or a vector is not finite.
+    """
+    material = switch_material(
+        [Path(path) for path in pairs],
+        [Path(path) for path in data],
+        None if corpus is None else str(corpus),
+        None if queries is None else str(queries),
+        texts,
+    )
+    request = AuditRequest.of(checkpoint=str(old), **settings)
+    return run(request, str(new), material, thresholds=thresholds, rows=rows, holds=holds)
+
+
+def run(
+    request: AuditRequest,
+    new: str,
+    material: SwitchMaterial,
+    *,
+    thresholds: Sequence[float] = (),
+    rows: int = ROWS,
+    holds: float = HOLDS,
+    progress: Progress = lambda what: None,
+) -> SwitchReport:
+    """Compare what a request names with another checkpoint."""
+    if not 0 < holds <= 1:
+        raise UsageError(f"A bridge cannot be asked to keep {holds}: give a share above 0, at most 1.")
+    if wrong := [number for number in thresholds if not math.isfinite(number)]:
+        raise UsageError(f"No similarity can be compared with a threshold of {wrong[0]}.")
+    if rows < 1:
+        raise UsageError(f"An index of {rows} rows cannot be encoded: give at least 1.")
+    for place in (request.checkpoint, new):
+        if is_address(place):
+            raise UsageError(
+                f"{place} is an endpoint. A switch compares two checkpoints: an endpoint does not say how it reads "
+                "queries and documents.",
+                next_step="Name the checkpoint that it serves. Whether it serves it: embaudit parity CHECKPOINT --with "
+                f"{place}",
+            )
+    first = _loaded("OLD", lambda: load_checkpoint(request.checkpoint, request.load_options))
+    second = _loaded("NEW", lambda: load_checkpoint(new, request.load_options))
+    return switch_checkpoints(
+        first,
+        second,
+        material.pairs,
+        material.searches,
+        thresholds=thresholds,
+        rows=rows,
+        holds=holds,
+        missing=material.missing,
+        names=(request.checkpoint, new),
+        progress=progress,
+    )
+
+
+def _loaded(name: str, load: Callable[[], Checkpoint]) -> Checkpoint:
+    """Say which of the two cannot be loaded."""
+    try:
+        return load()
+    except CheckpointError as error:
+        raise CheckpointError(f"{name}: {error.happened}", kept=error.kept, next_step=error.next_step) from error
+
+
+def switch_material(
+    pairs: Sequence[Path],
+    data: Sequence[Path],
+    corpus: str | None = None,
+    queries: str | None = None,
+    texts: int = TEXTS,
+) -> SwitchMaterial:
+    """What is given; of what is not, the embedded sample. A corpus takes the place of the sample's queries.
+
+    Raises:
+        CorpusError: if a file cannot be read, or has too few texts.
+        UsageError: if there are queries for no texts.
+    """
+    if queries is not None and corpus is None:
+        raise UsageError(
+            f"There are queries ({queries}) and no texts to find.",
+            next_step="Give the texts of the index: --corpus FILE",
+        )
+    if texts < MIN_DOCUMENTS:
+        raise UsageError(f"{texts} texts are too few to compare their first ten: read at least {MIN_DOCUMENTS}.")
+    try:
+        given = given_material(pairs, data, MaterialLimits(texts, texts, QUERIES))
+    except CorpusError as error:
+        if "no judged queries" not in error.happened:
+            raise
+        raise CorpusError(
+            error.happened,
+            next_step="Queries without judgements are read so: --corpus FOLDER/corpus.jsonl --queries "
+            "FOLDER/queries.jsonl. With judgements: a folder that also has qrels/test.tsv.",
+        ) from error
+    searches = [SearchTexts(one) for one in given.collections if data or corpus is None]
+    for one in searches:
+        _require_enough(one, f"{one.collection.name}")
+    if corpus is not None:
+        searches.append(_unjudged(corpus, queries, texts))
+    own = [one for one in given.pairs if one.name != SAMPLE]
+    # What is given comes first: the verdict's line takes the first cut-off.
+    return SwitchMaterial((*own, *(one for one in given.pairs if one not in own)), tuple(searches), given.missing)
+
+
+def _unjudged(corpus: str, queries: str | None, texts: int) -> SearchTexts:
+    documents = load_corpus(DOCUMENT, corpus, draw=Draw(rows=texts, seed=SEED))
+    asked = None
+    if queries is not None:
+        asked = [text.text for text in load_corpus(QUERY, queries, draw=Draw(rows=QUERIES, seed=SEED)).texts]
+    found = SearchTexts.of(documents.source, [text.text for text in documents.texts], asked)
+    _require_enough(found, corpus)
+    return found
+
+
+def _require_enough(found: SearchTexts, source: str) -> None:
+    count = len(found.collection.documents)
+    if count < MIN_DOCUMENTS:
+        raise CorpusError(
+            f"{source} has {count} different texts: of so few, the first ten say nothing.",
+            next_step=f"Give at least {MIN_DOCUMENTS}, better 2,000, of the texts that are in the index.",
+        )

@@ -1,0 +1,106 @@
+"""``embaudit switch``: what becomes of the index that the old revision built?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
+from embaudit.cli.printed import show_report
+from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
+
+if TYPE_CHECKING:
+    from embaudit.request import AuditRequest
+
+FILE = click.Path(exists=True, path_type=Path)
+
+
+@click.command()
+@request_options(
+    *(name for name in CHECKPOINT_FIELDS if name != "seed"),
+    argument="OLD",
+    dtype="Precision of both; auto is float32.",
+)
+@click.argument("new")
+@click.option("--pairs", type=FILE, multiple=True, help="Your own scored pairs, a file per data set. Repeatable.")
+@click.option(
+    "--data", type=FILE, multiple=True, help="Your own judged queries, a folder in BEIR's layout. Repeatable."
+)
+@click.option("--corpus", metavar="SOURCE", help="Texts of the index: a file, a folder, or hub:owner/name.")
+@click.option(
+    "--queries",
+    metavar="FILE",
+    help="Queries for --corpus, without judgements. By default, its texts ask for their neighbours.",
+)
+@click.option(
+    "--threshold",
+    "thresholds",
+    type=float,
+    multiple=True,
+    metavar="NUMBER",
+    help="A cut-off that is in use with OLD. By default, one is chosen. Repeatable.",
+)
+@click.option(
+    "--rows",
+    type=click.IntRange(min=1),
+    default=1_000_000,
+    show_default=True,
+    metavar="N",
+    help="Rows of the index, for the cost of encoding it again.",
+)
+@click.option(
+    "--texts",
+    type=click.IntRange(min=20),
+    default=2_000,
+    show_default=True,
+    metavar="N",
+    help="Documents, and scored pairs, that are read at most.",
+)
+@click.option(
+    "--holds",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=0.95,
+    show_default=True,
+    metavar="SHARE",
+    help="What a bridge must keep of what NEW finds.",
+)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Also write it as an HTML page.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print it as Markdown.")
+def switch(
+    request: AuditRequest,
+    new: str,
+    pairs: tuple[Path, ...],
+    data: tuple[Path, ...],
+    corpus: str | None,
+    queries: str | None,
+    thresholds: tuple[float, ...],
+    rows: int,
+    texts: int,
+    holds: float,
+    out: Path | None,
+    as_json: bool,
+    as_markdown: bool,
+) -> int:
+    """OLD built an index: what becomes of it, and of a cut-off, if NEW takes over?
+
+    Both encode the same texts: yours, or the embedded sample. Exit code 0 if the index may stay as it is, 1 if a new
+    threshold, a bridge or a new index is needed, 2 if that could not be told.
+    """
+    from embaudit.api.switch import run, switch_material
+    from embaudit.page.switch import switch_page
+
+    report = run(
+        request,
+        new,
+        switch_material(pairs, data, corpus, queries, texts),
+        thresholds=thresholds,
+        rows=rows,
+        holds=holds,
+        progress=lambda what: click.echo(f"Comparing {what} …", err=True),
+    )
+    show_report(switch_page(report), report.as_json() if as_json else None, out, as_markdown=as_markdown)
+    codes = {"same index": EXIT_DONE, "could not be told": EXIT_USAGE}
+    return codes.get(report.verdict, EXIT_TRIPPED)

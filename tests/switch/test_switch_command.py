@@ -1,0 +1,206 @@
+"""The command and the Python call: on the packaged checkpoint and on tiny ones, and what they say of bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from commands import run_here
+from judged_collections import write_collection
+from safetensors.numpy import load_file, save_file
+from tiny import tiny_bert
+
+import embaudit
+from embaudit.checkpoint import Checkpoint
+from embaudit.errors import CheckpointError, CorpusError, EmbauditError, MeasureError, UsageError
+from embaudit.measures.quality.material import Material, sample_material
+from embaudit.measures.switch.encode import SearchTexts
+from embaudit.measures.switch.switch import SwitchReport, switch_checkpoints
+
+TEXTS = [
+    f"the {one} of the {two} is {three}"
+    for one in ("price", "river", "moon")
+    for two in ("town", "king", "bird", "year")
+    for three in ("old", "red", "wet", "far", "cold")
+]
+PAIRS = "sentence1,sentence2,score\n" + "".join(
+    f"{TEXTS[place]},{TEXTS[place + 1 if place % 2 else 59 - place]},{5 * (place % 2)}\n" for place in range(59)
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two checkpoints, one that was changed, one with another dimension; texts, queries, pairs."""
+    place = tmp_path_factory.mktemp("switch")
+    old = tiny_bert(place / "old")
+    shutil.copytree(old, place / "nan")
+    tiny_bert(place / "other", seed=1)
+    weights = load_file(old / "model.safetensors")
+    name = next(one for one in weights if one.endswith("word_embeddings.weight"))
+    # Every fifth token gives NaN in the end, and nothing is NaN in the file.
+    weights[name][10::5] = 3e38
+    save_file(weights, place / "nan" / "model.safetensors", {"format": "pt"})
+    (place / "texts.txt").write_text("\n".join(TEXTS))
+    (place / "few.txt").write_text("\n".join(TEXTS[:9]))
+    (place / "empty.txt").write_text("\n\n")
+    (place / "queries.jsonl").write_text("".join(json.dumps({"query": text[4:]}) + "\n" for text in TEXTS[::5]))
+    (place / "one.jsonl").write_text(json.dumps({"query": "a red bird"}) + "\n")
+    (place / "pairs.csv").write_text(PAIRS)
+    write_collection(place / "judged", TEXTS, [text[4:] for text in TEXTS[:20]])
+    write_collection(place / "unjudged", TEXTS, [text[4:] for text in TEXTS[:20]])
+    (place / "unjudged" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n")
+    return place
+
+
+@pytest.fixture
+def called(folder: Path, one_thread: int) -> Callable[..., SwitchReport]:
+    def call(new: str = "other", **given: object) -> SwitchReport:
+        files = {name: folder / str(value) for name, value in given.items() if name in ("corpus", "queries")}
+        rest = {name: value for name, value in given.items() if name not in files}
+        return embaudit.switch(folder / "old", folder / new, pairs=[folder / "pairs.csv"], **files, **rest)  # type: ignore[arg-type]
+
+    return call
+
+
+def test_the_packaged_checkpoint_with_another_pooling(minilm: Checkpoint) -> None:
+    """Vectors of the two must not be mixed, and the same text is nearer to itself than to others."""
+    cls = replace(minilm, recipe=replace(minilm.recipe, pooling=("cls",)))
+    sample = sample_material()
+    part = sample.collections[0].first(12, 40)[0]
+    report = switch_checkpoints(minilm, cls, [sample.pairs[0].first(60)], [SearchTexts(part)], rows=1_000)
+    assert report.same_text is not None
+    assert 0.4 < (report.same_text.median.value or 0) < 0.7
+    assert report.same_text.strangers < 0.15
+    assert report.verdict != "same index"
+    scale = report.cut_offs[0]
+    assert scale.old < (scale.new.value or 0)
+    assert scale.has_moved
+    assert report.cost is not None
+    assert report.cost.stored == (1_000 * 384 * 4,) * 2
+    assert report.cost.encoded == len(part.documents)
+    assert [one.metric for one in report.quality] == ["Spearman's ρ", "nDCG@10"]
+    assert all(one.change.low is not None for one in report.quality)
+
+
+def test_the_command_says_what_the_call_says(folder: Path, one_thread: int) -> None:
+    arguments = (str(folder / "old"), str(folder / "other"), "--pairs", str(folder / "pairs.csv"))
+    given = ("--data", str(folder / "judged"), "--threshold", "0.3", "--rows", "5000")
+    page = folder / "page.html"
+    done = run_here(("switch", *arguments, *given, "--json", "--out", str(page)), os.environ, folder)
+    assert done.stderr.startswith("Comparing the texts with OLD")
+    found = json.loads(done.stdout)
+    assert done.returncode == {"same index": 0, "could not be told": 2}.get(found["verdict"], 1)
+    assert [one["old"] for one in found["cut_offs"]] == [0.3, 0.3]
+    assert found["cost"]["rows"] == 5_000
+    html = page.read_text(encoding="utf-8")
+    assert found["line"].split(";")[0][:40] in html
+    assert html.count("<svg") == 3
+    report = embaudit.switch(
+        folder / "old",
+        folder / "other",
+        pairs=[folder / "pairs.csv"],
+        data=[folder / "judged"],
+        thresholds=[0.3],
+        rows=5_000,
+    )
+    timed = {"seconds", "cost", "findings"}
+    ours, theirs = (
+        {k: v for k, v in one.items() if k not in timed} for one in (json.loads(json.dumps(report.as_json())), found)
+    )
+    assert ours == theirs
+
+
+def test_the_same_checkpoint_twice_is_the_same_index_and_said(folder: Path, one_thread: int) -> None:
+    arguments = ("switch", "old", "old", "--corpus", "texts.txt", "--pairs", "pairs.csv", "--markdown")
+    done = run_here(arguments, os.environ, folder)
+    assert done.returncode == 0
+    assert "Same index" in done.stdout
+    assert "OLD and NEW are the same checkpoint" in done.stdout
+
+
+def test_texts_without_queries_ask_for_their_neighbours(called: Callable[..., SwitchReport]) -> None:
+    report = called(corpus="texts.txt")
+    (search,) = report.searches
+    assert search.queries == len(TEXTS)
+    assert not search.is_judged
+    assert [one.name.split()[0] for one in report.cut_offs] == ["the", "texts"]
+    assert {one.metric for one in report.quality} == {"Spearman's ρ"}
+
+
+def test_queries_without_judgements_still_tell_overlap(called: Callable[..., SwitchReport]) -> None:
+    report = called(corpus="texts.txt", queries="queries.jsonl")
+    (search,) = report.searches
+    assert search.queries == 12
+    assert search.overlap.low is not None
+    assert search.ways["NEW alone"].ndcg is None
+    assert [one.metric for one in report.quality] == ["Spearman's ρ"]
+
+
+def test_one_query_tells_nothing_and_says_so(called: Callable[..., SwitchReport]) -> None:
+    report = called(corpus="texts.txt", queries="one.jsonl")
+    assert report.verdict == "could not be told"
+    assert "too few queries for an interval (1)" in report.line
+    assert called("old", corpus="texts.txt", queries="one.jsonl").verdict == "same index"
+
+
+BAD: dict[str, tuple[type[EmbauditError], dict[str, object], str]] = {
+    "OLD": (CheckpointError, {"old": "missing"}, "OLD: "),
+    "NEW": (CheckpointError, {"new": "missing"}, "NEW: "),
+    "NaN": (MeasureError, {"new": "nan"}, "NEW: The checkpoint gives NaN"),
+    "no judgements": (CorpusError, {"data": ["unjudged"]}, "no relevant document for any query"),
+    "empty": (CorpusError, {"corpus": "empty.txt"}, "Corpus texts is empty"),
+    "few": (CorpusError, {"corpus": "few.txt"}, "few.txt has 9 different texts"),
+    "few read": (UsageError, {"corpus": "texts.txt", "texts": 5}, "5 texts are too few"),
+    "queries alone": (UsageError, {"queries": "queries.jsonl"}, "no texts to find"),
+    "no file": (CorpusError, {"corpus": "none.txt"}, "There is no file or folder"),
+    "endpoint": (UsageError, {"new": "http://localhost:1"}, "is an endpoint"),
+    "share": (UsageError, {"holds": 1.5}, "cannot be asked to keep 1.5"),
+    "threshold": (UsageError, {"thresholds": [float("nan")]}, "a threshold of nan"),
+    "rows": (UsageError, {"rows": 0}, "An index of 0 rows"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_named(folder: Path, one_thread: int, case: str) -> None:
+    kind, given, said = BAD[case]
+    options = {"old": "old", "new": "other", "pairs": ["pairs.csv"]} | given
+
+    def below(value: object) -> object:
+        if isinstance(value, list):
+            return [below(one) for one in value]
+        is_place = isinstance(value, str) and "://" not in value
+        return folder / str(value) if is_place else value
+
+    with pytest.raises(kind) as raised:
+        embaudit.switch(**{name: below(value) for name, value in options.items()})  # type: ignore[arg-type]
+    assert said in raised.value.happened
+    assert raised.value.next_step or case in ("share", "rows", "few read", "threshold")
+
+
+def test_queries_without_judgements_are_told_how_to_be_given(folder: Path) -> None:
+    with pytest.raises(CorpusError) as raised:
+        embaudit.switch(folder / "old", folder / "other", data=[folder / "unjudged"])
+    assert "--queries" in raised.value.next_step
+
+
+def test_texts_are_encoded_once_with_the_prompt_of_their_use(folder: Path, one_thread: int) -> None:
+    from embaudit.checkpoint import load_checkpoint
+
+    place = folder / "prompted"
+    shutil.copytree(folder / "old", place)
+    (place / "config_sentence_transformers.json").write_text(json.dumps({"prompts": {"query": "red ", "document": ""}}))
+    old, new = (load_checkpoint(str(one)) for one in (folder / "old", place))
+    material = Material()
+    report = switch_checkpoints(
+        old, new, material.pairs, [SearchTexts.of("texts", TEXTS, [text[:9] for text in TEXTS])]
+    )
+    assert report.same_text is not None
+    # Documents are the same, queries are not.
+    assert report.same_text.worst > 1e-3
+    assert report.same_text.quantiles[-1] == pytest.approx(1, abs=1e-6)
+    assert not report.same_text.is_same
