@@ -20,10 +20,17 @@ from embaudit.watch.look import Looked, judged
 from embaudit.watch.served import ServedNow
 from embaudit.watch.watch_list import EndpointEntry
 from embaudit_flows.ending import TRIPPED_STATE
+from embaudit_flows.gpu import gpu_slot
 from embaudit_flows.watch_audits import AuditEnd, Auditor
 from embaudit_tasks.gate import gate_now
 from embaudit_tasks.report import write_overview, write_report
-from embaudit_tasks.watch import ask_what_is_served, compare_with_predecessor, record_served, record_watched
+from embaudit_tasks.watch import (
+    ask_what_is_served,
+    compare_indexes,
+    compare_with_predecessor,
+    record_served,
+    record_watched,
+)
 
 # What a watch did with a source, in the order of the summary; ``seen``: the revision was dealt with before.
 OUTCOMES = ("audited", "unchanged", "known", "seen", "running", "failed", "unreachable")
@@ -42,8 +49,9 @@ class WatchedRow(BaseModel):
     audit_id: str | None
     predecessor_audit_id: str | None
     worse: list[str]
-    # Which weights changed since the predecessor; None if that is not known.
+    # Which weights changed since the predecessor, and what becomes of the index that it built; None if not known.
     weights: str | None = None
+    index: str | None = None
     gate: str | None
     reason: str | None
     # What nobody has accepted, whether this watch found it or an earlier one, and since when.
@@ -199,7 +207,8 @@ class WatchRecord:
         record_watched([self.history.put(_row_of(done))], *self._where)
         if end.has_failed:
             self._failed.append(f"{finding.source.name} ({(end.reason or '').rstrip('.')})")
-        self._say(done, status, self._compare(end.audit_id, previous) if end.audit_id else None)
+        compared = self._compare(end.audit_id, previous) if end.audit_id else None
+        self._say(done, status, compared, self._index(done))
 
     def _previous(self, finding: Looked) -> str | None:
         """The audit of the source's newest revision with other content."""
@@ -225,7 +234,22 @@ class WatchRecord:
                 write_report(audit_id, self._warehouse, self._settings.lock_wait_seconds, str(self._settings.reports))
         return compared
 
-    def _say(self, finding: Looked, outcome: str, compared: dict[str, Any] | None) -> None:
+    def _index(self, finding: Looked) -> str | None:
+        """What becomes of the index that the source's revision before built; None if that is not known."""
+        if finding.audit_id is None or finding.checkpoint_id is None:
+            return None
+        before = self.history.previous(finding.source.name, finding.source.settings.key, finding.checkpoint_id)
+        if before is None:
+            return None
+        # The audit is published: what cannot be said of an index must not fail the watch.
+        try:
+            with gpu_slot(finding.source.settings.device):
+                found = compare_indexes(finding, before, str(self._settings.reports), *self._where)
+        except EmbauditError as error:
+            return f"What becomes of an index was not compared: {error.happened}"
+        return None if found is None else str(found.line)
+
+    def _say(self, finding: Looked, outcome: str, compared: dict[str, Any] | None, index: str | None = None) -> None:
         worse = compared["worse"] if compared else []
         gate, found, since = self._open(finding)
         self._rows.append(
@@ -237,6 +261,7 @@ class WatchRecord:
                 audit_id=finding.audit_id,
                 predecessor_audit_id=compared["predecessor_audit_id"] if compared else None,
                 weights=compared["weights"] if compared else None,
+                index=index,
                 worse=[f"{row['measure']} of {row['item']} {row['delta']:+.4g}" for row in worse],
                 gate=gate,
                 reason=finding.reason,

@@ -1339,6 +1339,17 @@ CREATE TABLE served (
     PRIMARY KEY (endpoint, asked)
 );
 
+-- What becomes of an index that a watched source's earlier revision built.
+CREATE TABLE index_change (
+    "audit_id" VARCHAR NOT NULL,
+    "predecessor_audit_id" VARCHAR NOT NULL,
+    "compared" VARCHAR NOT NULL,
+    "verdict" VARCHAR NOT NULL,
+    "line" VARCHAR NOT NULL,
+    "median_cosine" DOUBLE,
+    PRIMARY KEY (audit_id, predecessor_audit_id)
+);
+
 -- How a figure changed from one revision to the next, and whether it got worse.
 CREATE TABLE regression (
     "audit_id" VARCHAR NOT NULL,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from prefect import task
@@ -13,11 +14,12 @@ from embaudit.keys import content_key
 from embaudit.page.general import weights_changed
 from embaudit.steps.results import stage_rows
 from embaudit.tables import MEASURE_OF
-from embaudit.tables.watch import RegressionRow, ServedRow, WatchedRevisionRow
+from embaudit.tables.watch import IndexChangeRow, RegressionRow, ServedRow, WatchedRevisionRow
 from embaudit.warehouse.watched import find_predecessor, read_figures, read_weight_changes
 from embaudit.watch.history import WatchedRevision
 from embaudit.watch.hub import current_commit, list_organisation
-from embaudit.watch.look import Source, read_content
+from embaudit.watch.index_change import OTHER_VECTORS, IndexChange, compare_passports, passport_of, switch_revisions
+from embaudit.watch.look import Looked, Source, read_content
 from embaudit.watch.regression import compare
 from embaudit.watch.served import ServedNow, ask_endpoint
 from embaudit.watch.watch_list import EndpointEntry, OrganisationEntry
@@ -85,6 +87,28 @@ def record_served(rows: list[ServedNow], warehouse: str, wait_seconds: float, st
     dumped = [row.model_dump() | {"differs": json.dumps(row.differs, ensure_ascii=False)} for row in rows]
     key = content_key(rows=[str(row) for row in dumped])
     publish_checked([stage_rows(staging, "watch", key, ServedRow, dumped)], warehouse, wait_seconds, kept=AUDITS_STAND)
+
+
+@task(name="compare indexes", task_run_name="what becomes of an index of {old.source}", persist_result=False)
+def compare_indexes(
+    new: Looked, old: WatchedRevision, reports: str, warehouse: str, wait_seconds: float, staging: str
+) -> IndexChange | None:
+    """Compare a source's new revision with the one before, check and publish; None if there is nothing to compare.
+
+    Passports are read first: they cost nothing, and where they agree, nothing has changed.
+    """
+    source = new.source
+    before, after = (passport_of(Path(reports), str(one.checkpoint_id)) for one in (old, new))
+    found = compare_passports(before, after) if before is not None and after is not None else None
+    if source.kind == "hub" and (found is None or found.verdict == OTHER_VECTORS):
+        found = switch_revisions(f"{source.place}@{old.revision}", new.reference, source.settings.load_options)
+    if found is not None:
+        pair = {"audit_id": str(new.audit_id), "predecessor_audit_id": str(old.audit_id)}
+        name = f"index-change-{old.audit_id}"
+        rows = [{**pair, **found.model_dump()}]
+        staged = stage_rows(staging, "audit", str(new.audit_id), IndexChangeRow, rows, file_name=name)
+        publish_checked([staged], warehouse, wait_seconds, kept=AUDITS_STAND)
+    return found
 
 
 @task(name="compare with predecessor", task_run_name="compare {audit_id} with its predecessor", persist_result=False)

@@ -89,6 +89,13 @@ def watch_rows() -> dict[str, Table]:
             ("http://away", NOON, None, "could not be compared", "Nothing answers.", None, 0),
             **{"checkpoint": "/models/tiny", "differs": "[]", "kinds": 21, "requests": 300, "seconds": 12.5},
         ),
+        "index_change": rows_of(
+            "index_change",
+            "predecessor_audit_id compared verdict line median_cosine",
+            ("a1", "texts", "rebuild", "Rebuild: median cosine .31.", 0.31),
+            ("a0", "canaries", "rebuild", "Rebuild: vectors of 768 dimensions.", None),
+            audit_id="a3",
+        ),
         "regression": rows_of(
             "regression",
             "summary item measure value predecessor_value delta relative_change worse_when tolerance is_worse",

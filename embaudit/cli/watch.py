@@ -103,7 +103,8 @@ def print_outcome(outcome: WatchOutcome, as_json: bool) -> None:
     for row in outcome.rows:
         compared = f"compared with {row.predecessor_audit_id}" if row.predecessor_audit_id else ""
         worse = f"worse: {'; '.join(row.worse)}" if row.worse else compared
-        worse = "; ".join(part for part in (worse, row.weights and row.weights.rstrip(".")) if part)
+        changes = (worse, *(change and change.rstrip(".") for change in (row.weights, row.index)))
+        worse = "; ".join(part for part in changes if part)
         gate = f"gate {row.gate}" if row.gate else ""
         still = f"open: {'; '.join(row.open)}" if row.open else ""
         said = "; ".join(part for part in (worse, gate, still, row.reason) if part)

@@ -68,6 +68,28 @@ class ServedRow(Row, table="served", key=("endpoint", "asked"), scope="content")
         return (verdict == "could not be compared") | checkpoint_id.notna()
 
 
+class IndexChangeRow(Row, table="index_change", key=("audit_id", "predecessor_audit_id"), scope="content"):
+    """What becomes of an index that a watched source's earlier revision built."""
+
+    audit_id: str = column("The later revision's audit.")
+    predecessor_audit_id: str = column("The earlier revision's audit.")
+    compared: Literal["texts", "canaries"] = column(
+        "Compared on the embedded sample's texts by both checkpoints, or on the texts of both audits' passports."
+    )
+    verdict: Literal[
+        "same index", "new threshold only", "bridge holds", "rebuild", "other vectors", "could not be told"
+    ] = column("Outcome; of passports only the same index, other vectors or, with another dimension, rebuild.")
+    line: str = column("The verdict in a sentence.")
+    median_cosine: float | None = column(
+        "Median cosine of a text's two vectors; null with other dimensions.", ge=-1, le=1
+    )
+
+    @row_rule
+    def audits_are_two(audit_id: Series, predecessor_audit_id: Series) -> Series:
+        """An audit is not its own predecessor."""
+        return audit_id != predecessor_audit_id
+
+
 class _FigureKey(Row):
     """Identifies a figure, as in the view summary_figure."""
 
@@ -159,6 +181,7 @@ ROWS: tuple[type[Row], ...] = (
     AuditBackboneRow,
     WatchedRevisionRow,
     ServedRow,
+    IndexChangeRow,
     RegressionRow,
     GateResultRow,
 )

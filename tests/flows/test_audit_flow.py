@@ -58,7 +58,16 @@ def test_an_audit_fills_every_table(audited: Audited) -> None:
     # A link to a backbone, scores of tasks, what a watch saw and what was pruned come by other commands; a gate, a
     # ranking of documents and some measures only when asked for.
     by_request = {
-        *("audit_backbone", "downstream_score", "gate_result", "watched_revision", "served", "regression", "pruning"),
+        *(
+            "audit_backbone",
+            "downstream_score",
+            "gate_result",
+            "watched_revision",
+            "served",
+            "index_change",
+            "regression",
+            "pruning",
+        ),
         "acceptance",
         # Other readings of random weights, which find no more than words do, are not compared.
         *("length_ranking", "quality_reading"),

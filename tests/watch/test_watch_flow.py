@@ -87,6 +87,11 @@ def test_the_life_of_a_folder(watcher: Watcher, put: Put) -> None:
     assert (changed.audit_id, changed.predecessor_audit_id) == (audits(watcher)[1][0], published[0])
     settings = watcher.ask("SELECT DISTINCT CAST(settings AS VARCHAR), seed, dtype FROM audit")
     assert len(settings) == 1, "with the settings of its predecessor"
+    # The folder was written over: its audits' passports say that an index of the first must not be mixed.
+    assert changed.index is not None
+    assert changed.index.startswith("Other vectors than those in the index")
+    (row,) = run_query(watcher.warehouse, "index-changes").rows
+    assert row[1] == "other vectors"
     check_regressions(watcher, str(changed.audit_id), published[0])
     page = watcher.warehouse.parent / "reports" / f"{changed.audit_id}.html"
     assert "Compared with the previous audit" in page.read_text(), "the page is made again with the comparison"

@@ -1,0 +1,59 @@
+"""What a watch says of an index when a source has a new revision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from embaudit.checkpoint import LoadOptions, load_checkpoint
+from embaudit.measures.passport.make import make_passport
+from embaudit.measures.passport.passport import Passport
+from embaudit.watch.index_change import compare_passports, switch_revisions
+
+CPU = LoadOptions(device="cpu")
+
+
+@pytest.fixture(scope="module")
+def passports(weights: Callable[[int], Path]) -> list[Passport]:
+    return [make_passport(load_checkpoint(str(weights(seed)), CPU), CPU) for seed in (0, 1)]
+
+
+def test_passports_of_one_function_are_one_index(passports: list[Passport]) -> None:
+    found = compare_passports(passports[0], passports[0])
+    assert found is not None
+    assert (found.verdict, found.compared) == ("same index", "canaries")
+    assert found.median_cosine == pytest.approx(1)
+
+
+def test_passports_of_two_functions_are_not(passports: list[Passport]) -> None:
+    found = compare_passports(*passports)
+    assert found is not None
+    vectors = [{one.text: one.numbers for one in some.canaries} for some in passports]
+    cosines = [
+        vectors[0][text] @ vectors[1][text] / np.linalg.norm(vectors[0][text]) / np.linalg.norm(vectors[1][text])
+        for text in vectors[0].keys() & vectors[1].keys()
+    ]
+    assert found.verdict == "other vectors"
+    assert found.median_cosine == pytest.approx(np.median(cosines), abs=1e-6)
+    assert "embaudit switch" in found.line
+
+
+def test_another_dimension_needs_another_index(passports: list[Passport]) -> None:
+    half = passports[0].reading.dimension // 2
+    shorter = passports[1].model_copy(update={"reading": passports[1].reading.model_copy(update={"dimension": half})})
+    found = compare_passports(passports[0], shorter)
+    assert found is not None
+    assert (found.verdict, found.median_cosine) == ("rebuild", None)
+
+
+def test_nothing_in_common_says_nothing(passports: list[Passport]) -> None:
+    other = passports[1].model_copy(update={"canaries": ()})
+    assert compare_passports(passports[0], other) is None
+
+
+def test_revisions_that_can_be_loaded_are_compared_as_switch_does(weights: Callable[[int], Path]) -> None:
+    found = switch_revisions(str(weights(0)), str(weights(0)), CPU)
+    assert (found.verdict, found.compared) == ("same index", "texts")
