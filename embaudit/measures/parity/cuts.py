@@ -7,6 +7,7 @@ read to a wrong length comes nearer to the wanted one the nearer that length is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,8 +24,10 @@ from embaudit.measures.parity.readings import (
 )
 from embaudit.measures.parity.vectors import Maker, Making
 
-# Lengths that are tried at once, evenly spread over what is left.
-POINTS = 9
+# Lengths that are tried at once, evenly spread over what is left; and around how many of the best it is gone on.
+POINTS, KEPT = 33, 3
+# 1 − cosine of the very reading: the next length is farther off, even of a long text.
+EXACT = 1e-9
 SIDES: tuple[Side, ...] = ("right", "all", "left")
 # How long a text is, and the reading of its first, or last, so many.
 Unit = tuple[Callable[[str], int], Callable[[int], Reading]]
@@ -50,38 +53,63 @@ def likely_cuts(
         return
     for length, cut in _units(reading):
         lengths = np.array([length(text) for text in texts])
-        place = int(np.where(far, lengths, -1).argmax())
-        shortest = max(1, int(lengths[~far & (lengths <= lengths[place])].max(initial=1)))
+        read = max(1, int(lengths[~far].max(initial=1)))
+        best = None
+        # Texts that are read as a whole say no more than that the limit is beyond them.
+        for place in np.flatnonzero(far)[np.argsort(lengths[far], kind="stable")]:
+            if lengths[place] <= read:
+                continue
+            best, distance = _nearest(
+                read, int(lengths[place]), _Distances(maker, making, form, cut, texts, wanted, place)
+            )
+            if best < lengths[place]:
+                break
+            read = best
+        if best is not None:
+            yield cut(best)
+            if distance <= EXACT:
+                return
 
-        def distances(numbers: Sequence[int], place: int = place, cut: Callable[[int], Reading] = cut) -> np.ndarray:
-            readings = [cut(number) for number in numbers]
-            windows = [one.windows([texts[place]]) for one in readings]
-            maker.pool(zip(readings, windows, strict=True))
-            found = []
-            for one, window in zip(readings, windows, strict=True):
-                made = maker.vectors(one, making, window)
-                goal = wanted[place : place + 1]
-                found.append(
-                    2.0 if made is None else float(apart(form.write(made[:, : maker.dimension], goal), goal)[0])
-                )
-            return np.nan_to_num(found, nan=2.0)
 
-        yield cut(_nearest(shortest, int(lengths[place]), distances))
+@dataclass(frozen=True)
+class _Distances:
+    """1 − cosine of one text's vector, cut at some lengths, to the wanted one."""
+
+    maker: Maker
+    making: Making
+    form: Form
+    cut: Callable[[int], Reading]
+    texts: Sequence[str]
+    wanted: np.ndarray
+    place: int
+
+    def __call__(self, numbers: Sequence[int]) -> np.ndarray:
+        readings = [self.cut(number) for number in numbers]
+        windows = [one.windows([self.texts[self.place]]) for one in readings]
+        self.maker.pool(zip(readings, windows, strict=True))
+        goal = self.wanted[self.place : self.place + 1]
+        found = np.full(len(numbers), 2.0)
+        for row, (one, window) in enumerate(zip(readings, windows, strict=True)):
+            made = self.maker.vectors(one, self.making, window)
+            if made is not None:
+                found[row] = apart(self.form.write(made[:, : self.maker.dimension], goal), goal)[0]
+        return np.nan_to_num(found, nan=2.0)
 
 
-def _nearest(low: int, high: int, distances: Callable[[Sequence[int]], np.ndarray]) -> int:
-    """The number in [low, high] whose distance is smallest, closed in on from points around the best so far."""
+def _nearest(low: int, high: int, distances: Callable[[Sequence[int]], np.ndarray]) -> tuple[int, float]:
+    """The number in [low, high] whose distance is smallest, and that: closed in on around the best so far."""
     known: dict[int, float] = {}
+    spans = [(low, high)]
     while True:
-        new = [
-            number for number in np.unique(np.linspace(low, high, POINTS).astype(int)).tolist() if number not in known
-        ]
-        if not new:
-            return min(known, key=lambda number: known[number])
-        known |= dict(zip(new, distances(new).tolist(), strict=True))
+        points = np.concatenate([np.linspace(*span, POINTS).astype(int) for span in spans])
+        new = sorted({int(point) for point in points} - known.keys())
+        known |= dict(zip(new, distances(new).tolist(), strict=True)) if new else {}
+        best = min(known, key=lambda number: known[number])
+        if not new or known[best] <= EXACT:
+            return best, known[best]
         tried = sorted(known)
-        best = tried.index(min(tried, key=lambda number: known[number]))
-        low, high = tried[max(best - 1, 0)], tried[min(best + 1, len(tried) - 1)]
+        nearest = sorted(range(len(tried)), key=lambda place: known[tried[place]])[:KEPT]
+        spans = [(tried[max(place - 1, 0)], tried[min(place + 1, len(tried) - 1)]) for place in nearest]
 
 
 def _units(reading: Reading) -> Iterator[Unit]:
