@@ -16,7 +16,7 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint
 from embaudit.measures.parity.compare import LEFT, SAME_LENGTH, apart
 from embaudit.measures.parity.cuts import likely_cuts
-from embaudit.measures.parity.forms import Form, form_of
+from embaudit.measures.parity.forms import Form, forms_of
 from embaudit.measures.parity.readings import Reading, Windows, alternatives, declared
 from embaudit.measures.parity.vectors import Maker, Making
 
@@ -108,11 +108,21 @@ def explain(checkpoint: Checkpoint, texts: Texts, theirs: Vectors) -> Explanatio
         texts: by kind.
         theirs: the other's (n, D) vectors by kind, each text asked alone; NaN where there is none.
     """
-    form, theirs = form_of(theirs, checkpoint.dimension)
+    if not any(np.isfinite(rows).all(axis=1).any() for rows in theirs.values()):
+        return Explanation((), {})
+    found = []
+    for form in forms_of(theirs, checkpoint.dimension):
+        found.append(_explain(checkpoint, texts, theirs, form))
+        if found[-1].is_complete:
+            break
+    return min(found, key=lambda told: (not told.is_complete, told.kinds_left))
+
+
+def _explain(checkpoint: Checkpoint, texts: Texts, given: Vectors, form: Form) -> Explanation:
+    """The same, of vectors whose numbers have this form."""
+    theirs = {kind: form.read(rows) for kind, rows in given.items()}
     maker = Maker(checkpoint, next(iter(theirs.values())).shape[1])
     chosen, wanted = _chosen(texts, theirs)
-    if not chosen:
-        return Explanation((), {})
     start = declared(checkpoint)
     ways = _best_of_each(maker, [start], chosen, wanted, form)
     for _ in range(ROUNDS):
@@ -213,7 +223,7 @@ def _told(maker: Maker, best: _Way, texts: Texts, theirs: Vectors, form: Form) -
         differs = (*differs, f"keeps the first {maker.dimension} of {min(widths)} dimensions")
 
     def leaves(texts: Sequence[str], vectors: np.ndarray) -> np.ndarray:
-        wanted, windows = form_of({"": vectors}, maker.checkpoint.dimension)[1][""], best.reading.windows(texts)
+        wanted, windows = form.read(vectors), best.reading.windows(texts)
         maker.pool([(best.reading, windows)])
         given = maker.vectors(best.reading, best.making, windows)
         if given is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-BYTE = 8
+BYTE, SIGNED = 8, 128
 # What unit vectors are multiplied by before they are rounded, and how far from the best product a scale is looked for.
 SCALES = (127.0, 128.0, 255.0, 100.0)
 NEARBY, TRIED = 0.01, 41
@@ -20,10 +20,12 @@ class Form:
     Attributes:
         said: what is different from fractions, as the end of "it …"; empty if nothing is.
         write: (n, D) fractions in this form, given the other's (n, D) vectors of the same texts for the scale.
+        read: the other's rows, with packed bits unpacked.
     """
 
     said: str
     write: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    read: Callable[[np.ndarray], np.ndarray] = lambda rows: rows
 
 
 FRACTIONS = Form("", lambda vectors, theirs: vectors)
@@ -33,8 +35,8 @@ SIGNS = Form(
 BITS = Form("gives bits (binary vectors) in place of numbers", lambda vectors, theirs: (vectors > 0).astype(float))
 
 
-def form_of(theirs: Mapping[str, np.ndarray], dimension: int) -> tuple[Form, Mapping[str, np.ndarray]]:
-    """The form of the other's vectors by kind, and the vectors with packed bits unpacked.
+def forms_of(theirs: Mapping[str, np.ndarray], dimension: int) -> list[Form]:
+    """The forms that the other's vectors by kind may have, the likeliest first.
 
     Args:
         dimension: of the checkpoint's vectors.
@@ -42,16 +44,24 @@ def form_of(theirs: Mapping[str, np.ndarray], dimension: int) -> tuple[Form, Map
     every = np.concatenate(list(theirs.values()))
     known = every[np.isfinite(every).all(axis=1)]
     if not len(known) or not (known == np.round(known)).all():
-        return FRACTIONS, theirs
+        return [FRACTIONS]
     if known.shape[1] * BYTE == dimension:
-        unpacked = {kind: _unpacked(rows) for kind, rows in theirs.items()}
-        return replace(BITS, said="gives bits packed into bytes (ubinary vectors)"), unpacked
+        packed = replace(BITS, said="gives bits packed into bytes (ubinary vectors)", read=_unpacked)
+        if not (known < 0).any():
+            return [packed]
+        # As sentence-transformers' "binary" writes bytes; or the same bytes, read with a sign.
+        less = replace(
+            BITS,
+            said="gives bits packed into bytes, minus 128 (binary vectors)",
+            read=lambda rows: _unpacked(rows + SIGNED),
+        )
+        return [less, packed]
     values = set(np.unique(known)[:3])
     if values <= {0.0, 1.0}:
-        return BITS, theirs
+        return [BITS]
     if values <= {-1.0, 1.0}:
-        return SIGNS, theirs
-    return Form("gives whole numbers (int8 vectors) in place of fractions", _rounded), theirs
+        return [SIGNS]
+    return [Form("gives whole numbers (int8 vectors) in place of fractions", _rounded)]
 
 
 def _rounded(vectors: np.ndarray, theirs: np.ndarray) -> np.ndarray:

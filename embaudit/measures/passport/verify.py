@@ -19,7 +19,7 @@ from embaudit.finding import Finding
 from embaudit.measures.parity.asking import AskedOtherwise, ask_for_base64, ask_in_a_batch, held_to_alone
 from embaudit.measures.parity.compare import HALF, LEFT, SAME, SAME_LENGTH, KindDifference, apart, compare_kind
 from embaudit.measures.parity.findings import findings_of, is_apart, is_rounding
-from embaudit.measures.parity.forms import form_of
+from embaudit.measures.parity.forms import forms_of
 from embaudit.measures.parity.other import OtherCheckpoint, rows_of
 from embaudit.measures.parity.parity import ParityReport, asked_alone
 from embaudit.measures.passport.passport import Passport
@@ -187,7 +187,7 @@ def _probable(passport: Passport, kinds: Sequence[KindDifference], theirs: Mappi
     canaries = [canary for some in passport.kinds.values() for canary in some]
     ours, given = np.array([canary.numbers for canary in canaries]), _every(theirs).vectors
     width = given.shape[1]
-    form, _ = form_of({"every": given}, passport.reading.dimension)
+    form = forms_of({"every": given}, passport.reading.dimension)[0]
     if form.said:
         return f"It {form.said}."
     if width != ours.shape[1]:
