@@ -72,7 +72,7 @@ def _watch(
         require_deployment(deployment)
     place = str(warehouse_at(warehouse or settings.warehouse_path))
     hub = HubTasks(list(RETRY_DELAYS) if retry_delays is None else retry_delays)
-    record = WatchRecord(place, settings, read_history(place))
+    record = WatchRecord(place, settings, read_history(place), loads=deployment is None)
     sources, unlisted = hub.sources(entries)
     findings = unlisted + [hub.look(source, record.history, again=again) for source in sources]
     record.write([finding for finding in findings if not finding.needs_audit])

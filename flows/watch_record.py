@@ -118,8 +118,13 @@ class GatesTripped(WatchFailed, GateTripped):
 class WatchRecord:
     """Writes the results of one watch: each finding is published as soon as it is final, so that none is lost."""
 
-    def __init__(self, warehouse: str, settings: Settings, history: History) -> None:
-        self.history = history
+    def __init__(self, warehouse: str, settings: Settings, history: History, *, loads: bool = True) -> None:
+        """A record of a watch.
+
+        Args:
+            loads: whether this process may load checkpoints; if audits run on workers, it may be too small for them.
+        """
+        self.history, self._loads = history, loads
         self._warehouse, self._settings = warehouse, settings
         self._where = (warehouse, settings.lock_wait_seconds, str(settings.staging))
         self._rows: list[WatchedRow] = []
@@ -244,7 +249,7 @@ class WatchRecord:
         # The audit is published: what cannot be said of an index must not fail the watch.
         try:
             with gpu_slot(finding.source.settings.device):
-                found = compare_indexes(finding, before, str(self._settings.reports), *self._where)
+                found = compare_indexes(finding, before, str(self._settings.reports), self._loads, *self._where)
         except EmbauditError as error:
             return f"What becomes of an index was not compared: {error.happened}"
         return None if found is None else str(found.line)

@@ -91,7 +91,7 @@ def record_served(rows: list[ServedNow], warehouse: str, wait_seconds: float, st
 
 @task(name="compare indexes", task_run_name="what becomes of an index of {old.source}", persist_result=False)
 def compare_indexes(
-    new: Looked, old: WatchedRevision, reports: str, warehouse: str, wait_seconds: float, staging: str
+    new: Looked, old: WatchedRevision, reports: str, loads: bool, warehouse: str, wait_seconds: float, staging: str
 ) -> IndexChange | None:
     """Compare a source's new revision with the one before, check and publish; None if there is nothing to compare.
 
@@ -100,7 +100,7 @@ def compare_indexes(
     source = new.source
     before, after = (passport_of(Path(reports), str(one.checkpoint_id)) for one in (old, new))
     found = compare_passports(before, after) if before is not None and after is not None else None
-    if source.kind == "hub" and (found is None or found.verdict == OTHER_VECTORS):
+    if loads and source.kind == "hub" and (found is None or found.verdict == OTHER_VECTORS):
         found = switch_revisions(f"{source.place}@{old.revision}", new.reference, source.settings.load_options)
     if found is not None:
         pair = {"audit_id": str(new.audit_id), "predecessor_audit_id": str(old.audit_id)}
