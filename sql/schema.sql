@@ -1324,6 +1324,7 @@ CREATE TABLE watched_revision (
 
 -- What endpoints serve, each time that a watch asked them.
 CREATE TABLE served (
+    "look_key" VARCHAR NOT NULL,
     "endpoint" VARCHAR NOT NULL,
     "asked" TIMESTAMP WITH TIME ZONE NOT NULL,
     "checkpoint" VARCHAR NOT NULL,
@@ -1336,7 +1337,7 @@ CREATE TABLE served (
     "kinds_apart" INTEGER NOT NULL,
     "requests" INTEGER NOT NULL,
     "seconds" DOUBLE NOT NULL,
-    PRIMARY KEY (endpoint, asked)
+    PRIMARY KEY (look_key)
 );
 
 -- What becomes of an index that a watched source's earlier revision built.

@@ -83,10 +83,10 @@ def watch_rows() -> dict[str, Table]:
         ),
         "served": rows_of(
             "served",
-            "endpoint asked checkpoint_id verdict line worst kinds_apart",
-            ("http://search", NOON, "c1", "the same function", "The same function.", 5e-13, 0),
-            ("http://search", NOON + timedelta(days=1), "c1", "another function", "It takes cls.", 0.2, 21),
-            ("http://away", NOON, None, "could not be compared", "Nothing answers.", None, 0),
+            "look_key endpoint asked checkpoint_id verdict line worst kinds_apart",
+            ("l1", "http://search", NOON, "c1", "the same function", "The same function.", 5e-13, 0),
+            ("l2", "http://search", NOON + timedelta(days=1), "c1", "another function", "It takes cls.", 0.2, 21),
+            ("l3", "http://away", NOON, None, "could not be compared", "Nothing answers.", None, 0),
             **{"checkpoint": "/models/tiny", "differs": "[]", "kinds": 21, "requests": 300, "seconds": 12.5},
         ),
         "index_change": rows_of(

@@ -39,9 +39,9 @@ COMMANDS = {
         "verify": ("verify:verify", "Are these the vectors of that passport? An answer in seconds, without a model."),
         "vectors": (
             "vectors:vectors",
-            "Look at stored vectors: are they sound, and did a checkpoint build them?",
+            "Say whether stored vectors are sound, and whether a checkpoint built them.",
         ),
-        "switch": ("switch:switch", "A new revision is better: what becomes of the index, and of a threshold?"),
+        "switch": ("switch:switch", "Say what becomes of an index, and of a threshold, with a new revision."),
         "audit": ("audit:audit", "Audit a checkpoint; run it again to continue."),
         "compare": ("compare:compare", "Compare checkpoints by their audits."),
         "gate": ("gate:gate", "Check an audit against a policy."),

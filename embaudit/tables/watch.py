@@ -12,6 +12,10 @@ from embaudit.table import rule as row_rule
 Status = Literal["audited", "unchanged", "known", "running", "failed", "unreachable"]
 # Revisions with these need no further attention; all others are tried again next time.
 DONE: tuple[Status, ...] = ("audited", "unchanged", "known")
+# Of an index, as ``embaudit switch`` says it; and where only passports are compared.
+IndexVerdict = Literal[
+    "same index", "new threshold only", "bridge holds", "rebuild", "could not be told", "other vectors"
+]
 
 
 class AuditBackboneRow(Row, table="audit_backbone", key=("audit_id", "backbone_audit_id"), scope="content"):
@@ -46,9 +50,10 @@ class WatchedRevisionRow(Row, table="watched_revision", key=("source", "revision
         return first_seen <= last_seen
 
 
-class ServedRow(Row, table="served", key=("endpoint", "asked"), scope="content"):
+class ServedRow(Row, table="served", key=("look_key",), scope="content"):
     """What endpoints serve, each time that a watch asked them."""
 
+    look_key: str = column("Key of endpoint and time.")
     endpoint: str = column("Address, as watched.")
     asked: datetime = column("When it was asked.")
     checkpoint: str = column("What it should serve, as watched.")
@@ -76,9 +81,9 @@ class IndexChangeRow(Row, table="index_change", key=("audit_id", "predecessor_au
     compared: Literal["texts", "canaries"] = column(
         "Compared on the embedded sample's texts by both checkpoints, or on the texts of both audits' passports."
     )
-    verdict: Literal[
-        "same index", "new threshold only", "bridge holds", "rebuild", "other vectors", "could not be told"
-    ] = column("Outcome; of passports only the same index, other vectors or, with another dimension, rebuild.")
+    verdict: IndexVerdict = column(
+        "Outcome; of passports only the same index, other vectors or, with another dimension, rebuild."
+    )
     line: str = column("The verdict in a sentence.")
     median_cosine: float | None = column(
         "Median cosine of a text's two vectors; null with other dimensions.", ge=-1, le=1

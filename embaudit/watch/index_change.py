@@ -18,9 +18,7 @@ from embaudit.measures.parity.compare import SAME, apart
 from embaudit.measures.passport.file import read_passport
 from embaudit.measures.passport.passport import Passport
 from embaudit.measures.quality.material import sample_material
-from embaudit.measures.switch.encode import SearchTexts
-from embaudit.measures.switch.switch import switch_checkpoints
-from embaudit.measures.switch.verdict import SwitchVerdict
+from embaudit.tables.watch import IndexVerdict
 
 OTHER_VECTORS: Literal["other vectors"] = "other vectors"
 
@@ -36,7 +34,7 @@ class IndexChange(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     compared: Literal["texts", "canaries"]
-    verdict: SwitchVerdict | Literal["other vectors"]
+    verdict: IndexVerdict
     line: str
     median_cosine: float | None
 
@@ -74,6 +72,10 @@ def switch_revisions(old: str, new: str, options: LoadOptions) -> IndexChange:
     Raises:
         EmbauditError: if one of them cannot be loaded, or a vector is not finite.
     """
+    # It imports torch.
+    from embaudit.measures.switch.encode import SearchTexts
+    from embaudit.measures.switch.switch import switch_checkpoints
+
     material = sample_material()
     report = switch_checkpoints(
         load_checkpoint(old, options),

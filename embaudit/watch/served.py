@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from embaudit.checkpoint import load_checkpoint
 from embaudit.endpoint.recognise import open_endpoint
 from embaudit.errors import EmbauditError
+from embaudit.keys import content_key
 from embaudit.measures.parity.findings import is_apart
 from embaudit.measures.parity.parity import Verdict, compare_with
 from embaudit.measures.quality.material import Material
@@ -23,6 +24,7 @@ class ServedNow(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
+    look_key: str
     endpoint: str
     asked: datetime
     checkpoint: str
@@ -44,7 +46,9 @@ class ServedNow(BaseModel):
 def ask_endpoint(entry: EndpointEntry) -> ServedNow:
     """Compare an endpoint with its checkpoint on made-up texts; what fails is the outcome, and raises nothing."""
     start = time.monotonic()
-    facts = {"endpoint": entry.address, "checkpoint": entry.checkpoint, "asked": datetime.now(UTC)}
+    now = datetime.now(UTC)
+    key = content_key(endpoint=entry.address, asked=now.isoformat())
+    facts = {"look_key": key, "endpoint": entry.address, "checkpoint": entry.checkpoint, "asked": now}
     try:
         with open_endpoint(entry.address, entry.api, entry.model) as endpoint:
             checkpoint = load_checkpoint(entry.checkpoint, replace(entry.settings.load_options, dtype="float32"))

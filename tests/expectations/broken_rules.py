@@ -229,7 +229,7 @@ BY_HAND: dict[str, list[Broken]] = {
         broken(2, "in_set times_are_in_order", last_seen=EARLY),
     ],
     "served": [broken(0, "in_set compared_rows_have_a_checkpoint", checkpoint_id=None)],
-    "index_change": [broken(0, "in_set audits_are_two", predecessor_audit_id="a3")],
+    "index_change": [broken(0, "in_set audits_are_two", audit_id="a9", predecessor_audit_id="a9")],
     "regression": [
         broken(1, "in_set delta_is_difference", delta=0.2),
         broken(0, "in_set worse_is_beyond_tolerance", is_worse=False),

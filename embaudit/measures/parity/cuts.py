@@ -60,7 +60,7 @@ def likely_cuts(
             if lengths[place] <= read:
                 continue
             best, distance = _nearest(
-                read, int(lengths[place]), _Distances(maker, making, form, cut, texts, wanted, place)
+                read, int(lengths[place]), _CutDistances(maker, making, form, cut, texts, wanted, place)
             )
             if best < lengths[place]:
                 break
@@ -72,7 +72,7 @@ def likely_cuts(
 
 
 @dataclass(frozen=True)
-class _Distances:
+class _CutDistances:
     """1 − cosine of one text's vector, cut at some lengths, to the wanted one."""
 
     maker: Maker
