@@ -24,6 +24,8 @@ from embaudit.measures.parity.vectors import Maker, Making
 Texts = Mapping[str, Sequence[str]]
 Vectors = Mapping[str, np.ndarray]
 ROUNDS, WIDTH = 3, 3
+# 1 − cosine that the very way leaves in float32; half precision leaves more on every text.
+EXACT = 1e-7
 # Texts of one kind that the search looks at; all are held against what it finds.
 TEXTS_PER_KIND = 3
 # A reading is first tried on so few texts that are still far off, short ones: most readings bring none of them nearer.
@@ -142,7 +144,8 @@ def _explain(checkpoint: Checkpoint, texts: Texts, given: Vectors, form: Form) -
             ways = [best]
             break
         ways = found
-    if ways[0].matched < len(chosen):
+    # One token more or less of a long text may leave less than counts, and on other texts more.
+    if not (ways[0].distances <= EXACT).all():
         ways = _with_cuts(maker, ways, chosen, wanted, form)
     # Several may be as good on the search's few texts of each kind, and not on all.
     equals = [way for way in ways if way.matched == ways[0].matched]
@@ -153,7 +156,7 @@ def _with_cuts(maker: Maker, ways: list[_Way], texts: Sequence[str], wanted: np.
     """The ways, or better ones that cut long texts at a limit that is no usual one."""
     found = list(ways)
     for way in ways:
-        readings = list(likely_cuts(maker, way.reading, way.making, texts, wanted, ~(way.distances <= LEFT), form))
+        readings = list(likely_cuts(maker, way.reading, way.making, texts, wanted, ~(way.distances <= EXACT), form))
         found += _best_of_each(maker, readings, texts, wanted, form)
     # Of equals, a limit in tokens: it is tried first.
     found = sorted(found, key=lambda way: (-way.matched, round(way.mean, 5), way.changes))[:WIDTH]
