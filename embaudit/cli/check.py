@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.cli.leaving import MATERIAL_LEAVES, endpoint_options, say_that_texts_leave
-from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
-from embaudit.cli.printed import show_report
+from embaudit.cli.endpoints import MATERIAL_LEAVES, endpoint_options, say_that_texts_leave
+from embaudit.cli.options import CHECKPOINT_FIELDS, material_options, request_options
+from embaudit.cli.printed import Shown, ends_in_page
 from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
 
 if TYPE_CHECKING:
     from embaudit.request import AuditRequest
-
-FILE = click.Path(exists=True, path_type=Path)
 
 
 @click.command()
@@ -23,14 +21,9 @@ FILE = click.Path(exists=True, path_type=Path)
     *(name for name in CHECKPOINT_FIELDS if name not in ("dtype", "seed")), "query_prompt", "document_prompt"
 )
 @click.option("--base", metavar="CHECKPOINT", help="What it was tuned from, or its last revision: say what changed.")
-@click.option("--pairs", type=FILE, multiple=True, help="Your own scored pairs, a file per data set. Repeatable.")
-@click.option(
-    "--data", type=FILE, multiple=True, help="Your own judged queries, a folder in BEIR's layout. Repeatable."
-)
+@material_options
 @endpoint_options
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Also write it as an HTML page.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print it as Markdown, for a pull request or model card.")
+@ends_in_page
 def check(
     request: AuditRequest,
     base: str | None,
@@ -39,9 +32,7 @@ def check(
     api: str | None,
     model: str | None,
     yes: bool,
-    out: Path | None,
-    as_json: bool,
-    as_markdown: bool,
+    shown: Shown,
 ) -> int:
     """Is CHECKPOINT the network that was trained, declared right, and better than word overlap?
 
@@ -59,6 +50,6 @@ def check(
     if is_address(request.checkpoint):
         say_that_texts_leave(request.checkpoint, *MATERIAL_LEAVES, is_agreed=yes)
     report = run(request, given_material(pairs, data), base, api=api, model=model)
-    show_report(check_page(report), report.as_json() if as_json else None, out, as_markdown=as_markdown)
+    shown.show(check_page(report), report)
     codes = {"do not serve": EXIT_TRIPPED, "could not be checked": EXIT_USAGE}
     return codes.get(report.verdict, EXIT_DONE)

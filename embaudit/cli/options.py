@@ -37,6 +37,30 @@ METAVARS |= dict.fromkeys(PROMPTS, "NAME|TEXT")
 CHECKPOINT_FIELDS = ("device", "dtype", "pooling", "max_length", "prompt", "seed", "allow_pickle", "trust_remote_code")
 
 
+FILE = click.Path(exists=True, path_type=Path)
+
+
+def together(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Several options as one decorator, in this order in the help."""
+
+    def decorate(command: Command) -> Command:
+        decorated: Any = command
+        for option in reversed(options):
+            decorated = option(decorated)
+        return cast(Command, decorated)
+
+    return decorate
+
+
+# ``pairs`` and ``data``: the user's own material, in place of the embedded sample's.
+material_options = together(
+    click.option("--pairs", type=FILE, multiple=True, help="Your own scored pairs, a file per data set. Repeatable."),
+    click.option(
+        "--data", type=FILE, multiple=True, help="Your own judged queries, a folder in BEIR's layout. Repeatable."
+    ),
+)
+
+
 def request_options(*fields: str, argument: str = "CHECKPOINT", **help_texts: str) -> Callable[[Command], Command]:
     """Options for these fields of an audit request, and CHECKPOINT; the command receives a ``request``.
 

@@ -7,35 +7,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.cli.leaving import MATERIAL_LEAVES, endpoint_options, say_that_texts_leave
-from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
-from embaudit.cli.printed import show_report
+from embaudit.cli.endpoints import MATERIAL_LEAVES, other_options, say_that_texts_leave
+from embaudit.cli.options import CHECKPOINT_FIELDS, material_options, request_options
+from embaudit.cli.printed import Shown, ends_in_page
 from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
 
 if TYPE_CHECKING:
     from embaudit.measures.parity.other import Backend, Stored
     from embaudit.request import AuditRequest
 
-FILE = click.Path(exists=True, path_type=Path)
-
 
 @click.command()
 @request_options(*(name for name in CHECKPOINT_FIELDS if name not in ("dtype", "seed")))
-@click.option(
-    "--with",
-    "other",
-    required=True,
-    metavar="OTHER",
-    help="The address of an endpoint (http://localhost:8080), or another checkpoint.",
-)
-@endpoint_options
-@click.option(
-    "--with-dtype",
-    type=click.Choice(("float32", "bfloat16", "float16")),
-    default="float32",
-    show_default=True,
-    help="The precision of another checkpoint.",
-)
+@other_options
 @click.option(
     "--with-backend",
     type=click.Choice(("torch", "onnx", "openvino")),
@@ -51,14 +35,9 @@ FILE = click.Path(exists=True, path_type=Path)
 @click.option(
     "--with-dimensions", type=click.IntRange(min=1), metavar="N", help="Keep the first N dimensions of its vectors."
 )
-@click.option("--pairs", type=FILE, multiple=True, help="Your own scored pairs, a file per data set. Repeatable.")
-@click.option(
-    "--data", type=FILE, multiple=True, help="Your own judged queries, a folder in BEIR's layout. Repeatable."
-)
+@material_options
 @click.option("--no-explanation", is_flag=True, help="Say whether they differ, and do not search for the reason.")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Also write it as an HTML page.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print it as Markdown.")
+@ends_in_page
 def parity(
     request: AuditRequest,
     other: str,
@@ -72,9 +51,7 @@ def parity(
     data: tuple[Path, ...],
     no_explanation: bool,
     yes: bool,
-    out: Path | None,
-    as_json: bool,
-    as_markdown: bool,
+    shown: Shown,
 ) -> int:
     """Do CHECKPOINT and OTHER give the same vectors, and if not, how would CHECKPOINT have to be used to do so?
 
@@ -99,6 +76,6 @@ def parity(
         with_explanation=not no_explanation,
         progress=lambda what: click.echo(f"Comparing {what} …", err=True),
     )
-    show_report(parity_page(report), report.as_json() if as_json else None, out, as_markdown=as_markdown)
+    shown.show(parity_page(report), report)
     codes = {"the same function": EXIT_DONE, "another function": EXIT_TRIPPED}
     return codes.get(report.verdict, EXIT_USAGE)

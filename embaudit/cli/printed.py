@@ -2,35 +2,69 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import click
+
+from embaudit.cli.options import together
 
 if TYPE_CHECKING:
     from embaudit.page.model import Page
 
+Command = TypeVar("Command", bound=Callable[..., Any])
 
-def show_report(page: Page, as_json: dict[str, Any] | None, out: Path | None, *, as_markdown: bool) -> None:
-    """Print a page.
 
-    Args:
-        as_json: printed instead, if given.
-        out: where to write it as HTML, too.
-    """
-    if out is not None:
-        from embaudit.page.html import render
-        from embaudit.page.write import write_file
+class JsonReport(Protocol):
+    """A report that can be printed for programs."""
 
-        write_file(render(page), out)
-    if as_json is not None:
-        click.echo(json.dumps(as_json, indent=1, ensure_ascii=False))
-    elif as_markdown:
-        from embaudit.page.markdown import render as as_text
+    def as_json(self) -> dict[str, Any]:
+        """Everything in it, in the types of JSON."""
 
-        click.echo(as_text(page))
-    else:
-        from embaudit.page.terminal import print_page
 
-        print_page(page)
+@dataclass(frozen=True)
+class Shown:
+    """How the user wants a report: as JSON or Markdown in place of the terminal's form, and as HTML in a file."""
+
+    out: Path | None
+    as_json: bool
+    as_markdown: bool
+
+    def show(self, page: Page, report: JsonReport) -> None:
+        """Print a report's page, and write it if a file was named."""
+        if self.out is not None:
+            from embaudit.page.html import render
+            from embaudit.page.write import write_file
+
+            write_file(render(page), self.out)
+        if self.as_json:
+            click.echo(json.dumps(report.as_json(), indent=1, ensure_ascii=False))
+        elif self.as_markdown:
+            from embaudit.page.markdown import render as as_text
+
+            click.echo(as_text(page))
+        else:
+            from embaudit.page.terminal import print_page
+
+            print_page(page)
+
+
+def ends_in_page(command: Command) -> Command:
+    """``--out``, ``--json`` and ``--markdown``; the command receives them as ``shown``."""
+
+    @functools.wraps(command)
+    def wrapper(out: Path | None, as_json: bool, as_markdown: bool, **given: Any) -> Any:
+        return command(shown=Shown(out, as_json, as_markdown), **given)
+
+    options = together(
+        click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Also write it as an HTML page."),
+        click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
+        click.option(
+            "--markdown", "as_markdown", is_flag=True, help="Print it as Markdown, for a pull request or model card."
+        ),
+    )
+    return options(cast(Command, wrapper))

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
-from embaudit.cli.printed import show_report
+from embaudit.cli.options import CHECKPOINT_FIELDS, material_options, request_options
+from embaudit.cli.printed import Shown, ends_in_page
 from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
 
 if TYPE_CHECKING:
     from embaudit.request import AuditRequest
-
-FILE = click.Path(exists=True, path_type=Path)
 
 
 @click.command()
@@ -24,10 +22,7 @@ FILE = click.Path(exists=True, path_type=Path)
     dtype="Precision of both; auto is float32.",
 )
 @click.argument("new")
-@click.option("--pairs", type=FILE, multiple=True, help="Your own scored pairs, a file per data set. Repeatable.")
-@click.option(
-    "--data", type=FILE, multiple=True, help="Your own judged queries, a folder in BEIR's layout. Repeatable."
-)
+@material_options
 @click.option("--corpus", metavar="SOURCE", help="Texts of the index: a file, a folder, or hub:owner/name.")
 @click.option(
     "--queries",
@@ -66,9 +61,7 @@ FILE = click.Path(exists=True, path_type=Path)
     metavar="SHARE",
     help="What a bridge must keep of what NEW finds.",
 )
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Also write it as an HTML page.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print it as Markdown.")
+@ends_in_page
 def switch(
     request: AuditRequest,
     new: str,
@@ -80,9 +73,7 @@ def switch(
     rows: int,
     texts: int,
     holds: float,
-    out: Path | None,
-    as_json: bool,
-    as_markdown: bool,
+    shown: Shown,
 ) -> int:
     """OLD built an index: what becomes of it, and of a cut-off, if NEW takes over?
 
@@ -101,6 +92,6 @@ def switch(
         holds=holds,
         progress=lambda what: click.echo(f"Comparing {what} …", err=True),
     )
-    show_report(switch_page(report), report.as_json() if as_json else None, out, as_markdown=as_markdown)
+    shown.show(switch_page(report), report)
     codes = {"same index": EXIT_DONE, "could not be told": EXIT_USAGE}
     return codes.get(report.verdict, EXIT_TRIPPED)

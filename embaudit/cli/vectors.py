@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
-from embaudit.cli.printed import show_report
+from embaudit.cli.printed import Shown, ends_in_page
 from embaudit.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_TRIPPED, EXIT_USAGE
 
 if TYPE_CHECKING:
@@ -50,9 +50,7 @@ SECONDS_BETWEEN_LINES = 5.0
     help="Write the rows that CHECKPOINT did not build to a .csv or .parquet file; implies --all.",
 )
 @click.option("--no-explanation", is_flag=True, help="Do not search for what explains rows that differ.")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Also write it as an HTML page.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print it as Markdown.")
+@ends_in_page
 def vectors(
     request: AuditRequest,
     file: str | None,
@@ -66,9 +64,7 @@ def vectors(
     every_row: bool,
     table: Path | None,
     no_explanation: bool,
-    out: Path | None,
-    as_json: bool,
-    as_markdown: bool,
+    shown: Shown,
 ) -> int:
     """Are the vectors in FILE sound, and did CHECKPOINT build them?
 
@@ -99,7 +95,7 @@ def vectors(
         with_explanation=not no_explanation,
         progress=_lines(),
     )
-    show_report(stored_page(report), report.as_json() if as_json else None, out, as_markdown=as_markdown)
+    shown.show(stored_page(report), report)
     if report.every_row is not None and not report.every_row.is_whole:
         return EXIT_INTERRUPTED
     codes = {"wholly its own": EXIT_DONE, "sound": EXIT_DONE, "could not be told": EXIT_USAGE}

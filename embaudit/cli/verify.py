@@ -6,36 +6,20 @@ from pathlib import Path
 
 import click
 
-from embaudit.cli.leaving import endpoint_options, say_that_texts_leave
-from embaudit.cli.printed import show_report
+from embaudit.cli.endpoints import other_options, say_that_texts_leave
+from embaudit.cli.printed import Shown, ends_in_page
 from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
 
 
 @click.command()
 @click.argument("passport", type=click.Path(path_type=Path))
-@click.option(
-    "--with",
-    "other",
-    required=True,
-    metavar="OTHER",
-    help="The address of an endpoint (http://localhost:8080), or a checkpoint.",
-)
-@endpoint_options
-@click.option(
-    "--with-dtype",
-    type=click.Choice(("float32", "bfloat16", "float16")),
-    default="float32",
-    show_default=True,
-    help="The precision of a checkpoint.",
-)
+@other_options
 @click.option(
     "--device", default="auto", show_default=True, help="Device of a checkpoint: auto, cpu, cuda, cuda:1, mps."
 )
 @click.option("--allow-pickle", is_flag=True, help="Read pickled weights, which can run arbitrary code.")
 @click.option("--trust-remote-code", is_flag=True, help="Run model code shipped with the checkpoint.")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Also write it as an HTML page.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print it as Markdown.")
+@ends_in_page
 def verify(
     passport: Path,
     other: str,
@@ -46,9 +30,7 @@ def verify(
     allow_pickle: bool,
     trust_remote_code: bool,
     yes: bool,
-    out: Path | None,
-    as_json: bool,
-    as_markdown: bool,
+    shown: Shown,
 ) -> int:
     """Does OTHER give the vectors that PASSPORT holds, and if not, on which kinds of text?
 
@@ -80,6 +62,6 @@ def verify(
         allow_pickle=allow_pickle,
         trust_remote_code=trust_remote_code,
     )
-    show_report(passport_page(report), report.as_json() if as_json else None, out, as_markdown=as_markdown)
+    shown.show(passport_page(report), report)
     codes = {"the same function": EXIT_DONE, "another function": EXIT_TRIPPED}
     return codes.get(report.verdict, EXIT_USAGE)

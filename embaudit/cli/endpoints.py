@@ -1,36 +1,44 @@
-"""Texts that leave this machine: where to is said before the first is sent, and another machine needs a yes."""
+"""Options of commands that ask an endpoint; and what is said before texts leave this machine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
 import click
 
+from embaudit.cli.options import together
 from embaudit.endpoint.dialects import DIALECTS
 from embaudit.endpoint.recognise import is_loopback
 from embaudit.errors import UsageError
 from embaudit.masking import without_credentials
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 # What leaves with the user's own material, and what that means.
 MATERIAL_LEAVES = (
     "the pairs, queries and documents, and a few hundred made-up ones",
     "your pairs and documents would leave this one",
 )
-
-
-def endpoint_options(command: Command) -> Command:
-    """``api``, ``model`` and ``yes``."""
-    options = (
-        click.option("--api", type=click.Choice(list(DIALECTS)), help="The endpoint's API; by default, recognised."),
-        click.option("--model", metavar="NAME", help="The model's name there, if it serves several."),
-        click.option("--yes", is_flag=True, help="Send the texts to an endpoint on another machine without asking."),
-    )
-    decorated: Any = command
-    for option in reversed(options):
-        decorated = option(decorated)
-    return cast(Command, decorated)
+# ``api``, ``model`` and ``yes``, of commands that ask an endpoint.
+endpoint_options = together(
+    click.option("--api", type=click.Choice(list(DIALECTS)), help="The endpoint's API; by default, recognised."),
+    click.option("--model", metavar="NAME", help="The model's name there, if it serves several."),
+    click.option("--yes", is_flag=True, help="Send the texts to an endpoint on another machine without asking."),
+)
+# ``other``, ``with_dtype`` and those of an endpoint: what something is compared with.
+other_options = together(
+    click.option(
+        "--with",
+        "other",
+        required=True,
+        metavar="OTHER",
+        help="The address of an endpoint (http://localhost:8080), or a checkpoint.",
+    ),
+    endpoint_options,
+    click.option(
+        "--with-dtype",
+        type=click.Choice(("float32", "bfloat16", "float16")),
+        default="float32",
+        show_default=True,
+        help="The precision of OTHER, if it is a checkpoint.",
+    ),
+)
 
 
 def say_that_texts_leave(address: str, what: str, warning: str, *, is_agreed: bool) -> None:
