@@ -42,6 +42,11 @@ class Finding:
     high: float | None = None
 
 
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """Problems first; within a level, as given."""
+    return sorted(findings, key=lambda finding: LEVELS.index(finding.level))
+
+
 class Words(TypedDict, total=False):
     meaning: str
     advice: str

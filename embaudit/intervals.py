@@ -160,6 +160,18 @@ def resample_clusters(clusters: np.ndarray, resamples: int, seed: int) -> np.nda
     return draws[:, clusters]
 
 
+def unit_weights(units: np.ndarray, resamples: int, seed: int) -> np.ndarray:
+    """(B, n) float64: how often each item occurs in each resample of whole units; B = 0 below ``MIN_UNITS`` of them.
+
+    Args:
+        units: (n,) the unit of each item.
+    """
+    _, clusters = np.unique(units, return_inverse=True)
+    if clusters.max(initial=-1) + 1 < MIN_UNITS:
+        return np.empty((0, len(units)))
+    return resample_clusters(clusters, resamples, seed).astype(np.float64)
+
+
 def percentile_intervals(resampled: np.ndarray) -> list[Ends]:
     """Interval of each column of (B, T) resampled values, where defined; (None, None) if these are all equal."""
     # Pairs that all share a sentence are one cluster: resampling it gives zero width, which is not certainty.

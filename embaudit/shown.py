@@ -12,6 +12,20 @@ def visible(text: object) -> str:
     return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in str(text))
 
 
+# Of a text that is named in a sentence or a cell.
+NAMED = 40
+
+
+def cut(text: str, most: int = NAMED) -> str:
+    """The first characters of a text; an ellipsis stands for the rest."""
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def quoted(text: str) -> str:
+    """The beginning of a text as Python writes it, so that its white space is seen."""
+    return repr(cut(text))
+
+
 def visible_lines(text: object) -> str:
     """The same for text of several lines."""
     return "\n".join(visible(line) for line in str(text).split("\n"))

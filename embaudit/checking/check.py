@@ -10,7 +10,7 @@ from typing import Any
 from embaudit.checking.verdict import Verdict, verdict_of
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.errors import CheckpointError
-from embaudit.finding import LEVELS, Finding, guarded
+from embaudit.finding import Finding, guarded, worst_first
 from embaudit.measures.change.change import change_report
 from embaudit.measures.integrity.function import function_findings
 from embaudit.measures.integrity.integrity import integrity_findings
@@ -56,7 +56,7 @@ class CheckReport:
 
     def by_level(self) -> list[Finding]:
         """The findings, worst first."""
-        return sorted(self.findings, key=lambda finding: LEVELS.index(finding.level))
+        return worst_first(self.findings)
 
     def as_json(self) -> dict[str, Any]:
         summary = self.summary

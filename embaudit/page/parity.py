@@ -10,13 +10,13 @@ from embaudit.downstream.paired import PairedEstimate
 from embaudit.finding import Finding, Level
 from embaudit.measures.parity.parity import ParityReport
 from embaudit.page.model import Column, Estimate, Page, Section, Table, Value
+from embaudit.shown import quoted
 
 LEVEL_OF: dict[str, Level] = {
     "the same function": "ok",
     "another function": "problem",
     "could not be compared": "not measured",
 }
-SHOWN = 32
 
 
 def parity_page(report: ParityReport) -> Page:
@@ -60,9 +60,8 @@ def _by_kind(report: ParityReport) -> Table:
     ]
     rows: list[tuple[Value, ...]] = []
     for kind in sorted(report.kinds, key=lambda kind: -np.nan_to_num(kind.worst, nan=np.inf)):
-        text = kind.worst_text
         left = [_small(explanation.left[kind.kind])] if has_explanation and explanation is not None else []
-        shown = repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}…")
+        shown = quoted(kind.worst_text)
         rows.append((kind.kind, len(kind.texts), _small(kind.median), _small(kind.worst), shown, *left))
     return Table(tuple(columns), rows)
 

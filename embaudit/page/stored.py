@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from embaudit.finding import Finding, Level
 from embaudit.measures.stored.report import StoredReport
 from embaudit.page.model import Column, Estimate, Page, Section, Table, Value
+from embaudit.shown import quoted
 
 LEVEL_OF: dict[str, Level] = {
     "wholly its own": "ok",
@@ -15,7 +16,6 @@ LEVEL_OF: dict[str, Level] = {
     "not sound": "problem",
     "could not be told": "not measured",
 }
-SHOWN = 60
 
 
 def stored_page(report: StoredReport) -> Page:
@@ -90,7 +90,7 @@ def _groups(report: StoredReport) -> Table:
     rows: list[tuple[Value, ...]] = []
     for group in report.alone.repeats.groups:
         texts = [report.alone.shown.get(number, (None, None))[0] for number in group.numbers]
-        shown = " · ".join(_cut(text) for text in texts if text is not None)
+        shown = " · ".join(quoted(text) for text in texts if text is not None)
         rows.append((group.rows, group.texts, f"{group.numbers[0] + 1:,}", shown))
     columns = (
         Column("rows", ","),
@@ -113,7 +113,7 @@ def _reasons(report: StoredReport) -> Table:
                 f"they {reason.said}",
                 Estimate(len(reason.places) / trials),
                 f"{float(against.distances[list(reason.places)].max()):.2g}",
-                _cut(shown.texts[0] or ""),
+                quoted(shown.texts[0] or ""),
             )
         )
     columns = (
@@ -129,11 +129,7 @@ def _every_row(report: StoredReport) -> Table:
     assert report.every_row is not None
     found = report.every_row
     rows: list[tuple[Value, ...]] = [
-        (row, one or "", f"{apart:.2g}", _cut(text)) for row, one, apart, text in found.first
+        (row, one or "", f"{apart:.2g}", quoted(text)) for row, one, apart, text in found.first
     ]
     columns = (Column("row", ","), Column("id"), Column("1 − cos", is_right=True), Column("text", is_prose=True))
     return Table(columns, rows, brief=20, more=str(found.table or "--table FILE"))
-
-
-def _cut(text: str) -> str:
-    return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}…")

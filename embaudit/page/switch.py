@@ -14,6 +14,7 @@ from embaudit.measures.switch.switch import SwitchReport
 from embaudit.measures.switch.verdict import SwitchVerdict
 from embaudit.page.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.page.model import Column, Estimate, Page, Part, Section, Table, Value
+from embaudit.shown import cut
 
 LEVEL_OF: dict[SwitchVerdict, Level] = {
     "same index": "ok",
@@ -111,9 +112,9 @@ def _read(title: str, read: tuple[ReadQuery, ...]) -> Table:
     rows: list[tuple[Value, ...]] = []
     for one in read:
         for place in range(max(len(one.old), len(one.new))):
-            old, new = (_shown(side[place]) if place < len(side) else "" for side in (one.old, one.new))
+            old, new = (cut(side[place], LONGEST) if place < len(side) else "" for side in (one.old, one.new))
             first = place == 0
-            rows.append((10 * one.overlap if first else None, _shown(one.query) if first else "", old, new))
+            rows.append((10 * one.overlap if first else None, cut(one.query, LONGEST) if first else "", old, new))
     return Table(columns, rows, title, brief=BRIEF)
 
 
@@ -196,10 +197,6 @@ def _quality(report: SwitchReport) -> Table:
         for one in report.quality
     ]
     return Table(columns, rows)
-
-
-def _shown(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def _estimate(figure: PairedEstimate) -> Estimate:

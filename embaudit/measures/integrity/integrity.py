@@ -5,11 +5,10 @@ Numerics and the checks that encode texts are in modules of their own: nothing h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.finding import LEVELS, Finding, guarded
+from embaudit.finding import Finding, guarded, worst_first
 from embaudit.measures.integrity.certificate_findings import certificate_findings
 from embaudit.measures.integrity.files import file_findings
 from embaudit.measures.integrity.letter_case import letter_findings, read_letters
@@ -37,9 +36,4 @@ def integrity_findings(checkpoint: Checkpoint, traced: list[TensorRecord] | None
         *guarded("vocabulary_fit", lambda: fit_findings(checkpoint, rows[0])),
         *guarded("files_agree", lambda: file_findings(checkpoint)),
     ]
-    return by_level(findings)
-
-
-def by_level(findings: Sequence[Finding]) -> list[Finding]:
-    """Problems first; the order of the checks within a level."""
-    return sorted(findings, key=lambda finding: LEVELS.index(finding.level))
+    return worst_first(findings)

@@ -13,8 +13,8 @@ from embaudit.downstream.task import unit_rows
 SAME, HALF = 1e-5, 2e-3
 # Of a vector's length, relative to the other's.
 SAME_LENGTH = 1e-3
-# 1 − cosine that an explanation may leave.
-LEFT = 1e-4
+# 1 − cosine that an explanation may leave, and what the very reading leaves: one token of a long text leaves more.
+LEFT, EXACT = 1e-4, 1e-9
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.checkpoint.tokenizer import NO_LIMIT, position_limit
-from embaudit.measures.parity.compare import apart
+from embaudit.measures.parity.compare import EXACT, apart
 from embaudit.measures.parity.forms import Form
 from embaudit.measures.parity.readings import (
     Reading,
@@ -26,8 +26,6 @@ from embaudit.measures.parity.vectors import Maker, Making
 
 # Lengths that are tried at once, evenly spread over what is left; and around how many of the best it is gone on.
 POINTS, KEPT = 33, 3
-# 1 − cosine of the very reading: the next length is farther off, even of a long text.
-EXACT = 1e-9
 SIDES: tuple[Side, ...] = ("right", "all", "left")
 # How long a text is, and the reading of its first, or last, so many.
 Unit = tuple[Callable[[str], int], Callable[[int], Reading]]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.measures.parity.compare import LEFT, SAME_LENGTH, apart
+from embaudit.measures.parity.compare import EXACT, LEFT, SAME_LENGTH, apart
 from embaudit.measures.parity.cuts import likely_cuts
 from embaudit.measures.parity.forms import Form, forms_of
 from embaudit.measures.parity.readings import Reading, Windows, alternatives, declared
@@ -24,8 +24,6 @@ from embaudit.measures.parity.vectors import Maker, Making
 Texts = Mapping[str, Sequence[str]]
 Vectors = Mapping[str, np.ndarray]
 ROUNDS, WIDTH = 3, 3
-# 1 − cosine that the very way leaves in float32; half precision leaves more on every text.
-EXACT = 1e-7
 # Texts of one kind that the search looks at; all are held against what it finds.
 TEXTS_PER_KIND = 3
 # A reading is first tried on so few texts that are still far off, short ones: most readings bring none of them nearer.

@@ -10,6 +10,7 @@ import numpy as np
 from embaudit.finding import Finding, Level
 from embaudit.measures.parity.asking import AskedOtherwise
 from embaudit.measures.parity.compare import HALF, LEFT, SAME, SAME_LENGTH, KindDifference
+from embaudit.shown import quoted
 
 if TYPE_CHECKING:
     from embaudit.measures.parity.explain import Explanation
@@ -92,7 +93,7 @@ def _how_apart(apart: Sequence[KindDifference], compared: Sequence[KindDifferenc
         names = [f"“{kind.kind}”" for kind in sorted(apart, key=_farthest, reverse=True)]
         where = f"{len(apart)} of {len(compared)} kinds of text, {', '.join(names[:NAMED])}"
         where += " and others" if len(names) > NAMED else ""
-    return f"Other vectors for {where} (1 − cosine up to {most.worst:.2g}, for {_shown(most.worst_text)})"
+    return f"Other vectors for {where} (1 − cosine up to {most.worst:.2g}, for {quoted(most.worst_text)})"
 
 
 def _because(explanation: Explanation | None) -> str:
@@ -119,7 +120,7 @@ def _not_finite(kind: KindDifference) -> Finding | None:
     return Finding(
         "problem",
         f"{len(places)} of {len(kind.texts)} texts of the kind “{kind.kind}” get NaN or a vector of zeros, "
-        f"{_shown(kind.texts[places[0]])} first.",
+        f"{quoted(kind.texts[places[0]])} first.",
         "No search finds them, and some indexes refuse them.",
         name="not_finite",
         value=float(len(places)),
@@ -139,7 +140,7 @@ def _no_vector(kind: KindDifference) -> Finding | None:
     return Finding(
         "look" if is_refusal else "problem",
         f"{len(failures)} of {len(kind.texts)} texts of the kind “{kind.kind}” get no vector, "
-        f"{_shown(kind.texts[place])} first: {reason}.",
+        f"{quoted(kind.texts[place])} first: {reason}.",
         "Callers must leave such texts out." if is_refusal else "The checkpoint gives each of them one.",
         name="no_vector",
         value=float(len(failures)),
@@ -155,7 +156,7 @@ def finding_of_asking(asked: AskedOtherwise) -> Finding:
         place, reason = next(iter(difference.failures.items()))
         return Finding(
             "problem",
-            f"A text asked {asked.how} does not get the vector that it gets alone: {_shown(difference.texts[place])}: "
+            f"A text asked {asked.how} does not get the vector that it gets alone: {quoted(difference.texts[place])}: "
             f"{reason}.{because}",
             name=name,
             value=float(len(difference.failures)),
@@ -172,7 +173,7 @@ def finding_of_asking(asked: AskedOtherwise) -> Finding:
     return Finding(
         level,
         f"A text asked {asked.how} gets another vector than alone (1 − cosine up to {difference.worst:.2g}, on "
-        f"{_shown(difference.worst_text)}).{because}",
+        f"{quoted(difference.worst_text)}).{because}",
         "What is stored depends on what else is asked at the time.",
         name=name,
         value=difference.worst,
@@ -202,7 +203,3 @@ def is_rounding(kinds: Sequence[KindDifference]) -> bool:
 
 def _farthest(kind: KindDifference) -> float:
     return float(np.nan_to_num(kind.worst))
-
-
-def _shown(text: str, most: int = 40) -> str:
-    return repr(text if len(text) <= most else f"{text[:most]}…")

@@ -53,7 +53,7 @@ def forms_of(theirs: Mapping[str, np.ndarray], dimension: int) -> list[Form]:
         less = replace(
             BITS,
             said="gives bits packed into bytes, minus 128 (binary vectors)",
-            read=lambda rows: _unpacked(rows + SIGNED),
+            read=lambda rows: _unpacked(rows, SIGNED),
         )
         return [less, packed]
     values = set(np.unique(known)[:3])
@@ -77,9 +77,14 @@ def _rounded(vectors: np.ndarray, theirs: np.ndarray) -> np.ndarray:
     return np.asarray(np.round(vectors * best))
 
 
-def _unpacked(rows: np.ndarray) -> np.ndarray:
-    """(n, 8·D) bits of (n, D) bytes, signed or not; NaN where there is no vector."""
+def _unpacked(rows: np.ndarray, offset: int = 0) -> np.ndarray:
+    """(n, 8·D) bits of (n, D) bytes; NaN where there is no vector."""
     is_known = np.isfinite(rows).all(axis=1)
-    bits = np.unpackbits((np.nan_to_num(rows).astype(np.int64) % 256).astype(np.uint8), axis=1).astype(float)
+    bits = bits_of_bytes(np.nan_to_num(rows), offset).astype(float)
     bits[~is_known] = np.nan
     return bits
+
+
+def bits_of_bytes(rows: np.ndarray, offset: int) -> np.ndarray:
+    """(n, 8·D) booleans of (n, D) bytes, signed or not, from each of which an offset was taken."""
+    return np.unpackbits(((np.asarray(rows).astype(np.int64) + offset) % 256).astype(np.uint8), axis=1).astype(bool)

@@ -12,7 +12,7 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint
 from embaudit.endpoint.client import Answers, Endpoint
 from embaudit.errors import one_line
-from embaudit.finding import LEVELS, Finding
+from embaudit.finding import Finding, worst_first
 from embaudit.measures.parity.asking import AskedOtherwise, ask_otherwise
 from embaudit.measures.parity.compare import KindDifference, compare_kind
 from embaudit.measures.parity.findings import ROUNDED, findings_of, is_apart, is_rounding
@@ -77,7 +77,7 @@ class ParityReport:
         return any(finding.name == ROUNDED for finding in self.findings)
 
     def by_level(self) -> list[Finding]:
-        return sorted(self.findings, key=lambda finding: LEVELS.index(finding.level))
+        return worst_first(self.findings)
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -125,16 +125,23 @@ class Maker:
                     new.setdefault(key[1:], (reading, {}))[1][key] = ids
         for reading, sequences in new.values():
             keys = list(sequences)
-            every_way = _Pooling(reading.checkpoint).every_way(
-                [list(sequences[key]) for key in keys], reading.attention
+            # Sequences that the network does not take (other attention, beyond its positions) have no vector.
+            if not self._ran(reading, sequences, keys):
+                for key in keys:
+                    self._ran(reading, sequences, [key])
+
+    def _ran(self, reading: Reading, sequences: Mapping[Key, tuple[int, ...]], keys: Sequence[Key]) -> bool:
+        """Whether the network ran on these sequences; what came out is kept."""
+        try:
+            found = list(
+                _Pooling(reading.checkpoint).every_way([list(sequences[key]) for key in keys], reading.attention)
             )
-            try:
-                for place, pooled in every_way:
-                    self._pooled[keys[place]] = pooled
-            except (RuntimeError, TypeError, ValueError):
-                # Not every model takes another attention; ``vectors`` then has none.
-                if reading.attention == "declared":
-                    raise
+        except torch.OutOfMemoryError:
+            raise
+        except (IndexError, RuntimeError, TypeError, ValueError):
+            return False
+        self._pooled |= {keys[place]: pooled for place, pooled in found}
+        return True
 
     def _row(self, reading: Reading, ids: tuple[int, ...], making: Making) -> np.ndarray:
         return self._pooled[self._key(reading, ids)][making.pooling, making.layer]

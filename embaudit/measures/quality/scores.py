@@ -20,7 +20,7 @@ from scipy.special import ndtr, ndtri
 
 from embaudit.downstream.paired import PairedEstimate
 from embaudit.downstream.retrieval import CUT, evaluate
-from embaudit.intervals import MIN_UNITS, NORMAL, resample_clusters
+from embaudit.intervals import NORMAL, unit_weights
 from embaudit.measures.quality.material import Collection, ScoredPairs
 
 RESAMPLES = 1_000
@@ -82,7 +82,7 @@ class PairScorer:
 
     def __init__(self, pairs: ScoredPairs, resamples: int = RESAMPLES) -> None:
         self.pairs = pairs
-        self.weights = _weights(pairs.units, resamples)
+        self.weights = unit_weights(pairs.units, resamples, SEED)
         self._all = np.ones((1, len(pairs.scores)))
         self._wanted = [_centred_ranks(pairs.wanted, weights) for weights in (self._all, self.weights)]
 
@@ -115,7 +115,7 @@ class CollectionScorer:
 
     def __init__(self, collection: Collection, resamples: int = RESAMPLES) -> None:
         self.collection = collection
-        self.weights = _weights(collection.units, resamples)
+        self.weights = unit_weights(collection.units, resamples, SEED)
 
     def ndcg(self, similarities: np.ndarray) -> ResampledScore:
         """Mean nDCG@10 over queries; a document that is the query itself is never ranked for it, as in BEIR."""
@@ -126,14 +126,6 @@ class CollectionScorer:
         ranking = np.argsort(-similarities, axis=1, kind="stable")[:, :CUT]
         gained = evaluate(self.collection.relevant, ranking)["ndcg_10"]
         return ResampledScore(float(gained.mean()), self.weights @ gained / self.weights.sum(1))
-
-
-def _weights(units: np.ndarray, resamples: int) -> np.ndarray:
-    """(B, n) float64: how often each item occurs in each resample of whole units; B = 0 for too few units."""
-    _, places = np.unique(units, return_inverse=True)
-    if places.max(initial=-1) + 1 < MIN_UNITS:
-        return np.empty((0, len(units)))
-    return resample_clusters(places, resamples, SEED).astype(np.float64)
 
 
 def _centred_ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -44,22 +44,28 @@ def _without_a_vector(texts: Sequence[str], answers: Answers) -> Iterator[Findin
     for place in np.flatnonzero(is_finite):
         if not np.linalg.norm(answers.vectors[place]) > 0:
             reasons[int(place)] = "its vector is zero"
-    tolerable = {place: reason for place, reason in reasons.items() if texts[place] in MAY_HAVE_NONE}
-    for found, level in ((reasons.keys() - tolerable.keys(), "problem"), (tolerable.keys(), "look")):
-        if not found:
-            continue
-        first = min(found)
-        yield Finding(
-            "problem" if level == "problem" else "look",
-            f"{len(found)} of {len(texts)} hard texts get no vector that can be used, {texts[first]!r} first: "
-            f"{reasons[first]}.",
-            "Such texts cannot be stored or asked for."
-            if level == "problem"
-            else "Callers must leave out texts with nothing in them.",
-            "Look at the server's log for that text." if level == "problem" else "",
-            "not_finite" if level == "problem" else "no_vector",
-            float(len(found)),
+    tolerable = [place for place in sorted(reasons) if texts[place] in MAY_HAVE_NONE]
+    others = [place for place in sorted(reasons) if texts[place] not in MAY_HAVE_NONE]
+
+    def lacking(places: Sequence[int]) -> str:
+        first = places[0]
+        return (
+            f"{len(places)} of {len(texts)} hard texts get no vector that can be used, {texts[first]!r} first: "
+            f"{reasons[first]}."
         )
+
+    if others:
+        yield Finding(
+            "problem",
+            lacking(others),
+            "Such texts cannot be stored or asked for.",
+            "Look at the server's log for that text.",
+            "not_finite",
+            float(len(others)),
+        )
+    if tolerable:
+        meaning = "Callers must leave out texts with nothing in them."
+        yield Finding("look", lacking(tolerable), meaning, name="no_vector", value=float(len(tolerable)))
 
 
 def _lengths(lengths: np.ndarray, vectors: np.ndarray) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from embaudit.measures.stored.alone import Alone
 from embaudit.measures.stored.neighbours import COPY, FEWEST_ROWS
 from embaudit.measures.stored.rows import StoredIndex
 from embaudit.measures.stored.sample import label
+from embaudit.shown import quoted
 
 # A vector of so many different texts, and of so large a share of rows, is no matter of texts that are read alike.
 GROUP, GROUP_SHARE = 5, 1e-3
@@ -22,7 +23,6 @@ FEW_DIRECTIONS = 5.0
 HUB = 0.1
 COPIES = 0.05
 OUTLIERS = 0.01
-SHOWN = 40
 
 
 def findings_alone(index: StoredIndex, alone: Alone) -> Iterator[Finding]:
@@ -90,7 +90,7 @@ def _equal(index: StoredIndex, alone: Alone) -> Iterator[Finding]:
     if group is not None and size >= GROUP:
         is_large = size >= max(GROUP, GROUP_SHARE * rows)
         texts = [alone.shown.get(number, (None, None))[0] for number in group.numbers]
-        shown = ", ".join(_shown(text) for text in texts if text is not None)
+        shown = ", ".join(quoted(text) for text in texts if text is not None)
         what = f"{size:,} different texts have" if group.texts is not None else f"{size:,} rows have"
         yield Finding(
             "problem" if is_large and group.texts is not None else "look",
@@ -301,7 +301,3 @@ def _how_stored(against: Against, own: np.ndarray) -> Iterator[Finding]:
             name="another_length",
             value=against.length_ratio,
         )
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}…")

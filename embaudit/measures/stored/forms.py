@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.measures.parity.compare import HALF, SAME, apart
+from embaudit.measures.parity.forms import BYTE, SIGNED, bits_of_bytes
 
-BYTE = 8
 # A row may be so many times as far as the median of those that are near: in half precision, rows differ by up to 3.
 SPREAD = 20
 # Fitting two numbers for each dimension takes so many rows.
@@ -94,13 +94,11 @@ def _and(first: str, second: str) -> str:
 def _packed(d: int, D: int) -> Iterator[StoredForm]:
     """Bits packed into bytes: unsigned, in two's complement, or with 128 taken off as sentence-transformers does."""
     cut = f"as the first {d * BYTE:,} of {D:,} dimensions" if d * BYTE < D else ""
-    for offset in (0, 128):
+    for offset in (0, SIGNED):
         yield _bits(
             _and("as bits packed into bytes (binary)", cut),
             d * BYTE,
-            lambda stored, offset=offset: np.unpackbits(  # type: ignore[misc]
-                ((np.asarray(stored).astype(np.int64) + offset) % 256).astype(np.uint8), axis=1
-            ).astype(bool),
+            lambda stored, offset=offset: bits_of_bytes(stored, offset),  # type: ignore[misc]
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.finding import LEVELS, Finding
+from embaudit.finding import Finding, worst_first
 from embaudit.measures.stored.against import Against, compare_sample
 from embaudit.measures.stored.alone import Alone, Progress, look_at_alone
 from embaudit.measures.stored.every_row import ForeignRows
@@ -75,7 +75,7 @@ class StoredReport:
                 return f"{start}: {cause.sentence[0].lower()}{cause.sentence[1:]}"
 
     def by_level(self) -> list[Finding]:
-        return sorted(self.findings, key=lambda finding: LEVELS.index(finding.level))
+        return worst_first(self.findings)
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -7,17 +7,9 @@ import math
 import numpy as np
 
 from embaudit.downstream.paired import PairedEstimate
-from embaudit.intervals import MIN_UNITS, exact_share, holding, percentile_intervals, resample_clusters
+from embaudit.intervals import exact_share, holding, percentile_intervals, unit_weights
 
 RESAMPLES, SEED = 1_000, 0
-
-
-def unit_weights(units: np.ndarray) -> np.ndarray:
-    """(B, n) how often each item occurs in each resample of whole units; B = 0 below ten units."""
-    _, places = np.unique(units, return_inverse=True)
-    if places.max(initial=-1) + 1 < MIN_UNITS:
-        return np.empty((0, len(units)))
-    return resample_clusters(places, RESAMPLES, SEED).astype(np.float64)
 
 
 def mean_of(values: np.ndarray, units: np.ndarray) -> PairedEstimate:
@@ -48,7 +40,7 @@ def ratio_of(above: np.ndarray, below: np.ndarray, units: np.ndarray) -> PairedE
     if not len(above) or total <= 0:
         return PairedEstimate(None)
     value = float(above.sum()) / total
-    weights = unit_weights(units)
+    weights = unit_weights(units, RESAMPLES, SEED)
     if not len(weights):
         return PairedEstimate(value)
     sums = weights @ below

@@ -9,7 +9,7 @@ from typing import Any
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.errors import MeasureError
-from embaudit.finding import LEVELS, Finding
+from embaudit.finding import Finding, worst_first
 from embaudit.measures.quality.material import ScoredPairs
 from embaudit.measures.switch import findings as say
 from embaudit.measures.switch.cut_offs import CutOffTransfer, ScaledPairs, scales_of, transfer_cut_offs
@@ -54,7 +54,7 @@ class SwitchReport:
     seconds: float = 0.0
 
     def by_level(self) -> list[Finding]:
-        return sorted(self.findings, key=lambda finding: LEVELS.index(finding.level))
+        return worst_first(self.findings)
 
     def as_json(self) -> dict[str, Any]:
         return {
