@@ -1,21 +1,45 @@
-"""How often the interval of the share of rows that a checkpoint did not build covers it, over simulated indexes."""
+"""Stored vectors: what ``embaudit vectors`` finds in made-up indexes, its time, and how often its interval covers."""
 
 from __future__ import annotations
 
+import json
+import resource
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from benchmarks.measured import Measured
+from benchmarks.measured import Measured, sentences
+from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.intervals import exact_count
 from embaudit.measures.stored.rows import RowBatch
 from embaudit.measures.stored.sample import RowDraw
 
 INDEXES, SAMPLED, SEEDS = 200, 1_000, 2
 CASES = ((2_000, 0.003), (2_000, 0.03), (100_000, 0.001), (100_000, 0.03), (100_000, 0.4))
+CHECKPOINT = "packaged:all-MiniLM-L6-v2"
+ROWS, FOREIGN, PROMPT = 100_000, 3_000, "query: "
+# Words of a text, so that encoding as many takes minutes.
+WORDS = 6
+MANY, DIMENSION, CHUNK = 1_000_000, 384, 50_000
 
 
 def run() -> Iterator[Measured]:
+    yield from _coverage()
+    with TemporaryDirectory() as folder:
+        # First, so that no larger command has run before its memory is read.
+        yield from _alone(Path(folder))
+        yield from _mixed(Path(folder))
+
+
+def _coverage() -> Iterator[Measured]:
     for rows, share in CASES:
         covered = [_covers(rows, round(rows * share), seed) for seed in range(INDEXES * SEEDS)]
         by_run = [float(np.mean(covered[start : start + INDEXES])) for start in range(0, len(covered), INDEXES)]
@@ -38,3 +62,70 @@ def _covers(rows: int, foreign: int, seed: int) -> bool:
     hits = int((draw.rows().numbers < foreign).sum())
     low, high = exact_count(hits, SAMPLED, rows)
     return low <= foreign <= high
+
+
+def _mixed(folder: Path) -> Iterator[Measured]:
+    """An index of which a part was encoded with a prompt: by a sample, and row by row."""
+    texts = _texts()
+    encoder = Encoder(load_checkpoint(CHECKPOINT, LoadOptions()))
+    vectors = encoder.encode_texts(texts)
+    foreign = np.random.default_rng(0).choice(len(texts), round(len(texts) * FOREIGN / ROWS), replace=False)
+    vectors[foreign] = encoder.encode_texts([PROMPT + texts[place] for place in foreign])
+    index = folder / "index.parquet"
+    pq.write_table(pa.table({"text": texts, "embedding": list(vectors)}), index)
+    found, seconds, _ = _vectors(CHECKPOINT, str(index))
+    (share,) = (one for one in found["findings"] if one["name"] == "other_vectors")
+    yield Measured(
+        f"`vectors` on {len(texts):,} rows, {len(foreign) / len(texts):.1%} of them with a prompt, {SAMPLED:,} encoded "
+        f"again: {share['value']:.2%} [{share['low']:.2%}, {share['high']:.2%}]",
+        f"{seconds:.0f} s, start included; {'named' if PROMPT in share['sentence'] else 'not named'}",
+        "≤ 40 s",
+    )
+    table = folder / "rows.parquet"
+    _, seconds, _ = _vectors(CHECKPOINT, str(index), "--all", "--table", str(table), "--no-explanation")
+    rows = set(pq.read_table(table, columns=["row"])["row"].to_pylist())
+    wanted = {int(place) + 1 for place in foreign}
+    yield Measured(
+        "the same with `--all`: foreign rows listed; others listed",
+        f"{len(rows & wanted):,} of {len(wanted):,}; {len(rows - wanted):,}; {seconds:.0f} s",
+        "all; none",
+    )
+
+
+def _alone(folder: Path) -> Iterator[Measured]:
+    generator = np.random.default_rng(0)
+    basis = generator.normal(size=(DIMENSION, DIMENSION)) * np.exp(-np.arange(DIMENSION) / 120)[:, None]
+    path = folder / "many.parquet"
+    schema = pa.schema([("text", pa.string()), ("embedding", pa.list_(pa.float32(), DIMENSION))])
+    with pq.ParquetWriter(path, schema) as writer:
+        for start in range(0, MANY, CHUNK):
+            rows = (generator.normal(size=(CHUNK, DIMENSION)) @ basis).astype(np.float32)
+            rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+            names = [f"text {place}" for place in range(start, start + CHUNK)]
+            column = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), DIMENSION)
+            writer.write_table(pa.table({"text": names, "embedding": column}, schema=schema))
+    _, seconds, peak = _vectors(str(path))
+    size = path.stat().st_size / 1e9
+    yield Measured(
+        f"`vectors` on {MANY:,} × {DIMENSION} alone ({size:.1f} GB of Parquet)",
+        f"{seconds:.0f} s, start included; {peak:.2f} GiB at most",
+        "≤ 60 s, ≤ 2 GiB",
+    )
+
+
+def _texts() -> list[str]:
+    """Pieces of sentences, all different."""
+    words = (sentence.split() for sentence in sentences(ROWS)[0])
+    pieces = (" ".join(one[start : start + WORDS]) for one in words for start in range(max(1, len(one) - WORDS + 1)))
+    return list(dict.fromkeys(pieces))[:ROWS]
+
+
+def _vectors(*arguments: str) -> tuple[dict[str, Any], float, float]:
+    """What the command says, its seconds, and the peak memory of the largest so far, in GiB."""
+    start = time.perf_counter()
+    command = [sys.executable, "-m", "embaudit", "vectors", *arguments, "--json"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode not in (0, 1):
+        raise RuntimeError(done.stderr)
+    seconds = time.perf_counter() - start
+    return json.loads(done.stdout), seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20

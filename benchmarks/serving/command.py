@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from benchmarks.measured import Measured
+from benchmarks.serving.commands import print_commands
 from benchmarks.serving.faults import FAULTS, GOOD, HARMLESS, Serving
 from benchmarks.serving.server import serving
 from benchmarks.serving.verifying import print_verified
@@ -57,7 +58,11 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--only", metavar="REGEX", default="", help="ways whose name matches")
     parser.add_argument("--kinds-only", action="store_true", help="leave out pairs and queries, which decide nothing")
     parser.add_argument("--passport", action="store_true", help="verify a passport in place of a comparison")
+    parser.add_argument("--commands", action="store_true", help="time whole commands beside a faithful server instead")
     chosen = parser.parse_args(arguments)
+    if chosen.commands:
+        print_commands()
+        return
     ways = [one for one in (*FAULTS, *HARMLESS) if re.search(chosen.only, one.name, re.IGNORECASE)]
     if chosen.passport:
         print_verified(ways)
