@@ -31,6 +31,7 @@ from benchmarks import (
     screening,
     search,
     serving,
+    sharing,
     socm,
     stored,
     switch,
@@ -58,6 +59,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Measured]]] = {
     "serving": serving.run,
     "stored": stored.run,
     "switch": switch.run,
+    "sharing": sharing.run,
 }
 # These have options, and print tables of their own.
 WITH_OPTIONS = {

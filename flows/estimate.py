@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ from embaudit.address import warehouse_at
 from embaudit.checkpoint.precision import operations_per_second
 from embaudit.measures import MEASURES
 from embaudit.measures.workload import Readable
+from embaudit.processors import processors
 from embaudit.steps.corpora import mean_characters
 from embaudit.steps.results import StagedCorpus
 from embaudit.warehouse.publish import was_published
@@ -51,7 +51,7 @@ def expected_seconds(
     readable = readable_of(plan, ingested, checkpoint)
     rate = operations_per_second(plan.spec.device, plan.spec.dtype, plan.widths)
     return {
-        name: readable.seconds(plan.profile.of(MEASURES[name].settings).work(readable), rate, os.cpu_count() or 1)
+        name: readable.seconds(plan.profile.of(MEASURES[name].settings).work(readable), rate, processors())
         for name in plan.measures
     }
 

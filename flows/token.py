@@ -9,12 +9,14 @@ from typing import Any
 from embaudit.checkpoint import Encoder
 from embaudit.corpora import load_corpus
 from embaudit.corpora.chosen_pairs import read_chosen_pairs
+from embaudit.measures.run import Run
 from embaudit.measures.sticky.inspect import find_token, inspect_reference, inspect_tokens
 from embaudit.measures.sticky.pairs import SentencePair, distinct_sentences, split_sentences
 from embaudit.measures.sticky.points import VALIDATION_GROUPS, Points, every_against_every, given_pairs
 from embaudit.measures.sticky.reference import choose_reference_pairs
 from embaudit.measures.sticky.settings import StickySettings
-from embaudit.measures.sticky.steps.vocabulary import measure_token_similarity, read_tokens
+from embaudit.measures.sticky.steps.files import read_u
+from embaudit.measures.sticky.steps.vocabulary import read_tokens, token_similarity
 from embaudit.staging.stage import read_rows
 from embaudit.steps.progress import show, tracked
 from embaudit.steps.results import Staged, encoder_of
@@ -40,7 +42,7 @@ def look_at_tokens(
     entries = read_rows([tokens.path])
     found: list[dict[str, Any]] = [{"id": token_id} for token_id in token_ids]
     if "definition" in protocols or "retention" in protocols:
-        points = _points(plan, encoder, corpus, _token_similarity(plan, tokens)["u"])
+        points = _points(plan, encoder, corpus, _u(plan, tokens))
         work = (len(set(token_ids)) + settings.controls) * len(points.draws)
         with tracked("insert tokens and controls", work) as advance:
             rows = inspect_tokens(encoder, points, token_ids, entries, settings, plan.seed, advance)
@@ -56,9 +58,12 @@ def look_at_tokens(
     return found
 
 
-def _token_similarity(plan: AuditPlan, tokens: Staged) -> dict[str, float]:
-    (similarity,) = measure_token_similarity.compute(plan.staging, plan.spec, tokens)
-    return read_rows([similarity.path])[0]
+def _u(plan: AuditPlan, tokens: Staged) -> float:
+    run = Run(
+        spec=plan.spec, staging=plan.staging, seed=plan.seed, profile=plan.profile, widths=plan.widths, corpora={}
+    )
+    similarity, _ = token_similarity(run, tokens, plan.profile.of(StickySettings).similarity_entries)
+    return read_u(similarity)
 
 
 def _given(plan: AuditPlan, purpose: str) -> list[tuple[str, str]] | None:
@@ -77,7 +82,7 @@ def _reference_pairs(
         chosen = choose_reference_pairs(
             encoder,
             texts,
-            _token_similarity(plan, tokens)["u"],
+            _u(plan, tokens),
             {"scoring": settings.reference_pairs, "validation": settings.reference_validation_pairs},
             settings.sentences,
             plan.seed,

@@ -16,6 +16,7 @@ from typing import Any, NoReturn, TextIO
 
 from embaudit.errors import EXIT_INTERRUPTED, StorageError
 from embaudit.home import missing_home
+from embaudit.processors import share_processors
 
 STANDARD_STREAMS = (0, 1, 2)
 SHOW_CURSOR = b"\x1b[?25h"
@@ -27,6 +28,7 @@ ESCAPE = "embaudit-escape"
 def prepare_process() -> None:
     """Prepare this process for a command: called once, before anything else."""
     os.environ.update(missing_home())
+    share_processors()
     if isinstance(signal.getsignal(signal.SIGINT), _Interrupts):
         # Another command of this process came before.
         _listen()

@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Sequence
 
+from embaudit.processors import processors
 from embaudit.settings import Settings
 
 
@@ -23,7 +24,7 @@ def settle(device: str) -> None:
 
     workers = Settings().workers
     if workers > 1:
-        torch.set_num_threads(threads_of(os.cpu_count() or 1, workers))
+        torch.set_num_threads(threads_of(processors(), workers))
     # Once initialised, CUDA no longer reads the variable; by then the first load has set it.
     if device == "cuda" and not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         gpus = visible_gpus()

@@ -17,7 +17,6 @@ Either way, ``pairs.checked`` compares a random sample with float64 singular val
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -25,6 +24,8 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
+
+from embaudit.processors import processors
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -69,7 +70,7 @@ class Eigenvalues:
     tokens_per_block = 1_024
 
     def __init__(self, workers: int | None = None) -> None:
-        self._workers = workers or os.cpu_count() or 1
+        self._workers = workers or processors()
 
     def grid(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         a, v, d = A.shape

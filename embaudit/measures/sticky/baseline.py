@@ -1,11 +1,15 @@
 """u, the value that the paper expects similarities to stick to: the mean pairwise cosine of token embeddings.
 
-For unit vectors ê, the mean over all ordered pairs, diagonal included as published, is ‖mean ê‖² (arXiv 2507.18171,
-§3; one pass, O(V·d), no V × V matrix). The paper encodes every vocabulary entry's token string as text with the
-whole model; the same is computed from ids, and from rows of the input embedding matrix.
+For unit vectors ê of N entries, the mean over all ordered pairs, diagonal included as published, is ‖mean ê‖² (arXiv
+2507.18171, §3; one pass, O(N·d), no N × N matrix). The paper encodes every vocabulary entry's token string as text with
+the whole model; the same is computed from ids, and from rows of the input embedding matrix.
 
-Most strings are tokenised to their own id, so both ways need the same vector: each distinct sequence of ids is encoded
-once.
+A mean needs no census. From n entries drawn at random, with S = Σ ê over them,
+
+    û = 1/N + (1 − 1/N) · (‖S‖² − n) / (n (n − 1)),
+
+the mean over pairs of different entries and the diagonal, which is 1: no bias, whatever n. Its interval is a jackknife
+over groups of entries, narrower by √(1 − n/N) for those that are in the sample.
 """
 
 from __future__ import annotations
@@ -17,27 +21,38 @@ import numpy as np
 
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
+from embaudit.intervals import Ends, around, grouped_half_width
 
-MEASURE_VERSION = 2
+MEASURE_VERSION = 3
+# Of the jackknife; also the shards that are encoded at a time.
+GROUPS = 25
 
 
 @dataclass(frozen=True)
 class TokenSimilarity:
-    """Mean pairwise cosine similarity of a vocabulary, three ways."""
+    """Mean pairwise cosine similarity of a vocabulary, three ways; intervals where only a sample was encoded."""
 
-    tokens: int
+    entries: int
     u: float
+    u_low: float | None
+    u_high: float | None
     u_ids: float
+    u_ids_low: float | None
+    u_ids_high: float | None
     u_input_embeddings: float
 
 
 def mean_pairwise_cosine(vectors: np.ndarray) -> float:
     """‖mean of unit rows‖² of (N, D) vectors, in float64; rows of zero length count as zero vectors."""
+    mean = unit_rows(vectors).mean(axis=0)
+    return float(mean @ mean)
+
+
+def unit_rows(vectors: np.ndarray) -> np.ndarray:
+    """(N, D) float64 of length 1, or 0."""
     unit = vectors.astype(np.float64)
     norms = np.linalg.norm(unit, axis=1, keepdims=True)
-    unit = np.divide(unit, norms, out=np.zeros_like(unit), where=norms > 0)
-    mean = unit.mean(axis=0)
-    return float(mean @ mean)
+    return np.divide(unit, norms, out=np.zeros_like(unit), where=norms > 0)
 
 
 def input_embeddings(encoder: Encoder) -> np.ndarray:
@@ -46,13 +61,24 @@ def input_embeddings(encoder: Encoder) -> np.ndarray:
     return weight.detach().float().cpu().numpy().astype(np.float64)
 
 
-def token_similarity(
+def deal_entries(count: int, wanted: int | None, seed: int) -> list[np.ndarray]:
+    """Places of all of ``count`` entries, or of ``wanted`` at random, dealt at random into at most 25 groups."""
+    is_sample = wanted is not None and wanted < count
+    # All of them are the same whatever the seed, and so are their groups: what was encoded is found again.
+    order = np.random.default_rng([seed, count, 5] if is_sample else count).permutation(count)[:wanted]
+    return [np.sort(group) for group in np.array_split(order, min(GROUPS, len(order)))]
+
+
+def sum_entries(
     encoder: Encoder, token_ids: Sequence[int], tokens: Sequence[str], progress: Progress = no_progress
-) -> TokenSimilarity:
-    """u of a checkpoint.
+) -> np.ndarray:
+    """(2, D) float64: the sum of the unit vectors of some entries, encoded as text and by their ids.
+
+    Most strings are tokenised to their own id, so both ways need the same vector: each distinct sequence of ids is
+    encoded once.
 
     Args:
-        token_ids: the vocabulary's ids.
+        token_ids: the entries' ids.
         tokens: their strings as written in the vocabulary (``##ing``, ``▁the``).
         progress: counts every entry twice, as text and as id, even if both are the same sequence.
     """
@@ -61,11 +87,38 @@ def token_similarity(
     rows: dict[tuple[int, ...], int] = {}
     row_of = np.array([rows.setdefault(tuple(sequence), len(rows)) for sequence in sequences], dtype=np.int64)
     progress(len(sequences) - len(rows))
-    vectors = encoder.encode_ids(list(rows), progress)
-    as_text, as_ids = row_of[: len(tokens)], row_of[len(tokens) :]
-    return TokenSimilarity(
-        tokens=len(tokens),
-        u=mean_pairwise_cosine(vectors[as_text]),
-        u_ids=mean_pairwise_cosine(vectors[as_ids]),
-        u_input_embeddings=mean_pairwise_cosine(input_embeddings(encoder)[list(token_ids)]),
-    )
+    vectors = unit_rows(encoder.encode_ids(list(rows), progress))
+    times = [np.bincount(part, minlength=len(rows)) for part in (row_of[: len(tokens)], row_of[len(tokens) :])]
+    sums: np.ndarray = np.array(times, dtype=np.float64) @ vectors
+    return sums
+
+
+def token_similarity(sums: np.ndarray, sizes: Sequence[int], entries: int, embeddings: np.ndarray) -> TokenSimilarity:
+    """u of a checkpoint.
+
+    Args:
+        sums: (G, 2, D), each group's ``sum_entries``; ``sizes``: number of entries in each.
+        entries: N, number of entries of the vocabulary.
+        embeddings: (N, d) the input embeddings of all of them.
+    """
+    counts = np.array(sizes, dtype=np.int64)
+    (u, ends), (u_ids, ends_of_ids) = (_mean_cosine(sums[:, way], counts, entries) for way in (0, 1))
+    return TokenSimilarity(entries, u, *ends, u_ids, *ends_of_ids, mean_pairwise_cosine(embeddings))
+
+
+def _mean_cosine(sums: np.ndarray, sizes: np.ndarray, entries: int) -> tuple[float, Ends]:
+    """û and its interval from (G, D) sums of unit vectors; no interval if all entries are among them."""
+    total, encoded = sums.sum(axis=0), int(sizes.sum())
+    if encoded == entries:
+        return float(np.square(total / entries).sum()), (None, None)
+
+    def estimate(sum_of_vectors: np.ndarray, n: np.ndarray) -> np.ndarray:
+        between = (np.square(sum_of_vectors).sum(axis=-1) - n) / (n * (n - 1))
+        found: np.ndarray = 1 / entries + (1 - 1 / entries) * between
+        return found
+
+    value = float(estimate(total, np.array(encoded)))
+    half = grouped_half_width(value, estimate(total - sums, encoded - sizes), sizes / encoded)
+    low, high = around(value, None if half is None else half * float(np.sqrt(1 - encoded / entries)))
+    # A squared length is not negative, whatever an estimate of it is.
+    return max(value, 0.0), (low and max(low, 0.0), high)

@@ -120,8 +120,13 @@ def _scan(row: dict[str, Any]) -> str:
     against = "" if row["anchors"] is None else f", each compared with {row['anchors']:,} sentences"
     return (
         f"{row['scanned']:,} of {row['vocabulary_size']:,} vocabulary entries scanned ({row['eligible']:,} can occur "
-        f"in a text): {spent}{against}; {row['encodes']:,} encodes{saved}. u = {row['u']:.4f}."
+        f"in a text): {spent}{against}; {row['encodes']:,} encodes{saved}. u = {row['u']:.4f}{_between(row)}."
     )
+
+
+def _between(row: dict[str, Any]) -> str:
+    # Null where every entry was encoded, and in audits of older versions.
+    return "" if row["u_low"] is None else f" [{row['u_low']:.4f}, {row['u_high']:.4f}]"
 
 
 def _shape(row: dict[str, Any]) -> str:

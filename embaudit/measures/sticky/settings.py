@@ -28,6 +28,11 @@ class StickySettings(MeasureSettings):
     )
     draws: int = Field(default=16, ge=4, description="(sentence, operator) draws per token in the search")
     validation_draws: int = Field(default=60, ge=10, description="draws per token in the validation")
+    similarity_entries: int | None = Field(
+        default=None,
+        ge=100,
+        description="vocabulary entries, drawn at random, that u is estimated from; if none, it is computed from all",
+    )
     scan_encodes: int | None = Field(
         default=None,
         ge=1,
@@ -67,12 +72,13 @@ class StickySettings(MeasureSettings):
     )
 
     def everything(self) -> StickySettings:
-        """The same settings with all draws and candidates, for ``--exhaustive``."""
-        return self.model_copy(update={"scan_encodes": None, "max_shortlist": None})
+        """The same settings with all entries, draws and candidates, for ``--exhaustive``."""
+        return self.model_copy(update={"similarity_entries": None, "scan_encodes": None, "max_shortlist": None})
 
     def work(self, readable: Readable) -> Iterator[Work]:
         # u: entries are encoded as text and by id; once if the two coincide.
-        yield Work(1.2 * readable.vocabulary + min(SAMPLED_TOKENS, readable.vocabulary), TOKEN_LENGTH)
+        entries = min(self.similarity_entries or readable.vocabulary, readable.vocabulary)
+        yield Work(1.2 * entries + min(SAMPLED_TOKENS, readable.vocabulary), TOKEN_LENGTH)
         sentences = readable.read("sts", self.sentences)
         yield sentences
         inserted = sentences.tokens + self.copies

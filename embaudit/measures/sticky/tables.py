@@ -29,6 +29,7 @@ MORE_TOKENS = Worse("higher", absolute=2, relative=0.1)
 OVER_TOKENS = Interval("Bonett–Wright over tokens")
 CROSSED = Interval("bootstrap over draws, groups of anchors and controls")
 BY_BOOTSTRAP = Interval("bootstrap over tokens")
+OVER_ENTRIES = Interval("jackknife over 25 groups of the entries that it is estimated from, null if these are all")
 OVER_GROUPS = Interval("jackknife over 25 groups of tokens")
 # ρ_t ≥ 0, so that pull ≤ 1.
 PULL: Range = (None, 1 + TOLERANCE)
@@ -145,9 +146,14 @@ class StickySummaryRow(Row, table="sticky_summary", key=("protocol",), item="{pr
 
     protocol: Protocol = column("How tokens are judged.")
     u: float = column(
-        "Mean pairwise cosine of the token strings, each encoded as a text.", within=ROUNDED_SHARE, figure=True
+        "Mean pairwise cosine of the token strings, each encoded as a text.",
+        within=ROUNDED_SHARE,
+        figure=True,
+        interval=OVER_ENTRIES,
     )
-    u_ids: float = column("The same with each token encoded by its id.", within=ROUNDED_SHARE, figure=True)
+    u_ids: float = column(
+        "The same with each token encoded by its id.", within=ROUNDED_SHARE, figure=True, interval=OVER_ENTRIES
+    )
     u_input_embeddings: float = column(
         "The same for rows of the input embedding matrix.", within=ROUNDED_SHARE, figure=True
     )

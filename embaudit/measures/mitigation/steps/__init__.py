@@ -76,7 +76,7 @@ def measure(run: Run) -> list[Staged]:
         files += run(mitigation_scores, corpus, material, by_remedy, spaces, fitted_on, settings, run.seed)
     if not set(run.settings(StickySettings).corpora) <= run.corpora.keys():
         return [*files, run.note(NO_SENTENCES)]
-    _, _, sample = measured_on(run)
+    sample = measured_on(run).sample
     return files + _losses(run, settings, sample, severe, entries, remedies, fitted_on)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from embaudit.errors import NotMeasurable
@@ -14,7 +16,7 @@ from embaudit.measures.sticky.steps.files import Sample
 from embaudit.measures.sticky.steps.search import SearchMaterial, search
 from embaudit.measures.sticky.steps.sentences import choose_sentences, given_pairs
 from embaudit.measures.sticky.steps.verdicts import count_severities, judge
-from embaudit.measures.sticky.steps.vocabulary import measure_token_similarity, read_tokens
+from embaudit.measures.sticky.steps.vocabulary import read_tokens, token_similarity
 from embaudit.settings import Settings
 from embaudit.staging.stage import read_rows
 from embaudit.steps.results import Staged, StagedCorpus
@@ -38,7 +40,7 @@ def _measured(run: Run) -> list[Staged]:
     """Every staged file of the measure."""
     settings, spec = run.settings(StickySettings), run.spec
     given = _given_pairs(run)
-    corpus, tokens, sample = measured_on(run, given)
+    corpus, tokens, sample, summed = measured_on(run, given)
     material = SearchMaterial(run, sample, Settings().tokens_per_shard)
 
     entries = read_rows([tokens.path])
@@ -90,24 +92,30 @@ def _measured(run: Run) -> list[Staged]:
     judged = StickyFiles(tokens, sample, scored, verdicts[0], corpus, chosen.token_ids, controls, given)
     # There are no sentences if pairs are given for both purposes, and no pairs without given ones and shifts.
     drawn = [one for one in (sample.sentences, sample.pairs) if one.rows]
-    files = [tokens, sample.similarity, *drawn, *found.files, *validated, scored]
+    files = [tokens, *summed, sample.similarity, *drawn, *found.files, *validated, scored]
     return [*files, *verdicts, *severities, *evidence(run, judged)]
 
 
-def measured_on(run: Run, given: dict[str, Staged] | None = None) -> tuple[StagedCorpus, Staged, Sample]:
-    """The corpus, the vocabulary, and what tokens are inserted into; also for measures that build on this one."""
+class MeasuredOn(NamedTuple):
+    """The corpus, the vocabulary, what tokens are inserted into, and the sums that u was made of."""
+
+    corpus: StagedCorpus
+    tokens: Staged
+    sample: Sample
+    summed: list[Staged]
+
+
+def measured_on(run: Run, given: dict[str, Staged] | None = None) -> MeasuredOn:
+    """Read the vocabulary, measure u and draw the sentences; also for measures that build on this one."""
     settings, spec = run.settings(StickySettings), run.spec
     (corpus,) = (run.corpora[name] for name in settings.corpora)
     (tokens,) = run(read_tokens, spec)
-    (similarity,) = run(measure_token_similarity, spec, tokens)
+    similarity, summed = token_similarity(run, tokens, settings.similarity_entries)
     shift_pairs = settings.shift_pairs if settings.shift_tokens else 0
     given = _given_pairs(run) if given is None else given
     sentences, pairs = run(choose_sentences, spec, corpus, given, settings, shift_pairs, run.seed)
-    return (
-        corpus,
-        tokens,
-        Sample(sentences=sentences, pairs=pairs, similarity=similarity, copies=settings.copies, seed=run.seed),
-    )
+    sample = Sample(sentences=sentences, pairs=pairs, similarity=similarity, copies=settings.copies, seed=run.seed)
+    return MeasuredOn(corpus, tokens, sample, summed)
 
 
 def _given_pairs(run: Run) -> dict[str, Staged]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from embaudit.steps.results import Staged
 COMPARED_TOKENS = 512
 # The size of a shard is given in tokens with this many draws; with more draws, a shard has fewer tokens.
 DRAWS_PER_SHARD = 16
+# What few tokens are divided into, where each shard has work for seconds.
+SHARDS, ENCODES_PER_SHARD = 8, 4_096
 LABELS: dict[Purpose, str] = {"scoring": "scan", "validation": "validate candidates and controls"}
 
 
@@ -50,7 +53,9 @@ class SearchMaterial:
     def inserted(self, purpose: Purpose, token_ids: np.ndarray, draws: list[int], dtype: str) -> list[Staged]:
         """Insert the tokens into the draws, in shards of about equal work."""
         said = "one draw" if len(draws) == 1 else f"{len(draws)} draws"
-        per_shard = max(1, self.tokens_per_shard * DRAWS_PER_SHARD // max(DRAWS_PER_SHARD, len(draws)))
+        most = max(1, self.tokens_per_shard * DRAWS_PER_SHARD // max(DRAWS_PER_SHARD, len(draws)))
+        # A share for each of several workers, whether there are any or not: either audit finds what the other staged.
+        per_shard = min(most, max(ENCODES_PER_SHARD // len(draws), ceil(len(token_ids) / SHARDS)))
         return self.run.sharded(
             insert_shard,
             token_shards(token_ids, per_shard, len(token_ids) * len(draws), f"{LABELS[purpose]}, {said}"),

@@ -66,7 +66,7 @@ def judge(
     summary = summary_rows(
         judged,
         shared={
-            **{name: baseline[name] for name in ("u", "u_ids", "u_input_embeddings")},
+            **{name: value for name, value in baseline.items() if name != "entries"},
             **known,
             "scan_speedup": scan_speedup,
             "scanned": scored.rows,
