@@ -33,7 +33,7 @@ from embaudit.measures.sticky.plan import (
     shortlist_length,
 )
 from embaudit.measures.sticky.points import SCORING_GROUPS, Points, every_against_every
-from embaudit.measures.sticky.prevalence import losses, noise, prevalence
+from embaudit.measures.sticky.prevalence import MeasuredLosses, losses, noise, prevalence
 from embaudit.measures.sticky.scores import PROTOCOLS, Protocol, Scores, score
 from embaudit.measures.sticky.search import RankAgreement, Stage, agreement, halves, keep_worst, predict, reliability
 from embaudit.measures.sticky.settings import StickySettings
@@ -196,22 +196,36 @@ def _profile(
         found.setdefault(
             f"the worst of the severe tokens, as many as a shortlist holds ({length}), that are validated", []
         ).append(float(np.isin(every.token_ids[worst_severe], candidates).mean()))
-        pilot = np.searchsorted(every.token_ids, chosen.pilot)
-        moments = every.moments.at(pilot, range(DRAWS))
-        error = noise(halves(every.points, moments, seed), every.ordinary[pilot])
-        measured = losses(score(every.points, moments).slope, every.ordinary[pilot])
-        estimate = prevalence(measured, error, len(whole.slope), [], 200, seed)[1]
-        found.setdefault("estimated number of severe tokens", []).append(estimate.estimated or np.nan)
+        estimate, width = _severe(every, played, whole, seed)
+        found.setdefault("estimated number of severe tokens", []).append(estimate)
+        found.setdefault("width of the interval of that number", []).append(width)
     for what, values in found.items():
         form = ",.0f" if "number" in what else ".2f"
         yield Measured(f"`{profile}`, three pilots: {what}", ", ".join(format(value, form) for value in values), "")
 
 
+def _severe(every: Exhaustive, played: Played, whole: Scores, seed: int) -> tuple[float, float]:
+    """The estimated number of severe tokens, and the width of its interval."""
+    pilot, dropped = played.pilot, played.dropped
+    error = noise(halves(every.points, every.moments.at(pilot, range(DRAWS)), seed), every.ordinary[pilot])
+    lost = 1 - whole.slope / np.median(whole.slope[pilot][every.ordinary[pilot]])
+    kept = np.setdiff1d(played.finalists, dropped)
+    measured = MeasuredLosses(lost[kept], lost[dropped], len(lost) - len(kept), error)
+    estimate = prevalence(measured, [], 200, seed)[1]
+    return estimate.estimated or np.nan, (estimate.high or np.nan) - (estimate.low or 0.0)
+
+
 @dataclass(frozen=True)
 class Played:
-    """Places of the tokens that got all draws, and how well embeddings predicted the pilot."""
+    """Places of the tokens that got all draws, of the pilot, and of those of it that the cuts would have dropped.
+
+    Attributes:
+        prediction: how well embeddings predicted the pilot.
+    """
 
     finalists: np.ndarray
+    pilot: np.ndarray
+    dropped: np.ndarray
     prediction: dict[Protocol, RankAgreement]
 
 
@@ -221,15 +235,18 @@ def _search(every: Exhaustive, chosen: SearchedTokens, seed: int) -> Played:
     known = every.scores(pilot, DRAWS)
     predicted = predict(every.embeddings, pilot, known, seed)
     rest, done = np.setdiff1d(np.arange(len(every.token_ids)), pilot), 0
+    survives = np.ones(len(pilot), dtype=bool)
     for until, count in chosen.stages:
         if count < len(rest):
             drawn = every.scores(pilot, done) if done else None
             stage = Stage(predicted.at(pilot), drawn, known)
             expected = stage.judge(predicted.at(rest), every.scores(rest, done) if done else None)
-            rest = rest[keep_worst(expected, count)[0]]
+            kept, cut = keep_worst(expected, count)
+            survives &= cut.survivors(stage.of_pilot())
+            rest = rest[kept]
         done = until
     prediction = {name: agreement(predicted.of(name)[pilot], known.of(name)) for name in PROTOCOLS}
-    return Played(np.union1d(pilot, rest), prediction)
+    return Played(np.union1d(pilot, rest), pilot, pilot[~survives], prediction)
 
 
 def _exhaustive(encoder: Encoder, scan: Encoder) -> Exhaustive:

@@ -7,7 +7,7 @@ from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.tables import ROWS, STICKY_TOKEN
 
 # Increase this when values change: it is part of the keys of all the measure's steps.
-MEASURE_VERSION = 6
+MEASURE_VERSION = 7
 
 
 def _parts() -> Parts:

@@ -24,7 +24,7 @@ from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.intervals import Ends, around, grouped_half_width
 
 MEASURE_VERSION = 3
-# Of the jackknife; also the shards that are encoded at a time.
+# Of the jackknife.
 GROUPS = 25
 
 

@@ -1,13 +1,20 @@
-"""Number of tokens in the vocabulary at each severity, estimated from a random sample.
+"""Number of tokens in the vocabulary at each severity, estimated from the tokens that got all draws.
 
 The number of validated tokens of a severity is limited by the shortlist, and cannot distinguish a bad checkpoint from a
-worse one. A random sample can. But its losses are noisy, and noise makes a thin tail look thick. So the distribution of
-the true losses is estimated first: the maximum-likelihood distribution on a grid, where each measured loss is the true
-loss plus normal noise of known size (Kiefer and Wolfowitz 1956, by expectation–maximisation),
+worse one. The search can: what it kept got all draws, so these tokens are counted, each for itself. Of what it dropped,
+the pilot has a random sample, which got all draws, too: those of its tokens that the same cuts would have dropped. Each
+stands for as many tokens as were dropped per such token (stratification; Horvitz and Thompson 1952). Most bad tokens
+are in the first part, so the interval is far narrower than that of the pilot alone.
 
-    g_j ← g_j · mean_t [ φ((y_t − θ_j)/σ) / Σ_k g_k φ((y_t − θ_k)/σ) ],
+Losses are noisy, and noise makes a thin tail look thick. So the distribution of the true losses is estimated first: the
+maximum-likelihood distribution on a grid, where each measured loss is the true loss plus normal noise of known size
+(Kiefer and Wolfowitz 1956, by expectation–maximisation), with each token's weight w_t,
 
-and the share at or above a loss c is Σ g_j over θ_j ≥ c. The interval is a bootstrap over the sampled tokens.
+    g_j ← g_j · Σ_t w_t [ φ((y_t − θ_j)/σ) / Σ_k g_k φ((y_t − θ_k)/σ) ] / Σ_t w_t,
+
+and the number at or above a loss c is Σ w_t · Σ g_j over θ_j ≥ c. (Tokens were kept for their draws, which makes kept
+tokens look worse than they are and dropped ones better; together with their weights they are the whole vocabulary,
+where the noise is as it was.) The interval is a bootstrap over the tokens of each part.
 """
 
 from __future__ import annotations
@@ -77,47 +84,71 @@ def shares_at_least(measured: np.ndarray, error: float, least: Sequence[float], 
     return np.stack([mass[:, grid >= value].sum(axis=1) for value in least], axis=1)
 
 
-def _interval(share: float, resampled: np.ndarray, measured: np.ndarray, least: float) -> Ends:
-    """Interval of a share of tokens: bootstrap percentiles, or Clopper–Pearson if all resamples agree.
+@dataclass(frozen=True)
+class MeasuredLosses:
+    """Losses of tokens that together stand for all searched ones.
 
-    They agree if the sample contains no such token, or only such tokens; an interval of width zero would be wrong.
+    Attributes:
+        counted: (C,) of tokens that stand for themselves only.
+        sampled: (S,) of a random sample of the others, empty if there is none.
+        others: number of tokens that the sample stands for, itself included.
+        error: standard error of a loss; NaN if it is not known.
     """
-    interval = percentile_intervals(resampled[:, None])[0]
-    return holding(
-        share, exact_share(int((measured >= least).sum()), len(measured)) if interval == (None, None) else interval
-    )
+
+    counted: np.ndarray
+    sampled: np.ndarray
+    others: int
+    error: float
+
+    @property
+    def weights(self) -> np.ndarray:
+        """(C + S,) number of tokens that each stands for."""
+        return np.concatenate(
+            [np.ones(len(self.counted)), np.full(len(self.sampled), self.others / max(1, len(self.sampled)))]
+        )
+
+    def resampled(self, resamples: int, generator: np.random.Generator) -> np.ndarray:
+        """(B, C + S) weights, with both parts drawn again."""
+        parts = [len(self.counted), len(self.sampled)]
+        drawn = [generator.multinomial(n, np.full(n, 1 / n), size=resamples) for n in parts if n]
+        times: np.ndarray = np.concatenate(drawn, axis=1) * self.weights
+        return times
+
+    def interval(self, number: float, resampled: np.ndarray, least: float) -> Ends:
+        """Interval of a number of tokens: bootstrap percentiles, wider by Clopper–Pearson's of a share of 0 or 1.
+
+        If none of a sample is that bad, none of its resamples is, which says too little about the others.
+        """
+        low, high = percentile_intervals(resampled[:, None])[0]
+        low, high = (number, number) if low is None or high is None else (low, high)
+        if hits := len(self.sampled):
+            bad = int((self.sampled >= least).sum())
+            ends = exact_share(bad, hits)
+            if bad == 0:
+                high = max(high, number + self.others * ends[1])
+            if bad == hits:
+                low = min(low, number - self.others * (1 - ends[0]))
+        return holding(number, (max(low, 0.0), high))
 
 
 def prevalence(
-    measured: np.ndarray,
-    error: float,
-    searched: int,
-    validated: Sequence[tuple[float, float | None]],
-    resamples: int,
-    seed: int,
+    measured: MeasuredLosses, validated: Sequence[tuple[float, float | None]], resamples: int, seed: int
 ) -> list[Prevalence]:
-    """Prevalence at each severity, worst first.
+    """Prevalence at each severity, worst first; nothing is estimated without losses or their error.
 
     Args:
-        measured: (T,) losses of a random sample of the searched tokens; empty if there is none.
-        error: their standard error; if NaN (unknown), nothing is estimated.
-        searched: number of tokens that the sample represents.
         validated: loss, and the lower end of its interval, of every validated candidate.
     """
     least = [value for value, _ in SEVERITY_FROM_LOSS]
     found: list[tuple[float | None, float | None, float | None]] = [(None, None, None)] * len(least)
-    if len(measured) and np.isfinite(error):
-        generator = np.random.default_rng([seed, len(measured), 3])
-        drawn = generator.multinomial(len(measured), np.full(len(measured), 1 / len(measured)), size=resamples)
-        weights = np.concatenate([np.ones((1, len(measured))), drawn])
-        shares = shares_at_least(measured, error, least, weights)
-        of_sample = [
-            (float(shares[0, place]), *_interval(float(shares[0, place]), shares[1:, place], measured, value))
-            for place, value in enumerate(least)
-        ]
+    all_losses, weights = np.concatenate([measured.counted, measured.sampled]), measured.weights
+    if len(all_losses) and np.isfinite(measured.error):
+        generator = np.random.default_rng([seed, len(all_losses), 3])
+        drawn = np.concatenate([weights[None], measured.resampled(resamples, generator)])
+        numbers = shares_at_least(all_losses, measured.error, least, drawn) * weights.sum()
         found = [
-            tuple(None if one is None else searched * one for one in row)  # type: ignore[misc]
-            for row in of_sample
+            (float(numbers[0, place]), *measured.interval(float(numbers[0, place]), numbers[1:, place], value))
+            for place, value in enumerate(least)
         ]
     rows = []
     for (value, name), (estimated, low, high) in zip(SEVERITY_FROM_LOSS, found, strict=True):

@@ -235,8 +235,8 @@ class StickySeverityRow(Row, table="sticky_severity", key=("severity",), item="{
     validated: int = column("Validated candidates with at least that loss; limited by the shortlists' size.", ge=0)
     confirmed: int = column("Those whose loss interval lies entirely above it.", ge=0)
     estimated: float | None = column(
-        "Such tokens in total, estimated from a random sample and corrected for noise; null with too few draws to "
-        "estimate the noise.",
+        "Such tokens in total: those that the search kept are counted, of those that it dropped the pilot has a random "
+        "sample; corrected for noise. Null with too few draws to estimate the noise.",
         ge=0,
         at_least="confirmed",
         figure=Worse("higher", absolute=2, relative=0.1),

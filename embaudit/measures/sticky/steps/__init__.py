@@ -85,6 +85,7 @@ def _measured(run: Run) -> list[Staged]:
         count_severities,
         tokens=tokens,
         pilot=list(found.pilot),
+        scored=scored,
         verdicts=verdicts[0],
         searched=searched,
         **material.shared,

@@ -200,6 +200,8 @@ def score(
         "reliability": {name: asdict(one) for name, one in reliability(split).items()},
         "prediction": predicted.detail,
         "misses": misses_of(shortlists, pilot_ids, survives),
+        # Those that the search would not have given all draws: a random sample of all that it dropped.
+        "pilot_dropped": [] if survives is None else pilot_ids[~survives].tolist(),
     }
     out.rows(StickyScoreRow, board.rows(shortlists), detail=detail)
 

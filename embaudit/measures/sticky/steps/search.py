@@ -15,7 +15,7 @@ from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.steps.files import Purpose, Sample, read_pairs
 from embaudit.measures.sticky.steps.precision import ScanPrecision, scan_precision
 from embaudit.measures.sticky.steps.scan import compare_precisions, insert_shard, narrow, predict, score
-from embaudit.measures.sticky.steps.shards import token_shards
+from embaudit.measures.sticky.steps.shards import ENCODES_PER_SHARD, SHARDS, token_shards
 from embaudit.staging.stage import read_rows
 from embaudit.steps.results import Staged
 
@@ -23,8 +23,6 @@ from embaudit.steps.results import Staged
 COMPARED_TOKENS = 512
 # The size of a shard is given in tokens with this many draws; with more draws, a shard has fewer tokens.
 DRAWS_PER_SHARD = 16
-# What few tokens are divided into, where each shard has work for seconds.
-SHARDS, ENCODES_PER_SHARD = 8, 4_096
 LABELS: dict[Purpose, str] = {"scoring": "scan", "validation": "validate candidates and controls"}
 
 

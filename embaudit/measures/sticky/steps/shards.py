@@ -9,6 +9,9 @@ from pydantic import BaseModel, ConfigDict
 
 from embaudit.steps.results import NOT_IN_KEY
 
+# What few tokens are divided into, so that several workers have a share, where each shard has work for seconds.
+SHARDS, ENCODES_PER_SHARD = 8, 4_096
+
 
 class TokenShard(BaseModel):
     """Some of the tokens of a scan, and what its progress shows.

@@ -9,7 +9,7 @@ import numpy as np
 from embaudit.measures.sticky import MEASURE_VERSION
 from embaudit.measures.sticky.effects import measure_effects, near_u_before
 from embaudit.measures.sticky.plan import is_ordinary
-from embaudit.measures.sticky.prevalence import losses, noise, prevalence
+from embaudit.measures.sticky.prevalence import MeasuredLosses, noise, prevalence
 from embaudit.measures.sticky.scores import score
 from embaudit.measures.sticky.search import halves
 from embaudit.measures.sticky.settings import StickySettings
@@ -98,6 +98,7 @@ def count_severities(
     sample: Sample,
     tokens: Staged,
     pilot: list[Staged],
+    scored: Staged,
     verdicts: Staged,
     searched: int,
 ) -> None:
@@ -105,6 +106,7 @@ def count_severities(
 
     Args:
         pilot: the files of a random sample of the ``searched`` tokens.
+        scored: the file of ``sticky_score``.
         verdicts: the file of ``sticky_validation``.
     """
     points = points_of(spec, sample, "scoring")
@@ -112,14 +114,23 @@ def count_severities(
     entries = {row["token_id"]: row for row in read_rows([tokens.path])}
     ordinary = np.array([is_ordinary(entries[token]) for token in ids.tolist()])
     split = halves(points.at(draws), moments, sample.seed)
-    measured, error = np.empty(0), float("nan")
+    measured = MeasuredLosses(np.empty(0), np.empty(0), searched, float("nan"))
     if split and ordinary.any():
-        measured = losses(score(points.at(draws), moments).slope, ordinary)
+        slopes = score(points.at(draws), moments).slope
+        typical = np.median(slopes[ordinary])
+        dropped = np.isin(ids, scored.detail["pilot_dropped"])
+        kept = np.array([], dtype=np.float64)
+        if dropped.any():
+            rows = read_rows([scored.path])
+            kept = np.array([row["slope"] for row in rows if row["draws"] == len(draws) and not row["is_pilot"]])
+            kept = np.concatenate([kept, slopes[~dropped]])
+            slopes = slopes[dropped]
         error = noise(split, ordinary)
+        measured = MeasuredLosses(1 - kept / typical, 1 - slopes / typical, searched - len(kept), error)
     candidates = [
         (row["loss"], row["loss_low"])
         for row in read_rows([verdicts.path])
         if row["role"] == "candidate" and row["protocol"] == "retention"
     ]
-    found = prevalence(measured, error, searched, candidates, SEVERITY_RESAMPLES, sample.seed)
-    out.rows(StickySeverityRow, severity_rows(found), detail={"noise": error if split else None})
+    found = prevalence(measured, candidates, SEVERITY_RESAMPLES, sample.seed)
+    out.rows(StickySeverityRow, severity_rows(found), detail={"noise": measured.error if split else None})
