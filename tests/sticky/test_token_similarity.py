@@ -53,7 +53,7 @@ def check(checkpoint: Checkpoint, tokens: list[str]) -> None:
     similarity = similarity_of(Encoder(checkpoint), ids, tokens, told)
     found = (similarity.u, similarity.u_ids, similarity.u_input_embeddings)
     assert found == pytest.approx(each_by_itself(checkpoint, tokens), abs=1e-6)
-    assert (similarity.entries, similarity.u_low, similarity.u_ids_high) == (len(tokens), None, None)
+    assert (similarity.tokens, similarity.u_low, similarity.u_ids_high) == (len(tokens), None, None)
     assert sum(told) == 2 * len(tokens), "a bar that counts both ways must arrive"
 
 

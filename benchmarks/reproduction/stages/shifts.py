@@ -18,7 +18,7 @@ from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.steps.evidence import shifts
 from embaudit.measures.sticky.steps.files import Sample
 from embaudit.measures.sticky.steps.sentences import choose_sentences
-from embaudit.measures.sticky.steps.vocabulary import measure_token_similarity, read_tokens
+from embaudit.measures.sticky.steps.vocabulary import read_tokens, token_similarity
 from embaudit.staging.stage import read_rows
 
 TOKENS = 10
@@ -36,7 +36,7 @@ def measure(bench: Bench) -> dict[str, Any]:
     run = bench.run({"sts": str(bench.file(STS))}, sticky={"shift_pairs": max(10, bench.most(1_000))})
     settings = run.settings(StickySettings)
     (tokens,) = run(read_tokens, bench.spec)
-    (similarity,) = run(measure_token_similarity, bench.spec, tokens)
+    similarity, _ = token_similarity(run, tokens, None)
     sentences, pairs = run(
         choose_sentences, bench.spec, run.corpora["sts"], {}, settings, settings.shift_pairs, run.seed
     )

@@ -29,7 +29,7 @@ from embaudit.measures.sticky.steps.reference import (
 )
 from embaudit.measures.sticky.steps.sentences import given_pairs
 from embaudit.measures.sticky.steps.shards import token_shards
-from embaudit.measures.sticky.steps.vocabulary import measure_token_similarity, read_tokens
+from embaudit.measures.sticky.steps.vocabulary import read_tokens, token_similarity
 from embaudit.measures.sticky.thresholds import adaptive_threshold
 from embaudit.staging.stage import read_rows
 from embaudit.steps.results import Staged
@@ -77,7 +77,7 @@ def run_protocol(bench: Bench) -> tuple[Run, list[Staged], Staged]:
     files = {purpose: _few(bench, bench.file(place)) for purpose, place in PAIRS.items()}
     run = bench.run({"sts": "sample"}, files)
     (tokens,) = run(read_tokens, bench.spec)
-    (similarity,) = run(measure_token_similarity, bench.spec, tokens)
+    similarity, _ = token_similarity(run, tokens, None)
     given = {
         purpose: only(run(given_pairs, bench.spec, source, run.pair_contents[purpose], purpose))
         for purpose, source in run.pair_sources.items()

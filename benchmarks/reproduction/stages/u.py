@@ -8,13 +8,13 @@ from typing import Any
 from benchmarks.reproduction import published
 from benchmarks.reproduction.bench import Bench, only, rows_of
 from benchmarks.reproduction.compared import Comparison, compared
-from embaudit.measures.sticky.steps.vocabulary import measure_token_similarity, read_tokens
+from embaudit.measures.sticky.steps.vocabulary import read_tokens, token_similarity
 
 
 def measure(bench: Bench) -> dict[str, Any]:
     run = bench.run()
     (tokens,) = run(read_tokens, bench.spec)
-    (similarity,) = run(measure_token_similarity, bench.spec, tokens)
+    similarity, _ = token_similarity(run, tokens, None)
     return only(rows_of([similarity], "token_similarity"))
 
 

@@ -32,7 +32,7 @@ GROUPS = 25
 class TokenSimilarity:
     """Mean pairwise cosine similarity of a vocabulary, three ways; intervals where only a sample was encoded."""
 
-    entries: int
+    tokens: int
     u: float
     u_low: float | None
     u_high: float | None

@@ -66,7 +66,7 @@ def judge(
     summary = summary_rows(
         judged,
         shared={
-            **{name: value for name, value in baseline.items() if name != "entries"},
+            **{name: value for name, value in baseline.items() if name != "tokens"},
             **known,
             "scan_speedup": scan_speedup,
             "scanned": scored.rows,
