@@ -14,7 +14,7 @@ from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.corpora.judged import load_judged, own_of, relevant_of
 from embaudit.downstream.material import Judgements, pick_judged
 from embaudit.downstream.retrieval import METRICS, Retrieval
-from embaudit.measures.impact.effects import clean_and_poisoned
+from embaudit.measures.impact.effects import Share, clean_and_poisoned
 from embaudit.measures.impact.poison import poison, poisoned_half
 from embaudit.measures.sticky.inspect import find_token
 
@@ -54,20 +54,21 @@ def _arms(encoder: Encoder, part: Judgements) -> float:
     start = time.perf_counter()
     clean = {"document": encoder.encode_texts(part.documents), "query": encoder.encode_texts(part.queries)}
     half = poisoned_half(part.documents, 0)[:, None]
-    sequences, outcomes = [], {}
+    sequences: list[list[int]] = []
+    outcomes: dict[tuple[str, str, Share], list[np.ndarray]] = {}
     tasks = {metric: Retrieval(part, np.ones(len(part.documents)), seed=0, metric=metric) for metric in METRICS}
     for arm, token in ARMS.items():
         poisoned = poison(encoder, part.documents, find_token(encoder.checkpoint, token), 0)
         held = encoder.encode_ids(poisoned.sequences)
         sequences += poisoned.sequences
         for metric, task in tasks.items():
-            shares = {"all": held, "half": np.where(half, held, clean["document"])}
+            shares: dict[Share, np.ndarray] = {"all": held, "half": np.where(half, held, clean["document"])}
             outcomes |= {
                 (metric, arm, share): [task.outcomes({**clean, "document": vectors})]
                 for share, vectors in shares.items()
             }
     for metric, task in tasks.items():
-        cells = {key[1:]: found for key, found in outcomes.items() if key[0] == metric}
+        cells = {(arm, share): found for (name, arm, share), found in outcomes.items() if name == metric}
         clean_and_poisoned(task, task.outcomes(clean), cells, RESAMPLES, 0)
     whole = time.perf_counter() - start
     plain = encoder.tokenize([*part.documents, *part.queries])

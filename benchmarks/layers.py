@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from benchmarks.measured import Measured, sentences
 from embaudit.checkpoint import Encoder, load_checkpoint
-from embaudit.measures.layers.layers import measure_layers
+from embaudit.measures.layers.layers import LayerBatch, measure_layers
 
 TEXTS = 1_000
 
@@ -25,7 +25,8 @@ def run() -> Iterator[Measured]:
     encoder.encode_texts(texts)
     encoding = time.perf_counter() - started
     started = time.perf_counter()
-    rows = sum(len(batch.positions) for batch in measure_layers(encoder, texts))
+    measured = measure_layers(encoder, texts)
+    rows = sum(len(batch.positions) for batch in measured if isinstance(batch, LayerBatch))
     seconds = time.perf_counter() - started
     yield Measured(
         f"layers of {len(texts)} texts of {origin}, {rows:,} rows of 18 values",

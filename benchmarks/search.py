@@ -108,14 +108,14 @@ def run() -> Iterator[Measured]:
         )
     for budget in BUDGETS:
         searches = [_search(every, choose_tokens(every.entries, budget, DRAWS, None, seed), seed) for seed in SEEDS]
-        found = [float(np.isin(np.flatnonzero(severe), played.finalists).mean()) for played in searches]
+        shares = [float(np.isin(np.flatnonzero(severe), played.finalists).mean()) for played in searches]
         yield Measured(
             f"severe tokens that {budget:,} encodes give all draws, three pilots",
-            ", ".join(f"{share:.2f}" for share in found),
+            ", ".join(f"{share:.2f}" for share in shares),
             "",
         )
     for profile in ("quick", "standard"):
-        yield from _profile(every, load_profile(profile).sticky, profile, whole, severe)
+        yield from _profile(every, load_profile(profile).of(StickySettings), profile, whole, severe)
 
 
 def _lists(every: Exhaustive, whole: Scores, is_exact: bool) -> Iterator[Measured]:

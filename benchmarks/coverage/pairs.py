@@ -37,7 +37,7 @@ TOKEN = "table"
 def of_pairs(encoder: Encoder, rows: Sequence[TextPair]) -> Iterator[Population]:
     """Contrast, quality and tempscale over scored pairs."""
     pairs = [(row.first, row.second, row.score) for row in rows if row.score is not None]
-    sides = [[pair[side] for pair in pairs] for side in (0, 1)]
+    sides = [[first for first, _, _ in pairs], [second for _, second, _ in pairs]]
     encoded = {}
     for tau in (1.0, TAU):
         with temperature(encoder.checkpoint, Temperatures.of(tau)) if tau != 1 else nullcontext():
@@ -48,8 +48,8 @@ def of_pairs(encoder: Encoder, rows: Sequence[TextPair]) -> Iterator[Population]
     def quality(places: np.ndarray) -> dict[str, Ended]:
         drawn = ScoredPairs("drawn", *zip(*(pairs[place] for place in places), strict=True))
         scorer, own = PairScorer(drawn), similarities[places]
-        passes = (Pass({SERVED: side[places]}) for side in encoded[1.0])
-        scale = measure_scale(MeasuredPairs(drawn, scorer, *passes, [], [], "cosine"))
+        firsts, seconds = (Pass({SERVED: side[places]}) for side in encoded[1.0])
+        scale = measure_scale(MeasuredPairs(drawn, scorer, firsts, seconds, [], [], "cosine"))
         found = {
             "Spearman's ρ": _ended(scorer.spearman(own).estimate()),
             "AUC": _ended(scorer.auc(own).share_estimate()),

@@ -36,11 +36,12 @@ def of_pairs(checkpoint: Checkpoint, rows: Sequence[TextPair]) -> Population:
     texts = list(dict.fromkeys(text for first, second, _ in pairs for text in (first, second)))
     number = {text: place for place, text in enumerate(texts)}
     both = encoded(checkpoint, texts)
-    sides = [both.at(np.array([number[pair[side]] for pair in pairs])) for side in (0, 1)]
+    first_sides = both.at(np.array([number[first] for first, _, _ in pairs]))
+    second_sides = both.at(np.array([number[second] for _, second, _ in pairs]))
 
     def at(places: np.ndarray) -> SwitchedPairs:
         drawn = ScoredPairs("drawn", *zip(*(pairs[place] for place in places), strict=True))
-        return SwitchedPairs(drawn, *(side.at(places) for side in sides))
+        return SwitchedPairs(drawn, first_sides.at(places), second_sides.at(places))
 
     (whole,) = scales_of([at(np.arange(len(pairs)))], [])
 
@@ -88,7 +89,7 @@ def of_documents(checkpoint: Checkpoint, texts: Sequence[str]) -> Iterator[Popul
 
 
 def _truths(whole: ScaledPairs, numbers: Sequence[float]) -> dict[str, float]:
-    found = {}
+    found: dict[str, float | None] = {}
     for number in numbers:
         found |= {name: ended[0] for name, ended in _of_number(transfer(whole, number), number).items()}
     # These are differences to what all pairs say, since each draw has its own number.
