@@ -31,6 +31,7 @@ from benchmarks import (
     screening,
     search,
     serving,
+    severe,
     sharing,
     socm,
     stored,
@@ -60,6 +61,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Measured]]] = {
     "stored": stored.run,
     "switch": switch.run,
     "sharing": sharing.run,
+    "severe": severe.run,
 }
 # These have options, and print tables of their own.
 WITH_OPTIONS = {

@@ -33,7 +33,7 @@ from embaudit.measures.sticky.plan import (
     shortlist_length,
 )
 from embaudit.measures.sticky.points import SCORING_GROUPS, Points, every_against_every
-from embaudit.measures.sticky.prevalence import MeasuredLosses, losses, noise, prevalence
+from embaudit.measures.sticky.prevalence import MeasuredLosses, Prevalence, losses, noise, prevalence
 from embaudit.measures.sticky.scores import PROTOCOLS, Protocol, Scores, score
 from embaudit.measures.sticky.search import RankAgreement, Stage, agreement, halves, keep_worst, predict, reliability
 from embaudit.measures.sticky.settings import StickySettings
@@ -46,6 +46,7 @@ U = 0.19985
 DRAWS, FRESH_DRAWS, ANCHORS = 16, 10, 500
 RANDOM_TOKENS, HALVED_TOKENS = 300, 3_000
 SEEDS = (0, 1, 2)
+RESAMPLES = 200
 # From here on a token is measured on the fresh sentences too: what loses less is not moderate by noise alone.
 SUSPECTED_LOSS = 0.12
 MODERATE = 0.25
@@ -66,6 +67,10 @@ class Exhaustive:
     moments: Moments
     seconds: float
 
+    @property
+    def draws(self) -> int:
+        return len(self.points.draws)
+
     def scores(self, places: np.ndarray, draws: int) -> Scores:
         kept = range(draws)
         return score(self.points.at(kept), self.moments.at(places, kept))
@@ -74,7 +79,7 @@ class Exhaustive:
 def run() -> Iterator[Measured]:
     exact = Encoder(load_checkpoint(CHECKPOINT))
     scan = as_scanned(exact)
-    every = _exhaustive(exact, scan)
+    every = measure_every_token(exact, scan)
     count = len(every.token_ids)
     yield Measured(
         f"exhaustive search in {str(scan.checkpoint.model.dtype).removeprefix('torch.')}: {count:,} tokens × {DRAWS} "
@@ -107,7 +112,7 @@ def run() -> Iterator[Measured]:
             "`quick` ≥ .7 (slope), ≥ .6 (pull)",
         )
     for budget in BUDGETS:
-        searches = [_search(every, choose_tokens(every.entries, budget, DRAWS, None, seed), seed) for seed in SEEDS]
+        searches = [play(every, choose_tokens(every.entries, budget, DRAWS, None, seed), seed) for seed in SEEDS]
         shares = [float(np.isin(np.flatnonzero(severe), played.finalists).mean()) for played in searches]
         yield Measured(
             f"severe tokens that {budget:,} encodes give all draws, three pilots",
@@ -176,7 +181,7 @@ def _profile(
     found: dict[str, list[float]] = {}
     for seed in SEEDS:
         chosen = choose_tokens(every.entries, settings.scan_encodes, DRAWS, None, seed)
-        played = _search(every, chosen, seed)
+        played = play(every, chosen, seed)
         length = shortlist_length(settings, len(whole.slope))
         shortlists = choose_shortlists(every.token_ids[played.finalists], whole.at(played.finalists), length)
         worst: dict[Protocol, np.ndarray] = {
@@ -196,23 +201,27 @@ def _profile(
         found.setdefault(
             f"the worst of the severe tokens, as many as a shortlist holds ({length}), that are validated", []
         ).append(float(np.isin(every.token_ids[worst_severe], candidates).mean()))
-        estimate, width = _severe(every, played, whole, seed)
-        found.setdefault("estimated number of severe tokens", []).append(estimate)
-        found.setdefault("width of the interval of that number", []).append(width)
+        severe_tokens = count_severe(every, played, whole, seed)
+        for end, number in (
+            ("", severe_tokens.estimated),
+            (", low", severe_tokens.low),
+            (", high", severe_tokens.high),
+        ):
+            found.setdefault(f"estimated number of severe tokens{end}", []).append(number or 0.0)
     for what, values in found.items():
         form = ",.0f" if "number" in what else ".2f"
         yield Measured(f"`{profile}`, three pilots: {what}", ", ".join(format(value, form) for value in values), "")
 
 
-def _severe(every: Exhaustive, played: Played, whole: Scores, seed: int) -> tuple[float, float]:
-    """The estimated number of severe tokens, and the width of its interval."""
-    pilot, dropped = played.pilot, played.dropped
-    error = noise(halves(every.points, every.moments.at(pilot, range(DRAWS)), seed), every.ordinary[pilot])
-    lost = 1 - whole.slope / np.median(whole.slope[pilot][every.ordinary[pilot]])
-    kept = np.setdiff1d(played.finalists, dropped)
-    measured = MeasuredLosses(lost[kept], lost[dropped], len(lost) - len(kept), error)
-    estimate = prevalence(measured, [], 200, seed)[1]
-    return estimate.estimated or np.nan, (estimate.high or np.nan) - (estimate.low or 0.0)
+def count_severe(every: Exhaustive, played: Played, whole: Scores, seed: int, *, by_pilot: bool = False) -> Prevalence:
+    """The estimated number of severe tokens; by the pilot alone if that is wanted."""
+    pilot = played.pilot
+    error = noise(halves(every.points, every.moments.at(pilot, range(every.draws)), seed), every.ordinary[pilot])
+    lost = losses(whole.slope, np.isin(np.arange(len(whole.slope)), pilot[every.ordinary[pilot]]))
+    kept = np.empty(0, dtype=np.int64) if by_pilot else np.setdiff1d(played.finalists, played.dropped)
+    sampled = pilot if by_pilot else played.dropped
+    measured = MeasuredLosses(lost[kept], lost[sampled], len(lost) - len(kept), error)
+    return prevalence(measured, [], RESAMPLES, seed)[1]
 
 
 @dataclass(frozen=True)
@@ -229,10 +238,10 @@ class Played:
     prediction: dict[Protocol, RankAgreement]
 
 
-def _search(every: Exhaustive, chosen: SearchedTokens, seed: int) -> Played:
+def play(every: Exhaustive, chosen: SearchedTokens, seed: int) -> Played:
     """The flow's search, on sums that are there already."""
     pilot = np.searchsorted(every.token_ids, chosen.pilot)
-    known = every.scores(pilot, DRAWS)
+    known = every.scores(pilot, every.draws)
     predicted = predict(every.embeddings, pilot, known, seed)
     rest, done = np.setdiff1d(np.arange(len(every.token_ids)), pilot), 0
     survives = np.ones(len(pilot), dtype=bool)
@@ -249,14 +258,15 @@ def _search(every: Exhaustive, chosen: SearchedTokens, seed: int) -> Played:
     return Played(np.union1d(pilot, rest), pilot, pilot[~survives], prediction)
 
 
-def _exhaustive(encoder: Encoder, scan: Encoder) -> Exhaustive:
+def measure_every_token(encoder: Encoder, scan: Encoder, draws: int = DRAWS, limit: int | None = None) -> Exhaustive:
+    """All draws of every eligible token, or of as many as the limit at random."""
     checkpoint = encoder.checkpoint
     entries = [asdict(entry) for entry in read_vocabulary(checkpoint.tokenizer, checkpoint.vocabulary_size)]
-    token_ids = choose_tokens(entries, None, DRAWS, None, 0).token_ids
-    chosen = _sentences("stsb-en-test.csv", DRAWS, 0)
+    token_ids = choose_tokens(entries, None, draws, limit, 0).token_ids
+    chosen = _sentences("stsb-en-test.csv", draws, 0)
     points = every_against_every(encoder, chosen.draws, chosen.anchors, U, 8, 0, SCORING_GROUPS)
     since = time.perf_counter()
-    moments = insert_tokens(scan, points, token_ids, range(DRAWS))
+    moments = insert_tokens(scan, points, token_ids, range(draws))
     seconds = time.perf_counter() - since
     ordinary = np.array([is_ordinary(entries[token]) for token in token_ids])
     return Exhaustive(entries, token_ids, ordinary, input_embeddings(encoder)[token_ids], points, moments, seconds)

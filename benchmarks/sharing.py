@@ -11,12 +11,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
 
 from benchmarks.measured import Measured
 
 TEXTS = 3_000
-# As long as embaudit's flows are imported first, threads are as they are in an audit.
+# The flows are imported first, as in an audit: that is where threads are told how to wait.
 ENCODING = f"""
 import embaudit_flows, time
 from benchmarks.measured import sentences
@@ -27,28 +27,30 @@ since = time.perf_counter()
 encoder.encode_texts(texts)
 print(time.perf_counter() - since)
 """
-# What libgomp does where nothing is set, and the user's word, which embaudit leaves alone.
-SPINNING = {"GOMP_SPINCOUNT": "300000"}
-GROUP = Path("/sys/fs/cgroup/cpu/embaudit-benchmark")
+# How often a waiting thread looks before it sleeps; the last is what libgomp does where nothing is set.
+WAYS: dict[str, dict[str, str]] = {
+    "threads that wait sleep": {},
+    "they look a thousand times first": {"GOMP_SPINCOUNT": "1000"},
+    "they spin": {"GOMP_SPINCOUNT": "300000"},
+}
+AT_ONCE, TURNS = (2, 3), 3
 
 
 def run() -> Iterator[Measured]:
-    alone: dict[str, float] = {}
-    for name, environment, at_once in (("threads that wait sleep", {}, (1, 2, 3)), ("they spin", SPINNING, (1, 2, 3))):
-        for count in at_once:
-            seconds = mean(_together(count, environment))
-            alone.setdefault(name, seconds)
-            yield Measured(
-                f"{TEXTS:,} texts encoded by {count} at once, {name} (`sharing`)",
-                f"{seconds:.0f} s each, {seconds / alone[name]:.1f} × one alone",
-                "≤ 2.2 × for two" if count == 2 and not environment else "",
-            )
-    with _one_processor() as group:
+    # By turns, so that a machine that becomes slower is slower for all.
+    turns = [{name: _together(1, environment)[0] for name, environment in WAYS.items()} for _ in range(TURNS)]
+    for name, environment in WAYS.items():
+        times = [turn[name] for turn in turns]
+        alone = median(times)
+        span = f"{alone:.1f} s ({min(times):.1f}–{max(times):.1f})"
+        beside = (f"{count} at once {mean(_together(count, environment)) / alone:.1f} ×" for count in AT_ONCE)
+        yield Measured(f"{TEXTS:,} texts, {name} (`sharing`): alone; each of several", f"{span}; {', '.join(beside)}")
+    with one_processor("embaudit-benchmark") as group:
         if group is None:
             return
         # As many threads as the machine has processors, which the time of one must do for.
-        everything = {"OMP_NUM_THREADS": str(len(os.sched_getaffinity(0)))}
-        for name, environment in (("as embaudit starts it", {}), ("a spinning thread per core", SPINNING | everything)):
+        everything = WAYS["they spin"] | {"OMP_NUM_THREADS": str(len(os.sched_getaffinity(0)))}
+        for name, environment in (("as embaudit starts it", {}), ("a spinning thread per core", everything)):
             (seconds,) = _together(1, environment, group)
             yield Measured(f"the same in the time of one processor, {name}", f"{seconds:.0f} s")
 
@@ -64,18 +66,19 @@ def _together(count: int, environment: dict[str, str], group: Path | None = None
 
 
 @contextmanager
-def _one_processor() -> Iterator[Path | None]:
-    """A control group with the time of one processor; None where none can be made."""
+def one_processor(name: str) -> Iterator[Path | None]:
+    """A control group (version 1) with the time of one processor; None where none can be made."""
+    group = Path("/sys/fs/cgroup/cpu") / name
     try:
-        GROUP.mkdir()
-        (GROUP / "cpu.cfs_period_us").write_text("100000")
-        (GROUP / "cpu.cfs_quota_us").write_text("100000")
+        group.mkdir()
+        (group / "cpu.cfs_period_us").write_text("100000")
+        (group / "cpu.cfs_quota_us").write_text("100000")
     except OSError:
         with suppress(OSError):
-            GROUP.rmdir()
+            group.rmdir()
         yield None
         return
     try:
-        yield GROUP
+        yield group
     finally:
-        GROUP.rmdir()
+        group.rmdir()

@@ -6,11 +6,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from benchmarks.sharing import one_processor
 from embaudit.processors import processors, share_processors
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -73,24 +73,17 @@ MINE = {name: value for name, value in os.environ.items() if not name.startswith
 
 
 @pytest.fixture
-def one_processor() -> Iterator[Path]:
+def group() -> Iterator[Path]:
     """A control group with the time of one processor."""
-    group = Path("/sys/fs/cgroup/cpu") / f"embaudit-test-{os.getpid()}"
-    try:
-        group.mkdir()
-        (group / PERIOD).write_text("100000")
-        (group / QUOTA).write_text("100000")
-    except OSError:
-        with suppress(OSError):
-            group.rmdir()
-        pytest.skip("no control group of version 1 can be made here")
-    yield group
-    group.rmdir()
+    with one_processor(f"embaudit-test-{os.getpid()}") as made:
+        if made is None:
+            pytest.skip("no control group of version 1 can be made here")
+        yield made
 
 
 @pytest.mark.parametrize("package", ["embaudit_flows", "embaudit_tasks"])
-def test_flows_and_tasks_keep_to_a_containers_limit(package: str, one_processor: Path) -> None:
+def test_flows_and_tasks_keep_to_a_containers_limit(package: str, group: Path) -> None:
     script = SAID.format(package=package)
-    command = f'echo $$ > {one_processor}/cgroup.procs && exec "$0" -c "$1"'
+    command = f'echo $$ > {group}/cgroup.procs && exec "$0" -c "$1"'
     done = subprocess.run(["sh", "-c", command, sys.executable, script], env=MINE, capture_output=True, text=True)
     assert (done.returncode, done.stdout.split()) == (0, ["PASSIVE", "1"]), done.stderr

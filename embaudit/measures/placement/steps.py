@@ -150,7 +150,8 @@ def _example(encoder: Encoder, text: PlacedText, gaps: np.ndarray, token_id: int
 def measure(run: Run) -> list[Staged]:
     """Place the worst tokens by every strategy; only a note if no token is severe."""
     settings = run.settings(PlacementSettings)
-    _, tokens, sample, _ = measured_on(run)
+    ground = measured_on(run)
+    tokens, sample = ground.tokens, ground.sample
     entries = {row["token_id"]: row for row in read_rows([tokens.path])}
     severe = severe_tokens(run, settings.tokens, settings.severity, entries)
     if not severe:

@@ -21,7 +21,8 @@ import numpy as np
 
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
-from embaudit.intervals import Ends, around, grouped_half_width
+from embaudit.downstream.task import unit_rows
+from embaudit.intervals import Ends, grouped_half_width
 
 MEASURE_VERSION = 3
 # Of the jackknife.
@@ -46,13 +47,6 @@ def mean_pairwise_cosine(vectors: np.ndarray) -> float:
     """‖mean of unit rows‖² of (N, D) vectors, in float64; rows of zero length count as zero vectors."""
     mean = unit_rows(vectors).mean(axis=0)
     return float(mean @ mean)
-
-
-def unit_rows(vectors: np.ndarray) -> np.ndarray:
-    """(N, D) float64 of length 1, or 0."""
-    unit = vectors.astype(np.float64)
-    norms = np.linalg.norm(unit, axis=1, keepdims=True)
-    return np.divide(unit, norms, out=np.zeros_like(unit), where=norms > 0)
 
 
 def input_embeddings(encoder: Encoder) -> np.ndarray:
@@ -119,6 +113,9 @@ def _mean_cosine(sums: np.ndarray, sizes: np.ndarray, entries: int) -> tuple[flo
 
     value = float(estimate(total, np.array(encoded)))
     half = grouped_half_width(value, estimate(total - sums, encoded - sizes), sizes / encoded)
-    low, high = around(value, None if half is None else half * float(np.sqrt(1 - encoded / entries)))
     # A squared length is not negative, whatever an estimate of it is.
-    return max(value, 0.0), (low and max(low, 0.0), high)
+    u = max(value, 0.0)
+    if half is None:
+        return u, (None, None)
+    half *= float(np.sqrt(1 - encoded / entries))
+    return u, (max(value - half, 0.0), max(value + half, 0.0))

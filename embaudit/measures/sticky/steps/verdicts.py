@@ -9,7 +9,7 @@ import numpy as np
 from embaudit.measures.sticky import MEASURE_VERSION
 from embaudit.measures.sticky.effects import measure_effects, near_u_before
 from embaudit.measures.sticky.plan import is_ordinary
-from embaudit.measures.sticky.prevalence import MeasuredLosses, noise, prevalence
+from embaudit.measures.sticky.prevalence import MeasuredLosses, losses, noise, prevalence
 from embaudit.measures.sticky.scores import score
 from embaudit.measures.sticky.search import halves
 from embaudit.measures.sticky.settings import StickySettings
@@ -116,17 +116,13 @@ def count_severities(
     split = halves(points.at(draws), moments, sample.seed)
     measured = MeasuredLosses(np.empty(0), np.empty(0), searched, float("nan"))
     if split and ordinary.any():
-        slopes = score(points.at(draws), moments).slope
-        typical = np.median(slopes[ordinary])
-        dropped = np.isin(ids, scored.detail["pilot_dropped"])
-        kept = np.array([], dtype=np.float64)
-        if dropped.any():
-            rows = read_rows([scored.path])
-            kept = np.array([row["slope"] for row in rows if row["draws"] == len(draws) and not row["is_pilot"]])
-            kept = np.concatenate([kept, slopes[~dropped]])
-            slopes = slopes[dropped]
-        error = noise(split, ordinary)
-        measured = MeasuredLosses(1 - kept / typical, 1 - slopes / typical, searched - len(kept), error)
+        kept, is_dropped = _kept_by_the_search(scored, ids, len(draws))
+        slopes = np.concatenate([kept, score(points.at(draws), moments).slope])
+        # Only the pilot's are ordinary at random.
+        lost = losses(slopes, np.concatenate([np.zeros(len(kept), dtype=bool), ordinary]))
+        is_sample = np.concatenate([np.zeros(len(kept), dtype=bool), is_dropped])
+        counted = lost[~is_sample]
+        measured = MeasuredLosses(counted, lost[is_sample], searched - len(counted), noise(split, ordinary))
     candidates = [
         (row["loss"], row["loss_low"])
         for row in read_rows([verdicts.path])
@@ -134,3 +130,15 @@ def count_severities(
     ]
     found = prevalence(measured, candidates, SEVERITY_RESAMPLES, sample.seed)
     out.rows(StickySeverityRow, severity_rows(found), detail={"noise": measured.error if split else None})
+
+
+def _kept_by_the_search(scored: Staged, pilot: np.ndarray, draws: int) -> tuple[np.ndarray, np.ndarray]:
+    """Slopes of the other tokens that got all draws, and which of the pilot stand for those that did not.
+
+    Where nothing was dropped, or none of the pilot would have been, the pilot stands for all tokens.
+    """
+    is_dropped = np.isin(pilot, scored.detail["pilot_dropped"])
+    if not is_dropped.any():
+        return np.empty(0), np.ones(len(pilot), dtype=bool)
+    rows = read_rows([scored.path])
+    return np.array([row["slope"] for row in rows if row["draws"] == draws and not row["is_pilot"]]), is_dropped
