@@ -1,8 +1,8 @@
 """The processors that a command may use, and threads that leave them to others while they wait.
 
 OpenMP's threads spin while they wait for one another. Beside another busy process that is time taken from a thread that
-could compute, for which the spinning one waits: of three processes that encode on two cores, each takes five times as
-long as one alone, and 2.7 times if their threads sleep, which alone costs 5 to 15 % (benchmarks/README.md). And OpenMP
+could compute, for which the spinning one waits: of two processes that encode on two cores, each takes 3.2 times as long
+as one alone, and 1.7 times if their threads sleep, which alone costs 6 % (benchmarks/README.md). And OpenMP
 starts as many as the machine has processors, also where a container gives this process the time of one.
 """
 
