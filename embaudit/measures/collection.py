@@ -1,0 +1,206 @@
+"""A judged collection with its vectors, as a step: several measures search it, and each text is encoded once.
+
+The user's own collection (``--corpus retrieval=FOLDER``); without one, the passages and queries of the embedded sample
+that ``quality`` reads, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, Self
+
+import numpy as np
+from pydantic import Field
+
+from embaudit.corpora.judged import DOCUMENTS, label_of, own_of, relevant_of
+from embaudit.errors import NotMeasurable
+from embaudit.measures.measure import Asked, MeasureSettings
+from embaudit.measures.run import Run
+from embaudit.measures.task_material import corpora_of
+from embaudit.measures.workload import Readable, Work
+from embaudit.staging.stage import read_rows
+from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, checkpoint_of, encoder_of
+from embaudit.steps.step import Outputs, step
+
+if TYPE_CHECKING:
+    from embaudit.measures.quality.material import Collection
+
+# Increase this when other texts are picked, or vectors are computed differently.
+VERSION = 1
+TABLE = "collection_text"
+SCHEMA = {"side": "string", "text": "string", "label": "string", "vector": "binary"}
+# Of the embedded sample: its documents, and the length of these with their queries.
+SAMPLE_DOCUMENTS, SAMPLE_TOKENS = 270, 110
+NEAREST = 10
+NOT_RANKED = -1
+RESAMPLES = 1_000
+
+
+class CollectionSettings(MeasureSettings):
+    """Settings of a measure that searches a judged collection."""
+
+    corpora: tuple[Literal["retrieval"], ...] = Field(
+        default=("retrieval",), description="a collection with judged queries; without one, a sample of its own"
+    )
+    documents: int = Field(default=600, ge=2, description="documents of the collection, relevant ones first")
+    queries: int = Field(default=200, ge=4, description="queries of the collection")
+
+    def requested(self, request: Asked) -> Self:
+        """Its own sample is larger than the embedded corpora, and takes their place."""
+        given = (name for name in self.corpora if request.corpora.get(name, "sample") != "sample")
+        return self.model_copy(update={"corpora": tuple(given)})
+
+    def work(self, readable: Readable) -> Iterator[Work]:
+        """The collection; measures that share it count it once each, since any may be the only one."""
+        if self.corpora:
+            yield readable.read(DOCUMENTS, self.documents)
+        else:
+            yield Work(SAMPLE_DOCUMENTS, min(SAMPLE_TOKENS, readable.max_length))
+
+
+@step("collection", version=VERSION, tables=(TABLE,), name="a collection's vectors", reads=("documents", "queries"))
+def collection_vectors(
+    out: Outputs, spec: CheckpointSpec, corpora: list[StagedCorpus], settings: CollectionSettings
+) -> None:
+    """The texts of a judged collection with their vectors: queries first, documents after them.
+
+    Args:
+        corpora: documents with their queries; empty: the embedded sample.
+
+    Raises:
+        NotMeasurable: if there are too few to search.
+    """
+    from embaudit.measures.quality.passes import declared_similarity
+
+    collection = _picked(corpora, settings)
+    asked, known = encoder_of(spec, "query"), encoder_of(spec, "document")
+    own = collection.own or (frozenset(),) * len(collection.queries)
+    labels = [label_of(relevant, mine) for relevant, mine in zip(collection.relevant, own, strict=True)]
+    sides = (
+        ("query", collection.queries, labels, asked.encode_texts(collection.queries)),
+        ("document", collection.documents, [None] * len(collection.documents), known.encode_texts(collection.documents)),
+    )
+    rows = (
+        {"side": side, "text": text, "label": label, "vector": vector.astype(np.float32).tobytes()}
+        for side, texts, labels_of_side, vectors in sides
+        for text, label, vector in zip(texts, labels_of_side, vectors, strict=True)
+    )
+    out.rows(
+        TABLE,
+        rows,
+        SCHEMA,
+        encodes=asked.texts + known.texts,
+        detail={"name": collection.name, "similarity": declared_similarity(checkpoint_of(spec))},
+    )
+
+
+def collection_of(run: Run, settings: CollectionSettings) -> Staged:
+    """The collection that a measure searches, encoded once for all measures with the same settings.
+
+    Raises:
+        NotMeasurable: if there are too few queries or documents.
+    """
+    corpora = [corpus for name in settings.corpora for corpus in corpora_of(name, run.corpora)]
+    part = CollectionSettings(**{name: getattr(settings, name) for name in CollectionSettings.model_fields})
+    (staged,) = run(collection_vectors, run.spec, corpora, part)
+    return staged
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A collection with the vectors of its (q) queries and (n) documents, (q, d) and (n, d) float32."""
+
+    collection: Collection
+    queries: np.ndarray
+    documents: np.ndarray
+    similarity: str = "cosine"
+
+    def similarities(self, queries: np.ndarray | None = None, documents: np.ndarray | None = None) -> np.ndarray:
+        """(q, n) float64 by the declared similarity; of other vectors of the same texts, if given."""
+        from embaudit.measures.quality.passes import of_all
+
+        asked, known = (
+            own if other is None else other for own, other in ((self.queries, queries), (self.documents, documents))
+        )
+        return of_all(asked, known, self.similarity)
+
+    def ranking(self, similarities: np.ndarray) -> np.ndarray:
+        """(q, ≤ 10) places of the most similar documents."""
+        return ranked(similarities, self.collection.own)
+
+    def ndcg(self, ranking: np.ndarray) -> np.ndarray:
+        """(q,) nDCG@10 of each query."""
+        from embaudit.downstream.retrieval import evaluate
+
+        return evaluate(self.collection.relevant, ranking)["ndcg_10"]
+
+    def only(self, queries: np.ndarray) -> Searched:
+        """Some of the queries, by place, with all documents."""
+        one = self.collection
+        kept = replace(
+            one,
+            queries=tuple(one.queries[place] for place in queries),
+            relevant=tuple(one.relevant[place] for place in queries),
+            own=tuple(one.own[place] for place in queries) if one.own else (),
+        )
+        return replace(self, collection=kept, queries=self.queries[queries])
+
+
+def read_collection(staged: Staged) -> Searched:
+    """The staged collection."""
+    from embaudit.measures.quality.material import Collection
+
+    rows = read_rows([staged.path])
+    sides = {side: [row for row in rows if row["side"] == side] for side in ("query", "document")}
+    vectors = {
+        side: np.stack([np.frombuffer(row["vector"], dtype=np.float32) for row in own]) for side, own in sides.items()
+    }
+    texts = {side: tuple(row["text"] for row in own) for side, own in sides.items()}
+    labels = [row["label"] for row in sides["query"]]
+    own = tuple(map(own_of, labels))
+    collection = Collection(
+        staged.detail["name"],
+        texts["query"],
+        texts["document"],
+        tuple(map(relevant_of, labels)),
+        own if any(own) else (),
+    )
+    return Searched(collection, vectors["query"], vectors["document"], staged.detail["similarity"])
+
+
+def ranked(similarities: np.ndarray, own: Sequence[frozenset[int]] = ()) -> np.ndarray:
+    """(q, ≤ 10) places of the highest similarities of each row, ties in order of place; −1 where none is left.
+
+    Args:
+        own: of each query, the documents that are the query itself.
+    """
+    found = np.array(similarities, dtype=np.float64)
+    for query, mine in enumerate(own):
+        found[query, list(mine)] = -np.inf
+    order = np.argsort(-found, axis=1, kind="stable")[:, :NEAREST]
+    return np.where(np.isfinite(np.take_along_axis(found, order, axis=1)), order, NOT_RANKED)
+
+
+def overlaps(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """(q,) share of each row's ranked places that the other row has, too: overlap@10."""
+    return np.array([_overlap(one, two) for one, two in zip(first, second, strict=True)])
+
+
+def _overlap(first: np.ndarray, second: np.ndarray) -> float:
+    known = first[first != NOT_RANKED]
+    return float(np.isin(known, second).mean()) if len(known) else 1.0
+
+
+def _picked(corpora: Sequence[StagedCorpus], settings: CollectionSettings) -> Collection:
+    from embaudit.measures.quality.material import MaterialLimits, asked_of, material_of, sample_material
+
+    if not corpora:
+        return sample_material().collections[0]
+    documents, queries = (read_rows([corpus.content_path]) for corpus in corpora)
+    asked = asked_of((row["text"], row["label"] or "") for row in queries)
+    limits = MaterialLimits(documents=settings.documents, queries=settings.queries)
+    found = material_of({}, {corpora[0].name: ([row["text"] for row in documents], asked)}, limits)
+    if not found.collections:
+        raise NotMeasurable("; ".join(found.missing))
+    return found.collections[0]
