@@ -75,11 +75,17 @@ def collection_vectors(
 
     collection = _picked(corpora, settings)
     asked, known = encoder_of(spec, "query"), encoder_of(spec, "document")
+    count = len(collection.documents)
     own = collection.own or (frozenset(),) * len(collection.queries)
     labels = [label_of(relevant, mine) for relevant, mine in zip(collection.relevant, own, strict=True)]
     sides = (
         ("query", collection.queries, labels, asked.encode_texts(collection.queries)),
-        ("document", collection.documents, [None] * len(collection.documents), known.encode_texts(collection.documents)),
+        (
+            "document",
+            collection.documents,
+            [None] * count,
+            known.encode_texts(collection.documents),
+        ),
     )
     rows = (
         {"side": side, "text": text, "label": label, "vector": vector.astype(np.float32).tobytes()}
