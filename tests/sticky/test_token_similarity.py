@@ -1,6 +1,9 @@
-"""u three ways, of all entries or estimated from some, and that no sequence of ids is encoded twice for it."""
+"""u three ways, of all entries or from some, its golden figure, and that no sequence of ids is encoded twice for it."""
 
 from __future__ import annotations
+
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -136,3 +139,28 @@ def test_vectors_at_right_angles_have_no_negative_similarity() -> None:
     found = token_similarity(np.stack([sums, sums], axis=1), [4] * 25, 200, np.eye(200))
     assert found.u == pytest.approx(1 / 200)
     assert found.u_low is None or 0 <= found.u_low <= found.u
+
+
+@pytest.mark.slow
+def test_u_of_the_whole_vocabulary(minilm: Checkpoint, shared: Path) -> None:
+    golden = json.loads((shared / "golden/std_reference_all_minilm_l6_v2.json").read_text())["u_mean_token_similarity"]
+    ids = list(range(minilm.vocabulary_size))
+    tokens = minilm.tokenizer.convert_ids_to_tokens(ids)
+    encoder = Encoder(minilm)
+    similarity = similarity_of(encoder, ids, tokens, [])
+    assert similarity.tokens == 30_522
+    # 23 699 strings come back as their own id, whose vector serves both ways: 37 345 encodes instead of 61 044.
+    assert encoder.texts == 2 * 30_522 - 23_699
+    assert similarity.u == pytest.approx(golden["value"], abs=golden["tolerance"])
+    assert 0 <= similarity.u_input_embeddings <= 1
+    assert 0 <= similarity.u_ids <= 1
+
+
+def test_mean_pairwise_cosine_is_the_mean_of_the_whole_matrix() -> None:
+    vectors = np.random.default_rng(0).normal(size=(30, 5)).astype(np.float32) + 0.3
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    assert mean_pairwise_cosine(vectors) == pytest.approx(float((unit @ unit.T).mean()), abs=1e-6)
+
+
+def test_a_zero_vector_is_no_reason_for_nan() -> None:
+    assert mean_pairwise_cosine(np.array([[0.0, 0.0], [1.0, 0.0]])) == pytest.approx(0.25)
