@@ -1,4 +1,4 @@
-"""Profiles (``quick``, ``standard``, ``paper``): what an audit computes, as a typed, versioned object.
+"""Profiles (``quick``, ``probes``, ``standard``, ``paper``): what an audit computes, as a typed, versioned object.
 
 Where things are (warehouse, staging) is in ``embaudit.settings``.
 """
@@ -10,10 +10,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from embaudit.errors import UsageError
-from embaudit.measures import MEASURES, MeasureSettings
+from embaudit.measures import DEFAULT_MEASURES, MEASURES, MeasureName, MeasureSettings
 from embaudit.measures.measure import Asked
 from embaudit.suggest import did_you_mean
 from embaudit.toml import complaint, read_toml
@@ -29,6 +29,9 @@ class _Profile(BaseModel):
     name: str
     version: int
     description: str
+    measures: tuple[MeasureName, ...] = Field(
+        default=DEFAULT_MEASURES, min_length=1, description="measures of an audit that names none"
+    )
 
     def of(self, kind: type[S]) -> S:
         """One measure's settings, by their class."""
@@ -41,13 +44,13 @@ class _Profile(BaseModel):
         return settings.model_dump(mode="json")
 
     def asked_of(self, measures: Collection[str]) -> dict[str, object]:
-        """The settings of these measures, in JSON form and without the description.
+        """The settings of these measures, in JSON form and without the description and which measures an audit runs.
 
         Settings of other measures are left out, so that a measure added to embaudit later does not change the question
         of an old audit.
         """
         return self.model_dump(
-            mode="json", exclude={"description", *(name for name in MEASURES if name not in measures)}
+            mode="json", exclude={"description", "measures", *(name for name in MEASURES if name not in measures)}
         )
 
     def requested(self, request: Asked) -> Self:
@@ -84,7 +87,7 @@ else:
 
 def profile_names() -> list[str]:
     """The built-in profiles, cheapest first."""
-    return ["quick", "standard", "paper"]
+    return ["quick", "probes", "standard", "paper"]
 
 
 def load_profile(name: str) -> Profile:

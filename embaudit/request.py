@@ -13,7 +13,7 @@ from embaudit.errors import UsageError
 from embaudit.keys import content_key
 from embaudit.masking import has_credentials
 from embaudit.measures import DEFAULT_MEASURES, MEASURES, MeasureName
-from embaudit.profile import load_profile
+from embaudit.profile import load_profile, profile_names
 from embaudit.toml import complaint
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ class AuditSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    profile: str = Field(default="quick", description="Profile: quick, standard, paper, or a TOML file.")
+    profile: str = Field(default="quick", description=f"Profile: {', '.join(profile_names())}, or a TOML file.")
     measures: list[MeasureName] | None = Field(
         default=None,
         min_length=1,
-        description=f"{', '.join(DEFAULT_MEASURES)} (the default), {', '.join(OTHER_MEASURES)}.",
+        description=f"{', '.join(DEFAULT_MEASURES)} (the default of quick and paper), {', '.join(OTHER_MEASURES)}.",
     )
     corpora: dict[str, str] = Field(
         default={},
@@ -112,7 +112,12 @@ class AuditSettings(BaseModel):
 
     @property
     def chosen_measures(self) -> tuple[str, ...]:
-        return tuple(self.measures or DEFAULT_MEASURES)
+        """Those named, or else the profile's.
+
+        Raises:
+            UsageError: if the profile does not exist or is invalid.
+        """
+        return tuple(self.measures or load_profile(self.profile).measures)
 
     @property
     def key(self) -> str:
@@ -122,8 +127,10 @@ class AuditSettings(BaseModel):
             UsageError: if the profile does not exist or is invalid.
         """
         asked = self.model_dump(mode="json", exclude=NOT_ASKED | set(PROMPTS)) | self.asked_prompts
-        asked["profile"] = load_profile(self.profile).asked_of(self.chosen_measures)
-        asked["measures"] = sorted(self.chosen_measures)
+        profile = load_profile(self.profile)
+        measures = self.measures or profile.measures
+        asked["profile"] = profile.asked_of(measures)
+        asked["measures"] = sorted(measures)
         return content_key(**asked)
 
     @property

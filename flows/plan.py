@@ -112,7 +112,8 @@ def plan_audit(request: AuditRequest) -> AuditPlan:
     sources = {purpose: str(Path(source).expanduser().absolute()) for purpose, source in request.pairs.items()}
     contents = {purpose: read_chosen_pairs(Path(source)).content for purpose, source in sources.items()}
     profile = load_profile(request.profile).requested(request)
-    _require_foundations(profile, request.chosen_measures)
+    measures = tuple(request.measures or profile.measures)
+    _require_foundations(profile, measures)
     resolved = resolve(
         request.checkpoint, allow_pickle=request.allow_pickle, trust_remote_code=request.trust_remote_code
     )
@@ -135,7 +136,7 @@ def plan_audit(request: AuditRequest) -> AuditPlan:
         ),
         widths=widths_of(resolved.folder / recipe.transformer_path),
         profile=profile,
-        measures=request.chosen_measures,
+        measures=measures,
         limit_tokens=request.limit_tokens,
         seed=request.seed,
         pair_sources=sources,

@@ -35,7 +35,7 @@ def audit(
     Args:
         checkpoint: packaged:NAME, a local folder, owner/name@revision on the hub, or a loaded ``SentenceTransformer``,
             which is written to ``EMBAUDIT_HOME/models/CHECKPOINT_ID`` and audited from there.
-        profile: quick, standard, paper, or a TOML file.
+        profile: quick, probes, standard, paper, or a TOML file.
         warehouse: where to publish it; by default ``EMBAUDIT_WAREHOUSE``, or warehouse.duckdb in ``EMBAUDIT_HOME``.
         backbone: also audit this checkpoint and store the differences; ``card``: the one named in the model card.
         settings: fields of ``embaudit.request.AuditSettings``: measures, corpora, device, seed, …

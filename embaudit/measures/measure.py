@@ -158,6 +158,7 @@ class Measure:
         rows: its published tables.
         view_summaries: views over them that have figures, for gates and regressions.
         headline_figures: by summary, the figures shown first when two audits are compared.
+        shares: by table, a figure from 0 to 1 of which 1 is best: what a chart of several measures shows side by side.
         is_default: whether an audit includes it unless told otherwise.
         is_sharded: whether its shards may be computed elsewhere (``EMBAUDIT_RUNNER``).
         shown_tables: tables small enough to show on a page of the Prefect UI.
@@ -172,6 +173,7 @@ class Measure:
     rows: tuple[type[Row], ...]
     view_summaries: tuple[Summary, ...] = ()
     headline_figures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    shares: Mapping[str, str] = field(default_factory=dict)
     is_default: bool = True
     is_sharded: bool = False
     shown_tables: tuple[str, ...] = ()

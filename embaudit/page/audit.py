@@ -11,8 +11,9 @@ from embaudit.finding import LEVELS
 from embaudit.measures import MEASURES
 from embaudit.page import general
 from embaudit.page.model import Page
+from embaudit.page.shares import of_one_audit
 
-FIRST = (general.stored_gate_section, general.regression_section)
+FIRST = (general.stored_gate_section, general.regression_section, of_one_audit)
 LAST = (general.published_section, general.backbone_section, general.check_section, general.settings_section)
 # Lines of an audit's identity that say when and how it ran; a state has one line per audit instead.
 OF_ONE_RUN = ("audit", "profile", "finished", "ran on")

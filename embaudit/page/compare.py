@@ -10,6 +10,7 @@ from typing import Any
 from embaudit.checking.verdict import FIRST
 from embaudit.finding import LEVELS, Finding, Level
 from embaudit.page.model import Column, Estimate, Page, Part, Section, Table, count
+from embaudit.page.shares import shares_section
 from embaudit.page.sides import MEANS_NOTHING, Comparison, Side, compare_sides
 
 FIGURES_SHOWN, TOKENS_SHOWN = 15, 10
@@ -20,6 +21,9 @@ def comparison_page(sides: Sequence[Side]) -> Page:
     """The page comparing all later sides with the first."""
     first, *others = sides
     comparisons = [compare_sides(first, other) for other in others]
+    glance = shares_section(
+        [(side.name, [one for audit in reversed(side.audits) for one in audit.figures]) for side in sides]
+    )
     return Page(
         kind="Compared with",
         title=first.name,
@@ -38,6 +42,7 @@ def comparison_page(sides: Sequence[Side]) -> Page:
         ],
         sections=[
             Section("Findings", [_finding_table(sides, comparisons)]),
+            *([glance] if glance else []),
             *(Section(side.name, list(_parts(side, one))) for side, one in zip(others, comparisons, strict=True)),
         ],
     )

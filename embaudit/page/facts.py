@@ -7,6 +7,7 @@ from typing import Any
 from embaudit.address import Warehouse, warehouse_at
 from embaudit.errors import UsageError
 from embaudit.measures import MEASURES
+from embaudit.page.shares import FACTS as SHARES
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import require_newest
 from embaudit.warehouse.named import LATEST, find_checkpoint
@@ -28,6 +29,7 @@ GENERAL = {
         "SELECT backbone_audit_id, corpus, change, change_low, change_high FROM backbone_socm_change "
         "WHERE audit_id = ? ORDER BY ALL"
     ),
+    **SHARES,
     "verdict": "SELECT * EXCLUDE (audit_id) FROM verdict WHERE audit_id = ?",
     "findings": "SELECT * EXCLUDE (audit_id) FROM finding WHERE audit_id = ? ORDER BY place",
     "gate": "SELECT * FROM gate_outcome WHERE audit_id = ?",

@@ -28,6 +28,7 @@ MEASURE = Measure(
     version=MEASURE_VERSION,
     rows=ROWS,
     headline_figures={"meaning": ("nearer",)},
+    shares={"meaning": "nearer"},
     is_default=False,
     shown_tables=("meaning",),
 )
