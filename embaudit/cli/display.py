@@ -1,4 +1,4 @@
-"""Progress in a terminal: one bar per step with rate and remaining time; elsewhere a line per measure."""
+"""Progress in a terminal: one bar per step with rate and remaining time; elsewhere a line per measure and minute."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.text import Text
+
+# Between two lines where there are no bars: a log says that something is still going on, and does not fill up.
+SECONDS_BETWEEN_LINES = 60.0
 
 
 class _RateColumn(ProgressColumn):
@@ -49,6 +52,7 @@ class TerminalDisplay:
         self._tasks: dict[str, TaskID] = {}
         self._done: dict[str, int] = {}
         self._started: dict[str, float] = {}
+        self._last_line = time.monotonic()
 
     def advance(self, label: str, done: int, total: int) -> None:
         """Report progress; the first call for a label creates its bar."""
@@ -60,9 +64,12 @@ class TerminalDisplay:
         if self._has_step_lines and self._done[label] >= total > self._done[label] - done:
             # The clock misses the work before the first call (the first batch), so a rate would be wrong.
             self.say(f"{label}: {total:,} in {time.monotonic() - self._started[label]:.0f} s")
+        elif not self._console.is_terminal and time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
+            self.say(f"{label}: {self._done[label]:,} of {total:,}")
 
     def say(self, line: str) -> None:
         """Print a line above the bars."""
+        self._last_line = time.monotonic()
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def measured(self, what: str, seconds: float) -> None:
