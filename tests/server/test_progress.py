@@ -42,11 +42,11 @@ def test_lines(is_terminal: bool, logs: bool, expected: list[str]) -> None:
 
 
 def test_a_log_says_every_minute_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 0.0
-    monkeypatch.setattr("embaudit.cli.display.time.monotonic", lambda: now)
+    clock = [0.0]
+    monkeypatch.setattr("embaudit.cli.display.time.monotonic", lambda: clock[0])
     output = io.StringIO()
     display = TerminalDisplay(Console(file=output, width=100))
-    for now in (30.0, 61.0, 100.0, 125.0):
+    for clock[0] in (30.0, 61.0, 100.0, 125.0):
         display.advance("scan, shards", 1, 8)
     assert output.getvalue().splitlines() == ["scan, shards: 2 of 8", "scan, shards: 4 of 8"]
 
