@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 VERSION = 1
 TABLE = "collection_text"
 SCHEMA = {"side": "string", "text": "string", "label": "string", "vector": "binary"}
-# Of the embedded sample: its documents, and the length of these with their queries.
+# Of the embedded sample: its documents, and the length of these with their queries; and its queries.
 SAMPLE_DOCUMENTS, SAMPLE_TOKENS = 270, 110
+SAMPLE_QUERIES = 90
 NEAREST = 10
 NOT_RANKED = -1
 RESAMPLES = 1_000

@@ -18,6 +18,7 @@ from embaudit.measures import (
     quality,
     socm,
     sticky,
+    surface,
     tempscale,
 )
 from embaudit.measures.installed import installed_measures
@@ -34,6 +35,7 @@ _OWN = (
     socm.MEASURE,
     layers.MEASURE,
     geometry.MEASURE,
+    surface.MEASURE,
     length.MEASURE,
     tempscale.MEASURE,
     occurrence.MEASURE,
