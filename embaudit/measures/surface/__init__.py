@@ -8,7 +8,8 @@ For a change c (lower case, a typo, full-width letters, …) and the queries q o
 
 Documents stay as they are. Dense retrievers are known to lose by typos (Zhuang and Zuccon 2021, arXiv 2108.12139;
 Sidiropoulos and Kanoulas 2022, arXiv 2205.02303); users report that a query in lower case finds other documents than
-the same one with its capitals (FlagOpen/FlagEmbedding#934). Whoever serves the checkpoint learns which forms of a text
+the same one with its capitals (FlagOpen/FlagEmbedding#934), or that all queries in capitals have one vector
+(ollama/ollama#13942). Whoever serves the checkpoint learns which forms of a text
 to bring into one before it is encoded, and which typos to correct.
 """
 

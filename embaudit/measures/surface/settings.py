@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from embaudit.measures.collection import SAMPLE_QUERIES, CollectionSettings
+from embaudit.measures.collection_settings import SAMPLE_QUERIES, CollectionSettings
 from embaudit.measures.workload import Readable, Work
 
 # Every change writes each query once more, a typo or a rare form in more tokens; a tokenizer that writes some of them
