@@ -19,7 +19,7 @@ from tiny import ENGLISH, tiny_bert
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.measures.collection import overlaps, ranked
 from embaudit.measures.surface.changes import CHANGES, HOMOGLYPHS, NEIGHBOURS, ZERO_WIDTH
-from embaudit.measures.surface.effects import Effect, distances, is_newly_unwritten
+from embaudit.measures.surface.effects import SurfaceEffect, distances, is_newly_unwritten
 from embaudit.measures.surface.page import section
 from embaudit.measures.surface.spelling import OTHER_SPELLINGS, PAIRS
 
@@ -118,7 +118,7 @@ def test_an_effect_is_the_mean_over_the_queries() -> None:
     rng = np.random.default_rng(0)
     before, after, overlap = rng.uniform(size=(3, 30))
     same = rng.uniform(size=30) < 0.3
-    found = Effect(np.arange(30), same, ~same, overlap, overlap, before, after).columns()
+    found = SurfaceEffect(np.arange(30), same, ~same, overlap, overlap, before, after).columns()
     assert found["ndcg_change"] == pytest.approx(sum(b - a for a, b in zip(before, after, strict=True)) / 30)
     assert found["same_tokens"] == sum(same.tolist()) / 30
     assert (found["queries"], found["units"], found["words_overlap"]) == (30, 30, None)
@@ -133,13 +133,13 @@ def test_an_effect_is_the_mean_over_the_queries() -> None:
 @pytest.mark.parametrize("units", [np.arange(9), np.zeros(30, dtype=int)])
 def test_few_units_have_no_interval(units: np.ndarray) -> None:
     values = np.linspace(0, 1, len(units))
-    found = Effect(units, values > 2, values > 2, values, values, values, values[::-1]).columns()
+    found = SurfaceEffect(units, values > 2, values > 2, values, values, values, values[::-1]).columns()
     assert found["overlap"] == pytest.approx(0.5)
     assert found["overlap_low"] is found["overlap_high"] is found["ndcg_change_low"] is None
 
 
 def test_no_query_has_no_effect() -> None:
-    found = Effect(*[np.empty(0)] * 7).columns()
+    found = SurfaceEffect(*[np.empty(0)] * 7).columns()
     assert found.pop("queries") == found.pop("units") == 0
     assert set(found.values()) == {None}
 

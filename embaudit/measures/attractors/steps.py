@@ -40,7 +40,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Similarities:
+class AttractorSimilarities:
     """Of a collection's (q) queries and (n) documents to the documents and to the (m) added texts; −∞: not found."""
 
     of_queries: np.ndarray
@@ -56,13 +56,13 @@ def collection_attractors(out: Outputs, spec: CheckpointSpec, collection: Staged
         collection: from ``collection_of``.
     """
     searched, encoder = read_collection(collection), encoder_of(spec, "document")
-    similarities = Similarities(
+    similarities = AttractorSimilarities(
         searched.similarities(),
         searched.similarities(queries=searched.documents),
         _added(searched, encoder),
     )
     by_words = _by_words(searched)
-    served, words = _found(searched, similarities), None if by_words is None else _found(searched, by_words)
+    served, words = _standing(searched, similarities), None if by_words is None else _standing(searched, by_words)
     out.rows(AttractorRow, _kinds(searched, served, words), encodes=encoder.texts)
     out.rows(HubRow, _hubs(searched, served, words))
     out.rows(AttractorSummaryRow, [_summary(searched, served, words)])
@@ -78,7 +78,7 @@ def _added(searched: Searched, encoder: Encoder) -> np.ndarray:
     return found
 
 
-def _by_words(searched: Searched) -> Similarities | None:
+def _by_words(searched: Searched) -> AttractorSimilarities | None:
     """By TF-IDF; a document without a word of the query is not found. None if no text has a word."""
     from embaudit.measures.quality.baselines import word_cosines
 
@@ -88,11 +88,11 @@ def _by_words(searched: Searched) -> Similarities | None:
         return None
     found = np.where(cosines > 0, cosines, -np.inf)
     count, queries = len(one.documents), len(one.queries)
-    return Similarities(found[:queries, :count], found[queries:, :count], found[:queries, count:])
+    return AttractorSimilarities(found[:queries, :count], found[queries:, :count], found[:queries, count:])
 
 
 @dataclass(frozen=True)
-class Found:
+class Standing:
     """What one way to rank finds.
 
     Attributes:
@@ -120,7 +120,7 @@ class Found:
         return np.any(self.ranking == self.counts.argmax(), axis=1)
 
 
-def _found(searched: Searched, similarities: Similarities) -> Found:
+def _standing(searched: Searched, similarities: AttractorSimilarities) -> Standing:
     one, taken, above, start = searched.collection, {}, {}, 0
     best = best_relevant(similarities.of_queries, one.relevant)
     for kind, texts in KINDS.items():
@@ -132,10 +132,10 @@ def _found(searched: Searched, similarities: Similarities) -> Found:
     above_documents = is_above(similarities.of_queries, best)
     for query, own in enumerate(one.own):
         above_documents[query, list(own)] = False
-    return Found(ranking, counts_of(ranking, len(one.documents)), taken, above, above_documents)
+    return Standing(ranking, counts_of(ranking, len(one.documents)), taken, above, above_documents)
 
 
-def _kinds(searched: Searched, served: Found, words: Found | None) -> list[Row]:
+def _kinds(searched: Searched, served: Standing, words: Standing | None) -> list[Row]:
     count = len(searched.collection.documents)
     return [
         {
@@ -160,7 +160,7 @@ def _worst(texts: Sequence[str], taken: np.ndarray, above: np.ndarray) -> str | 
     return texts[first] if above[:, first].any() or taken[:, first].any() else None
 
 
-def _hubs(searched: Searched, served: Found, words: Found | None) -> list[Row]:
+def _hubs(searched: Searched, served: Standing, words: Standing | None) -> list[Row]:
     one = searched.collection
     of_queries = served.ranking[len(one.documents) :]
     return [
@@ -178,7 +178,7 @@ def _hubs(searched: Searched, served: Found, words: Found | None) -> list[Row]:
     ]
 
 
-def _summary(searched: Searched, served: Found, words: Found | None) -> Row:
+def _summary(searched: Searched, served: Standing, words: Standing | None) -> Row:
     documents, queries = searched.documents, searched.queries
     row: Row = {
         "data_set": searched.collection.name,

@@ -28,7 +28,7 @@ WORD = re.compile(r"[^\W\d_]+")
 
 
 @dataclass(frozen=True)
-class Change:
+class SurfaceChange:
     """One way to write a text otherwise.
 
     Attributes:
@@ -150,20 +150,20 @@ def _other_spelling(text: str, seed: int) -> str:
 
 
 CHANGES = (
-    Change("lower case", CASE, lambda text, seed: text.lower()),
-    Change("upper case", CASE, lambda text, seed: text.upper()),
-    Change("title case", CASE, _titled),
-    Change("neighbouring key", TYPOS, _hit_neighbour),
-    Change("swapped letters", TYPOS, _swapped),
-    Change("letter left out", TYPOS, _left_out),
-    Change("no punctuation", PUNCTUATION, _without_punctuation),
-    Change("question mark", PUNCTUATION, _asked),
-    Change("other normal form", UNICODE, _other_normal_form),
-    Change("full width", UNICODE, _wide),
-    Change("homoglyphs", UNICODE, lambda text, seed: text.translate(HOMOGLYPHS)),
-    Change("zero-width spaces", SPACES, _with_zero_width),
-    Change("doubled spaces", SPACES, lambda text, seed: text.replace(" ", "  ")),
-    Change("British or American", SPELLING, _other_spelling),
+    SurfaceChange("lower case", CASE, lambda text, seed: text.lower()),
+    SurfaceChange("upper case", CASE, lambda text, seed: text.upper()),
+    SurfaceChange("title case", CASE, _titled),
+    SurfaceChange("neighbouring key", TYPOS, _hit_neighbour),
+    SurfaceChange("swapped letters", TYPOS, _swapped),
+    SurfaceChange("letter left out", TYPOS, _left_out),
+    SurfaceChange("no punctuation", PUNCTUATION, _without_punctuation),
+    SurfaceChange("question mark", PUNCTUATION, _asked),
+    SurfaceChange("other normal form", UNICODE, _other_normal_form),
+    SurfaceChange("full width", UNICODE, _wide),
+    SurfaceChange("homoglyphs", UNICODE, lambda text, seed: text.translate(HOMOGLYPHS)),
+    SurfaceChange("zero-width spaces", SPACES, _with_zero_width),
+    SurfaceChange("doubled spaces", SPACES, lambda text, seed: text.replace(" ", "  ")),
+    SurfaceChange("British or American", SPELLING, _other_spelling),
 )
 # What people write by mistake or by habit, and do not see as another form of the same text.
 MISTAKES = (TYPOS, SPELLING)

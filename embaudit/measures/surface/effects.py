@@ -14,7 +14,7 @@ SEED = 0
 
 
 @dataclass(frozen=True)
-class Effect:
+class SurfaceEffect:
     """What one change does to each of the (q,) queries that it writes otherwise.
 
     Attributes:

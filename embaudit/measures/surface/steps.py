@@ -11,8 +11,8 @@ from embaudit.errors import NotMeasurable
 from embaudit.measures.collection import Searched, collection_of, overlaps, ranked, read_collection
 from embaudit.measures.run import Run
 from embaudit.measures.surface import MEASURE_VERSION
-from embaudit.measures.surface.changes import CHANGES, Change
-from embaudit.measures.surface.effects import Effect, distances, is_newly_unwritten
+from embaudit.measures.surface.changes import CHANGES, SurfaceChange
+from embaudit.measures.surface.effects import SurfaceEffect, distances, is_newly_unwritten
 from embaudit.measures.surface.settings import SurfaceSettings
 from embaudit.measures.surface.tables import SurfaceRow
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
@@ -55,7 +55,7 @@ def query_surface(out: Outputs, spec: CheckpointSpec, collection: Staged, seed: 
 
 
 def _encoded(
-    encoder: Encoder, searched: Searched, written: dict[Change, list[str]]
+    encoder: Encoder, searched: Searched, written: dict[SurfaceChange, list[str]]
 ) -> tuple[Ids, dict[tuple[int, ...], np.ndarray]]:
     """The ids of the queries as they are, and the vector of each sequence of ids."""
     before = [tuple(ids) for ids in encoder.tokenize(searched.collection.queries)]
@@ -77,10 +77,10 @@ def _effect(
     before: Ids,
     vectors: dict[tuple[int, ...], np.ndarray],
     words: _WordRankings,
-) -> Effect:
+) -> SurfaceEffect:
     """What the texts do that are at these places instead of the queries."""
     if not len(places):
-        return Effect(*[np.empty(0)] * 7)
+        return SurfaceEffect(*[np.empty(0)] * 7)
     part = searched.only(places)
     ids = [tuple(one) for one in encoder.tokenize([texts[place] for place in places])]
     new = np.array([vectors[one] for one in ids], dtype=np.float32)
@@ -91,7 +91,7 @@ def _effect(
     similarities[[not one for one in ids]] = -np.inf
     first, second = part.ranking(part.similarities()), part.ranking(similarities)
     words_overlap, words_change = words.compared(part, texts, places)
-    return Effect(
+    return SurfaceEffect(
         units=searched.collection.units[places],
         is_same=np.array([one == before[place] for one, place in zip(ids, places, strict=True)]),
         is_unwritten=np.array([is_newly_unwritten(one, two, unknown) for one, two in zip(*own, strict=True)]),
