@@ -165,6 +165,7 @@ def _hubs(searched: Searched, served: Standing, words: Standing | None) -> list[
     of_queries = served.ranking[len(one.documents) :]
     return [
         {
+            "data_set": one.name,
             "rank": rank,
             "text": one.documents[place][:BEGINNING],
             "words": len(one.documents[place].split()),

@@ -37,9 +37,10 @@ class AttractorRow(Row, table="attractor", key=("kind",), item="{kind}"):
     words_above: float | None = column("The same as above in the ranking by TF-IDF; null without words.", within=SHARE)
 
 
-class HubRow(Row, table="hub", key=("rank",)):
+class HubRow(Row, table="hub", key=("data_set", "rank")):
     """One of the ten documents that are among the ten nearest of most askers."""
 
+    data_set: str = column("The collection that is searched; sample is the embedded one.")
     rank: int = column("1 is the document with the most occurrences.", within=(1, 10))
     text: str = column("Beginning of the document.")
     words: int = column("Words of the document.", ge=0)
