@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from embaudit.measures import (
+    attractors,
     geometry,
     impact,
     integrity,
@@ -19,6 +20,7 @@ from embaudit.measures import (
     quality,
     socm,
     sticky,
+    surface,
     tempscale,
 )
 from embaudit.measures.installed import installed_measures
@@ -35,7 +37,9 @@ _OWN = (
     socm.MEASURE,
     layers.MEASURE,
     geometry.MEASURE,
+    surface.MEASURE,
     meaning.MEASURE,
+    attractors.MEASURE,
     length.MEASURE,
     tempscale.MEASURE,
     occurrence.MEASURE,

@@ -136,6 +136,11 @@ BY_HAND: dict[str, list[Broken]] = {
         broken(0, "in_set ranks_fit_texts_and_dimension", effective_rank=33.0, effective_rank_high=34.0),
         broken(1, "in_set ranks_fit_texts_and_dimension", rankme=16.0, rankme_high=17.0),
     ],
+    "surface": [
+        broken(0, "in_set figures_need_queries", moved=None),
+        broken(2, "in_set figures_need_queries", moved=0.1),
+    ],
+    "attractor_summary": [broken(0, "in_set a_hub_needs_documents", documents=20)],
     "occurrence_corpus": [
         broken(0, "in_set share_agrees_with_counts", severe_share=0.08),
         broken(0, "greater texts, severe_texts", "in_set share_agrees_with_counts", texts=2),

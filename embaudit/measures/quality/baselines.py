@@ -45,11 +45,14 @@ def collection_baselines(
 
 def collection_overlap(queries: Sequence[str], documents: Sequence[str]) -> dict[str, np.ndarray]:
     """(queries, documents) similarity by TF-IDF cosine and BM25; nothing if there is no word."""
+    tfidf = word_cosines(queries, documents)
+    return {} if tfidf is None else {TFIDF: tfidf, BM25: _bm25(queries, documents)}
+
+
+def word_cosines(queries: Sequence[str], documents: Sequence[str]) -> np.ndarray | None:
+    """(queries, documents) similarity by TF-IDF cosine; None if there is no word."""
     rows = _tfidf([*documents, *queries])
-    if rows is None:
-        return {}
-    tfidf = (rows[len(documents) :] @ rows[: len(documents)].T).toarray()
-    return {TFIDF: tfidf, BM25: _bm25(queries, documents)}
+    return None if rows is None else (rows[len(documents) :] @ rows[: len(documents)].T).toarray()
 
 
 def mean_input_embeddings(checkpoint: Checkpoint, texts: Sequence[str]) -> np.ndarray:

@@ -1,0 +1,101 @@
+"""Findings about attractors: do texts without content stand above relevant ones, and does one text stand everywhere?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from embaudit.finding import Finding, Level, Rows, interval, unless_ok
+from embaudit.intervals import MIN_UNITS
+from embaudit.measures.attractors.settings import AttractorsSettings
+
+Row = dict[str, Any]
+# Share of queries with a text without content above every relevant one, and its interval: one query in twenty is more
+# than users overlook. .00 for all-MiniLM-L6-v2, .03 for paraphrase-MiniLM-L3-v2, .24 for TF-IDF.
+JUNK = 0.05
+# An interval that reaches three times that says nothing.
+UNCLEAR = 0.15
+# Share of askers, and its interval: .10 and .11 for these two, .19 for TF-IDF; at a quarter a text is in every fourth
+# page of results.
+EVERYWHERE = 0.25
+# Skewness, and its interval; it must exceed that of TF-IDF, too, since some collections have such texts. 1.1 for both.
+SKEWED = 2.0
+# Of a text in a sentence.
+SHOWN = 60
+
+
+def findings(rows: Rows, settings: AttractorsSettings) -> Iterator[Finding]:
+    """Two, from the audit's tables."""
+    for row in rows("attractor_summary"):
+        yield _junk(row, rows("attractor"))
+        yield _hubs(row, sorted(rows("hub"), key=lambda one: one["rank"]))
+
+
+def _junk(row: Row, kinds: list[Row]) -> Finding:
+    name = "junk"
+    if row["clean_high"] is None:
+        return Finding("not measured", f"Whether texts without content come up is not known: {_few(row)}.", name=name)
+    # The share of queries that are not clean, and its interval.
+    share, low, high = (1 - row[end] for end in ("clean", "clean_high", "clean_low"))
+    level: Level = "look" if low > JUNK else "ok" if high <= UNCLEAR else "not measured"
+    worst = max(kinds, key=lambda one: (one["above"], one["met"], one["kind"]), default=None)
+    named = ""
+    if level == "look" and worst is not None and worst["worst_text"]:
+        named = f" Most often: {worst['kind']} ({worst['above']:.0%}), such as “{_short(worst['worst_text'])}”."
+    words = "" if row["words_clean"] is None else f" (by TF-IDF for {1 - row['words_clean']:.0%})"
+    return Finding(
+        level,
+        f"For {share:.0%}{interval(low, high, '.0%')} of {row['queries']:,} queries, one of {row['texts']} texts "
+        f"without content stands above every relevant document{words}.{named}"
+        + (" Too few queries to tell whether that is many." if level == "not measured" else ""),
+        name=name,
+        value=share,
+        low=low,
+        high=high,
+        **unless_ok(
+            "ok" if level == "not measured" else level,
+            "Navigation, notices and placeholders that stand in an index take the place of answers.",
+            "Remove such texts before they are encoded (embaudit query attractors lists the kinds).",
+        ),
+    )
+
+
+def _hubs(row: Row, hubs: list[Row]) -> Finding:
+    name = "hubs"
+    askers = row["documents"] + row["queries"]
+    if row["skew_low"] is None or row["top_share_low"] is None:
+        sentence = (
+            f"Whether some documents come up everywhere is not known: {row['documents']:,} documents are too few."
+        )
+        return Finding("not measured", sentence, name=name)
+    is_skewed = row["skew_low"] > max(SKEWED, row["words_skew"] or 0.0)
+    level: Level = "look" if is_skewed or row["top_share_low"] > EVERYWHERE else "ok"
+    others = {"TF-IDF": row["words_skew"], "random vectors": row["random_skew"]}
+    known = ", ".join(f"{what} {value:.1f}" for what, value in others.items() if value is not None)
+    beside = f" ({known})" if known else ""
+    text = f" (“{_short(hubs[0]['text'])}”)" if level == "look" and hubs else ""
+    return Finding(
+        level,
+        f"The document that comes up most{text} is among the ten nearest of {row['top_share']:.0%}"
+        f"{interval(row['top_share_low'], row['top_share_high'], '.0%')} of {askers:,} texts; occurrences have a "
+        f"skewness of {row['skew']:.1f}{interval(row['skew_low'], row['skew_high'], '.1f')}{beside}.",
+        name=name,
+        value=row["top_share"],
+        low=row["top_share_low"],
+        high=row["top_share_high"],
+        **unless_ok(
+            level,
+            "A few documents stand in the results of many queries that they have nothing to do with.",
+            "embaudit query hubs lists them. Subtract the mean vector of the documents, or remove them if they are "
+            "boilerplate.",
+        ),
+    )
+
+
+def _few(row: Row) -> str:
+    return f"{row['queries']:,} queries are fewer than {MIN_UNITS}"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN else f"{line[:SHOWN].rstrip()} …"

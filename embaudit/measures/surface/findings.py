@@ -1,0 +1,125 @@
+"""Findings about surface: does a form that means the same find the same, and what does a typo cost?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from embaudit.finding import Finding, Level, Rows, interval
+from embaudit.intervals import MIN_UNITS
+from embaudit.measures.surface.changes import MISTAKES
+from embaudit.measures.surface.settings import SurfaceSettings
+
+Row = dict[str, Any]
+# In nDCG@10, with an interval below 0: two points is the difference that choosing among good checkpoints makes.
+LOSS = 0.02
+# One typo in a short query loses .00 to .05 of all-MiniLM-L6-v2's nDCG@10 and .03 to .06 of paraphrase-MiniLM-L3-v2's;
+# TF-IDF, which loses the word, .00 to .04. Twice as much is no longer the ordinary price of a typo.
+TYPO_LOSS = 0.1
+# An interval that reaches so many times the loss says nothing about it.
+UNCLEAR = 2
+# So large a share of queries that the tokenizer cannot write explains the loss.
+MOST = 0.5
+
+
+def findings(rows: Rows, settings: SurfaceSettings) -> Iterator[Finding]:
+    """Two, from the audit's table."""
+    known = [row for row in rows("surface") if row["queries"]]
+    if known:
+        yield _same_meaning(_judged([row for row in known if row["kind"] not in MISTAKES], LOSS))
+        yield _typos(_judged([row for row in known if row["kind"] in MISTAKES], TYPO_LOSS))
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """Changes by what their interval says about the loss, each with the largest loss first."""
+
+    losing: Sequence[Row]
+    keeping: Sequence[Row]
+    unclear: Sequence[Row]
+
+    @property
+    def level(self) -> Level:
+        return "look" if self.losing else "ok" if self.keeping else "not measured"
+
+    @property
+    def worst(self) -> Row:
+        return (*self.losing, *self.keeping)[0]
+
+    def finding(self, name: str, sentence: str, meaning: str, advice: str) -> Finding:
+        """A finding with the numbers of the worst change."""
+        row = self.worst
+        numbers = (row["ndcg_change"], row["ndcg_change_low"], row["ndcg_change_high"])
+        words = (meaning, advice) if self.losing else ("", "")
+        return Finding(self.level, f"{sentence}{self.open}", *words, name, *numbers)
+
+    @property
+    def open(self) -> str:
+        """A sentence about what could not be told."""
+        few = ", ".join(f"{row['change']} ({row['queries']})" for row in self.unclear)
+        return f" Too few queries to tell: {few}." if few else ""
+
+
+def _judged(rows: Sequence[Row], loss: float) -> _Judged:
+    parts: dict[str, list[Row]] = {"losing": [], "keeping": [], "unclear": []}
+    for row in sorted(rows, key=lambda row: (row["ndcg_change"], row["change"])):
+        parts[_side(row, loss)].append(row)
+    return _Judged(**parts)
+
+
+def _side(row: Row, loss: float) -> str:
+    if row["units"] < MIN_UNITS:
+        return "unclear"
+    # Without an interval all queries change by the same, mostly by nothing.
+    low, high = (
+        row["ndcg_change"] if end is None else end for end in (row["ndcg_change_low"], row["ndcg_change_high"])
+    )
+    if row["ndcg_change"] <= -loss and high < 0:
+        return "losing"
+    return "keeping" if low >= -UNCLEAR * loss else "unclear"
+
+
+def _same_meaning(found: _Judged) -> Finding:
+    name = "same_meaning"
+    if found.level == "not measured":
+        sentence = f"Whether other forms of a query find the same is not known.{found.open}"
+        return Finding("not measured", sentence, name=name)
+    kept = ", ".join(row["change"] for row in found.keeping)
+    if found.losing:
+        lost = "; ".join(f"{row['change']} {_change(row)}{_because(row)}" for row in found.losing)
+        sentence = f"The same query in another form finds less, in nDCG@10: {lost}."
+        sentence += f" It finds as much with: {kept}." if kept else ""
+    else:
+        sentence = f"A query finds the same in other forms ({kept}); nDCG@10 changes by {_change(found.worst)} at most."
+    return found.finding(
+        name,
+        sentence,
+        "A reader sees the same query, and a server finds other documents for it.",
+        "Bring queries and documents into one form before they are encoded: NFKC turns full-width letters back, and a "
+        "table of look-alike letters (Unicode TR 39) homoglyphs.",
+    )
+
+
+def _typos(found: _Judged) -> Finding:
+    name = "typos"
+    if found.level == "not measured":
+        return Finding("not measured", f"What a typo costs is not known.{found.open}", name=name)
+    row = found.worst
+    words = "" if row["words_ndcg_change"] is None else f"; that of TF-IDF by {row['words_ndcg_change']:+.3f}"
+    return found.finding(
+        name,
+        f"One typo in a query changes nDCG@10 by {_change(row)} at most ({row['change']}; {row['overlap']:.0%} of the "
+        f"ten best documents stay){words}.",
+        # Cucerzan and Brill 2004 (EMNLP): 10 to 15 % of the queries that search engines get.
+        "Every tenth query has a typo, and finds other documents.",
+        "Correct the spelling of queries before they are encoded, or combine the search with one by characters.",
+    )
+
+
+def _change(row: Row) -> str:
+    return f"{row['ndcg_change']:+.3f}{interval(row['ndcg_change_low'], row['ndcg_change_high'], '+.3f')}"
+
+
+def _because(row: Row) -> str:
+    return f" (the tokenizer cannot write {row['unwritten']:.0%} of them)" if row["unwritten"] >= MOST else ""
