@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from embaudit.measures import (
+    chunks,
     geometry,
     impact,
     integrity,
@@ -36,6 +37,7 @@ _OWN = (
     layers.MEASURE,
     geometry.MEASURE,
     position.MEASURE,
+    chunks.MEASURE,
     length.MEASURE,
     tempscale.MEASURE,
     occurrence.MEASURE,

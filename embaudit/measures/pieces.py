@@ -9,7 +9,7 @@ otherwise.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 # Own tokens of each text, as ``Checkpoint.own_ids`` gives them.
 Tokenized = Callable[[Sequence[str]], list[list[int]]]
@@ -17,6 +17,8 @@ Tokenized = Callable[[Sequence[str]], list[list[int]]]
 SENTENCE = re.compile(r"\s*.+?(?:[.!?…]+[\"'”’»)\]]*(?=\s)|[。！？]|\n|\Z)\s*", re.DOTALL)  # noqa: RUF001
 WORD = re.compile(r"\s*\S+\s*")
 LEVELS = (SENTENCE, WORD)
+# With a larger share of unknown tokens, ids say little of what their text says.
+UNKNOWN = 0.5
 
 
 def pieces_of(text: str, size: int, tokenized: Tokenized) -> list[str]:
@@ -42,6 +44,16 @@ def start_of(text: str, size: int, tokenized: Tokenized) -> list[int]:
         return ids
     first = tokenized([pieces_of(text, size, tokenized)[0]])[0]
     return first[:size] if len(first) >= size / 2 else ids[:size]
+
+
+def is_written(ids: Sequence[int], unknown: int | None) -> bool:
+    """Whether at least half of a text's tokens are known ones; False for a text without tokens."""
+    return len(ids) > 0 and sum(token == unknown for token in ids) <= UNKNOWN * len(ids)
+
+
+def best_of(grades: Mapping[int, float]) -> int:
+    """The place of the document with the highest grade, the first of several."""
+    return min(grades, key=lambda place: (-grades[place], place))
 
 
 def _parts(text: str, size: int, tokenized: Tokenized, level: int) -> Iterator[tuple[str, int]]:

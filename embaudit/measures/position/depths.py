@@ -14,6 +14,7 @@ import numpy as np
 from embaudit.draw import content_order
 from embaudit.intervals import Ends, holding, mean_interval, score_share
 from embaudit.keys import content_key
+from embaudit.measures.pieces import best_of
 from embaudit.measures.quality.material import Collection
 
 # Evidence that fills more of a document would be at several depths at once.
@@ -97,11 +98,6 @@ def draw_duels(
         if (duel := _duel(pair, collection, evidence, documents, tokens, seed)) is not None
     ]
     return Drawn(duels, len(drawn) - len(known), len(known) - 2 * len(duels))
-
-
-def best_of(grades: Mapping[int, float]) -> int:
-    """The place of the document with the highest grade, the first of several."""
-    return min(grades, key=lambda place: (-grades[place], place))
 
 
 def _duel(

@@ -9,7 +9,7 @@ import numpy as np
 
 from embaudit.errors import NotMeasurable
 from embaudit.measures.collection import Searched, collection_of, read_collection
-from embaudit.measures.pieces import start_of
+from embaudit.measures.pieces import best_of, is_written, start_of
 from embaudit.measures.position import MEASURE_VERSION
 from embaudit.measures.position.settings import ALONE, BEYOND, DEPTHS, START, PositionSettings
 from embaudit.measures.position.tables import PositionRow, PositionSummaryRow
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from embaudit.measures.position.depths import Duel
 
 SEED = 0
-# Evidence with more unknown tokens says little of what its text says.
-UNKNOWN = 0.5
 
 
 @step(
@@ -76,13 +74,11 @@ def moved_evidence(out: Outputs, spec: CheckpointSpec, collection: Staged, setti
 
 def _evidence(encoder: Encoder, searched: Searched, length: int) -> dict[int, list[int]]:
     """The beginning of each query's best document, if the tokenizer can write it."""
-    from embaudit.measures.position.depths import best_of
-
     unknown = encoder.checkpoint.tokenizer.unk_token_id
     found = {}
     for place in sorted({best_of(relevant) for relevant in searched.collection.relevant}):
         ids = start_of(searched.collection.documents[place], length, encoder.own_ids)
-        if sum(token != unknown for token in ids) > UNKNOWN * len(ids):
+        if is_written(ids, unknown):
             found[place] = ids
     return found
 
