@@ -1,7 +1,8 @@
 """Long texts in pieces, as text: what a piece holds is what somebody would store who cuts documents before encoding.
 
-A piece is a run of whole sentences with at most so many tokens; a sentence that is longer is cut between words, and a
-word (or a script without spaces) between characters. Pieces do not overlap, and only the spaces around them are lost.
+A piece is a run of whole sentences with at most so many tokens. A sentence that is longer is cut between words (its
+beginning fills the piece before), and a word, or a script without spaces, between characters. Pieces do not overlap,
+and only the spaces around them are lost.
 Tokens are counted sentence by sentence, which is exact where a tokenizer never joins words, and off by one or two
 otherwise.
 """
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 # Own tokens of each text, as ``Checkpoint.own_ids`` gives them.
 Tokenized = Callable[[Sequence[str]], list[list[int]]]
 # From coarse to fine, each with the spaces after it: together, the parts are the text.
-SENTENCE = re.compile(r"\s*.+?(?:[.!?…]+[\"'”’»)\]]*(?=\s)|[。！？]|\n|\Z)\s*", re.DOTALL)  # noqa: RUF001
+SENTENCE = re.compile(r"\s*.+?(?:[.!?…]+[\"'”’»)\]]*(?=\s)|[。！？]|\n|\Z)\s*", re.DOTALL)
 WORD = re.compile(r"\s*\S+\s*")
 LEVELS = (SENTENCE, WORD)
 # With a larger share of unknown tokens, ids say little of what their text says.
@@ -58,10 +59,8 @@ def best_of(grades: Mapping[int, float]) -> int:
 
 def _parts(text: str, size: int, tokenized: Tokenized, level: int) -> Iterator[tuple[str, int]]:
     """Consecutive parts of at most ``size`` tokens, with their numbers of tokens."""
-    if level < len(LEVELS):
-        parts = LEVELS[level].findall(text)
-    else:
-        parts = [text[: len(text) // 2], text[len(text) // 2 :]]
+    halves = [text[: len(text) // 2], text[len(text) // 2 :]]
+    parts = LEVELS[level].findall(text) if level < len(LEVELS) else halves
     for part, ids in zip(parts, tokenized(parts), strict=True):
         if len(ids) <= size or len(part) == 1:
             yield part, len(ids)

@@ -69,9 +69,7 @@ def compose(collection: Collection, passages: int, seed: int) -> Searchable:
     order = [place for place in content_order(collection.documents, seed) if place not in themselves]
     joined = [tuple(order[start : start + passages]) for start in range(0, len(order), passages)]
     within = {place: document for document, own in enumerate(joined) for place in own}
-    relevant = [
-        {place: grade for place, grade in grades.items() if place in within} for grades in collection.relevant
-    ]
+    relevant = [{place: grade for place, grade in grades.items() if place in within} for grades in collection.relevant]
     kept = tuple(query for query, grades in enumerate(relevant) if grades)
     documents = tuple(BETWEEN.join(collection.documents[place] for place in own) for own in joined)
     texts = tuple(collection.queries[query] for query in kept)

@@ -32,7 +32,10 @@ def _whole(choice: dict[str, Any]) -> Finding:
         f"{_documents(choice)} scores {choice['whole']:.3f} whole, and {choice['whole'] + choice['gain']:.3f} by "
         f"{WAYS[choice['way']]} of {choice['size']:,} tokens ({choice['gain']:+.3f}{bounds}, held out)."
     )
-    limit = f"{choice['truncated']:,} of {choice['documents']:,} documents are longer than the {choice['length_limit']:,} tokens read."
+    limit = (
+        f"{choice['truncated']:,} of {choice['documents']:,} documents are longer than the "
+        f"{choice['length_limit']:,} tokens read."
+    )
     return Finding(
         level,
         sentence,

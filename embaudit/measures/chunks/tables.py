@@ -30,7 +30,8 @@ class Scored(Row):
     )
     gain: float = column("Mean paired difference from the whole's nDCG@10.", interval=OVER_UNITS)
     words_score: float | None = column(
-        "nDCG@10 of BM25 over the same pieces, by their highest or mean score; the whole is not cut; null without words.",
+        "nDCG@10 of BM25 over the same pieces, by their highest or mean score; it reads the whole uncut; null without "
+        "words.",
         within=ROUNDED_SHARE,
     )
 

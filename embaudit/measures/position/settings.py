@@ -17,8 +17,8 @@ ALONE, START, BEYOND = "alone", "0", "beyond"
 class PositionSettings(CollectionSettings):
     """Settings of the position measure."""
 
-    # 16 pairs that share their documents: 41 000 tokens, a few seconds.
-    moved: int = Field(default=32, ge=2, description="queries whose evidence is moved")
+    # 12 pairs that share their documents: 31 000 tokens, and just enough pairs for intervals.
+    moved: int = Field(default=24, ge=2, description="queries whose evidence is moved")
     tokens: int = Field(default=256, ge=16, description="length of the documents, in tokens; at most what is read")
     evidence_tokens: int = Field(default=48, ge=4, description="length of the evidence, in tokens")
 

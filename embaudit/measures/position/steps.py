@@ -88,9 +88,7 @@ def _rows(encoder: Encoder, searched: Searched, duels: Sequence[Duel]) -> list[d
 
     words = _words(encoder, searched, duels)
     made = {ALONE: [list(ids) for duel in duels for ids in duel.evidence]}
-    made |= {
-        name: [duel.document(side, depth) for duel in duels for side in (0, 1)] for name, depth in DEPTHS.items()
-    }
+    made |= {name: [duel.document(side, depth) for duel in duels for side in (0, 1)] for name, depth in DEPTHS.items()}
     flat = [encoder.checkpoint.with_special_tokens(ids) for of_depth in made.values() for ids in of_depth]
     with tracked("position", len(flat)) as advance:
         vectors = encoder.encode_ids(flat, advance).reshape(len(made), len(duels), 2, -1)
@@ -102,7 +100,7 @@ def _rows(encoder: Encoder, searched: Searched, duels: Sequence[Duel]) -> list[d
         change, (change_low, change_high) = gain.change(gains[START])
         (won, (won_low, won_high)), (low, high) = gain.won, gain.interval
         moved = name != ALONE
-        row = {
+        row: dict[str, Any] = {
             "depth": name,
             "is_read": True,
             "tokens_before": _before(duels, DEPTHS[name]) if moved else None,

@@ -48,7 +48,9 @@ class PositionRow(Row, table="position", key=("depth",), item="{depth}"):
     words_gain: float | None = column(
         "The gain by TF-IDF of the same texts, which are read whole wherever the evidence stands; null without words."
     )
-    is_lost: bool = column("Whether the gain may be 0, or is below half of that at the start.")
+    is_lost: bool = column(
+        "Whether the gain may be 0, or is below half of that at the start; false if that is not known."
+    )
 
     @rule
     def only_what_is_read_has_a_score(is_read: Series, score: Series) -> Series:
