@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from declared_rows import NOON, Table, row_of, rows_of
+from plausible_documents import chunk_rows, position_rows
 from plausible_records import finding_rows, gate_rows, watch_rows
 from plausible_socm import layer_rows, socm_rows
 from plausible_sticky import ORIGINS, SCRIPTS, TOKENS, sticky_rows
@@ -43,6 +44,8 @@ def plausible_rows(checkpoint: str = "c1", source: str = "packaged:tiny", shift:
         **layer_rows(),
         **first_minute_rows(),
         **geometry_rows(),
+        **position_rows(),
+        **chunk_rows(),
         **occurrence_rows(),
         **finding_rows(),
         **length_rows(),

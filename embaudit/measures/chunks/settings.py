@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from embaudit.corpora.judged import DOCUMENTS
-from embaudit.measures.collection import SAMPLE_TOKENS, CollectionSettings
+from embaudit.measures.collection_settings import DOCUMENTS, SAMPLE_TOKENS, CollectionSettings
 from embaudit.measures.workload import Readable, Work
 
 

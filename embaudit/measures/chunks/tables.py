@@ -13,7 +13,7 @@ Part = Literal["document read whole", "document cut", "passage read", "passage c
 OVER_UNITS = Interval("bootstrap over queries, those of one document together, null below ten documents")
 
 
-class Scored(Row):
+class ScoredWay(Row):
     """What every way of searching has."""
 
     way: Way = column(
@@ -41,7 +41,7 @@ class Scored(Row):
         return (way != "whole") | (gain == 0)
 
 
-class ChunkRow(Scored, table="chunk", key=("way", "size"), item="{way}, {size} tokens"):
+class ChunkRow(ScoredWay, table="chunk", key=("way", "size"), item="{way}, {size} tokens"):
     """One way of searching long documents."""
 
     pieces: float = column("Pieces of a document, on average.", ge=1)
@@ -49,7 +49,7 @@ class ChunkRow(Scored, table="chunk", key=("way", "size"), item="{way}, {size} t
     is_best: bool = column("Whether no other way has a higher score.")
 
 
-class ChunkLengthRow(Scored, table="chunk_length", key=("part", "way", "size"), item="{part}, {way}, {size} tokens"):
+class ChunkLengthRow(ScoredWay, table="chunk_length", key=("part", "way", "size"), item="{part}, {way}, {size} tokens"):
     """The same for part of the queries; only parts with at least ten of them."""
 
     part: Part = column(

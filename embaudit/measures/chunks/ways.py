@@ -44,7 +44,7 @@ def _starts(owners: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenWay:
     """The way that half of the queries wants, and its gain over the whole on the others."""
 
     way: Key
@@ -82,7 +82,7 @@ class Ways:
             **{"gain": float(gains.mean()), "gain_low": gain_low, "gain_high": gain_high},
         }
 
-    def choice(self, seed: int) -> Choice | None:
+    def choice(self, seed: int) -> ChosenWay | None:
         """None if all queries are about one document, or there is nothing to choose from."""
         report = in_report(self.collection.queries, self.collection.units, seed)
         others = [key for key in self.found if key[0] != WHOLE]
@@ -90,7 +90,7 @@ class Ways:
             return None
         way = max(others, key=lambda key: float(self.found[key][~report].mean()))
         gains = (self.found[way] - self.whole)[report]
-        return Choice(
+        return ChosenWay(
             way,
             int((~report).sum()),
             int(report.sum()),

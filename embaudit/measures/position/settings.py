@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import Field
 
-from embaudit.measures.collection import CollectionSettings
+from embaudit.measures.collection_settings import CollectionSettings
 from embaudit.measures.workload import Readable, Work
 
 # Share of the filler before the evidence.

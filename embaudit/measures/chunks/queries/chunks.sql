@@ -1,4 +1,4 @@
--- What chunk size does each checkpoint want: documents found whole, by their best piece, and by the mean of their pieces.
+-- What chunk size does each checkpoint want: whole documents, their best piece, or the mean of their pieces?
 SELECT
     latest.source, 'all queries' AS part, way, size, queries, round(score, 4) AS score,
     round(score_low, 4) AS score_low, round(score_high, 4) AS score_high, round(gain, 4) AS gain,

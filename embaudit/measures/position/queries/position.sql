@@ -1,4 +1,4 @@
--- Where in a document may the evidence for a query stand: what does it gain there?
+-- Where in a document may the evidence for a query stand?
 SELECT
     latest.source, depth, round(tokens_before) AS tokens_before, queries, round(score, 4) AS score,
     round(gain, 4) AS gain, round(gain_low, 4) AS gain_low, round(gain_high, 4) AS gain_high,
