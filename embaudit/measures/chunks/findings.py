@@ -8,7 +8,8 @@ from typing import Any
 from embaudit.finding import Finding, Level, Rows, interval, unless_ok
 from embaudit.measures.chunks.settings import ChunksSettings
 
-# A smaller gain in nDCG@10 is not worth several vectors per document: a piece more is a vector more.
+# A smaller gain in nDCG@10 is not worth several vectors per document. On composed documents, whole ones lose far more:
+# .34 for all-MiniLM-L6-v2 and .52 for paraphrase-MiniLM-L3-v2, which read 254 and 126 of 448 tokens.
 WORTH = 0.02
 # Without an interval, or with one that reaches from no gain to more than this, the queries are too few to tell.
 UNSEEN = 0.1
