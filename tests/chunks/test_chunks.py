@@ -115,6 +115,14 @@ def test_a_document_is_its_best_piece_or_the_mean_of_its_pieces(shares: list[int
             assert mean_scores(scores, owners)[query, document] == pytest.approx(sum(own) / len(own))
 
 
+def test_a_document_of_one_piece_is_the_document() -> None:
+    generator = np.random.default_rng(0)
+    vectors = generator.normal(size=(5, 8)).astype(np.float32)
+    searched = Searched(collection_of(3, 5), generator.normal(size=(3, 8)), vectors)
+    assert (best_of_pieces(searched.similarities(), np.arange(5)) == searched.similarities()).all()
+    assert (searched.similarities(documents=mean_of_pieces(vectors, np.arange(5))) == searched.similarities()).all()
+
+
 def test_the_mean_of_equal_pieces_of_a_bag_of_words_is_the_whole() -> None:
     generator = np.random.default_rng(0)
     embeddings = generator.normal(size=(50, 8))
@@ -246,6 +254,12 @@ def test_nothing_measured_nothing_found() -> None:
     assert section({"chunk": [], "chunk_length": [], "chunk_choice": []}) is None
 
 
+def test_sizes_are_ascending_and_not_too_small() -> None:
+    assert ChunksSettings(sizes=(64, 32, 64)).sizes == (32, 64)
+    with pytest.raises(ValueError, match="at least 8 tokens"):
+        ChunksSettings(sizes=(32, 7))
+
+
 def test_an_estimate_counts_each_size_below_the_limit() -> None:
     readable = Readable(6, 72, 384, 30_522, 0, 256, {}, {})
     work = [*ChunksSettings(corpora=(), sizes=(32, 128, 256)).work(readable)]
@@ -335,7 +349,12 @@ def test_short_documents_are_composed_and_one_piece_gains_nothing(tiny: Checkpoi
 def test_a_collection_without_long_documents_gets_a_note(tiny: Checkpoint, tmp_path: Path) -> None:
     documents, queries = documents_of(12, 1), [f"which {sentence(100 * place, 5)}" for place in range(12)]
     (note,) = tables_of(run_on(tiny, tmp_path, "chunks", documents, queries, sizes=(50,)), "chunks")["note"]
-    assert note["text"] == "Skipped chunks: no document is long enough to be cut."
+    assert note["text"] == "Skipped chunks: no document is cut by a size below the 62 tokens that are read."
+
+
+def test_one_query_is_too_few(tiny: Checkpoint, tmp_path: Path) -> None:
+    (note,) = tables_of(run_on(tiny, tmp_path, "chunks", documents_of(3, 6), ["which river"]), "chunks")["note"]
+    assert note["text"].startswith("Skipped chunks: ")
 
 
 def test_on_the_embedded_sample(tiny: Checkpoint, tmp_path: Path, one_thread: None) -> None:

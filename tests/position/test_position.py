@@ -385,6 +385,11 @@ def test_a_collection_without_filler_gets_a_note(tiny: Checkpoint, tmp_path: Pat
     assert note["text"].startswith("Skipped position: no two queries have evidence")
 
 
+def test_one_query_is_too_few(tiny: Checkpoint, tmp_path: Path) -> None:
+    (note,) = tables_of(run_on(tiny, tmp_path, "position", texts(9), ["which river"]), "position")["note"]
+    assert note["text"].startswith("Skipped position: ")
+
+
 def test_evidence_that_the_tokenizer_cannot_write_is_counted(tiny: Checkpoint, tmp_path: Path) -> None:
     documents = [*texts(20), "ជំរាបសួរ ពិភពលោក ថ្ងៃនេះ ល្អណាស់", "こんにちは 世界 今日は いい天気"]
     queries = [f"which {sentence(place, 6)}" for place in range(22)]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from embaudit.measures.collection_settings import DOCUMENTS, SAMPLE_TOKENS, CollectionSettings
 from embaudit.measures.workload import Readable, Work
+
+# A piece of fewer tokens is hardly a sentence.
+SMALLEST = 8
 
 
 class ChunksSettings(CollectionSettings):
@@ -19,6 +22,13 @@ class ChunksSettings(CollectionSettings):
     passages: int = Field(default=4, ge=2, description="passages of a composed document")
     # Each is encoded whole and once per size: 50 000 tokens of the embedded sample.
     searched: int = Field(default=132, ge=4, description="documents (or passages to compose) that are searched")
+
+    @field_validator("sizes")
+    @classmethod
+    def _ascending(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        if min(sizes) < SMALLEST:
+            raise ValueError(f"a piece has at least {SMALLEST} tokens")
+        return tuple(sorted(set(sizes)))
 
     def work(self, readable: Readable) -> Iterator[Work]:
         yield from super().work(readable)

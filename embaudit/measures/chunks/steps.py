@@ -54,10 +54,10 @@ def searched_in_pieces(out: Outputs, spec: CheckpointSpec, collection: Staged, s
     material = compose(part, settings.passages, SEED) if is_composed else as_given(part)
     ways, pieces, words = _searched(encoder, searched, material, [size for size in settings.sizes if size < limit])
     choice = ways.choice(SEED)
+    if len(ways.found) == 1:
+        raise NotMeasurable(f"no document is cut by a size below the {limit} tokens that are read.")
     if choice is None:
-        raise NotMeasurable(
-            "no document is long enough to be cut." if len(ways.found) == 1 else "all queries are about one document."
-        )
+        raise NotMeasurable("all queries are about one document.")
     rows = [
         {**ways.row(key), **pieces[key], "words_score": _mean(words, key), "is_best": key == ways.best}
         for key in ways.found
