@@ -273,7 +273,7 @@ def test_less_than_half_at_one_place_is_worth_a_look(gains: tuple[float, ...], l
 
 def test_a_finding_names_the_place_and_says_which_end_counts() -> None:
     early = findings_of((0.2, 0.12, 0.12, 0.12, 0.05))["evidence"]
-    assert "0.050, 25% of that after 200 tokens (-0.150 [-0.170, -0.130])" in early.sentence
+    assert "0.050, 25% of that, after 200 tokens (-0.150 [-0.170, -0.130])" in early.sentence
     assert (early.value, early.low, early.high) == pytest.approx((-0.15, -0.17, -0.13))
     assert "says late counts less" in early.meaning
     late = findings_of((0.05, 0.12, 0.12, 0.12, 0.2))["evidence"]

@@ -44,7 +44,7 @@ def _evidence(read: list[dict[str, Any]]) -> Finding:
     is_stronger = start["gain"] < HALF * ahead["gain"] and (ahead["change_low"] or 0) > 0
     level: Level = "look" if is_weaker or is_stronger else "ok"
     shown = behind if is_weaker or not is_stronger else ahead
-    kept = f", {shown['kept']:.0%} of that" if shown["kept"] is not None else ""
+    kept = f", {shown['kept']:.0%} of that," if shown["kept"] is not None else ""
     return Finding(
         level,
         f"Evidence at the start of a document gains {start['gain']:.3f}, and {shown['gain']:.3f}{kept} after "
