@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from declared_rows import NOON, Table, row_of, rows_of
+from plausible_documents import chunk_rows, position_rows
 from plausible_records import finding_rows, gate_rows, watch_rows
 from plausible_searches import attractor_rows, surface_rows
 from plausible_socm import layer_rows, socm_rows
@@ -46,6 +47,8 @@ def plausible_rows(checkpoint: str = "c1", source: str = "packaged:tiny", shift:
         **geometry_rows(),
         **surface_rows(),
         **attractor_rows(),
+        **position_rows(),
+        **chunk_rows(),
         **occurrence_rows(),
         **finding_rows(),
         **length_rows(),

@@ -1,4 +1,4 @@
-"""Settings of a measure that searches a judged collection; apart from the step, since every command reads settings."""
+"""Settings of measures that search a judged collection; reading them needs no numpy."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pydantic import Field
 from embaudit.measures.measure import Asked, MeasureSettings
 from embaudit.measures.workload import Readable, Work
 
+# The corpus of documents, as ``embaudit.corpora.judged`` names it.
+DOCUMENTS = "retrieval"
 # Of the embedded sample: its documents, and the length of these with their queries; and its queries.
 SAMPLE_DOCUMENTS, SAMPLE_TOKENS = 270, 110
 SAMPLE_QUERIES = 90
@@ -32,6 +34,6 @@ class CollectionSettings(MeasureSettings):
     def work(self, readable: Readable) -> Iterator[Work]:
         """The collection; measures that share it count it once each, since any may be the only one."""
         if self.corpora:
-            yield readable.read("retrieval", self.documents)
+            yield readable.read(DOCUMENTS, self.documents)
         else:
             yield Work(SAMPLE_DOCUMENTS, min(SAMPLE_TOKENS, readable.max_length))

@@ -8,6 +8,7 @@ from pydantic import AfterValidator
 
 from embaudit.measures import (
     attractors,
+    chunks,
     geometry,
     impact,
     integrity,
@@ -17,6 +18,7 @@ from embaudit.measures import (
     mitigation,
     occurrence,
     placement,
+    position,
     quality,
     socm,
     sticky,
@@ -39,7 +41,9 @@ _OWN = (
     geometry.MEASURE,
     surface.MEASURE,
     meaning.MEASURE,
+    position.MEASURE,
     attractors.MEASURE,
+    chunks.MEASURE,
     length.MEASURE,
     tempscale.MEASURE,
     occurrence.MEASURE,
