@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from embaudit.measures import (
+    compression,
     geometry,
     impact,
     integrity,
@@ -34,6 +35,7 @@ _OWN = (
     socm.MEASURE,
     layers.MEASURE,
     geometry.MEASURE,
+    compression.MEASURE,
     length.MEASURE,
     tempscale.MEASURE,
     occurrence.MEASURE,
