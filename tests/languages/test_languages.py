@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import sqrt
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from embaudit.measures.languages.findings import findings
 from embaudit.measures.languages.page import section
 from embaudit.measures.languages.sentences import NAMES, all_sentences, character_grams, chosen
 from embaudit.measures.languages.settings import SENTENCES, LanguagesSettings
-from embaudit.measures.languages.steps import grams_found, measure
+from embaudit.measures.languages.steps import _vectors, grams_found, measure
 from embaudit.measures.languages.tables import LanguageRow
 from embaudit.measures.run import Run
 from embaudit.page.chart import Chart
@@ -119,6 +120,9 @@ def test_cosines_within_a_language_are_those_of_loops() -> None:
     slow_apart = [max(rows[i] @ rows[j] for j in range(12) if j != i) <= 0.99 for i in range(12)]
     assert is_told_apart(rows).tolist() == slow_apart
     assert not slow_apart[7]
+    # A sentence without a vector is told from nothing.
+    rows[5] = 0
+    assert not is_told_apart(rows)[5]
 
 
 # ---- what is known ----
@@ -176,6 +180,7 @@ def test_languages_of_a_card(tmp_path: Path) -> None:
     assert said("license: mit") is None
     assert said("language: en") == frozenset(["en"])
     assert said("language:\n- multilingual\n- de") == frozenset(["multilingual", "de"])
+    assert said("language: pt-BR") == frozenset(["pt"])
     assert said("language: [") is None
     assert [is_declared("de", one) for one in (None, frozenset(["en"]), frozenset(["multilingual"]))] == [
         *(None, False, True)
@@ -190,7 +195,17 @@ def row(language: str, share: float | None = 1.0, **other: Any) -> dict[str, Any
     return {
         **{"language": language, "name": NAMES[language], "declared": None, "sentences": 40},
         **{"found": share, "found_low": ends[0], "found_high": ends[1], "chance": 0.025, "words_found": 0.2},
-        **{"unknown": 0.0, "same_ids": 0, "told_apart": 1.0, "told_apart_low": 0.9, "told_apart_high": 1.0, **other},
+        **{
+            "unknown": 0.0,
+            "same_ids": 0,
+            "empty": 0,
+            "alike": 0.1,
+            "english_alike": 0.1,
+            "told_apart": 1.0,
+            "told_apart_low": 0.9,
+            "told_apart_high": 1.0,
+            **other,
+        },
     }
 
 
@@ -221,15 +236,32 @@ def test_a_language_that_is_listed_has_to_be_found() -> None:
 @pytest.mark.parametrize(
     ("changed", "level", "said"),
     [
-        ({}, "ok", "can write all of 2 languages: at most 0.0%"),
+        ({}, "ok", "in all of 2 languages are read and told apart: at most 0.0%"),
         ({"unknown": 0.099}, "ok", "at most 9.9% of the tokens are unknown (Chinese)"),
-        ({"unknown": 0.1}, "look", "Chinese: 10% of the tokens are unknown"),
-        ({"unknown": 0.6, "declared": False}, "look", "60% of the tokens"),
-        ({"unknown": 0.6, "declared": True}, "problem", "60% of the tokens"),
-        ({"same_ids": 3, "told_apart": 0.9}, "look", "3 pairs of sentences have the same ids, 90% [90%, 100%] of"),
-        ({"told_apart": 0.8, "told_apart_low": 0.7, "told_apart_high": 0.9}, "look", "80% [70%, 90%] of the sentences"),
+        (
+            {"unknown": 0.1},
+            "look",
+            "Texts in Chinese are hardly read or told apart: tokens that are unknown, 10% in Chinese.",
+        ),
+        ({"unknown": 0.6, "declared": False}, "look", "60% in Chinese"),
+        ({"unknown": 0.6, "declared": True}, "problem", "60% in Chinese"),
+        (
+            {"same_ids": 3, "told_apart": 0.9},
+            "look",
+            "same ids, 3 pairs of sentences in Chinese; told apart from all others, 90% [90%, 100%] in Chinese.",
+        ),
+        ({"told_apart": 0.8, "told_apart_low": 0.7, "told_apart_high": 0.9}, "look", "80% [70%, 90%] in Chinese"),
+        (
+            {"same_ids": 1, "empty": 2},
+            "look",
+            "1 pair of sentences in Chinese; no token left, 2 sentences in Chinese.",
+        ),
+        # A fifth of what English leaves.
+        ({"alike": 0.83}, "look", "cosine of two sentences, 0.83 in Chinese (English 0.10)"),
+        ({"alike": 0.81}, "ok", ""),
+        ({"alike": 0.83, "english_alike": 0.8}, "ok", ""),
         # Two of forty may be chance.
-        ({"told_apart": 0.94, "told_apart_high": 0.98}, "ok", "all of 2 languages"),
+        ({"told_apart": 0.94, "told_apart_high": 0.98}, "ok", "in all of 2 languages"),
     ],
 )
 def test_a_script_that_is_not_written(changed: Mapping[str, Any], level: str, said: str) -> None:
@@ -308,6 +340,24 @@ def test_it_is_shown_with_severe_tokens_only_if_they_were_searched_for(run: Run,
     assert isinstance(severe, Table)
     assert {cells[0]: cells[-1] for cells in severe.rows} == {"English": 0, "German": 0, "Chinese": 0, "Russian": 3}
     assert section({"languages": [], "language_severe": []}) is None
+
+
+class Dropping:
+    """A tokenizer without special tokens that drops what it does not know."""
+
+    checkpoint = SimpleNamespace(dimension=4)
+
+    def encode_ids(self, sequences: Sequence[Sequence[int]], progress: Any) -> np.ndarray:
+        assert all(sequences)
+        return np.array([[ids[0], 1, 0, 0] for ids in sequences], dtype=np.float32)
+
+
+def test_a_sentence_without_tokens_has_no_vector() -> None:
+    vectors = _vectors(Dropping(), [[3], [], [3, 5], []])  # type: ignore[arg-type]
+    assert vectors[[1, 3]].tolist() == [[0.0] * 4] * 2
+    assert np.linalg.norm(vectors[[0, 2]], axis=1) == pytest.approx(1)
+    # And finds its translation by chance alone.
+    assert nearest(vectors @ vectors.T)[[1, 3]].tolist() == [0.25, 0.25]
 
 
 def test_as_much_is_encoded_as_is_estimated() -> None:

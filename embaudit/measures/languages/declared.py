@@ -10,13 +10,13 @@ MULTILINGUAL = "multilingual"
 
 
 def declared_languages(folder: Path) -> frozenset[str] | None:
-    """The codes in its model card's ``language``; None if it names none, or cannot be read."""
+    """The codes in its model card's ``language``, without regions; None if it names none, or cannot be read."""
     try:
         found = front_matter(folder / "README.md").get("language")
     except Exception:  # broken YAML raises several classes, and is a finding of integrity, not of this
         return None
     names = [found] if isinstance(found, str) else list(found or [])
-    return frozenset(str(name).lower() for name in names) or None
+    return frozenset(str(name).lower().partition("-")[0] for name in names) or None
 
 
 def is_declared(language: str, declared: frozenset[str] | None) -> bool | None:

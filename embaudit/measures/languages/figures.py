@@ -78,10 +78,10 @@ def mean_cosine(units: np.ndarray) -> float:
 
 
 def is_told_apart(units: np.ndarray) -> np.ndarray:
-    """(n,) whether no other sentence has a cosine above ``SAME``."""
+    """(n,) whether a sentence has a vector, and no other one has a cosine above ``SAME`` with it."""
     cosines = units @ units.T
     np.fill_diagonal(cosines, -1)
-    return np.asarray(cosines.max(axis=1) <= SAME)
+    return np.asarray((cosines.max(axis=1) <= SAME) & units.any(axis=1))
 
 
 def same_pairs(sequences: Sequence[Sequence[int]]) -> int:

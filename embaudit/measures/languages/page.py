@@ -55,6 +55,9 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
         f"The same {count(rows[0]['sentences'], 'sentence')} in each language",
         more=MORE,
     )
+    if empty := [row for row in rows if row["empty"]]:
+        said = ", ".join(f"{row['empty']:,} in {row['name']}" for row in empty)
+        yield f"Sentences of which the tokenizer leaves nothing: {said}."
     yield _chart([row for row in rows if row["found"] is not None])
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from embaudit.checkpoint import Encoder
 from embaudit.downstream.task import unit_rows
 from embaudit.intervals import holding, mean_interval, score_share
 from embaudit.measures.languages import MEASURE_VERSION
@@ -39,20 +41,18 @@ def compare_languages(out: Outputs, spec: CheckpointSpec, settings: LanguagesSet
     encoder = encoder_of(spec)
     checkpoint = encoder.checkpoint
     texts = chosen(settings.languages)
-    every = [text for of_language in texts.values() for text in of_language]
-    with tracked("languages", len(every)) as advance:
-        vectors = unit_rows(encoder.encode_texts(every, advance))
-    of_each = dict(zip(texts, np.split(vectors, len(texts)), strict=True))
+    read = {language: encoder.tokenize(of_language) for language, of_language in texts.items()}
+    of_each = dict(zip(texts, np.split(_vectors(encoder, list(chain(*read.values()))), len(texts)), strict=True))
     by_grams = grams_found(texts)
     declared = declared_languages(checkpoint.resolved.folder)
     own_ids = {language: checkpoint.own_ids(of_language) for language, of_language in texts.items()}
-    read = {language: encoder.tokenize(of_language) for language, of_language in texts.items()}
     shared = {"english_alike": mean_cosine(of_each[ENGLISH])}
     rows = [
         {
             **{"language": language, "name": NAMES[language], "script": script_of("".join(texts[language]))},
             **{"declared": is_declared(language, declared), "sentences": len(texts[language])},
             "truncated": encoder.count_truncated(texts[language]),
+            "empty": sum(not ids for ids in read[language]),
             **_translation(of_each[language], of_each[ENGLISH], by_grams.get(language)),
             "unknown": unknown_share(own_ids[language], checkpoint.tokenizer.unk_token_id),
             "tokens": sum(map(len, own_ids[language])),
@@ -64,6 +64,15 @@ def compare_languages(out: Outputs, spec: CheckpointSpec, settings: LanguagesSet
         for language in texts
     ]
     out.rows(LanguageRow, rows, encodes=encoder.texts)
+
+
+def _vectors(encoder: Encoder, sequences: Sequence[Sequence[int]]) -> np.ndarray:
+    """(n, d) float64 unit vectors; 0 for a sequence without ids, which a checkpoint cannot encode."""
+    places = [place for place, ids in enumerate(sequences) if len(ids)]
+    vectors = np.zeros((len(sequences), encoder.checkpoint.dimension))
+    with tracked("languages", len(places)) as advance:
+        vectors[places] = unit_rows(encoder.encode_ids([sequences[place] for place in places], advance))
+    return vectors
 
 
 def grams_found(texts: Mapping[str, Sequence[str]]) -> dict[str, float]:

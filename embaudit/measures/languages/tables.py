@@ -16,8 +16,9 @@ class LanguageRow(Row, table="language", key=("language",), item="{language}"):
     name: str = column("Its name in English.")
     script: str = column("Unicode script of most of its letters.")
     declared: bool | None = column("Whether the model card lists the language; null if it lists none.")
-    sentences: int = column("n, its sentences.", ge=2, at_least="truncated")
+    sentences: int = column("n, its sentences.", ge=2, at_least=("truncated", "empty"))
     truncated: int = column("Sentences truncated to the checkpoint's length limit.", ge=0)
+    empty: int = column("Sentences without any token, special ones included: they have no vector.", ge=0)
     found: float | None = column(
         "Share of sentences that are nearest to their translation into English, mean of both directions.",
         within=SHARE,
@@ -60,9 +61,9 @@ class LanguageRow(Row, table="language", key=("language",), item="{language}"):
         return (chance.notna() == is_one) & (margin.notna() == is_one) & (words_found.notna() == is_one)
 
     @rule
-    def same_ids_are_not_told_apart(same_ids: Series, told_apart: Series) -> Series:
-        """Sentences with the same ids have the same vector."""
-        return (same_ids == 0) | (told_apart < 1)
+    def same_ids_are_not_told_apart(same_ids: Series, empty: Series, told_apart: Series) -> Series:
+        """Sentences with the same ids have the same vector, and those without any have none."""
+        return ((same_ids == 0) & (empty == 0)) | (told_apart < 1)
 
 
 ROWS: tuple[type[Row], ...] = (LanguageRow,)
