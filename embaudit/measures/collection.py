@@ -6,19 +6,17 @@ that ``quality`` reads, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
-from pydantic import Field
 
-from embaudit.corpora.judged import DOCUMENTS, label_of, own_of, relevant_of
+from embaudit.corpora.judged import label_of, own_of, relevant_of
 from embaudit.errors import NotMeasurable
-from embaudit.measures.measure import Asked, MeasureSettings
+from embaudit.measures.collection_settings import CollectionSettings
 from embaudit.measures.run import Run
 from embaudit.measures.task_material import corpora_of
-from embaudit.measures.workload import Readable, Work
 from embaudit.staging.stage import read_rows
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, checkpoint_of, encoder_of
 from embaudit.steps.step import Outputs, step
@@ -30,33 +28,9 @@ if TYPE_CHECKING:
 VERSION = 1
 TABLE = "collection_text"
 SCHEMA = {"side": "string", "text": "string", "label": "string", "vector": "binary"}
-# Of the embedded sample: its documents, and the length of these with their queries.
-SAMPLE_DOCUMENTS, SAMPLE_TOKENS = 270, 110
 NEAREST = 10
 NOT_RANKED = -1
 RESAMPLES = 1_000
-
-
-class CollectionSettings(MeasureSettings):
-    """Settings of a measure that searches a judged collection."""
-
-    corpora: tuple[Literal["retrieval"], ...] = Field(
-        default=("retrieval",), description="a collection with judged queries; without one, a sample of its own"
-    )
-    documents: int = Field(default=600, ge=2, description="documents of the collection, relevant ones first")
-    queries: int = Field(default=200, ge=4, description="queries of the collection")
-
-    def requested(self, request: Asked) -> Self:
-        """Its own sample is larger than the embedded corpora, and takes their place."""
-        given = (name for name in self.corpora if request.corpora.get(name, "sample") != "sample")
-        return self.model_copy(update={"corpora": tuple(given)})
-
-    def work(self, readable: Readable) -> Iterator[Work]:
-        """The collection; measures that share it count it once each, since any may be the only one."""
-        if self.corpora:
-            yield readable.read(DOCUMENTS, self.documents)
-        else:
-            yield Work(SAMPLE_DOCUMENTS, min(SAMPLE_TOKENS, readable.max_length))
 
 
 @step("collection", version=VERSION, tables=(TABLE,), name="a collection's vectors", reads=("documents", "queries"))
