@@ -20,6 +20,7 @@ from plausible_socm import layer_rows, socm_rows
 from plausible_sticky import ORIGINS, SCRIPTS, TOKENS, sticky_rows
 from plausible_tasks import impact_rows, mitigation_rows, placement_rows, tempscale_rows
 from plausible_texts import first_minute_rows, geometry_rows, length_rows, occurrence_rows
+from plausible_vectors import compression_rows, language_rows
 
 from embaudit.measures import MEASURES
 from embaudit.staging.stage import write_rows
@@ -49,6 +50,8 @@ def plausible_rows(checkpoint: str = "c1", source: str = "packaged:tiny", shift:
         **attractor_rows(),
         **position_rows(),
         **chunk_rows(),
+        **compression_rows(),
+        **language_rows(),
         **occurrence_rows(),
         **finding_rows(),
         **length_rows(),

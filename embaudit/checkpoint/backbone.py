@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from embaudit.checkpoint.card import front_matter
 from embaudit.checkpoint.files import read_object
 from embaudit.errors import CheckpointError, UsageError, one_line
 
@@ -31,13 +32,8 @@ def named_backbone(folder: Path, source: str) -> str:
 
 
 def _of_card(card: Path) -> list[str]:
-    if not card.is_file():
-        return []
-    from huggingface_hub import ModelCard
-
     try:
-        content = card.read_text(encoding="utf-8", errors="replace")
-        found = ModelCard(content, ignore_metadata_errors=True).data.get("base_model")
+        found = front_matter(card).get("base_model")
     except Exception as error:  # broken YAML raises several classes
         raise CheckpointError(
             f"The front matter of {card} cannot be read: {one_line(error)}",

@@ -1,0 +1,144 @@
+"""Findings about compression: the smallest vectors that lose little, and whether first dimensions hold more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import hypot, sqrt
+from typing import Any
+
+from embaudit.finding import Finding, Level, Rows, interval, unless_ok
+from embaudit.intervals import MIN_UNITS, student_quantile
+from embaudit.measures.compression.compression import DRAWS
+from embaudit.measures.compression.settings import CompressionSettings
+
+# Two points of nDCG@10 are what choosing among good checkpoints makes; the interval must exclude a larger loss. On the
+# sample's 90 queries, intervals of cuts and of bits are ±.02 to ±.04 wide, so they are seldom held or refuted there:
+# all-MiniLM-L6-v2 −.016 [−.035, −.001] for bits with rescoring, paraphrase-MiniLM-L3-v2 +.014 [−.020, +.048]. int8
+# changes no query of either.
+LOSS = 0.02
+# A quarter of the dimensions is among the sizes that Matryoshka checkpoints are trained for. Not trained for it, the
+# first quarter is one draw of random dimensions more: −.023 [−.047, +.002] and +.004 [−.020, +.027].
+JUDGED = "first quarter"
+
+
+def findings(rows: Rows, settings: CompressionSettings) -> Iterator[Finding]:
+    """At most two, from the audit's tables; none if it searched no collection."""
+    ways = {row["way"]: row for row in rows("compression")}
+    if not ways:
+        return
+    yield _cheapest([row for way, row in ways.items() if way != "float32"])
+    if JUDGED in ways:
+        yield _dimensions(ways[JUDGED])
+
+
+def _cheapest(rows: list[dict[str, Any]]) -> Finding:
+    smaller = sorted(rows, key=lambda row: (row["bytes"], -row["ndcg_change"]))
+    held = next((row for row in smaller if _is_held(row)), None)
+    if held is None:
+        return _none_held(smaller)
+    undecided = [row for row in smaller if row["bytes"] < held["bytes"] and not _is_lost(row)]
+    rest = _undecided(undecided) if undecided else ""
+    return Finding(
+        "ok",
+        f"Stored as {held['way']}, vectors take {held['of_float32']:.0%} of the bytes, and a search of "
+        f"{held['documents']:,} documents keeps {held['recall']:.1%} of the ten that float32 finds and its nDCG@10: "
+        f"{held['ndcg']:.3f}, {_change(held)}.{rest}",
+        name="cheapest",
+        value=held["ndcg_change"],
+        low=held["ndcg_change_low"],
+        high=held["ndcg_change_high"],
+    )
+
+
+def _none_held(smaller: list[dict[str, Any]]) -> Finding:
+    best = max(smaller, key=lambda row: row["ndcg_change"])
+    level: Level = "look" if all(map(_is_lost, smaller)) else "not measured"
+    lost = f"Every smaller vector loses more than {LOSS} of nDCG@10"
+    unknown = f"{best['queries']:,} queries cannot tell whether smaller vectors lose more than {LOSS} of nDCG@10"
+    return Finding(
+        level,
+        f"{lost if level == 'look' else unknown}; the least with {best['way']}: {_change(best)}.",
+        name="cheapest",
+        value=best["ndcg_change"],
+        low=best["ndcg_change_low"],
+        high=best["ndcg_change_high"],
+        **unless_ok(
+            level,
+            "An index of smaller vectors finds other documents."
+            if level == "look"
+            else "What an index of smaller vectors would find is not known.",
+            "Keep float32, or rescore more candidates with it."
+            if level == "look"
+            else "Give a collection with more judged queries: --corpus retrieval=FOLDER.",
+        ),
+    )
+
+
+def _dimensions(row: dict[str, Any]) -> Finding:
+    excess, low, high = (row[f"beyond_random{end}"] for end in ("", "_low", "_high"))
+    kept = f"The first {row['kept']:,} of {row['dimension']:,} dimensions keep {row['recall']:.0%} of the ten nearest"
+    random = f"{excess:+.1%}{interval(low, high, '+.1%')} compared with as many random ones"
+    declared, is_more = row["declared"], _is_more(row)
+    level: Level = "not measured" if low is None else "look" if declared and not is_more else "ok"
+    said = f" ({declared})" if declared else ""
+    known = (
+        f", so they were trained to be cut{said}."
+        if is_more
+        else f", although it is declared that they can be cut{said}."
+        if declared
+        else ": nothing says that they were trained to be cut, and any others would do as well."
+    )
+    return Finding(
+        level,
+        f"{kept}, {random}{'.' if level == 'not measured' else known}",
+        name="dimensions",
+        value=excess,
+        low=low,
+        high=high,
+        **unless_ok(
+            level,
+            "Whether the first dimensions hold more than others is not known."
+            if level == "not measured"
+            else "A cut loses as much as in a checkpoint that was never trained for it.",
+            "Give a collection with more judged queries: --corpus retrieval=FOLDER."
+            if level == "not measured"
+            else "Serve all dimensions, or check that these are the weights that the card describes.",
+        ),
+    )
+
+
+def _is_more(row: dict[str, Any]) -> bool:
+    """Whether the first dimensions hold more than one more draw of random ones would, over queries and over draws."""
+    if row["beyond_random_low"] is None:
+        return False
+    over_draws = student_quantile(DRAWS) * row["random_spread"] * sqrt(1 + 1 / DRAWS)
+    over_queries = row["beyond_random"] - row["beyond_random_low"]
+    return bool(row["beyond_random"] > hypot(over_draws, over_queries))
+
+
+def _is_held(row: dict[str, Any]) -> bool:
+    """Whether a loss above the limit is excluded: by the interval, or because no query's nDCG changed."""
+    low = row["ndcg_change_low"]
+    unchanged = row["ndcg_change"] == 0 and row["queries"] >= MIN_UNITS
+    return bool(unchanged if low is None else low > -LOSS)
+
+
+def _is_lost(row: dict[str, Any]) -> bool:
+    high = row["ndcg_change_high"]
+    return high is not None and high < -LOSS
+
+
+def _change(row: dict[str, Any]) -> str:
+    if row["ndcg_change"] == 0:
+        return "unchanged"
+    return f"{row['ndcg_change']:+.3f}{interval(row['ndcg_change_low'], row['ndcg_change_high'], '+.3f')}"
+
+
+def _undecided(rows: list[dict[str, Any]]) -> str:
+    """The smallest of the ways of which it is not known whether they lose more, and how many others there are."""
+    first, *others = rows
+    more = f", nor of {len(others)} other smaller ways" if others else ""
+    return (
+        f" Of {first['way']} ({first['of_float32']:.0%} of the bytes, {_change(first)}), {first['queries']:,} queries "
+        f"cannot tell{more}."
+    )

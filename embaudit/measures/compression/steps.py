@@ -1,0 +1,86 @@
+"""Compression as a step: one row for each way to store vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from embaudit.errors import NotMeasurable
+from embaudit.measures.collection import Searched, collection_of, ranked, read_collection
+from embaudit.measures.compression import MEASURE_VERSION
+from embaudit.measures.compression.compression import MIN_DOCUMENTS, Compressed, estimate, search_compressed
+from embaudit.measures.compression.declared import declared_cut
+from embaudit.measures.compression.settings import CompressionSettings
+from embaudit.measures.compression.tables import CompressionRow
+from embaudit.measures.run import Run
+from embaudit.steps.results import CheckpointSpec, Staged, checkpoint_of
+from embaudit.steps.step import Outputs, step
+
+
+@step("compression", version=MEASURE_VERSION, tables=(CompressionRow,), name="compression")
+def compressed_search(out: Outputs, spec: CheckpointSpec, collection: Staged) -> None:
+    """Table ``compression``.
+
+    Args:
+        collection: the file of ``collection_text``.
+
+    Raises:
+        NotMeasurable: if there are too few documents for ten of them to say anything.
+    """
+    searched = read_collection(collection)
+    documents = len(searched.documents)
+    if documents < MIN_DOCUMENTS:
+        raise NotMeasurable(f"of {documents} documents, the ten nearest are most or all.")
+    checkpoint = checkpoint_of(spec)
+    shared = {
+        "collection": searched.collection.name,
+        "queries": len(searched.queries),
+        "documents": documents,
+        "dimension": searched.documents.shape[1],
+        "words_ndcg": words_ndcg(searched),
+    }
+    declared = declared_cut(checkpoint.resolved.folder, checkpoint.recipe.truncate_dim)
+    whole, *others = search_compressed(searched)
+    rows = [{**shared, "declared": declared, **_columns(one, whole, searched)} for one in (whole, *others)]
+    out.rows(CompressionRow, rows)
+
+
+def words_ndcg(searched: Searched) -> float | None:
+    """nDCG@10 of BM25; None if no text has a word."""
+    from embaudit.measures.quality.baselines import BM25, collection_overlap
+
+    one = searched.collection
+    found = collection_overlap(one.queries, one.documents)
+    return float(searched.ndcg(ranked(found[BM25], one.own)).mean()) if found else None
+
+
+def _columns(one: Compressed, whole: Compressed, searched: Searched) -> dict[str, Any]:
+    values: dict[str, np.ndarray | None] = {
+        "recall": one.recall,
+        "ndcg": one.ndcg,
+        "ndcg_change": one.ndcg - whole.ndcg,
+        "beyond_random": None if one.control is None else one.recall - one.control.recall,
+        "ndcg_beyond_random": None if one.control is None else one.ndcg - one.control.ndcg,
+    }
+    found: dict[str, Any] = {
+        "way": one.way,
+        "kept": one.kept,
+        "bytes": one.bytes,
+        "of_float32": one.bytes / whole.bytes,
+        "random_recall": None if one.control is None else float(one.control.recall.mean()),
+        "random_spread": None if one.control is None else one.control.spread,
+    }
+    for name, own in values.items():
+        ends = (None, None, None) if own is None else estimate(own, searched.collection.units)
+        found |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+    return found
+
+
+def measure(run: Run) -> list[Staged]:
+    """A judged collection searched with smaller vectors."""
+    try:
+        collection = collection_of(run, run.settings(CompressionSettings))
+        return run(compressed_search, run.spec, collection)
+    except NotMeasurable as error:
+        return [run.skipped("compression", error)]

@@ -1,0 +1,87 @@
+"""What a search loses with smaller vectors; sources and equations are in ``embaudit.measures.compression.codes``."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from embaudit.figure import Worse
+from embaudit.table import ROUNDED_SHARE, SHARE, Interval, Range, Row, Series, column, rule
+
+Way = Literal[
+    "float32",
+    "int8",
+    "binary",
+    "binary, rescored",
+    "first half",
+    "first quarter",
+    "first eighth",
+    "first quarter, int8",
+]
+OVER_QUERIES = Interval("bootstrap over queries, null below ten or if all agree")
+CHANGE: Range = (-1, 1)
+
+
+class CompressionRow(Row, table="compression", key=("way",), item="{way}"):
+    """A search of a judged collection with smaller vectors, compared with float32."""
+
+    way: Way = column("How vectors are stored; of a cut, the first dimensions.")
+    collection: str = column("Name of the judged collection.")
+    queries: int = column("Queries searched for.", ge=1)
+    documents: int = column("Documents searched.", ge=1)
+    dimension: int = column("d, the dimensions of a served vector.", ge=1, at_least="kept")
+    kept: int = column("Dimensions that are stored.", ge=1)
+    bytes: int = column("Size of a stored vector.", unit="bytes", ge=1)
+    of_float32: float = column("bytes as a share of those of float32.", within=SHARE)
+    recall: float = column(
+        "Share of the ten documents that float32 finds which are still found, mean over queries.",
+        within=ROUNDED_SHARE,
+        figure=Worse("lower", absolute=0.02),
+        interval=OVER_QUERIES,
+    )
+    ndcg: float = column(
+        "Mean nDCG@10 of the queries.",
+        within=ROUNDED_SHARE,
+        figure=Worse("lower", absolute=0.02),
+        interval=OVER_QUERIES,
+    )
+    ndcg_change: float = column(
+        "nDCG@10 minus that of float32, mean over queries.",
+        within=CHANGE,
+        figure=Worse("lower", absolute=0.02),
+        interval=OVER_QUERIES,
+    )
+    random_recall: float | None = column(
+        "Recall of as many random dimensions, mean over ten draws; null if all dimensions are stored.",
+        within=ROUNDED_SHARE,
+    )
+    random_spread: float | None = column("Standard deviation of random_recall over its draws.", ge=0)
+    beyond_random: float | None = column(
+        "recall minus random_recall: above 0 if the first dimensions hold more than others; null as random_recall.",
+        within=CHANGE,
+        figure=Worse("lower", absolute=0.02),
+        interval=OVER_QUERIES,
+    )
+    ndcg_beyond_random: float | None = column(
+        "ndcg minus the mean of the same draws of random dimensions; null as random_recall.",
+        within=CHANGE,
+        figure=True,
+        interval=OVER_QUERIES,
+    )
+    words_ndcg: float | None = column(
+        "nDCG@10 of BM25 on the same collection, below which a search by words does better; null if it has no word.",
+        within=ROUNDED_SHARE,
+    )
+    declared: str | None = column("Where the checkpoint says that its first dimensions can be served alone.")
+
+    @rule
+    def float32_loses_nothing(way: Series, recall: Series, ndcg_change: Series) -> Series:
+        """The search that the others are compared with is equal to itself."""
+        return (way != "float32") | ((recall > 1 - 1e-9) & (ndcg_change == 0))
+
+    @rule
+    def cuts_have_a_control(kept: Series, dimension: Series, random_recall: Series) -> Series:
+        """There are random dimensions to compare with if and only if some are left out."""
+        return random_recall.notna() == (kept < dimension)
+
+
+ROWS: tuple[type[Row], ...] = (CompressionRow,)

@@ -1,0 +1,145 @@
+"""Findings about languages: which translations are found, and which languages the tokenizer cannot write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from embaudit.finding import Finding, Level, Rows, interval, unless_ok
+from embaudit.measures.languages.settings import LanguagesSettings
+from embaudit.page.model import count
+
+# Most sentences find their translation.
+MOST = 0.5
+# A multilingual checkpoint finds nearly all of forty: among the up to a thousand sentences of Tatoeba, the one of arXiv
+# 1812.10464 misses fewer than one in ten in most large languages. One that lists a language and surely finds fewer is
+# not what it says. Not listed is not wrong: all-MiniLM-L6-v2 and paraphrase-MiniLM-L3-v2 list English, and find 59 %
+# and 45 % at most (French).
+DECLARED = 0.8
+# Then a sentence of ten tokens says one less. Both of the above: 66 % in Chinese, 19 % in Japanese, 5 % at most in the
+# others.
+UNKNOWN = 0.1
+# Half of a language that is listed: the tokenizer is another model's.
+UNREADABLE = 0.5
+# One sentence in twenty is another one. all-MiniLM-L6-v2 tells all Chinese sentences apart but two of 40, [84, 99] %;
+# paraphrase-MiniLM-L3-v2 all but seven, [68, 91] %.
+APART = 0.95
+# Two sentences differ by a fifth of what English ones do: any cut-off that suits English lets all of them pass.
+# paraphrase-MiniLM-L3-v2 leaves 8 to 16 % in Chinese, Japanese, Korean, Hindi, Arabic and Russian, which its vocabulary
+# has as letters; all-MiniLM-L6-v2 at least 27 %.
+RANGE = 0.2
+GROUPS = ("most", "more than shared characters explain", "not surely more than shared characters explain")
+Language = dict[str, Any]
+
+
+def findings(rows: Rows, settings: LanguagesSettings) -> Iterator[Finding]:
+    """Two, from the audit's tables; none if it compared no languages."""
+    every = sorted(rows("language"), key=lambda row: (-(row["found"] or 0), row["language"]))
+    others = [row for row in every if row["found"] is not None]
+    if others:
+        yield _retrieval(others)
+        yield _unwritten(sorted(every, key=lambda row: (-row["unknown"], row["told_apart"], row["language"])))
+
+
+def _retrieval(rows: list[Language]) -> Finding:
+    missed = [row for row in rows if row["declared"] and row["found_high"] is not None and row["found_high"] < DECLARED]
+    level: Level = "not measured" if rows[0]["found_low"] is None else "look" if missed else "ok"
+    groups = {group: [row for row in rows if _group(row) == group] for group in GROUPS}
+    said = "; ".join(f"{group} in {_found(own)}" for group, own in groups.items() if own)
+    worst = min(missed, key=lambda row: row["found"], default=None)
+    listed = f" Its model card lists {_names(missed)}." if missed else ""
+    return Finding(
+        level,
+        f"Of {rows[0]['sentences']} sentences, these are nearest to their translation into English: {said}.{listed}",
+        name="retrieval",
+        value=sum(row["found"] for row in rows) / len(rows) if worst is None else worst["found"],
+        low=None if worst is None else worst["found_low"],
+        high=None if worst is None else worst["found_high"],
+        **unless_ok(
+            level,
+            "Fewer than ten sentences say nothing about a language."
+            if level == "not measured"
+            else "A search across these languages misses texts, although the checkpoint says that it is for them.",
+            ""
+            if level == "not measured"
+            else "embaudit check CHECKPOINT: are tokenizer and prompts those that the weights were trained with?",
+        ),
+    )
+
+
+def _group(row: Language) -> str:
+    most, more, no_more = GROUPS
+    low = row["found_low"] or 0.0
+    return most if low >= MOST else more if low > _by_characters(row) else no_more
+
+
+def _by_characters(row: Language) -> float:
+    """What needs no meaning: chance, or characters in common."""
+    return max(row["chance"], row["words_found"])
+
+
+def _found(rows: list[Language]) -> str:
+    return ", ".join(f"{row['name']} ({row['found']:.0%})" for row in rows)
+
+
+def _names(rows: list[Language]) -> str:
+    return ", ".join(row["name"] for row in rows)
+
+
+def _unwritten(rows: list[Language]) -> Finding:
+    poor = [row for row in rows if _is_unwritten(row)]
+    broken = [row for row in poor if row["declared"] and row["unknown"] >= UNREADABLE]
+    level: Level = "problem" if broken else "look" if poor else "ok"
+    most = rows[0]
+    sentence = (
+        f"Texts in {_names(poor)} are hardly read or told apart: {'; '.join(_reasons(poor))}."
+        if poor
+        else f"Texts in all of {len(rows)} languages are read and told apart: at most {most['unknown']:.1%} of the "
+        f"tokens are unknown ({most['name']})."
+    )
+    listed = " The model card lists the language, so this may be another model's tokenizer." if broken else ""
+    return Finding(
+        level,
+        sentence,
+        name="unwritten",
+        value=most["unknown"],
+        **unless_ok(
+            level,
+            "Vectors of texts in these languages say little about them: unrelated texts look related, or get one "
+            f"vector.{listed}",
+            "embaudit check CHECKPOINT" if broken else "Keep such texts away, or serve a checkpoint for them.",
+        ),
+    )
+
+
+def _is_unwritten(row: Language) -> bool:
+    high = row["told_apart_high"]
+    is_one = row["same_ids"] or row["empty"] or (high is not None and high < APART)
+    return bool(is_one or row["unknown"] >= UNKNOWN or _is_narrow(row))
+
+
+def _is_narrow(row: Language) -> bool:
+    return bool(1 - row["alike"] < RANGE * (1 - row["english_alike"]))
+
+
+def _reasons(rows: list[Language]) -> Iterator[str]:
+    """What is wrong, each with the languages that it is wrong in."""
+    if unknown := [row for row in rows if row["unknown"] >= UNKNOWN]:
+        yield f"tokens that are unknown, {_each(unknown, lambda row: format(row['unknown'], '.0%'))}"
+    if narrow := [row for row in rows if _is_narrow(row)]:
+        english = f"(English {narrow[0]['english_alike']:.2f})"
+        yield f"cosine of two sentences, {_each(narrow, lambda row: format(row['alike'], '.2f'))} {english}"
+    if same := [row for row in rows if row["same_ids"]]:
+        yield f"same ids, {_each(same, lambda row: count(row['same_ids'], 'pair') + ' of sentences')}"
+    if empty := [row for row in rows if row["empty"]]:
+        yield f"no token left, {_each(empty, lambda row: count(row['empty'], 'sentence'))}"
+    if one := [row for row in rows if row["told_apart"] < APART]:
+        yield f"told apart from all others, {_each(one, _told_apart)}"
+
+
+def _each(rows: list[Language], said: Callable[[Language], str]) -> str:
+    return ", ".join(f"{said(row)} in {row['name']}" for row in rows)
+
+
+def _told_apart(row: Language) -> str:
+    return f"{row['told_apart']:.0%}{interval(row['told_apart_low'], row['told_apart_high'], '.0%')}"

@@ -1,0 +1,112 @@
+"""Languages as a step: one row for the sentences of each language."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from embaudit.checkpoint import Encoder
+from embaudit.downstream.task import unit_rows
+from embaudit.intervals import holding, mean_interval, score_share
+from embaudit.measures.languages import MEASURE_VERSION
+from embaudit.measures.languages.declared import declared_languages, is_declared
+from embaudit.measures.languages.figures import (
+    found,
+    is_told_apart,
+    margins,
+    mean_cosine,
+    same_pairs,
+    share_interval,
+    unknown_share,
+)
+from embaudit.measures.languages.sentences import ENGLISH, NAMES, character_grams, chosen
+from embaudit.measures.languages.settings import LanguagesSettings
+from embaudit.measures.languages.tables import LanguageRow
+from embaudit.measures.run import Run
+from embaudit.steps.progress import tracked
+from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
+from embaudit.steps.step import Outputs, step
+from embaudit.vocabulary.script import script_of
+
+RESAMPLES = 1_000
+SEED = 0
+
+
+@step("languages", version=MEASURE_VERSION, tables=(LanguageRow,), name="languages")
+def compare_languages(out: Outputs, spec: CheckpointSpec, settings: LanguagesSettings) -> None:
+    """Table ``language``: English first, then each language beside it."""
+    encoder = encoder_of(spec)
+    checkpoint = encoder.checkpoint
+    texts = chosen(settings.languages)
+    read = {language: encoder.tokenize(of_language) for language, of_language in texts.items()}
+    of_each = dict(zip(texts, np.split(_vectors(encoder, list(chain(*read.values()))), len(texts)), strict=True))
+    by_grams = grams_found(texts)
+    declared = declared_languages(checkpoint.resolved.folder)
+    own_ids = {language: checkpoint.own_ids(of_language) for language, of_language in texts.items()}
+    shared = {"english_alike": mean_cosine(of_each[ENGLISH])}
+    rows = [
+        {
+            **{"language": language, "name": NAMES[language], "script": script_of("".join(texts[language]))},
+            **{"declared": is_declared(language, declared), "sentences": len(texts[language])},
+            "truncated": encoder.count_truncated(texts[language]),
+            "empty": sum(not ids for ids in read[language]),
+            **_translation(of_each[language], of_each[ENGLISH], by_grams.get(language)),
+            "unknown": unknown_share(own_ids[language], checkpoint.tokenizer.unk_token_id),
+            "tokens": sum(map(len, own_ids[language])),
+            "premium": sum(map(len, own_ids[language])) / max(1, sum(map(len, own_ids[ENGLISH]))),
+            "same_ids": same_pairs(read[language]),
+            **_apart(of_each[language]),
+            **shared,
+        }
+        for language in texts
+    ]
+    out.rows(LanguageRow, rows, encodes=encoder.texts)
+
+
+def _vectors(encoder: Encoder, sequences: Sequence[Sequence[int]]) -> np.ndarray:
+    """(n, d) float64 unit vectors; 0 for a sequence without ids, which a checkpoint cannot encode."""
+    places = [place for place, ids in enumerate(sequences) if len(ids)]
+    vectors = np.zeros((len(sequences), encoder.checkpoint.dimension))
+    with tracked("languages", len(places)) as advance:
+        vectors[places] = unit_rows(encoder.encode_ids([sequences[place] for place in places], advance))
+    return vectors
+
+
+def grams_found(texts: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    """The share found by characters in each language but English."""
+    from embaudit.measures.quality.baselines import TFIDF, collection_overlap
+
+    others = [language for language in texts if language != ENGLISH]
+    grams = {language: [character_grams(text) for text in of_language] for language, of_language in texts.items()}
+    cosines = collection_overlap([text for language in others for text in grams[language]], grams[ENGLISH])[TFIDF]
+    return {
+        language: float(found(own).mean()) for language, own in zip(others, np.split(cosines, len(others)), strict=True)
+    }
+
+
+def _translation(vectors: np.ndarray, english: np.ndarray, by_grams: float | None) -> dict[str, Any]:
+    """What is about translations; all null of English, which is the only one without a baseline."""
+    names = ("found", "found_low", "found_high", "chance", "words_found", "margin", "margin_low", "margin_high")
+    if by_grams is None:
+        return dict.fromkeys(names)
+    cosines = vectors @ english.T
+    hits, apart = found(cosines), margins(cosines)
+    margin = float(apart.mean())
+    ends = holding(margin, mean_interval(apart, np.arange(len(apart)), RESAMPLES, SEED))
+    values = (float(hits.mean()), *share_interval(hits), 1 / len(hits), by_grams, margin, *ends)
+    return dict(zip(names, values, strict=True))
+
+
+def _apart(vectors: np.ndarray) -> dict[str, Any]:
+    is_apart = is_told_apart(vectors)
+    low, high = score_share(int(is_apart.sum()), len(is_apart))
+    apart = {"told_apart": float(is_apart.mean()), "told_apart_low": low, "told_apart_high": high}
+    return {"alike": mean_cosine(vectors), **apart}
+
+
+def measure(run: Run) -> list[Staged]:
+    """The same sentences in several languages, each beside English."""
+    return run(compare_languages, run.spec, run.settings(LanguagesSettings))
