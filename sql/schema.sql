@@ -12,6 +12,13 @@
 --     socm_surface.sql, socm_tightness.sql, socm_worst_pairs.sql
 --   layers: layer_bounds.sql, layer_heads.sql, layers.sql, pooled.sql
 --   geometry: geometry.sql
+--   surface: surface.sql
+--   meaning: meaning.sql
+--   position: position.sql
+--   attractors: attractors.sql, hubs.sql
+--   compression: compression.sql
+--   chunks: chunks.sql
+--   languages: languages.sql
 --   length: length.sql, length_bias.sql, length_pairs.sql, length_ranking.sql, length_sigma.sql
 --   tempscale: tempscale.sql, tempscale_arms.sql, tempscale_search.sql
 --   occurrence: occurrence.sql
@@ -832,6 +839,268 @@ CREATE TABLE geometry_dimension (
     "mean" DOUBLE NOT NULL,
     "deviation" DOUBLE NOT NULL,
     PRIMARY KEY (audit_id, corpus, rank)
+);
+
+-- What a change of their form does to the queries of a collection; documents stay as they are.
+CREATE TABLE surface (
+    "audit_id" VARCHAR NOT NULL,
+    "change" VARCHAR NOT NULL,
+    "kind" VARCHAR NOT NULL,
+    "data_set" VARCHAR NOT NULL,
+    "documents" INTEGER NOT NULL,
+    "queries" INTEGER NOT NULL,
+    "unchanged" INTEGER NOT NULL,
+    "units" INTEGER NOT NULL,
+    "same_tokens" DOUBLE,
+    "unwritten" DOUBLE,
+    "moved" DOUBLE,
+    "overlap" DOUBLE,
+    "overlap_low" DOUBLE,
+    "overlap_high" DOUBLE,
+    "ndcg" DOUBLE,
+    "ndcg_change" DOUBLE,
+    "ndcg_change_low" DOUBLE,
+    "ndcg_change_high" DOUBLE,
+    "words_overlap" DOUBLE,
+    "words_ndcg_change" DOUBLE,
+    PRIMARY KEY (audit_id, change)
+);
+
+-- Triples of a sentence, a rewording, and a contrast: a sentence that says something else in nearly its words.
+CREATE TABLE meaning (
+    "audit_id" VARCHAR NOT NULL,
+    "contrast" VARCHAR NOT NULL,
+    "rewording" VARCHAR NOT NULL,
+    "triples" INTEGER NOT NULL,
+    "nearer" DOUBLE NOT NULL,
+    "nearer_low" DOUBLE,
+    "nearer_high" DOUBLE,
+    "words_nearer" DOUBLE NOT NULL,
+    "margin" DOUBLE NOT NULL,
+    "margin_low" DOUBLE,
+    "margin_high" DOUBLE,
+    "rewording_similarity" DOUBLE NOT NULL,
+    "contrast_similarity" DOUBLE NOT NULL,
+    PRIMARY KEY (audit_id, contrast, rewording)
+);
+
+-- What evidence at one depth of a document gains for its query, over other evidence in the same place.
+CREATE TABLE position (
+    "audit_id" VARCHAR NOT NULL,
+    "depth" VARCHAR NOT NULL,
+    "is_read" BOOLEAN NOT NULL,
+    "tokens_before" DOUBLE,
+    "queries" INTEGER NOT NULL,
+    "score" DOUBLE,
+    "gain" DOUBLE NOT NULL,
+    "gain_low" DOUBLE,
+    "gain_high" DOUBLE,
+    "change" DOUBLE,
+    "change_low" DOUBLE,
+    "change_high" DOUBLE,
+    "kept" DOUBLE,
+    "won" DOUBLE NOT NULL,
+    "won_low" DOUBLE,
+    "won_high" DOUBLE,
+    "words_gain" DOUBLE,
+    "is_lost" BOOLEAN NOT NULL,
+    PRIMARY KEY (audit_id, depth)
+);
+
+-- The collection whose evidence was moved, and what the checkpoint reads of its documents.
+CREATE TABLE position_summary (
+    "audit_id" VARCHAR NOT NULL,
+    "collection" VARCHAR NOT NULL,
+    "length_limit" INTEGER NOT NULL,
+    "tokens" INTEGER NOT NULL,
+    "evidence_tokens" DOUBLE NOT NULL,
+    "queries" INTEGER NOT NULL,
+    "unwritten" INTEGER NOT NULL,
+    "left_out" INTEGER NOT NULL,
+    "documents" INTEGER NOT NULL,
+    "truncated" INTEGER NOT NULL,
+    "lost_from" VARCHAR,
+    PRIMARY KEY (audit_id, collection)
+);
+
+-- Texts of one kind that say nothing, added to the documents of a collection.
+CREATE TABLE attractor (
+    "audit_id" VARCHAR NOT NULL,
+    "kind" VARCHAR NOT NULL,
+    "data_set" VARCHAR NOT NULL,
+    "texts" INTEGER NOT NULL,
+    "queries" INTEGER NOT NULL,
+    "occurrences" INTEGER NOT NULL,
+    "met" DOUBLE NOT NULL,
+    "met_low" DOUBLE,
+    "met_high" DOUBLE,
+    "chance" DOUBLE NOT NULL,
+    "above" DOUBLE NOT NULL,
+    "above_low" DOUBLE,
+    "above_high" DOUBLE,
+    "worst_text" VARCHAR,
+    "words_met" DOUBLE,
+    "words_above" DOUBLE,
+    PRIMARY KEY (audit_id, kind)
+);
+
+-- One of the ten documents that are among the ten nearest of most askers.
+CREATE TABLE hub (
+    "audit_id" VARCHAR NOT NULL,
+    "data_set" VARCHAR NOT NULL,
+    "rank" INTEGER NOT NULL,
+    "text" VARCHAR NOT NULL,
+    "words" INTEGER NOT NULL,
+    "occurrences" INTEGER NOT NULL,
+    "words_occurrences" INTEGER,
+    "met" DOUBLE NOT NULL,
+    "relevant" INTEGER NOT NULL,
+    "above_relevant" INTEGER NOT NULL,
+    PRIMARY KEY (audit_id, data_set, rank)
+);
+
+-- Hubs and texts without content in one collection.
+CREATE TABLE attractor_summary (
+    "audit_id" VARCHAR NOT NULL,
+    "data_set" VARCHAR NOT NULL,
+    "documents" INTEGER NOT NULL,
+    "queries" INTEGER NOT NULL,
+    "texts" INTEGER NOT NULL,
+    "skew" DOUBLE,
+    "skew_low" DOUBLE,
+    "skew_high" DOUBLE,
+    "words_skew" DOUBLE,
+    "random_skew" DOUBLE,
+    "top_share" DOUBLE,
+    "top_share_low" DOUBLE,
+    "top_share_high" DOUBLE,
+    "words_top_share" DOUBLE,
+    "clean" DOUBLE NOT NULL,
+    "clean_low" DOUBLE,
+    "clean_high" DOUBLE,
+    "words_clean" DOUBLE,
+    PRIMARY KEY (audit_id, data_set)
+);
+
+-- A search of a judged collection with smaller vectors, compared with float32.
+CREATE TABLE compression (
+    "audit_id" VARCHAR NOT NULL,
+    "way" VARCHAR NOT NULL,
+    "collection" VARCHAR NOT NULL,
+    "queries" INTEGER NOT NULL,
+    "documents" INTEGER NOT NULL,
+    "dimension" INTEGER NOT NULL,
+    "kept" INTEGER NOT NULL,
+    "bytes" INTEGER NOT NULL,
+    "of_float32" DOUBLE NOT NULL,
+    "recall" DOUBLE NOT NULL,
+    "recall_low" DOUBLE,
+    "recall_high" DOUBLE,
+    "ndcg" DOUBLE NOT NULL,
+    "ndcg_low" DOUBLE,
+    "ndcg_high" DOUBLE,
+    "ndcg_change" DOUBLE NOT NULL,
+    "ndcg_change_low" DOUBLE,
+    "ndcg_change_high" DOUBLE,
+    "random_recall" DOUBLE,
+    "random_spread" DOUBLE,
+    "beyond_random" DOUBLE,
+    "beyond_random_low" DOUBLE,
+    "beyond_random_high" DOUBLE,
+    "ndcg_beyond_random" DOUBLE,
+    "ndcg_beyond_random_low" DOUBLE,
+    "ndcg_beyond_random_high" DOUBLE,
+    "words_ndcg" DOUBLE,
+    "declared" VARCHAR,
+    PRIMARY KEY (audit_id, way)
+);
+
+-- One way of searching long documents.
+CREATE TABLE chunk (
+    "audit_id" VARCHAR NOT NULL,
+    "way" VARCHAR NOT NULL,
+    "size" INTEGER NOT NULL,
+    "queries" INTEGER NOT NULL,
+    "score" DOUBLE NOT NULL,
+    "score_low" DOUBLE,
+    "score_high" DOUBLE,
+    "gain" DOUBLE NOT NULL,
+    "gain_low" DOUBLE,
+    "gain_high" DOUBLE,
+    "words_score" DOUBLE,
+    "pieces" DOUBLE NOT NULL,
+    "cut" INTEGER NOT NULL,
+    "is_best" BOOLEAN NOT NULL,
+    PRIMARY KEY (audit_id, way, size)
+);
+
+-- The same for part of the queries; only parts with at least ten of them.
+CREATE TABLE chunk_length (
+    "audit_id" VARCHAR NOT NULL,
+    "part" VARCHAR NOT NULL,
+    "way" VARCHAR NOT NULL,
+    "size" INTEGER NOT NULL,
+    "queries" INTEGER NOT NULL,
+    "score" DOUBLE NOT NULL,
+    "score_low" DOUBLE,
+    "score_high" DOUBLE,
+    "gain" DOUBLE NOT NULL,
+    "gain_low" DOUBLE,
+    "gain_high" DOUBLE,
+    "words_score" DOUBLE,
+    PRIMARY KEY (audit_id, part, way, size)
+);
+
+-- The way that one half of the queries wants, and what the other half gains by it.
+CREATE TABLE chunk_choice (
+    "audit_id" VARCHAR NOT NULL,
+    "collection" VARCHAR NOT NULL,
+    "is_composed" BOOLEAN NOT NULL,
+    "passages" INTEGER NOT NULL,
+    "documents" INTEGER NOT NULL,
+    "tokens" DOUBLE NOT NULL,
+    "length_limit" INTEGER NOT NULL,
+    "truncated" INTEGER NOT NULL,
+    "unwritten" INTEGER NOT NULL,
+    "way" VARCHAR NOT NULL,
+    "size" INTEGER NOT NULL,
+    "choosing" INTEGER NOT NULL,
+    "reporting" INTEGER NOT NULL,
+    "whole" DOUBLE NOT NULL,
+    "gain" DOUBLE NOT NULL,
+    "gain_low" DOUBLE,
+    "gain_high" DOUBLE,
+    PRIMARY KEY (audit_id, collection)
+);
+
+-- The same sentences in one language; of English, what is about a translation is null.
+CREATE TABLE language (
+    "audit_id" VARCHAR NOT NULL,
+    "language" VARCHAR NOT NULL,
+    "name" VARCHAR NOT NULL,
+    "script" VARCHAR NOT NULL,
+    "declared" BOOLEAN,
+    "sentences" INTEGER NOT NULL,
+    "truncated" INTEGER NOT NULL,
+    "empty" INTEGER NOT NULL,
+    "found" DOUBLE,
+    "found_low" DOUBLE,
+    "found_high" DOUBLE,
+    "chance" DOUBLE,
+    "words_found" DOUBLE,
+    "margin" DOUBLE,
+    "margin_low" DOUBLE,
+    "margin_high" DOUBLE,
+    "unknown" DOUBLE NOT NULL,
+    "tokens" INTEGER NOT NULL,
+    "premium" DOUBLE NOT NULL,
+    "alike" DOUBLE NOT NULL,
+    "english_alike" DOUBLE NOT NULL,
+    "same_ids" INTEGER NOT NULL,
+    "told_apart" DOUBLE NOT NULL,
+    "told_apart_low" DOUBLE,
+    "told_apart_high" DOUBLE,
+    PRIMARY KEY (audit_id, language)
 );
 
 -- Mean cosine of texts in one length bin under one condition; lengths are before truncation.

@@ -15,7 +15,7 @@ from typing import Any
 from declared_rows import NOON, Table, row_of, rows_of
 from plausible_documents import chunk_rows, position_rows
 from plausible_records import finding_rows, gate_rows, watch_rows
-from plausible_searches import attractor_rows, surface_rows
+from plausible_searches import attractor_rows, meaning_rows, surface_rows
 from plausible_socm import layer_rows, socm_rows
 from plausible_sticky import ORIGINS, SCRIPTS, TOKENS, sticky_rows
 from plausible_tasks import impact_rows, mitigation_rows, placement_rows, tempscale_rows
@@ -47,6 +47,7 @@ def plausible_rows(checkpoint: str = "c1", source: str = "packaged:tiny", shift:
         **first_minute_rows(),
         **geometry_rows(),
         **surface_rows(),
+        **meaning_rows(),
         **attractor_rows(),
         **position_rows(),
         **chunk_rows(),

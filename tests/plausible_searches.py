@@ -1,4 +1,4 @@
-"""Rows of what is measured by searching a judged collection."""
+"""Rows of what is measured by searching a judged collection, and of triples of sentences."""
 
 from __future__ import annotations
 
@@ -44,4 +44,15 @@ def attractor_rows() -> dict[str, Table]:
         "attractor_summary": [
             row_of("attractor_summary", **SAMPLE, **summary, top_share=0.1, words_top_share=0.2, clean=0.9)
         ],
+    }
+
+
+def meaning_rows() -> dict[str, Table]:
+    """Two contrasts, each beside both kinds of rewording."""
+    return {
+        "meaning": [
+            row_of("meaning", contrast=contrast, rewording=rewording, nearer=nearer, words_nearer=0.0)
+            for contrast, shares in {"negation": (0.9, 0.05), "roles": (0.0, 0.0)}.items()
+            for rewording, nearer in zip(("close", "free"), shares, strict=True)
+        ]
     }

@@ -43,6 +43,7 @@ MEASURE = Measure(
     version=MEASURE_VERSION,
     rows=ROWS,
     headline_figures={"attractor_summary": ("clean",)},
+    shares={"attractor_summary": "clean"},
     # It encodes a collection, which takes seconds that a first look should not cost.
     is_default=False,
     shown_tables=("attractor", "hub", "attractor_summary"),

@@ -46,6 +46,7 @@ MEASURE = Measure(
     version=MEASURE_VERSION,
     rows=ROWS,
     headline_figures={"chunk": ("score",)},
+    shares={"chunk": "score"},
     # It encodes the documents once per size, which takes seconds that a first look should not cost.
     is_default=False,
     shown_tables=("chunk", "chunk_length", "chunk_choice"),

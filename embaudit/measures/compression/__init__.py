@@ -28,6 +28,7 @@ MEASURE = Measure(
     version=MEASURE_VERSION,
     rows=ROWS,
     headline_figures={"compression": ("recall",)},
+    shares={"compression": "recall"},
     is_default=False,
     shown_tables=("compression",),
 )

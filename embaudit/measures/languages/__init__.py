@@ -28,6 +28,7 @@ MEASURE = Measure(
     version=MEASURE_VERSION,
     rows=ROWS,
     headline_figures={"language": ("found",)},
+    shares={"language": "found"},
     is_default=False,
     shown_tables=("language",),
 )

@@ -43,6 +43,7 @@ MEASURE = Measure(
     version=MEASURE_VERSION,
     rows=ROWS,
     headline_figures={"position": ("won", "kept")},
+    shares={"position": "won"},
     # It encodes long documents, which takes seconds that a first look should not cost.
     is_default=False,
     shown_tables=("position", "position_summary"),

@@ -38,6 +38,7 @@ MEASURE = Measure(
     version=MEASURE_VERSION,
     rows=ROWS,
     headline_figures={"surface": ("overlap",)},
+    shares={"surface": "overlap"},
     # It encodes every query several times.
     is_default=False,
     shown_tables=("surface",),
