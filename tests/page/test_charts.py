@@ -72,7 +72,7 @@ def test_a_picture_has_the_style_sheets_colours_and_nothing_to_load() -> None:
 
 def test_all_pictures_are_equally_wide_so_that_letters_are_equally_large(full_facts: dict[str, Any]) -> None:
     widths = [float(drawn(chart).attrib["viewBox"].split()[2]) for chart in page_charts(full_facts)]
-    assert len(widths) == 11
+    assert len(widths) == 12
     assert set(widths) == {FULL_WIDTH}
 
 
@@ -142,7 +142,8 @@ def test_every_chart_of_a_page_says_how_to_read_it_and_offers_its_figures(full_f
             "Input embeddings and loss",
         ),
         *("What mean pooling keeps and discards, wikipedia", "Two texts and their tokens, wikipedia"),
-        *("Layer by layer", "Similarity by length, wikipedia", "σ_a by length, wikipedia", "Score by temperature"),
+        *("Layer by layer", "What stays among the ten best documents"),
+        *("Similarity by length, wikipedia", "σ_a by length, wikipedia", "Score by temperature"),
         "Loss by position of the copies",
     ]
     html = render(audit_page(full_facts))

@@ -67,6 +67,8 @@ def filled(folder: Path, attack: str = "x", source: str = "owner/model") -> Path
     ):
         for row in rows[table]:
             row["corpus"] += attack
+    for row in (*rows["hub"], *rows["attractor"]):
+        row |= {name: f"{row[name]}{attack}" for name in ("text", "worst_text") if row.get(name)}
     for row in rows["gate_result"]:
         row |= {"rule": row["rule"] + attack, "reason": attack, "observed": attack, "policy": "release" + attack}
         row["audit_id"] = "a2"
@@ -107,6 +109,7 @@ def test_the_page_has_every_section_and_its_figures(facts: dict[str, Any]) -> No
         *("pooled", "1.500", "0.400"),
         *("Integrity", "Where the tensors in memory come from", "Quality", "gain on word overlap", "cls pooling"),
         *("Geometry", "IsoScore*", "effective rank"),
+        *("Surface", "of the ten best stay", "swapped letters", "Attractors", "error pages", "above relevant ones for"),
         *("Where sticky tokens do most harm", "greedy search", "+0.150 [+0.14, +0.16]", "a river"),
         *("What helps against sticky tokens", "removal from texts (strip)", "+0.045 [+0.035, +0.055]"),
         *("Impact of sticky tokens", "worst by retention", "-0.066 [-0.086, -0.046]", "Ordinary tokens: 'riverx'"),

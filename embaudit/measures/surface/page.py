@@ -66,6 +66,8 @@ def _chart(rows: Sequence[Row]) -> Chart:
         [Layer("rule", bounds, is_data=False), Layer("point", words, tone="soft"), Layer("point", points)],
         Axis("of the ten best documents stay", ".0%", (0, 1)),
         Axis(categories=[row["change"] for row in rows]),
+        # Less than a page's width: the names stand beside it.
+        width=540,
     )
     return Chart(
         "What stays among the ten best documents",
