@@ -15,9 +15,8 @@ FACTS = {
     "position_summary": "SELECT * FROM position_summary WHERE audit_id = ?",
 }
 COLUMNS = (
-    Column("evidence after", is_right=True),
+    Column("depth", is_right=True),
     Column("tokens before", ",.0f"),
-    Column("similarity", ".3f"),
     Column("gain [95 %]", "+.3f", "+.3f"),
     Column("change [95 %]", "+.3f", "+.3f"),
     Column("kept", ".0%"),
@@ -53,7 +52,7 @@ def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
     def estimate(name: str) -> Estimate:
         return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])
 
-    own = (row["depth"], row["tokens_before"], row["score"], estimate("gain"), estimate("change"), row["kept"])
+    own = (row["depth"], row["tokens_before"], estimate("gain"), estimate("change"), row["kept"])
     return (*own, estimate("won"), row["words_gain"])
 
 
