@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats
-from collection_runs import Tables, answered, collection_run, found_by, measured
 from declared_rows import row_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from measure_alone import Tables, answered, found_by, run_on, tables_of
 from tiny import ENGLISH, tiny_bert
 
 from embaudit.checkpoint import Encoder, load_checkpoint
@@ -175,8 +175,8 @@ QUERIES = [" ".join(document.split()[2:7]) for document in DOCUMENTS[:14]]
 
 @pytest.fixture(scope="module")
 def tables(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    run = collection_run(tiny_checkpoint, tmp_path_factory.mktemp("attractors"), DOCUMENTS, QUERIES)
-    return measured("attractors", run)
+    run = run_on(tiny_checkpoint, tmp_path_factory.mktemp("attractors"), "attractors", DOCUMENTS, QUERIES)
+    return tables_of(run, "attractors")
 
 
 def test_the_tables_are_what_the_served_vectors_give_one_query_at_a_time(tables: Tables, tiny_checkpoint: Path) -> None:
@@ -226,12 +226,12 @@ def test_words_find_the_documents_that_queries_are_cut_from(tables: Tables) -> N
 
 
 def test_few_documents_have_no_hubs_and_too_few_queries_are_said_so(tiny_checkpoint: Path, tmp_path: Path) -> None:
-    few = measured("attractors", collection_run(tiny_checkpoint, tmp_path / "few", DOCUMENTS[:15], QUERIES[:5]))
+    few = tables_of(run_on(tiny_checkpoint, tmp_path / "few", "attractors", DOCUMENTS[:15], QUERIES[:5]), "attractors")
     (summary,) = few["attractor_summary"]
     assert summary["skew"] is summary["top_share"] is summary["random_skew"] is summary["clean_low"] is None
     made = found_by("attractors", few)
     assert {one.level for one in made.values()} == {"not measured"}
-    none = measured("attractors", collection_run(tiny_checkpoint, tmp_path / "none", DOCUMENTS, QUERIES[:2]))
+    none = tables_of(run_on(tiny_checkpoint, tmp_path / "none", "attractors", DOCUMENTS, QUERIES[:2]), "attractors")
     assert list(none) == ["note"]
     assert found_by("attractors", none) == {}
 
@@ -244,7 +244,7 @@ def test_texts_that_the_tokenizer_cannot_write_come_up_nowhere(tmp_path: Path) -
     letters = {"type": "Replace", "pattern": {"Regex": "[^a-z ]"}, "content": ""}
     tokenizer["normalizer"] = {"type": "Sequence", "normalizers": [tokenizer["normalizer"], letters]}
     path.write_text(json.dumps(tokenizer))
-    found = measured("attractors", collection_run(path.parent, tmp_path, DOCUMENTS, QUERIES))
+    found = tables_of(run_on(path.parent, tmp_path, "attractors", DOCUMENTS, QUERIES), "attractors")
     (row,) = (row for row in found["attractor"] if row["kind"] == "punctuation and markup")
     assert row["worst_text"] in {None, *(text for text in KINDS[row["kind"]] if any(map(str.isalpha, text)))}
     assert len(found["attractor"]) == len(KINDS)

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from measure_alone import run_of
 from scipy.stats import ortho_group
 from tiny import tiny_bert
 
-from embaudit.checkpoint import load_checkpoint
 from embaudit.errors import NotMeasurable
 from embaudit.finding import Finding
 from embaudit.measures.collection import SCHEMA, TABLE, Searched, overlaps
@@ -38,9 +38,8 @@ from embaudit.measures.compression.tables import CompressionRow
 from embaudit.measures.quality.material import Collection
 from embaudit.measures.run import Run
 from embaudit.page.chart import Chart
-from embaudit.profile import load_profile
 from embaudit.staging.stage import read_rows
-from embaudit.steps.results import CheckpointSpec, stage_rows
+from embaudit.steps.results import stage_rows
 
 
 def cloud(n: int, d: int, seed: int = 0) -> np.ndarray:
@@ -344,13 +343,8 @@ def test_where_a_cut_is_declared(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    folder = str(tiny_bert(tmp_path_factory.mktemp("compression") / "tiny"))
-    spec = CheckpointSpec(
-        reference=folder, checkpoint_id=load_checkpoint(folder).checkpoint_id, device="cpu", dtype="float32"
-    )
-    profile = load_profile("quick").model_copy(update={"compression": CompressionSettings(corpora=())})
-    staging = str(tmp_path_factory.mktemp("staging"))
-    return Run(spec=spec, staging=staging, seed=0, profile=profile, widths=(32, 64), corpora={})
+    folder = tmp_path_factory.mktemp("compression")
+    return run_of(tiny_bert(folder / "tiny"), folder, "compression")
 
 
 def test_a_checkpoint_is_measured_from_end_to_end(run: Run, one_thread: None) -> None:

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from measure_alone import run_of
 from scipy.stats import ortho_group
 from tiny import tiny_bert
 
-from embaudit.checkpoint import load_checkpoint
 from embaudit.finding import Finding
 from embaudit.intervals import score_share
 from embaudit.measures.languages.declared import declared_languages, is_declared
@@ -39,9 +39,7 @@ from embaudit.measures.run import Run
 from embaudit.page.chart import Chart
 from embaudit.page.model import Table
 from embaudit.page.svg import svg
-from embaudit.profile import load_profile
 from embaudit.staging.stage import read_rows
-from embaudit.steps.results import CheckpointSpec
 from embaudit.vocabulary.script import script_of
 
 
@@ -281,14 +279,8 @@ def test_without_languages_there_is_no_finding() -> None:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A vocabulary of Latin letters and digits, and nothing else."""
-    folder = str(tiny_bert(tmp_path_factory.mktemp("languages") / "tiny"))
-    spec = CheckpointSpec(
-        reference=folder, checkpoint_id=load_checkpoint(folder).checkpoint_id, device="cpu", dtype="float32"
-    )
-    asked = LanguagesSettings(languages=("de", "zh", "ru"))
-    profile = load_profile("quick").model_copy(update={"languages": asked})
-    staging = str(tmp_path_factory.mktemp("staging"))
-    return Run(spec=spec, staging=staging, seed=0, profile=profile, widths=(32, 64), corpora={})
+    folder = tmp_path_factory.mktemp("languages")
+    return run_of(tiny_bert(folder / "tiny"), folder, "languages", languages=("de", "zh", "ru"))
 
 
 def test_a_vocabulary_without_a_script_writes_nothing_in_it(run: Run, one_thread: None) -> None:

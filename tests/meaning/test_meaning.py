@@ -11,15 +11,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from measure_alone import run_of
 from tiny import tiny_bert
 
-from embaudit.checkpoint import load_checkpoint
 from embaudit.measures.meaning.findings import findings
 from embaudit.measures.meaning.settings import MeaningSettings
 from embaudit.measures.meaning.steps import meaning_of_sentences
 from embaudit.measures.meaning.triples import CONTRASTS, REWORDINGS, SENTENCE, sentences, told, words_nearer
 from embaudit.staging.stage import read_rows
-from embaudit.steps.results import CheckpointSpec
 
 SIMILARITIES = st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1)), min_size=1, max_size=60)
 
@@ -128,10 +127,8 @@ def test_nothing_is_said_without_rows() -> None:
 
 
 def test_the_step_compares_what_the_checkpoint_gives(tmp_path: Path) -> None:
-    folder = tiny_bert(tmp_path / "tiny")
-    checkpoint = load_checkpoint(str(folder))
-    spec = CheckpointSpec(reference=str(folder), checkpoint_id=checkpoint.checkpoint_id, device="cpu", dtype="float32")
-    (staged,) = meaning_of_sentences.compute(str(tmp_path / "staging"), spec)
+    run = run_of(tiny_bert(tmp_path / "tiny"), tmp_path, "meaning")
+    (staged,) = run(meaning_of_sentences, run.spec)
     rows = read_rows([staged.path])
     assert [(one["contrast"], one["rewording"]) for one in rows] == [(c, r) for c in CONTRASTS for r in REWORDINGS]
     assert staged.encodes == sum(map(len, sentences().values()))

@@ -11,7 +11,7 @@ import pytest
 from declared_rows import rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runs_of_probes import run_of, run_on, tables_of
+from measure_alone import run_of, run_on, tables_of
 from tiny import ENGLISH
 
 from embaudit.checkpoint import Checkpoint, Encoder

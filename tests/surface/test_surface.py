@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from collection_runs import Tables, answered, collection_run, found_by, measured
 from declared_rows import row_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from measure_alone import Tables, answered, found_by, run_on, tables_of
 from tiny import ENGLISH, tiny_bert
 
 from embaudit.checkpoint import Encoder, load_checkpoint
@@ -195,8 +195,8 @@ def nfkc(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def by_change(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    run = collection_run(tiny_checkpoint, tmp_path_factory.mktemp("surface"), DOCUMENTS, QUERIES)
-    tables = measured("surface", run)
+    run = run_on(tiny_checkpoint, tmp_path_factory.mktemp("surface"), "surface", DOCUMENTS, QUERIES)
+    tables = tables_of(run, "surface")
     return {row["change"]: [row] for row in tables["surface"]}
 
 
@@ -225,8 +225,8 @@ def test_what_the_tokenizer_cannot_write_is_counted(by_change: Tables, tmp_path:
     assert (row["unwritten"], row["same_tokens"]) == (1, 0)
     assert row["overlap"] < 1
     assert row["words_overlap"] == 0
-    run = collection_run(nfkc(tmp_path / "nfkc"), tmp_path, DOCUMENTS, QUERIES)
-    (row,) = (row for row in measured("surface", run)["surface"] if row["change"] == "full width")
+    run = run_on(nfkc(tmp_path / "nfkc"), tmp_path, "surface", DOCUMENTS, QUERIES)
+    (row,) = (row for row in tables_of(run, "surface")["surface"] if row["change"] == "full width")
     assert (row["unwritten"], row["same_tokens"], row["overlap"], row["ndcg_change"]) == (0, 1, 1, 0)
 
 
@@ -261,7 +261,7 @@ def test_a_row_is_what_the_served_vectors_give_one_query_at_a_time(by_change: Ta
 
 
 def test_too_few_queries_are_said_so(tiny_checkpoint: Path, tmp_path: Path) -> None:
-    tables = measured("surface", collection_run(tiny_checkpoint, tmp_path, DOCUMENTS, QUERIES[:2]))
+    tables = tables_of(run_on(tiny_checkpoint, tmp_path, "surface", DOCUMENTS, QUERIES[:2]), "surface")
     assert list(tables) == ["note"]
     assert found_by("surface", tables) == {}
 
@@ -275,8 +275,8 @@ def test_a_text_without_any_token_finds_nothing(tmp_path: Path) -> None:
     wide = {"type": "Replace", "pattern": {"Regex": "[\uff01-\uff5e]"}, "content": ""}
     tokenizer["normalizer"] = {"type": "Sequence", "normalizers": [wide, tokenizer["normalizer"]]}
     path.write_text(json.dumps(tokenizer))
-    run = collection_run(folder, tmp_path, DOCUMENTS, [text for text in QUERIES if text.isascii()])
-    (row,) = (row for row in measured("surface", run)["surface"] if row["change"] == "full width")
+    run = run_on(folder, tmp_path, "surface", DOCUMENTS, [text for text in QUERIES if text.isascii()])
+    (row,) = (row for row in tables_of(run, "surface")["surface"] if row["change"] == "full width")
     assert (row["unwritten"], row["overlap"], row["moved"]) == (1, 0, 1)
     assert row["ndcg_change"] == pytest.approx(-row["ndcg"])
 
