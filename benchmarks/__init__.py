@@ -1,1 +1,1 @@
-"""What embaudit costs, measured: ``python -m benchmarks`` prints the table of benchmarks/README.md."""
+"""What embaudit costs, measured: ``python -m benchmarks`` prints the figures of benchmarks/README.md."""

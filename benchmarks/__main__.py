@@ -1,8 +1,9 @@
 """``python -m benchmarks [NAME …]``: run the benchmarks and print one Markdown table.
 
 ``python -m benchmarks defects [OPTION …]`` prints a table of its own: a row for each broken copy of a checkpoint; so
-does ``python -m benchmarks coverage [OPTION …]``: a row for each interval; and ``python -m benchmarks reproduction
-[OPTION …]``, the papers' tables beside ours.
+does ``python -m benchmarks coverage [OPTION …]``: a row for each interval; ``python -m benchmarks reproduction
+[OPTION …]``, the papers' tables beside ours; and ``python -m benchmarks cost [OPTION …]``, what larger checkpoints
+would take, on paper.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator
 from benchmarks import (
     anchors,
     audit,
+    cost,
     coverage,
     defects,
     devices,
@@ -69,6 +71,7 @@ WITH_OPTIONS = {
     "coverage": coverage.main,
     "serving": serving.main,
     "reproduction": reproduction.main,
+    "cost": cost.main,
 }
 
 

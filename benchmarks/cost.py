@@ -1,0 +1,119 @@
+"""``python -m benchmarks cost``: how an audit's cost grows with its checkpoint, on paper; nothing is measured.
+
+A token in a sequence of n tokens takes 2N + 4Lnd operations, N = 12Ld² (``embaudit.measures.workload``). How many
+sequences of which length a measure encodes is what its settings estimate (``MeasureSettings.work``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from importlib.resources import files
+
+from embaudit.measures import MEASURES, MeasureSettings
+from embaudit.measures.sticky.settings import StickySettings
+from embaudit.measures.workload import Readable, Work
+
+# The default measures of `quick`; exhaustive is `standard` with all draws of every token.
+MEASURED = ("integrity", "quality", "sticky", "socm", "layers", "length")
+PROFILES = ("quick", "standard", "exhaustive", "paper")
+# Mean tokens of STS Benchmark, Wikipedia, MS MARCO; of movie reviews, what 512 positions take.
+TOKENS = {"sts": 14.0, "wikipedia": 24.6, "msmarco": 82.4, "longdocs": 512.0}
+ROWS = 20_000
+# Layers, heads of each, width, entries: all-MiniLM-L6-v2, BERT base and large, with their own or a multilingual
+# vocabulary; 7 B with the vocabulary of Mistral or of Qwen.
+SHAPES = (
+    (6, 12, 384, 30_522),
+    (6, 12, 384, 250_002),
+    (12, 12, 768, 30_522),
+    (12, 12, 768, 250_002),
+    (24, 16, 1_024, 30_522),
+    (24, 16, 1_024, 250_002),
+    (32, 32, 4_096, 32_000),
+    (32, 32, 4_096, 152_000),
+)
+TERA = 1e12
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print what each measure encodes, and by checkpoint the operations of each profile and the time they take."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks cost", description=__doc__)
+    parser.add_argument("--rate", metavar="TFLOPS", type=float, default=0.166, help="throughput; default 0.166")
+    parser.add_argument("--scan-rate", metavar="TFLOPS", type=float, help="that of the scan, in its own precision")
+    parser.add_argument("--cores", metavar="N", type=int, default=2, help="for other work; default 2")
+    chosen = parser.parse_args(arguments)
+    scan_rate = chosen.scan_rate or chosen.rate
+    shapes = [readable_of(*shape) for shape in SHAPES]
+    by_profile = [works_of(profile, shapes[0]) for profile in PROFILES]
+    rows = [(name, *(_said(works[name], shapes[0]) for works in by_profile)) for name in MEASURED]
+    _print(("measure", *(f"{name}: texts, TFLOP, core s" for name in PROFILES)), rows)
+    print(f"\nAt {chosen.rate:g} TFLOP/s, the scan at {scan_rate:g}, other work on {chosen.cores} cores:\n")
+    rows = []
+    for readable in shapes:
+        totals, times = [], []
+        for profile in PROFILES:
+            every = [one for work in works_of(profile, readable).values() for one in work]
+            whole, scan = operations(every, readable), operations([scan_of(profile, readable)], readable)
+            other = sum(one.core_seconds for one in every) / chosen.cores
+            totals.append(f"{whole / TERA:,.0f}")
+            times.append(_duration((scan / scan_rate + (whole - scan) / chosen.rate) / TERA + other))
+        rows.append((f"{readable.layers}", f"{readable.hidden_size:,}", f"{readable.vocabulary:,}", *totals, *times))
+    _print(("layers", "d", "entries", *(f"{name}, TFLOP" for name in PROFILES), *PROFILES), rows)
+
+
+def readable_of(layers: int, heads: int, width: int, entries: int) -> Readable:
+    return Readable(layers, layers * heads, width, entries, entries, 512, dict.fromkeys(TOKENS, ROWS), TOKENS)
+
+
+def works_of(profile: str, readable: Readable) -> dict[str, list[Work]]:
+    """What the measures encode, by measure."""
+    return {
+        name: list((_sticky(profile) if name == "sticky" else _settings(profile, name)).work(readable))
+        for name in MEASURED
+    }
+
+
+def scan_of(profile: str, readable: Readable) -> Work:
+    """The search's part of it, which runs in the precision that is fastest."""
+    settings = _sticky(profile)
+    every = readable.searched * settings.draws
+    return Work(min(every, settings.scan_encodes or every), readable.tokens["sts"] + settings.copies)
+
+
+def operations(works: Iterable[Work], readable: Readable) -> float:
+    return readable.seconds([replace(one, core_seconds=0) for one in works], 1, 1)
+
+
+def _sticky(profile: str) -> StickySettings:
+    settings = StickySettings.model_validate(_table(profile, "sticky"))
+    return settings.everything() if profile == "exhaustive" else settings
+
+
+def _settings(profile: str, name: str) -> MeasureSettings:
+    return MEASURES[name].settings.model_validate(_table(profile, name))
+
+
+def _table(profile: str, name: str) -> Mapping[str, object]:
+    file = files("embaudit") / "profiles" / f"{'standard' if profile == 'exhaustive' else profile}.toml"
+    found: Mapping[str, object] = tomllib.loads(file.read_text(encoding="utf-8")).get(name, {})
+    return found
+
+
+def _said(works: Sequence[Work], readable: Readable) -> str:
+    texts, cores = (sum(getattr(one, name) for one in works) for name in ("texts", "core_seconds"))
+    return f"{texts:,.0f}, {operations(works, readable) / TERA:,.1f}, {cores:,.0f}"
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in (("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.{0 if seconds >= 10 * size else 1}f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _print(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
+    for row in rows:
+        print(f"| {' | '.join(row)} |")
