@@ -910,7 +910,7 @@ CREATE TABLE position (
 -- The collection whose evidence was moved, and what the checkpoint reads of its documents.
 CREATE TABLE position_summary (
     "audit_id" VARCHAR NOT NULL,
-    "collection" VARCHAR NOT NULL,
+    "data_set" VARCHAR NOT NULL,
     "length_limit" INTEGER NOT NULL,
     "tokens" INTEGER NOT NULL,
     "evidence_tokens" DOUBLE NOT NULL,
@@ -920,7 +920,7 @@ CREATE TABLE position_summary (
     "documents" INTEGER NOT NULL,
     "truncated" INTEGER NOT NULL,
     "lost_from" VARCHAR,
-    PRIMARY KEY (audit_id, collection)
+    PRIMARY KEY (audit_id, data_set)
 );
 
 -- Texts of one kind that say nothing, added to the documents of a collection.
@@ -986,7 +986,7 @@ CREATE TABLE attractor_summary (
 CREATE TABLE compression (
     "audit_id" VARCHAR NOT NULL,
     "way" VARCHAR NOT NULL,
-    "collection" VARCHAR NOT NULL,
+    "data_set" VARCHAR NOT NULL,
     "queries" INTEGER NOT NULL,
     "documents" INTEGER NOT NULL,
     "dimension" INTEGER NOT NULL,
@@ -1054,7 +1054,7 @@ CREATE TABLE chunk_length (
 -- The way that one half of the queries wants, and what the other half gains by it.
 CREATE TABLE chunk_choice (
     "audit_id" VARCHAR NOT NULL,
-    "collection" VARCHAR NOT NULL,
+    "data_set" VARCHAR NOT NULL,
     "is_composed" BOOLEAN NOT NULL,
     "passages" INTEGER NOT NULL,
     "documents" INTEGER NOT NULL,
@@ -1070,7 +1070,7 @@ CREATE TABLE chunk_choice (
     "gain" DOUBLE NOT NULL,
     "gain_low" DOUBLE,
     "gain_high" DOUBLE,
-    PRIMARY KEY (audit_id, collection)
+    PRIMARY KEY (audit_id, data_set)
 );
 
 -- The same sentences in one language; of English, what is about a translation is null.

@@ -8,9 +8,9 @@ from declared_rows import Table, row_of, rows_of
 def position_rows() -> dict[str, Table]:
     """Evidence that counts for less towards the end, and for nothing behind the limit."""
     depths = (
-        *(("alone", True, None, 0.6, 0.5, None, 2.5, False), ("0", True, 0.0, 0.3, 0.2, 0.0, 1.0, False)),
         *(("1/4", True, 50.0, 0.25, 0.16, -0.04, 0.8, False), ("1/2", True, 100.0, 0.24, 0.14, -0.06, 0.7, False)),
         *(("3/4", True, 150.0, 0.22, 0.12, -0.08, 0.6, False), ("1", True, 200.0, 0.2, 0.08, -0.12, 0.4, True)),
+        *(("0", True, 0.0, 0.3, 0.2, 0.0, 1.0, False), ("alone", True, None, 0.6, 0.5, None, 2.5, False)),
     )
     names = "depth is_read tokens_before score gain change kept is_lost"
     beyond = row_of(
@@ -21,7 +21,7 @@ def position_rows() -> dict[str, Table]:
     )
     summary = row_of(
         "position_summary",
-        **{"collection": "sample", "length_limit": 254, "tokens": 254, "evidence_tokens": 40.0, "queries": 24},
+        **{"data_set": "sample", "length_limit": 254, "tokens": 254, "evidence_tokens": 40.0, "queries": 24},
         **{"documents": 270, "truncated": 30, "unwritten": 1, "left_out": 1, "lost_from": "1"},
     )
     return {
@@ -37,7 +37,7 @@ def chunk_rows() -> dict[str, Table]:
     names = "way size score gain"
     choice = row_of(
         "chunk_choice",
-        **{"collection": "sample", "is_composed": True, "passages": 4, "documents": 33, "tokens": 448.0},
+        **{"data_set": "sample", "is_composed": True, "passages": 4, "documents": 33, "tokens": 448.0},
         **{"length_limit": 254, "truncated": 33, "unwritten": 0, "way": "best", "size": 64, "whole": 0.6, "gain": 0.3},
         **{"choosing": 44, "reporting": 44},
     )

@@ -7,7 +7,7 @@ from declared_rows import Table, row_of, rows_of
 
 def compression_rows() -> dict[str, Table]:
     """Vectors of 32 dimensions that were trained to be cut: int8 loses nothing, bits and an eighth do."""
-    same = {"collection": "sample", "queries": 90, "documents": 270, "dimension": 32, "words_ndcg": 0.5}
+    same = {"data_set": "sample", "queries": 90, "documents": 270, "dimension": 32, "words_ndcg": 0.5}
     uncut = dict.fromkeys(("random_recall", "random_spread", "beyond_random", "ndcg_beyond_random"))
     whole = (
         *(("float32", 128, 1.0, 1.0, 0.8, 0.0), ("int8", 32, 0.25, 0.99, 0.8, 0.0)),
@@ -35,7 +35,8 @@ def compression_rows() -> dict[str, Table]:
     for row in rows[:2]:
         row |= {"ndcg_change_low": None, "ndcg_change_high": None}
     rows[0] |= {"recall_low": None, "recall_high": None}
-    return {"compression": rows}
+    # A row with every figure first: tests of broken cells begin with it.
+    return {"compression": rows[::-1]}
 
 
 def language_rows() -> dict[str, Table]:
@@ -53,4 +54,4 @@ def language_rows() -> dict[str, Table]:
         **{"found": None, "words_found": None, "margin": None, "unknown": 0.0, "tokens": 400, "premium": 1.0},
         **{"alike": 0.1, "same_ids": 0, "told_apart": 1.0},
     )
-    return {"language": [english, *rows_of("language", names, *others, **same)]}
+    return {"language": [*rows_of("language", names, *others, **same), english]}

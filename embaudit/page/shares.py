@@ -21,6 +21,7 @@ FACTS = {
         f"WHERE audit_id = ? AND (summary, measure) IN ({_LISTED}) ORDER BY ALL"
     )
 }
+MORE = "embaudit query probes"
 # Of a single measure, its own section shows as much.
 LEAST = 2
 ROW, MARGIN = 20, 24
@@ -79,9 +80,10 @@ def _overview(measures: dict[str, dict[str, dict[str, Figure]]], names: Sequence
     )
     return Chart(
         "What users complain about",
-        "Points: the mean over what each measure looks at ; lines: from the worst item "
+        "Points: the mean over what each measure looks at; lines: from the worst item "
         "to the best. Further right is better. Each measure has a share of its own, so compare checkpoints, not rows.",
         [[panel]],
+        more=MORE,
     )
 
 
@@ -91,6 +93,7 @@ def _items(measures: dict[str, dict[str, dict[str, Figure]]], names: Sequence[st
         "Every item",
         "Points: the share of each item, with its 95 % interval where it has one. Further right is better.",
         [[panel] for panel in panels],
+        more=MORE,
     )
 
 

@@ -207,7 +207,7 @@ def findings_of(
         "chunk_choice": [
             row_of(
                 "chunk_choice",
-                **{"collection": "mine", "is_composed": composed, "passages": 4, "documents": 30, "tokens": 448.0},
+                **{"data_set": "mine", "is_composed": composed, "passages": 4, "documents": 30, "tokens": 448.0},
                 **{"length_limit": 254, "truncated": 30, "way": way, "size": 128, "whole": 0.6},
                 **dict(zip(ends, gain, strict=True)),
             )

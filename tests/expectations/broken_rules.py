@@ -141,6 +141,15 @@ BY_HAND: dict[str, list[Broken]] = {
         broken(2, "in_set figures_need_queries", moved=0.1),
     ],
     "attractor_summary": [broken(0, "in_set a_hub_needs_documents", documents=20)],
+    "position": [broken(0, "in_set only_what_is_read_has_a_score", is_read=False)],
+    "compression": [
+        broken(0, "in_set cuts_have_a_control", random_recall=None),
+        broken(7, "in_set float32_loses_nothing", recall=0.9),
+    ],
+    "language": [
+        broken(0, "in_set translations_have_chances", chance=None),
+        broken(0, "in_set same_ids_are_not_told_apart", empty=1),
+    ],
     "occurrence_corpus": [
         broken(0, "in_set share_agrees_with_counts", severe_share=0.08),
         broken(0, "greater texts, severe_texts", "in_set share_agrees_with_counts", texts=2),

@@ -72,7 +72,7 @@ def test_a_picture_has_the_style_sheets_colours_and_nothing_to_load() -> None:
 
 def test_all_pictures_are_equally_wide_so_that_letters_are_equally_large(full_facts: dict[str, Any]) -> None:
     widths = [float(drawn(chart).attrib["viewBox"].split()[2]) for chart in page_charts(full_facts)]
-    assert len(widths) == 12
+    assert len(widths) == 18
     assert set(widths) == {FULL_WIDTH}
 
 
@@ -135,14 +135,16 @@ def test_the_table_below_a_chart_has_its_figures() -> None:
 def test_every_chart_of_a_page_says_how_to_read_it_and_offers_its_figures(full_facts: dict[str, Any]) -> None:
     charts = page_charts(full_facts)
     assert [chart.title for chart in charts] == [
-        "If the network stopped after each layer",
+        *("What users complain about", "If the network stopped after each layer"),
         *(
             "Candidates compared with ordinary tokens",
             "Similarity before and after insertion",
             "Input embeddings and loss",
         ),
         *("What mean pooling keeps and discards, wikipedia", "Two texts and their tokens, wikipedia"),
-        *("Layer by layer", "What stays among the ten best documents"),
+        *("Layer by layer", "What stays among the ten best documents", "A rewording, or almost the same words?"),
+        *("What evidence gains, by its place in a document", "What a search keeps with smaller vectors"),
+        *("nDCG@10 by the size of pieces", "Which translations are found"),
         *("Similarity by length, wikipedia", "σ_a by length, wikipedia", "Score by temperature"),
         "Loss by position of the copies",
     ]

@@ -128,7 +128,7 @@ def test_the_page_has_every_section_and_its_figures(facts: dict[str, Any]) -> No
     ids = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
     links = [attributes["href"] for tag, attributes in page.tags if tag == "a"]
     assert links == [f"#{one}" for one in ids]
-    assert len(set(ids)) == len(ids) == 17
+    assert len(set(ids)) == len(ids) == 23
 
 
 def test_the_page_loads_nothing_and_runs_nothing(facts: dict[str, Any]) -> None:

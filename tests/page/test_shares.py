@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from embaudit.measures import MEASURES
 from embaudit.page.chart import Chart
 from embaudit.page.shares import SHARES, shares_section
 from embaudit.tables import TABLES
+from embaudit.warehouse.query import named_queries
 from embaudit.watch.regression import Figure
 
 ONE = [
@@ -41,6 +44,11 @@ def test_every_share_is_a_figure_from_0_to_1_of_which_more_is_better() -> None:
         assert declared.within == pytest.approx((0, 1), abs=1e-5), column
         assert declared.figure and declared.figure is not True and declared.figure.when == "lower", column  # noqa: PT018
         assert declared.interval, column
+
+
+def test_the_named_query_lists_the_same_figures() -> None:
+    listed = re.findall(r"\('(\w+)', '(\w+)', '(\w+)'\)", named_queries()["probes"].sql)
+    assert {(table, column): measure for measure, table, column in listed} == SHARES
 
 
 def test_an_audit_shows_the_mean_of_each_measure() -> None:

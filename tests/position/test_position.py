@@ -251,7 +251,7 @@ def findings_of(gains: Sequence[float], half: float = 0.02, truncated: int = 0, 
     tables = {
         "position": rows,
         "position_summary": rows_of(
-            "position_summary", "length_limit documents truncated", (254, 100, truncated), collection="mine"
+            "position_summary", "length_limit documents truncated", (254, 100, truncated), data_set="mine"
         ),
     }
     return {one.name: one for one in found_by.findings(lambda name: tables.get(name, []), PositionSettings(corpora=()))}

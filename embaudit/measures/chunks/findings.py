@@ -89,7 +89,7 @@ def _level(row: dict[str, Any]) -> Level:
 def _documents(choice: dict[str, Any]) -> str:
     if choice["is_composed"]:
         return f"A document composed of {choice['passages']} passages ({choice['tokens']:,.0f} tokens)"
-    return f"A document of {choice['collection']} ({choice['tokens']:,.0f} tokens)"
+    return f"A document of {choice['data_set']} ({choice['tokens']:,.0f} tokens)"
 
 
 def _numbers(row: dict[str, Any]) -> dict[str, Any]:

@@ -35,9 +35,9 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
     for choice in facts["chunk_choice"]:
         made = (
             f"{choice['documents']:,} documents, each composed of {choice['passages']} passages of "
-            f"{choice['collection']} in a random order"
+            f"{choice['data_set']} in a random order"
             if choice["is_composed"]
-            else f"{choice['documents']:,} documents of {choice['collection']}"
+            else f"{choice['documents']:,} documents of {choice['data_set']}"
         )
         unwritten = f" The tokenizer lacks most tokens of {choice['unwritten']:,}." if choice["unwritten"] else ""
         yield (

@@ -77,7 +77,7 @@ def searched_in_pieces(out: Outputs, spec: CheckpointSpec, collection: Staged, s
     whole = encoder.own_ids(material.collection.documents)
     unknown = encoder.checkpoint.tokenizer.unk_token_id
     summary = {
-        "collection": part.name,
+        "data_set": part.name,
         "is_composed": is_composed,
         "passages": settings.passages if is_composed else 1,
         "documents": len(whole),

@@ -57,10 +57,10 @@ class ChunkLengthRow(ScoredWay, table="chunk_length", key=("part", "way", "size"
     )
 
 
-class ChunkChoiceRow(Row, table="chunk_choice", key=("collection",)):
+class ChunkChoiceRow(Row, table="chunk_choice", key=("data_set",)):
     """The way that one half of the queries wants, and what the other half gains by it."""
 
-    collection: str = column("Name of the collection.")
+    data_set: str = column("Name of the collection.")
     is_composed: bool = column("Whether the documents were composed of the collection's, which are short.")
     passages: int = column("Documents of the collection in one searched document.", ge=1)
     documents: int = column("Searched documents.", ge=1, at_least="truncated")

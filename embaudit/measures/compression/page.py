@@ -35,7 +35,7 @@ def _parts(rows: list[Mapping[str, Any]]) -> Iterator[Part]:
             ]
             for row in rows
         ],
-        f"{first['queries']:,} queries among {first['documents']:,} documents of {first['collection']}, "
+        f"{first['queries']:,} queries among {first['documents']:,} documents of {first['data_set']}, "
         f"{first['dimension']:,} dimensions",
         more=MORE,
     )

@@ -34,7 +34,7 @@ def compressed_search(out: Outputs, spec: CheckpointSpec, collection: Staged) ->
         raise NotMeasurable(f"of {documents} documents, the ten nearest are most or all.")
     checkpoint = checkpoint_of(spec)
     shared = {
-        "collection": searched.collection.name,
+        "data_set": searched.collection.name,
         "queries": len(searched.queries),
         "documents": documents,
         "dimension": searched.documents.shape[1],

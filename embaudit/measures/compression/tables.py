@@ -25,7 +25,7 @@ class CompressionRow(Row, table="compression", key=("way",), item="{way}"):
     """A search of a judged collection with smaller vectors, compared with float32."""
 
     way: Way = column("How vectors are stored; of a cut, the first dimensions.")
-    collection: str = column("Name of the judged collection.")
+    data_set: str = column("Name of the judged collection.")
     queries: int = column("Queries searched for.", ge=1)
     documents: int = column("Documents searched.", ge=1)
     dimension: int = column("d, the dimensions of a served vector.", ge=1, at_least="kept")
@@ -74,9 +74,9 @@ class CompressionRow(Row, table="compression", key=("way",), item="{way}"):
     declared: str | None = column("Where the checkpoint says that its first dimensions can be served alone.")
 
     @rule
-    def float32_loses_nothing(way: Series, recall: Series, ndcg_change: Series) -> Series:
+    def float32_loses_nothing(of_float32: Series, recall: Series, ndcg_change: Series) -> Series:
         """The search that the others are compared with is equal to itself."""
-        return (way != "float32") | ((recall > 1 - 1e-9) & (ndcg_change == 0))
+        return (of_float32 < 1) | ((recall > 1 - 1e-9) & (ndcg_change == 0))
 
     @rule
     def cuts_have_a_control(kept: Series, dimension: Series, random_recall: Series) -> Series:

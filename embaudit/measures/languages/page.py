@@ -21,14 +21,14 @@ ROW_HEIGHT = 20
 TRANSLATIONS = {
     "found": Column("translations found [95 %]", ".0%", ".0%", is_bar=True),
     "words_found": Column("by characters", ".0%"),
-    "margin": Column("margin [95 %]", "+.3f", "+.3f"),
+    "margin": Column("margin [95 %]", "+.3f", "+.3f", is_detail=True),
 }
 WRITING = {
     "unknown": Column("unknown tokens", ".1%"),
-    "premium": Column("tokens beside English", ".2f"),
+    "premium": Column("tokens beside English", ".2f", is_detail=True),
     "alike": Column("cosine of two sentences", ".2f"),
     "told_apart": Column("told apart [95 %]", ".0%", ".0%"),
-    "same_ids": Column("pairs with the same ids", ","),
+    "same_ids": Column("pairs with the same ids", ",", is_detail=True),
 }
 Row = Mapping[str, Any]
 
@@ -42,7 +42,7 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
     rows = facts["languages"]
     severe = {row["script"]: row["severe"] for row in facts["language_severe"]}
     # Severe tokens only if they were searched for.
-    of_script = [Column("severe tokens of the script", ",")] if severe else []
+    of_script = [Column("severe tokens of the script", ",", is_detail=True)] if severe else []
     yield Table(
         [Column("language"), Column("script"), *TRANSLATIONS.values(), *WRITING.values(), *of_script],
         [

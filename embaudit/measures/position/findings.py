@@ -70,7 +70,7 @@ def _beyond(summary: dict[str, Any]) -> Finding:
     return Finding(
         level,
         f"Of a document, {summary['length_limit']:,} tokens are read; {share:.0%} of the {summary['documents']:,} "
-        f"documents in {summary['collection']} are longer.",
+        f"documents in {summary['data_set']} are longer.",
         name="beyond",
         value=share,
         **unless_ok(level, "What is not read is in no vector: no query finds it.", PIECES),

@@ -38,7 +38,7 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
         others = f" {row['left_out']:,} without a partner or filler," if row["left_out"] else ""
         left_out = f" Left out:{unwritten}{others}".rstrip(",") + "." if unwritten or others else ""
         yield (
-            f"{row['collection']}: the evidence of {row['queries']:,} queries, {row['evidence_tokens']:,.0f} tokens of "
+            f"{row['data_set']}: the evidence of {row['queries']:,} queries, {row['evidence_tokens']:,.0f} tokens of "
             f"their best documents, moved through documents of {row['tokens']:,} tokens; {row['length_limit']:,} "
             f"tokens are read.{left_out}"
         )

@@ -58,7 +58,7 @@ def moved_evidence(out: Outputs, spec: CheckpointSpec, collection: Staged, setti
     out.rows(PositionRow, rows, encodes=encoder.texts)
     lost = [row["depth"] for row in rows if row["depth"] in DEPTHS and is_lost(row["gain_low"], row["kept"])]
     summary = {
-        "collection": searched.collection.name,
+        "data_set": searched.collection.name,
         "length_limit": limit,
         "tokens": tokens,
         "evidence_tokens": float(np.mean([duel.length for duel in drawn.duels])),

@@ -58,10 +58,10 @@ class PositionRow(Row, table="position", key=("depth",), item="{depth}"):
         return is_read == score.notna()
 
 
-class PositionSummaryRow(Row, table="position_summary", key=("collection",)):
+class PositionSummaryRow(Row, table="position_summary", key=("data_set",)):
     """The collection whose evidence was moved, and what the checkpoint reads of its documents."""
 
-    collection: str = column("Name of the collection.")
+    data_set: str = column("Name of the collection.")
     length_limit: int = column("Own tokens of a document that the checkpoint reads.", unit="tokens", ge=0)
     tokens: int = column("Length of the documents with evidence.", unit="tokens", ge=1, at_least="evidence_tokens")
     evidence_tokens: float = column("Length of the evidence, on average.", unit="tokens", ge=0)
