@@ -75,7 +75,7 @@ def _overview(measures: dict[str, dict[str, dict[str, Figure]]], names: Sequence
     panel = Panel(
         [Layer("rule", spans, is_data=False), Layer("point", points, size=1.4)],
         SHARE,
-        Axis(categories=list(reversed(measures))),
+        Axis(categories=list(measures)),
         height=ROW * len(measures) + MARGIN,
     )
     return Chart(
@@ -106,7 +106,7 @@ def _panel(measure: str, items: dict[str, dict[str, Figure]], names: Sequence[st
             Layer("point", [mark for mark in marks if mark.x2 is None]),
         ],
         SHARE,
-        Axis(categories=list(reversed(order))),
+        Axis(categories=order),
         title=measure,
         height=ROW * len(items) + MARGIN,
     )

@@ -101,10 +101,10 @@ def row(contrast: str, nearer: float, rewording: str = "close") -> dict[str, Any
 @pytest.mark.parametrize(
     ("shares", "level", "said"),
     [
-        ((1.0, 1.0), "ok", "no nearer to any contrast"),
+        ((1.0, 1.0), "ok", "is no further from it"),
         # Half of them is no preference.
-        ((1.0, 0.5), "ok", "no nearer to any contrast"),
-        ((1.0, 0.2), "look", "exchanged roles (20%) than to a close rewording"),
+        ((1.0, 0.5), "ok", "is no further from it"),
+        ((1.0, 0.2), "look", "than almost the same words with exchanged roles (20%)"),
         ((0.0, 0.2), "look", "its denial (0%), exchanged roles (20%)"),
     ],
 )

@@ -45,7 +45,7 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
             Column("texts without content"),
             Column("texts", ","),
             *KINDS.values(),
-            Column("worst of them", is_prose=True),
+            Column("worst of them", is_prose=True, is_detail=True),
         ],
         [
             [row["kind"], row["texts"], *(_cell(row, name) for name in KINDS), _short(row["worst_text"])]

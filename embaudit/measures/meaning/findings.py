@@ -32,14 +32,14 @@ def findings(rows: Rows, settings: MeaningSettings) -> Iterator[Finding]:
     worst = min(close, key=_by_share)
     others = [row for row in close if row not in missed]
     said = (
-        f"A sentence is nearer to one with {_named(missed)} than to a close rewording"
+        f"A close rewording of a sentence is further from it than almost the same words with {_named(missed)}"
         if missed
-        else "A sentence is no nearer to any contrast than to a close rewording"
+        else "A close rewording of a sentence is no further from it than almost the same words that say something else"
     )
-    rest = f" It does better with {_named(others)}." if missed and others else ""
+    rest = f" Better: {_named(others)}." if missed and others else ""
     yield Finding(
         level,
-        f"{said} (English sentences; right in so many of {worst['triples']} triples, .50 is chance).{rest}",
+        f"{said} ({worst['triples']} English sentences; in brackets how often it is nearer, 50 % is chance).{rest}",
         name="contrasts",
         value=worst["nearer"],
         low=worst["nearer_low"],

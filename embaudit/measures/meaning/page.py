@@ -55,7 +55,7 @@ def _chart(rows: list[dict[str, Any]]) -> Chart:
     panel = Panel(
         [chance, Layer("rule", intervals, is_data=False), Layer("point", places)],
         Axis("share of triples in which the rewording is nearer", ".0%", domain=(0, 1)),
-        Axis(categories=list(reversed(ordered))),
+        Axis(categories=ordered),
     )
     return Chart(
         "A rewording, or almost the same words?",

@@ -12,9 +12,9 @@ from embaudit.page.model import Column, Estimate, Section, Table
 FACTS = {"surface": "SELECT * FROM surface WHERE audit_id = ? ORDER BY overlap NULLS LAST, change"}
 COLUMNS = {
     "queries": Column("queries", ","),
-    "same_tokens": Column("same tokens", ".0%"),
+    "same_tokens": Column("same tokens", ".0%", is_detail=True),
     "unwritten": Column("cannot be written", ".0%"),
-    "moved": Column("1 − cosine", ".3f"),
+    "moved": Column("1 − cosine", ".3f", is_detail=True),
     "overlap": Column("of the ten best stay [95 %]", ".0%", ".0%", is_bar=True),
     "words_overlap": Column("by TF-IDF", ".0%"),
     "ndcg_change": Column("change of nDCG@10 [95 %]", "+.3f", "+.2f"),
