@@ -1018,6 +1018,7 @@ CREATE TABLE compression (
 -- One way of searching long documents.
 CREATE TABLE chunk (
     "audit_id" VARCHAR NOT NULL,
+    "searched" VARCHAR NOT NULL,
     "way" VARCHAR NOT NULL,
     "size" INTEGER NOT NULL,
     "queries" INTEGER NOT NULL,
@@ -1031,13 +1032,14 @@ CREATE TABLE chunk (
     "pieces" DOUBLE NOT NULL,
     "cut" INTEGER NOT NULL,
     "is_best" BOOLEAN NOT NULL,
-    PRIMARY KEY (audit_id, way, size)
+    PRIMARY KEY (audit_id, searched)
 );
 
 -- The same for part of the queries; only parts with at least ten of them.
 CREATE TABLE chunk_length (
     "audit_id" VARCHAR NOT NULL,
     "part" VARCHAR NOT NULL,
+    "searched" VARCHAR NOT NULL,
     "way" VARCHAR NOT NULL,
     "size" INTEGER NOT NULL,
     "queries" INTEGER NOT NULL,
@@ -1048,7 +1050,7 @@ CREATE TABLE chunk_length (
     "gain_low" DOUBLE,
     "gain_high" DOUBLE,
     "words_score" DOUBLE,
-    PRIMARY KEY (audit_id, part, way, size)
+    PRIMARY KEY (audit_id, part, searched)
 );
 
 -- The way that one half of the queries wants, and what the other half gains by it.

@@ -33,8 +33,8 @@ def position_rows() -> dict[str, Table]:
 def chunk_rows() -> dict[str, Table]:
     """Composed documents, found better in pieces of 64 tokens, by what whole documents cut off."""
     ways = (("whole", 254, 0.6), ("best", 64, 0.9), ("mean", 64, 0.8), ("best", 128, 0.85), ("mean", 128, 0.75))
-    cells = [(way, size, score, score - 0.6) for way, size, score in ways]
-    names = "way size score gain"
+    cells = [(way if way == "whole" else f"{way} {size}", way, size, score, score - 0.6) for way, size, score in ways]
+    names = "searched way size score gain"
     choice = row_of(
         "chunk_choice",
         **{"data_set": "sample", "is_composed": True, "passages": 4, "documents": 33, "tokens": 448.0},

@@ -8,7 +8,7 @@ from typing import Any
 
 from embaudit.measures import MEASURES
 from embaudit.page.chart import Axis, Chart, Layer, Mark, Panel
-from embaudit.page.model import Section
+from embaudit.page.model import Column, Part, Section, Table, Value
 from embaudit.watch.regression import Figure
 
 # (table, column) -> the measure whose share it is.
@@ -57,11 +57,11 @@ def shares_section(sides: Sequence[tuple[str, Iterable[Figure]]]) -> Section | N
         return None
     names = [side for side, _ in sides]
     ordered = {measure: common[measure] for measure in MEASURES if measure in common}
-    charts = [_overview(ordered, names)]
+    parts: list[Part] = [_overview(ordered, names), _table(ordered, names)]
     # On an audit's own page, the sections of the measures show them.
     if len(names) > 1:
-        charts.append(_items(ordered, names))
-    return Section("At a glance", charts)
+        parts.append(_items(ordered, names))
+    return Section("At a glance", parts)
 
 
 def _overview(measures: dict[str, dict[str, dict[str, Figure]]], names: Sequence[str]) -> Chart:
@@ -85,6 +85,20 @@ def _overview(measures: dict[str, dict[str, dict[str, Figure]]], names: Sequence
         [[panel]],
         more=MORE,
     )
+
+
+def _table(measures: dict[str, dict[str, dict[str, Figure]]], names: Sequence[str]) -> Table:
+    """The mean of each measure and its worst item, for media without charts, too."""
+    rows: list[list[Value]] = []
+    for measure, items in measures.items():
+        row: list[Value] = [measure]
+        for name in names:
+            worst = min(items, key=lambda item: items[item][name].value)
+            row += [fmean(found[name].value for found in items.values()), f"{worst} ({items[worst][name].value:.2f})"]
+        rows.append(row)
+    titles = [("mean", "worst item")] if len(names) == 1 else [(name, "its worst item") for name in names]
+    columns = [Column("measure"), *(one for mean, worst in titles for one in (Column(mean, ".2f"), Column(worst)))]
+    return Table(columns, rows, more=MORE)
 
 
 def _items(measures: dict[str, dict[str, dict[str, Figure]]], names: Sequence[str]) -> Chart:

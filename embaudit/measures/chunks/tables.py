@@ -16,6 +16,7 @@ OVER_UNITS = Interval("bootstrap over queries, those of one document together, n
 class ScoredWay(Row):
     """What every way of searching has."""
 
+    searched: str = column("How documents are searched, in one word: whole, best 64, mean 64.")
     way: Way = column(
         "`whole`: one vector per document, cut at the length limit; `best`: the best of a document's pieces; `mean`: "
         "the mean of their vectors."
@@ -41,7 +42,7 @@ class ScoredWay(Row):
         return (way != "whole") | (gain == 0)
 
 
-class ChunkRow(ScoredWay, table="chunk", key=("way", "size"), item="{way}, {size} tokens"):
+class ChunkRow(ScoredWay, table="chunk", key=("searched",), item="{searched}"):
     """One way of searching long documents."""
 
     pieces: float = column("Pieces of a document, on average.", ge=1)
@@ -49,7 +50,7 @@ class ChunkRow(ScoredWay, table="chunk", key=("way", "size"), item="{way}, {size
     is_best: bool = column("Whether no other way has a higher score.")
 
 
-class ChunkLengthRow(ScoredWay, table="chunk_length", key=("part", "way", "size"), item="{part}, {way}, {size} tokens"):
+class ChunkLengthRow(ScoredWay, table="chunk_length", key=("part", "searched"), item="{part}, {searched}"):
     """The same for part of the queries; only parts with at least ten of them."""
 
     part: Part = column(

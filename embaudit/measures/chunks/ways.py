@@ -76,8 +76,11 @@ class Ways:
         chosen = np.ones(len(self.whole), dtype=bool) if queries is None else queries
         scores, gains = self.found[key][chosen], (self.found[key] - self.whole)[chosen]
         (low, high), (gain_low, gain_high) = self._interval(scores, chosen), self._interval(gains, chosen)
+        way, size = key
         return {
-            **{"way": key[0], "size": key[1], "queries": int(chosen.sum())},
+            # Limits differ by checkpoint, and whole documents are compared all the same.
+            "searched": way if way == WHOLE else f"{way} {size}",
+            **{"way": way, "size": size, "queries": int(chosen.sum())},
             **{"score": float(scores.mean()), "score_low": low, "score_high": high},
             **{"gain": float(gains.mean()), "gain_low": gain_low, "gain_high": gain_high},
         }
