@@ -5,7 +5,6 @@ from __future__ import annotations
 from prefect import flow
 
 from embaudit.measures import MEASURES, Measure
-from embaudit.measures.run import Run
 from embaudit.steps.results import Staged, StagedCorpus
 from embaudit_flows.engine import PrefectTasks
 from embaudit_flows.plan import AuditPlan
@@ -29,21 +28,4 @@ def run_measure(
 
 @flow(flow_run_name="{name} of {plan.source}", persist_result=False)
 def _measure(name: str, plan: AuditPlan, ingested: dict[str, StagedCorpus], earlier: list[Staged]) -> list[Staged]:
-    return MEASURES[name].parts().measure(run_of(plan, ingested, earlier))
-
-
-def run_of(plan: AuditPlan, ingested: dict[str, StagedCorpus], earlier: list[Staged]) -> Run:
-    """What a plan gives a measure."""
-    return Run(
-        spec=plan.spec,
-        staging=plan.staging,
-        seed=plan.seed,
-        profile=plan.profile,
-        widths=plan.widths,
-        corpora=ingested,
-        earlier=earlier,
-        limit_tokens=plan.limit_tokens,
-        pair_sources=plan.pair_sources,
-        pair_contents=plan.pair_contents,
-        engine=PrefectTasks(),
-    )
+    return MEASURES[name].parts().measure(plan.run(ingested, earlier, PrefectTasks()))

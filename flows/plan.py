@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -20,6 +21,7 @@ from embaudit.errors import UsageError
 from embaudit.keys import content_key
 from embaudit.measures import MEASURES
 from embaudit.measures.measure import MeasureSettings
+from embaudit.measures.run import Engine, InThisProcess, Run
 from embaudit.profile import Profile, load_profile
 from embaudit.request import AuditRequest
 from embaudit.settings import Settings
@@ -66,6 +68,19 @@ class AuditPlan(BaseModel):
             seed=self.seed,
             pairs=self.pair_contents,
         )
+
+    def run(
+        self, ingested: Mapping[str, StagedCorpus], earlier: Sequence[Staged] = (), engine: Engine | None = None
+    ) -> Run:
+        """What it gives a measure: the fields that both have, and what is known only now.
+
+        Args:
+            earlier: what the measures before it staged.
+            engine: computes the steps; by default, one after another in this process.
+        """
+        shared = {field.name for field in fields(Run)} & set(type(self).model_fields)
+        given = {name: getattr(self, name) for name in shared}
+        return Run(**given, corpora=ingested, earlier=earlier, engine=engine or InThisProcess())
 
     def draws_of(self, corpus: str, rows: int) -> list[Draw]:
         """What the chosen measures read of a corpus with ``rows`` rows, one draw per measure."""

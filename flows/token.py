@@ -9,7 +9,6 @@ from typing import Any
 from embaudit.checkpoint import Encoder
 from embaudit.corpora import load_corpus
 from embaudit.corpora.chosen_pairs import read_chosen_pairs
-from embaudit.measures.run import Run
 from embaudit.measures.sticky.inspect import find_token, inspect_reference, inspect_tokens
 from embaudit.measures.sticky.pairs import SentencePair, distinct_sentences, split_sentences
 from embaudit.measures.sticky.points import VALIDATION_GROUPS, Points, every_against_every, given_pairs
@@ -59,10 +58,7 @@ def look_at_tokens(
 
 
 def _u(plan: AuditPlan, tokens: Staged) -> float:
-    run = Run(
-        spec=plan.spec, staging=plan.staging, seed=plan.seed, profile=plan.profile, widths=plan.widths, corpora={}
-    )
-    similarity, _ = token_similarity(run, tokens, plan.profile.of(StickySettings).similarity_entries)
+    similarity, _ = token_similarity(plan.run({}), tokens, plan.profile.of(StickySettings).similarity_entries)
     return read_u(similarity)
 
 

@@ -20,7 +20,7 @@ from embaudit.measures.sticky.scores import score
 from embaudit.measures.sticky.steps import precision
 from embaudit.measures.sticky.steps.precision import ScanPrecision, scan_precision
 from embaudit.request import AuditRequest
-from embaudit_flows.measure import run_of
+from embaudit_flows.engine import PrefectTasks
 from embaudit_flows.plan import AuditPlan, plan_audit
 
 # Of all-MiniLM-L6-v2.
@@ -61,7 +61,7 @@ def plan(folder: Path, **asked: str) -> AuditPlan:
 
 
 def run(folder: Path, **asked: str) -> Run:
-    return run_of(plan(folder, **asked), {}, [])
+    return plan(folder, **asked).run({}, engine=PrefectTasks())
 
 
 @pytest.mark.parametrize(
