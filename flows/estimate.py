@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from embaudit.address import warehouse_at
 from embaudit.checkpoint.precision import operations_per_second
 from embaudit.measures import MEASURES
-from embaudit.measures.workload import Readable
+from embaudit.measures.workload import Readable, Work
 from embaudit.processors import processors
+from embaudit.profile import Profile
 from embaudit.steps.corpora import mean_characters
 from embaudit.steps.results import StagedCorpus
 from embaudit.warehouse.publish import was_published
@@ -50,10 +51,19 @@ def expected_seconds(
     """Expected duration of each measure, at the speed at which this process now multiplies in the audit's precision."""
     readable = readable_of(plan, ingested, checkpoint)
     rate = operations_per_second(plan.spec.device, plan.spec.dtype, plan.widths)
-    return {
-        name: readable.seconds(plan.profile.of(MEASURES[name].settings).work(readable), rate, processors())
-        for name in plan.measures
-    }
+    work = work_of(plan.profile, plan.measures, readable)
+    return {name: readable.seconds(parts, rate, processors()) for name, parts in work.items()}
+
+
+def work_of(profile: Profile, measures: Collection[str], readable: Readable) -> dict[str, list[Work]]:
+    """The work of each measure, in the order in which they run; what several share is the first one's."""
+    shared: set[Work] = set()
+    found: dict[str, list[Work]] = {}
+    for name in (name for name in MEASURES if name in measures):
+        settings = profile.of(MEASURES[name].settings)
+        found[name] = [one for one in settings.work(readable) if one not in shared]
+        shared |= {one for one in found[name] if one.is_shared}
+    return found
 
 
 def readable_of(plan: AuditPlan, ingested: Mapping[str, StagedCorpus], checkpoint: Mapping[str, Any]) -> Readable:

@@ -8,7 +8,8 @@ import pytest
 
 from embaudit.checkpoint.precision import operations_per_second
 from embaudit.measures.workload import Readable, Work
-from embaudit_flows.estimate import rounded
+from embaudit.profile import load_profile
+from embaudit_flows.estimate import rounded, work_of
 
 READABLE = Readable(
     layers=6,
@@ -50,3 +51,14 @@ def test_no_time_is_said_more_exactly_than_it_is_known(seconds: float, said: str
 def test_this_machine_multiplies() -> None:
     rate = operations_per_second("cpu", "float32", (64, 256))
     assert 1e7 < rate < 1e15
+
+
+def test_what_measures_share_is_counted_for_the_first_of_them() -> None:
+    profile = load_profile("probes")
+    readable = replace(
+        READABLE, rows={**READABLE.rows, "retrieval": 500}, tokens={**READABLE.tokens, "retrieval": 90.0}
+    )
+    work = work_of(profile, profile.measures, readable)
+    assert [name for name, parts in work.items() if any(one.is_shared for one in parts)] == ["surface"]
+    alone = work_of(profile, ["compression"], readable)["compression"]
+    assert sum(one.texts for one in alone if one.is_shared) == 500

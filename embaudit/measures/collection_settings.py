@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal, Self
 
 from pydantic import Field
@@ -32,8 +33,8 @@ class CollectionSettings(MeasureSettings):
         return self.model_copy(update={"corpora": tuple(given)})
 
     def work(self, readable: Readable) -> Iterator[Work]:
-        """The collection; measures that share it count it once each, since any may be the only one."""
+        """The collection, which the first of the measures that search it encodes."""
         if self.corpora:
-            yield readable.read(DOCUMENTS, self.documents)
+            yield replace(readable.read(DOCUMENTS, self.documents), is_shared=True)
         else:
-            yield Work(SAMPLE_DOCUMENTS, min(SAMPLE_TOKENS, readable.max_length))
+            yield Work(SAMPLE_DOCUMENTS, min(SAMPLE_TOKENS, readable.max_length), is_shared=True)

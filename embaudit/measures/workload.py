@@ -17,11 +17,13 @@ class Work:
 
     Attributes:
         core_seconds: single-core time of further work on them.
+        is_shared: whether other measures of the same audit find it done if it is equal to theirs.
     """
 
     texts: float
     tokens: float
     core_seconds: float = 0.0
+    is_shared: bool = False
 
 
 @dataclass(frozen=True)

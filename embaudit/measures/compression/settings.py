@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from embaudit.measures.collection_settings import CollectionSettings
 from embaudit.measures.workload import Readable, Work
@@ -17,5 +16,5 @@ class CompressionSettings(CollectionSettings):
     """Settings of the compression measure: those of the collection that is searched."""
 
     def work(self, readable: Readable) -> Iterator[Work]:
-        for one in super().work(readable):
-            yield replace(one, core_seconds=CORE_SECONDS)
+        yield from super().work(readable)
+        yield Work(0, 0, core_seconds=CORE_SECONDS)
