@@ -95,6 +95,29 @@ def nearest(documents: np.ndarray, queries: np.ndarray, own: Sequence[Collection
     return found_in_order
 
 
+def ranked(similarities: np.ndarray, own: Sequence[Collection[int]] = ()) -> np.ndarray:
+    """(q, ≤ 10) places of the highest similarities of each row, ties in order of place; −1 where none is left.
+
+    Args:
+        own: of each query, the documents that are the query itself.
+    """
+    found = np.array(similarities, dtype=np.float64)
+    for query, mine in enumerate(own):
+        found[query, list(mine)] = -np.inf
+    order = np.argsort(-found, axis=1, kind="stable")[:, :CUT]
+    return np.where(np.isfinite(np.take_along_axis(found, order, axis=1)), order, NOT_RANKED)
+
+
+def overlaps(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """(q,) share of each row's ranked places that the other row has, too: overlap@10."""
+    return np.array([_overlap(one, two) for one, two in zip(first, second, strict=True)])
+
+
+def _overlap(first: np.ndarray, second: np.ndarray) -> float:
+    known = first[first != NOT_RANKED]
+    return float(np.isin(known, second).mean()) if len(known) else 1.0
+
+
 def evaluate(relevant: tuple[Mapping[int, float], ...], ranking: np.ndarray) -> Scores:
     """Each metric for each query, (queries,) float64, by trec_eval.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embaudit.corpora.judged import label_of, own_of, relevant_of
+from embaudit.downstream.retrieval import evaluate, ranked
 from embaudit.errors import NotMeasurable
 from embaudit.measures.collection_settings import CollectionSettings
 from embaudit.measures.run import Run
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 VERSION = 1
 TABLE = "collection_text"
 SCHEMA = {"side": "string", "text": "string", "label": "string", "vector": "binary"}
-NEAREST = 10
-NOT_RANKED = -1
 RESAMPLES = 1_000
 
 
@@ -111,8 +110,6 @@ class Searched:
 
     def ndcg(self, ranking: np.ndarray) -> np.ndarray:
         """(q,) nDCG@10 of each query."""
-        from embaudit.downstream.retrieval import evaluate
-
         return evaluate(self.collection.relevant, ranking)["ndcg_10"]
 
     def only(self, queries: np.ndarray) -> Searched:
@@ -147,29 +144,6 @@ def read_collection(staged: Staged) -> Searched:
         own if any(own) else (),
     )
     return Searched(collection, vectors["query"], vectors["document"], staged.detail["similarity"])
-
-
-def ranked(similarities: np.ndarray, own: Sequence[frozenset[int]] = ()) -> np.ndarray:
-    """(q, ≤ 10) places of the highest similarities of each row, ties in order of place; −1 where none is left.
-
-    Args:
-        own: of each query, the documents that are the query itself.
-    """
-    found = np.array(similarities, dtype=np.float64)
-    for query, mine in enumerate(own):
-        found[query, list(mine)] = -np.inf
-    order = np.argsort(-found, axis=1, kind="stable")[:, :NEAREST]
-    return np.where(np.isfinite(np.take_along_axis(found, order, axis=1)), order, NOT_RANKED)
-
-
-def overlaps(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """(q,) share of each row's ranked places that the other row has, too: overlap@10."""
-    return np.array([_overlap(one, two) for one, two in zip(first, second, strict=True)])
-
-
-def _overlap(first: np.ndarray, second: np.ndarray) -> float:
-    known = first[first != NOT_RANKED]
-    return float(np.isin(known, second).mean()) if len(known) else 1.0
 
 
 def _picked(corpora: Sequence[StagedCorpus], settings: CollectionSettings) -> Collection:

@@ -29,8 +29,7 @@ class CollectionSettings(MeasureSettings):
 
     def requested(self, request: Asked) -> Self:
         """Its own sample is larger than the embedded corpora, and takes their place."""
-        given = (name for name in self.corpora if request.corpora.get(name, "sample") != "sample")
-        return self.model_copy(update={"corpora": tuple(given)})
+        return self.without_sample(request)
 
     def work(self, readable: Readable) -> Iterator[Work]:
         """The collection, which the first of the measures that search it encodes."""

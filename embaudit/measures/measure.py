@@ -60,6 +60,11 @@ class MeasureSettings(BaseModel):
         """
         return self
 
+    def without_sample(self, request: Asked) -> Self:
+        """These settings, reading only corpora that the request gives: for a measure with a sample of its own."""
+        given = (name for name in self.corpora if request.corpora.get(name, "sample") != "sample")
+        return self.model_copy(update={"corpora": tuple(given)})
+
     @property
     def mined_negatives(self) -> int:
         """Passages per query to mine for a corpus of hard negatives."""

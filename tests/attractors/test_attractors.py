@@ -16,6 +16,7 @@ from measure_alone import Tables, answered, found_by, run_on, tables_of
 from tiny import ENGLISH, tiny_bert
 
 from embaudit.checkpoint import Encoder, load_checkpoint
+from embaudit.downstream.retrieval import NOT_RANKED
 from embaudit.downstream.task import unit_rows
 from embaudit.measures.attractors.page import section
 from embaudit.measures.attractors.places import (
@@ -30,7 +31,6 @@ from embaudit.measures.attractors.places import (
     skew_of,
 )
 from embaudit.measures.attractors.texts import KINDS
-from embaudit.measures.collection import NOT_RANKED
 from embaudit.measures.geometry.figures import occurrences, pair_cosines
 
 WORDS = ENGLISH.split()

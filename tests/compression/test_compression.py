@@ -16,9 +16,10 @@ from measure_alone import run_of
 from scipy.stats import ortho_group
 from tiny import tiny_bert
 
+from embaudit.downstream.retrieval import overlaps
 from embaudit.errors import NotMeasurable
 from embaudit.finding import Finding
-from embaudit.measures.collection import SCHEMA, TABLE, Searched, overlaps
+from embaudit.measures.collection import SCHEMA, TABLE, Searched
 from embaudit.measures.compression import MEASURE
 from embaudit.measures.compression.codes import CANDIDATES, bits, cut, hamming, read_back, rescored
 from embaudit.measures.compression.compression import (

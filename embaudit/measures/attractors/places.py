@@ -11,9 +11,11 @@ from math import comb
 
 import numpy as np
 
+from embaudit.downstream.retrieval import CUT as NEAREST
+from embaudit.downstream.retrieval import NOT_RANKED, ranked
 from embaudit.downstream.task import unit_rows
 from embaudit.intervals import MIN_UNITS, Ends, score_share, unit_weights
-from embaudit.measures.collection import NEAREST, NOT_RANKED, RESAMPLES, ranked
+from embaudit.measures.collection import RESAMPLES
 from embaudit.measures.geometry.figures import skewness, spectral_figures
 from embaudit.measures.quality.scores import ResampledScore
 

@@ -15,6 +15,8 @@ import numpy as np
 
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.hard_texts import KINDS
+from embaudit.downstream.retrieval import CUT as NEIGHBOURS
+from embaudit.downstream.retrieval import overlaps, ranked
 from embaudit.finding import Finding
 from embaudit.intervals import spearman
 from embaudit.measures.change.gains import Beside
@@ -25,7 +27,6 @@ from embaudit.measures.quality.passes import of_all
 RULE, HARDLY = "vectors_moved", "hardly_changed"
 # 1 − cosine that batches and the order of sums change by themselves.
 ROUNDING = 1e-6
-NEIGHBOURS = 10
 # Of one data set's texts: neighbours are a product of all of them with each other.
 MOST_TEXTS = 2_000
 # What has changed beside the vectors: only input embeddings (a text may contain none of their tokens), or more.
@@ -103,9 +104,8 @@ def compare_neighbours(beside: Sequence[Beside]) -> list[Neighbours]:
 
 
 def overlap(first: np.ndarray, second: np.ndarray) -> float:
-    """Mean share of the entries of (n, k) rows that the two rows have in common."""
-    shares = [len(np.intersect1d(one, two)) / len(one) for one, two in zip(first, second, strict=True)]
-    return float(np.mean(shares)) if shares else 1.0
+    """Mean share of the places of (n, ≤ 10) rankings that the two have in common."""
+    return float(overlaps(first, second).mean()) if len(first) else 1.0
 
 
 def vector_findings(moved: Sequence[Moved], neighbours: Sequence[Neighbours], changed: Changed) -> list[Finding]:
@@ -200,9 +200,5 @@ def _moved(kind: str, texts: Sequence[str], one: np.ndarray, two: np.ndarray) ->
 
 
 def _nearest(similarities: np.ndarray, *, is_self: bool) -> np.ndarray:
-    """(n, 10) places of the most similar, a text's own left out."""
-    found = similarities.copy()
-    if is_self:
-        np.fill_diagonal(found, -np.inf)
-    count = min(NEIGHBOURS, found.shape[1] - is_self)
-    return np.argsort(-found, axis=1, kind="stable")[:, :count]
+    """(n, ≤ 10) places of the most similar, a text's own left out."""
+    return ranked(similarities, [frozenset([place]) for place in range(len(similarities))] if is_self else ())

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from embaudit.downstream.retrieval import ranked
 from embaudit.errors import NotMeasurable
 from embaudit.measures.chunks import MEASURE_VERSION
 from embaudit.measures.chunks.settings import ChunksSettings
 from embaudit.measures.chunks.tables import ChunkChoiceRow, ChunkLengthRow, ChunkRow
-from embaudit.measures.collection import Searched, collection_of, ranked, read_collection
+from embaudit.measures.collection import Searched, collection_of, read_collection
 from embaudit.measures.pieces import is_written, pieces_of
 from embaudit.measures.run import Run
 from embaudit.steps.progress import tracked

@@ -10,9 +10,9 @@ import numpy as np
 
 from embaudit.downstream.split import in_report
 from embaudit.intervals import Ends, holding, mean_interval
+from embaudit.measures.collection import RESAMPLES
 from embaudit.measures.quality.material import Collection
 
-RESAMPLES = 1_000
 WHOLE = "whole"
 # A way, and the most tokens of its pieces.
 Key = tuple[str, int]

@@ -19,8 +19,10 @@ from typing import get_args
 
 import numpy as np
 
+from embaudit.downstream.retrieval import CUT as NEAREST
+from embaudit.downstream.retrieval import overlaps
 from embaudit.intervals import Ends, holding, mean_interval
-from embaudit.measures.collection import NEAREST, RESAMPLES, Searched, overlaps
+from embaudit.measures.collection import RESAMPLES, Searched
 from embaudit.measures.compression.codes import cut, hamming, read_back, rescored
 from embaudit.measures.compression.tables import Way
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from embaudit.downstream.retrieval import ranked
 from embaudit.errors import NotMeasurable
-from embaudit.measures.collection import Searched, collection_of, ranked, read_collection
+from embaudit.measures.collection import Searched, collection_of, read_collection
 from embaudit.measures.compression import MEASURE_VERSION
 from embaudit.measures.compression.compression import MIN_DOCUMENTS, Compressed, estimate, search_compressed
 from embaudit.measures.compression.declared import declared_cut

@@ -14,6 +14,7 @@ import numpy as np
 from embaudit.draw import content_order
 from embaudit.intervals import Ends, holding, mean_interval, score_share
 from embaudit.keys import content_key
+from embaudit.measures.collection import RESAMPLES
 from embaudit.measures.pieces import best_of
 from embaudit.measures.quality.material import Collection
 
@@ -23,7 +24,6 @@ MOST_EVIDENCE = 3
 HALF = 0.5
 # Gains and changes below this are rounding of float32 vectors.
 ROUNDING = 1e-6
-RESAMPLES = 1_000
 
 
 @dataclass(frozen=True)

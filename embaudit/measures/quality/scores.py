@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from embaudit.downstream.paired import PairedEstimate
-from embaudit.downstream.retrieval import CUT, evaluate
+from embaudit.downstream.retrieval import evaluate, ranked
 from embaudit.intervals import NORMAL, unit_weights
 from embaudit.measures.quality.material import Collection, ScoredPairs
 
@@ -119,11 +119,7 @@ class CollectionScorer:
 
     def ndcg(self, similarities: np.ndarray) -> ResampledScore:
         """Mean nDCG@10 over queries; a document that is the query itself is never ranked for it, as in BEIR."""
-        if any(self.collection.own):
-            similarities = similarities.copy()
-            for query, own in enumerate(self.collection.own):
-                similarities[query, list(own)] = -np.inf
-        ranking = np.argsort(-similarities, axis=1, kind="stable")[:, :CUT]
+        ranking = ranked(similarities, self.collection.own)
         gained = evaluate(self.collection.relevant, ranking)["ndcg_10"]
         return ResampledScore(float(gained.mean()), self.weights @ gained / self.weights.sum(1))
 

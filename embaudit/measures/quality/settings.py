@@ -24,8 +24,7 @@ class QualitySettings(MeasureSettings):
 
     def requested(self, request: Asked) -> Self:
         """Its own sample is larger than the embedded corpora, and takes their place."""
-        given = (name for name in self.corpora if request.corpora.get(name, "sample") != "sample")
-        return self.model_copy(update={"corpora": tuple(given)})
+        return self.without_sample(request)
 
     @property
     def builds_on(self) -> tuple[str, ...]:

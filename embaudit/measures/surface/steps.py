@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from embaudit.downstream.retrieval import overlaps, ranked
 from embaudit.errors import NotMeasurable
-from embaudit.measures.collection import Searched, collection_of, overlaps, ranked, read_collection
+from embaudit.measures.collection import Searched, collection_of, read_collection
 from embaudit.measures.run import Run
 from embaudit.measures.surface import MEASURE_VERSION
 from embaudit.measures.surface.changes import CHANGES, SurfaceChange
