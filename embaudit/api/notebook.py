@@ -16,15 +16,18 @@ class NotebookDisplay:
 
     def __init__(self, output: TextIO) -> None:
         self._output = output
-        self._done: dict[str, int] = {}
+        self._done: dict[tuple[str, int], int] = {}
         self._shown, self._last = "", 0.0
 
     def advance(self, label: str, done: int, total: int) -> None:
         """Show a step's share, not more often than a person can read it."""
-        self._done[label] = self._done.get(label, 0) + done
+        # Stages of a search may have one name.
+        bar = (label, total)
+        before = self._done.get(bar, 0)
+        self._done[bar] = done if before >= total else before + done
         if time.monotonic() - self._last > SECONDS_BETWEEN_UPDATES:
             self._last = time.monotonic()
-            self._write(f"{label}: {min(self._done[label] / max(total, 1), 1):.0%}")
+            self._write(f"{label}: {min(self._done[bar] / max(total, 1), 1):.0%}")
 
     def say(self, line: str) -> None:
         """Show a line that stays."""

@@ -30,7 +30,7 @@ class _RateColumn(ProgressColumn):
 
 
 class TerminalDisplay:
-    """One bar per label; shards with the same label share a bar.
+    """One bar per label and total; shards, which have both in common, share a bar.
 
     Args:
         show_steps: where there are no bars, also print a line per label (``--logs``).
@@ -49,23 +49,25 @@ class TerminalDisplay:
             console=console,
             disable=not console.is_terminal,
         )
-        self._tasks: dict[str, TaskID] = {}
-        self._done: dict[str, int] = {}
-        self._started: dict[str, float] = {}
+        self._tasks: dict[tuple[str, int], TaskID] = {}
+        self._done: dict[tuple[str, int], int] = {}
+        self._started: dict[tuple[str, int], float] = {}
         self._last_line = time.monotonic()
 
     def advance(self, label: str, done: int, total: int) -> None:
-        """Report progress; the first call for a label creates its bar."""
-        if label not in self._tasks:
-            self._tasks[label] = self._bars.add_task(label, total=total)
-            self._done[label], self._started[label] = 0, time.monotonic()
-        self._done[label] += done
-        self._bars.advance(self._tasks[label], done)
-        if self._has_step_lines and self._done[label] >= total > self._done[label] - done:
+        """Report progress; the first call for a label, or after all of it was done, creates a bar."""
+        # Stages of a search may have one name, and even one total.
+        bar = (label, total)
+        if self._done.get(bar, total) >= total:
+            self._tasks[bar] = self._bars.add_task(label, total=total)
+            self._done[bar], self._started[bar] = 0, time.monotonic()
+        self._done[bar] += done
+        self._bars.advance(self._tasks[bar], done)
+        if self._has_step_lines and self._done[bar] >= total > self._done[bar] - done:
             # The clock misses the work before the first call (the first batch), so a rate would be wrong.
-            self.say(f"{label}: {total:,} in {time.monotonic() - self._started[label]:.0f} s")
+            self.say(f"{label}: {total:,} in {time.monotonic() - self._started[bar]:.0f} s")
         elif not self._console.is_terminal and time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
-            self.say(f"{label}: {self._done[label]:,} of {total:,}")
+            self.say(f"{label}: {self._done[bar]:,} of {total:,}")
 
     def say(self, line: str) -> None:
         """Print a line above the bars."""

@@ -48,7 +48,11 @@ def test_a_log_says_every_minute_how_far_it_is(monkeypatch: pytest.MonkeyPatch) 
     display = TerminalDisplay(Console(file=output, width=100))
     for clock[0] in (30.0, 61.0, 100.0, 125.0):
         display.advance("scan, shards", 1, 8)
-    assert output.getvalue().splitlines() == ["scan, shards: 2 of 8", "scan, shards: 4 of 8"]
+    # Another stage of the same name counts for itself.
+    for clock[0] in (190.0, 251.0):
+        display.advance("scan, shards", 3, 3)
+    said = ["scan, shards: 2 of 8", "scan, shards: 4 of 8", *["scan, shards: 3 of 3"] * 2]
+    assert output.getvalue().splitlines() == said
 
 
 def shown(text: str) -> list[str]:
