@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, cast
 
-from prefect.logging import get_run_logger
 from prefect.states import Completed
 
 from embaudit.errors import EmbauditError
@@ -19,6 +18,7 @@ from embaudit_flows.gpu import gpu_slot
 from embaudit_flows.notify import Notifier
 from embaudit_flows.outcome import AuditOutcome
 from embaudit_flows.summary import publish_artifacts
+from embaudit_tasks.audit_task import in_a_run, run_logger
 from embaudit_tasks.gate import gate_audit
 from embaudit_tasks.report import write_passport_of, write_report
 
@@ -47,7 +47,7 @@ def put_report(outcome: AuditOutcome, settings: Settings) -> None:
     except EmbauditError as error:
         later = f"Make it later: embaudit report {outcome.audit_id}"
         outcome.warnings.append(f"No report was written: {error.happened} {later}")
-        get_run_logger().warning(outcome.warnings[-1])
+        run_logger().warning(outcome.warnings[-1])
 
 
 def put_passport(spec: CheckpointSpec, outcome: AuditOutcome, settings: Settings) -> None:
@@ -58,7 +58,7 @@ def put_passport(spec: CheckpointSpec, outcome: AuditOutcome, settings: Settings
     except EmbauditError as error:
         later = f"Make it later: embaudit passport {outcome.source}"
         outcome.warnings.append(f"No passport was written: {error.happened} {later}")
-        get_run_logger().warning(outcome.warnings[-1])
+        run_logger().warning(outcome.warnings[-1])
 
 
 def show_and_end(
@@ -70,7 +70,8 @@ def show_and_end(
         GateTripped: if the gate tripped and ``on_trip`` is ``fail``; has the outcome, so that it can still be shown.
     """
     verdict = outcome.gate
-    _show(outcome, staged, link)
+    if in_a_run():
+        _show(outcome, staged, link)
     if verdict is None or verdict.outcome == "passed":
         if outcome.verdict.get("kind") == "do not serve":
             notifier.send(f"Audit of {outcome.source}: do not serve", f"{outcome.verdict['line']}\n{PUBLISHED_ALL}")
@@ -83,6 +84,8 @@ def show_and_end(
     notifier.send(f"Audit of {outcome.source}: gate tripped", "\n".join((error.happened, PUBLISHED, error.next_step)))
     outcome.warnings.extend(warning for warning in notifier.warnings if warning not in outcome.warnings)
     # A returned state becomes the run's final state, which shows that the gate tripped; the caller gets its data.
+    if not in_a_run():
+        return outcome
     return cast(AuditOutcome, Completed(name=TRIPPED_STATE, message=error.happened, data=outcome))
 
 
@@ -94,6 +97,6 @@ def _show(outcome: AuditOutcome, staged: list[Staged], link: str | None) -> None
         outcome.warnings.append(
             f"Prefect's page shows no summary: {error.happened} See it later: embaudit show {outcome.audit_id}"
         )
-        get_run_logger().warning(outcome.warnings[-1])
+        run_logger().warning(outcome.warnings[-1])
         return
     publish_artifacts(outcome, replace(page, link=link or ""), staged)

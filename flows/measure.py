@@ -9,6 +9,7 @@ from embaudit.steps.results import Staged, StagedCorpus
 from embaudit_flows.engine import PrefectTasks
 from embaudit_flows.plan import AuditPlan
 from embaudit_flows.runners import pooled
+from embaudit_tasks.audit_task import in_a_run
 
 
 def run_measure(
@@ -19,9 +20,11 @@ def run_measure(
     Args:
         earlier: what the measures before it staged.
     """
+    needed = earlier if plan.profile.of(measure.settings).builds_on else []
+    if not in_a_run():
+        return measure.parts().measure(plan.run(ingested, needed))
     named = _measure.with_options(name=measure.name)
     run = pooled(named) if measure.is_sharded else named
-    needed = earlier if plan.profile.of(measure.settings).builds_on else []
     staged: list[Staged] = run(measure.name, plan, ingested, needed)
     return staged
 

@@ -13,10 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from prefect.exceptions import MissingContextError
-from prefect.logging import get_logger, get_run_logger
-
 from embaudit.errors import EmbauditError
+from embaudit_tasks.audit_task import run_logger
 
 if TYPE_CHECKING:
     from prefect.blocks.abstract import NotificationBlock
@@ -68,10 +66,7 @@ class Notifier:
 
     def _warn(self, text: str) -> None:
         self.warnings.append(text)
-        try:
-            get_run_logger().warning(text)
-        except MissingContextError:
-            get_logger("embaudit").warning(text)
+        run_logger().warning(text)
 
 
 @contextmanager

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from prefect import task
-
 from embaudit.draw import Draw
 from embaudit.hub import is_transient
 from embaudit.steps.corpora import stage_source
 from embaudit.steps.results import StagedCorpus
+from embaudit_tasks.audit_task import audit_task
 
 
 def may_pass(task: Any, run: Any, state: Any) -> bool:
@@ -18,13 +17,12 @@ def may_pass(task: Any, run: Any, state: Any) -> bool:
     return is_transient(error) or isinstance(error, OSError)
 
 
-@task(
-    name="ingest corpus",
-    task_run_name="ingest {name} from {source}",
+@audit_task(
+    "ingest corpus",
+    "ingest {name} from {source}",
     retries=2,
     retry_delay_seconds=[2, 10],
     retry_condition_fn=may_pass,
-    persist_result=False,
 )
 def ingest_corpus(name: str, source: str, staging: str, draw: Draw | None = None) -> list[StagedCorpus]:
     """Read a corpus and stage its rows under its content id; a source is always read, since it may have changed.

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from prefect import task
-
 from embaudit.gate import GateVerdict, load_policy, run_gate
 from embaudit.keys import content_key
 from embaudit.steps.results import stage_rows
 from embaudit.tables.watch import GateResultRow
 from embaudit.warehouse.open_items import gate_outcome
+from embaudit_tasks.audit_task import audit_task
 from embaudit_tasks.publish import publish_checked
 
 
-@task(name="gate", task_run_name="gate", persist_result=False)
+@audit_task("gate")
 def gate_audit(audit_id: str, policy: str, warehouse: str, wait_seconds: float, staging: str) -> GateVerdict:
     """Compare a published audit with the policy in a file, and publish the findings."""
     verdict = run_gate(warehouse, audit_id, load_policy(policy), wait_seconds=wait_seconds)

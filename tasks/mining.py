@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from prefect import task
 
 from embaudit.corpora import MinedSource, mined_corpus, read_retrieval
 from embaudit.measures.socm import mining
@@ -14,13 +13,14 @@ from embaudit.steps.corpora import stage_corpus
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, StagedCorpus, encoder_of
 from embaudit.steps.step import Outputs, step
+from embaudit_tasks.audit_task import audit_task
 
 MINED_SCHEMA = {"query": "string", "passage": "string"}
 # Increase this when negatives are found differently: what was mined before is then mined again.
 MINING_VERSION = 1
 
 
-@task(name="mine hard negatives", task_run_name="mine {name} in {folder} by {method}", persist_result=False)
+@audit_task("mine hard negatives", "mine {name} in {folder} by {method}")
 def mine_corpus(
     spec: CheckpointSpec, name: str, method: str, folder: str, negatives: int, staging: str
 ) -> StagedCorpus:

@@ -9,9 +9,9 @@ from uuid import UUID
 import httpx
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.context import TaskRunContext
-from prefect.logging import get_run_logger
 
 from embaudit.steps.progress import Report, show
+from embaudit_tasks.audit_task import run_logger
 
 # How long to wait before calling an unreachable server again: each call spends a minute on Prefect's own retries.
 SECONDS_OF_SILENCE = 600.0
@@ -21,7 +21,7 @@ _silent_until = 0.0
 def say(line: str) -> None:
     """Show a line in the terminal and write it to the flow run's log."""
     show(line)
-    get_run_logger().info(line)
+    run_logger().info(line)
 
 
 def progress_artifact(label: str) -> Report | None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from prefect import task
-
 from embaudit.errors import CheckFailed
 from embaudit.expectations.check import check_tables
 from embaudit.steps.results import Staged
@@ -19,9 +17,10 @@ from embaudit.warehouse.publish import (
     publish,
     publish_content,
 )
+from embaudit_tasks.audit_task import audit_task
 
 
-@task(name="check tables", task_run_name="check tables", persist_result=False)
+@audit_task("check tables")
 def check_staged(staged: list[Staged], planned_rows: dict[str, int]) -> list[dict[str, Any]]:
     """Run the Great Expectations suites on the staged files; what has passed is not checked again."""
     # The staging folder, from STAGING/<measure>/<key>/<file>: results of checks are cached there.
@@ -29,7 +28,7 @@ def check_staged(staged: list[Staged], planned_rows: dict[str, int]) -> list[dic
     return [asdict(row) for row in check_tables(group_by_table(staged), planned_rows, staging)]
 
 
-@task(name="publish", task_run_name="publish", persist_result=False)
+@audit_task("publish")
 def publish_audit(
     warehouse: str,
     wait_seconds: float,
@@ -49,7 +48,7 @@ def publish_audit(
     )
 
 
-@task(name="publish corpus", task_run_name="publish corpus", persist_result=False)
+@audit_task("publish corpus")
 def publish_corpus(warehouse: str, wait_seconds: float, staged: list[Staged]) -> dict[str, int]:
     """Publish an ingested corpus, which belongs to no audit."""
     return publish_content(warehouse, wait_seconds, group_by_table(staged))

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from prefect import task
-
 from embaudit.measures.passport.file import read_passport, write_passport
 from embaudit.measures.passport.make import make_passport
 from embaudit.page.model import Page
 from embaudit.page.write import write_index, write_page
 from embaudit.steps.results import CheckpointSpec, checkpoint_of, in_full_precision
+from embaudit_tasks.audit_task import audit_task
 
 
-@task(name="write report", task_run_name="write report of {audit_id}", persist_result=False)
+@audit_task("write report", "write report of {audit_id}")
 def write_report(audit_id: str, warehouse: str, wait_seconds: float, folder: str) -> tuple[str, Page]:
     """Write ``FOLDER/<audit_id>.html``, replacing an earlier one; returns its path, and the page."""
     written = write_page(warehouse, audit_id, Path(folder), wait_seconds=wait_seconds)
     return str(written.path), written.page
 
 
-@task(name="write index", task_run_name="write index", persist_result=False)
+@audit_task("write index")
 def write_overview(warehouse: str, wait_seconds: float, folder: str) -> str:
     """Write ``FOLDER/index.html``, replacing an earlier one; returns its path."""
     return str(write_index(warehouse, Path(folder), wait_seconds=wait_seconds))
 
 
-@task(name="write passport", task_run_name="write passport of {spec.reference}", persist_result=False)
+@audit_task("write passport", "write passport of {spec.reference}")
 def write_passport_of(spec: CheckpointSpec, folder: str) -> str:
     """Write ``FOLDER/<checkpoint_id>.passport.json``, unless it is there; returns its path."""
     path = Path(folder) / f"{spec.checkpoint_id}.passport.json"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from prefect import task
-from prefect.logging import get_run_logger
-
 from embaudit.errors import EmbauditError
 from embaudit.settings import Settings
 from embaudit.warehouse.export import export
+from embaudit_tasks.audit_task import audit_task, run_logger
 
 
-@task(name="refresh snapshot", task_run_name="refresh snapshot", persist_result=False)
+@audit_task("refresh snapshot")
 def refresh_snapshot(warehouse: str) -> str | None:
     """Export the warehouse to the path in the settings. Whatever happens here, what was published stays published.
 
@@ -23,7 +21,7 @@ def refresh_snapshot(warehouse: str) -> str | None:
     try:
         made = export(warehouse, settings.snapshot, settings.lock_wait_seconds, with_bulk=settings.snapshot_bulk)
     except EmbauditError as error:
-        get_run_logger().warning("The snapshot was not refreshed: %s", error)
+        run_logger().warning("The snapshot was not refreshed: %s", error)
         return f"The snapshot was not refreshed. {error}"
-    get_run_logger().info("Snapshot %s: %d rows", made.path, sum(made.rows.values()))
+    run_logger().info("Snapshot %s: %d rows", made.path, sum(made.rows.values()))
     return None

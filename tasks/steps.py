@@ -14,6 +14,7 @@ from prefect.states import Completed
 from embaudit.steps.progress import reported_by
 from embaudit.steps.results import CheckpointSpec, Staged
 from embaudit.steps.step import Step
+from embaudit_tasks.audit_task import in_a_run
 from embaudit_tasks.progress import progress_artifact
 
 P = ParamSpec("P")
@@ -23,7 +24,9 @@ GPU_TAG = "embaudit-gpu"
 
 
 def run_step(step: Step[P], staging: str, *args: P.args, **kwargs: P.kwargs) -> list[Staged]:
-    """The step's staged files, found or made by a task of the current flow."""
+    """The step's staged files, found or made by a task of the current run; without one, by a plain call."""
+    if not in_a_run():
+        return step.compute(staging, *args, **kwargs)
     found: Any = task_of(step, *args, **kwargs)(staging, *args, **kwargs)
     # If the task returned a state, Prefect gives back that state.
     return list(found.result() if isinstance(found, State) else found)

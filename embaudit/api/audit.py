@@ -13,7 +13,7 @@ from embaudit.api.run import refuse_early, run_audit
 from embaudit.errors import EmbauditError
 from embaudit.request import AuditRequest
 from embaudit.server.lost import expected_failure
-from embaudit.server.settings import prefect_for_call
+from embaudit.server.settings import defaults_for_call
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -51,7 +51,7 @@ def audit(
         request = request.changed(checkpoint=str(save_model(checkpoint, request)))
     refuse_early(request, backbone)
     try:
-        with prefect_for_call(), shown_in_notebook():
+        with defaults_for_call(), shown_in_notebook():
             outcome, _ = run_audit(request, backbone)
     except EmbauditError:
         raise

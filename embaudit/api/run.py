@@ -11,21 +11,34 @@ if TYPE_CHECKING:
 
 
 def run_audit(request: AuditRequest, backbone: str | None) -> tuple[AuditOutcome, BackboneOutcome | None]:
-    """Run the requested flow: the audit, or the audit together with its backbone's."""
-    # Planning needs it, and a temporary server takes just as long to start.
-    import torch  # noqa: F401
+    """Run the requested flow: the audit, or the audit together with its backbone's.
 
-    from embaudit.server.temporary import await_server
+    Runs are reported to the configured server. Where none is, an audit of which nothing has to be computed is no run,
+    and any other has a server of its own.
+    """
+    from embaudit.server.settings import has_server, server_for_call
 
-    await_server()
-    if backbone is None:
-        from embaudit_flows.audit import audit as audit_flow
+    if backbone is None and not has_server():
+        from embaudit_flows.again import audit_again
 
-        return audit_flow(request), None
-    from embaudit_flows.backbone import audit_with_backbone
+        again = audit_again(request)
+        if again is not None:
+            return again, None
+    with server_for_call():
+        # Planning needs it, and a temporary server takes just as long to start.
+        import torch  # noqa: F401
 
-    both = audit_with_backbone(request, backbone)
-    return both.checkpoint, both
+        from embaudit.server.temporary import await_server
+
+        await_server()
+        if backbone is None:
+            from embaudit_flows.audit import audit as audit_flow
+
+            return audit_flow(request), None
+        from embaudit_flows.backbone import audit_with_backbone
+
+        both = audit_with_backbone(request, backbone)
+        return both.checkpoint, both
 
 
 def refuse_early(request: AuditRequest, backbone: str | None = None) -> None:

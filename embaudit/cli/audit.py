@@ -12,6 +12,7 @@ from embaudit.api.run import refuse_early, run_audit
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.shown import as_text, visible
 from embaudit.peak_memory import peak_memory
+from embaudit.server.settings import set_defaults
 
 if TYPE_CHECKING:
     from embaudit.request import AuditRequest
@@ -36,11 +37,9 @@ def audit(request: AuditRequest, backbone: str | None, is_full: bool, as_json: b
 
     Running the same command again continues where it stopped and recomputes nothing.
     """
-    from embaudit.cli.prefect_setup import prepare_prefect
-
     began = time.monotonic()
     refuse_early(request, backbone)
-    prepare_prefect(show_logs=logs)
+    set_defaults(show_logs=logs)
 
     from rich.console import Console
 

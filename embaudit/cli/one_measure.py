@@ -11,9 +11,9 @@ import click
 
 from embaudit.api.run import refuse_early, run_audit
 from embaudit.cli.audit import print_cost, print_reading
-from embaudit.cli.prefect_setup import prepare_prefect
 from embaudit.cli.shown import visible
 from embaudit.errors import UsageError
+from embaudit.server.settings import set_defaults
 
 if TYPE_CHECKING:
     from embaudit.request import AuditRequest
@@ -35,7 +35,7 @@ def audit_one_measure(request: AuditRequest, *measures: str, as_json: bool, logs
     """Run the audit; print its findings and the measures' sections, or everything as JSON."""
     began = time.monotonic()
     refuse_early(request)
-    prepare_prefect(show_logs=logs)
+    set_defaults(show_logs=logs)
 
     from rich.console import Console
 

@@ -74,43 +74,43 @@ def set_defaults(*, show_logs: bool) -> dict[str, str | None]:
 
 
 @contextmanager
-def server_for_call(own: dict[Any, Any] | None = None) -> Iterator[None]:
+def server_for_call() -> Iterator[None]:
     """Start a server for this process if none is configured; it ends with the process.
 
     It has no UI, and it gets no heartbeats, which cost a second at the end of every sub-flow. Prefect has no
     environment variable for that, so the settings apply within the block. What the user set for a Prefect server of
     their own (credentials, certificates, headers, storage blocks, …) does not: neither side would know the other.
-
-    Args:
-        own: further Prefect settings for the block.
     """
     from prefect import settings
     from prefect.context import SettingsContext, get_settings_context
 
-    with settings.temporary_settings(own or {}) as current:
-        if settings.PREFECT_API_URL.value():
-            yield
-            return
-        from embaudit.server.temporary import SECONDS_TO_START, temporary_server
+    if has_server():
+        yield
+        return
+    from embaudit.server.temporary import SECONDS_TO_START, temporary_server
 
-        ours = {
-            settings.PREFECT_API_URL: temporary_server(Settings().home).api_url,
-            settings.PREFECT_API_REQUEST_TIMEOUT: SECONDS_TO_START,
-            settings.PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None,
-            settings.PREFECT_CLIENT_RETRY_EXTRA_CODES: "500",
-            settings.PREFECT_SERVER_ANALYTICS_ENABLED: False,
-        }
-        plain = _without_those_of_a_server(current)
-        with (
-            SettingsContext(profile=get_settings_context().profile, settings=plain),
-            settings.temporary_settings(ours),
-        ):
-            yield
+    ours = {
+        settings.PREFECT_API_URL: temporary_server(Settings().home).api_url,
+        settings.PREFECT_API_REQUEST_TIMEOUT: SECONDS_TO_START,
+        settings.PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None,
+        settings.PREFECT_CLIENT_RETRY_EXTRA_CODES: "500",
+        settings.PREFECT_SERVER_ANALYTICS_ENABLED: False,
+    }
+    plain = _without_those_of_a_server(settings.get_current_settings())
+    with SettingsContext(profile=get_settings_context().profile, settings=plain), settings.temporary_settings(ours):
+        yield
+
+
+def has_server() -> bool:
+    """Whether runs are reported to a server that is configured, where people may watch them."""
+    from prefect.settings import PREFECT_API_URL
+
+    return bool(PREFECT_API_URL.value())
 
 
 @contextmanager
-def prefect_for_call() -> Iterator[None]:
-    """Defaults and server for a process with other work: its settings are restored afterwards."""
+def defaults_for_call() -> Iterator[None]:
+    """Defaults for a process with other work: its settings are restored afterwards."""
     logger = logging.getLogger("transformers")
     level = logger.level
     before = set_defaults(show_logs=False)
@@ -119,7 +119,7 @@ def prefect_for_call() -> Iterator[None]:
 
         # If Prefect was imported before, it has already read its environment and set up logging.
         own = {getattr(settings, name): os.environ[name] for name in before if hasattr(settings, name)}
-        with server_for_call(own):
+        with settings.temporary_settings(own):
             yield
     finally:
         logger.setLevel(level)

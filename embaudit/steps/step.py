@@ -22,6 +22,8 @@ import inspect
 import json
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, Concatenate, Generic, ParamSpec
 
@@ -47,6 +49,25 @@ Detail = Mapping[str, Any]
 
 # The argument of which a step may read only some fields.
 SETTINGS = "settings"
+_only_staged: ContextVar[bool] = ContextVar("only_staged", default=False)
+
+
+class NotStaged(BaseException):
+    """A step's files would have to be made within ``only_staged``. It is no error, so nothing reports it as one."""
+
+
+@contextmanager
+def only_staged() -> Iterator[None]:
+    """Let no step compute anything within the block.
+
+    Raises:
+        NotStaged: by the first step whose files do not exist.
+    """
+    token = _only_staged.set(True)
+    try:
+        yield
+    finally:
+        _only_staged.reset(token)
 
 
 class Outputs:
@@ -165,11 +186,14 @@ class Step(Generic[P]):
 
         Raises:
             StorageError: if one of them is broken.
+            NotStaged: if they would have to be made within ``only_staged``.
         """
         key = self.key(*args, **kwargs)
         paths = {table: staged_path(staging, self.folder, key, table) for table in self.tables}
         if all(map(is_staged, paths.values())):
             return [_read(table, path) for table, path in paths.items()], True
+        if _only_staged.get():
+            raise NotStaged(self.name)
         arguments = self.bound(*args, **kwargs)
         here = Staged(table="", path="", rows=0, versions=versions_here())
         out = Outputs(staging, self.folder, key, versions_of([here, *_files_in(arguments)]))

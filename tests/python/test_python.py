@@ -229,7 +229,7 @@ def test_a_process_has_one_temporary_server_and_its_settings_back(
 ) -> None:
     from prefect.settings import PREFECT_API_URL, get_current_settings, temporary_settings
 
-    from embaudit.server.settings import prefect_for_call
+    from embaudit.server.settings import defaults_for_call, server_for_call
     from embaudit.server.temporary import temporary_server
 
     monkeypatch.delenv("PREFECT_API_REQUEST_TIMEOUT", raising=False)
@@ -238,13 +238,13 @@ def test_a_process_has_one_temporary_server_and_its_settings_back(
     urls, patience = [], []
     with temporary_settings({PREFECT_API_URL: None}):
         for _ in range(2):
-            with prefect_for_call():
+            with defaults_for_call(), server_for_call():
                 urls.append(PREFECT_API_URL.value())
                 patience.append(get_current_settings().api.request_timeout)
             assert dict(os.environ) == before
             assert PREFECT_API_URL.value() is None
         temporary_server(tmp_path).stop()
-        with prefect_for_call():
+        with defaults_for_call(), server_for_call():
             urls.append(PREFECT_API_URL.value())
         temporary_server(tmp_path).stop()
     assert urls[0] == urls[1] != urls[2]

@@ -42,9 +42,9 @@ PROFILES = 'active = "office"\n[profiles.office]\n'
 # A flow on this process's server, as a command runs one, after which the settings of the user's own are back.
 CODE = """
 import os
-from embaudit.server.settings import prefect_for_call
+from embaudit.server.settings import defaults_for_call, server_for_call
 before = dict(os.environ)
-with prefect_for_call():
+with defaults_for_call(), server_for_call():
     from prefect import flow, task
     from prefect.artifacts import create_markdown_artifact
     from embaudit.server.temporary import await_server

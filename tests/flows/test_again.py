@@ -1,0 +1,133 @@
+"""An audit that was made before: the same results without a server, and a run wherever something must be computed."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from prefect.settings import PREFECT_API_URL, temporary_settings
+from small_audits import Audited
+from warehouse_rows import rows
+
+from embaudit.api.run import run_audit
+from embaudit.gate import GateTripped
+from embaudit.request import AuditRequest
+from embaudit.warehouse.prune import Keep, prune
+from embaudit_flows.again import audit_again
+from embaudit_flows.audit import AuditOutcome
+
+STRICT = """
+[[limit]]
+name = "nothing is thrown away"
+summary = "socm_summary"
+measure = "socm_mean"
+max = -1
+reason = "because"
+"""
+LOG = "SELECT status, reason FROM audit"
+
+
+@pytest.fixture
+def without_server(prefect_api: str) -> Iterator[None]:
+    """Whoever asks a server fails."""
+    with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api"}):
+        yield
+
+
+@pytest.fixture
+def request_before(audited: Audited, audited_home: Path) -> AuditRequest:
+    return AuditRequest.of(**audited.question)
+
+
+def results(outcome: AuditOutcome) -> dict[str, object]:
+    """What was found, without where and when."""
+    return outcome.model_dump(exclude={"warehouse", "seconds", "report", "passport"})
+
+
+@pytest.mark.usefixtures("without_server")
+def test_the_same_audit_needs_no_server(audited: Audited, request_before: AuditRequest, audited_home: Path) -> None:
+    shutil.rmtree(audited_home / "reports")
+    outcome = audit_again(request_before)
+    assert outcome is not None
+    assert results(outcome) == results(audited.outcome)
+    assert outcome.report is not None
+    assert Path(outcome.report).is_file()
+    first, second = (
+        rows(place, "SELECT audit_id, status, reason, finished FROM audit")[0]
+        for place in (audited.outcome.warehouse, outcome.warehouse)
+    )
+    # It is on record as any rerun is: the newest audit is the one that was asked for last.
+    assert first[:3] == second[:3]
+    assert first[3] < second[3]
+
+
+@pytest.mark.usefixtures("without_server")
+def test_what_was_pruned_is_published_again(audited: Audited, request_before: AuditRequest, audited_home: Path) -> None:
+    warehouse = str(audited_home / "warehouse.duckdb")
+    prune(warehouse, 5.0, Keep(audits=0))
+    counted = "SELECT count(*) FROM sticky_score"
+    assert rows(warehouse, counted) == [(0,)]
+    assert audit_again(request_before) is not None
+    assert rows(warehouse, counted) == rows(audited.outcome.warehouse, counted)
+
+
+def lacks_a_file(home: Path, request: AuditRequest) -> AuditRequest:
+    next((home / "staging" / "socm").rglob("*.parquet")).unlink()
+    return request
+
+
+def is_of_another_checkpoint(home: Path, request: AuditRequest) -> AuditRequest:
+    changed = home / "changed"
+    shutil.copytree(request.checkpoint, changed)
+    return request.changed(checkpoint=str(changed))
+
+
+def reads_other_texts(home: Path, request: AuditRequest) -> AuditRequest:
+    texts = home / "texts.txt"
+    texts.write_text("\n".join(f"another text about number {place}" for place in range(40)))
+    return request.changed(corpora={**request.corpora, "wikipedia": str(texts)})
+
+
+def draws_others(home: Path, request: AuditRequest) -> AuditRequest:
+    return request.changed(seed=1)
+
+
+@pytest.mark.parametrize("change", [lacks_a_file, is_of_another_checkpoint, reads_other_texts, draws_others])
+def test_what_has_to_be_computed_needs_a_run(
+    change: Callable[[Path, AuditRequest], AuditRequest], request_before: AuditRequest, audited_home: Path
+) -> None:
+    request = change(audited_home, request_before)
+    warehouse = str(audited_home / "warehouse.duckdb")
+    before = rows(warehouse, LOG)
+    assert audit_again(request) is None
+    # Giving up is no failure.
+    assert rows(warehouse, LOG) == before == [("published", None)]
+
+
+@pytest.mark.usefixtures("without_server")
+@pytest.mark.parametrize("gate", ["fail", "mark"])
+def test_the_gate_judges_anew(gate: str, request_before: AuditRequest, tmp_path: Path) -> None:
+    policy = tmp_path / "strict.toml"
+    policy.write_text(STRICT)
+    request = request_before.changed(policy=str(policy), gate=gate)
+    if gate == "fail":
+        with pytest.raises(GateTripped):
+            audit_again(request)
+    else:
+        outcome = audit_again(request)
+        assert outcome is not None
+        assert outcome.gate is not None
+        assert outcome.gate.outcome == "tripped"
+
+
+def test_a_configured_server_gets_its_run(request_before: AuditRequest, audited: Audited) -> None:
+    from prefect.client.orchestration import get_client
+
+    with get_client(sync_client=True) as client:
+        before = {run.id for run in client.read_flow_runs(limit=200)}
+        outcome, _ = run_audit(request_before, None)
+        after = {run.id for run in client.read_flow_runs(limit=200)}
+    assert results(outcome) == results(audited.outcome)
+    assert after > before
