@@ -22,7 +22,7 @@ from embaudit.staging.stage import read_rows
 from embaudit.steps.checkpoint import describe_checkpoint
 from embaudit.steps.corpora import rows_read
 from embaudit.steps.progress import measuring
-from embaudit.steps.results import Staged, StagedCorpus, stage_rows
+from embaudit.steps.results import NoteText, Staged, StagedCorpus, stage_rows
 from embaudit.steps.tables import AuditCorpusRow
 from embaudit.tables import TABLES
 from embaudit_flows.audit_log import AuditLog, describe_check
@@ -96,7 +96,7 @@ def _measure_and_publish(plan: AuditPlan, corpora: dict[str, str], log: AuditLog
         corpora={name: f"{corpus.source}: {corpus.report}" for name, corpus in ingested.items()},
         warnings=[
             *(describe_check(check) for check in checks if not check["success"]),
-            *dict.fromkeys(part.detail["text"] for part in staged if part.table == "note"),
+            *dict.fromkeys(part.found(NoteText).text for part in staged if part.table == "note"),
         ],
         seconds=(datetime.now(UTC) - plan.started).total_seconds(),
         verdict=next(iter(read_rows([part.path for part in staged if part.table == "verdict"])), {}),

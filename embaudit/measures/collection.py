@@ -32,6 +32,14 @@ SCHEMA = {"side": "string", "text": "string", "label": "string", "vector": "bina
 RESAMPLES = 1_000
 
 
+@dataclass(frozen=True)
+class CollectionFound:
+    """A collection's name, and the similarity that the checkpoint declares."""
+
+    name: str
+    similarity: str
+
+
 @step("collection", version=VERSION, tables=(TABLE,), name="a collection's vectors", reads=("documents", "queries"))
 def collection_vectors(
     out: Outputs, spec: CheckpointSpec, corpora: list[StagedCorpus], settings: CollectionSettings
@@ -70,7 +78,7 @@ def collection_vectors(
         rows,
         SCHEMA,
         encodes=asked.texts + known.texts,
-        detail={"name": collection.name, "similarity": declared_similarity(checkpoint_of(spec))},
+        detail=CollectionFound(collection.name, declared_similarity(checkpoint_of(spec))),
     )
 
 
@@ -128,7 +136,7 @@ def read_collection(staged: Staged) -> Searched:
     """The staged collection."""
     from embaudit.measures.quality.material import Collection
 
-    rows = read_rows([staged.path])
+    rows, found = read_rows([staged.path]), staged.found(CollectionFound)
     sides = {side: [row for row in rows if row["side"] == side] for side in ("query", "document")}
     vectors = {
         side: np.stack([np.frombuffer(row["vector"], dtype=np.float32) for row in own]) for side, own in sides.items()
@@ -137,13 +145,13 @@ def read_collection(staged: Staged) -> Searched:
     labels = [row["label"] for row in sides["query"]]
     own = tuple(map(own_of, labels))
     collection = Collection(
-        staged.detail["name"],
+        found.name,
         texts["query"],
         texts["document"],
         tuple(map(relevant_of, labels)),
         own if any(own) else (),
     )
-    return Searched(collection, vectors["query"], vectors["document"], staged.detail["similarity"])
+    return Searched(collection, vectors["query"], vectors["document"], found.similarity)
 
 
 def _picked(corpora: Sequence[StagedCorpus], settings: CollectionSettings) -> Collection:

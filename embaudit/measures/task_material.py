@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -37,6 +38,14 @@ Material = LabelledTexts | Judgements | GradedPairs
 VERSION = 2
 
 
+@dataclass(frozen=True)
+class MaterialFound:
+    """The sides of the picked texts, and the classes or data sets that were too small."""
+
+    sides: list[str]
+    left_out: list[str]
+
+
 @step(
     "downstream",
     version=VERSION,
@@ -62,7 +71,12 @@ def task_material(
         for side, texts in sides.items()
         for place, ((text, label), tokens) in enumerate(zip(texts, _own_tokens(spec, side, texts), strict=True))
     ]
-    out.rows("task_material", rows, MATERIAL_SCHEMA, detail={"sides": list(sides), "left_out": left_out})
+    out.rows("task_material", rows, MATERIAL_SCHEMA, detail=MaterialFound(list(sides), left_out))
+
+
+def sides_of(material: Staged) -> list[str]:
+    """The sides of the picked texts: query and document, first and second, or text."""
+    return material.found(MaterialFound).sides
 
 
 def corpora_of(name: str, ingested: Mapping[str, StagedCorpus]) -> list[StagedCorpus]:
@@ -72,13 +86,14 @@ def corpora_of(name: str, ingested: Mapping[str, StagedCorpus]) -> list[StagedCo
 
 def notes_of(run: Run, corpora: Sequence[StagedCorpus], material: Staged, settings: DownstreamSettings) -> list[Staged]:
     """A note for the audit's end if classes or data sets had to be left out."""
-    left_out, corpus = material.detail["left_out"], corpora[0].name
+    found, corpus = material.found(MaterialFound), corpora[0].name
+    left_out = found.left_out
     if not left_out:
         return []
     named = ", ".join(left_out[:5]) + (" …" if len(left_out) > 5 else "")
     what = (
         f"data sets of fewer than {MIN_ITEMS} scored pairs, or with one score for all"
-        if "first" in material.detail["sides"]
+        if "first" in found.sides
         else f"classes of fewer than {2 * settings.folds} texts"
     )
     return [run.note(f"Tasks on {corpus} leave out {what}: {named}.")]
@@ -87,7 +102,7 @@ def notes_of(run: Run, corpora: Sequence[StagedCorpus], material: Staged, settin
 def read_material(material: Staged) -> tuple[Material, dict[str, np.ndarray]]:
     """The picked texts, and by side the number of tokens of each text before truncation, (texts,)."""
     rows = read_rows([material.path])
-    sides = {side: [row for row in rows if row["side"] == side] for side in material.detail["sides"]}
+    sides = {side: [row for row in rows if row["side"] == side] for side in sides_of(material)}
     texts = {side: tuple(row["text"] for row in of_side) for side, of_side in sides.items()}
     labels = {side: [row["label"] for row in of_side] for side, of_side in sides.items()}
     lengths = {side: np.array([row["tokens"] for row in of_side]) for side, of_side in sides.items()}

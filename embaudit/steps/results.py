@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
 from functools import cache, lru_cache
 from importlib.metadata import version
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -17,6 +18,10 @@ from embaudit.staging.stage import staged_path, write_rows
 from embaudit.steps.workers import settle
 from embaudit.table import Row
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Kind = TypeVar("Kind", bound="DataclassInstance")
 Schema = Mapping[str, str]
 # Packages on which the values of results may depend.
 COMPUTING = ("embaudit", "torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-learn")
@@ -69,10 +74,14 @@ class Staged(BaseModel):
     rows: int
     seconds: float = 0.0
     encodes: int = 0
-    # Small figures that later steps need (blocks of a corpus, pairs found).
+    # Small figures that later steps need (blocks of a corpus, pairs found), read by ``found``.
     detail: dict[str, Any] = {}
     # Versions of the packages that computed it and what it was computed from; empty for rows that no step computed.
     versions: dict[str, str] = {}
+
+    def found(self, kind: type[Kind]) -> Kind:
+        """The figures of a dataclass that the step gave with the file, perhaps among others."""
+        return kind(**{one.name: self.detail[one.name] for one in fields(kind)})
 
     @property
     def key(self) -> str:
@@ -137,10 +146,17 @@ def stage_rows(
     return Staged(table=table_name(table), path=path, rows=write_rows(path, rows, schema_of(table, schema)))
 
 
+@dataclass(frozen=True)
+class NoteText:
+    """A message for the audit's end."""
+
+    text: str
+
+
 def note(text: str, staging: str) -> Staged:
     """A message for the audit's end, as a staged file that is not published."""
     staged = stage_rows(staging, "audit", content_key(note=text), "note", [{"text": text}])
-    return staged.model_copy(update={"detail": {"text": text}})
+    return staged.model_copy(update={"detail": asdict(NoteText(text))})
 
 
 def table_name(table: TableOf) -> str:

@@ -24,8 +24,9 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import asdict, is_dataclass
 from functools import partial
-from typing import Any, Concatenate, Generic, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeAlias
 
 from pydantic import BaseModel
 
@@ -44,8 +45,12 @@ from embaudit.steps.results import (
     versions_of,
 )
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 P = ParamSpec("P")
-Detail = Mapping[str, Any]
+# Small figures that later steps need: JSON values by name, or a dataclass of them, as ``Staged.found`` reads it.
+Detail: TypeAlias = "Mapping[str, Any] | DataclassInstance"
 
 # The argument of which a step may read only some fields.
 SETTINGS = "settings"
@@ -91,7 +96,7 @@ class Outputs:
 
         Args:
             encodes: number of texts that were encoded for them.
-            detail: small figures that later steps need, as JSON values.
+            detail: small figures that later steps need.
 
         Raises:
             MeasureError, StorageError: as ``write_rows``.
@@ -129,7 +134,9 @@ class Outputs:
         def record() -> Detail:
             seconds = time.perf_counter() - self._since
             # A result that is found again later must not pass for one of the packages that are installed then.
-            kept.update(seconds=seconds, encodes=encodes, detail=detail(), versions=self._versions)
+            found = detail()
+            named = asdict(found) if is_dataclass(found) else found
+            kept.update(seconds=seconds, encodes=encodes, detail=named, versions=self._versions)
             return kept
 
         rows = write(path, record=record)

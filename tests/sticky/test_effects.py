@@ -21,6 +21,7 @@ from embaudit.measures.sticky.effects import (
 )
 from embaudit.measures.sticky.points import Points
 from embaudit.measures.sticky.scores import PROTOCOLS
+from embaudit.measures.sticky.tally import SearchFound
 from embaudit.measures.sticky.thresholds import Threshold, adaptive_threshold, validation_value
 from embaudit.measures.sticky.verdicts import TokenEffects, common_thresholds, summary_rows, validation_rows
 
@@ -409,7 +410,15 @@ def test_the_summary_counts_and_hands_on_what_the_search_found(judged: TokenEffe
     misses = {"belonging": 9, "missed": 1, "rate": 1 / 9, "low": 0.003, "high": 0.48}
     shared = {"rungs": [{"draws": 1, "tokens": 70}], "rank_correlation": {"definition": 0.9, "retention": None}, "u": U}
     found = {"definition": {"rho": 0.5, "low": 0.4, "high": 0.6}, "retention": {"rho": 0.8, "low": None, "high": None}}
-    scan = {"reliability": found, "prediction": found, "misses": {"definition": misses, "retention": None}}
+    scan = SearchFound(
+        rungs=[],
+        shortlists={},
+        lowest=[],
+        reliability=found,
+        prediction=found,
+        misses={"definition": misses, "retention": None},
+        pilot_dropped=[],
+    )
     definition, retention = summary_rows(judged, shared, scan)
     assert (definition["protocol"], retention["protocol"]) == PROTOCOLS
     assert (definition["outliers"], retention["outliers"]) == (1, 1)

@@ -10,7 +10,7 @@ from benchmarks.reproduction.bench import Bench, rows_of
 from benchmarks.reproduction.compared import Comparison, compared
 from embaudit.measures import MEASURES
 from embaudit.measures.length.cosine import mean_cosine
-from embaudit.measures.task_material import read_vectors
+from embaudit.measures.task_material import read_vectors, sides_of
 from embaudit.steps.results import Staged
 
 SCIFACT = "retrieval/scifact"
@@ -63,7 +63,7 @@ def _documents(staged: list[Staged]) -> list[Staged]:
     """The documents' vectors by τ, in the order of the grid; then both sides again in pieces, which are left out."""
     vectors = [part for part in staged if part.table == "tempscale_vectors"]
     material = next(part for part in staged if part.table == "task_material")
-    sides = material.detail["sides"]
+    sides = sides_of(material)
     return vectors[sides.index("document") :: len(sides)][:-1]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 from embaudit.draw import Draw
 from embaudit.measures.geometry import MEASURE_VERSION
@@ -14,6 +14,13 @@ from embaudit.steps.corpora import drawn_texts
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
 from embaudit.steps.step import Outputs, step
+
+
+@dataclass(frozen=True)
+class UndefinedFigures:
+    """Names of the figures that these texts do not define."""
+
+    undefined: list[str]
 
 
 @step(
@@ -40,7 +47,7 @@ def corpus_geometry(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, dr
         "neighbours": neighbours,
         **_figure_columns(geometry),
     }
-    out.rows(GeometryRow, [row], encodes=encoder.texts, detail={"undefined": geometry.undefined})
+    out.rows(GeometryRow, [row], encodes=encoder.texts, detail=UndefinedFigures(geometry.undefined))
     ranked = enumerate(geometry.top, start=1)
     out.rows(GeometryDimensionRow, [{"corpus": corpus.name, "rank": rank, **asdict(one)} for rank, one in ranked])
 
@@ -61,7 +68,7 @@ def measure(run: Run) -> list[Staged]:
         row, dimensions = run(corpus_geometry, run.spec, corpus, draw, settings.neighbours)
         # A single text has no cosine for a dimension to contribute to.
         staged += [part for part in (row, dimensions) if part.rows]
-        if row.detail["undefined"]:
-            names = ", ".join(row.detail["undefined"])
+        if undefined := row.found(UndefinedFigures).undefined:
+            names = ", ".join(undefined)
             staged.append(run.note(f"Undefined, geometry of {draw.rows} texts of {corpus.name}: {names}."))
     return staged

@@ -4,14 +4,38 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from embaudit.measures.sticky.plan import rank
-from embaudit.measures.sticky.scores import Scores
+from embaudit.measures.sticky.scores import Protocol, Scores
 from embaudit.measures.sticky.search import miss_rate
+
+
+@dataclass(frozen=True)
+class SearchFound:
+    """What a search found, beside the scores.
+
+    Attributes:
+        rungs: how many tokens got at least each number of draws.
+        shortlists: by protocol, the ids of its candidates.
+        lowest: the tokens that retain least, worst first.
+        reliability, prediction: by protocol, the rank correlation of two halves of the draws, and of what the
+            embeddings predict, with intervals.
+        misses: by protocol, the miss rate on the pilot; None for an exhaustive search, which misses nothing.
+        pilot_dropped: the tokens of the pilot that the search would not have given all draws: a random sample of all
+            that it dropped.
+    """
+
+    rungs: list[dict[str, int]]
+    shortlists: dict[Protocol, list[int]]
+    lowest: list[int]
+    reliability: dict[str, dict[str, float | None]]
+    prediction: dict[str, dict[str, float | None]]
+    misses: dict[str, dict[str, Any] | None]
+    pilot_dropped: list[int]
 
 
 class ScoreBoard:

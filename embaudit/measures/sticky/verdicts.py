@@ -12,6 +12,7 @@ import numpy as np
 from embaudit.measures.sticky.effects import Effect, false_discovery
 from embaudit.measures.sticky.prevalence import Prevalence
 from embaudit.measures.sticky.scores import PROTOCOLS, Protocol
+from embaudit.measures.sticky.tally import SearchFound
 from embaudit.measures.sticky.thresholds import Outlier, Threshold, adaptive_threshold, validation_value
 
 
@@ -66,25 +67,24 @@ def validation_rows(judged: TokenEffects, basis: str) -> list[dict[str, Any]]:
     return rows
 
 
-def summary_rows(judged: TokenEffects, shared: Mapping[str, Any], scan: Mapping[str, Any]) -> list[dict[str, Any]]:
+def summary_rows(judged: TokenEffects, shared: Mapping[str, Any], scan: SearchFound) -> list[dict[str, Any]]:
     """One row per protocol.
 
     Args:
         shared: the columns that do not depend on the protocol.
-        scan: the search's results by protocol: ``reliability``, ``prediction``, ``misses``.
     """
     rows = []
     for threshold in judged.thresholds:
         protocol = threshold.protocol
         own = {token: validation_value(protocol, effect) for token, effect in judged.effects.items()}
-        misses = scan["misses"][protocol] or dict.fromkeys(("belonging", "missed", "rate", "low", "high"))
+        misses = scan.misses[protocol] or dict.fromkeys(("belonging", "missed", "rate", "low", "high"))
         rows.append(
             {
                 **shared,
                 "protocol": protocol,
                 "rungs": json.dumps(shared["rungs"]),
-                **_with_interval("reliability", scan["reliability"][protocol]),
-                **_with_interval("prediction", scan["prediction"][protocol]),
+                **_with_interval("reliability", scan.reliability[protocol]),
+                **_with_interval("prediction", scan.prediction[protocol]),
                 "rank_correlation": shared["rank_correlation"][protocol],
                 "candidates": threshold.candidates,
                 "control_median": float(np.median([own[token] for token in judged.controls])),

@@ -11,7 +11,7 @@ from embaudit.measures.impact.steps.scores import NEVER_POISONED, ByArm, Poisone
 from embaudit.measures.run import Run
 from embaudit.measures.sticky.inspect import find_token
 from embaudit.measures.sticky.steps.vocabulary import read_tokens
-from embaudit.measures.task_material import corpora_of, notes_of, task_material
+from embaudit.measures.task_material import corpora_of, notes_of, sides_of, task_material
 from embaudit.staging.stage import read_rows
 from embaudit.steps.results import Staged, StagedCorpus, checkpoint_of
 
@@ -83,7 +83,7 @@ def _one_corpus(
         files.extend(run(impact_vectors, run.spec, one))
         return files[-1]
 
-    sides = material.detail["sides"]
+    sides = sides_of(material)
     clean = {side: encode(side, None) for side in sides}
     held = [side for side in sides if side != NEVER_POISONED]
     poisoned: ByArm = {

@@ -7,6 +7,7 @@ copies, so nothing more is encoded for it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -41,6 +42,14 @@ CLEAN = "clean"
 # Arm -> token -> side -> staged vectors.
 ByArm = dict[str, dict[str, dict[str, Staged]]]
 Outcomes = dict[Cell, list[np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Insertions:
+    """Number of texts; by share of them (all, half), how many hold copies, how many copies, and how many were cut."""
+
+    texts: int
+    held: dict[str, dict[str, int]]
 
 
 class PoisonedSide(BaseModel):
@@ -88,8 +97,8 @@ def impact_vectors(out: Outputs, spec: CheckpointSpec, one: PoisonedSide) -> Non
                     "copies": int(copies.sum()),
                     "shortened": int(shortened.sum()),
                 }
-    detail = {"texts": len(texts), "held": held}
-    out.rows("impact_vectors", vector_rows(vectors), VECTOR_SCHEMA, encodes=encoder.texts, detail=detail)
+    inserted = Insertions(len(texts), held)
+    out.rows("impact_vectors", vector_rows(vectors), VECTOR_SCHEMA, encodes=encoder.texts, detail=inserted)
 
 
 @step(
@@ -202,12 +211,12 @@ def _clean_row(score: float | None, poisoned: ByArm) -> dict[str, Any]:
 
 def _arm_row(arm: str, share: str, cell: CellEffects, by_token: dict[str, dict[str, Staged]]) -> dict[str, Any]:
     # Numbers and positions of copies, and what is cut, are the same for every token.
-    sides = next(iter(by_token.values())).values()
-    held = [side.detail["held"][share] for side in sides]
+    sides = [side.found(Insertions) for side in next(iter(by_token.values())).values()]
+    held = [side.held[share] for side in sides]
     texts = sum(one["held"] for one in held)
     return {
         **{"arm": arm, "poisoned": share, "tokens": len(by_token)},
-        **{"texts": sum(side.detail["texts"] for side in sides), "held": texts},
+        **{"texts": sum(side.texts for side in sides), "held": texts},
         **{"copies": sum(one["copies"] for one in held) / max(texts, 1)},
         **{"shortened": sum(one["shortened"] for one in held)},
         **_effect(cell.arm),
@@ -227,7 +236,7 @@ def _effect(effect: ArmEffect) -> dict[str, float | None]:
 
 def _texts(poisoned: ByArm) -> int:
     sides = next(iter(next(iter(poisoned.values())).values())).values()
-    return sum(side.detail["texts"] for side in sides)
+    return sum(side.found(Insertions).texts for side in sides)
 
 
 def _queries(

@@ -26,7 +26,7 @@ from embaudit.measures.sticky.steps import measured_on
 from embaudit.measures.sticky.steps.files import Sample
 from embaudit.measures.sticky.steps.severe import severe_tokens
 from embaudit.measures.sticky.steps.vocabulary import read_tokens
-from embaudit.measures.task_material import corpora_of, notes_of, task_material
+from embaudit.measures.task_material import corpora_of, notes_of, sides_of, task_material
 from embaudit.staging.stage import read_rows
 from embaudit.steps.results import Staged, StagedCorpus
 
@@ -87,7 +87,7 @@ def _untreated(run: Run, corpus: StagedCorpus, material: Staged, worst: list[int
         one = PoisonedSide.of(material, side, token, names, corpus.name, run.seed)
         return run(impact_vectors, run.spec, one)[0]
 
-    sides = material.detail["sides"]
+    sides = sides_of(material)
     held = [side for side in sides if side != NEVER_POISONED]
     return {
         CLEAN: {side: encode(side, None) for side in sides},

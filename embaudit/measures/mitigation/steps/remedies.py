@@ -5,6 +5,7 @@ Vectors without a remedy are those of ``impact``, encoded once for both measures
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,13 @@ class MeasuredTokens(BaseModel):
     drawn: list[int]
 
 
+@dataclass(frozen=True)
+class TreatedTexts:
+    """Number of texts that have a severe token, and so other vectors under a remedy."""
+
+    touched: int
+
+
 @step(
     "mitigation",
     version=MEASURE_VERSION,
@@ -81,8 +89,8 @@ def mitigated_vectors(
         if held:
             vectors[held] = encode_with(encoder, [sequences[place] for place in held], ids, remedy)
         advance(len(held))
-    detail = {"touched": len(held)}
-    out.rows("mitigated_vectors", vector_rows(vectors), VECTOR_SCHEMA, encodes=encoder.texts, detail=detail)
+    treated = TreatedTexts(len(held))
+    out.rows("mitigated_vectors", vector_rows(vectors), VECTOR_SCHEMA, encodes=encoder.texts, detail=treated)
 
 
 @step(
@@ -124,7 +132,7 @@ def mitigation_scores(
     touched = dict.fromkeys(vectors, texts) | {NONE: 0}
     for remedy, treated in by_remedy.items():
         if remedy != NONE:
-            touched[remedy] = sum(part.detail["touched"] for part in treated[CLEAN].values())
+            touched[remedy] = sum(part.found(TreatedTexts).touched for part in treated[CLEAN].values())
     rows: list[dict[str, Any]] = []
     with tracked(f"{corpus.name}, remedies", len(tasks)) as advance:
         for metric, task in tasks.items():

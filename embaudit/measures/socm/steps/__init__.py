@@ -13,7 +13,7 @@ from embaudit.measures.socm.steps.listed import socm_listed
 from embaudit.measures.socm.steps.plane import socm_plane
 from embaudit.measures.socm.steps.poolings import socm_poolings
 from embaudit.measures.socm.steps.summary import socm_summary
-from embaudit.measures.socm.steps.texts import socm_pairs, socm_texts
+from embaudit.measures.socm.steps.texts import DescribedTexts, UndefinedTexts, socm_pairs, socm_texts
 from embaudit.measures.socm.steps.tightness import socm_tightness
 from embaudit.settings import Settings
 from embaudit.steps.results import Staged, StagedCorpus
@@ -35,8 +35,9 @@ def _all_pairs(run: Run, corpus: StagedCorpus, pairs_per_shard: int) -> list[Sta
     settings, spec = run.settings(SocmSettings), run.spec
     draw = settings.draw_from(corpus.name, corpus.rows, run.seed)
     described = run(socm_texts, spec, corpus, draw)
-    (found,) = described
-    shards = max(1, min(ceil(found.detail["all_pairs"] / pairs_per_shard), found.detail["blocks"]))
+    (texts,) = described
+    found = texts.found(DescribedTexts)
+    shards = max(1, min(ceil(found.all_pairs / pairs_per_shard), found.blocks))
     numbers = [{"shard": shard, "shards": shards} for shard in range(shards)]
     pairs = run.sharded(socm_pairs, numbers, spec=spec, corpus=corpus, draw=draw)
     staged = [
@@ -44,14 +45,14 @@ def _all_pairs(run: Run, corpus: StagedCorpus, pairs_per_shard: int) -> list[Sta
         *pairs,
         *run(socm_summary, spec, corpus, "all", described, pairs, list(settings.exponents)),
     ]
-    if found.detail["all_pairs"]:
+    if found.all_pairs:
         staged += run(socm_plane, spec, corpus, pairs)
     if settings.cut_tokens:
         # Pairs cost most, and their number grows with the square; 300 texts give a mean to within about .015.
         few = Draw.of(min(settings.cut_texts, draw.rows), corpus.rows, settings.draw, run.seed)
         # All texts may be shorter.
         staged += [part for part in run(socm_cut, spec, corpus, few, list(settings.cut_tokens)) if part.rows]
-    if settings.pooling_texts and found.detail["all_pairs"]:
+    if settings.pooling_texts and found.all_pairs:
         few = Draw.of(min(settings.pooling_texts, draw.rows), corpus.rows, settings.draw, run.seed)
         staged += [part for part in run(socm_poolings, spec, corpus, few, pairs) if part.rows]
     if settings.tightness_pairs:
@@ -79,10 +80,11 @@ def _listed(run: Run, corpus: StagedCorpus, pairs_per_shard: int) -> list[Staged
 
 def _undefined(run: Run, corpus: StagedCorpus, texts: list[Staged]) -> list[Staged]:
     """A note for the audit's end if texts had to be left out."""
-    count = sum(part.detail["undefined"] for part in texts)
+    found = [part.found(UndefinedTexts) for part in texts]
+    count = sum(part.undefined for part in found)
     if not count:
         return []
-    positions = [position for part in texts for position in part.detail["undefined_positions"]]
+    positions = [position for part in found for position in part.undefined_positions]
     named = ", ".join(map(str, positions[:5])) + (" …" if count > 5 else "")
     return [
         run.note(

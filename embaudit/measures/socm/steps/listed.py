@@ -15,7 +15,7 @@ from embaudit.measures.socm import MEASURE_VERSION
 from embaudit.measures.socm.clouds import UndefinedText, clouds_of
 from embaudit.measures.socm.nuclear import nuclear_norms_on
 from embaudit.measures.socm.pairs import CHECKED_PAIRS, Accuracy, checked, given_pairs
-from embaudit.measures.socm.steps.texts import accuracy_detail, are_truncated, repeated, text_rows, undefined_detail
+from embaudit.measures.socm.steps.texts import NormAccuracy, UndefinedTexts, are_truncated, repeated, text_rows
 from embaudit.measures.socm.tables import SocmListedPairRow, SocmTextRow
 from embaudit.steps.corpora import drawn_pairs
 from embaudit.steps.progress import tracked
@@ -90,9 +90,9 @@ def socm_listed(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, draw: 
             advance(len(chunk))
 
     with tracked(f"SOCM, listed pairs of {corpus.name}", stop - start, of_all=len(listed)) as advance:
-        out.columns(SocmListedPairRow, chunks(), detail=lambda: accuracy_detail(norms.name, accuracy))
+        out.columns(SocmListedPairRow, chunks(), detail=lambda: NormAccuracy.of(norms.name, accuracy))
     encodes = sum(encoder.texts for encoder in encoders.values())
-    out.rows(SocmTextRow, texts, encodes=encodes, detail=undefined_detail(left_out))
+    out.rows(SocmTextRow, texts, encodes=encodes, detail=UndefinedTexts.of(left_out))
 
 
 def kinds_of(spec: CheckpointSpec, corpus: str) -> tuple[TextKind, TextKind]:

@@ -12,6 +12,7 @@ from embaudit.measures.socm import MEASURE_VERSION
 from embaudit.measures.socm.clouds import COSINE_BOUND, TRACE_BOUND
 from embaudit.measures.socm.lengths import LengthCells, TraceCorrelation, length_correlation
 from embaudit.measures.socm.pairs import PairBlock
+from embaudit.measures.socm.steps.texts import NormAccuracy
 from embaudit.measures.socm.summary import Surface, summarise
 from embaudit.measures.socm.tables import SocmLengthRow, SocmSummaryRow, SocmSurfaceRow
 from embaudit.staging.stage import read_batches, read_rows
@@ -62,6 +63,7 @@ def socm_summary(
     both = [row for row in described if row["trace_sigma"] is not None and row["mean_cosine"] is not None]
     above = [row["mean_cosine"] >= COSINE_BOUND for row in both]
     agree = [is_above == (row["trace_sigma"] <= TRACE_BOUND) for row, is_above in zip(both, above, strict=True)]
+    norms = [part.found(NormAccuracy) for part in pairs]
     row = {
         "corpus": corpus.name,
         "corpus_id": corpus.corpus_id,
@@ -73,9 +75,9 @@ def socm_summary(
         "share_bounds_agree": sum(agree) / len(both) if both else None,
         "correlation_trace": correlation.value(),
         "correlation_length": length_correlation(tokens, traces),
-        "method": pairs[0].detail["method"] if pairs else "eigenvalues",
-        "accuracy": max((part.detail["accuracy"] for part in pairs), default=0.0),
-        "checked_pairs": sum(part.detail["checked_pairs"] for part in pairs),
+        "method": norms[0].method if norms else "eigenvalues",
+        "accuracy": max((shard.accuracy for shard in norms), default=0.0),
+        "checked_pairs": sum(shard.checked_pairs for shard in norms),
         "pooling_is_mean": checkpoint_of(spec).recipe.pooling == ("mean",),
     }
     points = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -25,6 +25,39 @@ from embaudit.steps.step import Outputs, step
 NAMED = 20
 
 
+@dataclass(frozen=True)
+class UndefinedTexts:
+    """How many texts are undefined, and which, for the note at the audit's end."""
+
+    undefined: int
+    undefined_positions: list[int]
+
+    @classmethod
+    def of(cls, texts: Sequence[UndefinedText]) -> UndefinedTexts:
+        return cls(len(texts), [text.position for text in texts[:NAMED]])
+
+
+@dataclass(frozen=True)
+class DescribedTexts(UndefinedTexts):
+    """What the pairs of these texts are divided by."""
+
+    blocks: int
+    all_pairs: int
+
+
+@dataclass(frozen=True)
+class NormAccuracy:
+    """How nuclear norms were computed, and their largest error on the pairs that were also computed exactly."""
+
+    method: str
+    accuracy: float
+    checked_pairs: int
+
+    @classmethod
+    def of(cls, method: str, accuracy: Accuracy) -> NormAccuracy:
+        return cls(method, accuracy.largest, accuracy.pairs)
+
+
 @step(
     "socm",
     version=MEASURE_VERSION,
@@ -38,11 +71,8 @@ def socm_texts(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, draw: D
     drawn = drawn_texts(corpus.content_path, draw)
     truncated = dict(zip(drawn.places, are_truncated(spec, drawn.texts), strict=True))
     blocks = plan_blocks([cloud.n for cloud in clouds], nuclear_norms_on(spec.device).tokens_per_block)
-    detail = {
-        "blocks": len(blocks),
-        "all_pairs": len(clouds) * (len(clouds) - 1) // 2,
-        **undefined_detail(undefined),
-    }
+    all_pairs = len(clouds) * (len(clouds) - 1) // 2
+    detail = DescribedTexts(**vars(UndefinedTexts.of(undefined)), blocks=len(blocks), all_pairs=all_pairs)
     rows = text_rows(corpus, clouds, undefined, truncated)
     out.rows(SocmTextRow, rows, encodes=len(rows), detail=detail)
 
@@ -67,7 +97,7 @@ def socm_pairs(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, draw: D
                 advance(len(block.socm))
                 yield {"corpus": repeated(corpus.name, len(block.socm)), **asdict(block)}
 
-        out.columns(SocmPairRow, columns(), detail=lambda: accuracy_detail(norms.name, accuracy))
+        out.columns(SocmPairRow, columns(), detail=lambda: NormAccuracy.of(norms.name, accuracy))
 
 
 def text_rows(
@@ -101,16 +131,6 @@ def text_rows(
     ]
     scope = {"corpus": corpus.name, "corpus_id": corpus.corpus_id}
     return [{**scope, **row} for row in sorted(rows, key=lambda row: int(row["position"]))]
-
-
-def undefined_detail(undefined: Sequence[UndefinedText]) -> dict[str, Any]:
-    """How many texts are undefined, and which, for the note at the audit's end."""
-    return {"undefined": len(undefined), "undefined_positions": [text.position for text in undefined[:NAMED]]}
-
-
-def accuracy_detail(method: str, accuracy: Accuracy) -> dict[str, Any]:
-    """How nuclear norms were computed, and their largest error on the pairs that were also computed exactly."""
-    return {"method": method, "accuracy": accuracy.largest, "checked_pairs": accuracy.pairs}
 
 
 def are_truncated(spec: CheckpointSpec, contents: Sequence[str], kind: TextKind = "text") -> list[bool]:

@@ -17,6 +17,7 @@ from embaudit.measures.sticky.steps.search import SearchMaterial, search
 from embaudit.measures.sticky.steps.sentences import choose_sentences, given_pairs
 from embaudit.measures.sticky.steps.verdicts import count_severities, judge
 from embaudit.measures.sticky.steps.vocabulary import read_tokens, token_similarity
+from embaudit.measures.sticky.tally import SearchFound
 from embaudit.settings import Settings
 from embaudit.staging.stage import read_rows
 from embaudit.steps.results import Staged, StagedCorpus
@@ -49,7 +50,7 @@ def _measured(run: Run) -> list[Staged]:
     found = search(material, chosen)
     scored, searched = found.scored, len(chosen.token_ids)
 
-    shortlists = scored.detail["shortlists"]
+    shortlists = scored.found(SearchFound).shortlists
     candidates = np.array(sorted({token for listed in shortlists.values() for token in listed}), dtype=np.int64)
     controls = choose_controls(entries, candidates, settings.controls, run.seed)
     validation_draws = list(range(material.draws("validation")))

@@ -13,6 +13,7 @@ from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.steps.evidence import attention, dose, enrichment, shifts, sticky_shape
 from embaudit.measures.sticky.steps.files import Sample
 from embaudit.measures.sticky.steps.reference import measure_reference
+from embaudit.measures.sticky.tally import SearchFound
 from embaudit.staging.stage import read_rows
 from embaudit.steps.results import Staged, StagedCorpus
 from embaudit.steps.step import Step
@@ -70,7 +71,7 @@ def _selections(found: StickyFiles) -> dict[str, list[int]]:
     """Token ids by the name of the selection, for comparison with the scanned vocabulary."""
     candidates = [row for row in read_rows([found.verdicts.path]) if row["role"] == "candidate"]
     return {
-        "lowest_100": sorted(found.scored.detail["lowest"]),
+        "lowest_100": sorted(found.scored.found(SearchFound).lowest),
         **{
             f"sticky_{protocol}": [
                 row["token_id"] for row in candidates if row["protocol"] == protocol and row["outlier"] == "yes"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from embaudit.checkpoint.precision import faster_precision, half_precision, machine, product_seconds
@@ -10,6 +11,13 @@ from embaudit.measures.sticky.settings import StickySettings
 from embaudit.steps.step import Outputs, step
 
 PRODUCT_SECONDS = {"rows": "int64", "float32": "float64", "half": "float64"}
+
+
+@dataclass(frozen=True)
+class HalfSpeedup:
+    """How many times as fast half precision is as float32."""
+
+    speedup: float
 
 
 @step("precision", version=1, tables=("product_seconds",), name="measure precision", not_in_key=("device",))
@@ -25,7 +33,7 @@ def measure_precision(out: Outputs, device: str, half: str, widths: tuple[int, i
     """
     found = product_seconds(device, half, widths)
     row = {"rows": found.rows, "float32": found.float32, "half": found.half}
-    out.rows("product_seconds", [row], PRODUCT_SECONDS, detail={"speedup": found.speedup})
+    out.rows("product_seconds", [row], PRODUCT_SECONDS, detail=HalfSpeedup(found.speedup))
 
 
 class ScanPrecision(NamedTuple):
@@ -47,5 +55,5 @@ def scan_precision(run: Run) -> ScanPrecision:
     if half is None:
         return ScanPrecision(run.spec.dtype, None)
     (measured,) = measure_precision.compute(run.staging, device, half, run.widths, machine(device))
-    speedup = measured.detail["speedup"]
+    speedup = measured.found(HalfSpeedup).speedup
     return ScanPrecision(faster_precision(half, speedup), speedup)

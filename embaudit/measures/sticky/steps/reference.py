@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -26,6 +28,21 @@ SHARD_SCHEMA = {"token_id": "int32", "inserted": "string", "number": "float64"}
 SCORED_TOKENS_PER_SHARD = 512
 # 8 × 3 × 250 encodes each.
 VALIDATED_TOKENS_PER_SHARD = 8
+
+
+@dataclass(frozen=True)
+class ReferencePairs:
+    """Number of pairs for each purpose."""
+
+    reference_scoring: int
+    reference_validation: int
+
+
+@dataclass(frozen=True)
+class ShortlistCutoff:
+    """The lowest score on the shortlist."""
+
+    cutoff: float
 
 
 @step(
@@ -57,8 +74,8 @@ def choose_reference_pairs(
         found = reference.choose_reference_pairs(encoder_of(spec), texts, u, counts, settings.sentences, seed)
         chosen = {purpose: list(pairs) for purpose, pairs in found.items()} | chosen
     rows = [row for purpose in counts for row in pair_rows(f"reference_{purpose}", chosen[purpose])]
-    found_of = {purpose: sum(row["purpose"] == purpose for row in rows) for purpose in get_args(Purpose)}
-    out.rows(StickyPairRow, rows, detail=found_of)
+    counted = Counter(row["purpose"] for row in rows)
+    out.rows(StickyPairRow, rows, detail=ReferencePairs(**{purpose: counted[purpose] for purpose in get_args(Purpose)}))
 
 
 @step(
@@ -111,7 +128,7 @@ def reference_shortlist(out: Outputs, scored: list[Staged]) -> None:
     scores = np.array([row["number"] for row in rows])
     places = reference.shortlist(scores)
     listed = [{"token_id": rows[place]["token_id"]} for place in places]
-    cutoff = {"cutoff": float(scores[places].min())}
+    cutoff = ShortlistCutoff(float(scores[places].min()))
     out.rows("reference_shortlist", listed, {"token_id": "int32"}, detail=cutoff)
 
 
@@ -181,12 +198,13 @@ def measure_reference(
     (listed,) = run(reference_shortlist, scored)
     candidates = np.array([row["token_id"] for row in read_rows([listed.path])], dtype=np.int64)
     validated = measured("reference_validation", candidates, VALIDATED_TOKENS_PER_SHARD)
+    found = pairs.found(ReferencePairs)
     summary = {
         "u": read_rows([similarity.path])[0]["u"],
-        "scoring_pairs": pairs.detail["reference_scoring"],
-        "validation_pairs": pairs.detail["reference_validation"],
+        "scoring_pairs": found.reference_scoring,
+        "validation_pairs": found.reference_validation,
         "encodes": sum(part.encodes for part in (*scored, *validated)),
-        "cutoff": listed.detail["cutoff"],
+        "cutoff": listed.found(ShortlistCutoff).cutoff,
     }
     return [pairs, *scored, *validated, *run(judge_reference, scored, validated, summary)]
 

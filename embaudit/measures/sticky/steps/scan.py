@@ -34,7 +34,7 @@ from embaudit.measures.sticky.steps.files import (
 )
 from embaudit.measures.sticky.steps.shards import TokenShard
 from embaudit.measures.sticky.tables import StickyScoreRow
-from embaudit.measures.sticky.tally import ScoreBoard, misses_of
+from embaudit.measures.sticky.tally import ScoreBoard, SearchFound, misses_of
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
 from embaudit.steps.step import Outputs, step
@@ -193,16 +193,15 @@ def score(
     shortlists = choose_shortlists(ids, has_all, shortlist)
     # Halves must have tokens that were not selected for their scores: the pilot.
     split = halves(points.at(every), pilot_moments, sample.seed)
-    detail = {
-        "rungs": board.rungs(),
-        "shortlists": shortlists,
-        "lowest": board.lowest_slopes(LOWEST_TOKENS),
-        "reliability": {name: asdict(one) for name, one in reliability(split).items()},
-        "prediction": predicted.detail,
-        "misses": misses_of(shortlists, pilot_ids, survives),
-        # Those that the search would not have given all draws: a random sample of all that it dropped.
-        "pilot_dropped": [] if survives is None else pilot_ids[~survives].tolist(),
-    }
+    detail = SearchFound(
+        rungs=board.rungs(),
+        shortlists=shortlists,
+        lowest=board.lowest_slopes(LOWEST_TOKENS),
+        reliability={name: asdict(one) for name, one in reliability(split).items()},
+        prediction=predicted.detail,
+        misses=misses_of(shortlists, pilot_ids, survives),
+        pilot_dropped=[] if survives is None else pilot_ids[~survives].tolist(),
+    )
     out.rows(StickyScoreRow, board.rows(shortlists), detail=detail)
 
 

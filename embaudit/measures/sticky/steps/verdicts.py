@@ -15,6 +15,7 @@ from embaudit.measures.sticky.search import halves
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.steps.files import Sample, points_of, read_moments
 from embaudit.measures.sticky.tables import StickySeverityRow, StickySummaryRow, StickyValidationRow
+from embaudit.measures.sticky.tally import SearchFound
 from embaudit.measures.sticky.verdicts import (
     TokenEffects,
     common_thresholds,
@@ -59,7 +60,8 @@ def judge(
     controls, known = plan["controls"], {name: value for name, value in plan.items() if name != "controls"}
     found = measure_effects(points, moments, np.isin(ids, controls), settings.resamples, sample.seed)
     effects = dict(zip(ids.tolist(), found, strict=True))
-    shortlists = scored.detail["shortlists"]
+    scanned = scored.found(SearchFound)
+    shortlists = scanned.shortlists
     judged = TokenEffects(shortlists, frozenset(controls), effects, common_thresholds(shortlists, effects))
     near_05, near_10 = near_u_before(points)
     (baseline,) = read_rows([sample.similarity.path])
@@ -70,7 +72,7 @@ def judge(
             **known,
             "scan_speedup": scan_speedup,
             "scanned": scored.rows,
-            "rungs": scored.detail["rungs"],
+            "rungs": scanned.rungs,
             "validation_draws": len(points.draws),
             "validation_anchors": len(points.anchors),
             "validation_points": points.count,
@@ -80,7 +82,7 @@ def judge(
             "near_u_10_before": near_10,
             "basis": settings.basis,
         },
-        scan=scored.detail,
+        scan=scanned,
     )
     out.rows(StickyValidationRow, validation_rows(judged, settings.basis))
     out.rows(StickySummaryRow, summary)
@@ -129,7 +131,7 @@ def count_severities(
         if row["role"] == "candidate" and row["protocol"] == "retention"
     ]
     found = prevalence(measured, candidates, SEVERITY_RESAMPLES, sample.seed)
-    out.rows(StickySeverityRow, severity_rows(found), detail={"noise": measured.error if split else None})
+    out.rows(StickySeverityRow, severity_rows(found))
 
 
 def _kept_by_the_search(scored: Staged, pilot: np.ndarray, draws: int) -> tuple[np.ndarray, np.ndarray]:
@@ -137,7 +139,7 @@ def _kept_by_the_search(scored: Staged, pilot: np.ndarray, draws: int) -> tuple[
 
     Where nothing was dropped, or none of the pilot would have been, the pilot stands for all tokens.
     """
-    is_dropped = np.isin(pilot, scored.detail["pilot_dropped"])
+    is_dropped = np.isin(pilot, scored.found(SearchFound).pilot_dropped)
     if not is_dropped.any():
         return np.empty(0), np.ones(len(pilot), dtype=bool)
     rows = read_rows([scored.path])

@@ -11,11 +11,23 @@ from typing import Any
 
 from embaudit.errors import NotMeasurable
 from embaudit.measures.run import Run
-from embaudit.measures.task_material import corpora_of, notes_of, task_material
+from embaudit.measures.task_material import corpora_of, notes_of, sides_of, task_material
 from embaudit.measures.tempscale.search import Part, Taus, descend
 from embaudit.measures.tempscale.settings import TempscaleSettings
-from embaudit.measures.tempscale.steps.search import tempscale_parts, tempscale_searched, tempscale_trial
-from embaudit.measures.tempscale.steps.temperatures import tempscale_scores, tempscale_support, tempscale_vectors
+from embaudit.measures.tempscale.steps.search import (
+    PartSupport,
+    TrialScores,
+    tempscale_parts,
+    tempscale_searched,
+    tempscale_trial,
+)
+from embaudit.measures.tempscale.steps.temperatures import (
+    BestTaus,
+    TemperatureSupport,
+    tempscale_scores,
+    tempscale_support,
+    tempscale_vectors,
+)
 from embaudit.steps.results import Staged, StagedCorpus
 
 
@@ -40,16 +52,16 @@ def _one_corpus(run: Run, corpora: list[StagedCorpus]) -> list[Staged]:
     def encode(tau: float | dict[Part, list[float]], in_pieces: bool = False) -> dict[str, Staged]:
         found = {
             side: run(tempscale_vectors, run.spec, corpus.name, material, side, tau, in_pieces, settings)[0]
-            for side in material.detail["sides"]
+            for side in sides_of(material)
         }
         encoded.extend(found.values())
         return found
 
-    unsupported = support.detail["unsupported"]
+    unsupported = support.found(TemperatureSupport).unsupported
     by_tau = {repr(tau): encode(tau) for tau in ([1.0] if unsupported else settings.grid)}
     in_pieces = encode(1.0, in_pieces=True)
     scored = run(tempscale_scores, run.spec, corpus, material, by_tau, in_pieces, unsupported, settings, run.seed)
-    searched = [] if unsupported else _search(run, corpus, material, by_tau, scored[-1].detail["single"], encode)
+    searched = [] if unsupported else _search(run, corpus, material, by_tau, scored[-1].found(BestTaus).single, encode)
     return [material, *encoded, *scored, *searched, *notes_of(run, corpora, material, settings)]
 
 
@@ -71,7 +83,7 @@ def _search(
         def tried(taus: Taus) -> tuple[dict[str, Staged], dict[str, float | None]]:
             vectors = by_tau[repr(taus[0])] if len(set(taus)) == 1 else encode({part: list(taus)})
             (trial,) = run(tempscale_trial, corpus.name, material, vectors, settings, run.seed)
-            return vectors, trial.detail["scores"]
+            return vectors, trial.found(TrialScores).scores
 
         def of_task(task: str, tau: float) -> dict[str, Any]:
             taus, trials = descend((tau,) * parts, settings.grid, lambda taus: tried(taus)[1][task])
@@ -81,10 +93,10 @@ def _search(
         found.extend(of_task(task, tau) for task, tau in single.items() if tau is not None)
 
     for part in settings.by:
-        (support,) = run(tempscale_parts, run.spec, part)
-        if support.detail["refused"] is None:
-            search(part, support.detail["parts"])
+        (counted,) = run(tempscale_parts, run.spec, part)
+        support = counted.found(PartSupport)
+        if support.refused is None:
+            search(part, support.parts)
         else:
-            why = f"Skipped temperatures by {part} on {corpus.name}: {support.detail['refused']}"
-            notes.append(run.note(why))
+            notes.append(run.note(f"Skipped temperatures by {part} on {corpus.name}: {support.refused}"))
     return notes + (run(tempscale_searched, run.spec, corpus, material, found, settings, run.seed) if found else [])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from embaudit.anatomy import anatomy_of
@@ -18,9 +18,24 @@ from embaudit.steps.step import Outputs, step
 from embaudit.tempscale import plan_scalings
 
 
+@dataclass(frozen=True)
+class PartSupport:
+    """Number of layers or heads; why they cannot have their own τ."""
+
+    parts: int
+    refused: str | None
+
+
+@dataclass(frozen=True)
+class TrialScores:
+    """Each task's score; None if undefined."""
+
+    scores: dict[str, float | None]
+
+
 @step("tempscale", version=MEASURE_VERSION, tables=("tempscale_parts",), name="parts with a temperature")
 def tempscale_parts(out: Outputs, spec: CheckpointSpec, part: Part) -> None:
-    """Number of layers or heads (``parts`` in the detail), and if they cannot have their own τ, why (``refused``)."""
+    """Number of layers or heads, and if they cannot have their own τ, why."""
     anatomy = anatomy_of(checkpoint_of(spec).model)
     parts = len(anatomy.layers) if part == "layer" else anatomy.heads
     refused = None
@@ -29,8 +44,8 @@ def tempscale_parts(out: Outputs, spec: CheckpointSpec, part: Part) -> None:
         plan_scalings(anatomy, temperatures_of({part: [1 + place / parts for place in range(parts)]}))
     except (NotMeasurable, UsageError) as error:
         refused = error.happened
-    detail = {"parts": parts, "refused": refused}
-    out.rows("tempscale_parts", [detail], {"parts": "int64", "refused": "string"}, detail=detail)
+    support = PartSupport(parts, refused)
+    out.rows("tempscale_parts", [asdict(support)], {"parts": "int64", "refused": "string"}, detail=support)
 
 
 @step(
@@ -45,13 +60,13 @@ def tempscale_parts(out: Outputs, spec: CheckpointSpec, part: Part) -> None:
 def tempscale_trial(
     out: Outputs, corpus: str, material: Staged, vectors: dict[str, Staged], settings: TempscaleSettings, seed: int
 ) -> None:
-    """Each task's score on the choose half, which a search may see (``scores`` in the detail)."""
+    """Each task's score on the choose half, which a search may see."""
     given = read_vectors(vectors)
     scores = {
         one.name: one.score(one.outcomes(given), ~one.items.is_report) for one in tasks_of(material, settings, seed)
     }
     rows = [{"task": task, "score": score} for task, score in scores.items()]
-    out.rows("tempscale_trial", rows, {"task": "string", "score": "float64"}, detail={"scores": scores})
+    out.rows("tempscale_trial", rows, {"task": "string", "score": "float64"}, detail=TrialScores(scores))
 
 
 @step(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -38,11 +38,25 @@ from embaudit.tempscale import Temperatures, support_of, temperature
 WHOLE = 2**31
 
 
+@dataclass(frozen=True)
+class TemperatureSupport:
+    """Why τ cannot be set; None if it can."""
+
+    unsupported: str | None
+
+
+@dataclass(frozen=True)
+class BestTaus:
+    """Each task's best single τ; None if it has none."""
+
+    single: dict[str, float | None]
+
+
 @step("tempscale", version=MEASURE_VERSION, tables=("tempscale_support",), name="temperature support")
 def tempscale_support(out: Outputs, spec: CheckpointSpec) -> None:
-    """Whether τ can be set at all; if not, ``unsupported`` in the detail says why."""
+    """Whether τ can be set at all, and if not, why."""
     reason = _why_unsupported(checkpoint_of(spec))
-    out.rows("tempscale_support", [{"reason": reason}], {"reason": "string"}, detail={"unsupported": reason})
+    out.rows("tempscale_support", [{"reason": reason}], {"reason": "string"}, detail=TemperatureSupport(reason))
 
 
 @step(
@@ -124,7 +138,7 @@ def tempscale_scores(
             advance(1)
     single = {one["task"]: one["tau"] for one in choices if one["bin"] == 0}
     out.rows(TempscaleRow, rows)
-    out.rows(TempscaleChoiceRow, choices, detail={"single": single})
+    out.rows(TempscaleChoiceRow, choices, detail=BestTaus(single))
 
 
 def temperatures_of(tau: float | dict[Part, list[float]]) -> Temperatures:
