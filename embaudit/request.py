@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from embaudit.draw import How
 from embaudit.errors import UsageError
 from embaudit.keys import content_key
+from embaudit.loading import PROMPTS, Loading
 from embaudit.masking import has_credentials
 from embaudit.measures import DEFAULT_MEASURES, MEASURES, MeasureName
 from embaudit.profile import load_profile, profile_names
 from embaudit.toml import complaint
 
-if TYPE_CHECKING:
-    from embaudit.checkpoint import LoadOptions
-
 OTHER_MEASURES = [name for name in MEASURES if name not in DEFAULT_MEASURES]
-PROMPTS = ("prompt", "query_prompt", "document_prompt")
 # Where an audit runs and what happens to its results is not part of the question it asks.
 NOT_ASKED = {"device", "policy", "gate", "notify"}
 Purpose = Literal["scoring", "validation"]
 
 
-class AuditSettings(BaseModel):
+class AuditSettings(Loading):
     """All settings of an audit except its checkpoint and warehouse."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -70,33 +67,15 @@ class AuditSettings(BaseModel):
         default=None,
         description="Prefect notification block to notify of a failure or a tripped gate, such as slack-webhook/ops.",
     )
-    device: str = Field(default="auto", description="Device: auto, cpu, cuda, cuda:1, mps.")
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
-        default="auto", description="Precision; auto is float32."
+        default="auto", description=Loading.model_fields["dtype"].description
     )
     scan_dtype: Literal["auto", "float32", "bfloat16", "float16"] | None = Field(
         default=None,
         description="Precision of the scan for sticky tokens, which only ranks them; auto uses half precision if it is "
         "measurably faster here. [default: the profile's: auto]",
     )
-    pooling: str | None = Field(
-        default=None, description="Override the declared pooling: mean, cls, lasttoken, max, weightedmean."
-    )
-    max_length: int | None = Field(default=None, ge=1, description="Override the length limit, in tokens.")
-    prompt: str | None = Field(
-        default=None,
-        description="Prompt before every text, including queries and documents: the name of a declared prompt, or "
-        "literal text ('query: '); '' for none.  [default: what the checkpoint declares]",
-    )
-    query_prompt: str | None = Field(
-        default=None, description="Prompt before queries instead, in measures with queries and documents."
-    )
-    document_prompt: str | None = Field(
-        default=None, description="Prompt before documents instead, in measures with queries and documents."
-    )
     seed: int = Field(default=0, ge=0, description="Random seed of every draw.")
-    allow_pickle: bool = Field(default=False, description="Read pickled weights, which can run arbitrary code.")
-    trust_remote_code: bool = Field(default=False, description="Run model code shipped with the checkpoint.")
 
     @field_validator("corpora")
     @classmethod
@@ -132,19 +111,6 @@ class AuditSettings(BaseModel):
         asked["profile"] = profile.asked_of(measures)
         asked["measures"] = sorted(measures)
         return content_key(**asked)
-
-    @property
-    def asked_prompts(self) -> dict[str, str]:
-        """The given prompts only, so that keys without prompts are as before prompts were supported."""
-        return {name: given for name in PROMPTS if (given := getattr(self, name)) is not None}
-
-    @property
-    def load_options(self) -> LoadOptions:
-        """How the checkpoint is loaded."""
-        # It imports numpy, and this module is imported for every --help.
-        from embaudit.checkpoint import LoadOptions
-
-        return LoadOptions.of(self)
 
     def relative_to(self, folder: Path) -> Self:
         """The same with file names relative to a folder (of the watch list), wherever the flow runs."""

@@ -14,8 +14,9 @@ from prefect import flow
 from embaudit.corpora import MinedSource
 from embaudit.errors import UsageError
 from embaudit.gate import load_policy
+from embaudit.loading import PROMPTS
 from embaudit.measures import MEASURES
-from embaudit.request import PROMPTS, AuditRequest
+from embaudit.request import AuditRequest
 from embaudit.settings import Settings
 from embaudit.staging.leftovers import in_use
 from embaudit.staging.stage import read_rows

@@ -24,7 +24,7 @@ from embaudit.errors import (
 from embaudit.keys import content_key
 from embaudit.masking import without_credentials
 from embaudit.measures import Measure
-from embaudit.request import NOT_ASKED, PROMPTS, AuditRequest
+from embaudit.request import NOT_ASKED, AuditRequest
 from embaudit.settings import Settings
 from embaudit.steps.results import Staged, versions_of
 from embaudit_flows.plan import AuditPlan, library_versions
@@ -171,8 +171,6 @@ class AuditLog:
 
 
 def _planned_as(plan: AuditPlan) -> dict[str, Any]:
-    # Only prompts that were set: without any, the settings are the same as before prompts could be set.
-    asked_prompts = plan.spec.model_dump(include=set(PROMPTS), exclude_none=True)
     return {
         "checkpoint_id": plan.spec.checkpoint_id,
         "profile": plan.profile.name,
@@ -184,7 +182,7 @@ def _planned_as(plan: AuditPlan) -> dict[str, Any]:
             "limit_tokens": plan.limit_tokens,
             "pooling": plan.spec.pooling,
             "max_length": plan.spec.max_length,
-            **asked_prompts,
+            **plan.spec.asked_prompts,
             "pairs": plan.pair_sources,
         },
         "seed": plan.seed,

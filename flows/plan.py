@@ -133,22 +133,12 @@ def plan_audit(request: AuditRequest) -> AuditPlan:
         request.checkpoint, allow_pickle=request.allow_pickle, trust_remote_code=request.trust_remote_code
     )
     recipe, identity = describe(resolved, request.load_options)
-    device = choose_device(request.device)
+    loading = {**request.loading, "device": choose_device(request.device), "dtype": choose_dtype(request.dtype)}
     # Pin a hub revision to the commit that it refers to now, so that tasks on other machines load the same.
     pinned = f"{resolved.ref.name}@{resolved.revision}" if resolved.revision else str(resolved.ref)
     return AuditPlan(
         source=str(resolved.ref),
-        spec=CheckpointSpec(
-            reference=pinned,
-            checkpoint_id=identity.checkpoint_id,
-            device=device,
-            dtype=choose_dtype(request.dtype),
-            pooling=request.pooling,
-            max_length=request.max_length,
-            allow_pickle=request.allow_pickle,
-            trust_remote_code=request.trust_remote_code,
-            **request.asked_prompts,
-        ),
+        spec=CheckpointSpec(**loading, reference=pinned, checkpoint_id=identity.checkpoint_id),
         widths=widths_of(resolved.folder / recipe.transformer_path),
         profile=profile,
         measures=measures,

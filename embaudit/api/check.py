@@ -16,9 +16,10 @@ from embaudit.corpora.judged import load_judged
 from embaudit.corpora.load import load_corpus
 from embaudit.endpoint.recognise import is_address, open_endpoint
 from embaudit.errors import UsageError
+from embaudit.loading import PROMPTS
 from embaudit.measures.quality.material import FEW, Material, MaterialLimits, sample_material, user_material
 from embaudit.measures.served.quality import Asking
-from embaudit.request import PROMPTS, AuditRequest
+from embaudit.request import AuditRequest
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -11,7 +11,8 @@ import click
 
 from embaudit.address import Warehouse, warehouse_at
 from embaudit.errors import UsageError
-from embaudit.request import PROMPTS, AuditRequest
+from embaudit.loading import PROMPTS
+from embaudit.request import AuditRequest
 from embaudit.settings import Settings
 
 if TYPE_CHECKING:

@@ -94,9 +94,12 @@ def _environment() -> Iterator[str]:
 
 
 def _request() -> Iterator[str]:
+    from embaudit.loading import Loading
     from embaudit.request import AuditSettings
 
-    lines = (_row(name, _shown(one.default), one.description) for name, one in AuditSettings.model_fields.items())
+    # What is audited first, then how the checkpoint is loaded.
+    fields = sorted(AuditSettings.model_fields.items(), key=lambda field: field[0] in Loading.model_fields)
+    lines = (_row(name, _shown(one.default), one.description) for name, one in fields)
     yield REQUEST + "".join(lines)
 
 

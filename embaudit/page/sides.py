@@ -20,7 +20,7 @@ from embaudit.address import Warehouse, warehouse_at
 from embaudit.checking.verdict import FIRST
 from embaudit.errors import UsageError
 from embaudit.intervals import difference_half_width
-from embaudit.request import PROMPTS
+from embaudit.loading import PROMPTS
 from embaudit.tables import MEASURE_OF, SUMMARIES
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import require_newest

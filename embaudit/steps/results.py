@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, TextKind, load_checkpoint
+from embaudit.checkpoint import Checkpoint, Encoder, TextKind, load_checkpoint
 from embaudit.errors import CheckpointError, NotMeasurable
 from embaudit.keys import content_key
+from embaudit.loading import Loading
 from embaudit.staging.stage import staged_path, write_rows
 from embaudit.steps.workers import settle
 from embaudit.table import Row
@@ -31,22 +32,11 @@ TableOf = type[Row] | str
 NOT_IN_KEY: Final = "no part of a step's key"
 
 
-class CheckpointSpec(BaseModel):
+class CheckpointSpec(Loading):
     """Which checkpoint, on which device, in which precision: everything a worker needs to load the same one."""
-
-    model_config = ConfigDict(frozen=True)
 
     reference: str
     checkpoint_id: str
-    device: str
-    dtype: str
-    pooling: str | None = None
-    max_length: int | None = None
-    allow_pickle: bool = False
-    trust_remote_code: bool = False
-    prompt: str | None = None
-    query_prompt: str | None = None
-    document_prompt: str | None = None
 
     @property
     def key_parts(self) -> dict[str, str]:
@@ -57,11 +47,6 @@ class CheckpointSpec(BaseModel):
     def in_float32(self) -> CheckpointSpec:
         """The same checkpoint in full precision."""
         return self.model_copy(update={"dtype": "float32"})
-
-    @property
-    def load_options(self) -> LoadOptions:
-        """How it is loaded."""
-        return LoadOptions.of(self)
 
 
 class Staged(BaseModel):

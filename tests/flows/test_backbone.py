@@ -14,7 +14,8 @@ from plausible import audit_record, plausible_rows
 from ready_warehouses import put_audit
 from tiny import tiny_bert
 
-from embaudit.request import PROMPTS, AuditRequest
+from embaudit.loading import PROMPTS
+from embaudit.request import AuditRequest
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.query import run_query
 from embaudit_tasks.backbone import link_backbone

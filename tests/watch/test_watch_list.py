@@ -9,9 +9,10 @@ import pytest
 
 from embaudit.errors import UsageError
 from embaudit.keys import content_key
+from embaudit.loading import PROMPTS
 from embaudit.measures import DEFAULT_MEASURES
 from embaudit.profile import load_profile
-from embaudit.request import NOT_ASKED, PROMPTS, AuditSettings
+from embaudit.request import NOT_ASKED, AuditSettings
 from embaudit.watch.watch_list import WatchList, read_watch_list
 
 Read = Callable[[str], WatchList]
