@@ -308,6 +308,8 @@ CREATE TABLE sticky_summary (
     "scan_dtype" VARCHAR NOT NULL,
     "scan_speedup" DOUBLE,
     "rank_correlation" DOUBLE,
+    "validation_dtype" VARCHAR,
+    "validation_difference" DOUBLE,
     "pilot_shortlisted" INTEGER,
     "pilot_missed" INTEGER,
     "miss_rate" DOUBLE,

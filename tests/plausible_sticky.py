@@ -172,6 +172,7 @@ def _sticky_summary(protocol: str, shift: float) -> dict[str, Any]:
         **{"rungs": '[{"draws": 1, "tokens": 8}, {"draws": 15, "tokens": 3}]', "pilot": len(PILOT)},
         **{"encodes": ENCODES, "exhaustive_encodes": EXHAUSTIVE_ENCODES},
         **{"scan_dtype": "bfloat16", "scan_speedup": 4.1, "rank_correlation": 0.998},
+        **{"validation_dtype": "bfloat16", "validation_difference": 0.03},
         **{"reliability": 0.4, "reliability_low": 0.3, "reliability_high": 0.5},
         **{"prediction": 0.7, "prediction_low": 0.6, "prediction_high": 0.8},
         # 95 % Clopper-Pearson of none in one.

@@ -204,6 +204,12 @@ class StickySummaryRow(Row, table="sticky_summary", key=("protocol",), item="{pr
     rank_correlation: float | None = column(
         "Spearman's ρ between scores in the scan's precision and in float32; null if they are the same.", within=COSINE
     )
+    validation_dtype: str | None = column("Precision of the validation; null in audits that did not store it.")
+    validation_difference: float | None = column(
+        "Largest difference between half precision and the audit's own, on some tokens validated in both, in widths of "
+        "a figure's 95 % interval; null if half precision was not tried.",
+        ge=0,
+    )
     pilot_shortlisted: int | None = column("Pilot tokens that belong on the shortlist.", at_least="pilot_missed")
     pilot_missed: int | None = column("Those that the search would have dropped.", ge=0)
     miss_rate: float | None = column("pilot_missed / pilot_shortlisted.", within=SHARE, at_least="miss_low")

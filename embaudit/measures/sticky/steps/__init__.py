@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from embaudit.measures.sticky.steps.after_verdicts import StickyFiles, evidence
 from embaudit.measures.sticky.steps.files import Sample
 from embaudit.measures.sticky.steps.search import SearchMaterial, search
 from embaudit.measures.sticky.steps.sentences import choose_sentences, given_pairs
+from embaudit.measures.sticky.steps.validation import validate
 from embaudit.measures.sticky.steps.verdicts import count_severities, judge
 from embaudit.measures.sticky.steps.vocabulary import read_tokens, token_similarity
 from embaudit.measures.sticky.tally import SearchFound
@@ -39,7 +41,7 @@ def measure(run: Run) -> list[Staged]:
 
 def _measured(run: Run) -> list[Staged]:
     """Every staged file of the measure."""
-    settings, spec = run.settings(StickySettings), run.spec
+    settings = run.settings(StickySettings)
     given = _given_pairs(run)
     corpus, tokens, sample, summed = measured_on(run, given)
     material = SearchMaterial(run, sample, Settings().tokens_per_shard)
@@ -53,8 +55,7 @@ def _measured(run: Run) -> list[Staged]:
     shortlists = scored.found(SearchFound).shortlists
     candidates = np.array(sorted({token for listed in shortlists.values() for token in listed}), dtype=np.int64)
     controls = choose_controls(entries, candidates, settings.controls, run.seed)
-    validation_draws = list(range(material.draws("validation")))
-    validated = material.inserted("validation", np.union1d(candidates, controls), validation_draws, spec.dtype)
+    validated, compared, validated_in = validate(material, candidates, controls, found.precision)
     # For the cost of ``--exhaustive``: all draws of every token, and shortlists of unlimited length.
     listed = len(candidates)
     if settings.max_shortlist is not None:
@@ -70,8 +71,8 @@ def _measured(run: Run) -> list[Staged]:
         "pilot": len(chosen.pilot),
         "scan_dtype": found.precision.dtype,
         "rank_correlation": found.rank_correlation,
-        "encodes": sum(part.encodes for part in (*found.files, *validated)),
-        "exhaustive_encodes": searched * draws + (listed + len(controls)) * len(validation_draws),
+        "encodes": sum(part.encodes for part in (*found.files, *validated, *compared)),
+        "exhaustive_encodes": searched * draws + (listed + len(controls)) * material.draws("validation"),
     }
     verdicts = run(
         judge,
@@ -79,6 +80,7 @@ def _measured(run: Run) -> list[Staged]:
         validated=validated,
         plan=known,
         scan_speedup=found.precision.speedup,
+        validated_in=asdict(validated_in),
         settings=settings,
         **material.shared,
     )
@@ -94,7 +96,7 @@ def _measured(run: Run) -> list[Staged]:
     judged = StickyFiles(tokens, sample, scored, verdicts[0], corpus, chosen.token_ids, controls, given)
     # There are no sentences if pairs are given for both purposes, and no pairs without given ones and shifts.
     drawn = [one for one in (sample.sentences, sample.pairs) if one.rows]
-    files = [tokens, *summed, sample.similarity, *drawn, *found.files, *validated, scored]
+    files = [tokens, *summed, sample.similarity, *drawn, *found.files, *validated, *compared, scored]
     return [*files, *verdicts, *severities, *evidence(run, judged)]
 
 

@@ -36,7 +36,7 @@ SEVERITY_RESAMPLES = 200
     version=MEASURE_VERSION,
     tables=(StickyValidationRow, StickySummaryRow),
     name="judge tokens",
-    not_in_key=("scan_speedup",),
+    not_in_key=("scan_speedup", "validated_in"),
     reads=("resamples", "basis"),
 )
 def judge(
@@ -47,13 +47,14 @@ def judge(
     validated: list[Staged],
     plan: dict[str, Any],
     scan_speedup: float | None,
+    validated_in: dict[str, Any],
     settings: StickySettings,
 ) -> None:
     """Effects, intervals, thresholds and verdicts (tables ``sticky_validation`` and ``sticky_summary``).
 
     Args:
         plan: ``controls`` (ids), and the columns of the summary that earlier steps know.
-        scan_speedup: a column of the summary; no other value depends on it.
+        scan_speedup, validated_in: columns of the summary; no other value depends on them.
     """
     points = points_of(spec, sample, "validation")
     ids, _, moments = read_moments(validated)
@@ -71,6 +72,7 @@ def judge(
             **{name: value for name, value in baseline.items() if name != "tokens"},
             **known,
             "scan_speedup": scan_speedup,
+            **validated_in,
             "scanned": scored.rows,
             "rungs": scanned.rungs,
             "validation_draws": len(points.draws),
