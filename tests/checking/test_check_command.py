@@ -14,20 +14,20 @@ from real_tokenizers import packaged_checkpoint
 from tiny import tiny_bert
 
 import embaudit
-from embaudit.checking.check import CheckReport, check
+from embaudit.checking.check import check
+from embaudit.measures.quality.material import Material, sample_material
 
 
 def embaudit_here(*arguments: str) -> subprocess.CompletedProcess[str]:
     return run_here(arguments, {**os.environ, "HF_HUB_OFFLINE": "1"}, Path.cwd())
 
 
-@pytest.fixture(scope="module")
-def sound() -> CheckReport:
+@pytest.mark.parametrize("is_whole", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_sound_checkpoint_may_be_served(is_whole: bool) -> None:
     packaged_checkpoint()  # skips where it is missing
-    return check("packaged:all-MiniLM-L6-v2")
-
-
-def test_a_sound_checkpoint_may_be_served(sound: CheckReport) -> None:
+    sample = sample_material()
+    part = Material(tuple(some.first(100) for some in sample.pairs), (sample.collections[0].first(30, 60)[0],))
+    sound = check("packaged:all-MiniLM-L6-v2", material=sample if is_whole else part)
     assert sound.cause is None
     assert sound.verdict in ("nothing found wrong", "look first")
     assert [finding.name for finding in sound.findings if finding.level == "problem"] == []
