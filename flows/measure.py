@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from prefect import flow
+from functools import cache
+from typing import Any
+
+from prefect import Flow, flow
 
 from embaudit.measures import MEASURES, Measure
 from embaudit.steps.results import Staged, StagedCorpus
@@ -19,11 +22,17 @@ def run_measure(
     Args:
         earlier: what the measures before it staged.
     """
-    named = _measure.with_options(name=measure.name)
+    named = _named(measure.name)
     run = pooled(named) if measure.is_sharded else named
     needed = earlier if plan.profile.of(measure.settings).builds_on else []
     staged: list[Staged] = run(measure.name, plan, ingested, needed)
     return staged
+
+
+@cache
+def _named(name: str) -> Flow[..., Any]:
+    """Made once: Prefect derives the schema of all parameters anew, which takes as long as some measures."""
+    return _measure.with_options(name=name)
 
 
 @flow(flow_run_name="{name} of {plan.source}", persist_result=False)

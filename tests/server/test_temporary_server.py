@@ -87,7 +87,9 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TemporaryServe
 @pytest.mark.parametrize(
     "place", ["environment", *(pytest.param(place, marks=pytest.mark.slow) for place in ("profile", ".env"))]
 )
-def test_settings_for_another_server_and_a_proxy_for_everything(tmp_path: Path, place: str) -> None:
+def test_settings_for_another_server_and_a_proxy_for_everything(
+    started: TemporaryServer, tmp_path: Path, place: str
+) -> None:
     prefect_home = tmp_path / "prefect"
     prefect_home.mkdir()
     given: Mapping[str, str] = OTHER_SERVER if place == "environment" else {}
@@ -96,9 +98,11 @@ def test_settings_for_another_server_and_a_proxy_for_everything(tmp_path: Path, 
         (prefect_home / "profiles.toml").write_text(PROFILES + lines)
     if place == ".env":
         (tmp_path / ".env").write_text(lines)
+    home = str(started.folder.parents[1])
     result = subprocess.run(
         [sys.executable, "-c", CODE],
-        env=environment(tmp_path, PREFECT_HOME=str(prefect_home), **PROXIES, **given),
+        # A home whose database is there, and in use.
+        env={**environment(tmp_path, PREFECT_HOME=str(prefect_home), **PROXIES, **given), "EMBAUDIT_HOME": home},
         cwd=tmp_path,
         capture_output=True,
         text=True,
