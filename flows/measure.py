@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 from prefect import Flow, flow
 
@@ -30,7 +29,7 @@ def run_measure(
 
 
 @cache
-def _named(name: str) -> Flow[..., Any]:
+def _named(name: str) -> Flow[..., list[Staged]]:
     """Made once: Prefect derives the schema of all parameters anew, which takes as long as some measures."""
     return _measure.with_options(name=name)
 
