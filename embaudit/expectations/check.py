@@ -100,14 +100,14 @@ def check_frame(
     with configurations_built_once():
         asked = batch.validate(suite, result_format="BOOLEAN_ONLY")
         results = {_identity(result): result for result in asked.results}
-    failed = [result.expectation_config.to_domain_obj() for result in results.values() if not result.success]
-    if failed:
-        # Failing rows, and how many there are, are requested only for expectations that fail: requesting them
-        # everywhere takes 3 times as long. They are returned by index and their keys looked up here: with key columns,
-        # Great Expectations 1.24 takes 45 s for one expectation that fails in all of 500 000 rows.
-        with_rows = {"result_format": "SUMMARY", "partial_unexpected_count": EXAMPLES_KEPT}
-        again = batch.validate(gx.ExpectationSuite(table, expectations=failed), result_format=with_rows)
-        results |= {_identity(result): result for result in again.results}
+        failed = [result.expectation_config.to_domain_obj() for result in results.values() if not result.success]
+        if failed:
+            # Failing rows, and how many there are, are requested only for expectations that fail: requesting them
+            # everywhere takes 3 times as long. They are returned by index and their keys looked up here: with key
+            # columns, Great Expectations 1.24 takes 45 s for one expectation that fails in all of 500 000 rows.
+            with_rows = {"result_format": "SUMMARY", "partial_unexpected_count": EXAMPLES_KEPT}
+            again = batch.validate(gx.ExpectationSuite(table, expectations=failed), result_format=with_rows)
+            results |= {_identity(result): result for result in again.results}
     return [result_row(table, shard, result, frame) for result in results.values()]
 
 
