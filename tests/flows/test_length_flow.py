@@ -62,33 +62,12 @@ def run(checkpoint: Path, profile: Path, texts: Path, **corpora: str) -> AuditOu
 
 
 @pytest.fixture(scope="module")
-def documents() -> list[str]:
-    """Twenty of 8 words and twenty of 30."""
-    generator = np.random.default_rng(1)
-    return [" ".join(generator.choice(ENGLISH.split(), length)) for length in [8] * 20 + [30] * 20]
-
-
-@pytest.fixture(scope="module")
-def queries(documents: list[str]) -> list[str]:
-    """The first words of every other document, which is relevant."""
-    return [" ".join(text.split()[:6]) for text in documents[::2]]
-
-
-@pytest.fixture(scope="module")
 def outcome(
-    prefect_api: str,
-    tiny_checkpoint: Path,
-    profile: Path,
-    long_texts: Path,
-    documents: list[str],
-    queries: list[str],
-    tmp_path_factory: pytest.TempPathFactory,
+    prefect_api: str, tiny_checkpoint: Path, profile: Path, long_texts: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> AuditOutcome:
-    """An audit of the long texts and of the collection, to be read only."""
-    folder = tmp_path_factory.mktemp("lengths")
-    collection = write_collection(folder / "beir", documents, queries, {i: 2 * i for i in range(20)})
-    with home_at(folder / "home"):
-        return run(tiny_checkpoint, profile, long_texts, retrieval=str(collection))
+    """An audit of the long texts, to be read only."""
+    with home_at(tmp_path_factory.mktemp("lengths") / "home"):
+        return run(tiny_checkpoint, profile, long_texts)
 
 
 def test_every_table_is_published(outcome: AuditOutcome) -> None:
@@ -110,8 +89,13 @@ def test_every_table_is_published(outcome: AuditOutcome) -> None:
 
 
 def test_a_given_collection_is_ranked_as_it_is_read_and_cut(
-    outcome: AuditOutcome, tiny_checkpoint: Path, documents: list[str], queries: list[str]
+    home: Path, tiny_checkpoint: Path, profile: Path, long_texts: Path, tmp_path: Path
 ) -> None:
+    generator = np.random.default_rng(1)
+    documents = [" ".join(generator.choice(ENGLISH.split(), length)) for length in [8] * 20 + [30] * 20]
+    queries = [" ".join(text.split()[:6]) for text in documents[::2]]
+    folder = write_collection(tmp_path / "beir", documents, queries, {i: 2 * i for i in range(20)})
+    outcome = run(tiny_checkpoint, profile, long_texts, retrieval=str(folder))
     assert outcome.warnings == []
     assert_planned(outcome)
     found = rows(
