@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from prefect import flow
+from functools import cache
+
+from prefect import Flow, flow
 
 from embaudit.measures import MEASURES, Measure
 from embaudit.steps.results import Staged, StagedCorpus
@@ -23,10 +25,16 @@ def run_measure(
     needed = earlier if plan.profile.of(measure.settings).builds_on else []
     if not in_a_run():
         return measure.parts().measure(plan.run(ingested, needed))
-    named = _measure.with_options(name=measure.name)
+    named = _named(measure.name)
     run = pooled(named) if measure.is_sharded else named
     staged: list[Staged] = run(measure.name, plan, ingested, needed)
     return staged
+
+
+@cache
+def _named(name: str) -> Flow[..., list[Staged]]:
+    """Made once: Prefect derives the schema of all parameters anew, which takes as long as some measures."""
+    return _measure.with_options(name=name)
 
 
 @flow(flow_run_name="{name} of {plan.source}", persist_result=False)

@@ -187,6 +187,26 @@ def audited(
     return Audited(home, question, outcome, tuple(made))
 
 
+@dataclass(frozen=True)
+class AskedAgain:
+    """A home in which the audit's command was run again, in full; not to be changed."""
+
+    home: Path
+    # Its files, as they were before.
+    written: dict[Path, os.stat_result]
+    said: subprocess.CompletedProcess[str]
+
+
+@pytest.fixture(scope="session")
+def asked_again(audited: Audited, prefect_api: str, tmp_path_factory: pytest.TempPathFactory) -> AskedAgain:
+    folder = tmp_path_factory.mktemp("again")
+    audited.copy_to(folder / "home")
+    written = {path: path.stat() for path in (folder / "home").rglob("*") if path.is_file()}
+    with home_at(folder / "home") as home:
+        said = run_here((*audited.command, "--full"), environment_of(home, prefect_api), folder)
+    return AskedAgain(home, written, said)
+
+
 @pytest.fixture
 def audited_home(audited: Audited, home: Path) -> Path:
     """A home of the test's own in which that audit is done."""
@@ -202,10 +222,14 @@ def computed_home(audited_home: Path) -> Path:
     return audited_home
 
 
+def environment_of(home: Path, prefect_api: str) -> dict[str, str]:
+    return {**os.environ, "EMBAUDIT_HOME": str(home), "PREFECT_API_URL": prefect_api, "HF_HUB_OFFLINE": "1"}
+
+
 @pytest.fixture
 def command_environment(home: Path, prefect_api: str) -> dict[str, str]:
     """What a command runs with: this session's server, and a home of its own."""
-    return {**os.environ, "EMBAUDIT_HOME": str(home), "PREFECT_API_URL": prefect_api, "HF_HUB_OFFLINE": "1"}
+    return environment_of(home, prefect_api)
 
 
 @pytest.fixture

@@ -40,7 +40,11 @@ def result_row(table: str, shard: int, result: Any, frame: pd.DataFrame) -> Expe
     # One exception is a flat record; several are keyed by metric.
     records = [raised] if "raised_exception" in raised else list(raised.values())
     messages = [str(record["exception_message"]) for record in records if record.get("raised_exception")]
-    observed = result.result.get("observed_value")
+    about_rows = not config.type.startswith("expect_table_")
+    # Of what holds, no more is asked than that.
+    known: dict[str, Any] = {"unexpected_count": 0} if about_rows else {"observed_value": len(frame)}
+    found: Mapping[str, Any] = result.result or (known if result.success else {})
+    observed = found.get("observed_value")
     return ExpectationRow(
         table_name=table,
         shard=shard,
@@ -51,10 +55,10 @@ def result_row(table: str, shard: int, result: Any, frame: pd.DataFrame) -> Expe
         success=bool(result.success),
         raised_exception=bool(messages),
         observed=messages[0] if messages else (None if observed is None else str(observed)),
-        unexpected_count=result.result.get("unexpected_count"),
+        unexpected_count=found.get("unexpected_count"),
         examples=_examples(
             frame,
-            result.result.get("partial_unexpected_index_list") or [],
+            found.get("partial_unexpected_index_list") or [],
             list(dict.fromkeys((*TABLES[table].keys, *columns))),
         ),
     )

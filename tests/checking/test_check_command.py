@@ -14,33 +14,26 @@ from real_tokenizers import packaged_checkpoint
 from tiny import tiny_bert
 
 import embaudit
-from embaudit.checking.check import CheckReport, check
+from embaudit.checking.check import check
+from embaudit.measures.quality.material import Material, sample_material
 
 
 def embaudit_here(*arguments: str) -> subprocess.CompletedProcess[str]:
     return run_here(arguments, {**os.environ, "HF_HUB_OFFLINE": "1"}, Path.cwd())
 
 
-@pytest.fixture(scope="module")
-def sound() -> CheckReport:
+@pytest.mark.parametrize("is_whole", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_sound_checkpoint_may_be_served(is_whole: bool) -> None:
     packaged_checkpoint()  # skips where it is missing
-    return check("packaged:all-MiniLM-L6-v2")
-
-
-def test_a_sound_checkpoint_may_be_served(sound: CheckReport) -> None:
+    sample = sample_material()
+    part = Material(tuple(some.first(100) for some in sample.pairs), (sample.collections[0].first(30, 60)[0],))
+    sound = check("packaged:all-MiniLM-L6-v2", material=sample if is_whole else part)
     assert sound.cause is None
     assert sound.verdict in ("nothing found wrong", "look first")
     assert [finding.name for finding in sound.findings if finding.level == "problem"] == []
     # Every part has said something.
     names = {finding.name for finding in sound.findings}
     assert {"one_function", "norm", "no_better_than_words", "score_scale"} <= names
-
-
-def test_a_random_network_may_not(tmp_path: Path) -> None:
-    report = check(str(tiny_bert(tmp_path / "random")))
-    assert report.verdict == "do not serve"
-    assert report.cause is not None
-    assert report.summary.line.startswith("Do not serve: ")
 
 
 @pytest.mark.parametrize(
@@ -68,13 +61,18 @@ def test_what_cannot_be_loaded_gets_a_verdict_too(
 @pytest.mark.parametrize(
     "form", [("--json", "--out", "page.html"), pytest.param(("--markdown",), marks=pytest.mark.slow), ()]
 )
-def test_the_same_report_in_every_form(form: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_random_network_may_not_and_every_form_says_so(
+    form: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     result = embaudit_here("check", str(tiny_bert(tmp_path / "random")), *form)
     assert result.returncode == 1
     assert "Do not serve" in result.stdout  # the colon is escaped in Markdown
     if "--json" in form:
         said = json.loads(result.stdout)
+        assert said["verdict"] == "do not serve"
+        assert said["cause"] is not None
+        assert said["line"].startswith("Do not serve: ")
         assert said["findings"][0]["level"] == "problem"
         assert "Do not serve: " in (tmp_path / "page.html").read_text(encoding="utf-8")
 
@@ -85,14 +83,6 @@ def test_a_model_in_memory_is_checked_as_it_would_be_saved(tmp_path: Path) -> No
     report = embaudit.check(model, device="cpu")
     assert report.checkpoint == "the model in memory"
     assert report.verdict == "do not serve"
-
-
-def test_ones_own_texts(tmp_path: Path) -> None:
-    pairs = tmp_path / "pairs.csv"
-    rows = [f"the river {n} is long,the old river {n} is very long,{n % 6}" for n in range(60)]
-    pairs.write_text("\n".join(["sentence1,sentence2,score", *rows]), encoding="utf-8")
-    report = embaudit.check(tiny_bert(tmp_path / "random"), pairs=[pairs], device="cpu")
-    assert "pairs.csv" in json.dumps(report.figures)
 
 
 def test_what_changed_against_a_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,6 +119,7 @@ def test_the_base_itself_is_no_tuned_checkpoint(tmp_path: Path) -> None:
     assert levels["nothing_changed"] == "problem"
     data = report.figures["change"]["data"]
     assert [one["is_given"] for one in data] == [True, False, False]
+    assert "pairs.csv" in json.dumps(report.figures["data"])
     assert all(one["gain"]["value"] == 0 for one in data)
 
 

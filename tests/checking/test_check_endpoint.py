@@ -157,6 +157,7 @@ def test_a_prompt_that_is_left_out_is_noticed() -> None:
     assert asked_right.figures["data"][0]["score"]["value"] > 0.95
 
 
+@pytest.mark.slow
 def test_the_packaged_checkpoint_served_passes(minilm: Checkpoint) -> None:
     sample = sample_material()
     few = Material(tuple(some.first(100) for some in sample.pairs), (sample.collections[0].first(30, 60)[0],))

@@ -40,6 +40,7 @@ print(json.dumps({"difference": difference, "tokens": encoder.tokens_per_batch, 
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_a_batch_that_does_not_fit_is_encoded_in_halves(device: str, tmp_path: Path) -> None:
     if device == "cuda" and not torch.cuda.is_available():

@@ -85,7 +85,10 @@ def interrupt(command: InTerminal, moment: Moment, presses: int) -> None:
         assert "Run the same command again" in command.text
 
 
-@pytest.mark.parametrize(("moment", "presses"), [("its server was started", 3), ("the checkpoint is described", 1)])
+@pytest.mark.parametrize(
+    ("moment", "presses"),
+    [("its server was started", 3), pytest.param("the checkpoint is described", 1, marks=pytest.mark.slow)],
+)
 def test_ctrl_c_at_two_moments(begin: Begin, home: Path, moment: str, presses: int) -> None:
     """While the server starts; and while a flow runs, whose end the server is still to be told."""
     interrupt(begin(), moments(home)[moment], presses)

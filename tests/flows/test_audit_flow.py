@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from commands import Embaudit
 from planned import assert_planned
-from small_audits import Audited
+from small_audits import AskedAgain, Audited
 from warehouse_rows import rows
 
 from embaudit.checkpoint.precision import ProductSeconds
@@ -34,8 +34,12 @@ def run(checkpoint: Path, profile: Path, **options: Any) -> AuditOutcome:
 DRAWN = "SELECT count(*) FROM sticky_sentence WHERE purpose = '{}' AND role = 'draw'"
 
 
+def is_of_step(path: Path) -> bool:
+    return path.suffix == ".parquet" and not {"audit", "corpus"} & set(path.parts)
+
+
 def inodes(home: Path) -> dict[Path, int]:
-    return {path: path.stat().st_ino for path in home.rglob("*.parquet") if not {"audit", "corpus"} & set(path.parts)}
+    return {path: path.stat().st_ino for path in home.rglob("*.parquet") if is_of_step(path)}
 
 
 def test_the_plan_says_about_how_much_is_encoded(audited: Audited) -> None:
@@ -170,16 +174,17 @@ def check_reference(outcome: AuditOutcome) -> None:
 
 
 def test_rerunning_recomputes_nothing_doubles_nothing_and_shows_the_same(
-    audited: Audited, audited_home: Path, embaudit_here: Embaudit
+    audited: Audited, asked_again: AskedAgain
 ) -> None:
-    written, warehouse = inodes(audited_home), audited_home / "warehouse.duckdb"
-    counts = dict(rows(warehouse, "SELECT table_name, estimated_size FROM duckdb_tables()"))
-    again = embaudit_here(*audited.command, "--full")
+    again, warehouse = asked_again.said, asked_again.home / "warehouse.duckdb"
+    counts = dict(rows(audited.outcome, "SELECT table_name, estimated_size FROM duckdb_tables()"))
     assert again.returncode == 0, again.stderr
     assert "Traceback" not in again.stderr
     assert "takes about" not in again.stderr
     assert rows(warehouse, "SELECT audit_id, status FROM audit") == [(audited.outcome.audit_id, "published")]
-    assert inodes(audited_home) == written
+    assert inodes(asked_again.home) == {
+        path: was.st_ino for path, was in asked_again.written.items() if is_of_step(path)
+    }
     assert dict(rows(warehouse, "SELECT table_name, estimated_size FROM duckdb_tables()")) == counts
     # The tokens, the figures, and the place of the results.
     for word in ("loss", "pull", "focal point", "severity", "SOCM", "u =", "encodes", "embedded sample", "peak memory"):

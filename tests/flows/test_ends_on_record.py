@@ -48,7 +48,7 @@ def test_given_pairs_of_which_none_is_below_u_are_an_error_on_record(
 ) -> None:
     given = str(twins(tmp_path))
     with pytest.raises(MeasureError, match="No sentence pair lies below u"):
-        run(tiny_checkpoint, tiny_profile, pairs={"scoring": given, "validation": given})
+        run(tiny_checkpoint, tiny_profile, pairs={"scoring": given, "validation": given}, measures=["sticky"])
     status, reason = rows(home / "warehouse.duckdb", "SELECT status, reason FROM audit")[0]
     assert status == "failed"
     assert "below u" in reason
@@ -66,11 +66,10 @@ def broken(error: BaseException) -> Any:
     [
         # In planning.
         ({"profile": "none.toml"}, None, None, UsageError, "none.toml"),
-        ({"device": "abacus"}, None, None, UsageError, "abacus"),
         ({"checkpoint": "/nowhere/tiny"}, None, None, EmbauditError, "/nowhere/tiny"),
         # In ingestion.
         ({"corpora": {"wikipedia": "/nowhere.txt"}}, None, None, CorpusError, "/nowhere.txt"),
-        ({"corpora": {"sts": "sample"}}, None, None, UsageError, "'sts'"),
+        pytest.param({"corpora": {"sts": "sample"}}, None, None, UsageError, "'sts'", marks=pytest.mark.slow),
         # What no measure expects.
         ({}, "plan_audit", MemoryError("on the way"), MeasureError, "on the way"),
         ({}, "_shared_tables", torch.OutOfMemoryError("CUDA out of memory."), MeasureError, "CUDA out of memory."),
@@ -81,12 +80,13 @@ def broken(error: BaseException) -> Any:
             MeasureError,
             "can't allocate memory",
         ),
-        (
+        pytest.param(
             {},
             "run_measure",
             OSError(28, "No space left on device"),
             OSError,
             "OSError: [Errno 28] No space left on device",
+            marks=pytest.mark.slow,
         ),
         ({}, "stage_findings", KeyError("a bug"), KeyError, "KeyError: 'a bug'"),
         ({}, "_ingest", ValueError("https://me:canary@x/y"), ValueError, "ValueError: https://x/y"),

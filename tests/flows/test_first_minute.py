@@ -36,7 +36,7 @@ def outcome(
             AuditRequest(
                 checkpoint=str(tiny_checkpoint),
                 profile=str(tiny_profile),
-                measures=["integrity", "quality", "socm"],
+                measures=["integrity", "quality"],
                 corpora={"sts": str(folder / "pairs.tsv")},
                 policy=str(folder / "policy.toml"),
                 gate="mark",

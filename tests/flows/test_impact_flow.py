@@ -165,6 +165,7 @@ def test_the_plan_says_about_how_much_it_encodes(outcome: AuditOutcome) -> None:
     assert_planned(outcome)
 
 
+@pytest.mark.slow
 def test_the_worst_that_the_search_finds(home: Path, request_: AuditRequest) -> None:
     found = audit(request_)
     with duckdb.connect(found.warehouse, read_only=True) as connection:

@@ -90,16 +90,35 @@ INIT = "embaudit_norms/__init__.py"
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        ({INIT: "import no_such_package"}, UNUSABLE + "ModuleNotFoundError: No module named 'no_such_package'"),
-        ({INIT: "MEASURE = 1"}, UNUSABLE + "embaudit_norms:MEASURE is a int, not a Measure"),
-        ({INIT: FILES[INIT].replace('name="norms"', 'name="socm"')}, UNUSABLE + "its name, 'socm', is taken"),
-        (
+        pytest.param(
+            {INIT: "import no_such_package"},
+            UNUSABLE + "ModuleNotFoundError: No module named 'no_such_package'",
+            id="not importable",
+        ),
+        pytest.param(
+            {INIT: "MEASURE = 1"},
+            UNUSABLE + "embaudit_norms:MEASURE is a int, not a Measure",
+            id="no measure",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            {INIT: FILES[INIT].replace('name="norms"', 'name="socm"')},
+            UNUSABLE + "its name, 'socm', is taken",
+            id="a name that is taken",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
             {INIT: FILES[INIT].replace('table="norm"', 'table="token"')},
             "embaudit_norms declares a table 'token', which embaudit.steps.tables has already",
+            id="a table that is taken",
         ),
-        ({"embaudit_norms/queries/socm.sql": "-- Another?\nSELECT 1\n"}, "Two queries are called socm; embaudit_norms"),
+        pytest.param(
+            {"embaudit_norms/queries/socm.sql": "-- Another?\nSELECT 1\n"},
+            "Two queries are called socm; embaudit_norms",
+            id="a query that is taken",
+            marks=pytest.mark.slow,
+        ),
     ],
-    ids=["not importable", "no measure", "a name that is taken", "a table that is taken", "a query that is taken"],
 )
 def test_one_that_cannot_be_used_is_named(changed: dict[str, str], why: str, tmp_path: Path) -> None:
     place = install(tmp_path, FILES | changed)

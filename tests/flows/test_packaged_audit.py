@@ -97,6 +97,7 @@ def check_tables(home: Path, source: str, tokens: int) -> None:
     assert rows(home, "SELECT count(*) FROM expectation_result WHERE NOT success AND severity = 'critical'") == [(0,)]
 
 
+@pytest.mark.slow
 def test_real_weights_are_audited_with_everything(
     embaudit_here: Embaudit, home: Path, tmp_path: Path, first_tokens: Path
 ) -> None:

@@ -120,6 +120,7 @@ def test_a_checkpoint_that_a_temperature_helps(home: Path, labelled: Path, tmp_p
     assert written.items() <= after.items()
 
 
+@pytest.mark.slow
 def test_heads_that_want_different_temperatures_get_them(
     home: Path, labelled: Path, tmp_path: Path, embaudit: Embaudit
 ) -> None:

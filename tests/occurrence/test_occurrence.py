@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embaudit.checkpoint import Encoder
@@ -49,6 +49,7 @@ def test_counts_are_those_of_a_loop(corpus: list[list[int]]) -> None:
         assert found.less_frequent(token_id, others) == pytest.approx((below + ties / 2) / VOCABULARY)
 
 
+@settings(max_examples=30)
 @given(CORPUS, st.lists(st.sampled_from([3, 7]), min_size=3, max_size=8))
 def test_dense_texts_are_those_that_the_rest_of_the_corpus_does_not_explain(
     corpus: list[list[int]], poison: list[int]

@@ -109,8 +109,20 @@ WRONG = {
     "padding": (padded(False), "It counts padding in the mean"),
 }
 
+# Many other ways are tried before these.
+LATE = {
+    "two things at once",
+    "cut short",
+    "cut at no usual limit",
+    "cut after characters",
+    "a causal mask",
+    "without special tokens",
+}
 
-@pytest.mark.parametrize("name", WRONG)
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LATE else name for name in WRONG]
+)
 def test_what_a_server_does_otherwise_is_found_and_named(served_checkpoint: Checkpoint, name: str) -> None:
     make, said = WRONG[name]
     if name == "padding":
@@ -126,7 +138,9 @@ def test_what_a_server_does_otherwise_is_found_and_named(served_checkpoint: Chec
     ("encode", "verdict", "said"),
     [
         ("refuses empty texts", "the same function", "1 of 1 texts of the kind “empty” get no vector"),
-        ("fails on capitals", "another function", "of the kind “capitals” get no vector"),
+        pytest.param(
+            "fails on capitals", "another function", "of the kind “capitals” get no vector", marks=pytest.mark.slow
+        ),
         ("NaN for digits", "another function", "“digits” get NaN or a vector of zeros"),
         ("nothing at all", "another function", "get NaN or a vector of zeros"),
     ],
@@ -203,9 +217,11 @@ def test_two_checkpoints_are_compared_as_an_endpoint_is(tiny_folder: Path, tmp_p
 @pytest.mark.parametrize(
     ("way", "said"),
     [
-        ({"dimensions": 16}, "It keeps the first 16 of 32 dimensions"),
+        pytest.param({"dimensions": 16}, "It keeps the first 16 of 32 dimensions", marks=pytest.mark.slow),
         ({"stored": "int8"}, "It gives whole numbers (int8 vectors) in place of fractions"),
-        ({"stored": "binary"}, "It gives signs (binary vectors) in place of numbers"),
+        pytest.param(
+            {"stored": "binary"}, "It gives signs (binary vectors) in place of numbers", marks=pytest.mark.slow
+        ),
         ({"stored": "binary", "dimensions": 16}, "keeps the first 16 of 32 dimensions"),
     ],
 )

@@ -171,16 +171,19 @@ def test_a_model_in_memory_is_the_checkpoint_of_its_folder(
 ) -> None:
     async def in_a_notebook() -> library.Audit:
         # Jupyter runs a cell in a running loop.
-        return library.audit(model, tiny_profile, measures=["socm"], device="cpu", warehouse=home / "own.duckdb")
+        return library.audit(model, tiny_profile, measures=["integrity"], device="cpu", warehouse=home / "own.duckdb")
 
     audit = asyncio.run(in_a_notebook())
-    of_folder = library.audit(saved_model, tiny_profile, measures=["socm"], device="cpu", warehouse=home / "own.duckdb")
+    of_folder = library.audit(
+        saved_model, tiny_profile, measures=["integrity"], device="cpu", warehouse=home / "own.duckdb"
+    )
     assert audit.checkpoint_id == of_folder.checkpoint_id
     assert audit.audit_id == of_folder.audit_id
     assert [path.name for path in (home / "models").iterdir()] == [audit.checkpoint_id]
     assert audit.warehouse == home / "own.duckdb"
 
 
+@pytest.mark.slow
 def test_the_callback_example_of_the_docs(
     model: SentenceTransformer, saved_model: Path, tiny_profile: Path, home: Path, tmp_path: Path
 ) -> None:
@@ -211,7 +214,9 @@ def test_a_callback_audits_what_is_evaluated_in_the_first_process_alone(
     model: SentenceTransformer, tiny_profile: Path, home: Path, tmp_path: Path
 ) -> None:
     logged: list[dict[str, float]] = []
-    callback = library.AuditCallback("evaluate", logged.append, profile=tiny_profile, measures=["socm"], device="cpu")
+    callback = library.AuditCallback(
+        "evaluate", logged.append, profile=tiny_profile, measures=["integrity"], device="cpu"
+    )
     trainer = SmallTrainer(model, tmp_path / "out")
     trainer.add_callback(callback)
     trainer.state.is_world_process_zero = False

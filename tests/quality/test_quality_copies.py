@@ -59,7 +59,7 @@ def levels(report: QualityReport) -> dict[str, str]:
     ("name", "expected"),
     [
         ("as published", {"no_better_than_words": "ok", "lost_in_layer": "ok", "collapsed": "ok"}),
-        ("all random", {"no_better_than_words": "problem"}),
+        pytest.param("all random", {"no_better_than_words": "problem"}, marks=pytest.mark.slow),
     ],
 )
 def test_a_part_of_the_sample_tells_the_best_from_the_worst(

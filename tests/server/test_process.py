@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,12 +19,20 @@ MAIN = [sys.executable, "-m", "embaudit"]
 NOBODY = 54_321
 
 
+@pytest.fixture(scope="module")
+def warehouse_once(empty_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One published audit of a checkpoint whose name is beyond ASCII and Latin-1."""
+    path = Path(shutil.copy(empty_once, tmp_path_factory.mktemp("warehouse")))
+    put_audit(path, audit_record(), plausible_rows(source="/models/ம-é-𝒳"), measure_runs(), [expectation()])
+    return path
+
+
 @pytest.fixture
-def environment(tmp_path: Path, empty_warehouse: Path) -> dict[str, str]:
-    """A home with one published audit of a checkpoint whose name is beyond ASCII and Latin-1."""
-    put_audit(empty_warehouse, audit_record(), plausible_rows(source="/models/ம-é-𝒳"), measure_runs(), [expectation()])
+def environment(tmp_path: Path, warehouse_once: Path) -> dict[str, str]:
+    """A home, and a copy of that warehouse."""
+    warehouse = shutil.copy(warehouse_once, tmp_path / "warehouse.duckdb")
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "LC_", "PYTHON"))}
-    return {**plain, "EMBAUDIT_HOME": str(tmp_path / "home"), "EMBAUDIT_WAREHOUSE": str(empty_warehouse)}
+    return {**plain, "EMBAUDIT_HOME": str(tmp_path / "home"), "EMBAUDIT_WAREHOUSE": str(warehouse)}
 
 
 def shell(line: str, environment: dict[str, str], folder: Path, **options: object) -> subprocess.CompletedProcess[str]:
@@ -54,26 +63,31 @@ QUERY = "embaudit query 'SELECT range AS n FROM range(200000)' --format csv"
     [
         (f"{QUERY} | head -1", 0),
         ("embaudit show | head -1", 0),
-        ("embaudit show --full | true", 0),
-        ("embaudit list checkpoints | true", 0),
-        ("embaudit --help | true", 0),
-        ("embaudit audti 2>&1 | true", 2),
         ("embaudit show nothing 2>&1 | true", 2),
         ("embaudit gate latest --policy strict.toml | true", 1),
-        ("embaudit gate latest --policy strict.toml --json | head -1", 1),
-        ("embaudit show >&-", 0),
-        ("embaudit show 2>&-", 0),
-        ("embaudit show <&-", 0),
         ("embaudit show <&- >&- 2>&-", 0),
-        ("embaudit show nothing >&- 2>&-", 2),
-        ("embaudit gate latest --policy strict.toml >&- 2>&- <&-", 1),
         ("embaudit show >/dev/full", 2),
         ("embaudit --help >/dev/full", 2),
-        (f"{QUERY} >/dev/full", 2),
-        ("embaudit gate latest --policy strict.toml >/dev/full", 2),
         # What is said about the work may be lost.
-        ("embaudit show 2>/dev/full", 0),
         ("embaudit show nothing 2>/dev/full", 2),
+        *(
+            pytest.param(line, code, marks=pytest.mark.slow)
+            for line, code in (
+                ("embaudit show --full | true", 0),
+                ("embaudit list checkpoints | true", 0),
+                ("embaudit --help | true", 0),
+                ("embaudit audti 2>&1 | true", 2),
+                ("embaudit gate latest --policy strict.toml --json | head -1", 1),
+                ("embaudit show >&-", 0),
+                ("embaudit show 2>&-", 0),
+                ("embaudit show <&-", 0),
+                ("embaudit show nothing >&- 2>&-", 2),
+                ("embaudit gate latest --policy strict.toml >&- 2>&- <&-", 1),
+                (f"{QUERY} >/dev/full", 2),
+                ("embaudit gate latest --policy strict.toml >/dev/full", 2),
+                ("embaudit show 2>/dev/full", 0),
+            )
+        ),
     ],
 )
 def test_streams(line: str, code: int, environment: dict[str, str], tmp_path: Path) -> None:
@@ -85,10 +99,24 @@ def test_streams(line: str, code: int, environment: dict[str, str], tmp_path: Pa
         assert "The output cannot be written" in result.stderr
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-16"])
-@pytest.mark.parametrize("words", [("show", "--full"), ("audit", "./ம")])
+@pytest.mark.parametrize(
+    ("words", "encoding"),
+    [
+        (("show", "--full"), "ascii"),
+        (("audit", "./ம"), "utf-16"),
+        *(
+            pytest.param(words, encoding, marks=pytest.mark.slow)
+            for words, encoding in (
+                (("show", "--full"), "cp1252"),
+                (("show", "--full"), "utf-16"),
+                (("audit", "./ம"), "ascii"),
+                (("audit", "./ம"), "cp1252"),
+            )
+        ),
+    ],
+)
 def test_a_terminal_that_cannot_show_a_character(
-    encoding: str, words: tuple[str, ...], environment: dict[str, str], tmp_path: Path
+    words: tuple[str, ...], encoding: str, environment: dict[str, str], tmp_path: Path
 ) -> None:
     result = subprocess.run(
         [*MAIN, *words],
@@ -146,7 +174,8 @@ def as_nobody() -> list[str]:
     return words
 
 
-@pytest.mark.parametrize("home", [None, *(pytest.param(home, marks=pytest.mark.slow) for home in ("/", "/nowhere"))])
+@pytest.mark.slow
+@pytest.mark.parametrize("home", [None, "/", "/nowhere"])
 def test_a_user_without_an_account(as_nobody: list[str], home: str | None, tmp_path: Path) -> None:
     environment = {"PATH": os.environ["PATH"], **({} if home is None else {"HOME": home})}
     result = subprocess.run(
@@ -158,7 +187,14 @@ def test_a_user_without_an_account(as_nobody: list[str], home: str | None, tmp_p
     assert [path.name for path in tmp_path.iterdir()] == [".embaudit"]
 
 
-@pytest.mark.parametrize("words", [("ingest", "sts", "sample"), ("audit", "packaged:all-MiniLM-L6-v2"), ("show",)])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("ingest", "sts", "sample"),
+        pytest.param(("audit", "packaged:all-MiniLM-L6-v2"), marks=pytest.mark.slow),
+        ("show",),
+    ],
+)
 def test_a_current_folder_that_cannot_be_written(as_nobody: list[str], words: tuple[str, ...], tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir(mode=0o555)
@@ -177,6 +213,7 @@ def test_a_current_folder_that_cannot_be_written(as_nobody: list[str], words: tu
         assert "EMBAUDIT_HOME" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_server_for_a_command_with_closed_streams(environment: dict[str, str], tmp_path: Path) -> None:
     result = shell("embaudit ingest sts sample <&- >&- 2>&-", environment, tmp_path)
     assert result.returncode == 0

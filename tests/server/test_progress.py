@@ -9,9 +9,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from commands import Embaudit
 from rich.console import Console
-from small_audits import Audited
+from small_audits import AskedAgain, Audited
 
 import embaudit as library
 from embaudit.api.notebook import NotebookDisplay
@@ -77,14 +76,14 @@ def test_lines_of_a_notebook() -> None:
     assert shown(output.getvalue()) == ["This takes about 1 min.", "socm: 3 s", ""]
 
 
-def test_an_audit_prints_a_line_for_each_measure(audited: Audited, audited_home: Path, embaudit_here: Embaudit) -> None:
-    told = embaudit_here(*audited.command).stderr.splitlines()
+def test_an_audit_prints_a_line_for_each_measure(asked_again: AskedAgain) -> None:
+    told = asked_again.said.stderr.splitlines()
     names = [line.split(" of ")[0] for line in told if re.fullmatch(r"\w+ of \S+: \d+ s", line)]
     assert names == [name for name, measure in MEASURES.items() if measure.is_default]
     assert len(told) < len(names) + 5, told
 
 
-@pytest.mark.parametrize("is_notebook", [True, False])
+@pytest.mark.parametrize("is_notebook", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_call_shows_progress_in_a_notebook_alone(
     is_notebook: bool, audited: Audited, audited_home: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

@@ -70,10 +70,26 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
     return {**plain, "EMBAUDIT_HOME": str(folder / "home"), **more}
 
 
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TemporaryServer]:
+    """A server that found half a database, and answers."""
+    home = tmp_path_factory.mktemp("home")
+    server = TemporaryServer(home)
+    server.stop()
+    (server.folder / "migrated").unlink(missing_ok=True)
+    (server.folder / "prefect.db").write_bytes(b"half of one" * 1000)
+    server = TemporaryServer(home)
+    server.wait()
+    yield server
+    server.stop()
+
+
 @pytest.mark.parametrize(
     "place", ["environment", *(pytest.param(place, marks=pytest.mark.slow) for place in ("profile", ".env"))]
 )
-def test_settings_for_another_server_and_a_proxy_for_everything(tmp_path: Path, place: str) -> None:
+def test_settings_for_another_server_and_a_proxy_for_everything(
+    started: TemporaryServer, tmp_path: Path, place: str
+) -> None:
     prefect_home = tmp_path / "prefect"
     prefect_home.mkdir()
     given: Mapping[str, str] = OTHER_SERVER if place == "environment" else {}
@@ -82,9 +98,11 @@ def test_settings_for_another_server_and_a_proxy_for_everything(tmp_path: Path, 
         (prefect_home / "profiles.toml").write_text(PROFILES + lines)
     if place == ".env":
         (tmp_path / ".env").write_text(lines)
+    home = str(started.folder.parents[1])
     result = subprocess.run(
         [sys.executable, "-c", CODE],
-        env=environment(tmp_path, PREFECT_HOME=str(prefect_home), **PROXIES, **given),
+        # A home whose database is there, and in use.
+        env={**environment(tmp_path, PREFECT_HOME=str(prefect_home), **PROXIES, **given), "EMBAUDIT_HOME": home},
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -102,14 +120,14 @@ def no_prefect_server(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def test_it_is_in_a_session_of_its_own_and_has_no_standard_stream_for_a_socket(tmp_path: Path) -> None:
-    server = TemporaryServer(tmp_path)
-    try:
-        assert os.getsid(server._process.pid) == server._process.pid
-        server.wait()
-        assert server.is_running
-    finally:
-        server.stop()
+def test_it_is_in_a_session_of_its_own_and_has_no_standard_stream_for_a_socket(started: TemporaryServer) -> None:
+    assert os.getsid(started._process.pid) == started._process.pid
+    assert started.is_running
+
+
+def test_a_half_migrated_database_is_made_anew(started: TemporaryServer) -> None:
+    assert (started.folder / "migrated").exists()
+    assert (started.folder / "prefect.db").read_bytes().startswith(b"SQLite format 3")
 
 
 @pytest.fixture
@@ -148,17 +166,6 @@ def test_one_of_an_earlier_call_is_not_waited_for(tmp_path: Path, monkeypatch: p
         temporary.await_server()
     with temporary_settings({PREFECT_API_URL: server.api_url}), pytest.raises(ServerError, match="could not start"):
         temporary.await_server()
-
-
-def test_a_half_migrated_database_is_made_anew(tmp_path: Path) -> None:
-    server = TemporaryServer(tmp_path)
-    server.stop()
-    (server.folder / "migrated").unlink(missing_ok=True)
-    (server.folder / "prefect.db").write_bytes(b"half of one" * 1000)
-    server = TemporaryServer(tmp_path)
-    server.wait()
-    server.stop()
-    assert (server.folder / "migrated").exists()
 
 
 def test_records_that_have_no_place(tmp_path: Path) -> None:
@@ -227,8 +234,8 @@ def test_a_usable_proxy(value: str, no_proxies: pytest.MonkeyPatch) -> None:
     ("file", "text", "variable"),
     [
         (".env", "PREFECT_API_REQUEST_TIMEOUT=abc", {}),
-        ("prefect.toml", "nonsense = [", {}),
-        ("prefect/profiles.toml", "nonsense = [", {}),
+        pytest.param("prefect.toml", "nonsense = [", {}, marks=pytest.mark.slow),
+        pytest.param("prefect/profiles.toml", "nonsense = [", {}, marks=pytest.mark.slow),
         ("unread", "", {"PREFECT_LOGGING_LEVEL": "LOUD"}),
     ],
 )
@@ -249,7 +256,9 @@ def test_settings_that_prefect_cannot_read(tmp_path: Path, file: str, text: str,
     assert "Prefect cannot read its settings" in result.stderr
 
 
-@pytest.mark.parametrize("command", [("ingest", "sts", "sample"), ("setup-server",), ("doctor",)])
+@pytest.mark.parametrize(
+    "command", [("ingest", "sts", "sample"), ("setup-server",), pytest.param(("doctor",), marks=pytest.mark.slow)]
+)
 def test_commands_with_a_proxy_that_cannot_be_used(tmp_path: Path, command: tuple[str, ...]) -> None:
     result = subprocess.run(
         [*CLI, *command],

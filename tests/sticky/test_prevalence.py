@@ -73,6 +73,7 @@ def test_noise_that_makes_a_thin_tail_thick_is_taken_off(error: float) -> None:
     assert found[1] == pytest.approx(wanted[1], rel=0.2)
 
 
+@pytest.mark.slow
 def test_tokens_that_were_all_counted_leave_the_rest_to_the_sample() -> None:
     """A search that keeps the worst by noisy draws: the interval is that of the few bad tokens that it dropped."""
     true, sigma, others = true_losses(), 0.04, VOCABULARY // 20

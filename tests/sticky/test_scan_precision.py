@@ -115,6 +115,7 @@ def test_an_audit_in_half_precision_is_scanned_in_it(folder: Path, timings: Timi
     assert timings.made == []
 
 
+@pytest.mark.slow
 def test_bfloat16_keeps_the_ranks_of_float32(minilm: Checkpoint) -> None:
     texts = [side for pair in load_corpus("sts").pairs for side in (pair.first, pair.second)]
     sentences = list(dict.fromkeys(texts))[:100]

@@ -67,6 +67,7 @@ def called(folder: Path, one_thread: int) -> Callable[..., SwitchReport]:
     return call
 
 
+@pytest.mark.slow
 def test_the_packaged_checkpoint_with_another_pooling(minilm: Checkpoint) -> None:
     """Vectors of the two must not be mixed, and the same text is nearer to itself than to others."""
     cls = replace(minilm, recipe=replace(minilm.recipe, pooling=("cls",)))
