@@ -101,14 +101,14 @@ def check_frame(
     suite = gx.ExpectationSuite(table, expectations=suite_of(TABLES[table], planned_rows))
     with configurations_built_once():
         results = {_identity(result): result for result in batch.validate(suite, result_format="BASIC").results}
-    failed = [result.expectation_config.to_domain_obj() for result in results.values() if not result.success]
-    if failed:
-        # Failing rows are requested only for expectations that fail: requesting them everywhere takes 1.6 times as
-        # long. They are returned by index and their keys looked up here: with key columns, Great Expectations 1.24
-        # takes 45 s for one expectation that fails in all of 500 000 rows.
-        with_rows = {"result_format": "SUMMARY", "partial_unexpected_count": EXAMPLES_KEPT}
-        again = batch.validate(gx.ExpectationSuite(table, expectations=failed), result_format=with_rows)
-        results |= {_identity(result): result for result in again.results}
+        failed = [result.expectation_config.to_domain_obj() for result in results.values() if not result.success]
+        if failed:
+            # Failing rows are requested only for expectations that fail: requesting them everywhere takes 1.6 times as
+            # long. They are returned by index and their keys looked up here: with key columns, Great Expectations 1.24
+            # takes 45 s for one expectation that fails in all of 500 000 rows.
+            with_rows = {"result_format": "SUMMARY", "partial_unexpected_count": EXAMPLES_KEPT}
+            again = batch.validate(gx.ExpectationSuite(table, expectations=failed), result_format=with_rows)
+            results |= {_identity(result): result for result in again.results}
     return [result_row(table, shard, result, frame) for result in results.values()]
 
 
