@@ -6,7 +6,7 @@ A plugin of ``tests/conftest.py``. What it hands out once is for reading; a test
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -37,10 +37,28 @@ def put_audit(
     Args:
         runs: by default one of each measure that has rows.
     """
+    with open_writer(warehouse, 0) as connection:
+        _put(connection, record, rows, runs, checks)
+
+
+def put_audits(warehouse: Path, audits: Iterable[tuple[AuditRecord, Mapping[str, list[dict[str, Any]]]]]) -> None:
+    """The same for several audits, on one connection: opening and closing the file takes longer than few rows do."""
+    with open_writer(warehouse, 0) as connection:
+        for record, rows in audits:
+            _put(connection, record, rows, None, ())
+
+
+def _put(
+    connection: duckdb.DuckDBPyConnection,
+    record: AuditRecord,
+    rows: Mapping[str, list[dict[str, Any]]],
+    runs: Sequence[MeasureRun] | None,
+    checks: Sequence[ExpectationRow],
+) -> None:
     runs = measure_runs(dict(rows)) if runs is None else runs
-    with open_writer(warehouse, 0) as connection, transaction(connection):
-        # For so few rows a second thread costs more than it brings.
-        connection.execute("SET threads = 1")
+    # For so few rows a second thread costs more than it brings.
+    connection.execute("SET threads = 1")
+    with transaction(connection):
         is_new = not connection.execute("SELECT 1 FROM audit WHERE audit_id = ?", [record.audit_id]).fetchall()
         replace_rows(connection, "audit", [asdict(record)])
         replace_rows(connection, "measure_run", [{"audit_id": record.audit_id, **asdict(run)} for run in runs])

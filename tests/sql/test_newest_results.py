@@ -5,13 +5,15 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from plausible import audit_record, plausible_rows
-from ready_warehouses import put_audit
+from ready_warehouses import put_audits
 
 from embaudit.measures import MEASURES
 from embaudit.warehouse.connect import open_reader
+from embaudit.warehouse.publish import AuditRecord
 from embaudit.warehouse.query import named_queries
 
 # These list audits, or say when the newest was.
@@ -19,11 +21,11 @@ ABOUT_AUDITS = {"audits", "checkpoints"}
 MOVING = {"finished"}
 
 
-def measured_again(warehouse: Path, measure: str, minutes: int) -> None:
-    """Add a newer audit of c1 that has one measure alone, on other settings than before."""
+def measured_again(measure: str, minutes: int) -> tuple[AuditRecord, dict[str, list[dict[str, Any]]]]:
+    """A newer audit of c1 that has one measure alone, on other settings than before."""
     names = {"checkpoint", *(row.table.name for row in MEASURES[measure].rows)}
     rows = {name: found for name, found in plausible_rows("c1", "packaged:tiny").items() if name in names}
-    put_audit(warehouse, replace(audit_record(f"a{minutes}", "c1", minutes=minutes), seed=7), rows)
+    return replace(audit_record(f"a{minutes}", "c1", minutes=minutes), seed=7), rows
 
 
 @pytest.fixture
@@ -56,13 +58,12 @@ def lost(before: dict[str, set[str]], warehouse: Path) -> dict[str, set[str]]:
 
 
 def test_no_query_loses_a_row_to_an_audit_of_each_measure(before: dict[str, set[str]], again: Path) -> None:
-    for minutes, measure in enumerate(MEASURES, 90):
-        measured_again(again, measure, minutes)
+    put_audits(again, [measured_again(measure, minutes) for minutes, measure in enumerate(MEASURES, 90)])
     assert not lost(before, again)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("measure", MEASURES)
 def test_no_query_loses_a_row(before: dict[str, set[str]], again: Path, measure: str) -> None:
-    measured_again(again, measure, 90)
+    put_audits(again, [measured_again(measure, 90)])
     assert not lost(before, again)

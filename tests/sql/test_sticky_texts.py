@@ -12,7 +12,7 @@ from asking import ask
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plausible import audit_record, plausible_rows
-from ready_warehouses import put_audit
+from ready_warehouses import put_audits
 
 from embaudit.warehouse.connect import open_reader, open_writer
 
@@ -36,9 +36,11 @@ def model(
 
 
 def audited(warehouse: Path, *models: Rows) -> Path:
-    for place, rows in enumerate(models):
-        checkpoint_id = rows["checkpoint"][0]["checkpoint_id"]
-        put_audit(warehouse, audit_record(f"a{place}", checkpoint_id, minutes=place), rows)
+    ids = [rows["checkpoint"][0]["checkpoint_id"] for rows in models]
+    put_audits(
+        warehouse,
+        [(audit_record(f"a{place}", ids[place], minutes=place), rows) for place, rows in enumerate(models)],
+    )
     return warehouse
 
 
