@@ -37,7 +37,8 @@ def _changes_of(table: DeclaredTable, columns: dict[str, tuple[str, bool]] | Non
     if columns is None:
         yield table.ddl
         return
-    for name, kind in table.stored.items():
+    stored = table.stored
+    for name, kind in stored.items():
         if name in columns and columns[name][0] != kind:
             raise _other(table, place, f"{name} is {columns[name][0]} and not {kind}")
         if name not in columns:
@@ -45,7 +46,7 @@ def _changes_of(table: DeclaredTable, columns: dict[str, tuple[str, bool]] | Non
                 raise _other(table, place, f"it has no column {name}")
             yield f'ALTER TABLE {table.name} ADD COLUMN "{name}" {kind};'
     for name, (_, is_nullable) in columns.items():
-        if name not in table.stored and not is_nullable:
+        if name not in stored and not is_nullable:
             raise _other(table, place, f"{name} must not be null, and is not declared")
 
 

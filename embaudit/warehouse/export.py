@@ -100,7 +100,7 @@ def _to_folder(connection: duckdb.DuckDBPyConnection, destination: Path, left_ou
     with _disk_named(destination), new_version(destination, keep) as folder:
         connection.execute("BEGIN TRANSACTION")
         for name in tables_of(connection):
-            if name in left_out or name not in _public(connection):
+            if name in left_out or name == WRITER_TABLE:
                 continue
             target = str(folder / f"{name}.parquet").replace("'", "''")
             row = connection.execute(f"COPY (FROM {name}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)").fetchone()
@@ -108,10 +108,6 @@ def _to_folder(connection: duckdb.DuckDBPyConnection, destination: Path, left_ou
         connection.execute("COMMIT")
     version = (destination / CURRENT).resolve()
     return Export(version, rows, sum(file.stat().st_size for file in version.iterdir()))
-
-
-def _public(connection: duckdb.DuckDBPyConnection) -> set[str]:
-    return set(tables_of(connection)) - {WRITER_TABLE}
 
 
 def _left_out(known: Sequence[str], tables: Sequence[str] | None, with_bulk: bool) -> set[str]:

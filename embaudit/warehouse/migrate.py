@@ -77,7 +77,7 @@ def migrate(connection: duckdb.DuckDBPyConnection, place: Warehouse) -> list[int
     applied = require_known_version(connection, place)
     _require_same_migrations(connection, place)
     # First of all, so that a database with other tables of these names is left as it is.
-    table_changes(connection, place)
+    changes = table_changes(connection, place)
     pending = [migration for migration in known_migrations() if migration.version > applied]
     for migration in pending:
         with transaction(connection):
@@ -86,7 +86,8 @@ def migrate(connection: duckdb.DuckDBPyConnection, place: Warehouse) -> list[int
                 "INSERT INTO schema_migration VALUES (?, ?, ?, now())",
                 [migration.version, migration.name, migration.sha256],
             )
-    changes = table_changes(connection, place)
+    if pending:
+        changes = table_changes(connection, place)
     if changes:
         with transaction(connection):
             for statement in changes:

@@ -13,6 +13,7 @@ from plausible import plausible_rows
 from plausible_socm import TRACES
 
 from embaudit.expectations.check import check_frame
+from embaudit.expectations.suites import suite_of
 from embaudit.table import DeclaredColumn
 from embaudit.tables import TABLES
 from embaudit.warehouse.publish import ExpectationRow
@@ -61,9 +62,14 @@ def good(table: str) -> pd.DataFrame:
 
 def check(table: str, frame: pd.DataFrame, planned: int | None = None) -> list[ExpectationRow]:
     """The results of a table's suite; corpora named wikipedia-something have the texts of wikipedia."""
+    return check_frame(table, completed(table, frame), planned)
+
+
+def completed(table: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """With the columns that rules make."""
     corpora = {"wikipedia", *frame["corpus"]} if "corpus" in frame else set()
     traces = {name: pd.Series(TRACES) for name in corpora if str(name).startswith("wikipedia")}
-    return check_frame(table, TABLES[table].derive(frame, traces), planned)
+    return TABLES[table].derive(frame, traces)
 
 
 def failures(results: Iterable[ExpectationRow]) -> list[ExpectationRow]:
@@ -74,6 +80,45 @@ def name_of(result: ExpectationRow) -> Failure:
     """Such as ``between tau``, ``greater high, low`` or ``warning null threshold``."""
     prefix = "warning " if result.severity == "warning" else ""
     return f"{prefix}{KINDS.get(result.expectation, result.expectation)} {result.column_name}".strip()
+
+
+def plainly_failing(table: str, frame: pd.DataFrame) -> dict[Failure, Counter[Any]]:
+    """The keys of the rows of a completed frame in which each expectation of a table's suite fails, without its engine.
+
+    As the engine, a comparison with a missing value does not fail.
+    """
+    keys = [keys_of(table, row) for row in frame.astype(object).where(frame.notna(), None).to_dict("records")]
+    failing: dict[Failure, Counter[Any]] = {}
+    for expectation in suite_of(TABLES[table], None):
+        config = expectation.configuration
+        if config.type not in KINDS:
+            continue
+        columns, fails = _fails(KINDS[config.type], config.kwargs, frame)
+        prefix = "warning " if str(getattr(config.severity, "value", config.severity)) == "warning" else ""
+        name = f"{prefix}{KINDS[config.type]} {', '.join(columns)}"
+        assert name not in failing
+        failing[name] = Counter(key for key, fails_here in zip(keys, fails, strict=True) if fails_here)
+    return failing
+
+
+def _fails(kind: str, given: Mapping[str, Any], frame: pd.DataFrame) -> tuple[list[str], pd.Series]:
+    if kind == "unique":
+        columns = given.get("column_list") or [given["column"]]
+        return columns, frame.duplicated(columns, keep=False)
+    if kind == "greater":
+        larger, smaller = frame[given["column_A"]], frame[given["column_B"]]
+        missing = larger.isna() | smaller.isna()
+        holds = larger >= smaller if given.get("or_equal") else larger > smaller
+        return [given["column_A"], given["column_B"]], ~missing & ~holds.fillna(False).astype(bool)
+    values = frame[given["column"]]
+    if kind == "null":
+        return [given["column"]], values.isna()
+    if kind == "in_set":
+        return [given["column"]], values.notna() & ~values.isin(given["value_set"])
+    low, high = given.get("min_value"), given.get("max_value")
+    below = values < low if low is not None else values.isna()
+    above = values > high if high is not None else values.isna()
+    return [given["column"]], values.notna() & (below | above)
 
 
 def generated(table: str) -> Iterator[Broken]:

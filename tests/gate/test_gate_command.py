@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
+from plausible import audit_record, expectation, measure_runs, plausible_rows
+from ready_warehouses import put_audit
 
 from embaudit.cli.main import cli
 from embaudit.errors import CheckFailed, EmbauditError, UsageError, WarehouseError
 from embaudit.gate import load_policy, run_gate
 from embaudit.gate.figures import FIGURES
 from embaudit.warehouse.connect import open_reader
-from embaudit.warehouse.publish import publish
 
 POLICY = """
 [require]
@@ -38,18 +39,16 @@ max = 2.0
 
 
 @pytest.fixture(scope="module")
-def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def warehouse(empty_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two revisions of one source, the later with slopes .2 lower (its losses are .2/.785 higher); a failed audit."""
-    folder = tmp_path_factory.mktemp("gate")
-    path = folder / "warehouse.duckdb"
+    path = Path(shutil.copy(empty_once, tmp_path_factory.mktemp("gate") / "warehouse.duckdb"))
     for audit_id, checkpoint, shift, minutes in (("abc1", "c1", 0.2, 0), ("abd2", "c2", 0.0, 10)):
         record = audit_record(audit_id, checkpoint, minutes=minutes)
         record = replace(record, settings={**record.settings, "source": "owner/[model]"})
         rows = {**plausible_rows(checkpoint, "owner/[model]", shift), "gate_result": []}
-        staged = [table for table in stage_all(folder / audit_id, rows) if table.table != "gate_result"]
         failed = expectation("sticky_summary", success=False, severity="warning")
-        publish(path, 0, record, measure_runs(), [expectation(), failed], staged)
-    publish(path, 0, audit_record("dead", "c1", "failed", "a check", minutes=20), [], [], [])
+        put_audit(path, record, rows, measure_runs(), [expectation(), failed])
+    put_audit(path, audit_record("dead", "c1", "failed", "a check", minutes=20), {}, [])
     return path
 
 

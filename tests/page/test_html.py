@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
+from plausible import audit_record, expectation, measure_runs, plausible_rows
+from ready_warehouses import put_audit
 from webpage import Page
 
 from embaudit.cli.main import cli
@@ -23,7 +24,7 @@ from embaudit.page.html import render
 from embaudit.page.model import Column, Section, Table
 from embaudit.page.model import Page as PageModel
 from embaudit.page.write import write_page
-from embaudit.warehouse.publish import publish
+from embaudit.warehouse.connect import open_writer
 
 SCRIPT = "<script>alert(1)</script>"
 ATTACKS = f'{SCRIPT}"><img src=x onerror=alert(1)>{{{{ 7 * 7 }}}}</style>javascript:alert(1)&amp;'
@@ -34,9 +35,9 @@ def html_of(facts: dict[str, Any]) -> str:
     return render(audit_page(facts))
 
 
-def filled(folder: Path, attack: str = "x", source: str = "owner/model") -> Path:
+def filled(empty: Path, folder: Path, attack: str = "x", source: str = "owner/model") -> Path:
     """One audit; everything in it that a stranger could have named has ``attack`` in it."""
-    path = folder / "warehouse.duckdb"
+    path = Path(shutil.copy(empty, folder / "warehouse.duckdb"))
     rows = plausible_rows("c1", source + attack)
     for row in (*rows["token"], *rows["impact_token"], *rows["mitigation_token"], *rows["placement_token"]):
         row["token"] += attack
@@ -75,16 +76,15 @@ def filled(folder: Path, attack: str = "x", source: str = "owner/model") -> Path
     for row in rows["tempscale_choice"]:
         row["reason"] += attack
     failed = expectation("socm_summary", success=False, severity="warning")
-    staged = stage_all(folder / "staged", rows)
-    publish(path, 0, audit_record("a2", "c1"), measure_runs(), [expectation(), failed], staged)
+    put_audit(path, audit_record("a2", "c1"), rows, measure_runs(), [expectation(), failed])
     return path
 
 
 @pytest.fixture(scope="module")
-def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def warehouse(empty_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One published audit, and one that failed."""
-    path = filled(tmp_path_factory.mktemp("page"))
-    publish(path, 0, audit_record("dead", "c1", "failed", "why", minutes=5), [], [], [])
+    path = filled(empty_once, tmp_path_factory.mktemp("page"))
+    put_audit(path, audit_record("dead", "c1", "failed", "why", minutes=5), {}, [])
     return path
 
 
@@ -146,8 +146,8 @@ def test_the_page_loads_nothing_and_runs_nothing(facts: dict[str, Any]) -> None:
     assert len(html) < 300_000
 
 
-def test_text_from_strangers_stays_text(tmp_path: Path, facts: dict[str, Any]) -> None:
-    html = html_of(read_audit(filled(tmp_path, ATTACKS + UNSEEN), "a2"))
+def test_text_from_strangers_stays_text(empty_once: Path, tmp_path: Path, facts: dict[str, Any]) -> None:
+    html = html_of(read_audit(filled(empty_once, tmp_path, ATTACKS + UNSEEN), "a2"))
     page, harmless = Page(html), Page(html_of(facts))
     assert [tag for tag, _ in page.tags] == [tag for tag, _ in harmless.tags], "no element more and none less"
     assert page.words.count(ATTACKS + SHOWN) >= 20, "it is there to be read, in every table"
@@ -155,7 +155,7 @@ def test_text_from_strangers_stays_text(tmp_path: Path, facts: dict[str, Any]) -
 
 
 @given(text=st.text(min_size=1, max_size=30))
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_token_or_name_changes_the_page(facts: dict[str, Any], harmless_tags: list[str], text: str) -> None:
     tokens = [{**row, "token": text} for row in facts["tokens"]]
     changed = Page(html_of({**facts, "source": text, "tokens": tokens}))
@@ -171,20 +171,17 @@ def test_rows_beyond_the_most_are_counted_and_a_bar_stays_in_its_cell() -> None:
     assert {a["style"] for tag, a in Page(html).tags if tag == "i"} == {"width:0%", "width:25%", "width:100%"}
 
 
-def test_a_page_of_one_measure_leaves_the_others_out(tmp_path: Path) -> None:
+def test_a_page_of_one_measure_leaves_the_others_out(empty_warehouse: Path) -> None:
     rows = {name: part for name, part in plausible_rows().items() if name.startswith(("socm", "checkpoint"))}
-    path = tmp_path / "warehouse.duckdb"
-    publish(path, 0, audit_record(), [], [], stage_all(tmp_path / "staged", rows))
-    page = Page(html_of(read_audit(path, "a1")))
+    put_audit(empty_warehouse, audit_record(), rows, [])
+    page = Page(html_of(read_audit(empty_warehouse, "a1")))
     ids = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
     assert ids == ["second-order-collapse", "checks", "settings"]
     assert "Gate" not in page.words
 
 
-def test_what_got_worse_is_on_the_page(tmp_path: Path) -> None:
-    from embaudit.warehouse.connect import open_writer
-
-    path = filled(tmp_path)
+def test_what_got_worse_is_on_the_page(warehouse: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copy(warehouse, tmp_path))
     with open_writer(path, 0) as connection:
         connection.execute("DELETE FROM regression")
         connection.execute(
@@ -230,11 +227,11 @@ def test_a_page_that_cannot_be_written_is_one_paragraph(warehouse: Path, tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [400, 1200])
-def test_a_browser_builds_the_page_that_was_written(tmp_path: Path, width: int) -> None:
+def test_a_browser_builds_the_page_that_was_written(empty_once: Path, tmp_path: Path, width: int) -> None:
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("needs chromium, which is not here")
-    page = write_page(filled(tmp_path, ATTACKS), "latest", tmp_path).path
+    page = write_page(filled(empty_once, tmp_path, ATTACKS), "latest", tmp_path).path
     picture = tmp_path / "page.png"
     quietly = ("--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}")
 

@@ -56,14 +56,19 @@ def put(warehouse: Path, audit_id: str, rows: Rows, measures: Collection[str], m
     put_audit(warehouse, replace(record, **changes), rows, runs)
 
 
-@pytest.fixture
-def warehouse(empty_once: Path, tmp_path: Path) -> Path:
-    """Two checkpoints, fully audited; then the impact of sticky tokens on the first."""
-    place = Path(shutil.copy(empty_once, tmp_path / "warehouse.duckdb"))
+@pytest.fixture(scope="module")
+def two_audited(empty_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = Path(shutil.copy(empty_once, tmp_path_factory.mktemp("state") / "warehouse.duckdb"))
     put(place, "x1", rows_of("c1", "owner/x", FULL), FULL, 0)
     put(place, "y1", rows_of("c2", "owner/y", FULL), FULL, 1)
     put(place, "x2", rows_of("c1", "owner/x", ["impact"], "problem"), ["impact"], 2)
     return place
+
+
+@pytest.fixture
+def warehouse(two_audited: Path, tmp_path: Path) -> Path:
+    """Two checkpoints, fully audited; then the impact of sticky tokens on the first."""
+    return Path(shutil.copy(two_audited, tmp_path / "warehouse.duckdb"))
 
 
 def said(warehouse: Path, *words: str) -> Result:

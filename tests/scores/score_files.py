@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import ready_warehouses
 from plausible import audit_record, plausible_rows
-from ready_warehouses import put_audit
 
 REVISION = "8b3219a92973c328a8e22fadcfa821b5dc75636a"
 
@@ -46,14 +46,22 @@ def put_audits(
     spreads: Sequence[float | None] | None = None,
 ) -> None:
     """One audit a checkpoint, with this average SOCM on Wikipedia and this spread of the states that are pooled."""
-    for i, (source, value) in enumerate(zip(sources, socm, strict=True)):
-        rows = {
-            table: found
-            for table, found in plausible_rows(f"c{i}", source).items()
-            if table in ("checkpoint", "corpus", "socm_summary", "layer_stat", "pooled_stat")
-        }
-        rows["socm_summary"] = [{**rows["socm_summary"][0], "socm_mean": value}]
-        rows["layer_stat"] = [{**row, "normalised_spread": 99.0 - i} for row in rows["layer_stat"]]
-        spread = spreads[i] if spreads else 0.1 + i
-        rows["pooled_stat"] = [{**row, "normalised_spread": spread} for row in rows["pooled_stat"]]
-        put_audit(warehouse, audit_record(f"a{i}", f"c{i}", minutes=i), rows)
+    ready_warehouses.put_audits(
+        warehouse,
+        [
+            (audit_record(f"a{i}", f"c{i}", minutes=i), _rows(i, source, value, spreads[i] if spreads else 0.1 + i))
+            for i, (source, value) in enumerate(zip(sources, socm, strict=True))
+        ],
+    )
+
+
+def _rows(i: int, source: str, socm: float, spread: float | None) -> dict[str, list[dict[str, Any]]]:
+    rows = {
+        table: found
+        for table, found in plausible_rows(f"c{i}", source).items()
+        if table in ("checkpoint", "corpus", "socm_summary", "layer_stat", "pooled_stat")
+    }
+    rows["socm_summary"] = [{**rows["socm_summary"][0], "socm_mean": socm}]
+    rows["layer_stat"] = [{**row, "normalised_spread": 99.0 - i} for row in rows["layer_stat"]]
+    rows["pooled_stat"] = [{**row, "normalised_spread": spread} for row in rows["pooled_stat"]]
+    return rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,14 +11,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from plausible import audit_record, plausible_rows, stage_all
+from plausible import audit_record, plausible_rows
 from ready_warehouses import put_audit
 from scipy import stats
 from score_files import REVISION, put_audits, write_mteb
 
 from embaudit.cli.main import cli
 from embaudit.errors import EmbauditError, UsageError, WarehouseError
-from embaudit.warehouse.publish import publish
 from embaudit.warehouse.query import run_query
 
 # arXiv 2604.27398, Wikipedia, in the order of the paper's pairs.
@@ -169,10 +169,10 @@ def test_a_warehouse_that_another_program_has_open_is_one_paragraph(
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def published(empty_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The paper's twelve checkpoints with the paper's averages, and scores on two tasks."""
     folder = tmp_path_factory.mktemp("published")
-    warehouse = folder / "warehouse.duckdb"
+    warehouse = Path(shutil.copy(empty_once, folder))
     put_audits(warehouse, [f"{name}@main" for name in PUBLISHED], list(PUBLISHED.values()))
     lines = [f"{name},Ranked,{50 + SCORE_RANKS[name]}" for name in PUBLISHED]
     lines += [f"{name},Reversed,{-value}" for name, value in PUBLISHED.items()]
@@ -295,7 +295,7 @@ def test_a_wrong_name_is_answered_with_the_nearest(published: Path, arguments: t
         output("scores", "correlate", *arguments, warehouse=published)
 
 
-def test_what_is_lacking_is_said(tmp_path: Path) -> None:
+def test_what_is_lacking_is_said(tmp_path: Path, empty_once: Path) -> None:
     warehouse = tmp_path / "warehouse.duckdb"
 
     def fails() -> EmbauditError:
@@ -304,12 +304,13 @@ def test_what_is_lacking_is_said(tmp_path: Path) -> None:
         return caught.value
 
     assert "There is no warehouse" in str(fails())
+    shutil.copy(empty_once, warehouse)
     put_audits(warehouse, ["m/a"], [0.1])
     assert "embaudit scores import FILE" in str(fails())
     output("scores", "import", str(csv_file(tmp_path / "scores.csv", "other/b,T,1")), warehouse=warehouse)
     assert "there are scores for other/b, audits of m/a" in str(fails())
     (tmp_path / "fresh").mkdir()
-    fresh = tmp_path / "fresh" / "warehouse.duckdb"
+    fresh = Path(shutil.copy(empty_once, tmp_path / "fresh" / "warehouse.duckdb"))
     output("scores", "import", str(tmp_path / "scores.csv"), warehouse=fresh)
     with pytest.raises(UsageError, match=r"has no audits\. Audit the checkpoints that have scores: other/b"):
         output("scores", "correlate", warehouse=fresh)
@@ -324,10 +325,9 @@ def test_every_help_page_explains_itself(command: tuple[str, ...]) -> None:
 # ---- published beside ours, on an audit's page ----
 
 
-def test_an_audits_page_has_the_published_figures_beside_ours(tmp_path: Path, warehouse: Path) -> None:
+def test_an_audits_page_has_the_published_figures_beside_ours(warehouse: Path) -> None:
     for i, source in enumerate(("packaged:tiny", "/models/all-mpnet-base-v2")):
-        staged = stage_all(tmp_path / f"a{i}", plausible_rows(f"c{i}", source))
-        publish(warehouse, 0, audit_record(f"a{i}", f"c{i}", minutes=i), [], [], staged)
+        put_audit(warehouse, audit_record(f"a{i}", f"c{i}", minutes=i), plausible_rows(f"c{i}", source), [])
     text = output("show", "a1", "--full", warehouse=warehouse)
     title = "Published and measured (sentence-transformers/all-mpnet-base-v2, matched by name alone)"
     table = text[text.index(title) :]

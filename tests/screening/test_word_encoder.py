@@ -45,7 +45,7 @@ def test_words_one_by_one_give_what_the_whole_text_gives(
     encode = encoder_of_tokens(tokenizer)
     assert isinstance(encode, WordEncoder)
 
-    @settings(max_examples=400)
+    @settings(max_examples=150)
     @given(st.lists(TEXTS, min_size=1, max_size=5))
     def check(texts: list[str]) -> None:
         assert encode(texts) == plain(tokenizer, texts)

@@ -118,7 +118,7 @@ def test_no_corpus_is_called_that(command: Callable[..., tuple[object, str]], na
 @pytest.mark.parametrize("nest", NESTS, ids=["without a backslash", "without glob characters"])
 def test_a_warehouse_and_staged_files_in_folders_of_such_names(tmp_path: Path, nest: Path) -> None:
     warehouse = tmp_path / "w" / nest / "warehouse.duckdb"
-    rows = plausible_rows()
+    rows = {table: plausible_rows()[table] for table in ("checkpoint", "token", "socm_pair", "socm_summary")}
     counts = publish(warehouse, 0, audit_record(), measure_runs(), [], stage_all(tmp_path / "s" / nest, rows))
     assert counts == {table: len(found) for table, found in rows.items()}
     assert run_query(warehouse, "SELECT count(*) FROM token").rows == [(len(rows["token"]),)]
@@ -143,7 +143,7 @@ def test_every_text_of_every_table_comes_back_as_it_went_in(tmp_path: Path) -> N
         "sticky_sentence": ("sentence",),
     }
     names = list(NAMES.values())
-    rows = plausible_rows()
+    rows = {table: found for table, found in plausible_rows().items() if table in columns}
     expected: dict[tuple[str, str], list[str]] = {}
     for table, texts in columns.items():
         for column in texts:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hostile import NAMES
-from plausible import audit_record, measure_runs, plausible_rows, stage_all
+from plausible import plausible_rows, stage_all
 
 from embaudit.cli.main import main
-from embaudit.warehouse.publish import publish
 
 SECRET = "canary-secret"
 
@@ -94,11 +94,11 @@ SETTING = [
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def filled(published_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sql")
-    path = folder / "warehouse" / "warehouse.duckdb"
-    publish(path, 0, audit_record(), measure_runs(), [], stage_all(folder / "staged", plausible_rows()))
-    return path
+    stage_all(folder / "staged", {"token": plausible_rows()["token"]})
+    (folder / "warehouse").mkdir()
+    return Path(shutil.copy(published_once, folder / "warehouse"))
 
 
 @pytest.fixture

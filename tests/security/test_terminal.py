@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import selectors
+import shutil
 import subprocess
 import sys
 import time
@@ -14,9 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from plausible import audit_record, measure_runs, plausible_rows, stage_all
-
-from embaudit.warehouse.publish import publish
+from plausible import audit_record, measure_runs, plausible_rows
+from ready_warehouses import put_audit
 
 # Colour, window title, clear screen, cursor, an 8-bit control, a carriage return, and rich's own markup.
 ESCAPES = (
@@ -87,19 +87,17 @@ def terminal(tmp_path: Path) -> Terminal:
 
 
 @pytest.fixture(scope="module")
-def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def warehouse(empty_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An audit whose checkpoint, tokens and corpora have such names; and one that failed for such a reason."""
-    folder = tmp_path_factory.mktemp("terminal")
+    path = Path(shutil.copy(empty_once, tmp_path_factory.mktemp("terminal")))
     rows = plausible_rows(source=HOSTILE)
     for row in rows["token"]:
         row["token"] = f"{row['token_id']}{HOSTILE}"
         row["text"] = HOSTILE
     for row in rows["corpus"]:
         row["source"] = HOSTILE
-    path = folder / "warehouse.duckdb"
-    publish(path, 0, audit_record(), measure_runs(), [], stage_all(folder / "staged", rows))
-    failed = replace(audit_record("f1"), status="failed", reason=HOSTILE, profile=HOSTILE)
-    publish(path, 0, failed, [], [], [])
+    put_audit(path, audit_record(), rows, measure_runs())
+    put_audit(path, replace(audit_record("f1"), status="failed", reason=HOSTILE, profile=HOSTILE), {}, [])
     return path
 
 

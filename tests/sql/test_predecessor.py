@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,17 @@ from embaudit.warehouse.connect import open_reader
 QUESTION = {"sticky": {"copies": 8}, "measures": ["sticky", "socm"], "pooling": None, "max_length": None}
 
 
+@pytest.fixture(scope="module")
+def one_audit(empty_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    warehouse = Path(shutil.copy(empty_once, tmp_path_factory.mktemp("one")))
+    audited(warehouse, "a1", "c1", "owner/name@v1")
+    return warehouse
+
+
 @pytest.fixture
-def warehouse(empty_warehouse: Path) -> Path:
+def warehouse(one_audit: Path, tmp_path: Path) -> Path:
     """One audit: a1 of owner/name@v1, an hour ago."""
-    audited(empty_warehouse, "a1", "c1", "owner/name@v1")
-    return empty_warehouse
+    return Path(shutil.copy(one_audit, tmp_path))
 
 
 def audited(

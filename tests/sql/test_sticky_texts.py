@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from asking import ask
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plausible import audit_record, plausible_rows
-from ready_warehouses import put_audit
+from ready_warehouses import put_audits
 
 from embaudit.warehouse.connect import open_reader, open_writer
 
@@ -34,9 +36,11 @@ def model(
 
 
 def audited(warehouse: Path, *models: Rows) -> Path:
-    for place, rows in enumerate(models):
-        checkpoint_id = rows["checkpoint"][0]["checkpoint_id"]
-        put_audit(warehouse, audit_record(f"a{place}", checkpoint_id, minutes=place), rows)
+    ids = [rows["checkpoint"][0]["checkpoint_id"] for rows in models]
+    put_audits(
+        warehouse,
+        [(audit_record(f"a{place}", ids[place], minutes=place), rows) for place, rows in enumerate(models)],
+    )
     return warehouse
 
 
@@ -100,21 +104,21 @@ def test_one_model_under_two_poolings_is_one_and_blank_entries_are_none(empty_wa
 
 @given(own=st.lists(st.booleans(), min_size=8, max_size=8), other=st.lists(st.booleans(), min_size=8, max_size=8))
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_overlaps_are_those_of_sets(two_models: Path, own: list[bool], other: list[bool]) -> None:
+def test_overlaps_are_those_of_sets(two_models: duckdb.DuckDBPyConnection, own: list[bool], other: list[bool]) -> None:
     """Any severities of two vocabularies of eight, against Python's sets."""
-    with open_writer(two_models, 0) as connection:
-        connection.execute("DELETE FROM sticky_validation WHERE protocol = 'retention'")
-        for audit_id, severe in (("a0", own), ("a1", other)):
-            for token_id, is_severe in enumerate(severe):
-                connection.execute(
-                    "INSERT INTO sticky_validation BY NAME SELECT * REPLACE (? AS audit_id, ? AS token_id, "
-                    "'retention' AS protocol, 'candidate' AS role, ? AS severity) FROM sticky_validation "
-                    "WHERE protocol = 'definition' AND role = 'candidate' LIMIT 1",
-                    [audit_id, token_id, "strong" if is_severe else "weak"],
-                )
-    with open_reader(two_models) as connection:
-        names = ("shared", "severe", "other_severe", "severe_in_both", "expected_by_chance", "times_chance", "jaccard")
-        (row,) = connection.execute(f"SELECT {', '.join(names)} FROM sticky_overlap").fetchall()
+    two_models.execute("DELETE FROM sticky_validation WHERE protocol = 'retention'")
+    two_models.execute(
+        "INSERT INTO sticky_validation BY NAME SELECT one.* REPLACE (unnest(?) AS audit_id, unnest(?) AS token_id, "
+        "'retention' AS protocol, unnest(?) AS severity) FROM sticky_validation AS one "
+        "WHERE audit_id = 'a0' AND token_id = 4 AND protocol = 'definition' AND role = 'candidate'",
+        [
+            ["a0"] * 8 + ["a1"] * 8,
+            [*range(8), *range(8)],
+            ["strong" if is_severe else "weak" for is_severe in (*own, *other)],
+        ],
+    )
+    names = ("shared", "severe", "other_severe", "severe_in_both", "expected_by_chance", "times_chance", "jaccard")
+    (row,) = two_models.execute(f"SELECT {', '.join(names)} FROM sticky_overlap").fetchall()
     a, b = ({place for place, is_severe in enumerate(severe) if is_severe} for severe in (own, other))
     lift = len(a & b) * 8 / (len(a) * len(b)) if a and b else None
     assert row == pytest.approx(
@@ -123,13 +127,14 @@ def test_overlaps_are_those_of_sets(two_models: Path, own: list[bool], other: li
 
 
 @pytest.fixture
-def two_models(empty_warehouse: Path) -> Path:
+def two_models(empty_warehouse: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Two models of one vocabulary, whose eight entries can all stand in a text."""
     models = [model(name) for name in ("b", "c")]
     for rows in models:
         for row in rows["token"]:
             row["is_reachable"] = True
-    return audited(empty_warehouse, *models)
+    with open_writer(audited(empty_warehouse, *models), 0) as connection:
+        yield connection
 
 
 def test_sizes_are_beside_what_is_sticky_the_smallest_first(empty_warehouse: Path) -> None:

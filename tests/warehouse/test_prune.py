@@ -128,7 +128,8 @@ def test_summaries_verdicts_content_and_the_log_stay(filled: Path) -> None:
 
 def test_a_pruned_audit_is_published_again_whole(filled: Path, tmp_path: Path) -> None:
     prune(filled, 0, Keep(audits=0))
-    staged = stage_all(tmp_path / "again", plausible_rows("c1", "model/c1"))
+    again = plausible_rows("c1", "model/c1")
+    staged = stage_all(tmp_path / "again", {name: again[name] for name in DETAIL})
     publish(filled, 0, audit_record("old", "c1"), measure_runs(), [expectation()], staged)
     assert with_details(filled) == {"old"}
 
@@ -149,9 +150,9 @@ def test_a_missing_warehouse_is_not_made(no_warehouse: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def large_once(empty_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two audits with 200 000 pairs each: megabytes that can come back."""
-    warehouse = Path(shutil.copy(empty_once, tmp_path_factory.mktemp("large")))
+def large_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two audits with 200 000 pairs each, in blocks of the usual size: megabytes that can come back."""
+    warehouse = tmp_path_factory.mktemp("large") / "warehouse.duckdb"
     for audit_id, minutes in (("old", 0), ("new", 10)):
         put_audit(warehouse, audit_record(audit_id, minutes=minutes), plausible_rows(), measure_runs(), [expectation()])
         with open_writer(warehouse, 0) as connection:
@@ -314,7 +315,7 @@ def test_old_staged_files_and_those_of_killed_processes_go(tmp_path: Path) -> No
 def test_publishing_makes_staged_files_young(warehouse: Path, staged: list[StagedTable]) -> None:
     path = Path(staged[0].paths[0])
     os.utime(path, (0, 0))
-    publish(warehouse, 0, audit_record(), measure_runs(), [expectation()], staged)
+    publish(warehouse, 0, audit_record(), measure_runs(), [expectation()], staged[:1])
     assert time.time() - path.stat().st_mtime < 60
 
 

@@ -23,16 +23,21 @@ RULE = '[[limit]]\nname = "{name}"\nsummary = "socm_summary"\nmeasure = "socm_me
 TABLES = ("gate_result", "regression", "watched_revision", "audit_backbone")
 
 
-@pytest.fixture
-def warehouse(empty_once: Path, tmp_path: Path) -> Path:
-    """The second revision of a model trips its gate and is worse than the first."""
-    place = Path(shutil.copy(empty_once, tmp_path / "warehouse.duckdb"))
+@pytest.fixture(scope="module")
+def open_once(empty_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = Path(shutil.copy(empty_once, tmp_path_factory.mktemp("open") / "warehouse.duckdb"))
     put_audit(place, audit_record("a1", "c1"), {**plausible_rows("c1", "owner/x"), **{name: [] for name in TABLES}})
     rows = {**plausible_rows("c2", "owner/x"), "watched_revision": [], "audit_backbone": []}
     rows["gate_result"] = [{**row, "audit_id": "a2"} for row in rows["gate_result"]]
     rows["regression"] = [{**row, "audit_id": "a2", "predecessor_audit_id": "a1"} for row in rows["regression"]]
     put_audit(place, audit_record("a2", "c2", minutes=1), rows)
     return place
+
+
+@pytest.fixture
+def warehouse(open_once: Path, tmp_path: Path) -> Path:
+    """The second revision of a model trips its gate and is worse than the first."""
+    return Path(shutil.copy(open_once, tmp_path / "warehouse.duckdb"))
 
 
 def accept(warehouse: Path, *words: str) -> Result:

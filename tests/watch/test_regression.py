@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from plausible import audit_record, plausible_rows, stage_all
+from plausible import plausible_rows
 
-from embaudit.warehouse.publish import publish
 from embaudit.warehouse.watched import read_figures
 from embaudit.watch.regression import RULES, Figure, compare
 
@@ -73,11 +72,9 @@ def test_only_what_both_have_is_compared() -> None:
     )
 
 
-def test_every_rule_is_of_a_figure_that_audits_have_and_intervals_reach_it(tmp_path: Path) -> None:
-    warehouse = tmp_path / "warehouse.duckdb"
+def test_every_rule_is_of_a_figure_that_audits_have_and_intervals_reach_it(published_once: Path) -> None:
     rows = plausible_rows()
-    publish(warehouse, 0, audit_record(), [], [], stage_all(tmp_path / "staged", rows))
-    figures = read_figures(str(warehouse), "a1")
+    figures = read_figures(str(published_once), "a1")
     assert {(figure.summary, figure.measure) for figure in figures} >= set(RULES)
     by_name = {figure.name: figure for figure in figures}
     assert len(by_name) == len(figures), "a figure has one interval"

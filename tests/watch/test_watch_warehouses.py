@@ -45,7 +45,7 @@ def put_audit(place: str, staging: Path, audit_id: str, checkpoint: str, minutes
     rows = {
         name: part
         for name, part in plausible_rows(checkpoint, "owner/name", shift).items()
-        if name not in ("watched_revision", "regression")
+        if name in ("checkpoint", "token", "corpus", "audit_corpus", "socm_summary") or name.startswith("sticky_")
     }
     mean = rows["socm_summary"][0]["socm_mean"] - (0.2 if audit_id == "a1" else 0.0)
     interval = {"socm_mean": mean, "socm_low": mean - 0.05, "socm_high": mean + 0.05}
