@@ -63,7 +63,10 @@ WHOLE = (
     .replace("dose_tokens = 0", "dose_tokens = 2\ndose_draws = 10\ndoses = [1, 8]")
     .replace("shift_tokens = 0", "shift_tokens = 2\nshift_pairs = 20")
     .replace("attention_tokens = 0", "attention_tokens = 4\nattention_sentences = 2\npermutations = 100")
-    .replace('basis = "screened"', 'reference = true\nreference_pairs = 1\nbasis = "screened"')
+    .replace(
+        'basis = "screened"',
+        'reference = true\nreference_pairs = 1\nreference_validation_pairs = 20\nbasis = "screened"',
+    )
 )
 
 
