@@ -44,7 +44,7 @@ def run() -> Iterator[Measured]:
     parts = ", ".join(f"{name} {took:.1f}" for name, took in seconds.items())
     rate = operations_per_second("cpu", "float32", widths)
     yield Measured("the seven probes on the embedded sample", f"{sum(seconds.values()):.1f} s ({parts})", "≤ 30 s")
-    yield Measured("float32 products of the model's shapes beside it", f"{rate / 1e9:.0f} GFLOP/s")
+    yield Measured("float32 layers of the model's shapes beside it", f"{rate / 1e9:.0f} GFLOP/s")
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -48,7 +48,7 @@ def say_how_long(
 def expected_seconds(
     plan: AuditPlan, ingested: Mapping[str, StagedCorpus], checkpoint: Mapping[str, Any]
 ) -> dict[str, float]:
-    """Expected duration of each measure, at the speed at which this process now multiplies in the audit's precision."""
+    """Expected duration of each measure, at the speed at which this process now computes a layer."""
     readable = readable_of(plan, ingested, checkpoint)
     rate = operations_per_second(plan.spec.device, plan.spec.dtype, plan.widths)
     work = work_of(plan.profile, plan.measures, readable)

@@ -30,6 +30,8 @@ REPEATS = 5
 # Config names of the widths: BERT and Llama, T5, GPT-2, DistilBERT.
 HIDDEN = ("hidden_size", "d_model", "n_embd", "dim")
 INTERMEDIATE = ("intermediate_size", "d_ff", "n_inner", "hidden_dim")
+# A usual text of a search, and the usual width of an attention head.
+TEXT_TOKENS, HEAD_WIDTH = 32, 64
 # BERT base: the ratio of the two precisions hardly depends on the width.
 USUAL_WIDTH = 768
 
@@ -122,15 +124,43 @@ def product_seconds(
 
 
 def operations_per_second(device: str, dtype: str, widths: tuple[int, int]) -> float:
-    """Throughput of a device on an encoder batch, with the usual threads and other load."""
+    """Throughput of a device on an encoder layer, with the usual threads and other load.
+
+    Attention, norms and activation included: products alone reach a third more of them. Operations are counted as
+    ``embaudit.measures.workload`` counts them, 24 d² + 4nd for a token of n.
+    """
     import torch
 
-    rows = TOKENS_PER_BATCH[device.split(":")[0]]
-    with torch.inference_mode():
-        run = _products(device, dtype, widths, rows, time.perf_counter)
-        seconds = sorted(run() for _ in range(REPEATS))[REPEATS // 2]
     hidden, intermediate = widths
-    return 2 * rows * hidden * (hidden + intermediate) / seconds
+    texts = TOKENS_PER_BATCH[device.split(":")[0]] // TEXT_TOKENS
+    heads = hidden // HEAD_WIDTH if hidden % HEAD_WIDTH == 0 else 1
+    # The values do not affect the time; random ones would advance the random state.
+    states, square, wide, back = (
+        torch.full(shape, 0.01, dtype=getattr(torch, dtype), device=device)
+        for shape in (
+            (texts, TEXT_TOKENS, hidden),
+            (hidden, hidden),
+            (intermediate, hidden),
+            (hidden, intermediate),
+        )
+    )
+
+    def layer() -> float:
+        _wait_for(device)
+        since = time.perf_counter()
+        linear, norm = torch.nn.functional.linear, torch.nn.functional.layer_norm
+        q, k, v = (linear(states, square).view(texts, TEXT_TOKENS, heads, -1).transpose(1, 2) for _ in range(3))
+        attended = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        mixed = norm(states + linear(attended.transpose(1, 2).reshape(states.shape), square), (hidden,))
+        norm(mixed + linear(torch.nn.functional.gelu(linear(mixed, wide)), back), (hidden,))
+        _wait_for(device)
+        return time.perf_counter() - since
+
+    with torch.inference_mode():
+        layer()  # warm up: kernels are selected and memory is allocated
+        seconds = sorted(layer() for _ in range(REPEATS))[REPEATS // 2]
+    per_token = 24 * hidden**2 + 4 * TEXT_TOKENS * hidden
+    return texts * TEXT_TOKENS * per_token / seconds
 
 
 def _products(

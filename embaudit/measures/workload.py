@@ -1,4 +1,4 @@
-"""Estimates an audit's duration from its plan: the operations of its measures, over this machine's throughput.
+"""Estimates an audit's duration from its plan: the operations of its measures, over what a layer reaches here.
 
 In a forward pass of L layers of width d, a token in a sequence of n tokens takes 2N + 4Lnd operations: two for each of
 the N = 12Ld² weights of a transformer (Kaplan et al., arXiv 2001.08361, table 1), plus the attention products. Work
