@@ -155,8 +155,8 @@ def read_batches(path: str | Path, columns: Sequence[str]) -> Iterator[pa.Record
         yield from file.iter_batches(batch_size=ROWS_PER_GROUP, columns=list(columns))
 
 
-def read_record(path: str | Path) -> tuple[int, dict[str, Any]]:
-    """A staged file's row count and record.
+def read_record(path: str | Path) -> tuple[int, list[str], dict[str, Any]]:
+    """A staged file's row count, columns and record.
 
     Raises:
         StorageError: if the file is missing or broken, or has no record.
@@ -171,7 +171,7 @@ def read_record(path: str | Path) -> tuple[int, dict[str, Any]]:
         if checksum is not None and checksum.decode() != _sha256(stored):
             raise pa.ArrowInvalid("its record of how it was made does not match its checksum")
         try:
-            return metadata.num_rows, json.loads(stored)
+            return metadata.num_rows, metadata.schema.to_arrow_schema().names, json.loads(stored)
         except ValueError as error:
             raise pa.ArrowInvalid(f"its record of how it was made is unreadable: {error}") from error
 

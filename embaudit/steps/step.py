@@ -151,6 +151,7 @@ class Step(Generic[P]):
     Attributes:
         folder: folder of its files in the staging folder.
         version: increased when values change.
+        tables, columns: the tables that it stages, and by table its declared columns; none for unpublished tables.
         not_in_key: arguments that no value depends on, such as a label; such fields of a model are ``NOT_IN_KEY``.
         reads: the fields of the argument ``settings`` that count; the function sees no others. None: all of them.
     """
@@ -160,14 +161,15 @@ class Step(Generic[P]):
         function: Callable[Concatenate[Outputs, P], None],
         folder: str,
         version: int,
-        tables: tuple[str, ...],
+        columns: Mapping[str, Collection[str]],
         not_in_key: Collection[str],
         reads: Collection[str] | None,
         name: str,
         run_name: str | None,
     ) -> None:
         self.__module__, self.__doc__ = function.__module__, function.__doc__
-        self.function, self.folder, self.version, self.tables = function, folder, version, tables
+        self.function, self.folder, self.version = function, folder, version
+        self.columns, self.tables = columns, tuple(columns)
         self.not_in_key, self.reads, self.name, self.run_name = frozenset(not_in_key), reads, name, run_name or name
         parameters = list(inspect.signature(function).parameters.values())[1:]
         unknown = self.not_in_key - {one.name for one in parameters}
@@ -189,7 +191,7 @@ class Step(Generic[P]):
         return content_key(step=self.function.__name__, version=self.version, arguments=key_part(counted))
 
     def found_or_made(self, staging: str, *args: P.args, **kwargs: P.kwargs) -> tuple[list[Staged], bool]:
-        """The step's files, and whether they already existed.
+        """The step's files, and whether they already existed, with every column that is declared today.
 
         Raises:
             StorageError: if one of them is broken.
@@ -198,7 +200,10 @@ class Step(Generic[P]):
         key = self.key(*args, **kwargs)
         paths = {table: staged_path(staging, self.folder, key, table) for table in self.tables}
         if all(map(is_staged, paths.values())):
-            return [_read(table, path) for table, path in paths.items()], True
+            found = [_read(table, path, self.columns.get(table, set())) for table, path in paths.items()]
+            whole = [file for file in found if file is not None]
+            if len(whole) == len(found):
+                return whole, True
         if _only_staged.get():
             raise NotStaged(self.name)
         arguments = self.bound(*args, **kwargs)
@@ -242,8 +247,8 @@ def step(
     """
 
     def made(function: Callable[Concatenate[Outputs, P], None]) -> Step[P]:
-        names = tuple(map(table_name, tables))
-        return Step(function, folder, version, names, not_in_key, reads, name, run_name)
+        columns = {table_name(table): set(schema_of(table) or ()) for table in tables}
+        return Step(function, folder, version, columns, not_in_key, reads, name, run_name)
 
     return made
 
@@ -297,6 +302,7 @@ def part_of(settings: BaseModel, fields: Collection[str]) -> BaseModel:
     return part
 
 
-def _read(table: str, path: str) -> Staged:
-    rows, record = read_record(path)
-    return Staged(table=table, path=path, rows=rows, **record)
+def _read(table: str, path: str, columns: Collection[str]) -> Staged | None:
+    """A staged file; None if it was made before one of these columns was declared."""
+    rows, names, record = read_record(path)
+    return Staged(table=table, path=path, rows=rows, **record) if set(columns) <= set(names) else None

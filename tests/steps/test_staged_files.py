@@ -143,7 +143,7 @@ def test_nothing_reads_staged_rows_by_itself() -> None:
 def test_a_record_that_was_changed_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "text-00000.parquet"
     write_rows(path, [{"a": 1}], record=lambda: {"seconds": 1.5, "detail": {"blocks": 12}})
-    assert read_record(path) == (1, {"seconds": 1.5, "detail": {"blocks": 12}})
+    assert read_record(path) == (1, ["a"], {"seconds": 1.5, "detail": {"blocks": 12}})
     content = path.read_bytes()
     assert content.count(b'"blocks": 12') >= 1
     path.write_bytes(content.replace(b'"blocks": 12', b'"blocks": 13'))

@@ -27,7 +27,8 @@ from embaudit.page.general import _mixed
 from embaudit.staging.stage import read_rows
 from embaudit.steps import step as steps
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, versions_of
-from embaudit.steps.step import Outputs, Step, key_part, part_of, step
+from embaudit.steps.step import NotStaged, Outputs, Step, key_part, only_staged, part_of, step
+from embaudit.steps.tables import AuditCorpusRow
 from embaudit_flows.plan import library_versions
 from embaudit_tasks.steps import GPU_TAG, task_of
 
@@ -254,6 +255,24 @@ def test_a_step_of_which_a_file_is_gone_runs_again(tmp_path: Path, gone: int) ->
     ]
     assert count.compute(str(tmp_path), **{**GIVEN, "seed": 1}) == other
     assert len(calls) == 3
+
+
+def test_a_file_of_before_a_column_was_declared_is_made_again(tmp_path: Path) -> None:
+    @step("read", version=1, tables=(AuditCorpusRow,), name="read")
+    def read(out: Outputs) -> None:
+        calls.append("read")
+        out.rows(AuditCorpusRow, [{"name": "sts", "corpus_id": "c"}])
+
+    (made,) = read.compute(str(tmp_path))
+    assert read.compute(str(tmp_path)) == [made]
+    whole = pq.read_table(made.path)
+    record = pq.read_metadata(made.path).metadata
+    pq.write_table(whole.drop_columns(["corpus_id"]).replace_schema_metadata(record), made.path)
+    with pytest.raises(NotStaged), only_staged():
+        read.compute(str(tmp_path))
+    read.compute(str(tmp_path))
+    assert pq.read_table(made.path) == whole
+    assert calls == ["read", "read"]
 
 
 def cut_short(path: Path) -> None:
