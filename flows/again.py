@@ -12,7 +12,7 @@ from embaudit.gate import GateTripped
 from embaudit.profile import load_profile
 from embaudit.request import AuditRequest
 from embaudit.settings import Settings
-from embaudit.steps.progress import show
+from embaudit.steps.progress import NoDisplay, show, shown_on
 from embaudit.steps.step import NotStaged, only_staged
 from embaudit.warehouse.connect import open_reader
 from embaudit_flows.audit import audit
@@ -38,7 +38,8 @@ def audit_again(request: AuditRequest) -> AuditOutcome | None:
     if request.notify or not _was_published(request):
         return None
     try:
-        with only_staged():
+        # A run that follows would show the same measures again.
+        with only_staged(), shown_on(NoDisplay()):
             outcome = audit.fn(request)
     except GateTripped:
         raise

@@ -25,9 +25,11 @@ class Display(Protocol):
     def measured(self, what: str, seconds: float) -> None: ...
 
 
-class _NoDisplay:
+class NoDisplay:
+    """Where nobody is watching."""
+
     def advance(self, label: str, done: int, total: int) -> None:
-        """Does nothing: nobody is watching this process."""
+        """Does nothing."""
 
     def say(self, line: str) -> None:
         """Does nothing."""
@@ -36,7 +38,7 @@ class _NoDisplay:
         """Does nothing."""
 
 
-_display: Display = _NoDisplay()
+_display: Display = NoDisplay()
 _reporter: ContextVar[Reporter | None] = ContextVar("reporter", default=None)
 
 
