@@ -8,6 +8,7 @@ from typing import Any, Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 
+from embaudit.address import Warehouse, warehouse_at
 from embaudit.draw import How
 from embaudit.errors import UsageError
 from embaudit.keys import content_key
@@ -15,6 +16,7 @@ from embaudit.loading import PROMPTS, Loading
 from embaudit.masking import has_credentials
 from embaudit.measures import DEFAULT_MEASURES, MEASURES, MeasureName
 from embaudit.profile import load_profile, profile_names
+from embaudit.settings import Settings
 from embaudit.toml import complaint
 
 OTHER_MEASURES = [name for name in MEASURES if name not in DEFAULT_MEASURES]
@@ -138,6 +140,11 @@ class AuditRequest(AuditSettings):
         description="DuckDB file or DuckLake address.  "
         "[default: EMBAUDIT_WAREHOUSE, or warehouse.duckdb in EMBAUDIT_HOME (.embaudit)]",
     )
+
+    @property
+    def published_to(self) -> Warehouse:
+        """The warehouse, or the configured one."""
+        return warehouse_at(self.warehouse) if self.warehouse else Settings().warehouse_path
 
     @classmethod
     def of(cls, **asked: Any) -> AuditRequest:

@@ -11,12 +11,12 @@ from embaudit.errors import WarehouseError
 from embaudit.gate import GateTripped
 from embaudit.profile import load_profile
 from embaudit.request import AuditRequest
-from embaudit.settings import Settings
 from embaudit.steps.progress import NoDisplay, show, shown_on
 from embaudit.steps.step import NotStaged, only_staged
 from embaudit.warehouse.connect import open_reader
 from embaudit_flows.audit import audit
 from embaudit_flows.outcome import AuditOutcome
+from embaudit_tasks.audit_task import in_a_run
 
 PUBLISHED = """
 SELECT 1 FROM audit
@@ -34,8 +34,8 @@ def audit_again(request: AuditRequest) -> AuditOutcome | None:
     Raises:
         GateTripped: as the flow.
     """
-    # A notification block is on a server.
-    if request.notify or not _was_published(request):
+    # A notification block is on a server. Within somebody's flow, the audit's tasks are tasks of that run.
+    if request.notify or in_a_run() or not _was_published(request):
         return None
     try:
         # A run that follows would show the same measures again.
@@ -54,7 +54,7 @@ def _was_published(request: AuditRequest) -> bool:
     source = CheckpointRef.parse(request.checkpoint)
     asked = [load_profile(request.profile).name, str(source), list(request.chosen_measures)]
     try:
-        with open_reader(request.warehouse or Settings().warehouse_path, wait_seconds=0) as connection:
+        with open_reader(request.published_to, wait_seconds=0) as connection:
             return connection.execute(PUBLISHED, asked).fetchone() is not None
     except WarehouseError:
         return False

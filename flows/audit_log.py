@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from embaudit import __version__
-from embaudit.address import warehouse_at
 from embaudit.errors import (
     CheckFailed,
     EmbauditError,
@@ -62,7 +61,7 @@ class AuditLog:
 
     def __init__(self, request: AuditRequest, settings: Settings) -> None:
         self.request, self.lock_wait_seconds = request, settings.lock_wait_seconds
-        self.warehouse = str(warehouse_at(request.warehouse) if request.warehouse else settings.warehouse_path)
+        self.warehouse = str(request.published_to)
         self.started = datetime.now(UTC)
         self.plan: AuditPlan | None = None
         self.audit_id = content_key(request=request.model_dump(mode="json", exclude={"warehouse", *NOT_ASKED}))

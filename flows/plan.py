@@ -11,7 +11,6 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from embaudit.address import warehouse_at
 from embaudit.checkpoint import resolve
 from embaudit.checkpoint.load import choose_device, choose_dtype, describe
 from embaudit.checkpoint.precision import widths_of
@@ -147,7 +146,7 @@ def plan_audit(request: AuditRequest) -> AuditPlan:
         pair_sources=sources,
         pair_contents=contents,
         staging=str(settings.staging),
-        warehouse=str(warehouse_at(request.warehouse) if request.warehouse else settings.warehouse_path),
+        warehouse=str(request.published_to),
         started=datetime.now(UTC),
     )
 

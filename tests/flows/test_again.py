@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from prefect import flow
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from small_audits import Audited
 from warehouse_rows import rows
@@ -120,6 +121,14 @@ def test_the_gate_judges_anew(gate: str, request_before: AuditRequest, tmp_path:
         assert outcome is not None
         assert outcome.gate is not None
         assert outcome.gate.outcome == "tripped"
+
+
+def test_within_a_flow_of_ones_own_it_is_a_run(request_before: AuditRequest) -> None:
+    @flow(persist_result=False)
+    def nightly() -> bool:
+        return audit_again(request_before) is None
+
+    assert nightly()
 
 
 def test_a_configured_server_gets_its_run(request_before: AuditRequest, audited: Audited) -> None:
