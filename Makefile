@@ -65,7 +65,8 @@ test-all: test-slow test-lowest ## the rest: both of these, before a release
 mutants: .venv/.dev ## count the small errors in the code that `make test` notices
 	@$(BIN)/python tests/mutants.py
 
-check: .venv/.dev ## what a reviewer would run: format, lint, types, import directions
+check: .venv/.dev ## what a reviewer would run: format, lint, types, import directions, CI's own script
+	@bash -n .ci/run
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@mkdir -p .types && ln -sfn ../flows .types/embaudit_flows && ln -sfn ../tasks .types/embaudit_tasks
