@@ -2,8 +2,8 @@
 
 ``python -m benchmarks defects [OPTION …]`` prints a table of its own: a row for each broken copy of a checkpoint; so
 does ``python -m benchmarks coverage [OPTION …]``: a row for each interval; ``python -m benchmarks reproduction
-[OPTION …]``, the papers' tables beside ours; and ``python -m benchmarks cost [OPTION …]``, what larger checkpoints
-would take, on paper.
+[OPTION …]``, the papers' tables beside ours; ``python -m benchmarks cost [OPTION …]``, what larger checkpoints would
+take, on paper; and ``python -m benchmarks bound [OPTION …]``, where the published bound on σ_a fails.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from benchmarks import (
     anchors,
     audit,
+    bound,
     cost,
     coverage,
     defects,
@@ -74,6 +75,7 @@ WITH_OPTIONS = {
     "serving": serving.main,
     "reproduction": reproduction.main,
     "cost": cost.main,
+    "bound": bound.main,
 }
 
 

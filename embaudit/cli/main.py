@@ -79,7 +79,6 @@ COMMANDS = {
         "export": ("export:export", "Copy the warehouse to a file or folder for dashboards."),
         "prune": ("prune:prune", "Delete detail rows of old audits and staged files."),
         "upgrade": ("upgrade:upgrade", "Upgrade the warehouse to the current schema."),
-        "simulate": ("simulate:simulate", "Repeat a simulation cited in the docs."),
     },
 }
 

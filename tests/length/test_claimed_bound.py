@@ -1,16 +1,14 @@
-"""The published bound, the Gaussian study, and the command that prints it."""
+"""The published bound, the Gaussian study, and the benchmark that prints it."""
 
 from __future__ import annotations
 
-import json
 from math import exp, sqrt
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from embaudit.cli.main import cli
-from embaudit.measures.length.bound import SIGMAS, TOKENS, claimed_bound, simulate
+from benchmarks.bound import SIGMAS, TOKENS, main, simulate
+from embaudit.measures.length.bound import claimed_bound
 
 
 def test_the_formula_at_a_known_place() -> None:
@@ -65,19 +63,15 @@ def test_the_study_of_the_docs_comes_out() -> None:
     assert np.any(np.diff(sharp) < 0)
 
 
-def test_the_command_prints_the_study() -> None:
-    result = CliRunner().invoke(cli, ["simulate", "bound", "--sigma-s", "0.5,2", "--tokens", "8,32"])
-    assert result.exit_code == 0, result.output
-    assert "The bound fails in 2 of 4 cells, all with σ_s ≥ 2." in result.output
-    as_json = CliRunner().invoke(
-        cli, ["simulate", "bound", "--sigma-s", "0.5", "--tokens", "8", "--matrices", "2", "--format", "json"]
-    )
-    (row,) = json.loads(as_json.stdout)
-    assert (row["sigma_s"], row["n"], row["matrices"], row["holds"]) == (0.5, 8, 2, True)
+def test_the_benchmark_prints_the_study(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--sigma-s", "0.5", "2", "--tokens", "8", "32"])
+    printed = capsys.readouterr().out
+    assert printed.count("| holds |") == printed.count("| fails |") == 2
+    assert "The bound fails in 2 of 4 cells, all with σ_s ≥ 2." in printed
 
 
-@pytest.mark.parametrize("options", [["--tokens", "1"], ["--sigma-s", "-1"], ["--tokens", "x"], ["--sigma-s", ","]])
-def test_numbers_that_do_not_fit_are_a_usage_error(options: list[str]) -> None:
-    result = CliRunner().invoke(cli, ["simulate", "bound", *options])
-    assert result.exit_code == 2
-    assert "numbers" in result.output
+@pytest.mark.parametrize("options", [["--tokens", "1"], ["--sigma-s", "-1"], ["--tokens", "x"], ["--matrices", "0"]])
+def test_numbers_that_do_not_fit_are_a_usage_error(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(options)
+    assert "error: " in capsys.readouterr().err

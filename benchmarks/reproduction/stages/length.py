@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.bound import simulate
 from benchmarks.reproduction import published
 from benchmarks.reproduction.bench import SEED, Bench, rows_of
 from benchmarks.reproduction.compared import Comparison, compared
 from embaudit.files import replace_atomically
-from embaudit.measures.length.bound import simulate
 from embaudit.measures.length.curve import CONTROLS, control_curves, limits_of
 from embaudit.measures.length.settings import LengthSettings
 from embaudit.measures.length.spans import LengthBin
