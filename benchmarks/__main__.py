@@ -40,6 +40,7 @@ from benchmarks import (
     socm,
     stored,
     switch,
+    validation,
 )
 from benchmarks.measured import Measured
 
@@ -49,6 +50,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Measured]]] = {
     "search": search.run,
     "encoding": encoding.run,
     "precision": precision.run,
+    "validation": validation.run,
     "socm": socm.run,
     "layers": layers.run,
     "length": length.run,

@@ -15,6 +15,7 @@ import torch
 
 from benchmarks.measured import Measured, as_scanned, sentences
 from embaudit.checkpoint import Encoder, load_checkpoint
+from embaudit.checkpoint.precision import operations_per_second, widths_of
 from embaudit.measures.sticky.insertion import make_draw
 from embaudit.vocabulary.entries import read_vocabulary
 
@@ -93,6 +94,15 @@ def run() -> Iterator[Measured]:
         f"{len(natural)} sentences of {origin}, mixed lengths, from text: against sentence-transformers `encode`",
         f"{len(natural) / statistics.median(ours for ours, _ in pairs):.0f} texts/s; "
         f"{_spread([theirs / ours for ours, theirs in pairs])}",
+    )
+    widths = widths_of(checkpoint.resolved.folder / checkpoint.recipe.transformer_path)
+    layer = [operations_per_second(checkpoint.device, "float32", widths) / 1e9 for _ in range(ROUNDS)]
+    attention = 6 * 4 * length * 384
+    whole = [len(ids) * length * (FLOP_PER_TOKEN + attention) / one / 1e9 for one in ours[1:]]
+    yield Measured(
+        "rate of one layer, from which audits say how long they take; of the scan, attention included",
+        f"{statistics.median(layer):.0f} GFLOP/s ({min(layer):.0f}–{max(layer):.0f}); "
+        f"{statistics.median(whole):.0f} ({min(whole):.0f}–{max(whole):.0f})",
     )
     rates = []
     for budget in (1_024, 2_048, 4_096, 8_192):

@@ -263,7 +263,7 @@ def measure_every_token(encoder: Encoder, scan: Encoder, draws: int = DRAWS, lim
     checkpoint = encoder.checkpoint
     entries = [asdict(entry) for entry in read_vocabulary(checkpoint.tokenizer, checkpoint.vocabulary_size)]
     token_ids = choose_tokens(entries, None, draws, limit, 0).token_ids
-    chosen = _sentences("stsb-en-test.csv", draws, 0)
+    chosen = sentence_set("stsb-en-test.csv", draws, 0)
     points = every_against_every(encoder, chosen.draws, chosen.anchors, U, 8, 0, SCORING_GROUPS)
     since = time.perf_counter()
     moments = insert_tokens(scan, points, token_ids, range(draws))
@@ -274,7 +274,7 @@ def measure_every_token(encoder: Encoder, scan: Encoder, draws: int = DRAWS, lim
 
 def _fresh(encoder: Encoder, every: Exhaustive) -> tuple[np.ndarray, np.ndarray, Scores]:
     """Places of random and of suspected tokens, those of the random ones, and the scores of all on fresh sentences."""
-    chosen = _sentences("stsb-en-dev.csv", FRESH_DRAWS, 1)
+    chosen = sentence_set("stsb-en-dev.csv", FRESH_DRAWS, 1)
     points = every_against_every(encoder, chosen.draws, chosen.anchors, U, 8, 1, SCORING_GROUPS)
     count = len(every.token_ids)
     random = np.sort(np.random.default_rng(2).choice(count, min(RANDOM_TOKENS, count), replace=False))
@@ -284,7 +284,7 @@ def _fresh(encoder: Encoder, every: Exhaustive) -> tuple[np.ndarray, np.ndarray,
     return places, random, score(points, moments)
 
 
-def _sentences(part: str, draws: int, seed: int) -> SentenceSet:
+def sentence_set(part: str, draws: int, seed: int) -> SentenceSet:
     source = str(STSB / part) if STSB.is_dir() else "sample"
     texts = [side for pair in load_corpus("sts", source).pairs for side in (pair.first, pair.second)]
     # Fewer than that in the sample; the halves of one deal share no sentence.

@@ -11,7 +11,7 @@ from warehouse_rows import rows
 from embaudit.checkpoint.precision import ProductSeconds
 from embaudit.measures.sticky.effects import Effect
 from embaudit.measures.sticky.steps import precision, validation
-from embaudit.measures.sticky.steps.validation import FIGURES, largest_difference
+from embaudit.measures.sticky.steps.validation import FIGURES, differences
 from embaudit.request import AuditRequest
 from embaudit_flows.audit import audit
 
@@ -26,12 +26,12 @@ EFFECT = Effect(
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_difference_is_in_widths_of_the_interval(name: str) -> None:
     moved = replace(EFFECT, **{name: getattr(EFFECT, name) + 0.05})
-    assert largest_difference([EFFECT, EFFECT], [EFFECT, moved]) == pytest.approx(0.25)
+    assert max(differences([EFFECT, EFFECT], [EFFECT, moved])) == pytest.approx(0.25)
     lost = replace(EFFECT, **{name: float("nan")})
-    assert largest_difference([EFFECT], [lost]) == 1.0
+    assert max(differences([EFFECT], [lost])) == 1.0
     # An interval that no resample defines tells nothing.
     unknown = replace(EFFECT, **{f"{name}_low": None, f"{name}_high": None})
-    assert largest_difference([unknown], [moved]) == 0.0
+    assert max(differences([unknown], [moved])) == 0.0
 
 
 @pytest.mark.slow

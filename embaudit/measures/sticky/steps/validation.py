@@ -85,16 +85,16 @@ def compare_validations(
     before, after = (
         measure_effects(points, read, is_control, COMPARED_RESAMPLES, sample.seed) for read in (in_full, in_half)
     )
-    found = PrecisionDifference(largest_difference(before, after))
+    found = PrecisionDifference(max(differences(before, after), default=0.0))
     out.rows("validation_precision", [asdict(found)], {"largest": "float64"}, detail=found)
 
 
-def largest_difference(exact: Sequence[Effect], other: Sequence[Effect]) -> float:
-    """The largest |difference| of a figure, as a share of the width of its interval in the first.
+def differences(exact: Sequence[Effect], other: Sequence[Effect]) -> list[float]:
+    """|Difference| of each token's figures, as a share of the width of its interval in the first.
 
     One that only the first precision defines counts as a whole interval; one without an interval does not count.
     """
-    shares = [0.0]
+    shares = []
     for first, second in zip(exact, other, strict=True):
         for name in FIGURES:
             low, high = getattr(first, f"{name}_low"), getattr(first, f"{name}_high")
@@ -102,7 +102,7 @@ def largest_difference(exact: Sequence[Effect], other: Sequence[Effect]) -> floa
                 continue
             difference = abs(getattr(first, name) - getattr(second, name))
             shares.append(difference / (high - low) if np.isfinite(difference) else 1.0)
-    return float(max(shares))
+    return shares
 
 
 def _spread(token_ids: np.ndarray) -> np.ndarray:
