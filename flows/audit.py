@@ -78,8 +78,10 @@ def _measure_and_publish(plan: AuditPlan, corpora: dict[str, str], log: AuditLog
     label_run({AUDIT_LABEL: audit_id})
     staged = _shared_tables(plan, ingested, audit_id)
     read_as = _checkpoint_as_read(staged)
-    say_how_long(plan, ingested, audit_id, read_as)
+    how_long = say_how_long(plan, ingested, audit_id, read_as)
     for measure in (MEASURES[name] for name in MEASURES if name in plan.measures):
+        if how_long:
+            how_long.before(measure.name)
         with gpu_slot(plan.spec.device), measuring(f"{measure.name} of {plan.source}"):
             log.add(measure, run_measure(measure, plan, ingested, log.staged))
     staged += log.staged

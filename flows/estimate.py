@@ -23,36 +23,67 @@ CHARACTERS_PER_TOKEN = 4.5
 SPECIAL_TOKENS = 2
 # Measures that take less are not named.
 NAMED_SECONDS = 5
+# Before a measure that takes as long, the rest is estimated again, and said if it is so many times longer or shorter.
+LONG_SECONDS = 60
+WORTH_SAYING = 1.25
+
+
+class HowLong:
+    """How long an audit takes, said at its start; and again if this machine has become faster or slower since.
+
+    What else runs here is not known at the start, and one look at it may fall on a busy second.
+    """
+
+    def __init__(self, plan: AuditPlan, readable: Readable) -> None:
+        self._plan, self._readable = plan, readable
+        self._seconds = self._expected()
+        say(f"This takes about {_said(self._seconds, FIXED_SECONDS)}, but cached work is skipped.")
+
+    def before(self, measure: str) -> None:
+        """Look again before a measure that takes long, and say how long the rest takes if that has changed."""
+        if self._seconds[measure] < LONG_SECONDS:
+            return
+        names = list(self._seconds)
+        left = names[names.index(measure) :]
+        now = self._expected()
+        expected, rest = sum(self._seconds[name] for name in left), {name: now[name] for name in left}
+        ratio = sum(rest.values()) / expected
+        if 1 / WORTH_SAYING <= ratio <= WORTH_SAYING:
+            return
+        self._seconds = now
+        say(
+            f"Now about {_said(rest, FIXED_SECONDS)} left, not {rounded(expected + FIXED_SECONDS)}: this machine is "
+            f"{'slower' if ratio > 1 else 'faster'} than it was when the audit started."
+        )
+
+    def _expected(self) -> dict[str, float]:
+        """Expected duration of each measure, at the speed at which this process now computes a layer."""
+        rate = operations_per_second(self._plan.spec.device, self._plan.spec.dtype, self._plan.widths)
+        work = work_of(self._plan.profile, self._plan.measures, self._readable)
+        return {name: self._readable.seconds(parts, rate, processors()) for name, parts in work.items()}
 
 
 def say_how_long(
     plan: AuditPlan, ingested: Mapping[str, StagedCorpus], audit_id: str, checkpoint: Mapping[str, Any]
-) -> None:
-    """Say in one line how long the audit will take, unless it is already published or its layers are unknown.
+) -> HowLong | None:
+    """Say in one line how long the audit will take; None if it is already published or its layers are unknown.
 
     Args:
         checkpoint: the checkpoint's row in the table ``checkpoint``.
     """
     if checkpoint["layers"] is None or was_published(warehouse_at(plan.warehouse), audit_id):
-        return
-    seconds = expected_seconds(plan, ingested, checkpoint)
+        return None
+    return HowLong(plan, readable_of(plan, ingested, checkpoint))
+
+
+def _said(seconds: Mapping[str, float], more: float) -> str:
+    """The whole, and in brackets the measures that take most of it."""
     parts = ", ".join(
         f"{name} {rounded(one)}"
         for name, one in sorted(seconds.items(), key=lambda part: -part[1])
         if one > NAMED_SECONDS
     )
-    whole = rounded(sum(seconds.values()) + FIXED_SECONDS)
-    say(f"This takes about {whole}{f' ({parts})' if parts else ''}, but cached work is skipped.")
-
-
-def expected_seconds(
-    plan: AuditPlan, ingested: Mapping[str, StagedCorpus], checkpoint: Mapping[str, Any]
-) -> dict[str, float]:
-    """Expected duration of each measure, at the speed at which this process now computes a layer."""
-    readable = readable_of(plan, ingested, checkpoint)
-    rate = operations_per_second(plan.spec.device, plan.spec.dtype, plan.widths)
-    work = work_of(plan.profile, plan.measures, readable)
-    return {name: readable.seconds(parts, rate, processors()) for name, parts in work.items()}
+    return f"{rounded(sum(seconds.values()) + more)}{f' ({parts})' if parts else ''}"
 
 
 def work_of(profile: Profile, measures: Collection[str], readable: Readable) -> dict[str, list[Work]]:

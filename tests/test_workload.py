@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,10 @@ import pytest
 from embaudit.checkpoint.precision import operations_per_second
 from embaudit.measures.workload import Readable, Work
 from embaudit.profile import load_profile
-from embaudit_flows.estimate import rounded, work_of
+from embaudit.request import AuditRequest
+from embaudit_flows import estimate
+from embaudit_flows.estimate import HowLong, rounded, work_of
+from embaudit_flows.plan import plan_audit
 
 READABLE = Readable(
     layers=6,
@@ -62,3 +66,27 @@ def test_what_measures_share_is_counted_for_the_first_of_them() -> None:
     assert [name for name, parts in work.items() if any(one.is_shared for one in parts)] == ["surface"]
     alone = work_of(profile, ["compression"], readable)["compression"]
     assert sum(one.texts for one in alone if one.is_shared) == 500
+
+
+@pytest.mark.parametrize(
+    ("rates", "said"),
+    [
+        ([1e11, 1.1e11], None),
+        ([1e11, 4e11], r"Now about 2 min \(sticky 2 min, .*\) left, not 8 min: this machine is faster than it was"),
+        ([4e11, 1e11], r"Now about 8 min \(sticky 7 min, .*\) left, not 2 min: this machine is slower than it was"),
+    ],
+)
+def test_the_rest_is_estimated_again_before_what_takes_long(
+    monkeypatch: pytest.MonkeyPatch, rates: list[float], said: str | None
+) -> None:
+    lines: list[str] = []
+    monkeypatch.setattr(estimate, "say", lines.append)
+    monkeypatch.setattr(estimate, "operations_per_second", lambda *_: rates.pop(0))
+    plan = plan_audit(AuditRequest.of(checkpoint="packaged:all-MiniLM-L6-v2", profile="quick"))
+    rows, tokens = (dict.fromkeys(plan.corpus_names, size) for size in (400, 30.0))
+    how_long = HowLong(plan, replace(READABLE, rows=rows, tokens=tokens))
+    assert lines.pop().startswith("This takes about ")
+    for name in plan.measures:
+        how_long.before(name)
+    assert len(lines) == (said is not None)
+    assert all(re.match(said or "", line) for line in lines)
