@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 import transformers as t
+from some_rows import mostly_slow
 
 ROWS, D, LAYERS, HEADS, KV_HEADS, HEAD_SIZE, POSITIONS = 50, 16, 2, 4, 2, 6, 32
 # Texts are longer than the window of local layers, so that a window shows in A.
@@ -170,10 +171,8 @@ REPRESENTATIVES = (
 
 def representatives_first(names: Iterable[str] = TINY, also: Iterable[str] = ()) -> pytest.MarkDecorator:
     """Parametrise by model: the representatives and those named for a way of their own are fast, the others slow."""
-    fast = {*REPRESENTATIVES, *also}
-    return pytest.mark.parametrize(
-        "name", [name if name in fast else pytest.param(name, marks=pytest.mark.slow) for name in names]
-    )
+    names = list(names)
+    return pytest.mark.parametrize("name", mostly_slow(names, {*REPRESENTATIVES, *also} & {*names}))
 
 
 @cache

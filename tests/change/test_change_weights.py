@@ -21,6 +21,7 @@ from change_copies import (
     trained_looking,
     with_more_tokens,
 )
+from some_rows import mostly_slow
 from tiny_models import build, declare, dense, load, pooling
 
 from embaudit.checkpoint import Checkpoint
@@ -141,7 +142,19 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("name", ROWS)
+# One that is the same in another form, and one of each kind of change.
+QUICK = (
+    "identical",
+    "in float16",
+    "head alone",
+    "all",
+    "one layer frozen",
+    "last layer as initialised",
+    "layers swapped",
+)
+
+
+@pytest.mark.parametrize("name", mostly_slow(ROWS, QUICK))
 def test_what_is_said_of_each_change(name: str, base: Path, tmp_path: Path) -> None:
     changes, levels, words = ROWS[name]
     findings = found(copy_of(base, tmp_path / "tuned", *changes), base)

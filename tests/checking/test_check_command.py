@@ -106,6 +106,7 @@ def test_what_changed_against_a_base(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert words in page
 
 
+@pytest.mark.slow
 def test_the_base_itself_is_no_tuned_checkpoint(tmp_path: Path) -> None:
     """Also from Python, with a folder as the base; given pairs are told from the sample, which is read as well."""
     base = tiny_bert(tmp_path / "base")

@@ -135,6 +135,7 @@ def test_scores_are_held_against_word_overlap() -> None:
     assert found(only_words, "no_better_than_words").level == "problem"
 
 
+@pytest.mark.slow
 def test_a_prompt_that_is_left_out_is_noticed() -> None:
     (collection,) = sample_material().collections
     relevant = {collection.documents[place]: query for query, one in enumerate(collection.relevant) for place in one}

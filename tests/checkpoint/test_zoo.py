@@ -17,9 +17,8 @@ from embaudit.errors import CheckpointError
 EVERYTHING = ZOO | RARE_ZOO
 # One of each kind of reading, for `make test`; the rest takes a minute and more.
 QUICK = (
-    *("family: xlnet", "family: qwen2 padded on the left", "limits: truncated on the left, with prompts"),
-    *("limits: queries and documents", "settings: empty, then the next name", "settings: processor_kwargs"),
-    *("settings: no special tokens", "settings: config_args", "layouts: version 6: saved with prompts"),
+    *("family: xlnet", "limits: truncated on the left, with prompts", "settings: processor_kwargs"),
+    *("settings: no special tokens", "layouts: version 6: saved with prompts"),
 )
 READ = [
     pytest.param(entry, id=name, marks=() if name in QUICK else pytest.mark.slow)

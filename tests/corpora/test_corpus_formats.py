@@ -62,6 +62,7 @@ def test_every_format_gives_the_same_corpus(name: str, write: Write) -> None:
 line = st.text(st.characters(exclude_characters="\0\n\t", exclude_categories=["Cs"]), max_size=30)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(line, min_size=1, max_size=8))
 def test_id_and_counts_do_not_depend_on_the_format(tmp_path: Path, texts: list[str]) -> None:

@@ -85,6 +85,7 @@ def test_a_large_file_is_read_in_pieces_and_the_report_says_so(hub: FakeHub) -> 
     assert (again.corpus_id, again.counts, hub.sent) == (corpus.corpus_id, counts, 0)
 
 
+@pytest.mark.slow
 def test_every_row_is_as_likely_however_long_its_neighbours_are(hub: FakeHub) -> None:
     # Short lines first: a piece of them holds many more rows than one of the long lines at the end.
     passages = [{"text": f"{place} " + "x" * (0 if place < ROWS / 2 else 60)} for place in range(ROWS)]

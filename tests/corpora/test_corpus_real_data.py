@@ -17,6 +17,7 @@ def test_wikipedia_sample(shared_data: Path) -> None:
     assert corpus.texts[-1].text.endswith("elderly citizen")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "read", "unscored"), [("stsb", 8_628, 0), ("sick", 9_927, 0), ("semeval-sts", 26_775, 13_414)]
 )
@@ -27,6 +28,7 @@ def test_sts_files_are_read_as_they_are(folder: str, read: int, unscored: int, s
     assert sum(pair.score is None for pair in corpus.pairs) == unscored
 
 
+@pytest.mark.slow
 def test_beir_folders(shared_data: Path) -> None:
     scifact = str(shared_data / "retrieval" / "scifact")
     assert load_corpus("msmarco", scifact).counts.kept == 5_183

@@ -206,6 +206,7 @@ def test_a_hub_that_goes_away_in_the_middle_of_a_stream_is_unreachable(
         load_corpus("wikipedia", "hub:org/d/test[:5]")
 
 
+@pytest.mark.slow
 def test_nothing_is_printed_and_no_other_cache_is_left(hub: FakeHub, tmp_path: Path) -> None:
     hub.repositories["org/d"] = {f"data/test-{n:05d}-of-00020.csv": b"text\n%d\n" % n for n in range(20)}
     hub.repositories["org/d"]["README.md"] = b"no metadata"

@@ -10,6 +10,7 @@ from benchmarks.defects.command import main
 from embaudit.checkpoint import Checkpoint
 
 
+@pytest.mark.slow
 def test_each_copy_gets_a_row_with_its_harm(minilm: Checkpoint, capsys: pytest.CaptureFixture[str]) -> None:
     main(["--harm", "--pairs", "10", "--only", "lower-casing lost: in both|git-lfs pointer: weights|unchanged"])
     header, rule, *rows = capsys.readouterr().out.splitlines()

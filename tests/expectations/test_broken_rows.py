@@ -24,13 +24,14 @@ from broken_rows import (
     plainly_failing,
 )
 from broken_rules import BY_HAND
+from some_rows import mostly_slow
 
 from embaudit.tables import TABLES
 
 # Rules across rows, which a frame of rows broken one by one cannot keep: test_rules_across_rows.py has them.
 ACROSS = {"sticky_shift": {"in_set pairs_are_the_same"}}
 # Between them: every kind of expectation and of table.
-SEVERAL = ("finding", "socm_pair", "audit_backbone", "socm_summary", "sticky_summary", "sticky_score")
+SEVERAL = ("finding", "socm_pair", "sticky_summary")
 
 
 def broken_frame(table: str) -> pd.DataFrame:
@@ -67,9 +68,7 @@ def test_what_is_broken_fails_and_nothing_else(table: str) -> None:
     assert set(failing) == set(found) - ACROSS.get(table, set()), "expectations that nothing here breaks"
 
 
-@pytest.mark.parametrize(
-    "table", [name if name in SEVERAL else pytest.param(name, marks=pytest.mark.slow) for name in TABLES]
-)
+@pytest.mark.parametrize("table", mostly_slow(TABLES, SEVERAL))
 def test_great_expectations_finds_the_same_rows(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("check", "results"):
         monkeypatch.setattr(f"embaudit.expectations.{module}.EXAMPLES_KEPT", 1000)

@@ -11,6 +11,7 @@ from broken_rows import check, frame_of, generated
 from embaudit.expectations.built_once import configurations_built_once
 
 
+@pytest.mark.slow
 def test_results_are_the_same_as_without(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = frame_of("length_bin", [*generated("length_bin")])
     quick = check("length_bin", frame, planned=len(frame))

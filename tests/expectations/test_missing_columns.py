@@ -7,17 +7,13 @@ import pytest
 from broken_rows import check, failures, good
 from plausible import SCHEMAS
 from plausible_socm import TRACES
+from some_rows import mostly_slow
 
 from embaudit.expectations.suites import suite_of
 from embaudit.tables import TABLES
 
 
-def is_all_tables(table: str) -> object:
-    """Three tables in ``make test``, the others in ``make test-all``."""
-    return pytest.param(table, marks=[] if table in ("text", "corpus", "socm_pair") else pytest.mark.slow)
-
-
-@pytest.mark.parametrize("table", map(is_all_tables, TABLES))
+@pytest.mark.parametrize("table", mostly_slow(TABLES, ("text", "corpus", "socm_pair")))
 def test_a_missing_column_is_an_exception_and_not_a_verdict(table: str) -> None:
     column = next(name for name, one in TABLES[table].columns.items() if not one.is_nullable)
     failed = failures(check(table, good(table).drop(columns=column)))

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from broken_rows import check, failing_rows, failures, good
 from plausible_socm import socm_pairs
+from some_rows import mostly_slow
 
 from embaudit.expectations.check import EXAMPLES_KEPT, check_frame
 from embaudit.tables import TABLES
@@ -38,12 +39,7 @@ def test_every_token_has_the_same_pairs() -> None:
     assert found == {"in_set pairs_are_the_same": {(4, 1): 1, (0, 1): 1, (4, 2): 1}}
 
 
-def is_all_tables(table: str) -> object:
-    """Three tables in ``make test``, the others in ``make test-all``."""
-    return pytest.param(table, marks=[] if table in ("text", "sticky_shift", "socm_pair") else pytest.mark.slow)
-
-
-@pytest.mark.parametrize("table", map(is_all_tables, TABLES))
+@pytest.mark.parametrize("table", mostly_slow(TABLES, ("text", "sticky_shift", "socm_pair")))
 def test_an_empty_table_fails_by_its_row_count(table: str) -> None:
     failed = failures(check(table, good(table).iloc[:0]))
     assert [row.expectation for row in failed] == ["expect_table_row_count_to_be_between"]

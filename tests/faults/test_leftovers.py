@@ -78,6 +78,7 @@ def server_of(process: subprocess.Popen[bytes]) -> TemporaryServerProcess | None
     return next((server for server in temporary_servers() if server.command == process.pid), None)
 
 
+@pytest.mark.slow
 def test_a_killed_audit_takes_its_server_with_it(begin: Begin) -> None:
     """While the server is still starting; the slow test kills one that serves."""
     audit = begin("socm")

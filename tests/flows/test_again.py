@@ -64,6 +64,7 @@ def test_the_same_audit_needs_no_server(audited: Audited, request_before: AuditR
     assert first[3] < second[3]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_server")
 def test_what_was_pruned_is_published_again(audited: Audited, request_before: AuditRequest, audited_home: Path) -> None:
     warehouse = str(audited_home / "warehouse.duckdb")
@@ -131,6 +132,7 @@ def test_within_a_flow_of_ones_own_it_is_a_run(request_before: AuditRequest) -> 
     assert nightly()
 
 
+@pytest.mark.slow
 def test_a_configured_server_gets_its_run(request_before: AuditRequest, audited: Audited) -> None:
     from prefect.client.orchestration import get_client
 

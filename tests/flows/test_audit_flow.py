@@ -192,6 +192,7 @@ def test_rerunning_recomputes_nothing_doubles_nothing_and_shows_the_same(
     assert str(warehouse) in again.stdout
 
 
+@pytest.mark.slow
 def test_a_deleted_staged_file_is_computed_again(audited: Audited, audited_home: Path) -> None:
     written = inodes(audited_home)
     gone = next(audited_home.rglob("socm_summary-*.parquet"))

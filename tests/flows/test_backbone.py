@@ -32,6 +32,7 @@ def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_deltas_of_a_link_are_counted(empty_warehouse: Path, tmp_path: Path) -> None:
     for audit_id, checkpoint, shift in (("own", "c1", 0.25), ("backbone", "c2", 0.0)):
         found = plausible_rows(checkpoint, f"m/{checkpoint}")

@@ -66,19 +66,22 @@ def broken(error: BaseException) -> Any:
     [
         # In planning.
         ({"profile": "none.toml"}, None, None, UsageError, "none.toml"),
-        ({"checkpoint": "/nowhere/tiny"}, None, None, EmbauditError, "/nowhere/tiny"),
+        pytest.param(
+            {"checkpoint": "/nowhere/tiny"}, None, None, EmbauditError, "/nowhere/tiny", marks=pytest.mark.slow
+        ),
         # In ingestion.
         ({"corpora": {"wikipedia": "/nowhere.txt"}}, None, None, CorpusError, "/nowhere.txt"),
         pytest.param({"corpora": {"sts": "sample"}}, None, None, UsageError, "'sts'", marks=pytest.mark.slow),
         # What no measure expects.
         ({}, "plan_audit", MemoryError("on the way"), MeasureError, "on the way"),
         ({}, "_shared_tables", torch.OutOfMemoryError("CUDA out of memory."), MeasureError, "CUDA out of memory."),
-        (
+        pytest.param(
             {},
             "run_measure",
             RuntimeError("DefaultCPUAllocator: can't allocate memory"),
             MeasureError,
             "can't allocate memory",
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             {},

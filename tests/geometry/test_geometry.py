@@ -324,6 +324,7 @@ def test_hubness_leaves_out_thirds() -> None:
     assert [found.low, found.high] == pytest.approx(ends)
 
 
+@pytest.mark.slow
 def test_neighbours_widen_an_interval_if_texts_are_read_in_order() -> None:
     """Ten sentences of each article say no more than one: the blocks keep them together."""
     few = skewed(GROUPS, 6)
@@ -343,6 +344,7 @@ def test_a_group_that_is_a_text_larger_widens_no_interval() -> None:
     assert unequal < 2 * equal
 
 
+@pytest.mark.slow
 def test_intervals_are_as_wide_as_draws_differ() -> None:
     """Draws of a tenth of a source in which the texts of an article follow each other."""
     generator = np.random.default_rng(0)

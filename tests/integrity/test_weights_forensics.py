@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
 import pytest
 import torch
 from integrity_copies import Change, each_matrix, randomised, with_tensors
+from some_rows import mostly_slow
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.measures.integrity.rows import LIKELIER, likelihood_of_noise, read_rows, row_findings
@@ -158,17 +156,10 @@ HARMLESS: dict[str, Change] = {
 }
 
 # What others show in the same way, of another size or in another place.
-VARIANTS = {
-    *("layers as initialised", "layers of wide noise", "layers of uniform noise", "layers of truncated noise"),
-    *("one matrix", "no positions", "positions", "all rows", "1 000 random rows", "1 000 rows as initialised"),
-    *("one norm's gains of one", "no biases of norms", "the biases of one layer", "two layers swapped"),
-    *("the last two swapped", "a part of a layer copied", "a matrix of zeros", "a tensor 10 000 times as large"),
-    *("4 bits", "float16", "1 % noise", "50 rows of others", "50 rows of zeros", "no biases", "a pooler never trained"),
+QUICK = {
+    *("as initialised", "the last layer", "positions shuffled", "6 000 rows of zeros", "all gains of one"),
+    *("attention transposed", "neighbours swapped", "a flipped bit", "another dtype's bytes", "8 bits"),
 }
-
-
-def rows_of(names: Iterable[str]) -> list[Any]:
-    return [pytest.param(name, marks=pytest.mark.slow) if name in VARIANTS else name for name in names]
 
 
 def levels(checkpoint: Checkpoint) -> dict[str, str]:
@@ -177,13 +168,13 @@ def levels(checkpoint: Checkpoint) -> dict[str, str]:
     return {finding.name: finding.level for finding in findings if finding.level != "ok"}
 
 
-@pytest.mark.parametrize("name", rows_of(BROKEN))
+@pytest.mark.parametrize("name", mostly_slow(BROKEN, QUICK))
 def test_broken_weights_are_named(minilm: Checkpoint, name: str) -> None:
     change, expected = BROKEN[name]
     assert levels(with_tensors(minilm, change)) == expected
 
 
-@pytest.mark.parametrize("name", rows_of(HARMLESS))
+@pytest.mark.parametrize("name", mostly_slow(HARMLESS, ("as published", "norms untouched")))
 def test_harmless_variants_are_fine(minilm: Checkpoint, name: str) -> None:
     found = weight_findings(with_tensors(minilm, HARMLESS[name]))
     assert [finding.level for finding in found] == ["ok"] * 3

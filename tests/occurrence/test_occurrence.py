@@ -49,6 +49,7 @@ def test_counts_are_those_of_a_loop(corpus: list[list[int]]) -> None:
         assert found.less_frequent(token_id, others) == pytest.approx((below + ties / 2) / VOCABULARY)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(CORPUS, st.lists(st.sampled_from([3, 7]), min_size=3, max_size=8))
 def test_dense_texts_are_those_that_the_rest_of_the_corpus_does_not_explain(

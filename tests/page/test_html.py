@@ -154,6 +154,7 @@ def test_text_from_strangers_stays_text(empty_once: Path, tmp_path: Path, facts:
     assert not set(UNSEEN[::5]) & set(html), "what nobody sees is written out"
 
 
+@pytest.mark.slow
 @given(text=st.text(min_size=1, max_size=30))
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_token_or_name_changes_the_page(facts: dict[str, Any], harmless_tags: list[str], text: str) -> None:

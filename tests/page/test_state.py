@@ -80,6 +80,7 @@ def compared(warehouse: Path, *names: str) -> dict[str, Any]:
     return dict(one)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [("owner/x", "owner/y"), ("owner/y", "owner/x")])
 def test_what_was_measured_once_more_hides_nothing_from_a_comparison(warehouse: Path, names: tuple[str, str]) -> None:
     by_audits = compared(warehouse, *(name.replace("owner/", "") + "1" for name in names))

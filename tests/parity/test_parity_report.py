@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import run_here
+from some_rows import mostly_slow
 
 import embaudit
 from benchmarks.serving.command import outcome_of
@@ -110,19 +111,10 @@ WRONG = {
 }
 
 # Many other ways are tried before these.
-LATE = {
-    "two things at once",
-    "cut short",
-    "cut at no usual limit",
-    "cut after characters",
-    "a causal mask",
-    "without special tokens",
-}
+QUICK = ("cls pooling", "cut at no usual limit, and pooled otherwise", "noise", "padding")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LATE else name for name in WRONG]
-)
+@pytest.mark.parametrize("name", mostly_slow(WRONG, QUICK))
 def test_what_a_server_does_otherwise_is_found_and_named(served_checkpoint: Checkpoint, name: str) -> None:
     make, said = WRONG[name]
     if name == "padding":

@@ -49,6 +49,7 @@ def good(packaged: Path, model: Any) -> np.ndarray:
     return np.asarray(model.encode([one["text"] for one in canaries(packaged)], show_progress_bar=False))
 
 
+@pytest.mark.slow
 def test_sentence_transformers_passes(script: dict[str, Any], packaged: Path, good: np.ndarray) -> None:
     script["require_same"](packaged, lambda texts: good)
 

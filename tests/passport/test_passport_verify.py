@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from some_rows import mostly_slow
 
 from benchmarks.serving.command import main
 from benchmarks.serving.faults import FAULTS, HARMLESS, Serving, base64_as, each, faithful, states_of
@@ -104,7 +105,7 @@ WRONG: dict[str, tuple[Callable[[Checkpoint], Served | Encode], set[str] | None,
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("name", mostly_slow(WRONG, ("cls pooling", "a shorter limit", "first line only")))
 def test_what_a_server_does_wrong_is_told_by_kind(passed: Checkpoint, tiny_passport: Passport, name: str) -> None:
     make, kinds, said = WRONG[name]
     report = verified(make(passed), tiny_passport)

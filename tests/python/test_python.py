@@ -166,6 +166,7 @@ def test_text_from_strangers_stays_text_in_a_notebook(empty_warehouse: Path) -> 
     assert "{{ 7 * 7 }}" in html
 
 
+@pytest.mark.slow
 def test_a_model_in_memory_is_the_checkpoint_of_its_folder(
     model: SentenceTransformer, saved_model: Path, tiny_profile: Path, home: Path
 ) -> None:
@@ -229,6 +230,7 @@ def test_a_callback_audits_what_is_evaluated_in_the_first_process_alone(
     assert not trainer.state.log_history
 
 
+@pytest.mark.slow
 def test_a_process_has_one_temporary_server_and_its_settings_back(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -55,6 +55,7 @@ def levels(report: QualityReport) -> dict[str, str]:
     return {finding.name: finding.level for finding in report.findings}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

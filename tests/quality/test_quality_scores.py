@@ -184,6 +184,7 @@ def test_the_interval_of_a_threshold_holds_what_most_samples_hold() -> None:
     assert shared.low < alone.low < alone.high <= shared.high  # type: ignore[operator]
 
 
+@pytest.mark.slow
 def test_the_share_above_a_threshold_is_as_uncertain_as_the_threshold() -> None:
     generator = np.random.default_rng(7)
     truth = 1 - scipy.stats.norm.cdf(scipy.stats.norm.ppf(0.99) - 2)

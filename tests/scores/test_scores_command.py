@@ -140,6 +140,7 @@ def test_a_wrong_row_writes_nothing(tmp_path: Path) -> None:
     assert not warehouse.exists()
 
 
+@pytest.mark.slow
 def test_thousands_of_scores_are_written_and_found_again(tmp_path: Path, warehouse: Path) -> None:
     path = csv_file(tmp_path / "many.csv", *(f"m/{i % 50},T{i // 50},{i / 10_000}" for i in range(10_000)))
     assert "10,000 new" in output("scores", "import", str(path), warehouse=warehouse)

@@ -37,6 +37,7 @@ def as_loaded(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["minilm", "bert-base-uncased", "bert-base-cased"])
 def test_words_one_by_one_give_what_the_whole_text_gives(
     real_tokenizer: Callable[[str], PreTrainedTokenizerBase], name: str

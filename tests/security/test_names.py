@@ -115,6 +115,7 @@ def test_no_corpus_is_called_that(command: Callable[..., tuple[object, str]], na
     assert not list(tmp_path.rglob("*.parquet"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nest", NESTS, ids=["without a backslash", "without glob characters"])
 def test_a_warehouse_and_staged_files_in_folders_of_such_names(tmp_path: Path, nest: Path) -> None:
     warehouse = tmp_path / "w" / nest / "warehouse.duckdb"
@@ -131,6 +132,7 @@ def test_a_question_mark_in_the_warehouse_s_path_is_refused_in_words(tmp_path: P
     assert "--warehouse" in caught.value.next_step
 
 
+@pytest.mark.slow
 def test_every_text_of_every_table_comes_back_as_it_went_in(tmp_path: Path) -> None:
     """Each text column of the tables that hold outside text, with each name, into the warehouse and back."""
     columns = {

@@ -118,6 +118,7 @@ SHOW_ALL = [
 ]
 
 
+@pytest.mark.slow
 def test_names_and_tokens_are_text(terminal: Terminal, warehouse: Path) -> None:
     commands = [(*arguments, "--warehouse", str(warehouse)) for arguments in [*SHOW_ALL, ("query", "failed-checks")]]
     *shown, failed_checks = terminal(commands)

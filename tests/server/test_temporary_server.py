@@ -84,9 +84,8 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TemporaryServe
     server.stop()
 
 
-@pytest.mark.parametrize(
-    "place", ["environment", *(pytest.param(place, marks=pytest.mark.slow) for place in ("profile", ".env"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["environment", "profile", ".env"])
 def test_settings_for_another_server_and_a_proxy_for_everything(
     started: TemporaryServer, tmp_path: Path, place: str
 ) -> None:
@@ -142,6 +141,7 @@ def broken(tmp_path: Path) -> Iterator[TemporaryServer]:
     server.stop()
 
 
+@pytest.mark.slow
 def test_one_that_cannot_start_says_why(broken: TemporaryServer) -> None:
     with pytest.raises(ServerError, match=r"could not start: .*file is not a database") as caught:
         broken.wait()

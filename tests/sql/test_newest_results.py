@@ -57,6 +57,7 @@ def lost(before: dict[str, set[str]], warehouse: Path) -> dict[str, set[str]]:
     }
 
 
+@pytest.mark.slow
 def test_no_query_loses_a_row_to_an_audit_of_each_measure(before: dict[str, set[str]], again: Path) -> None:
     put_audits(again, [measured_again(measure, minutes) for minutes, measure in enumerate(MEASURES, 90)])
     assert not lost(before, again)

@@ -59,7 +59,7 @@ def changed(table: str, rows: list[dict[str, Any]], change: float) -> list[dict[
     ]
 
 
-@pytest.fixture(scope="module", params=[0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
+@pytest.fixture(scope="module", params=[0, 1, 2])
 def shuffled(alike: Path, empty_once: Path, request: pytest.FixtureRequest) -> Path:
     """The same warehouse, its rows written in another order."""
     path = Path(shutil.copy(empty_once, alike.with_name(f"shuffled-{request.param}.duckdb")))
@@ -85,18 +85,21 @@ def rounded(rows: list[tuple[Any, ...]]) -> Rows:
     return [tuple(round(cell, 9) if isinstance(cell, float) else cell for cell in row) for row in rows]
 
 
+@pytest.mark.slow
 def test_named_queries_give_the_same_rows_in_the_same_order(asked: Callable[[str], list[Rows]]) -> None:
     for name, query in named_queries().items():
         expected, found = asked(query.sql)
         assert found == expected, name
 
 
+@pytest.mark.slow
 def test_views_give_the_same_rows(asked: Callable[[str], list[Rows]]) -> None:
     for name in known_views():
         expected, found = asked(f"SELECT * FROM {name} ORDER BY ALL")
         assert found == expected, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("audit", [None, "a"], ids=["newest", "by prefix"])
 def test_an_audits_page_reads_the_same(alike: Path, shuffled: Path, audit: str | None) -> None:
     assert repr(read_audit(shuffled, audit)) == repr(read_audit(alike, audit))

@@ -185,6 +185,7 @@ def test_a_name_that_fits_two_published_checkpoints_is_neither(warehouse: Path) 
     assert matches(warehouse) == [("intfloat/e5-base-v2", "id")]
 
 
+@pytest.mark.slow
 def test_a_checkpoint_has_one_published_name_even_where_two_spellings_are_published(warehouse: Path) -> None:
     write(warehouse, "INSERT INTO published_figure VALUES ('e5-base-v2', 'u', '', 0.5, 'a paper')")
     for i, source in enumerate(("intfloat/e5-base-v2", "packaged:e5-base-v2")):

@@ -78,6 +78,7 @@ def positions(spec: CheckpointSpec, corpus: StagedCorpus, draw: Draw, staging: s
     return [row["position"] for row in read_rows([socm_texts.compute(staging, spec, corpus, draw)[0].path])]
 
 
+@pytest.mark.slow
 def test_an_estimate_is_near_the_whole_and_not_near_the_first_rows(
     checkpoints: list[CheckpointSpec], tmp_path: Path, staging: str
 ) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from some_rows import mostly_slow
 from tiny import tiny_bert
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
@@ -102,7 +103,7 @@ KINDS = {
 }
 
 
-every_kind = [name if name == "bert-tiny" else pytest.param(name, marks=pytest.mark.slow) for name in KINDS]
+every_kind = mostly_slow(KINDS, ("bert-tiny",))
 
 
 def build_model(kind: str, rows: int) -> PreTrainedModel:
@@ -331,6 +332,7 @@ def test_sums_are_those_of_each_sentence_by_itself(audited: Audited, purpose: st
             assert by_group == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_scores_are_finite_and_tell_tokens_apart(audited: Audited) -> None:
     scores = score(audited.scan, audited.scanned)
     for values in (scores.pull, scores.slope):

@@ -72,6 +72,7 @@ def test_a_string_that_comes_back_as_its_id_is_encoded_once(tiny: Checkpoint) ->
         assert encoder.texts == times * len(tokens)
 
 
+@pytest.mark.slow
 def test_a_whole_vocabulary_takes_an_encode_for_each_distinct_sequence(tiny: Checkpoint) -> None:
     everything = tiny.tokenizer.convert_ids_to_tokens(list(range(tiny.vocabulary_size)))
     as_text = {tuple(tiny.tokenizer(token)["input_ids"]) for token in everything}

@@ -100,6 +100,7 @@ def test_the_interval_holds_the_number_of_the_whole_population(dependence: float
     assert held / rounds >= 0.92
 
 
+@pytest.mark.slow
 @given(st.data(), st.integers(12, 30))
 def test_another_share_is_told_where_the_interval_is_clear_of_the_number(data: st.DataObject, n: int) -> None:
     """The test at one number, and the numbers that it does not reject."""

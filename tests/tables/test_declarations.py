@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import pytest
-from warehouse_rows import rows
 
 from embaudit.figure import Worse
 from embaudit.measures.length.curve import CONDITIONS
@@ -20,28 +18,31 @@ from embaudit.warehouse.connect import open_writer
 
 
 @pytest.fixture(scope="module")
-def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def created(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[list[Any], list[list[str]]]]:
+    """The columns and primary keys that DuckDB has of each table of a new warehouse."""
     path = tmp_path_factory.mktemp("declared") / "warehouse.duckdb"
-    with open_writer(path, 0):
-        pass
-    return path
+    with open_writer(path, 0) as connection:
+        columns = connection.execute(
+            "SELECT table_name, column_name, data_type, is_nullable FROM duckdb_columns()"
+        ).fetchall()
+        keys = connection.execute(
+            "SELECT table_name, constraint_column_names FROM duckdb_constraints() WHERE constraint_type = 'PRIMARY KEY'"
+        ).fetchall()
+    return {
+        name: ([found for table, *found in columns if table == name], [key for table, key in keys if table == name])
+        for name in TABLES
+    }
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_table_of_the_warehouse_is_as_declared(name: str, migrated: Path) -> None:
+def test_a_table_of_the_warehouse_is_as_declared(
+    name: str, created: dict[str, tuple[list[Any], list[list[str]]]]
+) -> None:
     table = TABLES[name]
-    found = rows(
-        migrated, "SELECT column_name, data_type, is_nullable FROM duckdb_columns() WHERE table_name = ?", name
-    )
-    own = [] if table.scope == "content" else [("audit_id", "VARCHAR", False)]
-    assert found == [*own, *((one.name, one.sql_type, one.is_nullable) for one in table.columns.values())]
-    keys = rows(
-        migrated,
-        "SELECT constraint_column_names FROM duckdb_constraints() "
-        "WHERE table_name = ? AND constraint_type = 'PRIMARY KEY'",
-        name,
-    )
-    assert keys == ([] if table.is_bulk else [(list(table.primary_key),)])
+    columns, keys = created[name]
+    own = [] if table.scope == "content" else [["audit_id", "VARCHAR", False]]
+    assert columns == [*own, *([one.name, one.sql_type, one.is_nullable] for one in table.columns.values())]
+    assert keys == ([] if table.is_bulk else [list(table.primary_key)])
 
 
 @pytest.mark.parametrize("name", TABLES)

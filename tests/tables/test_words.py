@@ -45,6 +45,7 @@ def test_every_column_of_a_warehouse_is_explained(tmp_path: Path) -> None:
     assert {name: found[name] for name in TABLES} == {name: table.meaning for name, table in TABLES.items()}
 
 
+@pytest.mark.slow
 def test_words_are_written_again_only_where_they_have_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "warehouse.duckdb"
     with open_writer(path, 0) as connection:

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from older import transformers_5
+from some_rows import mostly_slow
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import ByT5Tokenizer, PreTrainedTokenizerFast
 
@@ -92,8 +93,7 @@ SCRIPT_OF_NAME = {"CJK": "Han"} | {
 
 
 # One of each kind of vocabulary in ``make test``, their relatives in ``make test-all``.
-EACH_KIND = ("minilm", "gpt2", "t5-small")
-REAL = [name if name in EACH_KIND else pytest.param(name, marks=pytest.mark.slow) for name in CATEGORIES]
+REAL = mostly_slow(CATEGORIES, ("minilm", "gpt2", "t5-small"))
 
 
 def by_token(entries: list[TokenEntry]) -> dict[str, TokenEntry]:
@@ -231,7 +231,7 @@ def test_every_id_once_in_order_and_consistent(real_vocabulary: Read, real_token
         assert (entry.script == "Unknown") >= (entry.category == "undecodable")
 
 
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("name", mostly_slow(CATEGORIES, ("t5-small",)))
 def test_category_against_the_definition(real_vocabulary: Read, real_tokenizer: Load, name: str) -> None:
     entries, tokenizer = real_vocabulary(name), real_tokenizer(name)
     kind = {"t5-small": "sentencepiece", "albert": "sentencepiece", "clip": "clip"}.get(name, "plain")

@@ -30,6 +30,7 @@ def everything(path: Path) -> dict[str, list[tuple]]:
         return {name: connection.execute(f"SELECT * FROM {name} ORDER BY ALL").fetchall() for (name,) in names}
 
 
+@pytest.mark.slow
 def test_a_copy_is_a_whole_warehouse_that_nobody_writes(published: Path, tmp_path: Path) -> None:
     copy = tmp_path / "dashboards" / "snapshot.duckdb"
     made = export(published, copy, 0)
@@ -100,6 +101,7 @@ def test_the_warehouse_does_not_replace_itself(published: Path) -> None:
         export(published, published, 0)
 
 
+@pytest.mark.slow
 def test_what_a_writer_of_the_old_copy_left_is_not_read_into_the_new_one(published: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.duckdb"
     copy.with_name("copy.duckdb.wal").write_bytes(b"of another file")
@@ -107,6 +109,7 @@ def test_what_a_writer_of_the_old_copy_left_is_not_read_into_the_new_one(publish
     assert everything(copy)["audit"]
 
 
+@pytest.mark.slow
 def test_a_reader_keeps_the_copy_that_it_has_open(published: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.duckdb"
     export(published, copy, 0, tables=["audit"])
@@ -138,6 +141,7 @@ def test_a_warehouse_that_is_being_written_is_waited_for(published: Path, tmp_pa
         export(published, tmp_path / "copy.duckdb", 0.2)
 
 
+@pytest.mark.slow
 def test_what_a_killed_export_left_goes_with_the_next(published: Path, tmp_path: Path) -> None:
     old, young = tmp_path / ".copy.duckdb.aaaa.partial", tmp_path / ".copy.duckdb.bbbb.partial"
     for folder in (old, young):

@@ -174,6 +174,7 @@ def test_every_query_answers_after_an_upgrade(published_warehouse: Path) -> None
                 connection.execute(query.sql).fetchall()
 
 
+@pytest.mark.slow
 def test_an_upgraded_warehouse_takes_new_audits_and_old_ones_again(
     published_warehouse: Path, staged_once: list[StagedTable]
 ) -> None:
@@ -301,6 +302,7 @@ def written_before_the_release(path: Path, version: int = LAST_UNRELEASED, chang
         connection.execute(change or "SELECT 1")
 
 
+@pytest.mark.slow
 def test_a_warehouse_from_before_the_release_keeps_every_row(published_warehouse: Path) -> None:
     before = by_table(published_warehouse)
     written_before_the_release(published_warehouse)

@@ -78,6 +78,7 @@ def test_upgrading_makes_no_warehouse(embaudit: Command, tmp_path: Path) -> None
     assert not (tmp_path / "missing.duckdb").exists()
 
 
+@pytest.mark.slow
 def test_another_mistake_is_told_apart_once_it_is_upgraded(embaudit: Command, older: Path) -> None:
     embaudit("upgrade")
     with pytest.raises(UsageError, match="nosuch") as caught:

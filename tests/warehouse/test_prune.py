@@ -75,12 +75,12 @@ def with_details(place: Warehouse) -> set[str]:
     ("keep", "left"),
     [
         (Keep(audits=1), {"new", "only"}),
-        (Keep(audits=2), {"mid", "new", "only"}),
-        (Keep(audits=0), set()),
-        (Keep(days=1), {"mid", "new"}),
+        pytest.param(Keep(audits=2), {"mid", "new", "only"}, marks=pytest.mark.slow),
+        pytest.param(Keep(audits=0), set(), marks=pytest.mark.slow),
+        pytest.param(Keep(days=1), {"mid", "new"}, marks=pytest.mark.slow),
         # Either rule keeps an audit.
         (Keep(days=1, audits=1), {"mid", "new", "only"}),
-        (Keep(days=2), {"old", "mid", "new", "only"}),
+        pytest.param(Keep(days=2), {"old", "mid", "new", "only"}, marks=pytest.mark.slow),
     ],
 )
 def test_the_rules_say_which_audits_keep_their_rows(filled: Path, keep: Keep, left: set[str]) -> None:
@@ -190,6 +190,7 @@ def test_a_file_shrinks_and_holds_the_same(large: Path, monkeypatch: pytest.Monk
     assert vacuum(large, 0).freed == 0
 
 
+@pytest.mark.slow
 def test_a_link_to_a_file_stays_a_link(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vacuums, "SETTLING_SECONDS", 0.0)
     link = large.with_name("link.duckdb")

@@ -96,6 +96,7 @@ def test_a_rerun_doubles_nothing(published: Path, staged: list[StagedTable]) -> 
         assert rows(published, f"SELECT count(*) FROM {table}") == [(count,)]
 
 
+@pytest.mark.slow
 def test_reruns_do_not_let_the_file_grow(warehouse: Path, tmp_path: Path) -> None:
     one = plausible_rows()
     many = {
@@ -134,6 +135,7 @@ def test_another_audits_rows_are_untouched(published: Path, tmp_path: Path) -> N
     assert len(contents(published)["token"]) == 16
 
 
+@pytest.mark.slow
 def test_the_audits_that_tests_put_there_are_like_published_ones(published: Path, tmp_path: Path) -> None:
     """``put_audit`` stands for a publication where another audit is merely needed."""
     copy = Path(shutil.copy(published, tmp_path / "copy.duckdb"))
