@@ -20,7 +20,7 @@ PROFILE ?= quick
 LOWEST := anatomy checkpoint concentration corpora geometry integrity length socm sticky/test_attention.py tables tempscale \
 	vocabulary warehouse/test_publish.py warehouse/test_staging.py
 
-.PHONY: help audit test test-all test-slow test-lowest mutants check format docs bench lock clean
+.PHONY: help audit test test-all test-slow test-lowest coverage mutants check format docs bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -61,6 +61,9 @@ test-lowest: ## what touches a library, with the lowest version of every one (ne
 		else echo "Not tested with the lowest versions: there is no python3.11 here." >&2; fi
 
 test-all: test-slow test-lowest ## the rest: both of these, before a release
+
+coverage: .venv/.dev ## which lines and branches `make test` runs, in the processes that it starts, too
+	@$(PYTEST) -m "not slow" --cov --cov-report=term:skip-covered
 
 mutants: .venv/.dev ## count the small errors in the code that `make test` notices
 	@$(BIN)/python tests/mutants.py

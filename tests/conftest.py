@@ -48,7 +48,7 @@ class ServerAtOneEnd:
     """Where the tests that need the server run.
 
     With several workers this largest group goes first, so that no worker is left with it at the end. In one process it
-    goes last: mutmut stops at the first failure, which cheaper tests can often give it.
+    goes last: what stops at the first failure (``-x``, ``make mutants``) gets it from a cheaper test.
     """
 
     def __init__(self, alone: bool) -> None:
