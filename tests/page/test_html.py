@@ -106,7 +106,7 @@ def test_the_page_has_every_section_and_its_figures(facts: dict[str, Any]) -> No
         *("reliability 0.40 [0.30, 0.50]", "prediction from input embeddings 0.70 [0.60, 0.80]"),
         *("Second-order collapse", "Layers", "Layer by layer", "Length", "windows averaged"),
         # The row behind the last layer's, for a checkpoint that ends with a norm.
-        *("pooled", "1.500", "0.400"),
+        "0.900 pooled 1.500 0.400",
         *("Integrity", "Where the tensors in memory come from", "Quality", "gain on word overlap", "cls pooling"),
         *("Geometry", "IsoScore*", "effective rank"),
         *("Surface", "of the ten best stay", "swapped letters", "Attractors", "error pages", "above relevant ones for"),

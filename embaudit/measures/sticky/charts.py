@@ -113,7 +113,7 @@ def _label(row: dict[str, Any]) -> str:
 def shift_chart(facts: dict[str, Any]) -> Chart:
     rows = facts["sticky_shifts"]
     values = [row[name] for row in rows for name in ("before", "after")]
-    ends = (min(values, default=0.0) - MARGIN, max(values, default=1.0) + MARGIN)
+    ends = (min(values) - MARGIN, max(values) + MARGIN)
     by_role = {role: [row for row in rows if row["role"] == role] for role in ("sticky", "ordinary")}
     return Chart(
         "Similarity before and after insertion",
