@@ -5,8 +5,8 @@ names the packages). The fast tests run once with coverage, which tells those th
 written into a copy of the checkout, and these tests run there, the quickest first, until one fails. Coverage knows only
 the first of the tests that share a fixture, so an error that nothing noticed is tried by their whole files.
 
-The sample is the same each time; ``SAMPLE=300`` takes more of it. A hundred take about an hour on two cores, the tests
-included; ``mutants/`` keeps what they reached (delete it after a change) and may be deleted.
+The sample is the same each time; ``SAMPLE=300`` takes more of it. A hundred take about an hour and a half on two cores;
+``mutants/`` keeps what the tests reached, and is to be deleted after a change of the code.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ PLACE = REPOSITORY / "mutants"
 SAMPLE, SEED = int(os.environ.get("SAMPLE", "100")), 0
 CORES = os.cpu_count() or 1
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": ""}
-# Of a mutant that never ends.
-PATIENCE = 10
+# How many times as long as they take tests may run, before a mutant counts as one that never ends.
+PATIENCE = 3
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,10 @@ def test_what_a_tokenizer_cannot_do_without() -> None:
     special = {words.token_to_id(name) for name in SPECIAL}
     river = words.token_to_id("t")
     assert prunable(words.to_str(), {*special, river}) == {river}
+    # An unknown token that is not among the added ones, known by its name or by its place.
+    by_name = models.WordPiece({"[UNK]": 0, "a": 1}, unk_token="[UNK]")
+    for model in (by_name, models.Unigram([("[UNK]", 0.0), ("a", -1.0)], unk_id=0)):
+        assert prunable(Tokenizer(model).to_str(), {0, 1}) == {1}
     names = {"a": 0, "b": 1, "c": 2, "ab": 3, "abc": 4}
     declared = json.loads(Tokenizer(models.BPE(names, [("a", "b"), ("ab", "c")])).to_str())
     letters = json.dumps(declared)
