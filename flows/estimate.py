@@ -37,7 +37,7 @@ class HowLong:
     def __init__(self, plan: AuditPlan, readable: Readable) -> None:
         self._plan, self._readable = plan, readable
         self._seconds = self._expected()
-        say(f"This takes about {_said(self._seconds, FIXED_SECONDS)}, but cached work is skipped.")
+        say(f"This takes about {_said(self._seconds)}, but cached work is skipped.")
 
     def before(self, measure: str) -> None:
         """Look again before a measure that takes long, and say how long the rest takes if that has changed."""
@@ -52,7 +52,7 @@ class HowLong:
             return
         self._seconds = now
         say(
-            f"Now about {_said(rest, FIXED_SECONDS)} left, not {rounded(expected + FIXED_SECONDS)}: this machine is "
+            f"Now about {_said(rest)} left, not {rounded(expected + FIXED_SECONDS)}: this machine is "
             f"{'slower' if ratio > 1 else 'faster'} than it was when the audit started."
         )
 
@@ -76,14 +76,14 @@ def say_how_long(
     return HowLong(plan, readable_of(plan, ingested, checkpoint))
 
 
-def _said(seconds: Mapping[str, float], more: float) -> str:
-    """The whole, and in brackets the measures that take most of it."""
+def _said(seconds: Mapping[str, float]) -> str:
+    """The whole with what follows the measures, and in brackets those that take most of it."""
     parts = ", ".join(
         f"{name} {rounded(one)}"
         for name, one in sorted(seconds.items(), key=lambda part: -part[1])
         if one > NAMED_SECONDS
     )
-    return f"{rounded(sum(seconds.values()) + more)}{f' ({parts})' if parts else ''}"
+    return f"{rounded(sum(seconds.values()) + FIXED_SECONDS)}{f' ({parts})' if parts else ''}"
 
 
 def work_of(profile: Profile, measures: Collection[str], readable: Readable) -> dict[str, list[Work]]:
