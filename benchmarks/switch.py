@@ -11,7 +11,7 @@ from benchmarks.coverage.switch import NEW_POOLING
 from benchmarks.measured import Measured
 from embaudit.api.switch import switch_material
 from embaudit.checkpoint import load_checkpoint
-from embaudit.measures.switch.switch import switch_checkpoints
+from embaudit.comparisons.switch.switch import switch_checkpoints
 
 
 def run() -> Iterator[Measured]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from embaudit.measures.passport.file import read_passport, write_passport
-from embaudit.measures.passport.make import make_passport
+from embaudit.comparisons.passport.file import read_passport, write_passport
+from embaudit.comparisons.passport.make import make_passport
 from embaudit.page.model import Page
 from embaudit.page.write import write_index, write_page
 from embaudit.steps.results import CheckpointSpec, checkpoint_of, in_full_precision

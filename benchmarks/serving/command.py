@@ -15,8 +15,8 @@ from benchmarks.serving.faults import FAULTS, GOOD, HARMLESS, Serving
 from benchmarks.serving.server import serving
 from benchmarks.serving.verifying import print_verified
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
+from embaudit.comparisons.parity.parity import ParityReport, compare_with
 from embaudit.endpoint.recognise import open_endpoint
-from embaudit.measures.parity.parity import ParityReport, compare_with
 from embaudit.measures.quality.material import Material, sample_material
 
 

@@ -11,11 +11,11 @@ from benchmarks.measured import Measured
 from benchmarks.serving.faults import GOOD, Serving
 from benchmarks.serving.server import serving
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
+from embaudit.comparisons.parity.compare import HALF
+from embaudit.comparisons.passport.make import make_passport
+from embaudit.comparisons.passport.passport import Passport
+from embaudit.comparisons.passport.verify import PassportReport, verify_with
 from embaudit.endpoint.recognise import open_endpoint
-from embaudit.measures.parity.compare import HALF
-from embaudit.measures.passport.make import make_passport
-from embaudit.measures.passport.passport import Passport
-from embaudit.measures.passport.verify import PassportReport, verify_with
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from embaudit.checking.check import CheckReport
 from embaudit.checking.check import check as check_folder
 from embaudit.checking.served import check_served
+from embaudit.comparisons.served.quality import Asking
 from embaudit.corpora.judged import load_judged
 from embaudit.corpora.load import load_corpus
 from embaudit.endpoint.recognise import is_address, open_endpoint
 from embaudit.errors import UsageError
 from embaudit.loading import PROMPTS
 from embaudit.measures.quality.material import FEW, Material, MaterialLimits, sample_material, user_material
-from embaudit.measures.served.quality import Asking
 from embaudit.request import AuditRequest
 
 if TYPE_CHECKING:

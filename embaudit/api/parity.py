@@ -9,11 +9,11 @@ from typing import Any
 
 from embaudit.api.check import given_material
 from embaudit.checkpoint import LoadOptions, load_checkpoint, resolve
+from embaudit.comparisons.parity.other import Backend, OtherCheckpoint, Stored, rows_of, rows_of_backend
+from embaudit.comparisons.parity.parity import ParityReport, compare_with
 from embaudit.endpoint.recognise import is_address, open_endpoint
 from embaudit.errors import UsageError
 from embaudit.masking import without_credentials
-from embaudit.measures.parity.other import Backend, OtherCheckpoint, Stored, rows_of, rows_of_backend
-from embaudit.measures.parity.parity import ParityReport, compare_with
 from embaudit.measures.quality.material import Material
 from embaudit.request import AuditRequest
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from embaudit.comparisons.passport.file import read_passport, refuse_other_file, write_passport
+from embaudit.comparisons.passport.passport import Passport
+from embaudit.comparisons.passport.verify import PassportReport, verify_with
 from embaudit.endpoint.recognise import is_address, open_endpoint
 from embaudit.errors import UsageError
 from embaudit.masking import without_credentials
-from embaudit.measures.passport.file import read_passport, refuse_other_file, write_passport
-from embaudit.measures.passport.passport import Passport
-from embaudit.measures.passport.verify import PassportReport, verify_with
 
 if TYPE_CHECKING:
     from embaudit.request import AuditRequest
@@ -36,7 +36,7 @@ def passport(checkpoint: str | Path, out: str | Path | None = None, **settings: 
 def make(request: AuditRequest, out: Path | None) -> Passport:
     """The passport of what a request names."""
     from embaudit.checkpoint import load_checkpoint
-    from embaudit.measures.passport.make import make_passport
+    from embaudit.comparisons.passport.make import make_passport
 
     if out is not None:
         # Before a model is loaded, which takes longer.

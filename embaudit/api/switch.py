@@ -10,16 +10,16 @@ from typing import Any
 
 from embaudit.api.check import given_material
 from embaudit.checkpoint import Checkpoint, load_checkpoint
+from embaudit.comparisons.switch.encode import SearchTexts
+from embaudit.comparisons.switch.material import MIN_DOCUMENTS
+from embaudit.comparisons.switch.switch import ROWS, Progress, SwitchReport, switch_checkpoints
+from embaudit.comparisons.switch.verdict import HOLDS
 from embaudit.corpora.catalog import CorpusSpec
 from embaudit.corpora.load import load_corpus
 from embaudit.draw import Draw
 from embaudit.endpoint.recognise import is_address
 from embaudit.errors import CheckpointError, CorpusError, UsageError
 from embaudit.measures.quality.material import SAMPLE, MaterialLimits, ScoredPairs
-from embaudit.measures.switch.encode import SearchTexts
-from embaudit.measures.switch.material import MIN_DOCUMENTS
-from embaudit.measures.switch.switch import ROWS, Progress, SwitchReport, switch_checkpoints
-from embaudit.measures.switch.verdict import HOLDS
 from embaudit.request import AuditRequest
 
 # Read of what is given: what two small checkpoints encode in minutes, and enough for a bridge.

@@ -9,8 +9,8 @@ from typing import Any
 
 from embaudit.checkpoint import Checkpoint, load_checkpoint, resolve
 from embaudit.checkpoint.load import describe
-from embaudit.measures.stored.every_row import check_table, find_foreign
-from embaudit.measures.stored.report import SAMPLED, StoredReport, look_at
+from embaudit.comparisons.stored.every_row import check_table, find_foreign
+from embaudit.comparisons.stored.report import SAMPLED, StoredReport, look_at
 from embaudit.request import AuditRequest
 from embaudit.vector_files.columns import AskedColumns
 from embaudit.vector_files.opened import open_index

@@ -9,9 +9,9 @@ from typing import Any
 
 from embaudit.checking.verdict import Verdict, verdict_of
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
+from embaudit.comparisons.change.change import change_report
 from embaudit.errors import CheckpointError
 from embaudit.finding import Finding, guarded, worst_first
-from embaudit.measures.change.change import change_report
 from embaudit.measures.integrity.function import function_findings
 from embaudit.measures.integrity.integrity import integrity_findings
 from embaudit.measures.integrity.numerics import numeric_findings

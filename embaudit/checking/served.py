@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from embaudit.checking.check import CheckReport
+from embaudit.comparisons.parity.asking import ask_otherwise
+from embaudit.comparisons.parity.findings import finding_of_asking
+from embaudit.comparisons.served.limit import limit_findings
+from embaudit.comparisons.served.numbers import hard_texts, number_findings
+from embaudit.comparisons.served.quality import Asking, served_quality
 from embaudit.endpoint.client import Answers, Endpoint
 from embaudit.finding import LEVELS, Finding, guarded
-from embaudit.measures.parity.asking import ask_otherwise
-from embaudit.measures.parity.findings import finding_of_asking
 from embaudit.measures.quality.material import Material, sample_material
-from embaudit.measures.served.limit import limit_findings
-from embaudit.measures.served.numbers import hard_texts, number_findings
-from embaudit.measures.served.quality import Asking, served_quality
 
 
 def check_served(endpoint: Endpoint, material: Material | None = None, asking: Asking | None = None) -> CheckReport:

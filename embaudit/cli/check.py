@@ -44,8 +44,8 @@ def check(
     checked.
     """
     from embaudit.api.check import given_material, run
+    from embaudit.checking.page import check_page
     from embaudit.endpoint.recognise import is_address
-    from embaudit.page.check import check_page
 
     if is_address(request.checkpoint):
         say_that_texts_leave(request.checkpoint, *MATERIAL_LEAVES, is_agreed=yes)

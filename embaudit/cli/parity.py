@@ -13,7 +13,7 @@ from embaudit.cli.printed import Shown, ends_in_page
 from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
 
 if TYPE_CHECKING:
-    from embaudit.measures.parity.other import Backend, Stored
+    from embaudit.comparisons.parity.other import Backend, Stored
     from embaudit.request import AuditRequest
 
 
@@ -61,8 +61,8 @@ def parity(
     """
     from embaudit.api.check import given_material
     from embaudit.api.parity import OtherWay, run
+    from embaudit.comparisons.parity.page import parity_page
     from embaudit.endpoint.recognise import is_address
-    from embaudit.page.parity import parity_page
 
     if is_address(other):
         say_that_texts_leave(other, *MATERIAL_LEAVES, is_agreed=yes)

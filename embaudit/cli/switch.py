@@ -81,7 +81,7 @@ def switch(
     threshold, a bridge or a new index is needed, 2 if that could not be told.
     """
     from embaudit.api.switch import run, switch_material
-    from embaudit.page.switch import switch_page
+    from embaudit.comparisons.switch.page import switch_page
 
     report = run(
         request,

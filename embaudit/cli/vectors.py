@@ -73,8 +73,8 @@ def vectors(
     0 if nothing is wrong, 1 if the index is not sound or not wholly the checkpoint's, 2 if that could not be told.
     """
     from embaudit.api.vectors import run
+    from embaudit.comparisons.stored.page import stored_page
     from embaudit.errors import UsageError
-    from embaudit.page.stored import stored_page
     from embaudit.vector_files.columns import AskedColumns
 
     if file is None and (every_row or table is not None or also):

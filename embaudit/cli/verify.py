@@ -39,9 +39,9 @@ def verify(
     reason of a difference: embaudit parity.
     """
     from embaudit.api.passport import verify as verified
+    from embaudit.comparisons.passport.file import read_passport
+    from embaudit.comparisons.passport.page import passport_page
     from embaudit.endpoint.recognise import is_address
-    from embaudit.measures.passport.file import read_passport
-    from embaudit.page.passport import passport_page
 
     # Before anything is sent.
     given = read_passport(passport)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
+from embaudit.comparisons.stored.rows import RowBatch, StoredIndex
 from embaudit.errors import CorpusError, UsageError, one_line
 from embaudit.masking import without_credentials
-from embaudit.measures.stored.rows import RowBatch, StoredIndex
 from embaudit.suggest import hint
 from embaudit.vector_files.columns import AskedColumns
 from embaudit.vector_files.decode import BATCH_ROWS

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.measures.stored.rows import RowBatch
+from embaudit.comparisons.stored.rows import RowBatch
 
 BATCH_ROWS = 4_096
 

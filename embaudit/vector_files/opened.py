@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from embaudit.comparisons.stored.rows import StoredIndex
 from embaudit.errors import UsageError
-from embaudit.measures.stored.rows import StoredIndex
 from embaudit.vector_files.columns import AskedColumns
 from embaudit.vector_files.sources import ARROW, JSON, PARQUET, open_arrow, open_json_lines, open_npy, open_parquet
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from embaudit.comparisons.stored.rows import RowBatch, StoredIndex
 from embaudit.corpora.fields import TEXT_FIELDS
 from embaudit.corpora.openers import ByteSource, local_file, os_failure, reading
 from embaudit.corpora.records import read_records
 from embaudit.corpora.tabular import report_damage
 from embaudit.corpora.tally import Flaw
 from embaudit.errors import CorpusError, UsageError
-from embaudit.measures.stored.rows import RowBatch, StoredIndex
 from embaudit.vector_files.columns import TEXTS, AskedColumns, find_columns, listed
 from embaudit.vector_files.decode import BATCH_ROWS, of_lists, parsed, row_batches
 

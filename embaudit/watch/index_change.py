@@ -14,9 +14,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from embaudit.checkpoint import LoadOptions, load_checkpoint
-from embaudit.measures.parity.compare import SAME, apart
-from embaudit.measures.passport.file import read_passport
-from embaudit.measures.passport.passport import Passport
+from embaudit.comparisons.parity.compare import SAME, apart
+from embaudit.comparisons.passport.file import read_passport
+from embaudit.comparisons.passport.passport import Passport
 from embaudit.measures.quality.material import sample_material
 from embaudit.tables.watch import IndexVerdict
 
@@ -73,8 +73,8 @@ def switch_revisions(old: str, new: str, options: LoadOptions) -> IndexChange:
         EmbauditError: if one of them cannot be loaded, or a vector is not finite.
     """
     # It imports torch.
-    from embaudit.measures.switch.encode import SearchTexts
-    from embaudit.measures.switch.switch import switch_checkpoints
+    from embaudit.comparisons.switch.encode import SearchTexts
+    from embaudit.comparisons.switch.switch import switch_checkpoints
 
     material = sample_material()
     report = switch_checkpoints(

@@ -10,11 +10,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from embaudit.checkpoint import load_checkpoint
+from embaudit.comparisons.parity.findings import is_apart
+from embaudit.comparisons.parity.parity import Verdict, compare_with
 from embaudit.endpoint.recognise import open_endpoint
 from embaudit.errors import EmbauditError
 from embaudit.keys import content_key
-from embaudit.measures.parity.findings import is_apart
-from embaudit.measures.parity.parity import Verdict, compare_with
 from embaudit.measures.quality.material import Material
 from embaudit.watch.watch_list import EndpointEntry
 

@@ -17,7 +17,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "checkpoint"))
 from tiny import ENGLISH
 from tiny_models import build, declare, load, pooling
 
-from embaudit.measures.change.change import ChangeReport, change_report
+from embaudit.comparisons.change.change import ChangeReport, change_report
 from embaudit.measures.quality.material import Material, ScoredPairs
 
 Tensors = dict[str, torch.Tensor]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import scipy
 
-from embaudit.measures.change.cut_off import cut_off_findings, measure_cut_off
-from embaudit.measures.change.gains import Beside, gain_findings
+from embaudit.comparisons.change.cut_off import cut_off_findings, measure_cut_off
+from embaudit.comparisons.change.gains import Beside, gain_findings
 from embaudit.measures.quality.material import ScoredPairs
 from embaudit.measures.quality.measured import MeasuredPairs
 from embaudit.measures.quality.passes import SERVED, Pass

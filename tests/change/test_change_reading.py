@@ -17,8 +17,8 @@ from change_copies import (
 )
 from tiny_models import declare, dense, load, pooling
 
-from embaudit.measures.change.declared import compare_declared, declared_findings
-from embaudit.measures.change.tokens import compare_tokens, token_findings
+from embaudit.comparisons.change.declared import compare_declared, declared_findings
+from embaudit.comparisons.change.tokens import compare_tokens, token_findings
 from embaudit.measures.integrity.sample_words import words
 
 

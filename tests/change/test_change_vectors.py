@@ -12,8 +12,8 @@ from tiny_models import declare, dense, load, pooling
 
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.hard_texts import KINDS
-from embaudit.measures.change.gains import measure_beside
-from embaudit.measures.change.vectors import compare_neighbours, compare_vectors, overlap
+from embaudit.comparisons.change.gains import measure_beside
+from embaudit.comparisons.change.vectors import compare_neighbours, compare_vectors, overlap
 
 
 def cosine(one: list[float], two: list[float]) -> float:

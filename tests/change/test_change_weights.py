@@ -25,12 +25,19 @@ from some_rows import mostly_slow
 from tiny_models import build, declare, dense, load, pooling
 
 from embaudit.checkpoint import Checkpoint
+from embaudit.comparisons.change.rows import compare_rows
+from embaudit.comparisons.change.tensors import (
+    SharedRows,
+    block_of,
+    by_block,
+    compare_tensors,
+    relative,
+    shorter_format,
+)
+from embaudit.comparisons.change.tokens import compare_tokens
+from embaudit.comparisons.change.weight_findings import weight_findings
+from embaudit.comparisons.change.weights import compare_weights
 from embaudit.finding import Finding
-from embaudit.measures.change.rows import compare_rows
-from embaudit.measures.change.tensors import SharedRows, block_of, by_block, compare_tensors, relative, shorter_format
-from embaudit.measures.change.tokens import compare_tokens
-from embaudit.measures.change.weight_findings import weight_findings
-from embaudit.measures.change.weights import compare_weights
 
 
 def found(tuned: Path, base: Path) -> list[Finding]:

@@ -17,15 +17,15 @@ import embaudit
 from benchmarks.serving.faults import faithful
 from benchmarks.serving.server import Refusal, Served, serving
 from embaudit.checking.check import CheckReport
+from embaudit.checking.page import check_page
 from embaudit.checking.served import check_served
 from embaudit.checkpoint import Checkpoint
+from embaudit.comparisons.served.limit import LONGEST
+from embaudit.comparisons.served.quality import Asking
 from embaudit.endpoint.recognise import open_endpoint
 from embaudit.errors import UsageError
 from embaudit.finding import Finding
 from embaudit.measures.quality.material import Material, ScoredPairs, sample_material
-from embaudit.measures.served.limit import LONGEST
-from embaudit.measures.served.quality import Asking
-from embaudit.page.check import check_page
 from embaudit.page.terminal import print_page
 
 Encode = Callable[[list[str]], np.ndarray]

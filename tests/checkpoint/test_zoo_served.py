@@ -13,8 +13,8 @@ from zoo import ZOO
 from benchmarks.serving.server import Encode, Refusal, Served, serving
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
 from embaudit.checkpoint.tokenizer import NO_LIMIT
+from embaudit.comparisons.parity.parity import ParityReport, compare_with
 from embaudit.endpoint.recognise import open_endpoint
-from embaudit.measures.parity.parity import ParityReport, compare_with
 from embaudit.measures.quality.material import Material
 
 FAMILIES = [name for name, entry in ZOO.items() if name.startswith("family") and not entry.refused]

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.measures.parity.compare import apart, compare_kind
-from embaudit.measures.parity.explain import explain
-from embaudit.measures.parity.forms import forms_of
-from embaudit.measures.parity.readings import alternatives, declared
-from embaudit.measures.parity.texts import text_of, texts_by_kind
-from embaudit.measures.parity.vectors import DECLARED, Maker, Making
+from embaudit.comparisons.parity.compare import apart, compare_kind
+from embaudit.comparisons.parity.explain import explain
+from embaudit.comparisons.parity.forms import forms_of
+from embaudit.comparisons.parity.readings import alternatives, declared
+from embaudit.comparisons.parity.texts import text_of, texts_by_kind
+from embaudit.comparisons.parity.vectors import DECLARED, Maker, Making
 
 VECTORS = st.lists(st.lists(st.floats(-3, 3), min_size=4, max_size=4), min_size=1, max_size=5)
 

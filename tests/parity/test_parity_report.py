@@ -21,13 +21,13 @@ from benchmarks.serving.command import outcome_of
 from benchmarks.serving.faults import FAULTS, HARMLESS, Serving, each, faithful, padded, states_of, unit
 from benchmarks.serving.server import Refusal, Served, serving
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
+from embaudit.comparisons.parity.compare import KindDifference
+from embaudit.comparisons.parity.findings import findings_of
+from embaudit.comparisons.parity.page import parity_page
+from embaudit.comparisons.parity.parity import ParityReport, compare_with
 from embaudit.endpoint.recognise import open_endpoint
 from embaudit.errors import UsageError
-from embaudit.measures.parity.compare import KindDifference
-from embaudit.measures.parity.findings import findings_of
-from embaudit.measures.parity.parity import ParityReport, compare_with
 from embaudit.measures.quality.material import Material, sample_material
-from embaudit.page.parity import parity_page
 from embaudit.page.terminal import print_page
 
 

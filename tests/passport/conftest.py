@@ -9,9 +9,9 @@ import pytest
 from tiny import tiny_bert
 
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
-from embaudit.measures.passport.file import write_passport
-from embaudit.measures.passport.make import make_passport
-from embaudit.measures.passport.passport import Passport
+from embaudit.comparisons.passport.file import write_passport
+from embaudit.comparisons.passport.make import make_passport
+from embaudit.comparisons.passport.passport import Passport
 
 OPTIONS = LoadOptions(device="cpu")
 

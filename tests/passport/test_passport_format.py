@@ -17,12 +17,12 @@ import pytest
 import embaudit
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.tokenizer import NO_LIMIT
+from embaudit.comparisons.passport.canaries import PURPOSES, canary_texts
+from embaudit.comparisons.passport.file import read_passport, write_passport
+from embaudit.comparisons.passport.make import make_passport
+from embaudit.comparisons.passport.passport import Passport, checksum_of
+from embaudit.comparisons.passport.schema import passport_schema
 from embaudit.errors import StorageError, UsageError
-from embaudit.measures.passport.canaries import PURPOSES, canary_texts
-from embaudit.measures.passport.file import read_passport, write_passport
-from embaudit.measures.passport.make import make_passport
-from embaudit.measures.passport.passport import Passport, checksum_of
-from embaudit.measures.passport.schema import passport_schema
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "passport.schema.json"
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from embaudit.checkpoint import Checkpoint, LoadOptions
-from embaudit.measures.passport.file import write_passport
-from embaudit.measures.passport.make import make_passport
+from embaudit.comparisons.passport.file import write_passport
+from embaudit.comparisons.passport.make import make_passport
 
 PAGE = Path(__file__).parents[2] / "docs" / "passport.md"
 

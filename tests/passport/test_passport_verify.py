@@ -18,14 +18,14 @@ from benchmarks.serving.faults import FAULTS, HARMLESS, Serving, base64_as, each
 from benchmarks.serving.server import Encode, Refusal, Served, serving
 from benchmarks.serving.verifying import verified_as
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
+from embaudit.comparisons.passport.make import make_passport
+from embaudit.comparisons.passport.page import passport_page
+from embaudit.comparisons.passport.passport import Canary, Passport, as_base64
+from embaudit.comparisons.passport.pattern import CAUSES, probable_cause
+from embaudit.comparisons.passport.verify import PassportReport, verify_with
 from embaudit.endpoint.client import EndpointError
 from embaudit.endpoint.recognise import open_endpoint
-from embaudit.measures.passport.make import make_passport
-from embaudit.measures.passport.passport import Canary, Passport, as_base64
-from embaudit.measures.passport.pattern import CAUSES, probable_cause
-from embaudit.measures.passport.verify import PassportReport, verify_with
 from embaudit.page.markdown import render
-from embaudit.page.passport import passport_page
 
 
 def verified(served: Served | Encode, passport: Passport) -> PassportReport:

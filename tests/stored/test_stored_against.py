@@ -18,14 +18,14 @@ from commands import run_here
 
 import embaudit
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
+from embaudit.comparisons.stored.against import compare_sample
+from embaudit.comparisons.stored.every_row import find_foreign
+from embaudit.comparisons.stored.page import stored_page
+from embaudit.comparisons.stored.report import StoredReport
+from embaudit.comparisons.stored.rows import RowBatch
+from embaudit.comparisons.stored.sample import SomeRows
 from embaudit.errors import EmbauditError
-from embaudit.measures.stored.against import compare_sample
-from embaudit.measures.stored.every_row import find_foreign
-from embaudit.measures.stored.report import StoredReport
-from embaudit.measures.stored.rows import RowBatch
-from embaudit.measures.stored.sample import SomeRows
 from embaudit.page.html import render
-from embaudit.page.stored import stored_page
 from embaudit.vector_files.columns import AskedColumns
 from embaudit.vector_files.opened import open_index
 

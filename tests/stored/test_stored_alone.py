@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from embaudit.comparisons.stored.alone import Alone, look_at_alone
+from embaudit.comparisons.stored.findings import findings_alone
+from embaudit.comparisons.stored.forms import form_of_index
+from embaudit.comparisons.stored.populations import two_lengths, two_spaces
+from embaudit.comparisons.stored.precision import precision_of
+from embaudit.comparisons.stored.profile import profile_of
+from embaudit.comparisons.stored.rows import RowBatch, StoredIndex
+from embaudit.comparisons.stored.sample import RowDraw
 from embaudit.intervals import exact_count
-from embaudit.measures.stored.alone import Alone, look_at_alone
-from embaudit.measures.stored.findings import findings_alone
-from embaudit.measures.stored.forms import form_of_index
-from embaudit.measures.stored.populations import two_lengths, two_spaces
-from embaudit.measures.stored.precision import precision_of
-from embaudit.measures.stored.profile import profile_of
-from embaudit.measures.stored.rows import RowBatch, StoredIndex
-from embaudit.measures.stored.sample import RowDraw
 
 
 def index_of(vectors: np.ndarray, texts: list[str] | None = None, size: int = 97) -> StoredIndex:

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 from postgres_server import USER, Postgres
 
+from embaudit.comparisons.stored.rows import StoredIndex
 from embaudit.errors import EmbauditError
-from embaudit.measures.stored.rows import StoredIndex
 from embaudit.vector_files.columns import AskedColumns
 from embaudit.vector_files.opened import open_index
 

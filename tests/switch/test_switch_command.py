@@ -17,10 +17,10 @@ from tiny import tiny_bert
 
 import embaudit
 from embaudit.checkpoint import Checkpoint
+from embaudit.comparisons.switch.encode import SearchTexts
+from embaudit.comparisons.switch.switch import SwitchReport, switch_checkpoints
 from embaudit.errors import CheckpointError, CorpusError, EmbauditError, MeasureError, UsageError
 from embaudit.measures.quality.material import Material, sample_material
-from embaudit.measures.switch.encode import SearchTexts
-from embaudit.measures.switch.switch import SwitchReport, switch_checkpoints
 
 TEXTS = [
     f"the {one} of the {two} is {three}"

@@ -8,17 +8,17 @@ import math
 import numpy as np
 import pytest
 
+from embaudit.comparisons.switch.cut_offs import ScaledPairs, default_cut_off, transfer, transfer_cut_offs
+from embaudit.comparisons.switch.material import OldAndNew, SwitchedPairs, SwitchedSearch, search_of_vectors
+from embaudit.comparisons.switch.page import switch_page
+from embaudit.comparisons.switch.resampled import mean_of, ratio_of
+from embaudit.comparisons.switch.search import MIXED, OLD, measure_search
+from embaudit.comparisons.switch.switch import SwitchReport, switch_vectors
 from embaudit.downstream.task import unit_rows
 from embaudit.errors import MeasureError
 from embaudit.measures.quality.material import ScoredPairs
-from embaudit.measures.switch.cut_offs import ScaledPairs, default_cut_off, transfer, transfer_cut_offs
-from embaudit.measures.switch.material import OldAndNew, SwitchedPairs, SwitchedSearch, search_of_vectors
-from embaudit.measures.switch.resampled import mean_of, ratio_of
-from embaudit.measures.switch.search import MIXED, OLD, measure_search
-from embaudit.measures.switch.switch import SwitchReport, switch_vectors
 from embaudit.page.html import render
 from embaudit.page.markdown import render as as_markdown
-from embaudit.page.switch import switch_page
 from embaudit.page.terminal import print_page
 
 DIMENSION, DOCUMENTS, QUERIES = 17, 300, 120

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from embaudit.checkpoint import LoadOptions, load_checkpoint
-from embaudit.measures.passport.make import make_passport
-from embaudit.measures.passport.passport import Passport
+from embaudit.comparisons.passport.make import make_passport
+from embaudit.comparisons.passport.passport import Passport
 from embaudit.watch.index_change import compare_passports, switch_revisions
 
 CPU = LoadOptions(device="cpu")

@@ -1,0 +1,57 @@
+"""The page of a check: its verdict, then the findings, worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from embaudit.checking.check import CheckReport
+from embaudit.checking.verdict import LEVEL_OF
+from embaudit.comparisons.change.page import against_base
+from embaudit.finding import Finding
+from embaudit.page.model import Column, Estimate, Page, Section, Table, Value
+
+
+def check_page(report: CheckReport) -> Page:
+    """The verdict is the first finding and takes the place of its cause."""
+    identity = [("checkpoint", report.checkpoint_id or "cannot be loaded"), ("took", f"{report.seconds:.0f} s")]
+    if report.endpoint:
+        identity[0] = ("endpoint", report.endpoint)
+    if report.base is not None:
+        identity.insert(1, ("against", report.base))
+    return Page(report.checkpoint, identity, list(_findings(report)), list(_sections(report)), kind="Check of")
+
+
+def _findings(report: CheckReport) -> Iterator[Finding]:
+    summary = report.summary
+    cause = summary.cause
+    yield Finding(
+        LEVEL_OF[summary.kind],
+        summary.line,
+        cause.meaning if cause else "",
+        cause.advice if cause else "",
+        name="verdict",
+    )
+    yield from (finding for finding in report.by_level() if finding is not cause)
+
+
+def _sections(report: CheckReport) -> Iterator[Section]:
+    """What changed against a base, if there is one, and the scores beside what needs no network."""
+    if "change" in report.figures:
+        yield from against_base(report.base or "the base", report.figures["change"])
+    data = report.figures.get("data") or ()
+    subject = "the served model" if report.endpoint else "the checkpoint"
+    columns = (
+        *(Column("of", is_prose=True), Column("score", is_prose=True), Column("value [95 %]", ".3f")),
+        Column(f"gain of {subject} [95 %]", "+.3f", bounds="+.2f"),
+    )
+    rows: list[tuple[Value, ...]] = []
+    for one in data:
+        rows.append((subject, f"{one['metric']}, {one['name']}", _estimate(one["score"]), None))
+        for name, baseline in one["baselines"].items():
+            rows.append((name, "", _estimate(baseline["score"]), _estimate(baseline["gain"])))
+    if rows:
+        yield Section("Scores", [Table(columns, rows)])
+
+
+def _estimate(figure: dict[str, float | None]) -> Estimate:
+    return Estimate(figure["value"], figure["low"], figure["high"])

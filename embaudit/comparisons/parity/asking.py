@@ -1,0 +1,202 @@
+"""Does an endpoint's vector depend on how it is asked: beside other texts, again, in parallel, in another encoding?
+
+Each text's vector alone is what the others are held against. What padding does is told apart by reading the checkpoint
+with its padding unmasked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from embaudit.checkpoint import Checkpoint, Encoder
+from embaudit.checkpoint.pooling import pool
+from embaudit.comparisons.parity.compare import HALF, LEFT, SAME, KindDifference, apart, compare_kind
+from embaudit.endpoint.client import Answers, Endpoint
+from embaudit.endpoint.dialects import OPENAI
+
+if TYPE_CHECKING:
+    import torch
+
+# A batch that a server may split by itself is no batch any more.
+BATCH = 24
+PARALLEL = 8
+COPIES = 4
+AGAIN = "a second time, after other texts"
+ENCODED = 6
+# What servers encode in base64 in place of float32 in little-endian order.
+OTHER_NUMBERS = {
+    "<f8": "float64",
+    ">f4": "big-endian float32",
+    "<f2": "float16",
+    ">f8": "big-endian float64",
+}
+# Servers pad to the longest text of a batch, or to a multiple of one of these.
+PADDED_TO = (1, 8, 16, 32, 64, 128)
+
+
+@dataclass(frozen=True)
+class AskedOtherwise:
+    """The same texts asked in one way and alone.
+
+    Attributes:
+        how: as the end of "a text asked …".
+        difference: to each text's vector alone.
+        cause: what explains a difference, as the end of "it …"; empty if nothing does.
+    """
+
+    how: str
+    difference: KindDifference
+    cause: str = ""
+
+    @property
+    def is_repeatable(self) -> bool:
+        """False if this is a text asked again, and its vector is another one."""
+        return self.how != AGAIN or not self.difference.worst > HALF
+
+    def as_json(self) -> dict[str, object]:
+        return {**self.difference.as_json(), "how": self.how, "cause": self.cause}
+
+
+def ask_otherwise(
+    endpoint: Endpoint, checkpoint: Checkpoint | None, texts: Sequence[str], alone: np.ndarray
+) -> Iterator[AskedOtherwise]:
+    """Ask an endpoint for the same texts in other ways.
+
+    Args:
+        checkpoint: that it serves; None if it is not known: then nothing explains what padding does.
+        texts: distinct texts of different lengths that it answered alone.
+        alone: (n, D) its vectors of them.
+    """
+    texts, alone = list(texts[:BATCH]), alone[:BATCH]
+    lengths = [len(ids) for ids in checkpoint.tokenize(texts)] if checkpoint else [len(text) for text in texts]
+    yield ask_in_a_batch(endpoint, texts, alone, checkpoint)
+    groups: dict[int, list[int]] = {}
+    for place, length in enumerate(lengths):
+        groups.setdefault(length, []).append(place)
+    equal = max(groups.values(), key=len)
+    # Copies of one text are a batch of equal length whatever the tokenizer does.
+    batch = [*equal, *[equal[0]] * COPIES]
+    answers = endpoint.encode([texts[place] for place in batch], most=len(batch))
+    yield AskedOtherwise(
+        "in a batch of equal length", held_to_alone([texts[place] for place in batch], alone[batch], answers)
+    )
+    back = list(range(len(texts)))[::-1]
+    again = endpoint.encode([texts[place] for place in back], most=1)
+    yield AskedOtherwise(AGAIN, held_to_alone([texts[place] for place in back], alone[back], again))
+    # Servers make batches of requests that come together: of texts of mixed length, and of one length.
+    together = [*range(len(texts)), *batch]
+    parallel = endpoint.encode([texts[place] for place in together], most=1, at_once=PARALLEL)
+    yield AskedOtherwise(
+        f"while {PARALLEL - 1} others are",
+        held_to_alone([texts[place] for place in together], alone[together], parallel),
+    )
+    yield from ask_for_base64(endpoint, texts[:ENCODED], alone[:ENCODED])
+
+
+def ask_in_a_batch(
+    endpoint: Endpoint, texts: Sequence[str], alone: np.ndarray, checkpoint: Checkpoint | None = None
+) -> AskedOtherwise:
+    """Ask for texts of mixed length at once.
+
+    Args:
+        checkpoint: by which is told what padding does, if it is known.
+    """
+    mixed = endpoint.encode(texts, most=len(texts))
+    held = held_to_alone(texts, alone, mixed)
+    return AskedOtherwise("in a batch of mixed length", held, _batch_cause(held, checkpoint, mixed.vectors, alone))
+
+
+def ask_for_base64(endpoint: Endpoint, texts: Sequence[str], alone: np.ndarray) -> Iterator[AskedOtherwise]:
+    """Ask for base64, which OpenAI's client does, if the API has it."""
+    if endpoint.dialect is not OPENAI:
+        return
+    encoded = endpoint.encode(texts, most=1, encoding="base64")
+    # Some servers have no base64, and say so.
+    if not all("status 4" in reason for reason in encoded.failures.values()) or not encoded.failures:
+        held = held_to_alone(texts, alone, encoded)
+        yield AskedOtherwise("for base64", held, _encoding_cause(encoded.vectors, alone))
+
+
+def held_to_alone(texts: Sequence[str], alone: np.ndarray, answers: Answers) -> KindDifference:
+    """The difference to each text's vector alone; a text that has one alone and none so is a failure."""
+    given, usual = answers.vectors.shape[1], alone.shape[1]
+    failures = dict(answers.failures)
+    if given and given != usual:
+        failures = dict.fromkeys(range(len(texts)), f"a vector of {given} numbers, where alone it has {usual}")
+    elif given:
+        without = np.isnan(apart(answers.vectors, alone)) & ~np.isnan(apart(alone, alone))
+        failures = dict.fromkeys(np.flatnonzero(without).tolist(), "NaN or a vector of zeros") | failures
+    return compare_kind("asking", texts, alone, answers.vectors, failures)
+
+
+def _encoding_cause(given: np.ndarray, alone: np.ndarray) -> str:
+    """Which bytes in base64 would be the vectors that it gives alone, if float32 in little-endian order are not."""
+    numbers = given.astype("<f4")
+    for kind, name in OTHER_NUMBERS.items():
+        if not numbers.size or numbers.nbytes % np.dtype(kind).itemsize:
+            continue
+        with np.errstate(all="ignore"):
+            read = np.frombuffer(numbers.tobytes(), dtype=kind).astype(np.float64).reshape(len(given), -1)
+            if read.shape == alone.shape and np.nan_to_num(apart(read, alone), nan=2.0).max() <= LEFT:
+                return f"encodes {name} in place of float32"
+    return ""
+
+
+def _batch_cause(held: KindDifference, checkpoint: Checkpoint | None, batched: np.ndarray, alone: np.ndarray) -> str:
+    """What explains a difference in a batch: rows of other texts, or padding that is read; empty if neither does."""
+    if not held.worst > SAME:
+        return ""
+    distances = np.nan_to_num([apart(np.broadcast_to(row, alone.shape), alone) for row in batched], nan=4.0)
+    nearest = distances.argmin(axis=1)
+    if (distances.min(axis=1) <= LEFT).all() and (nearest != np.arange(len(batched))).any():
+        return "gives the vectors of a batch in another order"
+    return (_padding_cause(checkpoint, held.texts, batched) if checkpoint else None) or ""
+
+
+def _padding_cause(checkpoint: Checkpoint, texts: Sequence[str], batched: np.ndarray) -> str | None:
+    """Which use of padding gives these vectors, if any does."""
+    sequences = checkpoint.tokenize(texts)
+    longest = max(len(ids) for ids in sequences)
+    padded = _Padded(checkpoint)
+    for widest in sorted({-(-longest // by) * by for by in PADDED_TO} | {min(checkpoint.max_length, 4 * longest)}):
+        for how, masks in PADDING.items():
+            vectors = padded.encode(sequences, widest, masks)
+            if vectors.shape == batched.shape and np.nan_to_num(apart(vectors, batched), nan=2.0).max() <= LEFT:
+                return how
+    return None
+
+
+# What the network attends to and what pooling reads, of the mask (B, n).
+Masks = Callable[["torch.Tensor"], tuple["torch.Tensor", "torch.Tensor"]]
+PADDING: Mapping[str, Masks] = {
+    "counts padding in the mean": lambda mask: (mask, mask | 1),
+    "attends to padding and counts it in the mean": lambda mask: (mask | 1, mask | 1),
+    "attends to padding": lambda mask: (mask | 1, mask),
+}
+
+
+class _Padded(Encoder):
+    """Encodes sequences padded to one width, with other masks than they should have."""
+
+    def encode(self, sequences: Sequence[Sequence[int]], width: int, masks: Masks) -> np.ndarray:
+        import torch
+
+        checkpoint = self.checkpoint
+        rows = []
+        for ids in sequences:
+            batch = torch.full((1, width), self._pad_id(), device=checkpoint.device)
+            batch[0, : len(ids)] = torch.tensor(ids)
+            mask = (torch.arange(width, device=checkpoint.device) < len(ids)).long()[None]
+            attended, pooled = masks(mask)
+            with torch.inference_mode():
+                given = checkpoint.inputs(batch, mask) | {"attention_mask": attended}
+                states = checkpoint.model(**given).last_hidden_state
+                vectors = checkpoint.after_pooling(
+                    pool(states, pooled, checkpoint.recipe.pooling, checkpoint.prompt.unpooled)
+                )
+            rows.append(vectors[0].float().cpu().numpy())
+        return np.array(rows)

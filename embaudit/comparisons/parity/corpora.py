@@ -1,0 +1,122 @@
+"""What two functions make of the same pairs and queries: similarities, neighbours, and what they are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from embaudit.comparisons.parity.compare import apart
+from embaudit.downstream.paired import PairedEstimate
+from embaudit.intervals import spearman
+from embaudit.measures.quality.material import Collection, Material, ScoredPairs
+from embaudit.measures.quality.passes import of_all, of_pairs
+from embaudit.measures.quality.scores import CollectionScorer, PairScorer
+
+PAIRS, QUERIES, DOCUMENTS = 150, 40, 120
+NEIGHBOURS = 10
+# (n, D) vectors of texts; NaN where there is none.
+Encode = Callable[[Sequence[str]], np.ndarray]
+
+
+@dataclass(frozen=True)
+class CorpusDifference:
+    """Two functions on one data set.
+
+    Attributes:
+        worst: the largest 1 − cosine of a text's vectors; None if they are of different dimension.
+        agreement: Spearman's ρ of the two functions' similarities of the pairs; of a collection, the mean over queries.
+        overlap: of a collection, the share of a query's first ten documents that both find.
+        scales: median similarity of unrelated and of matching pairs, by the checkpoint and by the other.
+        metric, score, change: the checkpoint's score, and what the other's is above it, paired.
+    """
+
+    name: str
+    texts: int
+    worst: float | None
+    agreement: float | None
+    overlap: float | None
+    scales: dict[str, tuple[float, float]]
+    metric: str
+    score: PairedEstimate
+    change: PairedEstimate
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def compare_on(material: Material, ours: Encode, theirs: Encode) -> list[CorpusDifference]:
+    """Both functions on every data set; texts of which one has no vector are left out."""
+    pairs = [_on_pairs(some.first(PAIRS), ours, theirs) for some in material.pairs]
+    collections = [_on_collection(some.first(QUERIES, DOCUMENTS)[0], ours, theirs) for some in material.collections]
+    return [found for found in (*pairs, *collections) if found is not None]
+
+
+def _on_pairs(pairs: ScoredPairs, ours: Encode, theirs: Encode) -> CorpusDifference | None:
+    texts = [*pairs.firsts, *pairs.seconds]
+    both = [encode(texts) for encode in (ours, theirs)]
+    half = len(pairs.firsts)
+    has_both = np.logical_and.reduce([np.isfinite(rows).all(axis=1) for rows in both])
+    kept = np.flatnonzero(has_both[:half] & has_both[half:])
+    if len(kept) < 2:
+        return None
+    part = ScoredPairs(
+        pairs.name,
+        tuple(pairs.firsts[place] for place in kept),
+        tuple(pairs.seconds[place] for place in kept),
+        tuple(pairs.scores[place] for place in kept),
+    )
+    own, other = (of_pairs(rows[:half][kept], rows[half:][kept]) for rows in both)
+    scorer = PairScorer(part)
+    score = scorer.spearman(own)
+    scales = {
+        name: (float(np.median(own[chosen])), float(np.median(other[chosen])))
+        for name, chosen in (("unrelated", part.is_unrelated), ("matching", part.is_matching))
+        if chosen.any()
+    }
+    return CorpusDifference(
+        f"pairs of {pairs.name}",
+        len(texts),
+        _worst(*both),
+        spearman(own, other),
+        None,
+        scales,
+        "Spearman's ρ",
+        score.estimate(),
+        scorer.spearman(other).minus(score).estimate(),
+    )
+
+
+def _on_collection(collection: Collection, ours: Encode, theirs: Encode) -> CorpusDifference | None:
+    texts = [*collection.queries, *collection.documents]
+    both = [encode(texts) for encode in (ours, theirs)]
+    # A document without a vector is found by no query.
+    queries = len(collection.queries)
+    if any(not np.isfinite(rows).any() for rows in both):
+        return None
+    own, other = (of_all(np.nan_to_num(rows[:queries]), np.nan_to_num(rows[queries:])) for rows in both)
+    scorer = CollectionScorer(collection)
+    score = scorer.ndcg(own)
+    first = [np.argsort(-found, axis=1, kind="stable")[:, :NEIGHBOURS] for found in (own, other)]
+    shared = [len(set(one) & set(two)) / len(one) for one, two in zip(*first, strict=True)]
+    agreements = [spearman(one, two) for one, two in zip(own, other, strict=True)]
+    return CorpusDifference(
+        f"queries of {collection.name}",
+        len(texts),
+        _worst(*both),
+        float(np.mean([one for one in agreements if one is not None])) if any(agreements) else None,
+        float(np.mean(shared)),
+        {},
+        "nDCG@10",
+        score.estimate(),
+        scorer.ndcg(other).minus(score).estimate(),
+    )
+
+
+def _worst(own: np.ndarray, other: np.ndarray) -> float | None:
+    if own.shape != other.shape:
+        return None
+    distances = apart(own, other)
+    return float(np.nanmax(distances)) if np.isfinite(distances).any() else None

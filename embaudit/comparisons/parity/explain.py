@@ -1,0 +1,268 @@
+"""How would the checkpoint have to be used to give the other's vectors?
+
+A search from the declared reading: first other ways to make vectors of the same states, which cost one pass; then, for
+the best readings so far, every alternative in one more respect, at most ``ROUNDS`` deep; last, any other length at
+which long texts may be cut. A way counts as better if it brings more texts within ``LEFT``, or clearly lowers the mean
+distance; of equals, the one that changes less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from embaudit.checkpoint import Checkpoint
+from embaudit.comparisons.parity.compare import EXACT, LEFT, SAME_LENGTH, apart
+from embaudit.comparisons.parity.cuts import likely_cuts
+from embaudit.comparisons.parity.forms import Form, forms_of
+from embaudit.comparisons.parity.readings import Reading, Windows, alternatives, declared
+from embaudit.comparisons.parity.vectors import Maker, Making
+
+# By kind.
+Texts = Mapping[str, Sequence[str]]
+Vectors = Mapping[str, np.ndarray]
+ROUNDS, WIDTH = 3, 3
+# Texts of one kind that the search looks at; all are held against what it finds.
+TEXTS_PER_KIND = 3
+# A reading is first tried on so few texts that are still far off, short ones: most readings bring none of them nearer.
+TRIED_FIRST, TRIED = 2, 8
+# Another way must lower the mean distance by this share to be worth a word.
+CLEARLY = 0.1
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The way to use the checkpoint that comes closest to the other's vectors.
+
+    Attributes:
+        differs: what is different from the declared way, each as the end of "it …"; empty if none comes closer.
+        left: the largest 1 − cosine that remains, by kind.
+        length: how its vectors' lengths differ from the declared ones, as the end of "it …"; empty if they do not.
+        leaves: (n,) 1 − cosine that it leaves on other texts and the other's (n, D) vectors of them.
+    """
+
+    differs: tuple[str, ...]
+    left: Mapping[str, float]
+    length: str = ""
+    leaves: Callable[[Sequence[str], np.ndarray], np.ndarray] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def worst(self) -> float:
+        return max((value for value in self.left.values() if np.isfinite(value)), default=float("nan"))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it leaves nothing over."""
+        return self.worst <= LEFT
+
+    @property
+    def kinds_left(self) -> int:
+        """How many kinds it leaves something on."""
+        return sum(value > LEFT for value in self.left.values())
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        return (*self.differs, *((self.length,) if self.length else ()))
+
+    def as_json(self) -> dict[str, object]:
+        left = {kind: value if np.isfinite(value) else None for kind, value in self.left.items()}
+        return {"differs": list(self.sentences), "left": left, "is_complete": self.is_complete}
+
+
+@dataclass(frozen=True)
+class _Way:
+    """One way to use the checkpoint, and how far it is from the other's vectors on the search's texts."""
+
+    reading: Reading
+    making: Making
+    distances: np.ndarray
+
+    @property
+    def matched(self) -> int:
+        return int((self.distances <= LEFT).sum())
+
+    @property
+    def mean(self) -> float:
+        """Mean of the square roots, so that a way that mends some texts is not outweighed by one that is far off."""
+        return float(np.sqrt(np.nan_to_num(self.distances, nan=2.0).clip(0, 2)).mean())
+
+    @property
+    def changes(self) -> int:
+        return len(self.reading.differs) + self.making.changes
+
+    def beats(self, other: _Way) -> bool:
+        """Whether it is worth saying instead of another way."""
+        if self.matched != other.matched:
+            return self.matched > other.matched
+        if self.changes > other.changes:
+            return self.mean < other.mean * (1 - CLEARLY)
+        return self.mean < other.mean * (1 - 1e-6)
+
+
+def explain(checkpoint: Checkpoint, texts: Texts, theirs: Vectors) -> Explanation:
+    """Search for a way to use the checkpoint that gives the other's vectors.
+
+    Args:
+        texts: by kind.
+        theirs: the other's (n, D) vectors by kind, each text asked alone; NaN where there is none.
+    """
+    if not any(np.isfinite(rows).all(axis=1).any() for rows in theirs.values()):
+        return Explanation((), {})
+    found = []
+    for form in forms_of(theirs, checkpoint.dimension):
+        found.append(_explain(checkpoint, texts, theirs, form))
+        if found[-1].is_complete:
+            break
+    return min(found, key=lambda told: (not told.is_complete, told.kinds_left))
+
+
+def _explain(checkpoint: Checkpoint, texts: Texts, given: Vectors, form: Form) -> Explanation:
+    """The same, of vectors whose numbers have this form."""
+    theirs = {kind: form.read(rows) for kind, rows in given.items()}
+    maker = Maker(checkpoint, next(iter(theirs.values())).shape[1])
+    chosen, wanted = _chosen(texts, theirs)
+    start = declared(checkpoint)
+    ways = _best_of_each(maker, [start], chosen, wanted, form)
+    for _ in range(ROUNDS):
+        best = ways[0]
+        if best.matched == len(chosen):
+            break
+        found = list(ways)
+        for way in ways:
+            better = list(alternatives(way.reading))
+            for places in _stages(way, chosen):
+                before, some = replace(way, distances=way.distances[places]), [chosen[place] for place in places]
+                tried = _best_of_each(maker, better, some, wanted[places], form)
+                better = [one.reading for one in tried if one.beats(before)]
+            found += _best_of_each(maker, better, chosen, wanted, form)
+        found = sorted(found, key=lambda way: (-way.matched, way.mean, way.changes))[:WIDTH]
+        if not found[0].beats(best):
+            ways = [best]
+            break
+        ways = found
+    # One token more or less of a long text may leave less than counts, and on other texts more.
+    if not (ways[0].distances <= EXACT).all():
+        ways = _with_cuts(maker, ways, chosen, wanted, form)
+    # Several may be as good on the search's few texts of each kind, and not on all.
+    equals = [way for way in ways if way.matched == ways[0].matched]
+    return min((_told(maker, way, texts, theirs, form) for way in equals), key=lambda told: told.kinds_left)
+
+
+def _with_cuts(maker: Maker, ways: list[_Way], texts: Sequence[str], wanted: np.ndarray, form: Form) -> list[_Way]:
+    """The ways, or better ones that cut long texts at a limit that is no usual one."""
+    found = list(ways)
+    for way in ways:
+        readings = list(likely_cuts(maker, way.reading, way.making, texts, wanted, ~(way.distances <= EXACT), form))
+        found += _best_of_each(maker, readings, texts, wanted, form)
+    # Of equals, a limit in tokens: it is tried first.
+    found = sorted(found, key=lambda way: (-way.matched, round(way.mean, 5), way.changes))[:WIDTH]
+    return found if found[0].beats(ways[0]) else ways
+
+
+def _best_of_each(
+    maker: Maker, readings: Sequence[Reading], texts: Sequence[str], wanted: np.ndarray, form: Form
+) -> list[_Way]:
+    """The best way to make vectors of each reading; the network runs once for all of them."""
+    windows = [reading.windows(texts) for reading in readings]
+    maker.pool(zip(readings, windows, strict=True))
+    return [_best(maker, *read, wanted, form) for read in zip(readings, windows, strict=True)]
+
+
+def _best(maker: Maker, reading: Reading, windows: Sequence[Windows], wanted: np.ndarray, form: Form) -> _Way:
+    """The best way to make vectors of one reading."""
+    best: _Way | None = None
+    for making in maker.makings(reading):
+        vectors = maker.vectors(reading, making, windows)
+        if vectors is None:
+            continue
+        way = _Way(reading, making, apart(form.write(vectors[:, : maker.dimension], wanted), wanted))
+        if best is None or way.beats(best):
+            best = way
+    # A dimension that nothing gives.
+    return best or _Way(reading, Making(), np.full(len(windows), np.nan))
+
+
+def _chosen(texts: Texts, theirs: Vectors) -> tuple[list[str], np.ndarray]:
+    """A few texts of each kind that have a vector, evenly spread."""
+    chosen, rows = [], []
+    for kind, some in texts.items():
+        places = _spread(np.flatnonzero(np.isfinite(theirs[kind]).all(axis=1)), TEXTS_PER_KIND)
+        for place in places:
+            chosen.append(some[place])
+            rows.append(theirs[kind][place])
+    return chosen, np.array(rows)
+
+
+def _stages(way: _Way, texts: Sequence[str]) -> list[np.ndarray]:
+    """Places of the texts that are far off and that a reading must bring nearer: the shortest two, then some more."""
+    far = _spread(np.flatnonzero(~(way.distances <= LEFT)), TRIED)
+    shortest = far[np.argsort([len(texts[place]) for place in far], kind="stable")[:TRIED_FIRST]]
+    return [shortest, far]
+
+
+def _spread(places: np.ndarray, most: int) -> np.ndarray:
+    """At most so many of them, evenly spread."""
+    return places[np.unique(np.linspace(0, len(places) - 1, most).astype(int))] if len(places) else places
+
+
+def _told(maker: Maker, best: _Way, texts: Texts, theirs: Vectors, form: Form) -> Explanation:
+    """What the best way differs in, and what it leaves on every kind."""
+    left: dict[str, float] = {}
+    windows = {kind: best.reading.windows(some) for kind, some in texts.items()}
+    maker.pool((best.reading, some) for some in windows.values())
+    made = {kind: maker.vectors(best.reading, best.making, some) for kind, some in windows.items()}
+    for kind, vectors in made.items():
+        distances = np.array([np.nan])
+        if vectors is not None:
+            distances = apart(form.write(vectors[:, : maker.dimension], theirs[kind]), theirs[kind])
+        left[kind] = float(np.nanmax(distances)) if np.isfinite(distances).any() else float("nan")
+    differs = (*best.reading.said, *best.making.said(maker.kinds, maker.declared_pooling))
+    widths = {vectors.shape[1] for vectors in made.values() if vectors is not None}
+    if widths and min(widths) > maker.dimension:
+        differs = (*differs, f"keeps the first {maker.dimension} of {min(widths)} dimensions")
+
+    def leaves(texts: Sequence[str], vectors: np.ndarray) -> np.ndarray:
+        wanted, windows = form.read(vectors), best.reading.windows(texts)
+        maker.pool([(best.reading, windows)])
+        given = maker.vectors(best.reading, best.making, windows)
+        if given is None:
+            return np.full(len(texts), np.nan)
+        return apart(form.write(given[:, : maker.dimension], wanted), wanted)
+
+    if form.said:
+        return Explanation((*differs, form.said), left, leaves=leaves)
+    return Explanation(differs, left, _length(maker, best, windows, theirs), leaves)
+
+
+def _length(maker: Maker, best: _Way, windows: Mapping[str, Sequence[Windows]], theirs: Vectors) -> str:
+    """How the lengths of the other's vectors come about; empty if as declared, or of windows, averaged in many ways."""
+    if best.reading.side == "windows":
+        return ""
+    wanted = np.concatenate([np.linalg.norm(rows, axis=1) for rows in theirs.values()])
+
+    def matches(making: Making) -> bool:
+        made = [maker.vectors(best.reading, making, some) for some in windows.values()]
+        if any(vectors is None for vectors in made):
+            return False
+        lengths = np.concatenate(
+            [np.linalg.norm(rows[:, : maker.dimension], axis=1) for rows in made if rows is not None]
+        )
+        return _is_same_length(lengths, wanted)
+
+    if matches(best.making):
+        return ""
+    if _is_same_length(np.ones(len(wanted)), wanted):
+        return "normalises its vectors"
+    for place, kind in enumerate(maker.kinds):
+        without = replace(best.making, skipped=(*best.making.skipped, place))
+        if kind == "Normalize" and place not in best.making.skipped and matches(without):
+            return "skips Normalize"
+    return "gives vectors of another length"
+
+
+def _is_same_length(ours: np.ndarray, theirs: np.ndarray) -> bool:
+    """Whether all vectors have the same length, of those that both have."""
+    both = np.isfinite(ours) & np.isfinite(theirs) & (ours > 0)
+    return bool(both.any()) and bool(np.abs(theirs[both] / ours[both] - 1).max() <= SAME_LENGTH)

@@ -1,0 +1,205 @@
+"""What follows from how far two functions are apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from embaudit.comparisons.parity.asking import AskedOtherwise
+from embaudit.comparisons.parity.compare import HALF, LEFT, SAME, SAME_LENGTH, KindDifference
+from embaudit.finding import Finding, Level
+from embaudit.shown import quoted
+
+if TYPE_CHECKING:
+    from embaudit.comparisons.parity.explain import Explanation
+
+# The rule of a difference that is no more than rounding.
+ROUNDED = "precision"
+# Many servers refuse these; nobody stores a vector of a text with nothing in it.
+OFTEN_REFUSED = ("empty", "blank", "lengths", "at the limit", "beyond the limit")
+# The median of a kind may be so many times that of all before it is no rounding.
+UNEVEN = 100
+# Kinds to name in a sentence.
+NAMED = 4
+
+
+def findings_of(
+    kinds: Sequence[KindDifference],
+    dimensions: tuple[int, int],
+    explanation: Explanation | None,
+    asked: Sequence[AskedOtherwise],
+) -> Iterator[Finding]:
+    """Problems where the other is another function, and what else to know before it is relied on.
+
+    Args:
+        kinds: each text alone, by kind.
+        dimensions: the checkpoint's, the other's.
+        explanation: None if nothing was to be explained.
+        asked: an endpoint asked in other ways.
+    """
+    # Where the same text gets another vector the next time, nothing else can be explained.
+    yield from (finding_of_asking(one) for one in asked if not one.is_repeatable)
+    yield from _difference(kinds, dimensions, explanation)
+    if dimensions[0] == dimensions[1]:
+        yield from (finding for kind in kinds if (finding := _not_finite(kind)) is not None)
+    yield from (finding for kind in kinds if (finding := _no_vector(kind)) is not None)
+    yield from (finding_of_asking(one) for one in asked if one.is_repeatable)
+
+
+def _difference(
+    kinds: Sequence[KindDifference], dimensions: tuple[int, int], explanation: Explanation | None
+) -> Iterator[Finding]:
+    """How far the vectors of texts asked alone are apart, and why."""
+    apart = [kind for kind in kinds if is_apart(kind)]
+    compared = [kind for kind in kinds if np.isfinite(kind.distances).any()]
+    worst = max((kind.worst for kind in compared), default=float("nan"))
+    has_one_dimension = dimensions[0] == dimensions[1]
+    if has_one_dimension and not compared:
+        return
+    if has_one_dimension and not apart:
+        sentence = f"Texts of {len(compared)} kinds get the same vectors (1 − cosine at most {worst:.1e})."
+        yield Finding("ok", sentence, name="same_vectors", value=worst)
+    elif has_one_dimension and is_rounding(compared):
+        yield Finding(
+            "look",
+            f"Texts of all kinds differ by no more than half precision rounds (1 − cosine at most {worst:.1e}, median "
+            f"{float(np.median([kind.median for kind in compared])):.1e}).",
+            "Scores move in the third digit at most; neighbours that are nearly tied may change places.",
+            "Store and query with the same precision.",
+            ROUNDED,
+            worst,
+        )
+    else:
+        yield Finding(
+            "problem",
+            f"{_how_apart(apart, compared, dimensions)}{_because(explanation)}.",
+            "What was audited is not what is served: scores and cut-offs of the audit do not hold for it.",
+            "Correct the server, or audit the checkpoint as it is served.",
+            "another_function",
+            worst if compared else None,
+        )
+
+
+def _how_apart(apart: Sequence[KindDifference], compared: Sequence[KindDifference], dimensions: tuple[int, int]) -> str:
+    if dimensions[0] != dimensions[1]:
+        return f"Its vectors have {dimensions[1]} dimensions, the checkpoint's {dimensions[0]}"
+    if all(kind.worst <= SAME for kind in apart):
+        return "Its vectors point the same way and have another length"
+    most = max(apart, key=_farthest)
+    where = "texts of every kind"
+    if len(apart) < len(compared):
+        names = [f"“{kind.kind}”" for kind in sorted(apart, key=_farthest, reverse=True)]
+        where = f"{len(apart)} of {len(compared)} kinds of text, {', '.join(names[:NAMED])}"
+        where += " and others" if len(names) > NAMED else ""
+    return f"Other vectors for {where} (1 − cosine up to {most.worst:.2g}, for {quoted(most.worst_text)})"
+
+
+def _because(explanation: Explanation | None) -> str:
+    """The explanation as further sentences, without the last full stop; empty if none was looked for."""
+    if explanation is None:
+        return ""
+    if not explanation.sentences:
+        return ". No way to use the checkpoint that was tried gives such vectors"
+    because = "; it ".join(explanation.sentences)
+    if explanation.is_complete:
+        return f". It {because}: so used, the checkpoint gives its vectors (1 − cosine at most {explanation.worst:.1e})"
+    rest = {kind: value for kind, value in explanation.left.items() if value > LEFT}
+    kinds = sorted(rest, key=lambda kind: -rest[kind])
+    others = f" and {len(kinds) - NAMED} more kinds" if len(kinds) > NAMED else ""
+    left = f"leaves 1 − cosine up to {max(rest.values()):.2g} on {', '.join(kinds[:NAMED])}{others}" if rest else ""
+    return f". Closest: it {because}, which {left}"
+
+
+def _not_finite(kind: KindDifference) -> Finding | None:
+    """Texts whose vector is NaN or zeros where the checkpoint's is not."""
+    places = [place for place in np.flatnonzero(np.isnan(kind.distances)) if place not in kind.failures]
+    if not places or not kind.is_known[places].any():
+        return None
+    return Finding(
+        "problem",
+        f"{len(places)} of {len(kind.texts)} texts of the kind “{kind.kind}” get NaN or a vector of zeros, "
+        f"{quoted(kind.texts[places[0]])} first.",
+        "No search finds them, and some indexes refuse them.",
+        name="not_finite",
+        value=float(len(places)),
+    )
+
+
+def _no_vector(kind: KindDifference) -> Finding | None:
+    """Texts that the other refuses or fails on. Many servers refuse texts that are empty or too long, and say so.
+
+    None if there are none to which the checkpoint itself gives a vector.
+    """
+    failures = {place: reason for place, reason in kind.failures.items() if kind.is_known[place]}
+    if not failures:
+        return None
+    place, reason = next(iter(failures.items()))
+    is_refusal = "status 4" in reason and kind.kind in OFTEN_REFUSED
+    return Finding(
+        "look" if is_refusal else "problem",
+        f"{len(failures)} of {len(kind.texts)} texts of the kind “{kind.kind}” get no vector, "
+        f"{quoted(kind.texts[place])} first: {reason}.",
+        "Callers must leave such texts out." if is_refusal else "The checkpoint gives each of them one.",
+        name="no_vector",
+        value=float(len(failures)),
+    )
+
+
+def finding_of_asking(asked: AskedOtherwise) -> Finding:
+    """Whether a text asked in some way gets the vector that it gets alone."""
+    difference = asked.difference
+    name = f"asked_{asked.how.split()[-1]}"
+    because = f" It {asked.cause}." if asked.cause else ""
+    if difference.failures:
+        place, reason = next(iter(difference.failures.items()))
+        return Finding(
+            "problem",
+            f"A text asked {asked.how} does not get the vector that it gets alone: {quoted(difference.texts[place])}: "
+            f"{reason}.{because}",
+            name=name,
+            value=float(len(difference.failures)),
+        )
+    limit = HALF if difference.median > 0 else SAME
+    level: Level = "ok" if difference.worst <= SAME else "look" if difference.worst <= limit else "problem"
+    if level == "ok":
+        return Finding(
+            "ok",
+            f"A text asked {asked.how} gets the vector that it gets alone (1 − cosine at most {difference.worst:.1e}).",
+            name=name,
+            value=difference.worst,
+        )
+    return Finding(
+        level,
+        f"A text asked {asked.how} gets another vector than alone (1 − cosine up to {difference.worst:.2g}, on "
+        f"{quoted(difference.worst_text)}).{because}",
+        "What is stored depends on what else is asked at the time.",
+        name=name,
+        value=difference.worst,
+    )
+
+
+def is_apart(kind: KindDifference) -> bool:
+    """Whether some text's vectors differ, in direction or in length."""
+    ratios = kind.ratios[np.isfinite(kind.ratios)]
+    return bool(kind.worst > SAME) or bool(len(ratios) and np.abs(ratios - 1).max() > SAME_LENGTH)
+
+
+def is_rounding(kinds: Sequence[KindDifference]) -> bool:
+    """Whether differences are small, and on all kinds of about one size: a defect moves some kinds and not others."""
+    compared = [kind for kind in kinds if np.isfinite(kind.distances).any()]
+    if not compared:
+        return False
+    medians = np.array([kind.median for kind in compared])
+    ratios = np.concatenate([kind.ratios for kind in compared])
+    return bool(
+        max(kind.worst for kind in compared) <= HALF
+        and np.nanmax(np.abs(ratios - 1)) <= HALF
+        and medians.min() > 0
+        and medians.max() <= UNEVEN * np.median(medians)
+    )
+
+
+def _farthest(kind: KindDifference) -> float:
+    return float(np.nan_to_num(kind.worst))

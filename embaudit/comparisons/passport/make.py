@@ -1,0 +1,92 @@
+"""Makes a checkpoint's passport."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import numpy as np
+
+from embaudit.checkpoint import Checkpoint, LoadOptions
+from embaudit.checkpoint.tokenizer import NO_LIMIT
+from embaudit.comparisons.parity.other import rows_of
+from embaudit.comparisons.passport.canaries import canary_texts
+from embaudit.comparisons.passport.passport import (
+    Canary,
+    PassedCheckpoint,
+    PassedPrompts,
+    PassedReading,
+    PassedSettings,
+    Passport,
+    Tolerances,
+    as_base64,
+)
+from embaudit.errors import MeasureError
+
+VERSIONS_OF = ("embaudit", "torch", "transformers")
+
+
+def make_passport(checkpoint: Checkpoint, options: LoadOptions) -> Passport:
+    """Encode the canaries; those that the checkpoint gives no vector, or zeros, are left out.
+
+    Args:
+        checkpoint: loaded in float32.
+        options: how it was loaded.
+
+    Raises:
+        MeasureError: if it gives no canary a vector.
+    """
+    texts = canary_texts(checkpoint)
+    rows = rows_of(checkpoint)([one.text for one in texts])
+    lengths = np.linalg.norm(rows.astype(np.float64), axis=1)
+    kept = np.flatnonzero(np.isfinite(lengths) & (lengths > 0))
+    if not len(kept):
+        raise MeasureError(
+            f"{checkpoint.resolved.ref} gives none of {len(texts)} texts a vector.",
+            next_step=f"See what is wrong with it: embaudit check {checkpoint.resolved.ref}",
+        )
+    tokens = [len(checkpoint.with_special_tokens(ids)) for ids in checkpoint.own_ids([one.text for one in texts])]
+    tolerances = Tolerances()
+    return Passport(
+        made_with={name: version(name) for name in VERSIONS_OF},
+        checkpoint=_checkpoint(checkpoint),
+        reading=_reading(checkpoint, bool(np.abs(lengths[kept] - 1).max() <= tolerances.length)),
+        settings=PassedSettings(pooling=options.pooling, max_length=options.max_length, prompt=options.prompts.text),
+        tolerances=tolerances,
+        canaries=tuple(
+            Canary(
+                kind=texts[place].kind,
+                text=texts[place].text,
+                purpose=texts[place].purpose,
+                tokens=tokens[place],
+                vector=as_base64(rows[place]),
+            )
+            for place in kept
+        ),
+    )
+
+
+def _checkpoint(checkpoint: Checkpoint) -> PassedCheckpoint:
+    identity = checkpoint.identity
+    return PassedCheckpoint(
+        id=checkpoint.checkpoint_id,
+        source=str(checkpoint.resolved.ref),
+        revision=checkpoint.resolved.revision,
+        weights_sha256=identity.weights_sha256,
+        tokenizer_sha256=identity.tokenizer_sha256,
+        config_sha256=identity.config_sha256,
+        modules_sha256=identity.modules_sha256,
+        architecture=type(checkpoint.model).__name__,
+    )
+
+
+def _reading(checkpoint: Checkpoint, is_normalised: bool) -> PassedReading:
+    recipe = checkpoint.recipe
+    return PassedReading(
+        dimension=checkpoint.dimension,
+        is_normalised=is_normalised,
+        pooling="+".join(recipe.pooling),
+        modules=tuple(module.kind for module in recipe.modules),
+        max_length=checkpoint.max_length if checkpoint.max_length < NO_LIMIT else None,
+        prompts=PassedPrompts(**recipe.prompts.as_json()),
+        pools_prompt=recipe.pools_prompt,
+    )

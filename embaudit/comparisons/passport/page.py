@@ -1,0 +1,34 @@
+"""The page of a verified passport: the page of a comparison, with what the passport says of its checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from embaudit.comparisons.parity.page import parity_page
+from embaudit.comparisons.passport.passport import Passport
+from embaudit.comparisons.passport.verify import PassportReport
+from embaudit.page.model import Column, Page, Section, Table
+
+
+def passport_page(report: PassportReport) -> Page:
+    """The verdict is the first finding and takes the place of the first problem."""
+    page = parity_page(report)
+    return replace(page, kind="Passport of", sections=[*page.sections, _declared(report.passport)])
+
+
+def _declared(passport: Passport) -> Section:
+    reading, settings = passport.reading, passport.settings
+    prompts = {kind: prompt for kind, prompt in reading.prompts.model_dump().items() if prompt}
+    asked = {name: value for name, value in settings.model_dump().items() if value is not None}
+    rows = [
+        ("dimension", f"{reading.dimension}{', normalised' if reading.is_normalised else ''}"),
+        ("pooling", reading.pooling),
+        ("modules after it", ", ".join(reading.modules) or "none"),
+        ("tokens read", "all" if reading.max_length is None else f"{reading.max_length:,}"),
+        ("prompts", ", ".join(f"{kind}: {prompt!r}" for kind, prompt in prompts.items()) or "none"),
+        ("not as declared", ", ".join(f"{name} {value!r}" for name, value in asked.items()) or "nothing"),
+        ("architecture", passport.checkpoint.architecture),
+        ("weights", f"sha256 {passport.checkpoint.weights_sha256}"),
+        ("made with", ", ".join(f"{name} {version}" for name, version in passport.made_with.items())),
+    ]
+    return Section("What the passport says", [Table((Column("of"), Column("it says", is_prose=True)), rows)])

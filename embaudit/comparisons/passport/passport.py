@@ -1,0 +1,140 @@
+"""The format of a passport, version 1 (docs/passport.md). Its JSON Schema is made from these classes."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Final, Literal, Self
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from embaudit.comparisons.parity.compare import HALF, SAME, SAME_LENGTH
+
+FORMAT: Final = "embaudit passport"
+# Increased when a key changes its meaning or goes. A reader skips keys that it does not know.
+VERSION: Final = 1
+CHECKSUM = "checksum"
+
+
+class PassportPart(BaseModel):
+    # What is written has every key, whether it has a default or not.
+    model_config = ConfigDict(frozen=True, json_schema_serialization_defaults_required=True)
+
+
+class PassedCheckpoint(PassportPart):
+    """Which files the vectors were made with."""
+
+    id: str = Field(description="embaudit's id of the content: weights, tokenizer, settings, modules, prompts.")
+    source: str = Field(description="What it was called: packaged:NAME, a folder, or owner/name@revision.")
+    revision: str | None = Field(description="The commit on the hub.")
+    weights_sha256: str
+    tokenizer_sha256: str
+    config_sha256: str
+    modules_sha256: str
+    architecture: str
+
+
+class PassedPrompts(PassportPart):
+    """What the checkpoint puts before a text, a query, a document; empty for nothing."""
+
+    text: str = Field(description="It stands before the canaries, too, and is not part of their texts.")
+    query: str
+    document: str
+
+
+class PassedReading(PassportPart):
+    """How a text becomes a vector."""
+
+    dimension: int = Field(ge=1)
+    is_normalised: bool = Field(description="Whether every canary's vector has length 1.")
+    pooling: str
+    modules: tuple[str, ...] = Field(description="After pooling, in order.")
+    max_length: int | None = Field(description="Tokens read of a text, special ones and prompt included; null: all.")
+    prompts: PassedPrompts
+    pools_prompt: bool = Field(description="Whether pooling reads the prompt's tokens.")
+
+
+class PassedSettings(PassportPart):
+    """What was asked for in place of what the checkpoint declares; null: as declared."""
+
+    pooling: str | None = None
+    max_length: int | None = None
+    prompt: str | None = None
+
+
+class Tolerances(PassportPart):
+    """How far vectors of the same function may be apart."""
+
+    same: float = Field(default=SAME, gt=0, description="1 − cosine up to here is rounding in float32.")
+    half_precision: float = Field(
+        default=HALF, gt=0, description="Up to here, on all kinds by about as much, it is rounding in half precision."
+    )
+    length: float = Field(default=SAME_LENGTH, gt=0, description="Of a vector's length, relative to the canary's.")
+
+
+class Canary(PassportPart):
+    """One text and its vector."""
+
+    kind: str
+    text: str
+    purpose: str = Field(description="What breaks on this text.")
+    tokens: int = Field(ge=0, description="As many as would be read if nothing were cut.")
+    vector: str = Field(description="Base64 of float32 in little-endian order.", pattern=r"^[A-Za-z0-9+/]+=*$")
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """(D,) float64."""
+        return np.frombuffer(base64.b64decode(self.vector), dtype="<f4").astype(np.float64)
+
+
+class Passport(PassportPart):
+    """Canary texts of one checkpoint, with their vectors."""
+
+    format: Literal["embaudit passport"] = FORMAT
+    version: Literal[1] = VERSION
+    made_with: dict[str, str] = Field(description="Versions of embaudit, torch and transformers.")
+    checkpoint: PassedCheckpoint
+    reading: PassedReading
+    settings: PassedSettings
+    tolerances: Tolerances
+    canaries: tuple[Canary, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _require_vectors(self) -> Self:
+        """Every vector has the declared dimension, is finite and not zero."""
+        for place, canary in enumerate(self.canaries):
+            try:
+                numbers = canary.numbers
+            except ValueError as error:
+                raise ValueError(f"the vector of canary {place} is no base64 of float32") from error
+            if len(numbers) != self.reading.dimension:
+                raise ValueError(f"canary {place} has {len(numbers)} numbers and not {self.reading.dimension}")
+            if not np.isfinite(numbers).all() or not numbers.any():
+                raise ValueError(f"the vector of canary {place} has NaN or is zero")
+        return self
+
+    @property
+    def kinds(self) -> dict[str, list[Canary]]:
+        found: dict[str, list[Canary]] = {}
+        for canary in self.canaries:
+            found.setdefault(canary.kind, []).append(canary)
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        """What is written: the content, and its checksum."""
+        content = self.model_dump(mode="json")
+        return {**content, CHECKSUM: checksum_of(content)}
+
+
+def checksum_of(content: Mapping[str, Any]) -> str:
+    """sha256 of the content without its checksum, as JSON in ASCII with sorted keys and no spaces."""
+    rest = {key: value for key, value in content.items() if key != CHECKSUM}
+    canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(canonical.encode('ascii')).hexdigest()}"
+
+
+def as_base64(row: np.ndarray) -> str:
+    return base64.b64encode(np.asarray(row).astype("<f4").tobytes()).decode("ascii")

@@ -1,0 +1,163 @@
+"""Stored vectors against a checkpoint: a random sample is encoded again, and what differs is explained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from embaudit.checkpoint import Checkpoint, Encoder
+from embaudit.comparisons.parity.compare import HALF, SAME_LENGTH
+from embaudit.comparisons.stored.encode import encode_rows
+from embaudit.comparisons.stored.forms import StoredForm, form_of_index
+from embaudit.comparisons.stored.reasons import Reason, reasons_for
+from embaudit.comparisons.stored.sample import SomeRows
+from embaudit.intervals import exact_count
+
+# Two lengths on 95 % of the rows: what a normalising database leaves is one of them.
+MOSTLY = 0.95
+Progress = Callable[[str, int, int | None], None]
+Load = Callable[[str], Checkpoint]
+
+
+@dataclass(frozen=True)
+class Against:
+    """A sample of an index, encoded again.
+
+    Attributes:
+        population: rows that have a vector of the usual dimension and a text.
+        rows: the sampled ones.
+        distances: (n,) 1 − cosine to the checkpoint's vector; NaN if the checkpoint has none.
+        form: how vectors are stored; None if they are longer than the checkpoint's.
+        tolerance: up to where a distance is rounding.
+        reasons: what explains the rows that are farther, the reason of most rows first.
+        rounding: the precision that explains distances beyond float32's rounding on most rows; empty if there are none,
+            or none explains them.
+        length_ratio: median length of stored vectors over the checkpoint's; NaN where lengths mean nothing.
+    """
+
+    checkpoint: str
+    checkpoint_id: str
+    dimension: int
+    population: int
+    rows: SomeRows
+    distances: np.ndarray
+    form: StoredForm | None
+    tolerance: float
+    reasons: tuple[Reason, ...] = ()
+    rounding: str = ""
+    length_ratio: float = float("nan")
+
+    @property
+    def compared(self) -> np.ndarray:
+        """(n,) whether the checkpoint has a vector of the row's text."""
+        return np.asarray(np.isfinite(self.distances))
+
+    @property
+    def differs(self) -> np.ndarray:
+        """(n,) whether the vector is not the checkpoint's, by more than any rounding of this index."""
+        return np.asarray(self.compared & (self.distances > self.tolerance))
+
+    @property
+    def is_foreign(self) -> np.ndarray:
+        """(n,) the same without rows that a lower precision explains."""
+        rounded = [reason.places for reason in self.reasons if reason.is_rounding]
+        found = self.differs.copy()
+        for places in rounded:
+            found[list(places)] = False
+        return found
+
+    @property
+    def is_in_lower_precision(self) -> bool:
+        own = self.distances[self.compared & ~self.differs]
+        return bool(len(own)) and self.form is not None and bool(np.median(own) > self.form.floor)
+
+    @property
+    def share(self) -> tuple[float, float, float] | None:
+        """The share of rows that the checkpoint did not build, with its interval; None if no row can be compared."""
+        trials = int(self.compared.sum())
+        if not trials:
+            return None
+        hits, population = int(self.is_foreign.sum()), max(self.population, trials)
+        low, high = exact_count(hits, trials, population)
+        return hits / trials, low / population, high / population
+
+    def as_json(self) -> dict[str, Any]:
+        share = self.share
+        own = self.distances[self.compared]
+        return {
+            "checkpoint": self.checkpoint,
+            "checkpoint_id": self.checkpoint_id,
+            "dimension": self.dimension,
+            "rows_with_text": self.population,
+            "rows_encoded": int(self.compared.sum()),
+            "not_its_own": int(self.is_foreign.sum()),
+            "share_not_its_own": None if share is None else dict(zip(("value", "low", "high"), share, strict=True)),
+            "stored": "longer than the checkpoint's" if self.form is None else self.form.said or "as fractions",
+            "tolerance": self.tolerance,
+            "median_apart": float(np.median(own)) if len(own) else None,
+            "largest_apart": float(own.max()) if len(own) else None,
+            "length_ratio": self.length_ratio if np.isfinite(self.length_ratio) else None,
+            "rounding": self.rounding,
+            "reasons": [reason.as_json(self.rows) for reason in self.reasons],
+        }
+
+
+def compare_sample(
+    checkpoint: Checkpoint,
+    sample: SomeRows,
+    population: int,
+    *,
+    near: Callable[[Sequence[int]], SomeRows] | None = None,
+    also: Sequence[str] = (),
+    load: Load,
+    with_explanation: bool = True,
+    progress: Progress = lambda what, done, total: None,
+) -> Against:
+    """Encode a sample again and explain what differs.
+
+    Args:
+        sample: rows with texts, drawn at random.
+        population: how many rows it is drawn from.
+        near: fetches rows by number, to see whether vectors belong to the texts beside them.
+        also: other checkpoints that may have built rows.
+        load: loads one of them, or the checkpoint itself in another precision (``checkpoint@dtype`` is not a name: it
+            is given as ``dtype:NAME``).
+    """
+    texts = [text or "" for text in sample.texts]
+    ours = encode_rows(Encoder(checkpoint), texts, lambda done: progress("texts encoded", done, len(texts)))
+    form = form_of_index(ours, sample.vectors)
+    found = Against(
+        checkpoint=str(checkpoint.resolved.ref),
+        checkpoint_id=checkpoint.checkpoint_id,
+        dimension=checkpoint.dimension,
+        population=population,
+        rows=sample,
+        # Vectors that are longer than the checkpoint's are none of its.
+        distances=np.full(len(sample), 2.0) if form is None else form.distance(ours, sample.vectors),
+        form=form,
+        tolerance=0.0,
+    )
+    if form is not None:
+        found = replace(found, tolerance=form.tolerance(found.distances), length_ratio=_ratio(ours, sample, found))
+    if with_explanation and (found.differs.any() or found.is_in_lower_precision):
+        progress("what explains rows that differ", 0, None)
+        reasons, rounding = reasons_for(checkpoint, found, ours, near=near, also=also, load=load)
+        found = replace(found, reasons=reasons, rounding=rounding)
+    return found
+
+
+def _ratio(ours: np.ndarray, sample: SomeRows, found: Against) -> float:
+    """Median of stored length / the checkpoint's of the rows that are its own; NaN for whole numbers and bits."""
+    own = found.compared & ~found.differs
+    if not own.any() or sample.vectors.dtype.kind != "f" or (found.form and found.form.ceiling > HALF):
+        return float("nan")
+    width = sample.vectors.shape[1]
+    lengths = np.linalg.norm(ours[own][:, :width].astype(np.float64), axis=1)
+    return float(np.median(np.linalg.norm(sample.vectors[own].astype(np.float64), axis=1) / lengths.clip(min=1e-30)))
+
+
+def is_other_length(ratio: float) -> bool:
+    return bool(np.isfinite(ratio)) and abs(ratio - 1) > SAME_LENGTH

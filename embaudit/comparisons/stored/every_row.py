@@ -1,0 +1,206 @@
+"""Every row of an index against the checkpoint: those that it did not build, written while they are found."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from embaudit.checkpoint import Checkpoint, Encoder
+from embaudit.comparisons.stored.against import Against
+from embaudit.comparisons.stored.encode import encode_rows
+from embaudit.comparisons.stored.rows import RowBatch, StoredIndex
+from embaudit.errors import StorageError, UsageError
+from embaudit.files import replace_atomically
+from embaudit.finding import Finding
+
+COLUMNS = ("row", "id", "apart", "text")
+# Kept for the page and for JSON; the table has all of them.
+KEPT = 10_000
+# Texts that are encoded together: few would be padded much, and many are lost to an interrupt.
+TOGETHER = 1_024
+Progress = Callable[[str, int, int | None], None]
+# Its number from 1, its id, 1 − cosine, its text.
+Row = tuple[int, str | None, float, str]
+Writing = Callable[[list[Row]], object]
+
+
+@dataclass(frozen=True)
+class ForeignRows:
+    """The rows that a checkpoint did not build.
+
+    Attributes:
+        compared: how many rows were encoded again.
+        count: how many of them differ.
+        first: up to ``KEPT`` of these: number from 1, id, 1 − cosine, text.
+        table: where all of them are; None if nowhere.
+        is_whole: False if it was interrupted.
+        read: rows of the index that were read.
+    """
+
+    compared: int
+    count: int
+    first: tuple[Row, ...]
+    table: Path | None
+    read: int
+    is_whole: bool = True
+
+    def findings(self) -> Iterator[Finding]:
+        where = f" {self.table} lists each." if self.table and self.count else ""
+        part = "" if self.is_whole else f" Interrupted after row {self.read:,}; what was found is kept."
+        if self.count:
+            yield Finding(
+                "problem",
+                f"{self.count:,} of {self.compared:,} rows with a text were not built by this checkpoint: each was "
+                f"encoded again.{where}{part}",
+                "Queries are compared with vectors of another function.",
+                "Encode these rows again.",
+                "foreign_rows",
+                float(self.count),
+            )
+        elif self.is_whole:
+            yield Finding(
+                "ok",
+                f"Every one of {self.compared:,} rows with a text has the checkpoint's vector.",
+                name="foreign_rows",
+                value=0.0,
+            )
+        if not self.is_whole and not self.count:
+            yield Finding("not measured", f"It was interrupted after row {self.read:,}.", name="interrupted")
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "compared": self.compared,
+            "not_its_own": self.count,
+            "table": None if self.table is None else str(self.table),
+            "is_whole": self.is_whole,
+            "rows_read": self.read,
+            "rows": [dict(zip(COLUMNS, row, strict=True)) for row in self.first],
+        }
+
+
+def find_foreign(
+    index: StoredIndex,
+    checkpoint: Checkpoint,
+    against: Against,
+    *,
+    table: Path | None = None,
+    total: int | None = None,
+    progress: Progress = lambda what, done, total: None,
+) -> ForeignRows:
+    """Encode every row again, in batches; Ctrl-C ends it, and what was found until then is written.
+
+    Args:
+        against: the sample, which says how vectors are stored and what is rounding.
+        table: .csv or .parquet.
+
+    Raises:
+        StorageError: if the table cannot be written.
+    """
+    encoder = Encoder(checkpoint)
+    dimension = against.rows.vectors.shape[1]
+    form = against.form
+    assert form is not None
+    # Rows in another precision are the checkpoint's.
+    is_in_two = any(reason.is_rounding for reason in against.reasons)
+    tolerance = form.ceiling if is_in_two else against.tolerance
+    compared = count = read = 0
+    first: list[Row] = []
+    is_whole = True
+    with _written(table) as write:
+        try:
+            for batch in index.batches():
+                for rows, vectors, texts in _parts(batch, dimension):
+                    ours = encode_rows(encoder, texts)
+                    distances = form.distance(ours, vectors)
+                    own = [
+                        (
+                            int(rows[one]) + batch.start + 1,
+                            _id(batch, int(rows[one])),
+                            float(distances[one]),
+                            texts[one],
+                        )
+                        for one in np.flatnonzero(distances > tolerance)
+                    ]
+                    write(own)
+                    compared, count = compared + int(np.isfinite(distances).sum()), count + len(own)
+                    first += own[: KEPT - len(first)]
+                    progress("rows compared", len(rows), total)
+                read = batch.start + batch.rows
+        except KeyboardInterrupt:
+            is_whole = False
+    return ForeignRows(compared, count, tuple(first), table, read, is_whole)
+
+
+def _parts(batch: RowBatch, dimension: int) -> Iterator[tuple[np.ndarray, np.ndarray, list[str]]]:
+    """Places, vectors and texts of the rows that can be compared."""
+    places, vectors = batch.vectors.get(dimension, (np.empty(0, np.int64), np.empty((0, dimension))))
+    if batch.texts is None or not len(places):
+        return
+    with np.errstate(all="ignore"):
+        norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
+    usable = np.isfinite(norms) & (norms > 0)
+    own = [one for one, place in enumerate(places) if usable[one] and batch.texts[place] is not None]
+    for start in range(0, len(own), TOGETHER):
+        chosen = np.array(own[start : start + TOGETHER], dtype=np.int64)
+        yield places[chosen], vectors[chosen], [batch.texts[int(place)] or "" for place in places[chosen]]
+
+
+def _id(batch: RowBatch, place: int) -> str | None:
+    one = batch.ids[place] if batch.ids is not None else None
+    return None if one is None else str(one)
+
+
+def check_table(path: Path) -> None:
+    """Refuse a table of another format before anything is encoded.
+
+    Raises:
+        UsageError: if its name ends in neither .csv nor .parquet.
+    """
+    if path.suffix.lower() not in (".csv", ".parquet"):
+        raise UsageError(f"{path} is no table that can be written.", next_step="Name it .csv or .parquet.")
+
+
+@contextmanager
+def _written(path: Path | None) -> Iterator[Writing]:
+    """Write rows to a table that is complete, also after an interrupt, or absent."""
+    if path is None:
+        yield lambda rows: None
+        return
+    check_table(path)
+    try:
+        kind = _csv if path.suffix.lower() == ".csv" else _parquet
+        # The inner one first: a table is complete before it is put in its place.
+        with replace_atomically(path) as partial, kind(partial) as write:
+            yield write
+    except OSError as error:
+        raise StorageError(f"Cannot write {path}: {error}.", next_step="Choose another place: --table FILE") from error
+
+
+@contextmanager
+def _csv(path: Path) -> Iterator[Writing]:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        yield writer.writerows
+
+
+@contextmanager
+def _parquet(path: Path) -> Iterator[Writing]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pa.schema([("row", pa.int64()), ("id", pa.string()), ("apart", pa.float64()), ("text", pa.string())])
+    with pq.ParquetWriter(path, schema) as writer:
+
+        def write(rows: list[Row]) -> None:
+            if rows:
+                columns = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
+                writer.write_table(pa.table({name: list(column) for name, column in columns.items()}, schema=schema))
+
+        yield write

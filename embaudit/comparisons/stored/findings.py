@@ -1,0 +1,303 @@
+"""What follows from an index's figures, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from embaudit.comparisons.parity.compare import HALF, SAME
+from embaudit.comparisons.stored.against import Against, is_other_length
+from embaudit.comparisons.stored.alone import Alone
+from embaudit.comparisons.stored.neighbours import COPY, FEWEST_ROWS
+from embaudit.comparisons.stored.rows import StoredIndex
+from embaudit.comparisons.stored.sample import label
+from embaudit.finding import Finding, interval
+from embaudit.shown import quoted
+
+# A vector of so many different texts, and of so large a share of rows, is no matter of texts that are read alike.
+GROUP, GROUP_SHARE = 5, 1e-3
+# All pairs at this mean cosine are nearly one vector; well-known models reach 0.85.
+COLLAPSED, CROWDED = 0.95, 0.8
+FEW_DIRECTIONS = 5.0
+HUB = 0.1
+COPIES = 0.05
+OUTLIERS = 0.01
+
+
+def findings_alone(index: StoredIndex, alone: Alone) -> Iterator[Finding]:
+    """Problems of the vectors themselves, and what else to know."""
+    profile = alone.profile
+    yield from _dimensions(alone)
+    for rows, what, name in (
+        (profile.not_finite, "NaN or infinity", "not_finite"),
+        (profile.zeros, "zeros only", "zeros"),
+    ):
+        if len(rows):
+            yield Finding(
+                "problem",
+                f"{len(rows):,} of {profile.rows:,} vectors hold {what}, row {int(rows[0]) + 1:,} first.",
+                "No search finds them, and some indexes refuse them.",
+                "Encode these rows again.",
+                name,
+                float(len(rows)),
+            )
+    yield from _equal(index, alone)
+    yield from _crowded(alone)
+    if profile.constant:
+        yield Finding(
+            "look",
+            f"{len(profile.constant)} of {profile.dimension:,} dimensions have one value in every row, dimension "
+            f"{profile.constant[0]} first.",
+            "They take room and tell no text from another: padded, or a damaged export.",
+            name="constant_dimensions",
+            value=float(len(profile.constant)),
+        )
+    yield from _two_kinds(index, alone)
+    yield from _neighbours(index, alone)
+
+
+def _dimensions(alone: Alone) -> Iterator[Finding]:
+    profile = alone.profile
+    others = {dimension: count for dimension, count in profile.dimensions.items() if dimension != profile.dimension}
+    if others:
+        named = ", ".join(f"{count:,} of {dimension:,}" for dimension, count in list(others.items())[:4])
+        yield Finding(
+            "problem",
+            f"Vectors have different lengths: {profile.dimensions[profile.dimension]:,} rows of {profile.dimension:,} "
+            f"numbers, {named}; row {profile.first_odd + 1:,} is the first.",
+            "Two models share the index, or rows were cut.",
+            "Encode these rows again by the model of the others.",
+            "mixed_dimensions",
+            float(sum(others.values())),
+        )
+    if profile.without_vector:
+        yield Finding(
+            "problem",
+            f"{profile.without_vector:,} of {profile.rows:,} rows have no vector, row {profile.first_without + 1:,} "
+            "first.",
+            "No search finds them.",
+            "Encode these rows.",
+            "no_vector",
+            float(profile.without_vector),
+        )
+
+
+def _equal(index: StoredIndex, alone: Alone) -> Iterator[Finding]:
+    groups, rows = alone.repeats.groups, alone.profile.rows
+    group = groups[0] if groups else None
+    size = 0 if group is None else group.rows if group.texts is None else group.texts
+    if group is not None and size >= GROUP:
+        is_large = size >= max(GROUP, GROUP_SHARE * rows)
+        texts = [alone.shown.get(number, (None, None))[0] for number in group.numbers]
+        shown = ", ".join(quoted(text) for text in texts if text is not None)
+        what = f"{size:,} different texts have" if group.texts is not None else f"{size:,} rows have"
+        yield Finding(
+            "problem" if is_large and group.texts is not None else "look",
+            f"{what} one and the same vector"
+            + (f": {shown}" if shown else f", row {group.numbers[0] + 1:,} first")
+            + f". {alone.repeats.rows_in_groups:,} of {rows:,} rows share theirs with another"
+            + (" text." if group.texts is not None else " row."),
+            "A search cannot tell them apart. Texts that a model reads alike (case, white space, beyond its limit) "
+            "are such rows, and so are those of an encoder that failed.",
+            "Encode a few of them again and compare." if is_large else "",
+            "equal_vectors",
+            float(size),
+        )
+    worst = float(alone.split_apart.max()) if len(alone.split_apart) else 0.0
+    if worst > SAME:
+        yield Finding(
+            "look",
+            f"{alone.repeats.split_texts:,} texts are stored several times with different vectors (1 − cosine up to "
+            f"{worst:.2g}).",
+            "Rounding in half precision gives up to 2e-3; more is two models, two prompts, or something else that was "
+            "embedded than this text.",
+            name="one_text_two_vectors",
+            value=worst,
+        )
+
+
+def _crowded(alone: Alone) -> Iterator[Finding]:
+    mean, rank = alone.mean_cosine, alone.effective_rank
+    if mean is None or alone.profile.usable.sum() < FEWEST_ROWS:
+        return
+    is_flat = rank is None or (rank < FEW_DIRECTIONS and alone.profile.dimension > 4 * FEW_DIRECTIONS)
+    if mean >= CROWDED or is_flat:
+        directions = "no direction at all" if rank is None else f"about {rank:.0f} directions"
+        yield Finding(
+            "problem" if mean >= COLLAPSED or is_flat else "look",
+            f"Vectors are nearly alike: two rows have a cosine of {mean:.3f} on average, and they vary in {directions} "
+            f"of {alone.profile.dimension:,}.",
+            "A search ranks by rounding, or by what all rows have in common.",
+            "Compare with the checkpoint, and see `embaudit check` on it.",
+            "collapse",
+            mean,
+        )
+
+
+def _two_kinds(index: StoredIndex, alone: Alone) -> Iterator[Finding]:
+    sample = alone.profile.sample
+    for found, sentence, meaning in (
+        (
+            alone.spaces,
+            "Rows lie in two groups that vary in unrelated directions",
+            "Two models in one index do so, and so may two very different kinds of texts.",
+        ),
+        (
+            alone.lengths,
+            "Vectors have two lengths with nothing between",
+            "Some rows are normalised and others not, or two models share the index: by dot product, the longer win.",
+        ),
+    ):
+        if found is None:
+            continue
+        names = [label(index, int(sample.numbers[own[0]]), sample.ids[own[0]]) for own in found.places]
+        yield Finding(
+            "look",
+            f"{sentence}: {found.share:.0%} of a sample in the smaller one "
+            f"({names[0]} is in one, {names[1]} in the other).",
+            meaning,
+            "Name the checkpoint: embaudit vectors CHECKPOINT FILE",
+            f"two_{found.what}",
+            found.share,
+        )
+
+
+def _neighbours(index: StoredIndex, alone: Alone) -> Iterator[Finding]:
+    profile, found = alone.profile, alone.neighbours
+    if alone.outliers > OUTLIERS * profile.rows:
+        yield Finding(
+            "look",
+            f"{alone.outliers:,} of {profile.rows:,} vectors are more than 3 standard deviations longer or shorter "
+            "than the others.",
+            "By dot product, the longest come first for any query.",
+            name="norm_outliers",
+            value=float(alone.outliers),
+        )
+    if found is None:
+        return
+    share, low, high = found.largest_share
+    if low > HUB:
+        number = int(profile.numbers[profile.usable][found.largest])
+        yield Finding(
+            "look",
+            f"Row {number + 1:,} is among the ten nearest of {share:.0%}{interval(low, high, '.0%')} of all rows.",
+            "It comes up whatever is asked: a vector near the mean of all.",
+            "Read its text; take it out if it says nothing.",
+            "hub",
+            share,
+            low,
+            high,
+        )
+    share, low, high = found.copy_share
+    if low > COPIES:
+        yield Finding(
+            "look",
+            f"{share:.0%}{interval(low, high, '.0%')} of the rows have another at a cosine of {COPY} or more.",
+            "Copies take each other's places among the first results.",
+            "Remove duplicates before they are indexed.",
+            "copies",
+            share,
+            low,
+            high,
+        )
+
+
+def findings_against(alone: Alone, against: Against) -> Iterator[Finding]:
+    """Whether the checkpoint built the index, and what explains the rows that it did not."""
+    usual = alone.profile.dimension
+    if against.form is None:
+        yield Finding(
+            "problem",
+            f"Its vectors have {usual:,} dimensions, the checkpoint's {against.dimension:,}{_because(against)}.",
+            "Queries that the checkpoint encodes cannot be compared with it.",
+            "Name the checkpoint that built it.",
+            "another_dimension",
+            float(usual),
+        )
+        return
+    share = against.share
+    if share is None:
+        return
+    value, low, high = share
+    trials = int(against.compared.sum())
+    own = against.distances[against.compared & ~against.differs]
+    if not against.is_foreign.any():
+        bound = "" if trials >= against.population else f", so at most {high:.2%} of {against.population:,} are not"
+        yield Finding(
+            "ok",
+            f"All {trials:,} rows that were encoded again have the checkpoint's vector (1 − cosine at most "
+            f"{own.max():.1e})"
+            f"{bound}.",
+            name="own_vectors",
+            value=value,
+            low=low,
+            high=high,
+        )
+    else:
+        exact = "" if trials >= against.population else f" [{low:.2%}, {high:.2%}]"
+        yield Finding(
+            "problem",
+            f"{value:.2%}{exact} of the rows were not built by this checkpoint: {int(against.is_foreign.sum()):,} of "
+            f"{trials:,} that were encoded again{_because(against)}.",
+            "Queries are compared with vectors of another function: these rows are found by chance, or not at all.",
+            "Encode these rows again; --all --table FILE lists each one."
+            if value < 0.5
+            else "Encode the index again, or use the checkpoint as it was used for the index.",
+            "other_vectors",
+            value,
+            low,
+            high,
+        )
+    yield from _how_stored(against, own)
+
+
+def _because(against: Against) -> str:
+    """The reasons as further sentences, without the last full stop."""
+    told = [reason for reason in against.reasons if not reason.is_rounding]
+    return "".join(f". {len(reason.places):,} of them {reason.said}" for reason in told)
+
+
+def _how_stored(against: Against, own: np.ndarray) -> Iterator[Finding]:
+    form = against.form
+    assert form is not None
+    if form.said and len(own):
+        yield Finding(
+            "look",
+            f"Vectors are stored {form.said}.",
+            "They are the checkpoint's in lower precision: neighbours that are nearly tied change places.",
+            "Bring queries to the same form, or compare again in float32 what the index finds.",
+            "stored_form",
+        )
+    if against.is_in_lower_precision:
+        because = (
+            f" as {against.rounding} rounds" if against.rounding else ", and not as bfloat16 or float16 round here"
+        )
+        is_told = against.rounding or form.ceiling > HALF
+        yield Finding(
+            "look",
+            f"Vectors differ by more than float32 rounds{'' if form.ceiling > HALF else because} (1 − cosine "
+            f"{float(np.median(own)):.1e} at the median).",
+            "The index was built in lower precision."
+            if is_told
+            else "Lower precision on another machine, or a revision that was hardly trained further.",
+            "Encode queries in the same precision." if is_told else "",
+            "precision",
+            float(np.median(own)),
+        )
+    for reason in (reason for reason in against.reasons if reason.is_rounding):
+        yield Finding(
+            "look",
+            f"{len(reason.places):,} of {int(against.compared.sum()):,} rows {reason.said}.",
+            "The index was built in two precisions; neighbours that are nearly tied may change places.",
+            name="two_precisions",
+            value=float(len(reason.places)),
+        )
+    if is_other_length(against.length_ratio):
+        yield Finding(
+            "look",
+            f"Vectors point as the checkpoint's do and are {against.length_ratio:.3g} times as long.",
+            "Cosine does not change; a dot product does. Many databases normalise what they store.",
+            name="another_length",
+            value=against.length_ratio,
+        )

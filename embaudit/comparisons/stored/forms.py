@@ -1,0 +1,171 @@
+"""How an index stores a checkpoint's vectors: as fractions, whole numbers (int8) or bits, all dimensions or the first.
+
+A form says how far a stored vector is from the checkpoint's, as 1 − cosine, and how far rounding alone may bring it:
+vectors are rounded as the form does before they are compared, where that is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from embaudit.comparisons.parity.compare import HALF, SAME, apart
+from embaudit.comparisons.parity.forms import BYTE, SIGNED, bits_of_bytes
+
+# A row may be so many times as far as the median of those that are near: in half precision, rows differ by up to 3.
+SPREAD = 20
+# Fitting two numbers for each dimension takes so many rows.
+FEWEST_FITTED = 50
+FITS = 6
+# Rounding to whole numbers in another way than was tried leaves at most so many times its expectation.
+OTHER_ROUNDING = 4
+# Of the same: what numbers that lie between two whole ones, and go to the other, leave.
+FLIPPED = 0.5
+# Bits that may differ beyond what their share says, in standard deviations.
+DEVIATIONS = 4
+Distance = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class StoredForm:
+    """A way to store vectors.
+
+    Attributes:
+        said: as the end of "vectors are stored …"; empty for fractions of all dimensions.
+        distance: (n,) 1 − cosine of the checkpoint's (n, D) vectors and the stored (n, d); NaN if one is zero.
+        floor, ceiling: up to where a distance is rounding in float32, and in half precision.
+    """
+
+    said: str
+    distance: Distance
+    floor: float = SAME
+    ceiling: float = HALF
+
+    def tolerance(self, distances: np.ndarray) -> float:
+        """Up to where a row is the checkpoint's: ``SPREAD`` times the median of those that half precision allows."""
+        near = distances[distances <= self.ceiling]
+        return float(np.clip(SPREAD * np.median(near), self.floor, self.ceiling)) if len(near) else self.ceiling
+
+
+def form_of_index(ours: np.ndarray, stored: np.ndarray) -> StoredForm | None:
+    """The form in which most rows are the checkpoint's; None if stored vectors are longer than its.
+
+    Args:
+        ours: (n, D) the checkpoint's vectors, NaN for none.
+        stored: (n, d) of the same rows.
+    """
+    forms = list(_candidates(ours, stored))
+    if not forms:
+        return None
+
+    def fit(form: StoredForm) -> tuple[int, float]:
+        distances = form.distance(ours, stored)
+        near = distances[distances <= form.ceiling]
+        return len(near), -float(np.median(near)) if len(near) else -float(np.nanmedian(distances))
+
+    return max(forms, key=fit)
+
+
+def _candidates(ours: np.ndarray, stored: np.ndarray) -> Iterator[StoredForm]:
+    D, d = ours.shape[1], stored.shape[1]
+    cut = f"as the first {d:,} of {D:,} dimensions" if d < D else ""
+    is_whole = stored.dtype.kind in "iu" or bool((stored == np.round(stored)).all())
+    if not is_whole:
+        if d <= D:
+            yield StoredForm(cut, lambda ours, stored: apart(ours[:, :d], stored))
+        return
+    if d * BYTE <= D and stored.min() >= -128 and stored.max() <= 255:
+        yield from _packed(d, D)
+    if d > D:
+        return
+    values = set(np.unique(stored[:100]).tolist())
+    if values <= {0, 1} or values <= {-1, 1}:
+        yield _bits(_and("as one bit for each number (binary)", cut), d, lambda stored: stored > 0)
+        return
+    yield from _whole_numbers(ours[:, :d], stored, _and("as whole numbers (int8)", cut))
+
+
+def _and(first: str, second: str) -> str:
+    return f"{first}, {second.removeprefix('as ')}" if second else first
+
+
+def _packed(d: int, D: int) -> Iterator[StoredForm]:
+    """Bits packed into bytes: unsigned, in two's complement, or with 128 taken off as sentence-transformers does."""
+    cut = f"as the first {d * BYTE:,} of {D:,} dimensions" if d * BYTE < D else ""
+    for offset in (0, SIGNED):
+        yield _bits(
+            _and("as bits packed into bytes (binary)", cut),
+            d * BYTE,
+            lambda stored, offset=offset: bits_of_bytes(stored, offset),  # type: ignore[misc]
+        )
+
+
+def _bits(said: str, width: int, bits_of: Callable[[np.ndarray], np.ndarray]) -> StoredForm:
+    """Signs: vectors at an angle θ differ in a share θ/π of them (Goemans and Williamson 1995), so cos θ is estimated.
+
+    The share that rounding may change is that of its angle, and what a draw of ``width`` bits adds to it.
+    """
+
+    def distance(ours: np.ndarray, stored: np.ndarray) -> np.ndarray:
+        differ = ((ours[:, :width] > 0) != bits_of(stored)).mean(axis=1)
+        return np.where(np.isfinite(ours).all(axis=1), 1 - np.cos(np.pi * differ), np.nan)
+
+    def bound(angle_of: float) -> float:
+        share = np.arccos(1 - angle_of) / np.pi
+        share += (1 + DEVIATIONS * np.sqrt(width * share * (1 - share))) / width
+        return float(1 - np.cos(np.pi * min(share, 1.0)))
+
+    return StoredForm(said, distance, bound(SAME), bound(HALF))
+
+
+def _whole_numbers(ours: np.ndarray, stored: np.ndarray, said: str) -> Iterator[StoredForm]:
+    """Whole numbers by one scale for all, by each row's largest number, or by a range for each dimension."""
+    d = stored.shape[1]
+    numbers = stored.astype(np.float64)
+    known = np.isfinite(ours).all(axis=1)
+    expected = d / (24 * np.square(numbers).sum(axis=1).clip(min=1.0)).mean()
+    floor, ceiling = SAME + FLIPPED * expected, HALF + OTHER_ROUNDING * expected
+    products = np.einsum("nd,nd->n", ours[known], numbers[known])
+    scale = float(np.median(products / np.square(ours[known]).sum(axis=1).clip(min=1e-30))) if known.any() else 1.0
+    for rounded in (np.rint, np.trunc):
+
+        def by_one(ours: np.ndarray, stored: np.ndarray, rounded: np.ufunc = rounded) -> np.ndarray:
+            return apart(rounded(ours[:, :d] * scale), stored)
+
+        yield StoredForm(said, by_one, floor, ceiling)
+
+    def by_row(ours: np.ndarray, stored: np.ndarray) -> np.ndarray:
+        largest = np.abs(ours[:, :d]).max(axis=1, keepdims=True).clip(min=1e-30)
+        return apart(
+            np.round(ours[:, :d] * np.abs(stored.astype(np.float64)).max(axis=1, keepdims=True) / largest), stored
+        )
+
+    yield StoredForm(f"{said} scaled by each row's largest", by_row, floor, ceiling)
+    if known.sum() >= FEWEST_FITTED:
+        yield _by_dimension(ours[known], numbers[known], said)
+
+
+def _by_dimension(ours: np.ndarray, stored: np.ndarray, said: str) -> StoredForm:
+    """Whole numbers q = a_j·x_j + b_j of dimension j, fitted to the half of the rows that they fit best."""
+    d = stored.shape[1]
+    lowest, highest = stored.min(), stored.max()
+    kept = np.arange(len(ours))
+    for _ in range(FITS):
+        x, q = ours[kept], stored[kept]
+        off = x - x.mean(axis=0)
+        slope = (off * (q - q.mean(axis=0))).sum(axis=0) / np.square(off).sum(axis=0).clip(min=1e-30)
+        shift = q.mean(axis=0) - slope * x.mean(axis=0)
+        residual = np.square(stored - ours * slope - shift).mean(axis=1)
+        kept = np.argsort(residual)[: max(FEWEST_FITTED // 2, len(ours) // 2)]
+    slope = np.where(np.abs(slope) < 1e-12, np.nan, slope)
+
+    def distance(ours: np.ndarray, stored: np.ndarray) -> np.ndarray:
+        fractions = np.nan_to_num((stored - shift) / slope)
+        # What was beyond the range is not known.
+        inside = (stored > lowest) & (stored < highest) & np.isfinite(slope)
+        return apart(np.where(inside, ours[:, :d], 0), np.where(inside, fractions, 0))
+
+    expected = float(np.nansum(1 / slope**2)) / 24 / float(np.square(ours).sum(axis=1).mean())
+    return StoredForm(f"{said} with a range for each dimension", distance, ceiling=HALF + OTHER_ROUNDING * expected)

@@ -1,0 +1,135 @@
+"""The page of stored vectors: the verdict, the findings, and the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from embaudit.comparisons.stored.report import StoredReport
+from embaudit.finding import Finding, Level
+from embaudit.page.model import Column, Estimate, Page, Section, Table, Value
+from embaudit.shown import quoted
+
+LEVEL_OF: dict[str, Level] = {
+    "wholly its own": "ok",
+    "sound": "ok",
+    "not wholly its own": "problem",
+    "not sound": "problem",
+    "could not be told": "not measured",
+}
+
+
+def stored_page(report: StoredReport) -> Page:
+    """The verdict is the first finding and takes the place of the first problem."""
+    columns = ", ".join(name if name == what else f"{name} ({what})" for what, name in report.index.columns.items())
+    identity = [("rows", f"{report.alone.profile.rows:,}"), ("columns", columns), ("took", f"{report.seconds:.0f} s")]
+    if report.checkpoint:
+        identity.insert(0, ("by", report.checkpoint))
+    return Page(report.index.shown, identity, list(_findings(report)), list(_sections(report)), kind="Vectors of")
+
+
+def _findings(report: StoredReport) -> Iterator[Finding]:
+    findings = report.by_level()
+    level = LEVEL_OF[report.verdict]
+    cause = findings.pop(0) if level == "problem" else None
+    yield Finding(level, report.line, cause.meaning if cause else "", cause.advice if cause else "", name="verdict")
+    yield from findings
+
+
+def _sections(report: StoredReport) -> Iterator[Section]:
+    yield Section("The vectors alone", [_alone(report)])
+    if report.alone.repeats.groups:
+        yield Section("One vector, several rows", [_groups(report)])
+    if report.against is not None and report.against.reasons:
+        yield Section("Rows that differ", [_reasons(report)])
+    if report.every_row is not None and report.every_row.count:
+        yield Section("Every row that differs", [_every_row(report)])
+
+
+def _alone(report: StoredReport) -> Table:
+    alone = report.alone
+    profile = alone.profile
+    rows: list[tuple[Value, ...]] = [
+        ("dimensions", ", ".join(f"{one:,} ({count:,} rows)" for one, count in profile.dimensions.items()) or "none"),
+        ("stored as", report.index.numbers),
+        ("numbers are", alone.precision),
+        ("without a vector; NaN or infinity; zeros", _three(report)),
+        ("length", _lengths(report)),
+        ("constant dimensions", f"{len(profile.constant):,}"),
+        ("texts stored more than once", f"{alone.repeats.repeated_texts:,}" if report.index.has_texts else "no texts"),
+    ]
+    if alone.mean_cosine is not None:
+        rows.append(("mean cosine of all pairs", f"{alone.mean_cosine:.3f}"))
+    if alone.effective_rank is not None:
+        rows.append(("effective rank", f"{alone.effective_rank:.0f}"))
+    if (found := alone.neighbours) is not None:
+        share, low, high = found.copy_share
+        rows.append(("rows with a copy at a cosine of .999", f"{share:.1%} [{low:.1%}, {high:.1%}]"))
+        share, low, high = found.largest_share
+        rows.append(("rows that have the largest hub among their ten nearest", f"{share:.1%} [{low:.1%}, {high:.1%}]"))
+        if found.skewness is not None:
+            rows.append(("skewness of neighbour counts", f"{found.skewness:.1f}"))
+    return Table((Column("of"), Column("value", is_prose=True)), rows)
+
+
+def _three(report: StoredReport) -> str:
+    profile = report.alone.profile
+    return f"{profile.without_vector:,}; {len(profile.not_finite):,}; {len(profile.zeros):,}"
+
+
+def _lengths(report: StoredReport) -> str:
+    quantiles = report.alone.norm_quantiles
+    if not quantiles:
+        return ""
+    if report.alone.profile.is_normalised:
+        return "1 (normalised)"
+    low, median, high = quantiles["0"], quantiles["0.5"], quantiles["1"]
+    return f"{median:.4g} ({low:.4g} to {high:.4g})"
+
+
+def _groups(report: StoredReport) -> Table:
+    rows: list[tuple[Value, ...]] = []
+    for group in report.alone.repeats.groups:
+        texts = [report.alone.shown.get(number, (None, None))[0] for number in group.numbers]
+        shown = " · ".join(quoted(text) for text in texts if text is not None)
+        rows.append((group.rows, group.texts, f"{group.numbers[0] + 1:,}", shown))
+    columns = (
+        Column("rows", ","),
+        Column("texts", ","),
+        Column("first row", is_right=True),
+        Column("of", is_prose=True),
+    )
+    return Table(columns, rows)
+
+
+def _reasons(report: StoredReport) -> Table:
+    assert report.against is not None
+    against = report.against
+    rows: list[tuple[Value, ...]] = []
+    trials = int(against.compared.sum())
+    for reason in against.reasons:
+        shown = against.rows.at(reason.places[:1])
+        rows.append(
+            (
+                f"they {reason.said}",
+                Estimate(len(reason.places) / trials),
+                f"{float(against.distances[list(reason.places)].max()):.2g}",
+                quoted(shown.texts[0] or ""),
+            )
+        )
+    columns = (
+        Column("why", is_prose=True),
+        Column("of the sample", ".1%"),
+        Column("largest 1 − cos", is_right=True),
+        Column("for example", is_prose=True),
+    )
+    return Table(columns, rows)
+
+
+def _every_row(report: StoredReport) -> Table:
+    assert report.every_row is not None
+    found = report.every_row
+    rows: list[tuple[Value, ...]] = [
+        (row, one or "", f"{apart:.2g}", quoted(text)) for row, one, apart, text in found.first
+    ]
+    columns = (Column("row", ","), Column("id"), Column("1 − cos", is_right=True), Column("text", is_prose=True))
+    return Table(columns, rows, brief=20, more=str(found.table or "--table FILE"))

@@ -1,0 +1,226 @@
+"""Why a row's vector is not the checkpoint's: precision, one vector for many texts, another row's text, another
+checkpoint, another way to use it; or something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from embaudit.checkpoint import Checkpoint, Encoder
+from embaudit.comparisons.parity.compare import HALF, LEFT
+from embaudit.comparisons.parity.explain import explain
+from embaudit.comparisons.stored.encode import encode_rows
+from embaudit.comparisons.stored.forms import StoredForm, form_of_index
+from embaudit.comparisons.stored.rows import unit_float32
+from embaudit.comparisons.stored.sample import SomeRows
+from embaudit.errors import EmbauditError
+from embaudit.intervals import spearman
+
+if TYPE_CHECKING:
+    from embaudit.comparisons.stored.against import Against
+
+# Rows that are held against other uses of the checkpoint; more say no more and take longer.
+EXPLAINED, ROUNDS = 16, 3
+# Rows that are encoded in half precision.
+ROUNDED = 64
+# Mean cosine of a stored vector's error and that of half precision: 0 for another revision; weights are rounded alike
+# on every machine, so that errors of one precision have a part in common.
+SAME_ERROR = 0.25
+PRECISIONS = ("bfloat16", "float16")
+# Spearman's ρ of two sets of similarities, to say that texts are the same ones.
+AGREE, FEWEST = 0.4, 8
+EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why some rows differ.
+
+    Attributes:
+        said: a sentence about the rows, without the last full stop.
+        places: of the sampled rows that it explains.
+        is_known: False for the rows that nothing explains.
+        is_rounding: whether it is the checkpoint all the same, in lower precision.
+    """
+
+    said: str
+    places: tuple[int, ...]
+    is_known: bool = True
+    is_rounding: bool = False
+
+    def as_json(self, rows: SomeRows) -> dict[str, Any]:
+        shown = rows.at(self.places[:EXAMPLES])
+        return {
+            "said": self.said,
+            "rows": len(self.places),
+            "is_known": self.is_known,
+            "is_rounding": self.is_rounding,
+            "examples": [
+                {"row": int(number) + 1, "id": None if one is None else str(one), "text": text}
+                for number, one, text in zip(shown.numbers, shown.ids, shown.texts, strict=True)
+            ],
+        }
+
+
+def reasons_for(
+    checkpoint: Checkpoint,
+    found: Against,
+    ours: np.ndarray,
+    *,
+    near: Callable[[Sequence[int]], SomeRows] | None,
+    also: Sequence[str],
+    load: Callable[[str], Checkpoint],
+) -> tuple[tuple[Reason, ...], str]:
+    """What explains the rows that differ, and the precision that explains what most rows differ by.
+
+    Each search takes the rows that those before it left.
+    """
+    rows, form, reasons = found.rows, found.form, []
+    left = np.flatnonzero(found.differs)
+    rounding = ""
+    if form is not None:
+        slight = left[found.distances[left] <= form.ceiling]
+        whole = np.flatnonzero(found.compared & ~found.differs) if found.is_in_lower_precision else np.empty(0, int)
+        if form.ceiling == HALF and len(whole):
+            rounding = _precision(checkpoint, rows, ours, whole, load)
+        if form.ceiling == HALF and len(slight) and (name := _precision(checkpoint, rows, ours, slight, load)):
+            said = (
+                f"are the checkpoint's in {name}, where the others are in {'lower' if rounding else 'full'} precision"
+            )
+            reasons.append(Reason(said, tuple(slight.tolist()), is_rounding=True))
+            left = np.setdiff1d(left, slight)
+        left = _take(
+            reasons, left, _one_vector(rows, left), "have the vector of other texts: one vector was given to several"
+        )
+    for name in also:
+        left = _take(reasons, left, _of_other(load(name), rows, left), f"are those of {name}")
+    if form is not None:
+        left = _take(reasons, left, *_of_neighbours(checkpoint, form, rows, left, near))
+    for _ in range(ROUNDS):
+        if not len(left):
+            break
+        said, places = _of_other_use(checkpoint, rows, left)
+        if not len(places):
+            break
+        left = _take(reasons, left, places, said)
+    if len(left):
+        reasons.append(Reason(_nothing(rows, ours, left, found, also), tuple(left.tolist()), is_known=False))
+    return tuple(sorted(reasons, key=lambda reason: -len(reason.places))), rounding
+
+
+def _take(reasons: list[Reason], left: np.ndarray, places: np.ndarray, said: str) -> np.ndarray:
+    """Note a reason for these places, if there are any; what is left then."""
+    if not len(places):
+        return left
+    reasons.append(Reason(said, tuple(places.tolist())))
+    return np.setdiff1d(left, places)
+
+
+def _precision(
+    checkpoint: Checkpoint, rows: SomeRows, ours: np.ndarray, places: np.ndarray, load: Callable[[str], Checkpoint]
+) -> str:
+    """The half precision whose errors these rows have; empty if none has them."""
+    chosen = places[:ROUNDED]
+    width = rows.vectors.shape[1]
+    error = unit_float32(unit_float32(rows.vectors[chosen]) - unit_float32(ours[chosen][:, :width]))
+    found = {}
+    for name in PRECISIONS:
+        try:
+            half = encode_rows(Encoder(load(f"dtype:{name}")), [rows.texts[place] or "" for place in chosen])
+        except EmbauditError:
+            continue
+        other = unit_float32(unit_float32(half[:, :width]) - unit_float32(ours[chosen][:, :width]))
+        found[name] = float(np.nanmean((error * other).sum(axis=1)))
+    best = max(found, key=lambda name: found[name], default="")
+    return best if best and found[best] >= SAME_ERROR else ""
+
+
+def _one_vector(rows: SomeRows, left: np.ndarray) -> np.ndarray:
+    """Those of the places whose vector a row of another text in the sample has, bit by bit."""
+    owners: dict[bytes, set[str | None]] = {}
+    for place in range(len(rows)):
+        owners.setdefault(rows.vectors[place].tobytes(), set()).add(rows.texts[place])
+    return left[[len(owners[rows.vectors[place].tobytes()]) > 1 for place in left]] if len(left) else left
+
+
+def _of_other(other: Checkpoint, rows: SomeRows, left: np.ndarray) -> np.ndarray:
+    """Those of the places whose vectors another checkpoint gives."""
+    if not len(left):
+        return left
+    vectors = encode_rows(Encoder(other), [rows.texts[place] or "" for place in left])
+    form = form_of_index(vectors, rows.vectors[left])
+    if form is None:
+        return left[:0]
+    distances = form.distance(vectors, rows.vectors[left])
+    return left[distances <= form.tolerance(distances)]
+
+
+def _of_neighbours(
+    checkpoint: Checkpoint,
+    form: StoredForm,
+    rows: SomeRows,
+    left: np.ndarray,
+    near: Callable[[Sequence[int]], SomeRows] | None,
+) -> tuple[np.ndarray, str]:
+    """Those of the places whose vector is that of the row before or after: texts and vectors are out of step."""
+    if near is None or not len(left):
+        return left[:0], ""
+    chosen = left[:EXPLAINED]
+    numbers = rows.numbers[chosen]
+    beside = near(sorted({int(number) + by for number in numbers for by in (-1, 1) if number + by >= 0}))
+    known = beside.with_text
+    place_of = {int(number): place for place, number in enumerate(known.numbers)}
+    if not len(known):
+        return left[:0], ""
+    vectors = encode_rows(Encoder(checkpoint), [text or "" for text in known.texts])
+    best: tuple[np.ndarray, str] = left[:0], ""
+    for by, which in ((-1, "before"), (1, "after")):
+        own = np.array([place for place in chosen if int(rows.numbers[place]) + by in place_of], dtype=np.int64)
+        if not len(own):
+            continue
+        theirs = vectors[[place_of[int(rows.numbers[place]) + by] for place in own]]
+        places = own[form.distance(theirs, rows.vectors[own]) <= form.ceiling]
+        if len(places) > len(best[0]):
+            best = places, f"are those of the text of the row {which}: texts and vectors are out of step"
+    places, said = best
+    # Of more than were looked at, the rest is taken to be alike if nearly all are.
+    return (left, said) if len(places) >= 0.9 * len(chosen) else (places, said)
+
+
+def _of_other_use(checkpoint: Checkpoint, rows: SomeRows, left: np.ndarray) -> tuple[str, np.ndarray]:
+    """The way to use the checkpoint that gives most of these rows, and those that it gives."""
+    chosen = left[:EXPLAINED]
+    kinds = {str(place): [rows.texts[place] or ""] for place in chosen}
+    vectors = {str(place): rows.vectors[place][None].astype(np.float64) for place in chosen}
+    told = explain(checkpoint, kinds, vectors)
+    if not told.differs or told.leaves is None:
+        return "", left[:0]
+    distances = told.leaves([rows.texts[place] or "" for place in left], rows.vectors[left].astype(np.float64))
+    return f"are the checkpoint's if it {'; it '.join(told.differs)}", left[distances <= LEFT]
+
+
+def _nothing(rows: SomeRows, ours: np.ndarray, left: np.ndarray, found: Against, also: Sequence[str]) -> str:
+    """What can be said of rows that nothing explains: whether they are vectors of the same texts at all."""
+    median = float(np.median(found.distances[left]))
+    more = "" if also else "; --also CHECKPOINT tries one"
+    width = min(rows.vectors.shape[1], ours.shape[1])
+    agreement = None
+    if len(left) >= FEWEST and width:
+        firsts, seconds = np.triu_indices(len(left[:200]), 1)
+        theirs, own = unit_float32(rows.vectors[left[:200]]), unit_float32(ours[left[:200]])
+        agreement = spearman((theirs @ theirs.T)[firsts, seconds], (own @ own.T)[firsts, seconds])
+    far = f"1 − cosine {median:.2g} at the median"
+    if agreement is not None and agreement < AGREE:
+        return (
+            f"are explained by nothing that was tried ({far}); their similarities do not agree with the checkpoint's "
+            f"(ρ = {agreement:.2f}): probably texts that were changed or mixed up since, or no text's vectors"
+        )
+    if agreement is not None:
+        return (
+            f"are explained by nothing that was tried ({far}); their similarities agree with the checkpoint's "
+            f"(ρ = {agreement:.2f}): the same texts by another revision or model, or texts edited since{more}"
+        )
+    return f"are explained by nothing that was tried ({far}): another revision or model, or other texts{more}"

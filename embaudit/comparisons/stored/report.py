@@ -1,0 +1,191 @@
+"""Looks at an index, alone or against a checkpoint, and says what follows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from embaudit.checkpoint import Checkpoint
+from embaudit.comparisons.stored.against import Against, compare_sample
+from embaudit.comparisons.stored.alone import Alone, Progress, look_at_alone
+from embaudit.comparisons.stored.every_row import ForeignRows
+from embaudit.comparisons.stored.findings import findings_against, findings_alone
+from embaudit.comparisons.stored.rows import StoredIndex
+from embaudit.comparisons.stored.sample import SomeRows, joined, rows_of
+from embaudit.finding import Finding, worst_first
+
+Verdict = Literal["wholly its own", "not wholly its own", "sound", "not sound", "could not be told"]
+SAMPLED = 1_000
+
+
+@dataclass(frozen=True)
+class StoredReport:
+    """What came of looking at stored vectors.
+
+    Attributes:
+        index: as the user named it.
+        against: None without a checkpoint, or if no row can be compared.
+        checkpoint: as the user named it; empty without one.
+        every_row: None unless all rows were asked for.
+    """
+
+    index: StoredIndex
+    alone: Alone
+    checkpoint: str = ""
+    against: Against | None = None
+    every_row: ForeignRows | None = None
+    findings: tuple[Finding, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def verdict(self) -> Verdict:
+        is_wrong = any(finding.level == "problem" for finding in self.findings)
+        if self.checkpoint:
+            if is_wrong:
+                return "not wholly its own"
+            is_told = self.against is not None and self.against.share is not None
+            return "wholly its own" if is_told else "could not be told"
+        if not self.alone.profile.dimensions:
+            return "could not be told"
+        return "not sound" if is_wrong else "sound"
+
+    @property
+    def line(self) -> str:
+        """The verdict in one line."""
+        looks = sum(finding.level == "look" for finding in self.findings)
+        more = f"; look at {looks} thing{'s' if looks > 1 else ''}" if looks else ""
+        match self.verdict:
+            case "wholly its own":
+                assert self.against is not None
+                assert self.against.share is not None
+                high = self.against.share[2]
+                rest = f" (at most {high:.2%} of the rows are not)" if high > 0 else " (every row was encoded again)"
+                return f"The index is wholly the checkpoint's, as far as the sample says{rest}{more}."
+            case "sound":
+                return f"Nothing wrong was found in the vectors alone{more}."
+            case "could not be told":
+                return f"It could not be told whether the checkpoint built the index{more}."
+            case _:
+                cause = next(finding for finding in self.by_level() if finding.level == "problem")
+                start = "The index is not wholly the checkpoint's" if self.checkpoint else "The vectors are not sound"
+                return f"{start}: {cause.sentence[0].lower()}{cause.sentence[1:]}"
+
+    def by_level(self) -> list[Finding]:
+        return worst_first(self.findings)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "index": self.index.shown,
+            "columns": dict(self.index.columns),
+            "numbers": self.index.numbers,
+            "verdict": self.verdict,
+            "line": self.line,
+            "findings": [vars(finding) for finding in self.by_level()],
+            "vectors": self.alone.as_json(),
+            "against": None if self.against is None else self.against.as_json(),
+            "every_row": None if self.every_row is None else self.every_row.as_json(),
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def look_at(
+    index: StoredIndex,
+    checkpoint: Checkpoint | None = None,
+    *,
+    name: str = "",
+    rows: int = SAMPLED,
+    seed: int = 0,
+    also: Sequence[str] = (),
+    load: Callable[[str], Checkpoint] | None = None,
+    every_row: Callable[[Against, Checkpoint], ForeignRows] | None = None,
+    with_explanation: bool = True,
+    progress: Progress = lambda what, done, total: None,
+) -> StoredReport:
+    """Look at an index.
+
+    Args:
+        checkpoint: the one that may have built it.
+        name: of the checkpoint.
+        rows: how many rows are encoded again.
+        also, load: as for ``compare_sample``.
+        every_row: looks at all rows, given what the sample says.
+    """
+    start = time.monotonic()
+    alone = look_at_alone(index, seed, progress)
+    findings = list(findings_alone(index, alone))
+    against = found = None
+    if not alone.profile.dimensions:
+        findings.append(_nothing_to_measure(alone))
+    if checkpoint is not None and load is not None and alone.profile.dimensions:
+        sample = alone.profile.sample.with_text
+        sample = sample.at(np.arange(min(rows, len(sample))))
+        if len(sample):
+            against = compare_sample(
+                checkpoint,
+                sample,
+                alone.profile.comparable,
+                near=lambda numbers: _fetched(index, numbers, alone.profile.dimension),
+                also=also,
+                load=load,
+                with_explanation=with_explanation,
+                progress=progress,
+            )
+            findings = [*findings_against(alone, against), *findings]
+            if every_row is not None and against.form is not None:
+                found = every_row(against, checkpoint)
+                findings = [*found.findings(), *findings]
+        else:
+            findings = [*_without_texts(index, alone, checkpoint), *findings]
+    if index.has_texts and 0 < alone.profile.comparable < alone.profile.usable.sum():
+        lacking = int(alone.profile.usable.sum()) - alone.profile.comparable
+        findings.append(
+            Finding(
+                "look",
+                f"{lacking:,} of {alone.profile.rows:,} rows have a vector and no text.",
+                "They could not be compared, and are in no share above.",
+                name="no_text",
+                value=float(lacking),
+            )
+        )
+    return StoredReport(index, alone, name, against, found, tuple(findings), time.monotonic() - start)
+
+
+def _fetched(index: StoredIndex, numbers: Sequence[int], dimension: int) -> SomeRows:
+    wanted = np.array(numbers, dtype=np.int64)
+    return joined((rows_of(batch, wanted, dimension) for batch in index.batches()), dimension)
+
+
+def _nothing_to_measure(alone: Alone) -> Finding:
+    rows = alone.profile.rows
+    sentence = f"None of {rows:,} rows has a vector." if rows else "The index is empty: it has no rows."
+    return Finding("problem" if rows else "not measured", sentence, advice="Export it again.", name="no_vectors")
+
+
+def _without_texts(index: StoredIndex, alone: Alone, checkpoint: Checkpoint) -> list[Finding]:
+    """What can be told without texts: the dimension."""
+    usual = alone.profile.dimension
+    if usual > checkpoint.dimension:
+        return [
+            Finding(
+                "problem",
+                f"Its vectors have {usual:,} dimensions, the checkpoint's {checkpoint.dimension:,}.",
+                "Queries that the checkpoint encodes cannot be compared with it.",
+                name="another_dimension",
+                value=float(usual),
+            )
+        ]
+    fits = "as many as" if usual == checkpoint.dimension else "fewer than"
+    return [
+        Finding(
+            "not measured",
+            f"{index.shown} has no texts, so no vector can be compared; it has {usual:,} dimensions, {fits} the "
+            f"checkpoint's {checkpoint.dimension:,}.",
+            "What is said here is of the vectors alone.",
+            "Name the column of texts: --text COLUMN; for .npy, their file: --texts FILE",
+            "no_texts",
+        )
+    ]

@@ -1,0 +1,153 @@
+"""Encodes the texts of a switch: each once by each checkpoint, with the prompt of what it is used as."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from embaudit.checkpoint import Checkpoint, Encoder, TextKind
+from embaudit.comparisons.switch.material import OldAndNew, SwitchedPairs, SwitchedSearch
+from embaudit.downstream.paired import PairedEstimate
+from embaudit.errors import MeasureError
+from embaudit.intervals import around, student_half_width
+from embaudit.measures.quality.material import Collection, ScoredPairs
+from embaudit.measures.quality.passes import declared_similarity
+
+# Texts that ask for their own neighbours.
+MOST_ASKING = 500
+BYTES = 4
+
+
+@dataclass(frozen=True)
+class SearchTexts:
+    """A collection to encode; with ``asks_itself``, its queries are documents and are encoded as such."""
+
+    collection: Collection
+    asks_itself: bool = False
+
+    @classmethod
+    def of(cls, name: str, documents: Sequence[str], queries: Sequence[str] | None = None) -> SearchTexts:
+        """Distinct documents, and queries without judgements; without queries, documents ask for their neighbours."""
+        known = tuple(dict.fromkeys(documents))
+        place = {text: index for index, text in enumerate(known)}
+        asked = tuple(dict.fromkeys(queries)) if queries is not None else known[:MOST_ASKING]
+        own = tuple(frozenset({place[text]} if text in place else ()) for text in asked)
+        return cls(Collection(name, asked, known, ({},) * len(asked), own), asks_itself=queries is None)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What encoding an index again takes and stores.
+
+    Attributes:
+        seconds: its interval is that of the mean length of a text.
+        tokens_per_second: measured while the texts were encoded.
+        tokens: mean tokens of a text.
+        stored: bytes of the vectors in float32, of OLD and of NEW.
+        encoded: texts that were measured.
+    """
+
+    rows: int
+    seconds: PairedEstimate
+    tokens_per_second: float
+    tokens: float
+    device: str
+    stored: tuple[int, int]
+    encoded: int
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass
+class TimedEncoder:
+    """One of the two checkpoints.
+
+    Attributes:
+        seconds, lengths: what encoding took and how many tokens texts have, by use.
+    """
+
+    name: str
+    checkpoint: Checkpoint
+    seconds: dict[TextKind, float] = field(default_factory=dict)
+    lengths: dict[TextKind, list[int]] = field(default_factory=dict)
+
+    def vectors(self, kind: TextKind, texts: Sequence[str]) -> np.ndarray:
+        """(n, D) float32, each distinct text encoded once.
+
+        Raises:
+            MeasureError: if a vector is not finite.
+        """
+        distinct = list(dict.fromkeys(texts))
+        encoder = Encoder(self.checkpoint.reading(kind))
+        start = time.perf_counter()
+        ids = encoder.tokenize(distinct)
+        try:
+            rows = encoder.encode_ids(ids)
+        except MeasureError as error:
+            raise MeasureError(f"{self.name}: {error.happened}", next_step=error.next_step) from error
+        self.seconds[kind] = self.seconds.get(kind, 0.0) + time.perf_counter() - start
+        self.lengths.setdefault(kind, []).extend(map(len, ids))
+        place = {text: index for index, text in enumerate(distinct)}
+        return rows[[place[text] for text in texts]]
+
+    def all_of(self, pairs: Sequence[ScoredPairs], searches: Sequence[SearchTexts]) -> Iterator[np.ndarray]:
+        """Of each data set, the vectors of its two sides: firsts and seconds, queries and documents."""
+        for some in pairs:
+            both = self.vectors("text", [*some.firsts, *some.seconds])
+            yield from (both[: len(some.firsts)], both[len(some.firsts) :])
+        for search in searches:
+            known = self.vectors("document", search.collection.documents)
+            if search.asks_itself:
+                yield known[[place for own in search.collection.own for place in own]]
+            else:
+                yield self.vectors("query", search.collection.queries)
+            yield known
+
+
+def encode_all(
+    old: Checkpoint,
+    new: Checkpoint,
+    pairs: Sequence[ScoredPairs],
+    searches: Sequence[SearchTexts],
+    rows: int,
+    progress: Callable[[str], None] = lambda what: None,
+) -> tuple[list[SwitchedPairs], list[SwitchedSearch], Cost]:
+    """The vectors of both, and what NEW would take for ``rows`` texts like the documents (like all, without any).
+
+    Raises:
+        MeasureError: if a vector is not finite, or there are too few documents.
+    """
+    encoders = TimedEncoder("OLD", old), TimedEncoder("NEW", new)
+    found = []
+    for encoder in encoders:
+        progress(f"the texts with {encoder.name}")
+        found.append(list(encoder.all_of(pairs, searches)))
+    sides = iter([OldAndNew(*both) for both in zip(*found, strict=True)])
+    similarities = declared_similarity(old), declared_similarity(new)
+    return (
+        [SwitchedPairs(some, next(sides), next(sides), similarities) for some in pairs],
+        [SwitchedSearch(one.collection, next(sides), next(sides), one.asks_itself, similarities) for one in searches],
+        _cost(old, encoders[1], rows),
+    )
+
+
+def _cost(old: Checkpoint, new: TimedEncoder, rows: int) -> Cost:
+    kind: TextKind = "document" if "document" in new.seconds else "text"
+    lengths = np.array(new.lengths[kind], dtype=np.float64)
+    speed = float(lengths.sum()) / max(new.seconds[kind], 1e-9)
+    mean = float(lengths.mean())
+    seconds = [None if end is None else rows * end / speed for end in around(mean, student_half_width(lengths))]
+    return Cost(
+        rows,
+        PairedEstimate(rows * mean / speed, *seconds),
+        speed,
+        mean,
+        new.checkpoint.device,
+        (rows * old.dimension * BYTES, rows * new.checkpoint.dimension * BYTES),
+        len(lengths),
+    )

@@ -1,0 +1,280 @@
+"""What follows from the figures of a switch, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from embaudit.comparisons.change.gains import SMALLEST
+from embaudit.comparisons.switch.bridge import MAPS
+from embaudit.comparisons.switch.cut_offs import CutOffTransfer
+from embaudit.comparisons.switch.encode import Cost
+from embaudit.comparisons.switch.quality import ScoreChange
+from embaudit.comparisons.switch.same_text import SameText
+from embaudit.comparisons.switch.search import MIXED, OLD, SearchOutcome
+from embaudit.comparisons.switch.verdict import STAYS
+from embaudit.downstream.paired import PairedEstimate
+from embaudit.finding import Finding, Level, unless_ok
+from embaudit.measures.quality.measured import shown, with_interval
+
+# How a bridge is built, of those that are tried.
+HOW = {**{name: name for name in MAPS}, MIXED: "no map"}
+# Of decisions at the old number: below, a cut-off may stay.
+FLIPS_LOOK = 0.01
+
+
+def mixing_finding(
+    same: SameText | None, searches: Sequence[SearchOutcome], dimensions: tuple[int, int], holds: float
+) -> Finding:
+    """May vectors of the two be in one index?"""
+    if same is None:
+        return Finding(
+            "look",
+            f"They may not be mixed: OLD's vectors have {dimensions[0]} dimensions, NEW's {dimensions[1]}.",
+            "OLD's index takes neither NEW's vectors nor, without a bridge, its queries.",
+            name="mixing",
+        )
+    ways = [(one, one.ways[MIXED].kept) for one in searches if MIXED in one.ways]
+    found = "; ".join(
+        f"{with_interval(kept)} of NEW's {one.measure} in OLD's index" for one, kept in ways if kept.value is not None
+    )
+    sentence = (
+        f"The same text's vectors have a cosine of {with_interval(same.median)} at the median (nine in ten: "
+        f"{shown(same.quantiles[0])} to {shown(same.quantiles[-1])}; of other texts: {shown(same.strangers)})"
+        + (f", and NEW's queries find {found}." if found else ".")
+    )
+    estimate = same.median.value, same.median.low, same.median.high
+    if same.is_same or same.is_rounded:
+        return Finding("ok", f"They may be mixed. {sentence}", "", "", "mixing", *estimate)
+    if ways and all(kept.low is not None and kept.low >= holds for _, kept in ways):
+        return Finding(
+            "look",
+            f"NEW's queries may be asked of OLD's documents; documents of both may not be in one index. {sentence}",
+            "An index that holds vectors of both ranks documents by who encoded them.",
+            "Add documents as OLD encodes them, until all are encoded again.",
+            "mixing",
+            *estimate,
+        )
+    return Finding(
+        "look",
+        f"They may not be mixed. {sentence}",
+        "An index that holds vectors of both ranks documents by who encoded them.",
+        "Keep one index for each until all documents are encoded again, or bridge.",
+        "mixing",
+        *estimate,
+    )
+
+
+def similarity_finding(similarities: tuple[str, str]) -> Finding | None:
+    """That the two are to be compared by other similarities; None if they are not."""
+    old, new = similarities
+    if old == new:
+        return None
+    return Finding(
+        "look",
+        f"OLD is compared by {old}, NEW by {new}. OLD's index was searched by {old} here, with NEW's queries too.",
+        "An index is made for one similarity.",
+        f"Where NEW has an index of its own, set that to {new}.",
+        "similarity",
+    )
+
+
+def query_findings(searches: Sequence[SearchOutcome]) -> Iterator[Finding]:
+    """What changes for queries."""
+    for one in searches:
+        agree = one.agreement
+        known = (
+            f"; ranks of their candidates agree by Spearman's ρ {with_interval(agree)}"
+            if agree.value is not None
+            else ""
+        )
+        level: Level = "ok" if one.overlap.low is not None and one.overlap.low >= STAYS else "look"
+        if one.overlap.low is None:
+            yield Finding(
+                "not measured",
+                f"What changes for queries could not be told: for {one.name}, {with_interval(one.overlap)} of the "
+                f"first ten stay{known}, and ten unrelated queries are needed for an interval.",
+                advice="Give more queries (100).",
+                name="overlap",
+                value=one.overlap.value,
+            )
+            continue
+        yield Finding(
+            level,
+            f"For {one.name}, {with_interval(one.overlap)} of the first ten stay (overlap@10){known}.",
+            **unless_ok(level, "People will see other results.", "Read the queries that change most, below."),
+            name="overlap",
+            value=one.overlap.value,
+            low=one.overlap.low,
+            high=one.overlap.high,
+        )
+
+
+def cut_off_finding(cut_offs: Sequence[CutOffTransfer]) -> Finding:
+    """What the first cut-off that can be told becomes; the others are in the table."""
+    if not cut_offs:
+        return Finding(
+            "not measured",
+            "What a cut-off becomes was not measured: there are no 20 matching or unrelated pairs.",
+            advice="Give scored pairs (--pairs).",
+            name="cut_off",
+        )
+    told = [one for one in cut_offs if one.is_told(one.new)]
+    if not told:
+        first = cut_offs[0]
+        return Finding(
+            "not measured",
+            f"What a cut-off of {shown(first.old)} becomes could not be told from {first.name}: too few unrelated or "
+            "matching pairs are above it, or below.",
+            advice="Give more scored pairs (1,000), or the cut-off that is in use (--threshold).",
+            name="cut_off",
+        )
+    first = told[0]
+    parts = [
+        f"{with_interval(found)} {what}"
+        for found, what in (
+            (first.same_share, "for the same share of unrelated pairs"),
+            (first.same_recall, "for the same recall of matching pairs"),
+        )
+        if first.is_told(found)
+    ]
+    changes = "; ".join(
+        f"{_percent(before)} → {_percent(after)} of {what}"
+        for (before, after), what in (
+            (first.let_through, "unrelated pairs pass"),
+            (first.kept, "matching pairs are kept"),
+        )
+        if before.value is not None
+    )
+    new = first.new
+    stays = not first.has_moved and (first.flips_at_old.high or 0.0) < FLIPS_LOOK
+    return Finding(
+        "ok" if stays else "look",
+        f"On {first.name}, a cut-off of {shown(first.old)} ({first.how}) becomes {' and '.join(parts)}. If it stays, "
+        f"{_percent(first.flips_at_old)} of decisions flip ({changes}); at {shown(new.value or 0.0)}, "
+        f"{_percent(first.flips_at_new)}.",
+        **unless_ok(
+            "ok" if stays else "look",
+            "The number means something else now."
+            if first.has_moved
+            else "The scale is about the same; pairs change sides.",
+            f"Set it to {shown(new.value or 0.0)} when NEW is switched on." if first.has_moved else "",
+        ),
+        name="cut_off",
+        value=new.value,
+        low=new.low,
+        high=new.high,
+    )
+
+
+def quality_finding(changes: Sequence[ScoreChange]) -> Finding:
+    """Is NEW better? A switch costs something, so no gain is worth a look, too."""
+    if not changes:
+        return Finding(
+            "not measured",
+            "Whether NEW is better was not measured: nothing is judged.",
+            advice="Give scored pairs (--pairs) or judged queries (--data).",
+            name="paired_quality",
+        )
+    said = "; ".join(
+        f"{one.metric} {with_interval(one.change, signed=True)} on {one.name} ({shown(one.old.value or 0.0)} → "
+        f"{shown(one.new.value or 0.0)})"
+        for one in changes
+    )
+    gained = [one for one in changes if (one.change.low or 0.0) > 0]
+    lost = [one for one in changes if (one.change.high or 0.0) < 0 and (one.change.value or 0.0) < -SMALLEST]
+    if gained and not lost:
+        return Finding("ok", f"NEW is better: {said}.", name="paired_quality")
+    if lost:
+        what = "worse" if not gained else "better in part, and in part worse"
+        return Finding(
+            "look",
+            f"NEW is {what}: {said}.",
+            "Such a switch costs quality, whatever becomes of the index.",
+            name="paired_quality",
+        )
+    return Finding(
+        "look",
+        f"Whether NEW is better could not be told: {said}.",
+        "Nothing shows that the switch is worth it.",
+        name="paired_quality",
+    )
+
+
+def bridge_findings(searches: Sequence[SearchOutcome], holds: float) -> Iterator[Finding]:
+    """What a bridge would keep, beside what OLD itself finds."""
+    for one in searches:
+        if one.bridge is None:
+            yield Finding(
+                "not measured",
+                f"What a bridge would keep was not measured on {one.name}: too few texts to fit it on some and try it "
+                "on others.",
+                advice="Give 2,000 texts of the index (--corpus).",
+                name="bridge",
+            )
+            continue
+        way, old = one.ways[one.bridge], one.ways[OLD]
+        others = ", ".join(
+            f"{HOW[name]} {shown(other.kept.value)}"
+            for name, other in one.ways.items()
+            if name in HOW and name != one.bridge and other.kept.value is not None
+        )
+        is_above = way.kept.low is not None and way.kept.low >= holds
+        no_gain = one.is_judged and (old.kept.value or 0.0) >= (way.kept.value or 0.0)
+        yield Finding(
+            "ok" if is_above else "look",
+            f"For {one.name}, a bridge into OLD's index ({HOW[one.bridge]}; maps fitted on {min(one.fitted_on):,} "
+            f"other texts) keeps {_or_none(way.kept)} of NEW's {one.measure}; {others}; OLD alone has "
+            f"{_or_none(old.kept)} of it.",
+            "Over this bridge, NEW finds no more than OLD alone." if no_gain else "",
+            name="bridge",
+            value=way.kept.value,
+            low=way.kept.low,
+            high=way.kept.high,
+        )
+
+
+def cost_finding(cost: Cost) -> Finding:
+    seconds = cost.seconds
+    ends = (
+        "" if seconds.low is None or seconds.high is None else f" [{duration(seconds.low)}, {duration(seconds.high)}]"
+    )
+    old, new = cost.stored
+    return Finding(
+        "ok",
+        f"Encoding {cost.rows:,} rows like these again takes {duration(seconds.value or 0.0)}{ends} on {cost.device} "
+        f"({cost.tokens_per_second:,.0f} tokens/s, {cost.tokens:.0f} tokens each). Stored in float32, they take "
+        f"{size(new)}; OLD's take {size(old)}.",
+        name="cost",
+        value=seconds.value,
+        low=seconds.low,
+        high=seconds.high,
+    )
+
+
+def duration(seconds: float) -> str:
+    """``48 s``, ``12 min``, ``2.3 h``, ``4.1 days``."""
+    for unit, name, form in ((86_400, "days", ".1f"), (3_600, "h", ".1f"), (60, "min", ".0f")):
+        if seconds >= 2 * unit or (unit == 3_600 and seconds >= unit):
+            return f"{seconds / unit:{form}} {name}"
+    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+
+
+def size(count: int) -> str:
+    """Bytes as ``1.54 GB``."""
+    for unit, name in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if count >= unit:
+            return f"{count / unit:.3g} {name}"
+    return f"{count} bytes"
+
+
+def _or_none(found: PairedEstimate) -> str:
+    return "nothing known" if found.value is None else with_interval(found)
+
+
+def _percent(found: PairedEstimate) -> str:
+    if found.value is None:
+        return "–"
+    text = f"{100 * found.value:.1f} %"
+    if found.low is None or found.high is None:
+        return text
+    return f"{text} [{100 * found.low:.1f}, {100 * found.high:.1f}]"

@@ -1,0 +1,180 @@
+"""Runs a comparison of the index that OLD built with what NEW would need, and says what follows from it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from embaudit.checkpoint import Checkpoint
+from embaudit.comparisons.switch import findings as say
+from embaudit.comparisons.switch.cut_offs import CutOffTransfer, ScaledPairs, scales_of, transfer_cut_offs
+from embaudit.comparisons.switch.encode import Cost, SearchTexts, encode_all
+from embaudit.comparisons.switch.material import SwitchedPairs, SwitchedSearch
+from embaudit.comparisons.switch.quality import ScoreChange, score_changes
+from embaudit.comparisons.switch.same_text import SameText, compare_same_texts
+from embaudit.comparisons.switch.search import SearchOutcome, measure_search
+from embaudit.comparisons.switch.verdict import HOLDS, SwitchVerdict, judge
+from embaudit.errors import MeasureError
+from embaudit.finding import Finding, worst_first
+from embaudit.measures.quality.material import ScoredPairs
+
+Progress = Callable[[str], None]
+ROWS = 1_000_000
+
+
+@dataclass(frozen=True)
+class SwitchReport:
+    """What becomes of an index.
+
+    Attributes:
+        old, new: as the user named them.
+        same_text: None if the two have other dimensions.
+        scales: the similarities behind the cut-offs, for charts.
+        cost: None if nothing was encoded.
+        missing: what was given and could not be used.
+    """
+
+    old: str
+    new: str
+    dimensions: tuple[int, int]
+    verdict: SwitchVerdict
+    line: str
+    same_text: SameText | None
+    searches: tuple[SearchOutcome, ...]
+    cut_offs: tuple[CutOffTransfer, ...]
+    quality: tuple[ScoreChange, ...]
+    findings: tuple[Finding, ...]
+    holds: float = HOLDS
+    scales: tuple[ScaledPairs, ...] = field(default=(), repr=False)
+    cost: Cost | None = None
+    old_id: str = ""
+    new_id: str = ""
+    seconds: float = 0.0
+
+    def by_level(self) -> list[Finding]:
+        return worst_first(self.findings)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "old": self.old,
+            "old_id": self.old_id,
+            "new": self.new,
+            "new_id": self.new_id,
+            "verdict": self.verdict,
+            "line": self.line,
+            "holds": self.holds,
+            "dimensions": list(self.dimensions),
+            "findings": [vars(finding) for finding in self.by_level()],
+            "same_text": None if self.same_text is None else self.same_text.as_json(),
+            "searches": [one.as_json() for one in self.searches],
+            "cut_offs": [one.as_json() for one in self.cut_offs],
+            "quality": [one.as_json() for one in self.quality],
+            "cost": None if self.cost is None else self.cost.as_json(),
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def switch_vectors(
+    pairs: Sequence[SwitchedPairs] = (),
+    searches: Sequence[SwitchedSearch] = (),
+    *,
+    thresholds: Sequence[float] = (),
+    holds: float = HOLDS,
+    names: tuple[str, str] = ("OLD", "NEW"),
+    progress: Progress = lambda what: None,
+) -> SwitchReport:
+    """The report from vectors alone, whoever made them (``search_of_vectors``): all but the cost.
+
+    Args:
+        thresholds: in use with OLD; by default one is chosen on each set of pairs.
+        holds: what a bridge, or a search without one, must keep.
+
+    Raises:
+        MeasureError: if there is nothing to compare.
+    """
+    if not pairs and not searches:
+        raise MeasureError("There is nothing to compare: no pairs and no documents.")
+    start = time.monotonic()
+    first = pairs[0].firsts if pairs else searches[0].known
+    other_similarity = say.similarity_finding((pairs[0] if pairs else searches[0]).similarities)
+    dimensions = first.old.shape[1], first.new.shape[1]
+    same = compare_same_texts(pairs, searches)
+    outcomes = []
+    for search in searches:
+        progress(f"the search of {search.collection.name}")
+        outcomes.append(measure_search(search, pairs))
+    progress("cut-offs")
+    scales = tuple(scales_of(pairs, searches))
+    transfers = transfer_cut_offs(scales, thresholds)
+    changes = list(score_changes(pairs, searches))
+    judged = judge(same, outcomes, transfers, dimensions, holds)
+    found = [
+        say.mixing_finding(same, outcomes, dimensions, holds),
+        *([other_similarity] if other_similarity is not None else []),
+        *say.query_findings(outcomes),
+        say.cut_off_finding(transfers),
+    ]
+    if judged.verdict != "same index":
+        found += [say.quality_finding(changes), *say.bridge_findings(outcomes, holds)]
+    return SwitchReport(
+        *names,
+        dimensions,
+        judged.verdict,
+        judged.line,
+        same,
+        tuple(outcomes),
+        tuple(transfers),
+        tuple(changes),
+        tuple(found),
+        holds,
+        scales,
+        seconds=time.monotonic() - start,
+    )
+
+
+def switch_checkpoints(
+    old: Checkpoint,
+    new: Checkpoint,
+    pairs: Sequence[ScoredPairs],
+    searches: Sequence[SearchTexts],
+    *,
+    thresholds: Sequence[float] = (),
+    rows: int = ROWS,
+    holds: float = HOLDS,
+    missing: Sequence[str] = (),
+    names: tuple[str, str] = ("OLD", "NEW"),
+    progress: Progress = lambda what: None,
+) -> SwitchReport:
+    """Encode the texts with both, and report.
+
+    Args:
+        old, new: loaded in the precision in which they serve.
+        rows: of the index, for the cost.
+        missing: what was given and cannot be used, and why.
+
+    Raises:
+        MeasureError: if a vector is not finite, or there are too few documents.
+    """
+    start = time.monotonic()
+    switched_pairs, switched, cost = encode_all(old, new, pairs, searches, rows, progress)
+    report = switch_vectors(
+        switched_pairs, switched, thresholds=thresholds, holds=holds, names=names, progress=progress
+    )
+    more = [
+        say.cost_finding(cost),
+        *(Finding("not measured", f"Not used: {what}", name="material") for what in missing),
+    ]
+    if old.checkpoint_id == new.checkpoint_id:
+        more.append(
+            Finding("look", "OLD and NEW are the same checkpoint.", advice="Is that what was meant?", name="same")
+        )
+    return replace(
+        report,
+        findings=(*report.findings, *more),
+        cost=cost,
+        old_id=old.checkpoint_id,
+        new_id=new.checkpoint_id,
+        seconds=time.monotonic() - start,
+    )
