@@ -11,7 +11,8 @@ from benchmarks.coverage.switch import NEW_POOLING
 from benchmarks.measured import Measured
 from embaudit.api.switch import switch_material
 from embaudit.checkpoint import load_checkpoint
-from embaudit.comparisons.switch.switch import switch_checkpoints
+from embaudit.comparisons.switch.switch import switch_functions
+from embaudit.functions.checkpoint import CheckpointFunction
 
 
 def run() -> Iterator[Measured]:
@@ -19,7 +20,7 @@ def run() -> Iterator[Measured]:
     old = load_checkpoint(CHECKPOINT)
     new = replace(old, recipe=replace(old.recipe, pooling=(NEW_POOLING,)))
     material = switch_material([], [])
-    report = switch_checkpoints(old, new, material.pairs, material.searches)
+    report = switch_functions(CheckpointFunction(old), CheckpointFunction(new), material.pairs, material.searches)
     took = f"{time.perf_counter() - start:.0f} s, {time.process_time() - own:.0f} s of processor time"
     yield Measured(
         f"`switch` on the embedded sample, two checkpoints of 22 M parameters: {report.line}", took, "≤ 30 s"

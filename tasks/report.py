@@ -6,6 +6,7 @@ from pathlib import Path
 
 from embaudit.comparisons.passport.file import read_passport, write_passport
 from embaudit.comparisons.passport.make import make_passport
+from embaudit.functions.checkpoint import CheckpointFunction
 from embaudit.page.model import Page
 from embaudit.page.write import write_index, write_page
 from embaudit.steps.results import CheckpointSpec, checkpoint_of, in_full_precision
@@ -34,5 +35,5 @@ def write_passport_of(spec: CheckpointSpec, folder: str) -> str:
         return str(path)
     full = spec.in_float32
     with in_full_precision("a passport"):
-        write_passport(make_passport(checkpoint_of(full), full.load_options), path)
+        write_passport(make_passport(CheckpointFunction(checkpoint_of(full)), full.load_options), path)
     return str(path)

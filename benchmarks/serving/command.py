@@ -16,7 +16,8 @@ from benchmarks.serving.server import serving
 from benchmarks.serving.verifying import print_verified
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
 from embaudit.comparisons.parity.parity import ParityReport, compare_with
-from embaudit.endpoint.recognise import open_endpoint
+from embaudit.functions.checkpoint import CheckpointFunction
+from embaudit.functions.endpoint.recognise import open_endpoint
 from embaudit.measures.quality.material import Material, sample_material
 
 
@@ -95,7 +96,7 @@ def outcome_of(way: Serving, checkpoint: Checkpoint, material: Material) -> Outc
     with serving(way.served(checkpoint)) as address:
         started = time.perf_counter()
         with open_endpoint(address) as endpoint:
-            report = compare_with(checkpoint, endpoint, address, material)
+            report = compare_with(CheckpointFunction(checkpoint), endpoint, material)
     return Outcome(way, report, time.perf_counter() - started)
 
 

@@ -15,7 +15,8 @@ from embaudit.comparisons.parity.compare import HALF
 from embaudit.comparisons.passport.make import make_passport
 from embaudit.comparisons.passport.passport import Passport
 from embaudit.comparisons.passport.verify import PassportReport, verify_with
-from embaudit.endpoint.recognise import open_endpoint
+from embaudit.functions.checkpoint import CheckpointFunction
+from embaudit.functions.endpoint.recognise import open_endpoint
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def print_verified(ways: Sequence[Serving]) -> None:
 def verified(ways: Sequence[Serving]) -> Iterator[Verified]:
     options = LoadOptions(device="cpu")
     checkpoint = load_checkpoint(GOOD, options)
-    passport = make_passport(checkpoint, options)
+    passport = make_passport(CheckpointFunction(checkpoint), options)
     for way in ways:
         yield verified_as(way, checkpoint, passport)
 
@@ -66,7 +67,7 @@ def verified_as(way: Serving, checkpoint: Checkpoint, passport: Passport) -> Ver
     with serving(way.served(checkpoint)) as address:
         started = time.perf_counter()
         with open_endpoint(address) as endpoint:
-            report = verify_with(passport, endpoint, address)
+            report = verify_with(passport, endpoint)
     return Verified(way, report, time.perf_counter() - started)
 
 

@@ -15,8 +15,9 @@ from embaudit.checking.served import check_served
 from embaudit.comparisons.served.quality import Asking
 from embaudit.corpora.judged import load_judged
 from embaudit.corpora.load import load_corpus
-from embaudit.endpoint.recognise import is_address, open_endpoint
 from embaudit.errors import UsageError
+from embaudit.functions.function import EmbeddingFunction
+from embaudit.functions.opened import asked_of, is_checkpoint, open_function
 from embaudit.loading import PROMPTS
 from embaudit.measures.quality.material import FEW, Material, MaterialLimits, sample_material, user_material
 from embaudit.request import AuditRequest
@@ -57,11 +58,14 @@ def check(
     """
     material = given_material([Path(path) for path in pairs], [Path(path) for path in data])
     with ExitStack() as stack:
-        place, beside = _folder(checkpoint, stack), None if base is None else _folder(base, stack)
-        found = run(AuditRequest.of(checkpoint=place, **settings), material, beside, api=api, model=model)
+        function = checkpoint if isinstance(checkpoint, EmbeddingFunction) else None
+        place = function.name if function is not None else _folder(checkpoint, stack)
+        beside = None if base is None else _folder(base, stack)
+        request = AuditRequest.of(checkpoint=place, **settings)
+        found = run(request, material, beside, function=function, api=api, model=model)
     return replace(
         found,
-        checkpoint=found.checkpoint if found.endpoint else _shown(checkpoint),
+        checkpoint=_shown(checkpoint) if found.kind == "checkpoint" else found.checkpoint,
         base=None if base is None else _shown(base),
     )
 
@@ -108,17 +112,23 @@ def run(
     material: Material,
     base: str | None = None,
     *,
-    api: str | None = None,
-    model: str | None = None,
+    function: EmbeddingFunction | None = None,
+    api: str | Sequence[str] | None = None,
+    model: str | Sequence[str] | None = None,
 ) -> CheckReport:
-    """Check what a request names, against a base if there is one; an endpoint is asked as its callers ask it."""
-    if not is_address(request.checkpoint):
+    """Check what a request names, against a base if there is one; what is no checkpoint is asked as its callers ask it.
+
+    Args:
+        function: in place of what the request names, one that is there already.
+    """
+    given = request.checkpoint if function is None else function
+    if is_checkpoint(given):
         return check_folder(request.checkpoint, request.load_options, material, base)
     _require_as_it_is(request, base)
     every, query, document = (_literal(name, getattr(request, name)) for name in PROMPTS)
     asking = Asking(query or every, document or every, every)
-    with open_endpoint(request.checkpoint, api, model) as endpoint:
-        return check_served(endpoint, material, asking)
+    with open_function(given, request.load_options, asked_of([given], api=api, model=model)[0]) as opened:
+        return check_served(opened, material, asking)
 
 
 def _require_as_it_is(request: AuditRequest, base: str | None) -> None:

@@ -8,19 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from embaudit.api.check import given_material
-from embaudit.checkpoint import LoadOptions, load_checkpoint, resolve
-from embaudit.comparisons.parity.other import Backend, OtherCheckpoint, Stored, rows_of, rows_of_backend
+from embaudit.checkpoint import LoadOptions, resolve
 from embaudit.comparisons.parity.parity import ParityReport, compare_with
-from embaudit.endpoint.recognise import is_address, open_endpoint
 from embaudit.errors import UsageError
-from embaudit.masking import without_credentials
+from embaudit.functions.as_stored import AsStored, Stored
+from embaudit.functions.backend import Backend, backend_function
+from embaudit.functions.endpoint.recognise import is_address
+from embaudit.functions.opened import AS_IT_IS, AskedAs, Given, asked_of, name_of, open_both
 from embaudit.measures.quality.material import Material
 from embaudit.request import AuditRequest
 
 
 def parity(
-    checkpoint: str | Path,
-    other: str | Path,
+    checkpoint: Given,
+    other: Given,
     *,
     api: str | None = None,
     model: str | None = None,
@@ -33,13 +34,13 @@ def parity(
     with_explanation: bool = True,
     **settings: Any,
 ) -> ParityReport:
-    """Whether a checkpoint and what serves it are the same function, and if not, why.
+    """Whether two are the same function, and if not, why: a checkpoint and what serves it, or any two.
 
-    Texts are sent to the endpoint, wherever it is.
+    Texts are sent to an endpoint, wherever it is.
 
     Args:
-        checkpoint: packaged:NAME, a local folder or owner/name@revision on the hub.
-        other: an endpoint's address, or another checkpoint.
+        checkpoint, other: a checkpoint (packaged:NAME, a local folder or owner/name@revision on the hub), or an
+            endpoint's address. A difference is explained from the side that is a checkpoint.
         api: openai, tei or ollama; by default, recognised.
         model: its name at the endpoint, if that serves several.
         dtype: the precision of another checkpoint.
@@ -55,14 +56,21 @@ def parity(
         EmbauditError: if the checkpoint cannot be loaded, or the endpoint does not answer.
     """
     material = given_material([Path(path) for path in pairs], [Path(path) for path in data])
-    request = AuditRequest.of(checkpoint=str(checkpoint), **settings)
-    way = OtherWay(dtype, backend, stored, dimensions)
-    return run(request, str(other), material, api=api, model=model, way=way, with_explanation=with_explanation)
+    request = AuditRequest.of(checkpoint=name_of(checkpoint), **settings)
+    return run(
+        request,
+        other,
+        material,
+        first=checkpoint,
+        asked=asked_of((checkpoint, other), api=api, model=model),
+        way=OtherWay(dtype, backend, stored, dimensions),
+        with_explanation=with_explanation,
+    )
 
 
 @dataclass(frozen=True)
 class OtherWay:
-    """How another checkpoint is run, and how its vectors are stored."""
+    """How another checkpoint is run, and how the other's vectors are stored."""
 
     dtype: str = "float32"
     backend: Backend = "torch"
@@ -72,51 +80,43 @@ class OtherWay:
 
 def run(
     request: AuditRequest,
-    other: str,
+    other: Given,
     material: Material,
     *,
-    api: str | None = None,
-    model: str | None = None,
+    first: Given | None = None,
+    asked: Sequence[AskedAs] = (AS_IT_IS, AS_IT_IS),
     way: OtherWay | None = None,
     with_explanation: bool = True,
     progress: Callable[[str], None] = lambda what: None,
 ) -> ParityReport:
-    """Compare what a request names with another function."""
+    """Compare what a request names with another function.
+
+    Args:
+        first: in place of what the request names, a function that is there already.
+        asked: how each of the two is asked, if it is no checkpoint.
+    """
+    way = way or OtherWay()
     options = replace(request.load_options, dtype="float32")
-    if not is_address(other):
-        checkpoint = load_checkpoint(request.checkpoint, options)
-        second = _other(other, way or OtherWay(), options)
-        return compare_with(checkpoint, second, other, material, with_explanation=with_explanation, progress=progress)
-    if way is not None and way != OtherWay():
-        raise UsageError(
-            "Precision, backend and stored form are those of another checkpoint: an endpoint is asked as it is.",
-            next_step="Leave them out.",
-        )
-    # Before a model is loaded, which takes longer.
-    with open_endpoint(other, api, model) as endpoint:
-        checkpoint = load_checkpoint(request.checkpoint, options)
-        return compare_with(
-            checkpoint,
-            endpoint,
-            without_credentials(other),
-            material,
-            with_explanation=with_explanation,
-            progress=progress,
-        )
-
-
-def _other(name: str, way: OtherWay, options: LoadOptions) -> OtherCheckpoint:
-    """Another checkpoint, read as it declares."""
-    trust_remote_code = options.trust_remote_code
+    own = request.checkpoint if first is None else first
     if way.backend != "torch":
-        resolved = resolve(name, allow_pickle=options.allow_pickle, trust_remote_code=trust_remote_code)
-        rows = rows_of_backend(resolved, way.backend, trust_remote_code=trust_remote_code)
-    else:
-        declared = LoadOptions(
-            device=options.device,
-            dtype=way.dtype,
-            allow_pickle=options.allow_pickle,
-            trust_remote_code=trust_remote_code,
+        other = backend_function(
+            resolve(str(other), allow_pickle=options.allow_pickle, trust_remote_code=options.trust_remote_code),
+            way.backend,
+            trust_remote_code=options.trust_remote_code,
         )
-        rows = rows_of(load_checkpoint(name, declared))
-    return OtherCheckpoint(rows, way.stored, way.dimensions)
+    elif is_address(str(other)) and way.dtype != "float32":
+        raise UsageError(
+            "A precision is that of another checkpoint: an endpoint is asked as it is.", next_step="Leave it out."
+        )
+    # Another checkpoint is read as it declares.
+    declared = LoadOptions(
+        device=options.device,
+        dtype=way.dtype,
+        allow_pickle=options.allow_pickle,
+        trust_remote_code=options.trust_remote_code,
+    )
+    known, second = open_both((own, other), (options, declared), asked)
+    if way.stored != "as given" or way.dimensions is not None:
+        second = AsStored(second, way.stored, way.dimensions)
+    with known, second:
+        return compare_with(known, second, material, with_explanation=with_explanation, progress=progress)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,20 +10,27 @@ from typing import TYPE_CHECKING, Any
 from embaudit.comparisons.passport.file import read_passport, refuse_other_file, write_passport
 from embaudit.comparisons.passport.passport import Passport
 from embaudit.comparisons.passport.verify import PassportReport, verify_with
-from embaudit.endpoint.recognise import is_address, open_endpoint
-from embaudit.errors import UsageError
-from embaudit.masking import without_credentials
+from embaudit.functions.opened import AS_IT_IS, AskedAs, Given, asked_of, name_of, open_function
 
 if TYPE_CHECKING:
     from embaudit.request import AuditRequest
 
 
-def passport(checkpoint: str | Path, out: str | Path | None = None, **settings: Any) -> Passport:
-    """A checkpoint's passport: canary texts of every kind that servers get wrong, and their vectors.
+def passport(
+    checkpoint: Given,
+    out: str | Path | None = None,
+    *,
+    api: str | None = None,
+    model: str | None = None,
+    **settings: Any,
+) -> Passport:
+    """A function's passport: canary texts of every kind that servers get wrong, and their vectors.
 
     Args:
-        checkpoint: packaged:NAME, a local folder or owner/name@revision on the hub.
+        checkpoint: packaged:NAME, a local folder or owner/name@revision on the hub, or an endpoint's address.
         out: where to write it; an existing passport of the same checkpoint is replaced.
+        api: openai, tei or ollama; by default, recognised.
+        model: its name at the endpoint, if that serves several.
         settings: how the checkpoint is loaded: device, pooling, max_length, prompt, allow_pickle, trust_remote_code.
 
     Raises:
@@ -30,19 +38,24 @@ def passport(checkpoint: str | Path, out: str | Path | None = None, **settings: 
     """
     from embaudit.request import AuditRequest
 
-    return make(AuditRequest.of(checkpoint=str(checkpoint), **settings), None if out is None else Path(out))
+    return make(
+        AuditRequest.of(checkpoint=name_of(checkpoint), **settings),
+        None if out is None else Path(out),
+        checkpoint,
+        asked_of([checkpoint], api=api, model=model)[0],
+    )
 
 
-def make(request: AuditRequest, out: Path | None) -> Passport:
-    """The passport of what a request names."""
-    from embaudit.checkpoint import load_checkpoint
+def make(request: AuditRequest, out: Path | None, function: Given | None = None, asked: AskedAs = AS_IT_IS) -> Passport:
+    """The passport of what a request names, or of a function that is there already."""
     from embaudit.comparisons.passport.make import make_passport
 
     if out is not None:
         # Before a model is loaded, which takes longer.
         refuse_other_file(out)
     options = replace(request.load_options, dtype="float32")
-    made = make_passport(load_checkpoint(request.checkpoint, options), options)
+    with open_function(request.checkpoint if function is None else function, options, asked) as opened:
+        made = make_passport(opened, options)
     if out is not None:
         write_passport(made, out)
     return made
@@ -50,10 +63,10 @@ def make(request: AuditRequest, out: Path | None) -> Passport:
 
 def verify(
     passport: str | Path | Passport,
-    other: str | Path,
+    other: Given,
     *,
-    api: str | None = None,
-    model: str | None = None,
+    api: str | Sequence[str] | None = None,
+    model: str | Sequence[str] | None = None,
     dtype: str = "float32",
     device: str = "auto",
     allow_pickle: bool = False,
@@ -74,22 +87,17 @@ def verify(
         EmbauditError: if the file is no passport, the endpoint does not answer, or the checkpoint cannot be loaded.
     """
     given = passport if isinstance(passport, Passport) else read_passport(Path(passport))
-    name = str(other)
-    if is_address(name):
-        with open_endpoint(name, api, model) as endpoint:
-            return verify_with(given, endpoint, without_credentials(name))
-    if api is not None or model is not None:
-        raise UsageError(f"{name} is a checkpoint, which has no API and no models.", next_step="Leave these out.")
-    from embaudit.checkpoint import AskedPrompts, LoadOptions, load_checkpoint
+    from embaudit.checkpoint import AskedPrompts, LoadOptions
 
-    asked = given.settings
+    own = given.settings
     options = LoadOptions(
         device=device,
         dtype=dtype,
-        pooling=asked.pooling,
-        max_length=asked.max_length,
+        pooling=own.pooling,
+        max_length=own.max_length,
         allow_pickle=allow_pickle,
         trust_remote_code=trust_remote_code,
-        prompts=AskedPrompts(asked.prompt),
+        prompts=AskedPrompts(own.prompt),
     )
-    return verify_with(given, load_checkpoint(name, options), name)
+    with open_function(other, options, asked_of([other], api=api, model=model)[0]) as opened:
+        return verify_with(given, opened)

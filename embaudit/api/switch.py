@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from embaudit.api.check import given_material
-from embaudit.checkpoint import Checkpoint, load_checkpoint
 from embaudit.comparisons.switch.encode import SearchTexts
 from embaudit.comparisons.switch.material import MIN_DOCUMENTS
-from embaudit.comparisons.switch.switch import ROWS, Progress, SwitchReport, switch_checkpoints
+from embaudit.comparisons.switch.switch import ROWS, Progress, SwitchReport, switch_functions
 from embaudit.comparisons.switch.verdict import HOLDS
 from embaudit.corpora.catalog import CorpusSpec
 from embaudit.corpora.load import load_corpus
 from embaudit.draw import Draw
-from embaudit.endpoint.recognise import is_address
 from embaudit.errors import CheckpointError, CorpusError, UsageError
+from embaudit.functions.function import EmbeddingFunction
+from embaudit.functions.opened import AS_IT_IS, AskedAs, Given, asked_of, is_checkpoint, name_of, open_function
 from embaudit.measures.quality.material import SAMPLE, MaterialLimits, ScoredPairs
 from embaudit.request import AuditRequest
 
@@ -45,9 +46,13 @@ class SwitchMaterial:
 
 
 def switch(
-    old: str | Path,
-    new: str | Path,
+    old: Given,
+    new: Given,
     *,
+    api: str | Sequence[str] | None = None,
+    model: str | Sequence[str] | None = None,
+    query_prompt: str | Sequence[str] | None = None,
+    document_prompt: str | Sequence[str] | None = None,
     pairs: Sequence[str | Path] = (),
     data: Sequence[str | Path] = (),
     corpus: str | Path | None = None,
@@ -61,7 +66,9 @@ def switch(
     """What becomes of the index that OLD built, and of a cut-off, if NEW takes over.
 
     Args:
-        old, new: packaged:NAME, a local folder or owner/name@revision on the hub.
+        old, new: packaged:NAME, a local folder or owner/name@revision on the hub, or an endpoint's address.
+        api, model: of an endpoint; one of each endpoint, if they differ.
+        query_prompt, document_prompt: what an endpoint's callers put before queries and documents; likewise.
         pairs: files of scored pairs, a data set each; by default, the embedded sample.
         data: folders of judged queries in BEIR's layout; by default, unless a corpus is given, the embedded sample.
         corpus: texts of the index: a file, a folder or a data set on the hub.
@@ -82,57 +89,70 @@ def switch(
         None if queries is None else str(queries),
         texts,
     )
-    request = AuditRequest.of(checkpoint=str(old), **settings)
-    return run(request, str(new), material, thresholds=thresholds, rows=rows, holds=holds)
+    return run(
+        AuditRequest.of(checkpoint=name_of(old), **settings),
+        new,
+        material,
+        old=old,
+        asked=asked_of((old, new), api=api, model=model, query_prompt=query_prompt, document_prompt=document_prompt),
+        thresholds=thresholds,
+        rows=rows,
+        holds=holds,
+    )
 
 
 def run(
     request: AuditRequest,
-    new: str,
+    new: Given,
     material: SwitchMaterial,
     *,
+    old: Given | None = None,
+    asked: Sequence[AskedAs] = (AS_IT_IS, AS_IT_IS),
     thresholds: Sequence[float] = (),
     rows: int = ROWS,
     holds: float = HOLDS,
     progress: Progress = lambda what: None,
 ) -> SwitchReport:
-    """Compare what a request names with another checkpoint."""
+    """Compare what a request names with another function.
+
+    Args:
+        old: in place of what the request names, a function that is there already.
+        asked: how each of the two is asked, if it is no checkpoint.
+    """
     if not 0 < holds <= 1:
         raise UsageError(f"A bridge cannot be asked to keep {holds}: give a share above 0, at most 1.")
     if wrong := [number for number in thresholds if not math.isfinite(number)]:
         raise UsageError(f"No similarity can be compared with a threshold of {wrong[0]}.")
     if rows < 1:
         raise UsageError(f"An index of {rows} rows cannot be encoded: give at least 1.")
-    for place in (request.checkpoint, new):
-        if is_address(place):
-            raise UsageError(
-                f"{place} is an endpoint. A switch compares two checkpoints: an endpoint does not say how it reads "
-                "queries and documents.",
-                next_step="Name the checkpoint that it serves. Whether it serves it: embaudit parity CHECKPOINT --with "
-                f"{place}",
-            )
-    first = _loaded("OLD", lambda: load_checkpoint(request.checkpoint, request.load_options))
-    second = _loaded("NEW", lambda: load_checkpoint(new, request.load_options))
-    return switch_checkpoints(
-        first,
-        second,
-        material.pairs,
-        material.searches,
-        thresholds=thresholds,
-        rows=rows,
-        holds=holds,
-        missing=material.missing,
-        names=(request.checkpoint, new),
-        progress=progress,
-    )
+    given = (request.checkpoint if old is None else old), new
+    order = sorted((0, 1), key=lambda side: is_checkpoint(given[side]))
+    with ExitStack() as stack:
+        opened: dict[int, EmbeddingFunction] = {}
+        # An endpoint first: loading a model takes longer than finding that none answers.
+        for side in order:
+            with _named(("OLD", "NEW")[side]):
+                opened[side] = stack.enter_context(open_function(given[side], request.load_options, asked[side]))
+        return switch_functions(
+            opened[0],
+            opened[1],
+            material.pairs,
+            material.searches,
+            thresholds=thresholds,
+            rows=rows,
+            holds=holds,
+            missing=material.missing,
+            progress=progress,
+        )
 
 
-def _loaded(name: str, load: Callable[[], Checkpoint]) -> Checkpoint:
+@contextmanager
+def _named(side: str) -> Iterator[None]:
     """Say which of the two cannot be loaded."""
     try:
-        return load()
+        yield
     except CheckpointError as error:
-        raise CheckpointError(f"{name}: {error.happened}", kept=error.kept, next_step=error.next_step) from error
+        raise CheckpointError(f"{side}: {error.happened}", kept=error.kept, next_step=error.next_step) from error
 
 
 def switch_material(

@@ -31,7 +31,8 @@ class CheckReport:
         findings: in the order of the parts.
         figures: the numbers behind them, for ``--json``.
         base: what it was compared with, as the user named it; None without one.
-        endpoint: of a served model, which API it speaks and how many dimensions it gives; empty of a checkpoint.
+        kind: what was checked: a checkpoint, an endpoint …
+        interface: of what is no checkpoint, by which it was asked and how many dimensions it gives.
     """
 
     checkpoint: str
@@ -40,7 +41,8 @@ class CheckReport:
     figures: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     base: str | None = None
-    endpoint: str = ""
+    kind: str = "checkpoint"
+    interface: str = ""
 
     @property
     def summary(self) -> Verdict:
@@ -63,7 +65,8 @@ class CheckReport:
         return {
             "checkpoint": self.checkpoint,
             "checkpoint_id": self.checkpoint_id,
-            "endpoint": self.endpoint or None,
+            "kind": self.kind,
+            "interface": self.interface or None,
             "base": self.base,
             "verdict": summary.kind,
             "line": summary.line,

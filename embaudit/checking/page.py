@@ -14,8 +14,8 @@ from embaudit.page.model import Column, Estimate, Page, Section, Table, Value
 def check_page(report: CheckReport) -> Page:
     """The verdict is the first finding and takes the place of its cause."""
     identity = [("checkpoint", report.checkpoint_id or "cannot be loaded"), ("took", f"{report.seconds:.0f} s")]
-    if report.endpoint:
-        identity[0] = ("endpoint", report.endpoint)
+    if report.interface:
+        identity[0] = (report.kind, report.interface)
     if report.base is not None:
         identity.insert(1, ("against", report.base))
     return Page(report.checkpoint, identity, list(_findings(report)), list(_sections(report)), kind="Check of")
@@ -39,7 +39,7 @@ def _sections(report: CheckReport) -> Iterator[Section]:
     if "change" in report.figures:
         yield from against_base(report.base or "the base", report.figures["change"])
     data = report.figures.get("data") or ()
-    subject = "the served model" if report.endpoint else "the checkpoint"
+    subject = "the served model" if report.kind == "endpoint" else f"the {report.kind}"
     columns = (
         *(Column("of", is_prose=True), Column("score", is_prose=True), Column("value [95 %]", ".3f")),
         Column(f"gain of {subject} [95 %]", "+.3f", bounds="+.2f"),

@@ -1,4 +1,4 @@
-"""The check of a served model: what can be asked of one whose files nobody sees."""
+"""The check of a function whose files nobody sees: a served model, or an object of the user's program."""
 
 from __future__ import annotations
 
@@ -15,40 +15,43 @@ from embaudit.comparisons.parity.findings import finding_of_asking
 from embaudit.comparisons.served.limit import limit_findings
 from embaudit.comparisons.served.numbers import hard_texts, number_findings
 from embaudit.comparisons.served.quality import Asking, served_quality
-from embaudit.endpoint.client import Answers, Endpoint
 from embaudit.finding import LEVELS, Finding, guarded
+from embaudit.functions.function import Answers, EmbeddingFunction
 from embaudit.measures.quality.material import Material, sample_material
 
 
-def check_served(endpoint: Endpoint, material: Material | None = None, asking: Asking | None = None) -> CheckReport:
-    """Check a served model: numbers, one function, limit, quality.
+def check_served(
+    function: EmbeddingFunction, material: Material | None = None, asking: Asking | None = None
+) -> CheckReport:
+    """Check a function by its vectors alone: numbers, one function, limit, quality.
 
     Args:
         material: scored pairs and judged queries; by default, the embedded sample.
         asking: the prompts that its callers put before texts.
 
     Raises:
-        EndpointError: if it does not answer.
+        EmbauditError: if it gives no vectors at all.
     """
     start = time.monotonic()
     figures: dict[str, Any] = {}
     texts = hard_texts()
     # Fails here if it does not answer: later, what fails is a finding.
-    alone = endpoint.encode(texts, most=1)
-    findings = tuple(_parts(endpoint, texts, alone, material or sample_material(), asking or Asking(), figures))
+    alone = function.encode(texts, most=1)
+    findings = tuple(_parts(function, texts, alone, material or sample_material(), asking or Asking(), figures))
     dimension = alone.vectors.shape[1]
     return CheckReport(
-        endpoint.name,
-        None,
+        function.name,
+        function.identity or None,
         findings,
         figures,
         time.monotonic() - start,
-        endpoint=f"{endpoint.dialect.name}, {dimension} dimensions",
+        kind=function.kind,
+        interface=f"{function.interface}, {dimension} dimensions",
     )
 
 
 def _parts(
-    endpoint: Endpoint,
+    function: EmbeddingFunction,
     texts: Sequence[str],
     alone: Answers,
     material: Material,
@@ -56,19 +59,19 @@ def _parts(
     figures: dict[str, Any],
 ) -> Iterable[Finding]:
     yield from guarded("numbers", lambda: list(number_findings(texts, alone)))
-    yield from guarded("one_function", lambda: [_one_function(endpoint, texts, alone)])
+    yield from guarded("one_function", lambda: [_one_function(function, texts, alone)])
     documents = [text for collection in material.collections for text in asking.documents(collection.documents)]
-    yield from guarded("tail", lambda: limit_findings(endpoint, documents))
+    yield from guarded("tail", lambda: limit_findings(function, documents))
 
     def quality() -> list[Finding]:
-        report = served_quality(lambda some: endpoint.encode(some).vectors, material, asking)
+        report = served_quality(lambda some, role: function.encode(some, role).vectors, material, asking)
         figures.update(report.figures)
         return list(report.findings)
 
     yield from guarded("quality", quality)
 
 
-def _one_function(endpoint: Endpoint, texts: Sequence[str], alone: Answers) -> Finding:
+def _one_function(function: EmbeddingFunction, texts: Sequence[str], alone: Answers) -> Finding:
     """The worst of what comes of asking in other ways."""
     has_vector = np.isfinite(alone.vectors).all(axis=1) & (np.linalg.norm(alone.vectors, axis=1) > 0)
     places = np.flatnonzero(has_vector).tolist()
@@ -79,7 +82,7 @@ def _one_function(endpoint: Endpoint, texts: Sequence[str], alone: Answers) -> F
     places = places[:: max(1, len(places) // 24)]
     found = [
         finding_of_asking(asked)
-        for asked in ask_otherwise(endpoint, None, [texts[place] for place in places], alone.vectors[places])
+        for asked in ask_otherwise(function, None, [texts[place] for place in places], alone.vectors[places])
     ]
     worst = min(found, key=lambda one: (LEVELS.index(one.level), -(one.value or 0.0)))
     if worst.level == "ok":

@@ -29,8 +29,8 @@ def check(
     base: str | None,
     pairs: tuple[Path, ...],
     data: tuple[Path, ...],
-    api: str | None,
-    model: str | None,
+    api: tuple[str, ...],
+    model: tuple[str, ...],
     yes: bool,
     shown: Shown,
 ) -> int:
@@ -45,10 +45,8 @@ def check(
     """
     from embaudit.api.check import given_material, run
     from embaudit.checking.page import check_page
-    from embaudit.endpoint.recognise import is_address
 
-    if is_address(request.checkpoint):
-        say_that_texts_leave(request.checkpoint, *MATERIAL_LEAVES, is_agreed=yes)
+    say_that_texts_leave([request.checkpoint], *MATERIAL_LEAVES, is_agreed=yes)
     report = run(request, given_material(pairs, data), base, api=api, model=model)
     shown.show(check_page(report), report)
     codes = {"do not serve": EXIT_TRIPPED, "could not be checked": EXIT_USAGE}

@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.cli.endpoints import MATERIAL_LEAVES, other_options, say_that_texts_leave
+from embaudit.cli.endpoints import MATERIAL_LEAVES, other_options, role_options, say_that_texts_leave
 from embaudit.cli.options import CHECKPOINT_FIELDS, material_options, request_options
 from embaudit.cli.printed import Shown, ends_in_page
 from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
 
 if TYPE_CHECKING:
-    from embaudit.comparisons.parity.other import Backend, Stored
+    from embaudit.functions.as_stored import Stored
+    from embaudit.functions.backend import Backend
     from embaudit.request import AuditRequest
 
 
 @click.command()
 @request_options(*(name for name in CHECKPOINT_FIELDS if name not in ("dtype", "seed")))
 @other_options
+@role_options
 @click.option(
     "--with-backend",
     type=click.Choice(("torch", "onnx", "openvino")),
@@ -41,8 +43,10 @@ if TYPE_CHECKING:
 def parity(
     request: AuditRequest,
     other: str,
-    api: str | None,
-    model: str | None,
+    api: tuple[str, ...],
+    model: tuple[str, ...],
+    query_prompt: tuple[str, ...],
+    document_prompt: tuple[str, ...],
     with_dtype: str,
     with_backend: Backend,
     with_stored: Stored | None,
@@ -55,23 +59,23 @@ def parity(
 ) -> int:
     """Do CHECKPOINT and OTHER give the same vectors, and if not, how would CHECKPOINT have to be used to do so?
 
-    Asks both for texts of every kind that servers get wrong, an endpoint also in batches, again, and in parallel. A key
-    for the endpoint is read from EMBAUDIT_API_KEY. Exit code 0 if they are the same function, 1 if not, 2 if they could
-    not be compared.
+    Either may be a checkpoint or the address of an endpoint; a difference is explained from the side that is a
+    checkpoint. Asks both for texts of every kind that servers get wrong, an endpoint also in batches, again, and in
+    parallel. A key for the endpoint is read from EMBAUDIT_API_KEY. Exit code 0 if they are the same function, 1 if not,
+    2 if they could not be compared.
     """
     from embaudit.api.check import given_material
     from embaudit.api.parity import OtherWay, run
     from embaudit.comparisons.parity.page import parity_page
-    from embaudit.endpoint.recognise import is_address
+    from embaudit.functions.opened import asked_of
 
-    if is_address(other):
-        say_that_texts_leave(other, *MATERIAL_LEAVES, is_agreed=yes)
+    both = request.checkpoint, other
+    say_that_texts_leave(both, *MATERIAL_LEAVES, is_agreed=yes)
     report = run(
         request,
         other,
         given_material(pairs, data),
-        api=api,
-        model=model,
+        asked=asked_of(both, api=api, model=model, query_prompt=query_prompt, document_prompt=document_prompt),
         way=OtherWay(with_dtype, with_backend, with_stored or "as given", with_dimensions),
         with_explanation=not no_explanation,
         progress=lambda what: click.echo(f"Comparing {what} …", err=True),

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from embaudit.cli.endpoints import endpoint_options, say_that_texts_leave
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.shown import visible
 
 if TYPE_CHECKING:
     from embaudit.request import AuditRequest
+
+CANARIES_LEAVE = "some 60 made-up ones", "they would leave this one"
 
 
 @click.command()
@@ -23,15 +26,21 @@ if TYPE_CHECKING:
     show_default=True,
     help="Where to write it; an earlier passport of the same checkpoint is replaced.",
 )
-def passport(request: AuditRequest, out: Path) -> None:
+@endpoint_options
+def passport(request: AuditRequest, out: Path, api: tuple[str, ...], model: tuple[str, ...], yes: bool) -> None:
     """Write CHECKPOINT's passport: more than 50 texts that servers get wrong, with their vectors and tolerances.
+
+    CHECKPOINT may also be the address of an endpoint whose files nobody sees: its passport tells tomorrow whether it is
+    still the same function.
 
     Keep it beside an index or in a server's image; embaudit verify, or a script without embaudit, says whether what is
     served is still the same function.
     """
     from embaudit.api.passport import make
+    from embaudit.functions.opened import asked_of
 
-    made = make(request, out)
+    say_that_texts_leave([request.checkpoint], *CANARIES_LEAVE, is_agreed=yes)
+    made = make(request, out, asked=asked_of([request.checkpoint], api=api, model=model)[0])
     reading = made.reading
     click.echo(
         visible(

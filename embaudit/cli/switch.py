@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from embaudit.cli.endpoints import MATERIAL_LEAVES, endpoint_options, role_options, say_that_texts_leave
 from embaudit.cli.options import CHECKPOINT_FIELDS, material_options, request_options
 from embaudit.cli.printed import Shown, ends_in_page
 from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
@@ -61,6 +62,8 @@ if TYPE_CHECKING:
     metavar="SHARE",
     help="What a bridge must keep of what NEW finds.",
 )
+@endpoint_options
+@role_options
 @ends_in_page
 def switch(
     request: AuditRequest,
@@ -73,20 +76,30 @@ def switch(
     rows: int,
     texts: int,
     holds: float,
+    api: tuple[str, ...],
+    model: tuple[str, ...],
+    query_prompt: tuple[str, ...],
+    document_prompt: tuple[str, ...],
+    yes: bool,
     shown: Shown,
 ) -> int:
     """OLD built an index: what becomes of it, and of a cut-off, if NEW takes over?
 
-    Both encode the same texts: yours, or the embedded sample. Exit code 0 if the index may stay as it is, 1 if a new
-    threshold, a bridge or a new index is needed, 2 if that could not be told.
+    Either may be a checkpoint or the address of an endpoint. Both encode the same texts: yours, or the embedded sample.
+    Exit code 0 if the index may stay as it is, 1 if a new threshold, a bridge or a new index is needed, 2 if that could
+    not be told.
     """
     from embaudit.api.switch import run, switch_material
     from embaudit.comparisons.switch.page import switch_page
+    from embaudit.functions.opened import asked_of
 
+    both = request.checkpoint, new
+    say_that_texts_leave(both, *MATERIAL_LEAVES, is_agreed=yes)
     report = run(
         request,
         new,
         switch_material(pairs, data, corpus, queries, texts),
+        asked=asked_of(both, api=api, model=model, query_prompt=query_prompt, document_prompt=document_prompt),
         thresholds=thresholds,
         rows=rows,
         holds=holds,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from embaudit.cli.endpoints import endpoint_options, say_that_texts_leave
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.printed import Shown, ends_in_page
 from embaudit.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_TRIPPED, EXIT_USAGE
@@ -50,6 +51,13 @@ SECONDS_BETWEEN_LINES = 5.0
     help="Write the rows that CHECKPOINT did not build to a .csv or .parquet file; implies --all.",
 )
 @click.option("--no-explanation", is_flag=True, help="Do not search for what explains rows that differ.")
+@endpoint_options
+@click.option(
+    "--document-prompt",
+    metavar="TEXT",
+    multiple=True,
+    help="What an endpoint's callers put before documents. Once for all endpoints, or once for each.",
+)
 @ends_in_page
 def vectors(
     request: AuditRequest,
@@ -64,9 +72,13 @@ def vectors(
     every_row: bool,
     table: Path | None,
     no_explanation: bool,
+    api: tuple[str, ...],
+    model: tuple[str, ...],
+    document_prompt: tuple[str, ...],
+    yes: bool,
     shown: Shown,
 ) -> int:
-    """Are the vectors in FILE sound, and did CHECKPOINT build them?
+    """Are the vectors in FILE sound, and did CHECKPOINT build them? It may also be the address of an endpoint.
 
     FILE is an index's export: Parquet (a file or a folder), .arrow or .feather, .jsonl (also .gz), .npy with --texts, a
     DuckDB file, or the address of a PostgreSQL database. Without CHECKPOINT, the vectors alone are looked at. Exit code
@@ -75,16 +87,20 @@ def vectors(
     from embaudit.api.vectors import run
     from embaudit.comparisons.stored.page import stored_page
     from embaudit.errors import UsageError
+    from embaudit.functions.opened import asked_of
     from embaudit.vector_files.columns import AskedColumns
 
     if file is None and (every_row or table is not None or also):
         raise UsageError(
             "--all, --table and --also need a checkpoint to compare with.", next_step="embaudit vectors CHECKPOINT FILE"
         )
+    functions = [] if file is None else [request.checkpoint, *also]
+    say_that_texts_leave(functions, f"those of {rows:,} rows", "your texts would leave this one", is_agreed=yes)
     report = run(
         None if file is None else request,
         file or request.checkpoint,
         AskedColumns(vector, text, id_),
+        asked=asked_of(functions, api=api, model=model, document_prompt=document_prompt),
         texts=texts,
         from_table=from_table,
         rows=rows,

@@ -23,8 +23,8 @@ from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
 def verify(
     passport: Path,
     other: str,
-    api: str | None,
-    model: str | None,
+    api: tuple[str, ...],
+    model: tuple[str, ...],
     with_dtype: str,
     device: str,
     allow_pickle: bool,
@@ -41,17 +41,15 @@ def verify(
     from embaudit.api.passport import verify as verified
     from embaudit.comparisons.passport.file import read_passport
     from embaudit.comparisons.passport.page import passport_page
-    from embaudit.endpoint.recognise import is_address
 
     # Before anything is sent.
     given = read_passport(passport)
-    if is_address(other):
-        say_that_texts_leave(
-            other,
-            f"the {len(given.canaries)} made-up ones of the passport",
-            "the passport's texts would leave this one",
-            is_agreed=yes,
-        )
+    say_that_texts_leave(
+        [other],
+        f"the {len(given.canaries)} made-up ones of the passport",
+        "the passport's texts would leave this one",
+        is_agreed=yes,
+    )
     report = verified(
         given,
         other,

@@ -52,7 +52,7 @@ def collection_vectors(
     Raises:
         NotMeasurable: if there are too few to search.
     """
-    from embaudit.measures.quality.passes import declared_similarity
+    from embaudit.functions.checkpoint import declared_similarity
 
     collection = _picked(corpora, settings)
     asked, known = encoder_of(spec, "query"), encoder_of(spec, "document")

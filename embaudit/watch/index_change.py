@@ -74,15 +74,15 @@ def switch_revisions(old: str, new: str, options: LoadOptions) -> IndexChange:
     """
     # It imports torch.
     from embaudit.comparisons.switch.encode import SearchTexts
-    from embaudit.comparisons.switch.switch import switch_checkpoints
+    from embaudit.comparisons.switch.switch import switch_functions
+    from embaudit.functions.checkpoint import CheckpointFunction
 
     material = sample_material()
-    report = switch_checkpoints(
-        load_checkpoint(old, options),
-        load_checkpoint(new, options),
+    report = switch_functions(
+        CheckpointFunction(load_checkpoint(old, options), old),
+        CheckpointFunction(load_checkpoint(new, options), new),
         material.pairs,
         [SearchTexts(one) for one in material.collections],
-        names=(old, new),
     )
     median = None if report.same_text is None else report.same_text.median.value
     return IndexChange(compared="texts", verdict=report.verdict, line=report.line, median_cosine=median)

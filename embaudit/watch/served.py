@@ -12,8 +12,9 @@ from pydantic import BaseModel, ConfigDict
 from embaudit.checkpoint import load_checkpoint
 from embaudit.comparisons.parity.findings import is_apart
 from embaudit.comparisons.parity.parity import Verdict, compare_with
-from embaudit.endpoint.recognise import open_endpoint
 from embaudit.errors import EmbauditError
+from embaudit.functions.checkpoint import CheckpointFunction
+from embaudit.functions.endpoint.recognise import open_endpoint
 from embaudit.keys import content_key
 from embaudit.measures.quality.material import Material
 from embaudit.watch.watch_list import EndpointEntry
@@ -52,7 +53,7 @@ def ask_endpoint(entry: EndpointEntry) -> ServedNow:
     try:
         with open_endpoint(entry.address, entry.api, entry.model) as endpoint:
             checkpoint = load_checkpoint(entry.checkpoint, replace(entry.settings.load_options, dtype="float32"))
-            report = compare_with(checkpoint, endpoint, endpoint.name, Material())
+            report = compare_with(CheckpointFunction(checkpoint), endpoint, Material())
     except EmbauditError as error:
         return ServedNow(**facts, line=error.happened, seconds=time.monotonic() - start)
     compared = [kind for kind in report.kinds if np.isfinite(kind.distances).any()]

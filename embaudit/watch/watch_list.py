@@ -31,9 +31,9 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from embaudit.endpoint.client import KEY_VARIABLE
-from embaudit.endpoint.recognise import is_loopback
 from embaudit.errors import UsageError
+from embaudit.functions.endpoint.client import KEY_VARIABLE
+from embaudit.functions.endpoint.recognise import is_loopback
 from embaudit.masking import has_credentials
 from embaudit.profile import load_profile
 from embaudit.request import AuditSettings

@@ -22,9 +22,9 @@ from embaudit.checking.served import check_served
 from embaudit.checkpoint import Checkpoint
 from embaudit.comparisons.served.limit import LONGEST
 from embaudit.comparisons.served.quality import Asking
-from embaudit.endpoint.recognise import open_endpoint
 from embaudit.errors import UsageError
 from embaudit.finding import Finding
+from embaudit.functions.endpoint.recognise import open_endpoint
 from embaudit.measures.quality.material import Material, ScoredPairs, sample_material
 from embaudit.page.terminal import print_page
 

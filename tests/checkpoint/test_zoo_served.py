@@ -14,7 +14,8 @@ from benchmarks.serving.server import Encode, Refusal, Served, serving
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
 from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.comparisons.parity.parity import ParityReport, compare_with
-from embaudit.endpoint.recognise import open_endpoint
+from embaudit.functions.checkpoint import CheckpointFunction
+from embaudit.functions.endpoint.recognise import open_endpoint
 from embaudit.measures.quality.material import Material
 
 FAMILIES = [name for name, entry in ZOO.items() if name.startswith("family") and not entry.refused]
@@ -33,7 +34,7 @@ def by_sentence_transformers(model: Any) -> Encode:
 def compared(checkpoint: Checkpoint, model: Any) -> ParityReport:
     with serving(Served(by_sentence_transformers(model))) as address, open_endpoint(address) as endpoint:
         endpoint.wait_at_most = 0
-        return compare_with(checkpoint, endpoint, address, Material())
+        return compare_with(CheckpointFunction(checkpoint), endpoint, Material())
 
 
 @pytest.mark.slow

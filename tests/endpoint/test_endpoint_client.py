@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from benchmarks.serving.server import Encode, Refusal, Served, serving
-from embaudit.endpoint.client import KEY_VARIABLE, Endpoint, EndpointError
-from embaudit.endpoint.dialects import DIALECTS, BadAnswer, as_vectors
-from embaudit.endpoint.recognise import is_loopback, open_endpoint
 from embaudit.errors import EmbauditError, UsageError
+from embaudit.functions.endpoint.client import KEY_VARIABLE, Endpoint, EndpointError
+from embaudit.functions.endpoint.dialects import DIALECTS, BadAnswer, as_vectors
+from embaudit.functions.endpoint.recognise import is_loopback, open_endpoint
 
 TEXTS = ["one", "three", "", "fifteen letters"]
 

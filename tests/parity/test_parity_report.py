@@ -25,8 +25,9 @@ from embaudit.comparisons.parity.compare import KindDifference
 from embaudit.comparisons.parity.findings import findings_of
 from embaudit.comparisons.parity.page import parity_page
 from embaudit.comparisons.parity.parity import ParityReport, compare_with
-from embaudit.endpoint.recognise import open_endpoint
 from embaudit.errors import UsageError
+from embaudit.functions.checkpoint import CheckpointFunction
+from embaudit.functions.endpoint.recognise import open_endpoint
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.page.terminal import print_page
 
@@ -34,7 +35,7 @@ from embaudit.page.terminal import print_page
 def compared(served: Served, checkpoint: Checkpoint, material: Material | None = None) -> ParityReport:
     with serving(served) as address, open_endpoint(address) as endpoint:
         endpoint.wait_at_most = 0
-        return compare_with(checkpoint, endpoint, address, material or Material())
+        return compare_with(CheckpointFunction(checkpoint), endpoint, material or Material())
 
 
 def pooled_as(checkpoint: Checkpoint, mode: str) -> Checkpoint:

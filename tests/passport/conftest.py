@@ -12,6 +12,7 @@ from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
 from embaudit.comparisons.passport.file import write_passport
 from embaudit.comparisons.passport.make import make_passport
 from embaudit.comparisons.passport.passport import Passport
+from embaudit.functions.checkpoint import CheckpointFunction
 
 OPTIONS = LoadOptions(device="cpu")
 
@@ -32,7 +33,7 @@ def passed(passed_folder: Path) -> Checkpoint:
 
 @pytest.fixture(scope="session")
 def tiny_passport(passed: Checkpoint) -> Passport:
-    return make_passport(passed, OPTIONS)
+    return make_passport(CheckpointFunction(passed), OPTIONS)
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from embaudit.comparisons.passport.make import make_passport
 from embaudit.comparisons.passport.passport import Passport, checksum_of
 from embaudit.comparisons.passport.schema import passport_schema
 from embaudit.errors import StorageError, UsageError
+from embaudit.functions.checkpoint import CheckpointFunction
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "passport.schema.json"
 
@@ -55,7 +56,7 @@ def test_what_is_written_satisfies_the_schema_and_nothing_less_does(passport_fil
 
 
 def test_the_packaged_passport_is_small_and_says_what_the_checkpoint_declares(minilm: Checkpoint) -> None:
-    passport = make_passport(minilm, LoadOptions())
+    passport = make_passport(CheckpointFunction(minilm), LoadOptions())
     assert len(json.dumps(passport.as_json(), indent=1)) < 200_000
     assert 50 <= len(passport.canaries) <= 70
     reading = passport.reading
@@ -101,14 +102,14 @@ def test_long_texts_are_made_to_the_limit(passed: Checkpoint, limit: int, length
 
 def test_settings_are_recorded_and_make_another_passport(passed_folder: Path, tiny_passport: Passport) -> None:
     options = LoadOptions(device="cpu", pooling="cls", max_length=32)
-    other = make_passport(load_checkpoint(str(passed_folder), options), options)
+    other = make_passport(CheckpointFunction(load_checkpoint(str(passed_folder), options)), options)
     assert (other.settings.pooling, other.settings.max_length, other.settings.prompt) == ("cls", 32, None)
     assert (other.reading.pooling, other.reading.max_length) == ("cls", 32)
     assert other.checkpoint.id != tiny_passport.checkpoint.id
 
 
 def test_the_same_checkpoint_gives_the_same_file(passed: Checkpoint, tiny_passport: Passport) -> None:
-    again = make_passport(passed, LoadOptions(device="cpu"))
+    again = make_passport(CheckpointFunction(passed), LoadOptions(device="cpu"))
     assert again.as_json() == tiny_passport.as_json()
 
 
@@ -119,7 +120,7 @@ def test_texts_without_a_vector_are_left_out(passed: Checkpoint, monkeypatch: py
         return encode(self, texts, *rest) * np.array([[bool(text.strip())] for text in texts])
 
     monkeypatch.setattr(Encoder, "encode_texts", zero_if_blank)
-    kinds = make_passport(passed, LoadOptions(device="cpu")).kinds
+    kinds = make_passport(CheckpointFunction(passed), LoadOptions(device="cpu")).kinds
     assert "plain" in kinds
     assert not {"blank", "empty"} & set(kinds)
 

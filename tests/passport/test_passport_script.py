@@ -16,6 +16,7 @@ import pytest
 from embaudit.checkpoint import Checkpoint, LoadOptions
 from embaudit.comparisons.passport.file import write_passport
 from embaudit.comparisons.passport.make import make_passport
+from embaudit.functions.checkpoint import CheckpointFunction
 
 PAGE = Path(__file__).parents[2] / "docs" / "passport.md"
 
@@ -34,7 +35,7 @@ def script() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def packaged(minilm: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("script") / "passport.json"
-    write_passport(make_passport(minilm, LoadOptions()), path)
+    write_passport(make_passport(CheckpointFunction(minilm), LoadOptions()), path)
     return path
 
 

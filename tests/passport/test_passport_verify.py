@@ -23,8 +23,9 @@ from embaudit.comparisons.passport.page import passport_page
 from embaudit.comparisons.passport.passport import Canary, Passport, as_base64
 from embaudit.comparisons.passport.pattern import CAUSES, probable_cause
 from embaudit.comparisons.passport.verify import PassportReport, verify_with
-from embaudit.endpoint.client import EndpointError
-from embaudit.endpoint.recognise import open_endpoint
+from embaudit.functions.checkpoint import CheckpointFunction
+from embaudit.functions.endpoint.client import EndpointError
+from embaudit.functions.endpoint.recognise import open_endpoint
 from embaudit.page.markdown import render
 
 
@@ -32,7 +33,7 @@ def verified(served: Served | Encode, passport: Passport) -> PassportReport:
     made = served if isinstance(served, Served) else Served(served)
     with serving(made) as address, open_endpoint(address) as endpoint:
         endpoint.wait_at_most = 0
-        return verify_with(passport, endpoint, address)
+        return verify_with(passport, endpoint)
 
 
 def pooled_as(checkpoint: Checkpoint, mode: str) -> Checkpoint:
@@ -65,7 +66,7 @@ def test_another_batch_size_and_the_checkpoint_itself_pass(passed: Checkpoint, t
         return Encoder(passed, tokens_per_batch=7).encode_texts(texts)
 
     assert verified(encode, tiny_passport).line == "The same function."
-    assert verify_with(tiny_passport, passed, "itself").line == "The same function."
+    assert verify_with(tiny_passport, CheckpointFunction(passed, "itself")).line == "The same function."
 
 
 def test_half_precision_is_the_same_function_with_a_note(passed_folder, tiny_passport: Passport) -> None:  # type: ignore[no-untyped-def]
@@ -148,7 +149,9 @@ def test_what_is_wrong_in_parallel_only(passed: Checkpoint, tiny_passport: Passp
 
 def test_what_searches_the_reason_has_the_settings_of_the_passport(passed: Checkpoint, tiny_passport: Passport) -> None:
     asked = tiny_passport.settings.model_copy(update={"pooling": "cls", "max_length": 32, "prompt": "find: "})
-    told = verify_with(tiny_passport.model_copy(update={"settings": asked}), pooled_as(passed, "max"), "my folder")
+    told = verify_with(
+        tiny_passport.model_copy(update={"settings": asked}), CheckpointFunction(pooled_as(passed, "max"), "my folder")
+    )
     (cause,) = (finding for finding in told.findings if finding.name == "another_function")
     assert cause.advice.endswith("--with 'my folder' --pooling cls --max-length 32 --prompt 'find: '")
 
@@ -255,6 +258,6 @@ def test_the_benchmark_counts_what_is_caught(capsys: pytest.CaptureFixture[str])
 def test_every_way_to_serve_the_packaged_checkpoint_is_told_by_its_passport(minilm: Checkpoint, way: Serving) -> None:
     options = LoadOptions(device="cpu")
     checkpoint = load_checkpoint("packaged:all-MiniLM-L6-v2", options)
-    found = verified_as(way, checkpoint, make_passport(checkpoint, options))
+    found = verified_as(way, checkpoint, make_passport(CheckpointFunction(checkpoint), options))
     assert found.is_caught == way.is_fault, found.report.line
     assert bool(found.where) == way.is_fault

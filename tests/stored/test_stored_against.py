@@ -25,6 +25,7 @@ from embaudit.comparisons.stored.report import StoredReport
 from embaudit.comparisons.stored.rows import RowBatch
 from embaudit.comparisons.stored.sample import SomeRows
 from embaudit.errors import EmbauditError
+from embaudit.functions.checkpoint import CheckpointFunction
 from embaudit.page.html import render
 from embaudit.vector_files.columns import AskedColumns
 from embaudit.vector_files.opened import open_index
@@ -198,9 +199,9 @@ def test_an_interrupt_keeps_what_was_found(tiny_index: Any, tmp_path: Path) -> N
 
     numbers = np.arange(600)
     sample = SomeRows(numbers, mixed, tuple(tiny_index.texts), (None,) * 600)
-    checkpoint = tiny_index.load()
-    against = compare_sample(checkpoint, sample, 600, load=lambda name: checkpoint, with_explanation=False)
-    found = find_foreign(replace(index, batches=interrupted), checkpoint, against, table=tmp_path / "rows.csv")
+    function = CheckpointFunction(tiny_index.load())
+    against = compare_sample(function, sample, 600, load=lambda name: function, with_explanation=False)
+    found = find_foreign(replace(index, batches=interrupted), function, against, table=tmp_path / "rows.csv")
     assert (found.is_whole, found.read, found.count) == (False, 200, 1)
     assert [line.split(",")[0] for line in (tmp_path / "rows.csv").read_text().splitlines()] == ["row", "4"]
     assert any("Interrupted after row 200" in finding.sentence for finding in found.findings())

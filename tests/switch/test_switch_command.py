@@ -18,8 +18,9 @@ from tiny import tiny_bert
 import embaudit
 from embaudit.checkpoint import Checkpoint
 from embaudit.comparisons.switch.encode import SearchTexts
-from embaudit.comparisons.switch.switch import SwitchReport, switch_checkpoints
+from embaudit.comparisons.switch.switch import SwitchReport, switch_functions
 from embaudit.errors import CheckpointError, CorpusError, EmbauditError, MeasureError, UsageError
+from embaudit.functions.checkpoint import CheckpointFunction
 from embaudit.measures.quality.material import Material, sample_material
 
 TEXTS = [
@@ -73,7 +74,13 @@ def test_the_packaged_checkpoint_with_another_pooling(minilm: Checkpoint) -> Non
     cls = replace(minilm, recipe=replace(minilm.recipe, pooling=("cls",)))
     sample = sample_material()
     part = sample.collections[0].first(12, 40)[0]
-    report = switch_checkpoints(minilm, cls, [sample.pairs[0].first(60)], [SearchTexts(part)], rows=1_000)
+    report = switch_functions(
+        CheckpointFunction(minilm),
+        CheckpointFunction(cls),
+        [sample.pairs[0].first(60)],
+        [SearchTexts(part)],
+        rows=1_000,
+    )
     assert report.same_text is not None
     assert 0.4 < (report.same_text.median.value or 0) < 0.7
     assert report.same_text.strangers < 0.15
@@ -195,11 +202,9 @@ def test_texts_are_encoded_once_with_the_prompt_of_their_use(folder: Path, one_t
     place = folder / "prompted"
     shutil.copytree(folder / "old", place)
     (place / "config_sentence_transformers.json").write_text(json.dumps({"prompts": {"query": "red ", "document": ""}}))
-    old, new = (load_checkpoint(str(one)) for one in (folder / "old", place))
+    old, new = (CheckpointFunction(load_checkpoint(str(one))) for one in (folder / "old", place))
     material = Material()
-    report = switch_checkpoints(
-        old, new, material.pairs, [SearchTexts.of("texts", TEXTS, [text[:9] for text in TEXTS])]
-    )
+    report = switch_functions(old, new, material.pairs, [SearchTexts.of("texts", TEXTS, [text[:9] for text in TEXTS])])
     assert report.same_text is not None
     # Documents are the same, queries are not.
     assert report.same_text.worst > 1e-3

@@ -11,6 +11,7 @@ import pytest
 from embaudit.checkpoint import LoadOptions, load_checkpoint
 from embaudit.comparisons.passport.make import make_passport
 from embaudit.comparisons.passport.passport import Passport
+from embaudit.functions.checkpoint import CheckpointFunction
 from embaudit.watch.index_change import compare_passports, switch_revisions
 
 CPU = LoadOptions(device="cpu")
@@ -18,7 +19,7 @@ CPU = LoadOptions(device="cpu")
 
 @pytest.fixture(scope="module")
 def passports(weights: Callable[[int], Path]) -> list[Passport]:
-    return [make_passport(load_checkpoint(str(weights(seed)), CPU), CPU) for seed in (0, 1)]
+    return [make_passport(CheckpointFunction(load_checkpoint(str(weights(seed)), CPU)), CPU) for seed in (0, 1)]
 
 
 def test_passports_of_one_function_are_one_index(passports: list[Passport]) -> None:

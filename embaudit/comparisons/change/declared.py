@@ -9,7 +9,7 @@ from typing import get_args
 from embaudit.checkpoint import Checkpoint, TextKind
 from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.finding import Finding
-from embaudit.measures.quality.passes import declared_similarity
+from embaudit.functions.checkpoint import declared_similarity
 
 RULE = "same_reading"
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.finding import Finding, Level
+from embaudit.functions.checkpoint import declared_similarity
 from embaudit.measures.quality.counterfactual import mean_gain
 from embaudit.measures.quality.material import Material
 from embaudit.measures.quality.measured import (
@@ -21,7 +22,7 @@ from embaudit.measures.quality.measured import (
     shown,
     with_interval,
 )
-from embaudit.measures.quality.passes import SERVED, Pass, declared_similarity
+from embaudit.measures.quality.passes import SERVED, Pass
 from embaudit.measures.quality.scores import ResampledScore
 
 GAINED, LOST = "gained_on_data", "lost_on_sample"

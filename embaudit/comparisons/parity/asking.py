@@ -1,4 +1,4 @@
-"""Does an endpoint's vector depend on how it is asked: beside other texts, again, in parallel, in another encoding?
+"""Does a function's vector depend on how it is asked: beside other texts, again, in parallel, in another encoding?
 
 Each text's vector alone is what the others are held against. What padding does is told apart by reading the checkpoint
 with its padding unmasked.
@@ -15,8 +15,7 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.pooling import pool
 from embaudit.comparisons.parity.compare import HALF, LEFT, SAME, KindDifference, apart, compare_kind
-from embaudit.endpoint.client import Answers, Endpoint
-from embaudit.endpoint.dialects import OPENAI
+from embaudit.functions.function import Answers, EmbeddingFunction
 
 if TYPE_CHECKING:
     import torch
@@ -62,9 +61,9 @@ class AskedOtherwise:
 
 
 def ask_otherwise(
-    endpoint: Endpoint, checkpoint: Checkpoint | None, texts: Sequence[str], alone: np.ndarray
+    function: EmbeddingFunction, checkpoint: Checkpoint | None, texts: Sequence[str], alone: np.ndarray
 ) -> Iterator[AskedOtherwise]:
-    """Ask an endpoint for the same texts in other ways.
+    """Ask for the same texts in other ways.
 
     Args:
         checkpoint: that it serves; None if it is not known: then nothing explains what padding does.
@@ -73,48 +72,48 @@ def ask_otherwise(
     """
     texts, alone = list(texts[:BATCH]), alone[:BATCH]
     lengths = [len(ids) for ids in checkpoint.tokenize(texts)] if checkpoint else [len(text) for text in texts]
-    yield ask_in_a_batch(endpoint, texts, alone, checkpoint)
+    yield ask_in_a_batch(function, texts, alone, checkpoint)
     groups: dict[int, list[int]] = {}
     for place, length in enumerate(lengths):
         groups.setdefault(length, []).append(place)
     equal = max(groups.values(), key=len)
     # Copies of one text are a batch of equal length whatever the tokenizer does.
     batch = [*equal, *[equal[0]] * COPIES]
-    answers = endpoint.encode([texts[place] for place in batch], most=len(batch))
+    answers = function.encode([texts[place] for place in batch], most=len(batch))
     yield AskedOtherwise(
         "in a batch of equal length", held_to_alone([texts[place] for place in batch], alone[batch], answers)
     )
     back = list(range(len(texts)))[::-1]
-    again = endpoint.encode([texts[place] for place in back], most=1)
+    again = function.encode([texts[place] for place in back], most=1)
     yield AskedOtherwise(AGAIN, held_to_alone([texts[place] for place in back], alone[back], again))
     # Servers make batches of requests that come together: of texts of mixed length, and of one length.
     together = [*range(len(texts)), *batch]
-    parallel = endpoint.encode([texts[place] for place in together], most=1, at_once=PARALLEL)
+    parallel = function.encode([texts[place] for place in together], most=1, at_once=PARALLEL)
     yield AskedOtherwise(
         f"while {PARALLEL - 1} others are",
         held_to_alone([texts[place] for place in together], alone[together], parallel),
     )
-    yield from ask_for_base64(endpoint, texts[:ENCODED], alone[:ENCODED])
+    yield from ask_for_base64(function, texts[:ENCODED], alone[:ENCODED])
 
 
 def ask_in_a_batch(
-    endpoint: Endpoint, texts: Sequence[str], alone: np.ndarray, checkpoint: Checkpoint | None = None
+    function: EmbeddingFunction, texts: Sequence[str], alone: np.ndarray, checkpoint: Checkpoint | None = None
 ) -> AskedOtherwise:
     """Ask for texts of mixed length at once.
 
     Args:
         checkpoint: by which is told what padding does, if it is known.
     """
-    mixed = endpoint.encode(texts, most=len(texts))
+    mixed = function.encode(texts, most=len(texts))
     held = held_to_alone(texts, alone, mixed)
     return AskedOtherwise("in a batch of mixed length", held, _batch_cause(held, checkpoint, mixed.vectors, alone))
 
 
-def ask_for_base64(endpoint: Endpoint, texts: Sequence[str], alone: np.ndarray) -> Iterator[AskedOtherwise]:
-    """Ask for base64, which OpenAI's client does, if the API has it."""
-    if endpoint.dialect is not OPENAI:
+def ask_for_base64(function: EmbeddingFunction, texts: Sequence[str], alone: np.ndarray) -> Iterator[AskedOtherwise]:
+    """Ask for base64, which OpenAI's client does, if the function knows such a thing."""
+    encoded = function.encode_base64(texts)
+    if encoded is None:
         return
-    encoded = endpoint.encode(texts, most=1, encoding="base64")
     # Some servers have no base64, and say so.
     if not all("status 4" in reason for reason in encoded.failures.values()) or not encoded.failures:
         held = held_to_alone(texts, alone, encoded)

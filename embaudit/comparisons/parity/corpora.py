@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from embaudit.comparisons.parity.compare import apart
 from embaudit.downstream.paired import PairedEstimate
+from embaudit.functions.function import EmbeddingFunction
 from embaudit.intervals import spearman
 from embaudit.measures.quality.material import Collection, Material, ScoredPairs
 from embaudit.measures.quality.passes import of_all, of_pairs
 from embaudit.measures.quality.scores import CollectionScorer, PairScorer
 
+if TYPE_CHECKING:
+    from embaudit.checkpoint import TextKind
+
 PAIRS, QUERIES, DOCUMENTS = 150, 40, 120
 NEIGHBOURS = 10
-# (n, D) vectors of texts; NaN where there is none.
-Encode = Callable[[Sequence[str]], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -47,16 +48,16 @@ class CorpusDifference:
         return asdict(self)
 
 
-def compare_on(material: Material, ours: Encode, theirs: Encode) -> list[CorpusDifference]:
+def compare_on(material: Material, ours: EmbeddingFunction, theirs: EmbeddingFunction) -> list[CorpusDifference]:
     """Both functions on every data set; texts of which one has no vector are left out."""
     pairs = [_on_pairs(some.first(PAIRS), ours, theirs) for some in material.pairs]
     collections = [_on_collection(some.first(QUERIES, DOCUMENTS)[0], ours, theirs) for some in material.collections]
     return [found for found in (*pairs, *collections) if found is not None]
 
 
-def _on_pairs(pairs: ScoredPairs, ours: Encode, theirs: Encode) -> CorpusDifference | None:
+def _on_pairs(pairs: ScoredPairs, ours: EmbeddingFunction, theirs: EmbeddingFunction) -> CorpusDifference | None:
     texts = [*pairs.firsts, *pairs.seconds]
-    both = [encode(texts) for encode in (ours, theirs)]
+    both = [function.encode(texts).vectors for function in (ours, theirs)]
     half = len(pairs.firsts)
     has_both = np.logical_and.reduce([np.isfinite(rows).all(axis=1) for rows in both])
     kept = np.flatnonzero(has_both[:half] & has_both[half:])
@@ -89,9 +90,23 @@ def _on_pairs(pairs: ScoredPairs, ours: Encode, theirs: Encode) -> CorpusDiffere
     )
 
 
-def _on_collection(collection: Collection, ours: Encode, theirs: Encode) -> CorpusDifference | None:
+def _on_collection(
+    collection: Collection, ours: EmbeddingFunction, theirs: EmbeddingFunction
+) -> CorpusDifference | None:
     texts = [*collection.queries, *collection.documents]
-    both = [encode(texts) for encode in (ours, theirs)]
+    # Where one of them is asked for all texts alike, the other is, too.
+    roles: tuple[TextKind, TextKind] = ("text", "text")
+    if ours.tells_roles_apart and theirs.tells_roles_apart:
+        roles = "query", "document"
+    both = [
+        np.concatenate(
+            [
+                function.encode(some, role).vectors
+                for some, role in zip((collection.queries, collection.documents), roles, strict=True)
+            ]
+        )
+        for function in (ours, theirs)
+    ]
     # A document without a vector is found by no query.
     queries = len(collection.queries)
     if any(not np.isfinite(rows).any() for rows in both):

@@ -21,6 +21,15 @@ ROUNDED = "precision"
 OFTEN_REFUSED = ("empty", "blank", "lengths", "at the limit", "beyond the limit")
 # The median of a kind may be so many times that of all before it is no rounding.
 UNEVEN = 100
+# What another function means, and what to do.
+OF_A_CHECKPOINT = (
+    "What was audited is not what is served: scores and cut-offs of the audit do not hold for it.",
+    "Correct the server, or audit the checkpoint as it is served.",
+)
+OF_OTHERS = (
+    "What one of them indexed cannot be searched with the other.",
+    "For the reason, name the folder of the checkpoint that one of them should be: embaudit parity FOLDER --with OTHER",
+)
 # Kinds to name in a sentence.
 NAMED = 4
 
@@ -30,6 +39,7 @@ def findings_of(
     dimensions: tuple[int, int],
     explanation: Explanation | None,
     asked: Sequence[AskedOtherwise],
+    known: str = "checkpoint",
 ) -> Iterator[Finding]:
     """Problems where the other is another function, and what else to know before it is relied on.
 
@@ -37,19 +47,20 @@ def findings_of(
         kinds: each text alone, by kind.
         dimensions: the checkpoint's, the other's.
         explanation: None if nothing was to be explained.
-        asked: an endpoint asked in other ways.
+        asked: the other asked in other ways.
+        known: what it is held against: a checkpoint, an endpoint …
     """
     # Where the same text gets another vector the next time, nothing else can be explained.
     yield from (finding_of_asking(one) for one in asked if not one.is_repeatable)
-    yield from _difference(kinds, dimensions, explanation)
+    yield from _difference(kinds, dimensions, explanation, known)
     if dimensions[0] == dimensions[1]:
         yield from (finding for kind in kinds if (finding := _not_finite(kind)) is not None)
-    yield from (finding for kind in kinds if (finding := _no_vector(kind)) is not None)
+    yield from (finding for kind in kinds if (finding := _no_vector(kind, known)) is not None)
     yield from (finding_of_asking(one) for one in asked if one.is_repeatable)
 
 
 def _difference(
-    kinds: Sequence[KindDifference], dimensions: tuple[int, int], explanation: Explanation | None
+    kinds: Sequence[KindDifference], dimensions: tuple[int, int], explanation: Explanation | None, known: str
 ) -> Iterator[Finding]:
     """How far the vectors of texts asked alone are apart, and why."""
     apart = [kind for kind in kinds if is_apart(kind)]
@@ -74,17 +85,18 @@ def _difference(
     else:
         yield Finding(
             "problem",
-            f"{_how_apart(apart, compared, dimensions)}{_because(explanation)}.",
-            "What was audited is not what is served: scores and cut-offs of the audit do not hold for it.",
-            "Correct the server, or audit the checkpoint as it is served.",
+            f"{_how_apart(apart, compared, dimensions, known)}{_because(explanation)}.",
+            *(OF_A_CHECKPOINT if known == "checkpoint" else OF_OTHERS),
             "another_function",
             worst if compared else None,
         )
 
 
-def _how_apart(apart: Sequence[KindDifference], compared: Sequence[KindDifference], dimensions: tuple[int, int]) -> str:
+def _how_apart(
+    apart: Sequence[KindDifference], compared: Sequence[KindDifference], dimensions: tuple[int, int], known: str
+) -> str:
     if dimensions[0] != dimensions[1]:
-        return f"Its vectors have {dimensions[1]} dimensions, the checkpoint's {dimensions[0]}"
+        return f"Its vectors have {dimensions[1]} dimensions, the {known}'s {dimensions[0]}"
     if all(kind.worst <= SAME for kind in apart):
         return "Its vectors point the same way and have another length"
     most = max(apart, key=_farthest)
@@ -127,7 +139,7 @@ def _not_finite(kind: KindDifference) -> Finding | None:
     )
 
 
-def _no_vector(kind: KindDifference) -> Finding | None:
+def _no_vector(kind: KindDifference, known: str) -> Finding | None:
     """Texts that the other refuses or fails on. Many servers refuse texts that are empty or too long, and say so.
 
     None if there are none to which the checkpoint itself gives a vector.
@@ -141,7 +153,7 @@ def _no_vector(kind: KindDifference) -> Finding | None:
         "look" if is_refusal else "problem",
         f"{len(failures)} of {len(kind.texts)} texts of the kind “{kind.kind}” get no vector, "
         f"{quoted(kind.texts[place])} first: {reason}.",
-        "Callers must leave such texts out." if is_refusal else "The checkpoint gives each of them one.",
+        "Callers must leave such texts out." if is_refusal else f"The {known} gives each of them one.",
         name="no_vector",
         value=float(len(failures)),
     )

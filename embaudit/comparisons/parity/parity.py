@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from embaudit.checkpoint import Checkpoint
 from embaudit.comparisons.parity.asking import AskedOtherwise, ask_otherwise
 from embaudit.comparisons.parity.compare import KindDifference, compare_kind
 from embaudit.comparisons.parity.findings import ROUNDED, findings_of, is_apart, is_rounding
-from embaudit.comparisons.parity.other import OtherCheckpoint, rows_of
-from embaudit.comparisons.parity.texts import texts_by_kind
-from embaudit.endpoint.client import Answers, Endpoint
+from embaudit.comparisons.parity.texts import ROLES, texts_by_kind
 from embaudit.errors import one_line
 from embaudit.finding import Finding, worst_first
+from embaudit.functions.function import Answers, EmbeddingFunction
 
 if TYPE_CHECKING:
     from embaudit.comparisons.parity.corpora import CorpusDifference
@@ -33,7 +31,9 @@ class ParityReport:
     """What came of a comparison.
 
     Attributes:
-        checkpoint, other: as the user named them.
+        checkpoint, other: as the user named them; the first is the one whose inside is known, if one's is.
+        checkpoint_id: empty if the first may change behind its name.
+        inside: whether the first one's inside is known: only then can a difference be explained.
         kinds: each text alone, by kind.
         asked: an endpoint asked in other ways.
         explanation: None if there is nothing to explain.
@@ -43,6 +43,7 @@ class ParityReport:
     checkpoint: str
     checkpoint_id: str
     other: str
+    inside: bool = field(default=True, kw_only=True)
     kinds: tuple[KindDifference, ...]
     asked: tuple[AskedOtherwise, ...] = ()
     explanation: Explanation | None = None
@@ -98,85 +99,85 @@ class ParityReport:
 
 
 def compare_with(
-    checkpoint: Checkpoint,
-    other: Endpoint | OtherCheckpoint,
-    name: str,
+    first: EmbeddingFunction,
+    second: EmbeddingFunction,
     material: Material,
     *,
     with_explanation: bool = True,
     progress: Progress = lambda what: None,
 ) -> ParityReport:
-    """Compare a checkpoint with what serves it.
+    """Compare two functions. The one whose inside is known, a checkpoint in float32, is what the other is held against.
 
     Args:
-        checkpoint: loaded in float32.
-        other: an endpoint, or another checkpoint's vectors.
-        name: of the other.
         material: pairs and queries that both encode.
 
     Raises:
-        EndpointError: if the endpoint does not answer.
+        EmbauditError: if one of them gives no vectors at all.
     """
     # A passport is verified with what else is here, and without torch.
     from embaudit.comparisons.parity.corpora import compare_on
     from embaudit.comparisons.parity.explain import explain
 
     start = time.monotonic()
-    own = rows_of(checkpoint)
-    texts = texts_by_kind(checkpoint)
+    known, other = (second, first) if first.checkpoint is None and second.checkpoint is not None else (first, second)
+    checkpoint = known.checkpoint
+    texts = texts_by_kind(checkpoint, in_roles=known.tells_roles_apart and other.tells_roles_apart)
     progress("texts of every kind")
-    ours = {kind: own(some) for kind, some in texts.items()}
-    theirs = asked_alone(other, texts)
-    dimension = theirs["plain"].vectors.shape[1]
+    ours, theirs = asked_alone(known, texts), asked_alone(other, texts)
+    dimensions = tuple(found["plain"].vectors.shape[1] for found in (ours, theirs))
     kinds = tuple(
-        compare_kind(kind, some, ours[kind], theirs[kind].vectors, theirs[kind].failures)
+        compare_kind(kind, some, ours[kind].vectors, theirs[kind].vectors, theirs[kind].failures)
         for kind, some in texts.items()
     )
     asked: tuple[AskedOtherwise, ...] = ()
-    if isinstance(other, Endpoint) and dimension:
+    if other.may_depend_on_asking and dimensions[1]:
         progress("the same texts in other ways")
         batch, alone = _batch(texts, theirs)
         asked = tuple(ask_otherwise(other, checkpoint, batch, alone)) if batch else ()
-    is_different = dimension != checkpoint.dimension or (
-        any(is_apart(kind) for kind in kinds) and not is_rounding(kinds)
-    )
+    is_different = dimensions[0] != dimensions[1] or (any(is_apart(kind) for kind in kinds) and not is_rounding(kinds))
     explanation = None
     failed: tuple[Finding, ...] = ()
     # What is another vector the next time is not explained by one reading.
-    if with_explanation and is_different and dimension and all(one.is_repeatable for one in asked):
+    is_steady = all(one.is_repeatable for one in asked)
+    if with_explanation and checkpoint is not None and is_different and dimensions[1] and is_steady:
         progress("what explains the difference")
         try:
-            explanation = explain(checkpoint, texts, {kind: found.vectors for kind, found in theirs.items()})
+            plainly = {kind: some for kind, some in texts.items() if kind not in ROLES}
+            explanation = explain(checkpoint, plainly, {kind: theirs[kind].vectors for kind in plainly})
         except Exception as error:  # a model of a stranger, used as nobody uses it, may raise anything
             reason = f"The search for the reason failed: {one_line(error)}"
             failed = (Finding("not measured", reason, name="explanation"),)
     progress("pairs and queries")
-    corpora = tuple(compare_on(material, own, lambda some: other.encode(some).vectors))
+    corpora = tuple(compare_on(material, known, other))
     return ParityReport(
-        checkpoint=str(checkpoint.resolved.ref),
-        checkpoint_id=checkpoint.checkpoint_id,
-        other=name,
+        checkpoint=known.name,
+        checkpoint_id=known.identity,
+        other=other.name,
+        inside=checkpoint is not None,
         kinds=kinds,
         asked=asked,
         explanation=explanation,
         corpora=corpora,
-        dimensions=(checkpoint.dimension, dimension),
-        findings=(*findings_of(kinds, (checkpoint.dimension, dimension), explanation, asked), *failed),
+        dimensions=(dimensions[0], dimensions[1]),
+        findings=(*findings_of(kinds, (dimensions[0], dimensions[1]), explanation, asked, known.kind), *failed),
         seconds=time.monotonic() - start,
-        requests=other.requests if isinstance(other, Endpoint) else 0,
+        requests=known.requests + other.requests,
     )
 
 
 def asked_alone(
-    other: Endpoint | OtherCheckpoint, texts: Mapping[str, Sequence[str]], at_once: int = 1
+    function: EmbeddingFunction, texts: Mapping[str, Sequence[str]], at_once: int = 1
 ) -> dict[str, Answers]:
-    """The other's vectors of each text by itself."""
-    if not isinstance(other, Endpoint):
-        return {kind: other.encode(some) for kind, some in texts.items()}
-    flat = [text for some in texts.values() for text in some]
-    answers = other.encode(flat, most=1, at_once=at_once)
-    found, start = {}, 0
-    for kind, some in texts.items():
+    """A function's vectors of each text by itself, by kind."""
+    found: dict[str, Answers] = {
+        kind: function.encode(some, ROLES[kind], most=1, at_once=at_once)
+        for kind, some in texts.items()
+        if kind in ROLES
+    }
+    plainly = {kind: some for kind, some in texts.items() if kind not in ROLES}
+    answers = function.encode([text for some in plainly.values() for text in some], most=1, at_once=at_once)
+    start = 0
+    for kind, some in plainly.items():
         places = range(start, start + len(some))
         failures = {place - start: answers.failures[place] for place in places if place in answers.failures}
         found[kind] = Answers(answers.vectors[start : start + len(some)], failures)
@@ -189,6 +190,6 @@ def _batch(texts: Mapping[str, Sequence[str]], theirs: Mapping[str, Answers]) ->
     chosen: dict[str, np.ndarray] = {}
     for place in (0, 1):
         for kind, some in texts.items():
-            if place < len(some) and np.isfinite(theirs[kind].vectors[place]).all():
+            if kind not in ROLES and place < len(some) and np.isfinite(theirs[kind].vectors[place]).all():
                 chosen.setdefault(some[place], theirs[kind].vectors[place])
     return list(chosen), np.array(list(chosen.values()))

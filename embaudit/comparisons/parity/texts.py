@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from embaudit.checkpoint import Checkpoint
-from embaudit.checkpoint.hard_texts import KINDS, WORDS
+from embaudit.checkpoint import Checkpoint, TextKind
+from embaudit.checkpoint.hard_texts import KINDS, WORDS, long_text
 from embaudit.checkpoint.tokenizer import NO_LIMIT
 
 MORE_KINDS: dict[str, tuple[str, ...]] = {
@@ -21,14 +21,25 @@ USUAL_LIMITS = (128, 256, 384, 512)
 FAR_BEYOND = 2
 # Longer texts would take minutes on a processor; without a limit, these are the longest.
 LONGEST_TRIED = 1_024
+# Where nobody's tokens can be counted: most tokenizers make a token or two of a word, so that texts end on both sides
+# of the usual limits.
+LENGTHS_IN_WORDS = (20, 50, 80, 100, 120, 150, 200, 260, 340, 420, 520, 700)
+# Kinds whose texts are asked for as something, where both functions tell roles apart.
+ROLES: dict[str, TextKind] = {"as queries": "query", "as documents": "document"}
+IN_ROLES = (*KINDS["plain"], *KINDS["capitals"])
 FILLERS = ("old", "a", "1", ".")
 # Of another length in characters than WORDS: limits in tokens, words and characters are told apart by them.
 SHORT_WORDS = ("to", "an", "of", "is", "by", "on", "it", "we", "as", "no")
 
 
-def texts_by_kind(checkpoint: Checkpoint) -> dict[str, tuple[str, ...]]:
-    """The texts by kind; long ones are made to the checkpoint's own limit in tokens."""
-    return {**KINDS, **MORE_KINDS, **dict(_long(checkpoint))}
+def texts_by_kind(checkpoint: Checkpoint | None, *, in_roles: bool = False) -> dict[str, tuple[str, ...]]:
+    """The texts by kind; long ones are made to the checkpoint's own limit in tokens, in words if there is none to ask.
+
+    Args:
+        in_roles: with some that are asked for as queries and as documents (``ROLES``).
+    """
+    long = dict(_long(checkpoint)) if checkpoint is not None else {"lengths": tuple(map(long_text, LENGTHS_IN_WORDS))}
+    return {**KINDS, **MORE_KINDS, **long, **(dict.fromkeys(ROLES, IN_ROLES) if in_roles else {})}
 
 
 def _long(checkpoint: Checkpoint) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -6,8 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.checkpoint.hard_texts import KINDS
-from embaudit.comparisons.parity.texts import FAR_BEYOND, LONGEST_TRIED, MORE_KINDS, USUAL_LIMITS, text_of
+from embaudit.checkpoint.hard_texts import KINDS, long_text
+from embaudit.checkpoint.prompts import NO_PROMPTS
+from embaudit.comparisons.parity.texts import (
+    FAR_BEYOND,
+    LENGTHS_IN_WORDS,
+    LONGEST_TRIED,
+    MORE_KINDS,
+    USUAL_LIMITS,
+    text_of,
+)
 
 # What breaks on the texts of a kind.
 PURPOSES = {
@@ -44,9 +52,9 @@ class CanaryText:
     purpose: str
 
 
-def canary_texts(checkpoint: Checkpoint) -> list[CanaryText]:
-    """Some 55 distinct texts; the long ones are made to the checkpoint's own limit in tokens."""
-    prompts = checkpoint.recipe.prompts
+def canary_texts(checkpoint: Checkpoint | None) -> list[CanaryText]:
+    """Some 55 distinct texts; long ones are made to the checkpoint's own limit in tokens, else in words."""
+    prompts = checkpoint.recipe.prompts if checkpoint is not None else NO_PROMPTS
     own = {"query": prompts.query, "document": prompts.document}
     kinds = {
         **KINDS,
@@ -59,8 +67,12 @@ def canary_texts(checkpoint: Checkpoint) -> list[CanaryText]:
     return sorted(found.values(), key=lambda one: order.index(one.kind))
 
 
-def _long(checkpoint: Checkpoint) -> Iterator[CanaryText]:
+def _long(checkpoint: Checkpoint | None) -> Iterator[CanaryText]:
     """One token more than servers usually cut at, the limit itself, and what is beyond it."""
+    if checkpoint is None:
+        for words in LENGTHS_IN_WORDS:
+            yield CanaryText("lengths", long_text(words), f"a limit below {words} words")
+        return
     limit = checkpoint.max_length
     beyond = [usual + 1 for usual in USUAL_LIMITS]
     for length in sorted({*SHORTER, *beyond}):

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from embaudit.comparisons.passport.passport import CHECKSUM, FORMAT, VERSION, Passport, checksum_of
+from embaudit.comparisons.passport.passport import CHECKSUM, FORMAT, VERSION, PassedCheckpoint, Passport, checksum_of
 from embaudit.errors import StorageError, UsageError, one_line
 from embaudit.files import replace_atomically
 
@@ -63,7 +63,7 @@ def write_passport(passport: Passport, path: Path) -> None:
         UsageError: if the file is something else.
         StorageError: if it cannot be written.
     """
-    refuse_other_file(path, passport.checkpoint.id)
+    refuse_other_file(path, passport.checkpoint)
     try:
         with replace_atomically(path) as partial:
             partial.write_text(json.dumps(passport.as_json(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -75,11 +75,11 @@ def write_passport(passport: Passport, path: Path) -> None:
         ) from error
 
 
-def refuse_other_file(path: Path, checkpoint_id: str | None = None) -> None:
+def refuse_other_file(path: Path, own: PassedCheckpoint | None = None) -> None:
     """Refuse to replace what is no passport, or that of another checkpoint: an index may have been built by it.
 
     Args:
-        checkpoint_id: None if it is not known yet.
+        own: what the passport is to be of; None if that is not known yet.
 
     Raises:
         UsageError: if that is what the file is.
@@ -94,10 +94,14 @@ def refuse_other_file(path: Path, checkpoint_id: str | None = None) -> None:
             kept="It is unchanged.",
             next_step="Choose another file: --out FILE, or delete this one.",
         ) from error
-    if checkpoint_id not in (None, existing.checkpoint.id):
+    # A function without an id is known by its name alone.
+    if own is not None and (own.id, own.id or own.source) != (
+        existing.checkpoint.id,
+        existing.checkpoint.id or existing.checkpoint.source,
+    ):
         raise UsageError(
             f"{path} is the passport of another checkpoint, or of one that is read otherwise: "
-            f"{existing.checkpoint.id}, {existing.checkpoint.source}.",
+            f"{', '.join(filter(None, (existing.checkpoint.id, existing.checkpoint.source)))}.",
             kept="It is unchanged.",
             next_step="Choose another file: --out FILE, or delete this one.",
         )

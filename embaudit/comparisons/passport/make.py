@@ -1,4 +1,4 @@
-"""Makes a checkpoint's passport."""
+"""Makes the passport of a checkpoint, or of a function whose files nobody sees."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 
 from embaudit.checkpoint import Checkpoint, LoadOptions
 from embaudit.checkpoint.tokenizer import NO_LIMIT
-from embaudit.comparisons.parity.other import rows_of
 from embaudit.comparisons.passport.canaries import canary_texts
 from embaudit.comparisons.passport.passport import (
     Canary,
@@ -21,35 +20,44 @@ from embaudit.comparisons.passport.passport import (
     as_base64,
 )
 from embaudit.errors import MeasureError
+from embaudit.functions.function import EmbeddingFunction
 
+AS_DECLARED = LoadOptions()
 VERSIONS_OF = ("embaudit", "torch", "transformers")
 
 
-def make_passport(checkpoint: Checkpoint, options: LoadOptions) -> Passport:
-    """Encode the canaries; those that the checkpoint gives no vector, or zeros, are left out.
+def make_passport(function: EmbeddingFunction, options: LoadOptions = AS_DECLARED) -> Passport:
+    """Encode the canaries; those that the function gives no vector, or zeros, are left out.
 
     Args:
-        checkpoint: loaded in float32.
-        options: how it was loaded.
+        function: a checkpoint loaded in float32, or any other.
+        options: how a checkpoint was loaded.
 
     Raises:
         MeasureError: if it gives no canary a vector.
     """
+    checkpoint = function.checkpoint
     texts = canary_texts(checkpoint)
-    rows = rows_of(checkpoint)([one.text for one in texts])
+    rows = function.encode([one.text for one in texts], most=1).vectors
     lengths = np.linalg.norm(rows.astype(np.float64), axis=1)
     kept = np.flatnonzero(np.isfinite(lengths) & (lengths > 0))
     if not len(kept):
         raise MeasureError(
-            f"{checkpoint.resolved.ref} gives none of {len(texts)} texts a vector.",
-            next_step=f"See what is wrong with it: embaudit check {checkpoint.resolved.ref}",
+            f"{function.name} gives none of {len(texts)} texts a vector.",
+            next_step=f"See what is wrong with it: embaudit check {function.name}",
         )
-    tokens = [len(checkpoint.with_special_tokens(ids)) for ids in checkpoint.own_ids([one.text for one in texts])]
     tolerances = Tolerances()
+    is_normalised = bool(np.abs(lengths[kept] - 1).max() <= tolerances.length)
+    if checkpoint is None:
+        tokens = [len(one.text.split()) for one in texts]
+        passed, reading = _of_a_function(function, rows.shape[1], is_normalised)
+    else:
+        tokens = [len(checkpoint.with_special_tokens(ids)) for ids in checkpoint.own_ids([one.text for one in texts])]
+        passed, reading = _checkpoint(checkpoint), _reading(checkpoint, is_normalised)
     return Passport(
         made_with={name: version(name) for name in VERSIONS_OF},
-        checkpoint=_checkpoint(checkpoint),
-        reading=_reading(checkpoint, bool(np.abs(lengths[kept] - 1).max() <= tolerances.length)),
+        checkpoint=passed,
+        reading=reading,
         settings=PassedSettings(pooling=options.pooling, max_length=options.max_length, prompt=options.prompts.text),
         tolerances=tolerances,
         canaries=tuple(
@@ -63,6 +71,30 @@ def make_passport(checkpoint: Checkpoint, options: LoadOptions) -> Passport:
             for place in kept
         ),
     )
+
+
+def _of_a_function(
+    function: EmbeddingFunction, dimension: int, is_normalised: bool
+) -> tuple[PassedCheckpoint, PassedReading]:
+    """What is known of a function whose inside is not: its name and what its vectors show."""
+    passed = PassedCheckpoint(
+        id=function.identity,
+        source=function.name,
+        revision=None,
+        **dict.fromkeys(("weights_sha256", "tokenizer_sha256", "config_sha256", "modules_sha256"), ""),
+        architecture=function.kind,
+    )
+    reading = PassedReading(
+        dimension=dimension,
+        is_normalised=is_normalised,
+        pooling="",
+        modules=(),
+        max_length=function.limit,
+        prompts=PassedPrompts(text="", query="", document=""),
+        pools_prompt=False,
+        counted_in="words",
+    )
+    return passed, reading
 
 
 def _checkpoint(checkpoint: Checkpoint) -> PassedCheckpoint:

@@ -25,10 +25,12 @@ class PassportPart(BaseModel):
 
 
 class PassedCheckpoint(PassportPart):
-    """Which files the vectors were made with."""
+    """Which files the vectors were made with; hashes are empty of a function whose files nobody sees."""
 
-    id: str = Field(description="embaudit's id of the content: weights, tokenizer, settings, modules, prompts.")
-    source: str = Field(description="What it was called: packaged:NAME, a folder, or owner/name@revision.")
+    id: str = Field(
+        description="embaudit's id of the content: weights, tokenizer, settings, modules, prompts; empty if not known."
+    )
+    source: str = Field(description="What it was called: packaged:NAME, a folder, owner/name@revision, or an address.")
     revision: str | None = Field(description="The commit on the hub.")
     weights_sha256: str
     tokenizer_sha256: str
@@ -55,6 +57,9 @@ class PassedReading(PassportPart):
     max_length: int | None = Field(description="Tokens read of a text, special ones and prompt included; null: all.")
     prompts: PassedPrompts
     pools_prompt: bool = Field(description="Whether pooling reads the prompt's tokens.")
+    counted_in: Literal["tokens", "words"] = Field(
+        default="tokens", description="What the canaries' lengths are counted in; words where no tokenizer is at hand."
+    )
 
 
 class PassedSettings(PassportPart):
@@ -81,7 +86,7 @@ class Canary(PassportPart):
     kind: str
     text: str
     purpose: str = Field(description="What breaks on this text.")
-    tokens: int = Field(ge=0, description="As many as would be read if nothing were cut.")
+    tokens: int = Field(ge=0, description="As many tokens, or words, as would be read if nothing were cut.")
     vector: str = Field(description="Base64 of float32 in little-endian order.", pattern=r"^[A-Za-z0-9+/]+=*$")
 
     @property

@@ -50,17 +50,20 @@ CAUSES: Mapping[str, Callable[[str], bool]] = {
 }
 
 
-def probable_cause(canaries: Sequence[Canary], moved: np.ndarray, max_length: int | None) -> str:
+def probable_cause(
+    canaries: Sequence[Canary], moved: np.ndarray, max_length: int | None, counted_in: str = "tokens"
+) -> str:
     """One sentence; empty if the pattern tells nothing.
 
     Args:
         canaries: those that have a vector on both sides.
         moved: (n,) whether the vectors differ by more than rounding.
         max_length: how many tokens are read of a text; None: all.
+        counted_in: what the canaries' lengths are counted in.
     """
     if not moved.any():
         return ""
-    if limit := _limit(np.array([canary.tokens for canary in canaries]), moved, max_length):
+    if limit := _limit(np.array([canary.tokens for canary in canaries]), moved, max_length, counted_in):
         return limit
     if moved.mean() >= NEARLY_ALL:
         return "Probably pooling, a prompt, special tokens or other weights: texts of every kind differ."
@@ -73,16 +76,19 @@ def probable_cause(canaries: Sequence[Canary], moved: np.ndarray, max_length: in
     return f"Probably, {best}." if best is not None and shares[best] >= MOST else ""
 
 
-def _limit(tokens: np.ndarray, moved: np.ndarray, max_length: int | None) -> str:
+def _limit(tokens: np.ndarray, moved: np.ndarray, max_length: int | None, counted_in: str) -> str:
     """If every text from some length on moved, and no shorter one did."""
     same, other = tokens[~moved], tokens[moved]
     if not len(same) or same.max() >= other.min():
         return ""
-    if max_length is not None and other.min() > max_length:
+    if max_length is not None and counted_in == "tokens" and other.min() > max_length:
         return (
             f"Probably another limit than the declared {max_length} tokens: only texts beyond it differ. It reads more "
             "of them, their other end, or windows."
         )
     if not (tokens > other.min()).any():
         return ""
-    return f"Probably a limit below {other.min():,} tokens: texts of up to {same.max():,} tokens are as they should be."
+    return (
+        f"Probably a limit below {other.min():,} {counted_in}: texts of up to {same.max():,} {counted_in} are as they "
+        "should be."
+    )

@@ -13,17 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.checkpoint import Checkpoint
 from embaudit.comparisons.parity.asking import AskedOtherwise, ask_for_base64, ask_in_a_batch, held_to_alone
 from embaudit.comparisons.parity.compare import HALF, LEFT, SAME, SAME_LENGTH, KindDifference, apart, compare_kind
 from embaudit.comparisons.parity.findings import findings_of, is_apart, is_rounding
 from embaudit.comparisons.parity.forms import forms_of
-from embaudit.comparisons.parity.other import OtherCheckpoint, rows_of
 from embaudit.comparisons.parity.parity import ParityReport, asked_alone
 from embaudit.comparisons.passport.passport import Passport
 from embaudit.comparisons.passport.pattern import probable_cause
-from embaudit.endpoint.client import Answers, Endpoint
 from embaudit.finding import Finding
+from embaudit.functions.function import Answers, EmbeddingFunction
 
 # Longer canaries would make a batch slow; beside a text of so many tokens, shorter ones show what padding does.
 LONGEST_IN_BATCH = 32
@@ -57,14 +55,11 @@ class PassportReport(ParityReport):
         return content | {"differing": list(self.differing), "probable": self.probable}
 
 
-def verify_with(passport: Passport, other: Endpoint | Checkpoint, name: str) -> PassportReport:
-    """Hold another against a passport.
-
-    Args:
-        name: of the other.
+def verify_with(passport: Passport, other: EmbeddingFunction) -> PassportReport:
+    """Hold another function against a passport.
 
     Raises:
-        EndpointError: if the endpoint does not answer.
+        EmbauditError: if it gives no vectors at all.
     """
     start = time.monotonic()
     theirs, asked = _asked(passport, other)
@@ -76,15 +71,15 @@ def verify_with(passport: Passport, other: Endpoint | Checkpoint, name: str) -> 
     return PassportReport(
         checkpoint=passport.checkpoint.source,
         checkpoint_id=passport.checkpoint.id,
-        other=name,
+        other=other.name,
         kinds=tuple(kinds),
         asked=tuple(asked),
         dimensions=dimensions,
         seconds=time.monotonic() - start,
-        requests=other.requests if isinstance(other, Endpoint) else 0,
+        requests=other.requests,
         findings=tuple(
-            _told(finding, probable, _command(passport, name))
-            for finding in findings_of(kinds, dimensions, None, asked)
+            _told(finding, probable, _command(passport, other.name))
+            for finding in findings_of(kinds, dimensions, None, asked, "passport")
         ),
         passport=passport,
         differing=tuple(_differing(kinds, dimensions)),
@@ -92,14 +87,14 @@ def verify_with(passport: Passport, other: Endpoint | Checkpoint, name: str) -> 
     )
 
 
-def _asked(passport: Passport, other: Endpoint | Checkpoint) -> tuple[dict[str, Answers], list[AskedOtherwise]]:
+def _asked(passport: Passport, other: EmbeddingFunction) -> tuple[dict[str, Answers], list[AskedOtherwise]]:
     """The other's vectors of each canary alone, and whether an endpoint's depend on how it is asked.
 
     An endpoint gets some requests at a time, which is faster; if a vector is not the passport's, one after the other.
     """
     texts = {kind: [canary.text for canary in some] for kind, some in passport.kinds.items()}
-    if not isinstance(other, Endpoint):
-        return asked_alone(OtherCheckpoint(rows_of(other)), texts), []
+    if not other.may_depend_on_asking:
+        return asked_alone(other, texts), []
     asked: list[AskedOtherwise] = []
     theirs = asked_alone(other, texts, at_once=AT_ONCE)
     kinds = _compared(passport, theirs)
@@ -203,7 +198,9 @@ def _probable(passport: Passport, kinds: Sequence[KindDifference], theirs: Mappi
     if stretched.any() and not turned.any():
         return _length_cause(passport, np.linalg.norm(given[known], axis=1))
     compared = [canary for canary, is_known in zip(canaries, known, strict=True) if is_known]
-    return probable_cause(compared, (turned | stretched)[known], passport.reading.max_length)
+    return probable_cause(
+        compared, (turned | stretched)[known], passport.reading.max_length, passport.reading.counted_in
+    )
 
 
 def _length_cause(passport: Passport, lengths: np.ndarray) -> str:

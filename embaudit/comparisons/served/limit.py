@@ -13,8 +13,8 @@ import numpy as np
 
 from embaudit.checkpoint.hard_texts import WORDS, long_text
 from embaudit.comparisons.parity.compare import apart
-from embaudit.endpoint.client import Endpoint
 from embaudit.finding import Finding
+from embaudit.functions.function import EmbeddingFunction
 
 # In words. Most tokenizers make a token or two of each.
 SHORTEST, LONGEST = 8, 2_048
@@ -48,8 +48,8 @@ class ReadLength:
 class Moves:
     """Asks whether the words at an end of a text of some length move its vector."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        self.endpoint = endpoint
+    def __init__(self, function: EmbeddingFunction) -> None:
+        self.function = function
         self.refusal = ""
         self._known: dict[tuple[int, bool], bool | None] = {}
 
@@ -66,7 +66,7 @@ class Moves:
         changed = [*other, *text[len(other) :]] if first else [*text[: -len(other)], *other]
         # The same text again: servers that are not exact move it by themselves.
         asked = [" ".join(text), " ".join(changed), " ".join(text)]
-        answers = self.endpoint.encode(asked, most=1)
+        answers = self.function.encode(asked, most=1)
         if answers.failures or not np.isfinite(answers.vectors).all():
             self.refusal = next(iter(answers.failures.values()), "NaN in its vector")
             return None
@@ -74,9 +74,9 @@ class Moves:
         return bool(moved > max(UNMOVED, 3 * noise))
 
 
-def find_cut(endpoint: Endpoint) -> ReadLength | None:
+def find_cut(function: EmbeddingFunction) -> ReadLength | None:
     """What is read of a long text; None if texts of ``SHORTEST`` words have no vector, or are not read to their end."""
-    moves = Moves(endpoint)
+    moves = Moves(function)
     if not moves(SHORTEST):
         return None
     read, cut = SHORTEST, SHORTEST * 2
@@ -103,9 +103,9 @@ def _is_read(moves: Moves, words: int) -> bool:
     return bool(moves(words)) and bool(moves(words, first=True))
 
 
-def limit_findings(endpoint: Endpoint, documents: Sequence[str] = ()) -> list[Finding]:
+def limit_findings(function: EmbeddingFunction, documents: Sequence[str] = ()) -> list[Finding]:
     """What is read of long texts, and how many documents are longer."""
-    cut = find_cut(endpoint)
+    cut = find_cut(function)
     if cut is None:
         sentence = f"Where long texts are cut could not be told: the last words of {SHORTEST} do not move a vector."
         return [Finding("not measured", sentence, name="tail")]

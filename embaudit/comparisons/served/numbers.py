@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from embaudit.checkpoint.hard_texts import KINDS
-from embaudit.endpoint.client import Answers
 from embaudit.finding import Finding
+from embaudit.functions.function import Answers
 from embaudit.measures.integrity.function import distinct_finding, texts_that_differ
 
 # Of a vector's length; rounding in half precision stays below.

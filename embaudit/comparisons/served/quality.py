@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from embaudit.checkpoint import TextKind
 from embaudit.errors import MeasureError
 from embaudit.finding import Finding, guarded
 from embaudit.measures.quality.alternatives import Alternative
@@ -33,10 +34,11 @@ from embaudit.measures.quality.scores import CollectionScorer, PairScorer, Resam
 from embaudit.measures.quality.words import RULE as WORDS
 from embaudit.measures.quality.words import words_findings
 
+ROLES: tuple[TextKind, TextKind] = ("query", "document")
 # What another way to ask is tried on.
 PAIRS, QUERIES, DOCUMENTS = 100, 50, 100
-# (n, D) vectors; NaN where there is none.
-Encode = Callable[[Sequence[str]], np.ndarray]
+# (n, D) vectors of texts in a role; NaN where there is none.
+Encode = Callable[[Sequence[str], TextKind], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ def _measure_pairs(encode: Encode, pairs: ScoredPairs, asking: Asking) -> Measur
     """
     distinct = list(dict.fromkeys([*pairs.firsts, *pairs.seconds]))
     places = {text: place for place, text in enumerate(distinct)}
-    vectors = encode(asking.texts(distinct))
+    vectors = encode(asking.texts(distinct), "text")
     first, second = (vectors[[places[text] for text in side]] for side in (pairs.firsts, pairs.seconds))
     kept = np.flatnonzero(np.isfinite(first).all(axis=1) & np.isfinite(second).all(axis=1))
     if len(kept) < 2:
@@ -130,7 +132,8 @@ def _measure_pairs(encode: Encode, pairs: ScoredPairs, asking: Asking) -> Measur
 
 def _measure_collection(encode: Encode, collection: Collection, asking: Asking) -> MeasuredCollection:
     """Texts without a vector find nothing, and are not found."""
-    queries, documents = encode(asking.queries(collection.queries)), encode(asking.documents(collection.documents))
+    queries = encode(asking.queries(collection.queries), "query")
+    documents = encode(asking.documents(collection.documents), "document")
     if not (np.isfinite(queries).any() and np.isfinite(documents).any()):
         raise MeasureError("No query, or no document, has a vector.")
     one, two = (Pass({SERVED: np.nan_to_num(rows)}) for rows in (queries, documents))
@@ -179,7 +182,7 @@ def _gain_on_pairs(encode: Encode, one: MeasuredPairs, asking: Asking, other: As
     sides = [other.texts(side) for side in (part.firsts, part.seconds)]
     if sides == [asking.texts(side) for side in (part.firsts, part.seconds)]:
         return None
-    first, second = (encode(side) for side in sides)
+    first, second = (encode(side, "text") for side in sides)
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
         return None
     scorer = PairScorer(part)
@@ -200,7 +203,8 @@ def _gain_on_queries(encode: Encode, one: MeasuredCollection, asking: Asking, ot
         return None
     # What would be sent as it was has its vector already.
     queries, documents = (
-        known if was == would_be else encode(would_be) for (was, would_be), known in zip(sent, before, strict=True)
+        known if was == would_be else encode(would_be, role)
+        for (was, would_be), known, role in zip(sent, before, ROLES, strict=True)
     )
     if not (np.isfinite(queries).all() and np.isfinite(documents).all()):
         return None

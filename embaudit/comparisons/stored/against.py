@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.comparisons.parity.compare import HALF, SAME_LENGTH
 from embaudit.comparisons.stored.encode import encode_rows
 from embaudit.comparisons.stored.forms import StoredForm, form_of_index
 from embaudit.comparisons.stored.reasons import Reason, reasons_for
 from embaudit.comparisons.stored.sample import SomeRows
+from embaudit.functions.function import EmbeddingFunction
 from embaudit.intervals import exact_count
 
 # Two lengths on 95 % of the rows: what a normalising database leaves is one of them.
 MOSTLY = 0.95
 Progress = Callable[[str, int, int | None], None]
-Load = Callable[[str], Checkpoint]
+Load = Callable[[str], EmbeddingFunction]
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Against:
         distances: (n,) 1 − cosine to the checkpoint's vector; NaN if the checkpoint has none.
         form: how vectors are stored; None if they are longer than the checkpoint's.
         tolerance: up to where a distance is rounding.
+        kind: what it is held against: a checkpoint, an endpoint …
         reasons: what explains the rows that are farther, the reason of most rows first.
         rounding: the precision that explains distances beyond float32's rounding on most rows; empty if there are none,
             or none explains them.
@@ -46,6 +47,7 @@ class Against:
     distances: np.ndarray
     form: StoredForm | None
     tolerance: float
+    kind: str = "checkpoint"
     reasons: tuple[Reason, ...] = ()
     rounding: str = ""
     length_ratio: float = float("nan")
@@ -106,7 +108,7 @@ class Against:
 
 
 def compare_sample(
-    checkpoint: Checkpoint,
+    function: EmbeddingFunction,
     sample: SomeRows,
     population: int,
     *,
@@ -122,29 +124,29 @@ def compare_sample(
         sample: rows with texts, drawn at random.
         population: how many rows it is drawn from.
         near: fetches rows by number, to see whether vectors belong to the texts beside them.
-        also: other checkpoints that may have built rows.
-        load: loads one of them, or the checkpoint itself in another precision (``checkpoint@dtype`` is not a name: it
-            is given as ``dtype:NAME``).
+        also: other functions that may have built rows.
+        load: opens one of them, or the checkpoint itself in another precision (given as ``dtype:NAME``).
     """
     texts = [text or "" for text in sample.texts]
-    ours = encode_rows(Encoder(checkpoint), texts, lambda done: progress("texts encoded", done, len(texts)))
+    ours = encode_rows(function, texts, lambda done: progress("texts encoded", done, len(texts)))
     form = form_of_index(ours, sample.vectors)
     found = Against(
-        checkpoint=str(checkpoint.resolved.ref),
-        checkpoint_id=checkpoint.checkpoint_id,
-        dimension=checkpoint.dimension,
+        checkpoint=function.name,
+        checkpoint_id=function.identity,
+        dimension=ours.shape[1],
         population=population,
         rows=sample,
         # Vectors that are longer than the checkpoint's are none of its.
         distances=np.full(len(sample), 2.0) if form is None else form.distance(ours, sample.vectors),
         form=form,
         tolerance=0.0,
+        kind=function.kind,
     )
     if form is not None:
         found = replace(found, tolerance=form.tolerance(found.distances), length_ratio=_ratio(ours, sample, found))
     if with_explanation and (found.differs.any() or found.is_in_lower_precision):
         progress("what explains rows that differ", 0, None)
-        reasons, rounding = reasons_for(checkpoint, found, ours, near=near, also=also, load=load)
+        reasons, rounding = reasons_for(function, found, ours, near=near, also=also, load=load)
         found = replace(found, reasons=reasons, rounding=rounding)
     return found
 

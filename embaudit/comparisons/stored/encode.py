@@ -1,4 +1,4 @@
-"""Encodes the texts of rows; a text that the checkpoint cannot encode has no vector, and stops nothing."""
+"""Encodes the texts of rows; a text that has no vector stops nothing."""
 
 from __future__ import annotations
 
@@ -6,23 +6,26 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from embaudit.checkpoint import Encoder
-from embaudit.errors import MeasureError
+from embaudit.checkpoint import TextKind
+from embaudit.functions.function import EmbeddingFunction
+
+# Texts that are handed over between two words of progress.
+TOGETHER = 256
 
 
 def encode_rows(
-    encoder: Encoder, texts: Sequence[str], progress: Callable[[int], None] = lambda done: None
+    function: EmbeddingFunction, texts: Sequence[str], progress: Callable[[int], None] = lambda done: None
 ) -> np.ndarray:
-    """(n, D) float32 vectors; NaN for texts without tokens, or of which the checkpoint gives NaN."""
+    """(n, D) vectors of documents, each distinct one encoded once; NaN for texts of which the function has none."""
     distinct = list(dict.fromkeys(texts))
     place = {text: one for one, text in enumerate(distinct)}
-    try:
-        vectors = encoder.encode_texts(distinct, progress)
-    except MeasureError:
-        vectors = np.full((len(distinct), encoder.checkpoint.dimension), np.nan, dtype=np.float32)
-        for one, text in enumerate(distinct):
-            try:
-                vectors[one] = encoder.encode_texts([text])[0]
-            except MeasureError:
-                continue
-    return np.asarray(vectors[[place[text] for text in texts]])
+    # A checkpoint's index is built by what it does with a plain text; its prompts are told by the rows that lack one.
+    role: TextKind = "text" if function.checkpoint is not None else "document"
+    # Of about one length, what is handed over together is hardly padded.
+    order = sorted(range(len(distinct)), key=lambda one: len(distinct[one]))
+    found: dict[int, np.ndarray] = {}
+    for start in range(0, len(order), TOGETHER):
+        some = order[start : start + TOGETHER]
+        found |= zip(some, function.encode([distinct[one] for one in some], role).vectors, strict=True)
+        progress(len(some))
+    return np.array([found[place[text]] for text in texts])

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.comparisons.stored.against import Against
 from embaudit.comparisons.stored.encode import encode_rows
 from embaudit.comparisons.stored.rows import RowBatch, StoredIndex
 from embaudit.errors import StorageError, UsageError
 from embaudit.files import replace_atomically
 from embaudit.finding import Finding
+from embaudit.functions.function import EmbeddingFunction
 
 COLUMNS = ("row", "id", "apart", "text")
 # Kept for the page and for JSON; the table has all of them.
@@ -40,6 +40,7 @@ class ForeignRows:
         first: up to ``KEPT`` of these: number from 1, id, 1 − cosine, text.
         table: where all of them are; None if nowhere.
         is_whole: False if it was interrupted.
+        kind: what they were held against: a checkpoint, an endpoint …
         read: rows of the index that were read.
     """
 
@@ -49,6 +50,7 @@ class ForeignRows:
     table: Path | None
     read: int
     is_whole: bool = True
+    kind: str = "checkpoint"
 
     def findings(self) -> Iterator[Finding]:
         where = f" {self.table} lists each." if self.table and self.count else ""
@@ -56,7 +58,7 @@ class ForeignRows:
         if self.count:
             yield Finding(
                 "problem",
-                f"{self.count:,} of {self.compared:,} rows with a text were not built by this checkpoint: each was "
+                f"{self.count:,} of {self.compared:,} rows with a text were not built by this {self.kind}: each was "
                 f"encoded again.{where}{part}",
                 "Queries are compared with vectors of another function.",
                 "Encode these rows again.",
@@ -66,7 +68,7 @@ class ForeignRows:
         elif self.is_whole:
             yield Finding(
                 "ok",
-                f"Every one of {self.compared:,} rows with a text has the checkpoint's vector.",
+                f"Every one of {self.compared:,} rows with a text has the {self.kind}'s vector.",
                 name="foreign_rows",
                 value=0.0,
             )
@@ -86,7 +88,7 @@ class ForeignRows:
 
 def find_foreign(
     index: StoredIndex,
-    checkpoint: Checkpoint,
+    function: EmbeddingFunction,
     against: Against,
     *,
     table: Path | None = None,
@@ -102,7 +104,6 @@ def find_foreign(
     Raises:
         StorageError: if the table cannot be written.
     """
-    encoder = Encoder(checkpoint)
     dimension = against.rows.vectors.shape[1]
     form = against.form
     assert form is not None
@@ -116,7 +117,7 @@ def find_foreign(
         try:
             for batch in index.batches():
                 for rows, vectors, texts in _parts(batch, dimension):
-                    ours = encode_rows(encoder, texts)
+                    ours = encode_rows(function, texts)
                     distances = form.distance(ours, vectors)
                     own = [
                         (
@@ -134,7 +135,7 @@ def find_foreign(
                 read = batch.start + batch.rows
         except KeyboardInterrupt:
             is_whole = False
-    return ForeignRows(compared, count, tuple(first), table, read, is_whole)
+    return ForeignRows(compared, count, tuple(first), table, read, is_whole, function.kind)
 
 
 def _parts(batch: RowBatch, dimension: int) -> Iterator[tuple[np.ndarray, np.ndarray, list[str]]]:

@@ -209,9 +209,9 @@ def findings_against(alone: Alone, against: Against) -> Iterator[Finding]:
     if against.form is None:
         yield Finding(
             "problem",
-            f"Its vectors have {usual:,} dimensions, the checkpoint's {against.dimension:,}{_because(against)}.",
-            "Queries that the checkpoint encodes cannot be compared with it.",
-            "Name the checkpoint that built it.",
+            f"Its vectors have {usual:,} dimensions, the {against.kind}'s {against.dimension:,}{_because(against)}.",
+            f"Queries that the {against.kind} encodes cannot be compared with it.",
+            "Name the function that built it.",
             "another_dimension",
             float(usual),
         )
@@ -226,7 +226,7 @@ def findings_against(alone: Alone, against: Against) -> Iterator[Finding]:
         bound = "" if trials >= against.population else f", so at most {high:.2%} of {against.population:,} are not"
         yield Finding(
             "ok",
-            f"All {trials:,} rows that were encoded again have the checkpoint's vector (1 − cosine at most "
+            f"All {trials:,} rows that were encoded again have the {against.kind}'s vector (1 − cosine at most "
             f"{own.max():.1e})"
             f"{bound}.",
             name="own_vectors",
@@ -238,8 +238,8 @@ def findings_against(alone: Alone, against: Against) -> Iterator[Finding]:
         exact = "" if trials >= against.population else f" [{low:.2%}, {high:.2%}]"
         yield Finding(
             "problem",
-            f"{value:.2%}{exact} of the rows were not built by this checkpoint: {int(against.is_foreign.sum()):,} of "
-            f"{trials:,} that were encoded again{_because(against)}.",
+            f"{value:.2%}{exact} of the rows were not built by this {against.kind}: "
+            f"{int(against.is_foreign.sum()):,} of {trials:,} that were encoded again{_because(against)}.",
             "Queries are compared with vectors of another function: these rows are found by chance, or not at all.",
             "Encode these rows again; --all --table FILE lists each one."
             if value < 0.5
@@ -296,7 +296,7 @@ def _how_stored(against: Against, own: np.ndarray) -> Iterator[Finding]:
     if is_other_length(against.length_ratio):
         yield Finding(
             "look",
-            f"Vectors point as the checkpoint's do and are {against.length_ratio:.3g} times as long.",
+            f"Vectors point as the {against.kind}'s do and are {against.length_ratio:.3g} times as long.",
             "Cosine does not change; a dot product does. Many databases normalise what they store.",
             name="another_length",
             value=against.length_ratio,

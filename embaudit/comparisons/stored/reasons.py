@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.comparisons.parity.compare import HALF, LEFT
 from embaudit.comparisons.parity.explain import explain
 from embaudit.comparisons.stored.encode import encode_rows
@@ -17,9 +16,11 @@ from embaudit.comparisons.stored.forms import StoredForm, form_of_index
 from embaudit.comparisons.stored.rows import unit_float32
 from embaudit.comparisons.stored.sample import SomeRows
 from embaudit.errors import EmbauditError
+from embaudit.functions.function import EmbeddingFunction
 from embaudit.intervals import spearman
 
 if TYPE_CHECKING:
+    from embaudit.checkpoint import Checkpoint
     from embaudit.comparisons.stored.against import Against
 
 # Rows that are held against other uses of the checkpoint; more say no more and take longer.
@@ -66,13 +67,13 @@ class Reason:
 
 
 def reasons_for(
-    checkpoint: Checkpoint,
+    function: EmbeddingFunction,
     found: Against,
     ours: np.ndarray,
     *,
     near: Callable[[Sequence[int]], SomeRows] | None,
     also: Sequence[str],
-    load: Callable[[str], Checkpoint],
+    load: Callable[[str], EmbeddingFunction],
 ) -> tuple[tuple[Reason, ...], str]:
     """What explains the rows that differ, and the precision that explains what most rows differ by.
 
@@ -84,9 +85,11 @@ def reasons_for(
     if form is not None:
         slight = left[found.distances[left] <= form.ceiling]
         whole = np.flatnonzero(found.compared & ~found.differs) if found.is_in_lower_precision else np.empty(0, int)
-        if form.ceiling == HALF and len(whole):
-            rounding = _precision(checkpoint, rows, ours, whole, load)
-        if form.ceiling == HALF and len(slight) and (name := _precision(checkpoint, rows, ours, slight, load)):
+        # What half precision does to a vector is only known of a checkpoint.
+        is_rounded = form.ceiling == HALF and function.checkpoint is not None
+        if is_rounded and len(whole):
+            rounding = _precision(rows, ours, whole, load)
+        if is_rounded and len(slight) and (name := _precision(rows, ours, slight, load)):
             said = (
                 f"are the checkpoint's in {name}, where the others are in {'lower' if rounding else 'full'} precision"
             )
@@ -98,11 +101,11 @@ def reasons_for(
     for name in also:
         left = _take(reasons, left, _of_other(load(name), rows, left), f"are those of {name}")
     if form is not None:
-        left = _take(reasons, left, *_of_neighbours(checkpoint, form, rows, left, near))
+        left = _take(reasons, left, *_of_neighbours(function, form, rows, left, near))
     for _ in range(ROUNDS):
-        if not len(left):
+        if not len(left) or function.checkpoint is None:
             break
-        said, places = _of_other_use(checkpoint, rows, left)
+        said, places = _of_other_use(function.checkpoint, rows, left)
         if not len(places):
             break
         left = _take(reasons, left, places, said)
@@ -119,9 +122,7 @@ def _take(reasons: list[Reason], left: np.ndarray, places: np.ndarray, said: str
     return np.setdiff1d(left, places)
 
 
-def _precision(
-    checkpoint: Checkpoint, rows: SomeRows, ours: np.ndarray, places: np.ndarray, load: Callable[[str], Checkpoint]
-) -> str:
+def _precision(rows: SomeRows, ours: np.ndarray, places: np.ndarray, load: Callable[[str], EmbeddingFunction]) -> str:
     """The half precision whose errors these rows have; empty if none has them."""
     chosen = places[:ROUNDED]
     width = rows.vectors.shape[1]
@@ -129,7 +130,7 @@ def _precision(
     found = {}
     for name in PRECISIONS:
         try:
-            half = encode_rows(Encoder(load(f"dtype:{name}")), [rows.texts[place] or "" for place in chosen])
+            half = encode_rows(load(f"dtype:{name}"), [rows.texts[place] or "" for place in chosen])
         except EmbauditError:
             continue
         other = unit_float32(unit_float32(half[:, :width]) - unit_float32(ours[chosen][:, :width]))
@@ -146,11 +147,11 @@ def _one_vector(rows: SomeRows, left: np.ndarray) -> np.ndarray:
     return left[[len(owners[rows.vectors[place].tobytes()]) > 1 for place in left]] if len(left) else left
 
 
-def _of_other(other: Checkpoint, rows: SomeRows, left: np.ndarray) -> np.ndarray:
+def _of_other(other: EmbeddingFunction, rows: SomeRows, left: np.ndarray) -> np.ndarray:
     """Those of the places whose vectors another checkpoint gives."""
     if not len(left):
         return left
-    vectors = encode_rows(Encoder(other), [rows.texts[place] or "" for place in left])
+    vectors = encode_rows(other, [rows.texts[place] or "" for place in left])
     form = form_of_index(vectors, rows.vectors[left])
     if form is None:
         return left[:0]
@@ -159,7 +160,7 @@ def _of_other(other: Checkpoint, rows: SomeRows, left: np.ndarray) -> np.ndarray
 
 
 def _of_neighbours(
-    checkpoint: Checkpoint,
+    function: EmbeddingFunction,
     form: StoredForm,
     rows: SomeRows,
     left: np.ndarray,
@@ -175,7 +176,7 @@ def _of_neighbours(
     place_of = {int(number): place for place, number in enumerate(known.numbers)}
     if not len(known):
         return left[:0], ""
-    vectors = encode_rows(Encoder(checkpoint), [text or "" for text in known.texts])
+    vectors = encode_rows(function, [text or "" for text in known.texts])
     best: tuple[np.ndarray, str] = left[:0], ""
     for by, which in ((-1, "before"), (1, "after")):
         own = np.array([place for place in chosen if int(rows.numbers[place]) + by in place_of], dtype=np.int64)
@@ -215,12 +216,12 @@ def _nothing(rows: SomeRows, ours: np.ndarray, left: np.ndarray, found: Against,
     far = f"1 − cosine {median:.2g} at the median"
     if agreement is not None and agreement < AGREE:
         return (
-            f"are explained by nothing that was tried ({far}); their similarities do not agree with the checkpoint's "
+            f"are explained by nothing that was tried ({far}); their similarities do not agree with the {found.kind}'s "
             f"(ρ = {agreement:.2f}): probably texts that were changed or mixed up since, or no text's vectors"
         )
     if agreement is not None:
         return (
-            f"are explained by nothing that was tried ({far}); their similarities agree with the checkpoint's "
+            f"are explained by nothing that was tried ({far}); their similarities agree with the {found.kind}'s "
             f"(ρ = {agreement:.2f}): the same texts by another revision or model, or texts edited since{more}"
         )
     return f"are explained by nothing that was tried ({far}): another revision or model, or other texts{more}"

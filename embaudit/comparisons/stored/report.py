@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from embaudit.checkpoint import Checkpoint
 from embaudit.comparisons.stored.against import Against, compare_sample
 from embaudit.comparisons.stored.alone import Alone, Progress, look_at_alone
 from embaudit.comparisons.stored.every_row import ForeignRows
@@ -17,6 +16,7 @@ from embaudit.comparisons.stored.findings import findings_against, findings_alon
 from embaudit.comparisons.stored.rows import StoredIndex
 from embaudit.comparisons.stored.sample import SomeRows, joined, rows_of
 from embaudit.finding import Finding, worst_first
+from embaudit.functions.function import EmbeddingFunction
 
 Verdict = Literal["wholly its own", "not wholly its own", "sound", "not sound", "could not be told"]
 SAMPLED = 1_000
@@ -64,14 +64,15 @@ class StoredReport:
                 assert self.against.share is not None
                 high = self.against.share[2]
                 rest = f" (at most {high:.2%} of the rows are not)" if high > 0 else " (every row was encoded again)"
-                return f"The index is wholly the checkpoint's, as far as the sample says{rest}{more}."
+                return f"The index is wholly the {self.against.kind}'s, as far as the sample says{rest}{more}."
             case "sound":
                 return f"Nothing wrong was found in the vectors alone{more}."
             case "could not be told":
-                return f"It could not be told whether the checkpoint built the index{more}."
+                return f"It could not be told whether {self.checkpoint or 'a checkpoint'} built the index{more}."
             case _:
                 cause = next(finding for finding in self.by_level() if finding.level == "problem")
-                start = "The index is not wholly the checkpoint's" if self.checkpoint else "The vectors are not sound"
+                kind = "checkpoint" if self.against is None else self.against.kind
+                start = f"The index is not wholly the {kind}'s" if self.checkpoint else "The vectors are not sound"
                 return f"{start}: {cause.sentence[0].lower()}{cause.sentence[1:]}"
 
     def by_level(self) -> list[Finding]:
@@ -94,22 +95,20 @@ class StoredReport:
 
 def look_at(
     index: StoredIndex,
-    checkpoint: Checkpoint | None = None,
+    function: EmbeddingFunction | None = None,
     *,
-    name: str = "",
     rows: int = SAMPLED,
     seed: int = 0,
     also: Sequence[str] = (),
-    load: Callable[[str], Checkpoint] | None = None,
-    every_row: Callable[[Against, Checkpoint], ForeignRows] | None = None,
+    load: Callable[[str], EmbeddingFunction] | None = None,
+    every_row: Callable[[Against, EmbeddingFunction], ForeignRows] | None = None,
     with_explanation: bool = True,
     progress: Progress = lambda what, done, total: None,
 ) -> StoredReport:
     """Look at an index.
 
     Args:
-        checkpoint: the one that may have built it.
-        name: of the checkpoint.
+        function: the one that may have built it.
         rows: how many rows are encoded again.
         also, load: as for ``compare_sample``.
         every_row: looks at all rows, given what the sample says.
@@ -120,12 +119,12 @@ def look_at(
     against = found = None
     if not alone.profile.dimensions:
         findings.append(_nothing_to_measure(alone))
-    if checkpoint is not None and load is not None and alone.profile.dimensions:
+    if function is not None and load is not None and alone.profile.dimensions:
         sample = alone.profile.sample.with_text
         sample = sample.at(np.arange(min(rows, len(sample))))
         if len(sample):
             against = compare_sample(
-                checkpoint,
+                function,
                 sample,
                 alone.profile.comparable,
                 near=lambda numbers: _fetched(index, numbers, alone.profile.dimension),
@@ -136,10 +135,10 @@ def look_at(
             )
             findings = [*findings_against(alone, against), *findings]
             if every_row is not None and against.form is not None:
-                found = every_row(against, checkpoint)
+                found = every_row(against, function)
                 findings = [*found.findings(), *findings]
         else:
-            findings = [*_without_texts(index, alone, checkpoint), *findings]
+            findings = [*_without_texts(index, alone, function), *findings]
     if index.has_texts and 0 < alone.profile.comparable < alone.profile.usable.sum():
         lacking = int(alone.profile.usable.sum()) - alone.profile.comparable
         findings.append(
@@ -151,6 +150,7 @@ def look_at(
                 value=float(lacking),
             )
         )
+    name = "" if function is None else function.name
     return StoredReport(index, alone, name, against, found, tuple(findings), time.monotonic() - start)
 
 
@@ -165,25 +165,26 @@ def _nothing_to_measure(alone: Alone) -> Finding:
     return Finding("problem" if rows else "not measured", sentence, advice="Export it again.", name="no_vectors")
 
 
-def _without_texts(index: StoredIndex, alone: Alone, checkpoint: Checkpoint) -> list[Finding]:
+def _without_texts(index: StoredIndex, alone: Alone, function: EmbeddingFunction) -> list[Finding]:
     """What can be told without texts: the dimension."""
     usual = alone.profile.dimension
-    if usual > checkpoint.dimension:
+    own = function.dimension or function.encode(["a"], "document").vectors.shape[1]
+    if usual > own:
         return [
             Finding(
                 "problem",
-                f"Its vectors have {usual:,} dimensions, the checkpoint's {checkpoint.dimension:,}.",
-                "Queries that the checkpoint encodes cannot be compared with it.",
+                f"Its vectors have {usual:,} dimensions, the {function.kind}'s {own:,}.",
+                f"Queries that the {function.kind} encodes cannot be compared with it.",
                 name="another_dimension",
                 value=float(usual),
             )
         ]
-    fits = "as many as" if usual == checkpoint.dimension else "fewer than"
+    fits = "as many as" if usual == own else "fewer than"
     return [
         Finding(
             "not measured",
             f"{index.shown} has no texts, so no vector can be compared; it has {usual:,} dimensions, {fits} the "
-            f"checkpoint's {checkpoint.dimension:,}.",
+            f"{function.kind}'s {own:,}.",
             "What is said here is of the vectors alone.",
             "Name the column of texts: --text COLUMN; for .npy, their file: --texts FILE",
             "no_texts",

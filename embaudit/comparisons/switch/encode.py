@@ -1,25 +1,28 @@
-"""Encodes the texts of a switch: each once by each checkpoint, with the prompt of what it is used as."""
+"""Encodes the texts of a switch: each once by each function, in the role that it is used in."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
-from embaudit.checkpoint import Checkpoint, Encoder, TextKind
+from embaudit.checkpoint import TextKind
 from embaudit.comparisons.switch.material import OldAndNew, SwitchedPairs, SwitchedSearch
 from embaudit.downstream.paired import PairedEstimate
 from embaudit.errors import MeasureError
+from embaudit.functions.function import EmbeddingFunction
 from embaudit.intervals import around, student_half_width
 from embaudit.measures.quality.material import Collection, ScoredPairs
-from embaudit.measures.quality.passes import declared_similarity
+from embaudit.shown import quoted
 
 # Texts that ask for their own neighbours.
 MOST_ASKING = 500
 BYTES = 4
+# What vectors are compared by where nothing else is declared.
+UNDECLARED = "cosine"
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,9 @@ class Cost:
     Attributes:
         seconds: its interval is that of the mean length of a text.
         tokens_per_second: measured while the texts were encoded.
-        tokens: mean tokens of a text.
+        tokens: mean tokens of a text; words, if nobody can count tokens.
+        counted_in: which of both.
+        device: where NEW runs: a device, or its name if nobody sees where.
         stored: bytes of the vectors in float32, of OLD and of NEW.
         encoded: texts that were measured.
     """
@@ -58,6 +63,7 @@ class Cost:
     device: str
     stored: tuple[int, int]
     encoded: int
+    counted_in: str = "tokens"
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -65,14 +71,14 @@ class Cost:
 
 @dataclass
 class TimedEncoder:
-    """One of the two checkpoints.
+    """One of the two functions.
 
     Attributes:
-        seconds, lengths: what encoding took and how many tokens texts have, by use.
+        seconds, lengths: what encoding took and how many tokens texts have, by use; words, if nobody can count tokens.
     """
 
     name: str
-    checkpoint: Checkpoint
+    function: EmbeddingFunction
     seconds: dict[TextKind, float] = field(default_factory=dict)
     lengths: dict[TextKind, list[int]] = field(default_factory=dict)
 
@@ -80,20 +86,29 @@ class TimedEncoder:
         """(n, D) float32, each distinct text encoded once.
 
         Raises:
-            MeasureError: if a vector is not finite.
+            MeasureError: if a text has no vector.
         """
         distinct = list(dict.fromkeys(texts))
-        encoder = Encoder(self.checkpoint.reading(kind))
         start = time.perf_counter()
-        ids = encoder.tokenize(distinct)
-        try:
-            rows = encoder.encode_ids(ids)
-        except MeasureError as error:
-            raise MeasureError(f"{self.name}: {error.happened}", next_step=error.next_step) from error
+        answers = self.function.encode(distinct, kind)
         self.seconds[kind] = self.seconds.get(kind, 0.0) + time.perf_counter() - start
-        self.lengths.setdefault(kind, []).extend(map(len, ids))
+        rows = answers.vectors.astype(np.float32)
+        lacking = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+        if len(lacking):
+            reason = answers.failures.get(int(lacking[0]), "it gives NaN or infinity")
+            raise MeasureError(
+                f"{self.name} has no vector of {len(lacking):,} of {len(distinct):,} texts, "
+                f"{quoted(distinct[lacking[0]])} first: {reason}.",
+                next_step=f"See what is wrong with it: embaudit check {self.function.name}",
+            )
+        self.lengths.setdefault(kind, []).extend(self._lengths(kind, distinct))
         place = {text: index for index, text in enumerate(distinct)}
         return rows[[place[text] for text in texts]]
+
+    def _lengths(self, kind: TextKind, texts: Sequence[str]) -> Iterable[int]:
+        if self.function.checkpoint is None:
+            return (len(text.split()) for text in texts)
+        return map(len, self.function.checkpoint.reading(kind).tokenize(texts))
 
     def all_of(self, pairs: Sequence[ScoredPairs], searches: Sequence[SearchTexts]) -> Iterator[np.ndarray]:
         """Of each data set, the vectors of its two sides: firsts and seconds, queries and documents."""
@@ -110,8 +125,8 @@ class TimedEncoder:
 
 
 def encode_all(
-    old: Checkpoint,
-    new: Checkpoint,
+    old: EmbeddingFunction,
+    new: EmbeddingFunction,
     pairs: Sequence[ScoredPairs],
     searches: Sequence[SearchTexts],
     rows: int,
@@ -128,16 +143,17 @@ def encode_all(
         progress(f"the texts with {encoder.name}")
         found.append(list(encoder.all_of(pairs, searches)))
     sides = iter([OldAndNew(*both) for both in zip(*found, strict=True)])
-    similarities = declared_similarity(old), declared_similarity(new)
+    similarities = old.similarity or UNDECLARED, new.similarity or UNDECLARED
     return (
         [SwitchedPairs(some, next(sides), next(sides), similarities) for some in pairs],
         [SwitchedSearch(one.collection, next(sides), next(sides), one.asks_itself, similarities) for one in searches],
-        _cost(old, encoders[1], rows),
+        _cost(encoders[0], encoders[1], rows),
     )
 
 
-def _cost(old: Checkpoint, new: TimedEncoder, rows: int) -> Cost:
+def _cost(old: TimedEncoder, new: TimedEncoder, rows: int) -> Cost:
     kind: TextKind = "document" if "document" in new.seconds else "text"
+    checkpoint = new.function.checkpoint
     lengths = np.array(new.lengths[kind], dtype=np.float64)
     speed = float(lengths.sum()) / max(new.seconds[kind], 1e-9)
     mean = float(lengths.mean())
@@ -147,7 +163,8 @@ def _cost(old: Checkpoint, new: TimedEncoder, rows: int) -> Cost:
         PairedEstimate(rows * mean / speed, *seconds),
         speed,
         mean,
-        new.checkpoint.device,
-        (rows * old.dimension * BYTES, rows * new.checkpoint.dimension * BYTES),
+        new.function.name if checkpoint is None else checkpoint.device,
+        (rows * (old.function.dimension or 0) * BYTES, rows * (new.function.dimension or 0) * BYTES),
         len(lengths),
+        "words" if checkpoint is None else "tokens",
     )

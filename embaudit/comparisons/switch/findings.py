@@ -14,6 +14,7 @@ from embaudit.comparisons.switch.search import MIXED, OLD, SearchOutcome
 from embaudit.comparisons.switch.verdict import STAYS
 from embaudit.downstream.paired import PairedEstimate
 from embaudit.finding import Finding, Level, unless_ok
+from embaudit.functions.function import EmbeddingFunction
 from embaudit.measures.quality.measured import shown, with_interval
 
 # How a bridge is built, of those that are tried.
@@ -233,6 +234,23 @@ def bridge_findings(searches: Sequence[SearchOutcome], holds: float) -> Iterator
         )
 
 
+def role_findings(both: Sequence[EmbeddingFunction], asked: Sequence[object]) -> Iterator[Finding]:
+    """Which of the two take queries and documents alike, if it is no checkpoint, whose files say so.
+
+    Args:
+        asked: the searches that have queries of their own.
+    """
+    for side, function in zip(("OLD", "NEW"), both, strict=True):
+        if asked and function.checkpoint is None and not function.tells_roles_apart:
+            yield Finding(
+                "look",
+                f"{side}, the {function.kind} {function.name}, was asked for queries and documents alike.",
+                "If its callers put something before queries, or name their role, it finds other documents.",
+                "Say what: --query-prompt TEXT, --document-prompt TEXT",
+                f"roles_of_{side.lower()}",
+            )
+
+
 def cost_finding(cost: Cost) -> Finding:
     seconds = cost.seconds
     ends = (
@@ -242,7 +260,8 @@ def cost_finding(cost: Cost) -> Finding:
     return Finding(
         "ok",
         f"Encoding {cost.rows:,} rows like these again takes {duration(seconds.value or 0.0)}{ends} on {cost.device} "
-        f"({cost.tokens_per_second:,.0f} tokens/s, {cost.tokens:.0f} tokens each). Stored in float32, they take "
+        f"({cost.tokens_per_second:,.0f} {cost.counted_in}/s, {cost.tokens:.0f} {cost.counted_in} each). "
+        f"Stored in float32, they take "
         f"{size(new)}; OLD's take {size(old)}.",
         name="cost",
         value=seconds.value,

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from embaudit.checkpoint import Checkpoint
 from embaudit.comparisons.switch import findings as say
 from embaudit.comparisons.switch.cut_offs import CutOffTransfer, ScaledPairs, scales_of, transfer_cut_offs
 from embaudit.comparisons.switch.encode import Cost, SearchTexts, encode_all
@@ -18,6 +17,7 @@ from embaudit.comparisons.switch.search import SearchOutcome, measure_search
 from embaudit.comparisons.switch.verdict import HOLDS, SwitchVerdict, judge
 from embaudit.errors import MeasureError
 from embaudit.finding import Finding, worst_first
+from embaudit.functions.function import EmbeddingFunction
 from embaudit.measures.quality.material import ScoredPairs
 
 Progress = Callable[[str], None]
@@ -134,9 +134,9 @@ def switch_vectors(
     )
 
 
-def switch_checkpoints(
-    old: Checkpoint,
-    new: Checkpoint,
+def switch_functions(
+    old: EmbeddingFunction,
+    new: EmbeddingFunction,
     pairs: Sequence[ScoredPairs],
     searches: Sequence[SearchTexts],
     *,
@@ -144,37 +144,42 @@ def switch_checkpoints(
     rows: int = ROWS,
     holds: float = HOLDS,
     missing: Sequence[str] = (),
-    names: tuple[str, str] = ("OLD", "NEW"),
     progress: Progress = lambda what: None,
 ) -> SwitchReport:
     """Encode the texts with both, and report.
 
     Args:
-        old, new: loaded in the precision in which they serve.
+        old, new: checkpoints in the precision in which they serve, or other functions.
         rows: of the index, for the cost.
         missing: what was given and cannot be used, and why.
 
     Raises:
-        MeasureError: if a vector is not finite, or there are too few documents.
+        MeasureError: if a text has no vector, or there are too few documents.
     """
     start = time.monotonic()
     switched_pairs, switched, cost = encode_all(old, new, pairs, searches, rows, progress)
     report = switch_vectors(
-        switched_pairs, switched, thresholds=thresholds, holds=holds, names=names, progress=progress
+        switched_pairs,
+        switched,
+        thresholds=thresholds,
+        holds=holds,
+        names=(old.name, new.name),
+        progress=progress,
     )
     more = [
         say.cost_finding(cost),
+        *say.role_findings((old, new), [one for one in searches if not one.asks_itself]),
         *(Finding("not measured", f"Not used: {what}", name="material") for what in missing),
     ]
-    if old.checkpoint_id == new.checkpoint_id:
+    if old.identity == new.identity and (old.identity or old.name == new.name):
         more.append(
-            Finding("look", "OLD and NEW are the same checkpoint.", advice="Is that what was meant?", name="same")
+            Finding("look", f"OLD and NEW are the same {old.kind}.", advice="Is that what was meant?", name="same")
         )
     return replace(
         report,
         findings=(*report.findings, *more),
         cost=cost,
-        old_id=old.checkpoint_id,
-        new_id=new.checkpoint_id,
+        old_id=old.identity,
+        new_id=new.identity,
         seconds=time.monotonic() - start,
     )

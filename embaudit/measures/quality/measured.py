@@ -9,9 +9,10 @@ import numpy as np
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.downstream.paired import PairedEstimate
+from embaudit.functions.checkpoint import declared_similarity
 from embaudit.measures.quality.baselines import collection_baselines, pair_baselines
 from embaudit.measures.quality.material import Collection, ScoredPairs
-from embaudit.measures.quality.passes import POOLINGS, SERVED, EveryWay, Pass, declared_similarity, of_all, of_pairs
+from embaudit.measures.quality.passes import POOLINGS, SERVED, EveryWay, Pass, of_all, of_pairs
 from embaudit.measures.quality.scores import CollectionScorer, PairScorer, ResampledScore
 
 Ids = Sequence[Sequence[int]]

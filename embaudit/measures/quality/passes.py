@@ -9,9 +9,8 @@ import numpy as np
 import scipy
 import torch
 
-from embaudit.checkpoint import Checkpoint, Encoder
+from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.pooling import pool
-from embaudit.checkpoint.settings import read_settings
 from embaudit.downstream.task import unit_rows
 from embaudit.errors import MeasureError
 
@@ -121,13 +120,6 @@ class EveryWay(Encoder):
         except (RuntimeError, ValueError):
             pooled = pool(state, mask, self.checkpoint.recipe.pooling, self.checkpoint.prompt.unpooled)
             return np.nan_to_num(pooled.float().cpu().numpy())
-
-
-def declared_similarity(checkpoint: Checkpoint) -> str:
-    """``cosine``, or ``dot``, ``euclidean`` or ``manhattan`` if the checkpoint declares it."""
-    declared = read_settings(checkpoint.resolved.folder).get("similarity_fn_name")
-    named = str(declared or "cosine").lower()
-    return "dot" if named.startswith("dot") else named if named in ("euclidean", "manhattan") else "cosine"
 
 
 def of_pairs(firsts: np.ndarray, seconds: np.ndarray, similarity: str = "cosine") -> np.ndarray:

@@ -6,18 +6,21 @@ import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embaudit.endpoint.dialects import BadAnswer, Dialect, Encoding, as_vectors
+from embaudit.checkpoint.prompts import NO_PROMPTS, Prompts
 from embaudit.errors import MAX_REASON, EmbauditError, one_line
+from embaudit.functions.endpoint.dialects import OPENAI, BadAnswer, Dialect, Encoding, as_vectors
+from embaudit.functions.function import Answers, EmbeddingFunction
 from embaudit.masking import without_credentials
 
 if TYPE_CHECKING:
     import httpx
     from tenacity import RetryCallState
+
+    from embaudit.checkpoint import TextKind
 
 # The key is read from here, sent in a header, and neither stored nor shown.
 KEY_VARIABLE = "EMBAUDIT_API_KEY"
@@ -56,27 +59,17 @@ class Failed(Exception):
         return self.status is None or self.status in BUSY or self.status >= 500
 
 
-@dataclass(frozen=True)
-class Answers:
-    """What came back for some texts.
-
-    Attributes:
-        vectors: (N, D) float64; NaN where there is none.
-        failures: why there is none, by place.
-    """
-
-    vectors: np.ndarray
-    failures: dict[int, str] = field(default_factory=dict)
-
-
-class Endpoint:
+class Endpoint(EmbeddingFunction):
     """A served model.
 
     Args:
         address: the server's address, without the API's path.
         model: its name there; None if it serves one.
         most_texts: texts per request; lowered when the server refuses so many.
+        prompts: what its callers put before texts of each role.
     """
+
+    kind = "endpoint"
 
     def __init__(
         self,
@@ -87,6 +80,7 @@ class Endpoint:
         most_texts: int = MOST_TEXTS,
         seconds: float = SECONDS,
         wait_at_most: float = LONGEST_WAIT,
+        prompts: Prompts = NO_PROMPTS,
     ) -> None:
         self.address = address.rstrip("/")
         self.dialect = dialect
@@ -94,28 +88,42 @@ class Endpoint:
         self.most_texts = most_texts
         self.seconds = seconds
         self.wait_at_most = wait_at_most
+        self.prompts = prompts
+        self.tells_roles_apart = prompts.query != prompts.document
         self.requests = 0
         self._count = threading.Lock()
         self._client: httpx.Client | None = None
 
     @property
-    def name(self) -> str:
-        """What people call it: its address and model, without credentials."""
+    def interface(self) -> str:  # type: ignore[override]
+        return self.dialect.name
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """Its address and model, without credentials."""
         return without_credentials(self.address) + (f" ({self.model})" if self.model else "")
 
     def encode(
-        self,
-        texts: Sequence[str],
-        *,
-        most: int | None = None,
-        at_once: int = 1,
-        encoding: Encoding = "float",
+        self, texts: Sequence[str], role: TextKind = "text", *, most: int | None = None, at_once: int = 1
     ) -> Answers:
         """Vectors of texts, in requests of at most ``most`` texts, ``at_once`` of them at a time.
 
         Raises:
             EndpointError: if the server refuses the caller, or stops answering.
         """
+        return self._encode(self._sent(texts, role), most, at_once)
+
+    def encode_base64(self, texts: Sequence[str]) -> Answers | None:
+        """Each text asked for alone and in base64, as OpenAI's client does; None if the API has no such thing."""
+        return self._encode(self._sent(texts), 1, encoding="base64") if self.dialect is OPENAI else None
+
+    def _sent(self, texts: Sequence[str], role: TextKind = "text") -> list[str]:
+        prompt = getattr(self.prompts, role)
+        return [prompt + text for text in texts]
+
+    def _encode(
+        self, texts: Sequence[str], most: int | None = None, at_once: int = 1, encoding: Encoding = "float"
+    ) -> Answers:
         parts: list[list[int]] = []
         size = most or self.most_texts
         for start in range(0, len(texts), size):
@@ -139,6 +147,7 @@ class Endpoint:
                 vectors[place] = row
             else:
                 failures[place] = f"a vector of {len(row)} numbers, where others have {usual}"
+        self.dimension = self.dimension or usual or None
         return Answers(vectors, failures)
 
     def ask(self, texts: Sequence[str], encoding: Encoding = "float") -> np.ndarray:

@@ -6,9 +6,10 @@ import ipaddress
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from embaudit.endpoint.client import MOST_TEXTS, Endpoint, EndpointError
-from embaudit.endpoint.dialects import DIALECTS, OLLAMA, OPENAI, OPENAI_WITHOUT_PREFIX, TEI, Dialect
+from embaudit.checkpoint.prompts import NO_PROMPTS, Prompts
 from embaudit.errors import UsageError
+from embaudit.functions.endpoint.client import MOST_TEXTS, Endpoint, EndpointError
+from embaudit.functions.endpoint.dialects import DIALECTS, OLLAMA, OPENAI, OPENAI_WITHOUT_PREFIX, TEI, Dialect
 from embaudit.masking import without_credentials
 
 # What follows the server's address in what people paste, longest first.
@@ -38,7 +39,9 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-def open_endpoint(address: str, api: str | None = None, model: str | None = None) -> Endpoint:
+def open_endpoint(
+    address: str, api: str | None = None, model: str | None = None, prompts: Prompts = NO_PROMPTS
+) -> Endpoint:
     """An endpoint at an address, its API and model recognised unless named.
 
     Raises:
@@ -56,7 +59,7 @@ def open_endpoint(address: str, api: str | None = None, model: str | None = None
     )
     dialect = DIALECTS[api] if api is not None else pasted[1] if pasted is not None else None
     base = urlunsplit((parts.scheme, parts.netloc, path.removesuffix(pasted[0]) if pasted else path, "", ""))
-    endpoint = Endpoint(base, dialect or OPENAI, model)
+    endpoint = Endpoint(base, dialect or OPENAI, model, prompts=prompts)
     endpoint.dialect = dialect or _recognised(endpoint)
     if model is None:
         endpoint.model = _only_model(endpoint)

@@ -1,0 +1,55 @@
+"""An embedding function whose vectors an index stores: its first dimensions, whole numbers or bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from embaudit.downstream.task import unit_rows
+from embaudit.errors import UsageError
+from embaudit.functions.function import Answers, EmbeddingFunction
+
+if TYPE_CHECKING:
+    from embaudit.checkpoint import TextKind
+
+Stored = Literal["as given", "int8", "binary"]
+# What an index multiplies unit vectors by before it rounds them.
+INT8_SCALE = 127
+STORED: dict[Stored, Callable[[np.ndarray], np.ndarray]] = {
+    "as given": lambda rows: rows,
+    "int8": lambda rows: np.round(unit_rows(rows) * INT8_SCALE),
+    "binary": lambda rows: np.where(rows > 0, 1.0, -1.0),
+}
+
+
+class AsStored(EmbeddingFunction):
+    """Another function's vectors as they are stored.
+
+    Args:
+        stored: how their numbers are.
+        dimensions: how many of the first ones are kept; None for all.
+    """
+
+    def __init__(self, function: EmbeddingFunction, stored: Stored, dimensions: int | None = None) -> None:
+        self.function, self.stored, self.kept = function, stored, dimensions
+        self.name, self.kind, self.similarity = function.name, function.kind, function.similarity
+        self.interface = function.interface
+        self.limit, self.tells_roles_apart = function.limit, function.tells_roles_apart
+        self.may_depend_on_asking = function.may_depend_on_asking
+
+    def encode(
+        self, texts: Sequence[str], role: TextKind = "text", *, most: int | None = None, at_once: int = 1
+    ) -> Answers:
+        answers = self.function.encode(texts, role, most=most, at_once=at_once)
+        self.requests = self.function.requests
+        rows = answers.vectors
+        if self.kept is not None and self.kept > rows.shape[1]:
+            raise UsageError(f"There are {rows.shape[1]} dimensions to keep, not {self.kept}.")
+        rows = rows[:, : self.kept]
+        self.dimension = rows.shape[1]
+        return Answers(np.where(np.isfinite(rows), STORED[self.stored](rows), np.nan), answers.failures)
+
+    def close(self) -> None:
+        self.function.close()

@@ -1,0 +1,93 @@
+"""The noun: an embedding function gives vectors of texts, and knows what is known about it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from embaudit.checkpoint import Checkpoint, TextKind
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What came back for some texts.
+
+    Attributes:
+        vectors: (N, D) float64; NaN where there is none.
+        failures: why there is none, by place.
+    """
+
+    vectors: np.ndarray
+    failures: dict[int, str] = field(default_factory=dict)
+
+
+class EmbeddingFunction(ABC):
+    """Gives one vector a text.
+
+    What needs no more than vectors takes any of these. What looks at tokens, states or weights needs ``checkpoint`` and
+    says *not measured* where it is None.
+
+    Attributes:
+        name: what people call it, without credentials.
+        kind: what it is, as in "the endpoint …".
+        interface: by which it is asked, as openai; empty of a checkpoint.
+        dimension: of its vectors; None before the first one is known.
+        similarity: the declared one: cosine, dot, euclidean or manhattan; None if it declares none.
+        limit: tokens read of a text; None if all are, or nobody knows.
+        identity: of its content; empty if it may change behind its name.
+        checkpoint: its inside; None if that cannot be looked at.
+        tells_roles_apart: whether a query's vector differs from a document's of the same text.
+        may_depend_on_asking: whether a text's vector may depend on what else is asked, and how.
+        requests: sent until now.
+    """
+
+    name: str
+    kind: str = "function"
+    interface: str = ""
+    dimension: int | None = None
+    similarity: str | None = None
+    limit: int | None = None
+    identity: str = ""
+    checkpoint: Checkpoint | None = None
+    tells_roles_apart: bool = False
+    may_depend_on_asking: bool = True
+    requests: int = 0
+
+    @abstractmethod
+    def encode(
+        self, texts: Sequence[str], role: TextKind = "text", *, most: int | None = None, at_once: int = 1
+    ) -> Answers:
+        """Vectors of texts.
+
+        Args:
+            role: what they are used as.
+            most: texts handed over together; by default, as many as it takes.
+            at_once: how many such requests at a time.
+
+        Raises:
+            EmbauditError: if it gives no vectors at all. That it fails on some texts is an answer.
+        """
+
+    def encode_base64(self, texts: Sequence[str]) -> Answers | None:
+        """Each text's vector, asked for in base64; None if it knows no such thing."""
+        return None
+
+    def rows(self, texts: Sequence[str], role: TextKind = "text") -> np.ndarray:
+        """(N, D) vectors of texts, each distinct one encoded once; NaN where there is none."""
+        distinct = list(dict.fromkeys(texts))
+        place = {text: one for one, text in enumerate(distinct)}
+        return self.encode(distinct, role).vectors[[place[text] for text in texts]]
+
+    def close(self) -> None:  # noqa: B027 - most hold nothing
+        """Give back what it holds."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,113 @@
+"""Finds out what a name stands for, and opens it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from embaudit.checkpoint import LoadOptions, load_checkpoint
+from embaudit.checkpoint.prompts import NO_PROMPTS, Prompts
+from embaudit.errors import UsageError
+from embaudit.functions.endpoint.recognise import is_address, open_endpoint
+from embaudit.functions.function import EmbeddingFunction
+
+# What may be given wherever a function is asked for.
+Given = str | Path | EmbeddingFunction
+
+
+@dataclass(frozen=True)
+class AskedAs:
+    """How a function whose files nobody sees is asked.
+
+    Attributes:
+        api, model: of an endpoint; by default recognised, and the only one.
+        prompts: what its callers put before texts of each role.
+    """
+
+    api: str | None = None
+    model: str | None = None
+    prompts: Prompts = NO_PROMPTS
+
+
+AS_IT_IS = AskedAs()
+
+
+def asked_of(
+    given: Sequence[Given],
+    *,
+    api: str | Sequence[str] | None = None,
+    model: str | Sequence[str] | None = None,
+    query_prompt: str | Sequence[str] | None = None,
+    document_prompt: str | Sequence[str] | None = None,
+    prompt: str | Sequence[str] | None = None,
+) -> tuple[AskedAs, ...]:
+    """How each of these is asked, of what is said once for all endpoints, or once for each in their order.
+
+    Raises:
+        UsageError: if more is said than there are endpoints.
+    """
+    places = [place for place, one in enumerate(given) if not is_checkpoint(one)]
+    said: list[dict[str, str]] = [{} for _ in given]
+    settings = {"api": api, "model": model, "query": query_prompt, "document": document_prompt, "text": prompt}
+    for name, value in settings.items():
+        values = [] if value is None else [value] if isinstance(value, str) else list(value)
+        if len(values) > 1 and len(values) != len(places):
+            raise UsageError(
+                f"{name} is given {len(values)} times, and there are {len(places)} endpoints.",
+                next_step="Give it once for all of them, or once for each, in their order.",
+            )
+        if values and not places:
+            raise UsageError(
+                f"{name} = {values[0]!r} is of an endpoint, and there is none: {', '.join(map(name_of, given))}.",
+                next_step="Leave it out.",
+            )
+        for place, one in zip(places, values * len(places) if len(values) == 1 else values, strict=False):
+            said[place][name] = one
+    return tuple(
+        AskedAs(
+            of.get("api"), of.get("model"), Prompts(of.get("text", ""), of.get("query", ""), of.get("document", ""))
+        )
+        for of in said
+    )
+
+
+def name_of(given: Given) -> str:
+    """What people call it."""
+    return given.name if isinstance(given, EmbeddingFunction) else str(given)
+
+
+def is_checkpoint(given: Given) -> bool:
+    """Whether this names a checkpoint rather than something that is asked."""
+    return isinstance(given, str | Path) and not is_address(str(given))
+
+
+def open_function(given: Given, options: LoadOptions, asked: AskedAs = AS_IT_IS) -> EmbeddingFunction:
+    """The function that a name stands for: an endpoint's address, or a checkpoint.
+
+    Args:
+        options: how a checkpoint is loaded.
+
+    Raises:
+        EmbauditError: if it cannot be opened, or is told what it does not take.
+    """
+    if isinstance(given, EmbeddingFunction):
+        return given
+    name = str(given)
+    if is_address(name):
+        return open_endpoint(name, asked.api, asked.model, asked.prompts)
+    if asked.api is not None or asked.model is not None:
+        raise UsageError(f"{name} is a checkpoint, which has no API and no models.", next_step="Leave these out.")
+    # It imports what loads checkpoints.
+    from embaudit.functions.checkpoint import CheckpointFunction
+
+    return CheckpointFunction(load_checkpoint(name, options), name)
+
+
+def open_both(
+    given: Sequence[Given], options: Sequence[LoadOptions], asked: Sequence[AskedAs] = (AS_IT_IS, AS_IT_IS)
+) -> tuple[EmbeddingFunction, EmbeddingFunction]:
+    """Both sides of a comparison; an endpoint first, since a model takes longer to load than one to answer."""
+    order = sorted((0, 1), key=lambda side: not is_address(str(given[side])))
+    opened = {side: open_function(given[side], options[side], asked[side]) for side in order}
+    return opened[0], opened[1]
