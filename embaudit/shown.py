@@ -29,3 +29,11 @@ def quoted(text: str) -> str:
 def visible_lines(text: object) -> str:
     """The same for text of several lines."""
     return "\n".join(visible(line) for line in str(text).split("\n"))
+
+
+def duration(seconds: float) -> str:
+    """``48 s``, ``12 min``, ``2.3 h``, ``4.1 days``."""
+    for unit, name, form in ((86_400, "days", ".1f"), (3_600, "h", ".1f"), (60, "min", ".0f")):
+        if seconds >= 2 * unit or (unit == 3_600 and seconds >= unit):
+            return f"{seconds / unit:{form}} {name}"
+    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"

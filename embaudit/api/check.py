@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,8 @@ from embaudit.corpora.judged import load_judged
 from embaudit.corpora.load import load_corpus
 from embaudit.errors import UsageError
 from embaudit.functions.function import EmbeddingFunction
-from embaudit.functions.opened import asked_of, is_checkpoint, open_function
+from embaudit.functions.kept import cost_line
+from embaudit.functions.opened import AS_IT_IS, AskedAs, Told, asked_of, is_checkpoint, open_kept
 from embaudit.loading import PROMPTS
 from embaudit.measures.quality.material import FEW, Material, MaterialLimits, sample_material, user_material
 from embaudit.request import AuditRequest
@@ -62,7 +63,8 @@ def check(
         place = function.name if function is not None else _folder(checkpoint, stack)
         beside = None if base is None else _folder(base, stack)
         request = AuditRequest.of(checkpoint=place, **settings)
-        found = run(request, material, beside, function=function, api=api, model=model)
+        asked = asked_of([place if function is None else function], api=api, model=model)[0]
+        found = run(request, material, beside, function=function, asked=asked)
     return replace(
         found,
         checkpoint=_shown(checkpoint) if found.kind == "checkpoint" else found.checkpoint,
@@ -113,13 +115,19 @@ def run(
     base: str | None = None,
     *,
     function: EmbeddingFunction | None = None,
-    api: str | Sequence[str] | None = None,
-    model: str | Sequence[str] | None = None,
+    asked: AskedAs = AS_IT_IS,
+    most_texts: int | None = None,
+    say: Callable[[str], None] = lambda line: None,
+    told: Told | None = None,
 ) -> CheckReport:
     """Check what a request names, against a base if there is one; what is no checkpoint is asked as its callers ask it.
 
     Args:
         function: in place of what the request names, one that is there already.
+        asked: how it is asked, if it is no checkpoint.
+        most_texts: of the material, at most; None for all.
+        say: is given a line before the first text is sent.
+        told: is told how much is done of what an endpoint is asked.
     """
     given = request.checkpoint if function is None else function
     if is_checkpoint(given):
@@ -127,8 +135,30 @@ def run(
     _require_as_it_is(request, base)
     every, query, document = (_literal(name, getattr(request, name)) for name in PROMPTS)
     asking = Asking(query or every, document or every, every)
-    with open_function(given, request.load_options, asked_of([given], api=api, model=model)[0]) as opened:
+    if most_texts is not None:
+        material = within(material, most_texts)
+    with open_kept(given, request.load_options, asked, told) as opened:
+        sent = [
+            *(text for pairs in material.pairs for text in asking.texts([*pairs.firsts, *pairs.seconds])),
+            *(text for some in material.collections for text in asking.queries(some.queries)),
+            *(text for some in material.collections for text in asking.documents(some.documents)),
+        ]
+        say(cost_line(opened, sent, "and some hundred made-up and changed ones"))
         return check_served(opened, material, asking)
+
+
+def within(material: Material, most: int) -> Material:
+    """Its first pairs, and first queries and documents, that are no more texts than so many altogether."""
+    sizes = [2 * len(pairs.scores) for pairs in material.pairs]
+    sizes += [len(one.queries) + len(one.documents) for one in material.collections]
+    share = min(1.0, most / max(1, sum(sizes)))
+    return replace(
+        material,
+        pairs=tuple(pairs.first(int(len(pairs.scores) * share)) for pairs in material.pairs),
+        collections=tuple(
+            one.first(int(len(one.queries) * share), int(len(one.documents) * share))[0] for one in material.collections
+        ),
+    )
 
 
 def _require_as_it_is(request: AuditRequest, base: str | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,8 +64,8 @@ def verify(
     passport: str | Path | Passport,
     other: Given,
     *,
-    api: str | Sequence[str] | None = None,
-    model: str | Sequence[str] | None = None,
+    api: str | None = None,
+    model: str | None = None,
     dtype: str = "float32",
     device: str = "auto",
     allow_pickle: bool = False,
@@ -87,17 +86,22 @@ def verify(
         EmbauditError: if the file is no passport, the endpoint does not answer, or the checkpoint cannot be loaded.
     """
     given = passport if isinstance(passport, Passport) else read_passport(Path(passport))
-    from embaudit.checkpoint import AskedPrompts, LoadOptions
-
-    own = given.settings
-    options = LoadOptions(
-        device=device,
+    return verify_as(
+        given,
+        other,
+        asked_of([other], api=api, model=model)[0],
         dtype=dtype,
-        pooling=own.pooling,
-        max_length=own.max_length,
+        device=device,
         allow_pickle=allow_pickle,
         trust_remote_code=trust_remote_code,
-        prompts=AskedPrompts(own.prompt),
     )
-    with open_function(other, options, asked_of([other], api=api, model=model)[0]) as opened:
-        return verify_with(given, opened)
+
+
+def verify_as(passport: Passport, other: Given, asked: AskedAs, **loading: Any) -> PassportReport:
+    """The same, asked in a way; a checkpoint is loaded with the settings of the passport."""
+    from embaudit.checkpoint import AskedPrompts, LoadOptions
+
+    own = passport.settings
+    options = LoadOptions(pooling=own.pooling, max_length=own.max_length, prompts=AskedPrompts(own.prompt), **loading)
+    with open_function(other, options, asked) as opened:
+        return verify_with(passport, opened)

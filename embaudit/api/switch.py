@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,8 @@ from embaudit.corpora.load import load_corpus
 from embaudit.draw import Draw
 from embaudit.errors import CheckpointError, CorpusError, UsageError
 from embaudit.functions.function import EmbeddingFunction
-from embaudit.functions.opened import AS_IT_IS, AskedAs, Given, asked_of, is_checkpoint, name_of, open_function
+from embaudit.functions.kept import cost_line
+from embaudit.functions.opened import AS_IT_IS, AskedAs, Given, Told, asked_of, is_checkpoint, name_of, open_kept
 from embaudit.measures.quality.material import SAMPLE, MaterialLimits, ScoredPairs
 from embaudit.request import AuditRequest
 
@@ -112,12 +113,16 @@ def run(
     rows: int = ROWS,
     holds: float = HOLDS,
     progress: Progress = lambda what: None,
+    say: Callable[[str], None] = lambda line: None,
+    told: Told | None = None,
 ) -> SwitchReport:
     """Compare what a request names with another function.
 
     Args:
         old: in place of what the request names, a function that is there already.
         asked: how each of the two is asked, if it is no checkpoint.
+        say: is given a line before the first text is sent.
+        told: is told how much is done of what an endpoint is asked.
     """
     if not 0 < holds <= 1:
         raise UsageError(f"A bridge cannot be asked to keep {holds}: give a share above 0, at most 1.")
@@ -132,7 +137,13 @@ def run(
         # An endpoint first: loading a model takes longer than finding that none answers.
         for side in order:
             with _named(("OLD", "NEW")[side]):
-                opened[side] = stack.enter_context(open_function(given[side], request.load_options, asked[side]))
+                opened[side] = stack.enter_context(open_kept(given[side], request.load_options, asked[side], told))
+        texts = [text for some in material.pairs for text in (*some.firsts, *some.seconds)]
+        texts += [text for one in material.searches for text in one.collection.documents]
+        texts += [text for one in material.searches if not one.asks_itself for text in one.collection.queries]
+        for function in opened.values():
+            if function.checkpoint is None:
+                say(cost_line(function, texts))
         return switch_functions(
             opened[0],
             opened[1],

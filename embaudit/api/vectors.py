@@ -13,7 +13,7 @@ from embaudit.checkpoint.load import describe
 from embaudit.comparisons.stored.every_row import check_table, find_foreign
 from embaudit.comparisons.stored.report import SAMPLED, StoredReport, look_at
 from embaudit.functions.function import EmbeddingFunction
-from embaudit.functions.opened import AskedAs, Given, asked_of, is_checkpoint, name_of, open_function
+from embaudit.functions.opened import AskedAs, Given, asked_of, is_checkpoint, name_of, open_function, open_kept
 from embaudit.request import AuditRequest
 from embaudit.vector_files.columns import AskedColumns
 from embaudit.vector_files.opened import open_index
@@ -125,9 +125,9 @@ def run(
                 lower = replace(options, dtype=name.removeprefix("dtype:"))
                 return open_function(request.checkpoint, lower)
             place = [name_of(one) for one in given].index(name)
-            return stack.enter_context(open_function(given[place], options, ways[place]))
+            return stack.enter_context(open_kept(given[place], options, ways[place]))
 
-        opened = stack.enter_context(open_function(given[0], options, ways[0]))
+        opened = stack.enter_context(open_kept(given[0], options, ways[0]))
         return look_at(
             index,
             opened,

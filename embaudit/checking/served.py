@@ -59,9 +59,10 @@ def _parts(
     figures: dict[str, Any],
 ) -> Iterable[Finding]:
     yield from guarded("numbers", lambda: list(number_findings(texts, alone)))
-    yield from guarded("one_function", lambda: [_one_function(function, texts, alone)])
+    # Whether a text gets the same vector again cannot be told from kept ones.
+    yield from guarded("one_function", lambda: [_one_function(function.live, texts, alone)])
     documents = [text for collection in material.collections for text in asking.documents(collection.documents)]
-    yield from guarded("tail", lambda: limit_findings(function, documents))
+    yield from guarded("tail", lambda: limit_findings(function.live, documents))
 
     def quality() -> list[Finding]:
         report = served_quality(lambda some, role: function.encode(some, role).vectors, material, asking)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.cli.endpoints import MATERIAL_LEAVES, endpoint_options, say_that_texts_leave
+from embaudit.cli.endpoints import MATERIAL_LEAVES, AskedOptions, asks_functions, say_cost, time_left
 from embaudit.cli.options import CHECKPOINT_FIELDS, material_options, request_options
 from embaudit.cli.printed import Shown, ends_in_page
 from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
@@ -22,16 +22,21 @@ if TYPE_CHECKING:
 )
 @click.option("--base", metavar="CHECKPOINT", help="What it was tuned from, or its last revision: say what changed.")
 @material_options
-@endpoint_options
+@click.option(
+    "--max-texts",
+    type=click.IntRange(min=20),
+    metavar="N",
+    help="Ask an endpoint for so many of the pairs, queries and documents. By default, for all.",
+)
+@asks_functions(keeps=True)
 @ends_in_page
 def check(
     request: AuditRequest,
     base: str | None,
     pairs: tuple[Path, ...],
     data: tuple[Path, ...],
-    api: tuple[str, ...],
-    model: tuple[str, ...],
-    yes: bool,
+    asked: AskedOptions,
+    max_texts: int | None,
     shown: Shown,
 ) -> int:
     """Is CHECKPOINT the network that was trained, declared right, and better than word overlap?
@@ -46,8 +51,16 @@ def check(
     from embaudit.api.check import given_material, run
     from embaudit.checking.page import check_page
 
-    say_that_texts_leave([request.checkpoint], *MATERIAL_LEAVES, is_agreed=yes)
-    report = run(request, given_material(pairs, data), base, api=api, model=model)
+    asked.say_that_texts_leave([request.checkpoint], *MATERIAL_LEAVES)
+    report = run(
+        request,
+        given_material(pairs, data),
+        base,
+        asked=asked.of(request.checkpoint)[0],
+        most_texts=max_texts,
+        say=say_cost,
+        told=time_left(),
+    )
     shown.show(check_page(report), report)
     codes = {"do not serve": EXIT_TRIPPED, "could not be checked": EXIT_USAGE}
     return codes.get(report.verdict, EXIT_DONE)

@@ -1,24 +1,33 @@
-"""Options of commands that ask an endpoint; and what is said before texts leave this machine."""
+"""Options of commands that ask functions whose files nobody sees; and what is said before texts leave this machine."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from embaudit.cli.options import together
+from embaudit.cli.options import Command, together
 from embaudit.errors import UsageError
 from embaudit.functions.endpoint.dialects import DIALECTS
 from embaudit.functions.endpoint.recognise import is_address, is_loopback
 from embaudit.masking import without_credentials
+from embaudit.shown import duration
 
+if TYPE_CHECKING:
+    from embaudit.functions.opened import AskedAs, Given
+
+SECONDS_BETWEEN_LINES = 10.0
 # What leaves with the user's own material, and what that means.
 MATERIAL_LEAVES = (
     "the pairs, queries and documents, and a few hundred made-up ones",
     "your pairs and documents would leave this one",
 )
-# ``api``, ``model`` and ``yes``, of commands that ask endpoints.
-endpoint_options = together(
+# Of all commands; of those that ask in roles; of those that keep what they got.
+GENERAL = (
     click.option(
         "--api",
         type=click.Choice(list(DIALECTS)),
@@ -28,10 +37,16 @@ endpoint_options = together(
     click.option(
         "--model", metavar="NAME", multiple=True, help="The model's name there, if it serves several. Likewise."
     ),
+    click.option(
+        "--requests-per-minute",
+        "per_minute",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Ask an endpoint no more often. By default, as fast as it answers.",
+    ),
     click.option("--yes", is_flag=True, help="Send the texts to an endpoint on another machine without asking."),
 )
-# ``query_prompt`` and ``document_prompt``, of commands that ask endpoints for queries and documents.
-role_options = together(
+ROLES = (
     click.option(
         "--query-prompt",
         metavar="TEXT",
@@ -40,7 +55,12 @@ role_options = together(
     ),
     click.option("--document-prompt", metavar="TEXT", multiple=True, help="The same before documents."),
 )
-# ``other``, ``with_dtype`` and those of an endpoint: what something is compared with.
+KEEPING = (
+    click.option(
+        "--fresh", is_flag=True, help="Forget the vectors that an endpoint gave before, and ask for all of them again."
+    ),
+)
+# ``other`` and ``with_dtype``: what something is compared with.
 other_options = together(
     click.option(
         "--with",
@@ -49,7 +69,6 @@ other_options = together(
         metavar="OTHER",
         help="What to compare with: an endpoint's address (http://localhost:8080), or a checkpoint.",
     ),
-    endpoint_options,
     click.option(
         "--with-dtype",
         type=click.Choice(("float32", "bfloat16", "float16")),
@@ -60,23 +79,80 @@ other_options = together(
 )
 
 
-def say_that_texts_leave(given: Sequence[str], what: str, warning: str, *, is_agreed: bool) -> None:
-    """Say where texts are sent before the first is; ask, if that is another machine.
+@dataclass(frozen=True)
+class AskedOptions:
+    """How the user wants functions to be asked that are no checkpoints."""
+
+    yes: bool
+    settings: dict[str, Any]
+
+    def of(self, *given: Given) -> tuple[AskedAs, ...]:
+        """How each of these is asked."""
+        from embaudit.functions.opened import asked_of
+
+        return asked_of(given, **self.settings)
+
+    def say_that_texts_leave(self, given: Sequence[str], what: str, warning: str) -> None:
+        """Say where texts are sent before the first is; ask, if that is another machine.
+
+        Args:
+            given: functions; those that are no endpoint get no word.
+            what: is sent, as the end of "Texts are sent to …: ".
+            warning: what that means if it is another machine, as the end of a sentence.
+
+        Raises:
+            UsageError: if it is another machine, and nobody agreed.
+        """
+        for address in filter(is_address, dict.fromkeys(given)):
+            shown = without_credentials(address)
+            click.echo(f"Texts are sent to {shown}: {what}.", err=True)
+            if not is_loopback(address) and not self.yes:
+                raise UsageError(
+                    f"{shown} is another machine: {warning}.",
+                    kept="Nothing was sent.",
+                    next_step="If that is meant, add --yes.",
+                )
+
+
+def asks_functions(*, in_roles: bool = False, keeps: bool = False) -> Callable[[Command], Command]:
+    """Options of a command that takes any function; it receives them as ``asked``.
 
     Args:
-        given: functions; those that are no endpoint get no word.
-        what: is sent, as the end of "Texts are sent to …: ".
-        warning: what that means if it is another machine, as the end of a sentence.
-
-    Raises:
-        UsageError: if it is another machine, and nobody agreed.
+        in_roles: whether it asks for queries and documents.
+        keeps: whether what an endpoint gives is kept for the next time.
     """
-    for address in filter(is_address, dict.fromkeys(given)):
-        shown = without_credentials(address)
-        click.echo(f"Texts are sent to {shown}: {what}.", err=True)
-        if not is_loopback(address) and not is_agreed:
-            raise UsageError(
-                f"{shown} is another machine: {warning}.",
-                kept="Nothing was sent.",
-                next_step="If that is meant, add --yes.",
-            )
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def wrapper(yes: bool, **given: Any) -> Any:
+            settings = {name: given.pop(name) for name in SETTINGS if name in given}
+            return command(asked=AskedOptions(yes, settings), **given)
+
+        options = together(*GENERAL, *(ROLES if in_roles else ()), *(KEEPING if keeps else ()))
+        return options(wrapper)  # type: ignore[return-value]
+
+    return decorate
+
+
+SETTINGS = ("api", "model", "per_minute", "query_prompt", "document_prompt", "fresh")
+
+
+def say_cost(line: str) -> None:
+    """Say on stderr what will be asked, before it is."""
+    click.echo(line, err=True)
+
+
+def time_left() -> Callable[[str, int, int], None]:
+    """Says on stderr, every few seconds, how much is done of what a slow function is asked, and how long is left."""
+    start = last = time.monotonic()
+
+    def told(what: str, done: int, total: int) -> None:
+        nonlocal start, last
+        now = time.monotonic()
+        if now - last < SECONDS_BETWEEN_LINES or not done:
+            return
+        last = now
+        left = duration((now - start) / done * (total - done))
+        click.echo(f"{what[0].upper()}{what[1:]}: {done:,} of {total:,}, about {left} left …", err=True)
+
+    return told

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.cli.endpoints import MATERIAL_LEAVES, other_options, role_options, say_that_texts_leave
+from embaudit.cli.endpoints import MATERIAL_LEAVES, AskedOptions, asks_functions, other_options
 from embaudit.cli.options import CHECKPOINT_FIELDS, material_options, request_options
 from embaudit.cli.printed import Shown, ends_in_page
 from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.command()
 @request_options(*(name for name in CHECKPOINT_FIELDS if name not in ("dtype", "seed")))
 @other_options
-@role_options
+@asks_functions(in_roles=True)
 @click.option(
     "--with-backend",
     type=click.Choice(("torch", "onnx", "openvino")),
@@ -43,10 +43,7 @@ if TYPE_CHECKING:
 def parity(
     request: AuditRequest,
     other: str,
-    api: tuple[str, ...],
-    model: tuple[str, ...],
-    query_prompt: tuple[str, ...],
-    document_prompt: tuple[str, ...],
+    asked: AskedOptions,
     with_dtype: str,
     with_backend: Backend,
     with_stored: Stored | None,
@@ -54,7 +51,6 @@ def parity(
     pairs: tuple[Path, ...],
     data: tuple[Path, ...],
     no_explanation: bool,
-    yes: bool,
     shown: Shown,
 ) -> int:
     """Do CHECKPOINT and OTHER give the same vectors, and if not, how would CHECKPOINT have to be used to do so?
@@ -67,15 +63,14 @@ def parity(
     from embaudit.api.check import given_material
     from embaudit.api.parity import OtherWay, run
     from embaudit.comparisons.parity.page import parity_page
-    from embaudit.functions.opened import asked_of
 
     both = request.checkpoint, other
-    say_that_texts_leave(both, *MATERIAL_LEAVES, is_agreed=yes)
+    asked.say_that_texts_leave(both, *MATERIAL_LEAVES)
     report = run(
         request,
         other,
         given_material(pairs, data),
-        asked=asked_of(both, api=api, model=model, query_prompt=query_prompt, document_prompt=document_prompt),
+        asked=asked.of(*both),
         way=OtherWay(with_dtype, with_backend, with_stored or "as given", with_dimensions),
         with_explanation=not no_explanation,
         progress=lambda what: click.echo(f"Comparing {what} …", err=True),

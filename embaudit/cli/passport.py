@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.cli.endpoints import endpoint_options, say_that_texts_leave
+from embaudit.cli.endpoints import AskedOptions, asks_functions
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.shown import visible
 
@@ -26,8 +26,8 @@ CANARIES_LEAVE = "some 60 made-up ones", "they would leave this one"
     show_default=True,
     help="Where to write it; an earlier passport of the same checkpoint is replaced.",
 )
-@endpoint_options
-def passport(request: AuditRequest, out: Path, api: tuple[str, ...], model: tuple[str, ...], yes: bool) -> None:
+@asks_functions()
+def passport(request: AuditRequest, out: Path, asked: AskedOptions) -> None:
     """Write CHECKPOINT's passport: more than 50 texts that servers get wrong, with their vectors and tolerances.
 
     CHECKPOINT may also be the address of an endpoint whose files nobody sees: its passport tells tomorrow whether it is
@@ -37,10 +37,9 @@ def passport(request: AuditRequest, out: Path, api: tuple[str, ...], model: tupl
     served is still the same function.
     """
     from embaudit.api.passport import make
-    from embaudit.functions.opened import asked_of
 
-    say_that_texts_leave([request.checkpoint], *CANARIES_LEAVE, is_agreed=yes)
-    made = make(request, out, asked=asked_of([request.checkpoint], api=api, model=model)[0])
+    asked.say_that_texts_leave([request.checkpoint], *CANARIES_LEAVE)
+    made = make(request, out, asked=asked.of(request.checkpoint)[0])
     reading = made.reading
     click.echo(
         visible(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.cli.endpoints import MATERIAL_LEAVES, endpoint_options, role_options, say_that_texts_leave
+from embaudit.cli.endpoints import MATERIAL_LEAVES, AskedOptions, asks_functions, say_cost, time_left
 from embaudit.cli.options import CHECKPOINT_FIELDS, material_options, request_options
 from embaudit.cli.printed import Shown, ends_in_page
 from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
@@ -62,8 +62,7 @@ if TYPE_CHECKING:
     metavar="SHARE",
     help="What a bridge must keep of what NEW finds.",
 )
-@endpoint_options
-@role_options
+@asks_functions(in_roles=True, keeps=True)
 @ends_in_page
 def switch(
     request: AuditRequest,
@@ -76,11 +75,7 @@ def switch(
     rows: int,
     texts: int,
     holds: float,
-    api: tuple[str, ...],
-    model: tuple[str, ...],
-    query_prompt: tuple[str, ...],
-    document_prompt: tuple[str, ...],
-    yes: bool,
+    asked: AskedOptions,
     shown: Shown,
 ) -> int:
     """OLD built an index: what becomes of it, and of a cut-off, if NEW takes over?
@@ -91,19 +86,20 @@ def switch(
     """
     from embaudit.api.switch import run, switch_material
     from embaudit.comparisons.switch.page import switch_page
-    from embaudit.functions.opened import asked_of
 
     both = request.checkpoint, new
-    say_that_texts_leave(both, *MATERIAL_LEAVES, is_agreed=yes)
+    asked.say_that_texts_leave(both, *MATERIAL_LEAVES)
     report = run(
         request,
         new,
         switch_material(pairs, data, corpus, queries, texts),
-        asked=asked_of(both, api=api, model=model, query_prompt=query_prompt, document_prompt=document_prompt),
+        asked=asked.of(*both),
         thresholds=thresholds,
         rows=rows,
         holds=holds,
         progress=lambda what: click.echo(f"Comparing {what} …", err=True),
+        say=say_cost,
+        told=time_left(),
     )
     shown.show(switch_page(report), report)
     codes = {"same index": EXIT_DONE, "could not be told": EXIT_USAGE}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.cli.endpoints import endpoint_options, say_that_texts_leave
+from embaudit.cli.endpoints import AskedOptions, asks_functions
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.printed import Shown, ends_in_page
 from embaudit.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_TRIPPED, EXIT_USAGE
@@ -51,13 +51,7 @@ SECONDS_BETWEEN_LINES = 5.0
     help="Write the rows that CHECKPOINT did not build to a .csv or .parquet file; implies --all.",
 )
 @click.option("--no-explanation", is_flag=True, help="Do not search for what explains rows that differ.")
-@endpoint_options
-@click.option(
-    "--document-prompt",
-    metavar="TEXT",
-    multiple=True,
-    help="What an endpoint's callers put before documents. Once for all endpoints, or once for each.",
-)
+@asks_functions(in_roles=True, keeps=True)
 @ends_in_page
 def vectors(
     request: AuditRequest,
@@ -72,10 +66,7 @@ def vectors(
     every_row: bool,
     table: Path | None,
     no_explanation: bool,
-    api: tuple[str, ...],
-    model: tuple[str, ...],
-    document_prompt: tuple[str, ...],
-    yes: bool,
+    asked: AskedOptions,
     shown: Shown,
 ) -> int:
     """Are the vectors in FILE sound, and did CHECKPOINT build them? It may also be the address of an endpoint.
@@ -87,7 +78,6 @@ def vectors(
     from embaudit.api.vectors import run
     from embaudit.comparisons.stored.page import stored_page
     from embaudit.errors import UsageError
-    from embaudit.functions.opened import asked_of
     from embaudit.vector_files.columns import AskedColumns
 
     if file is None and (every_row or table is not None or also):
@@ -95,12 +85,12 @@ def vectors(
             "--all, --table and --also need a checkpoint to compare with.", next_step="embaudit vectors CHECKPOINT FILE"
         )
     functions = [] if file is None else [request.checkpoint, *also]
-    say_that_texts_leave(functions, f"those of {rows:,} rows", "your texts would leave this one", is_agreed=yes)
+    asked.say_that_texts_leave(functions, f"those of {rows:,} rows", "your texts would leave this one")
     report = run(
         None if file is None else request,
         file or request.checkpoint,
         AskedColumns(vector, text, id_),
-        asked=asked_of(functions, api=api, model=model, document_prompt=document_prompt),
+        asked=asked.of(*functions),
         texts=texts,
         from_table=from_table,
         rows=rows,

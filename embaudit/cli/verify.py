@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from embaudit.cli.endpoints import other_options, say_that_texts_leave
+from embaudit.cli.endpoints import AskedOptions, asks_functions, other_options
 from embaudit.cli.printed import Shown, ends_in_page
 from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
 
@@ -14,6 +14,7 @@ from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
 @click.command()
 @click.argument("passport", type=click.Path(path_type=Path))
 @other_options
+@asks_functions()
 @click.option(
     "--device", default="auto", show_default=True, help="Device of a checkpoint: auto, cpu, cuda, cuda:1, mps."
 )
@@ -23,13 +24,11 @@ from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
 def verify(
     passport: Path,
     other: str,
-    api: tuple[str, ...],
-    model: tuple[str, ...],
+    asked: AskedOptions,
     with_dtype: str,
     device: str,
     allow_pickle: bool,
     trust_remote_code: bool,
-    yes: bool,
     shown: Shown,
 ) -> int:
     """Does OTHER give the vectors that PASSPORT holds, and if not, on which kinds of text?
@@ -38,23 +37,21 @@ def verify(
     read from EMBAUDIT_API_KEY. Exit code 0 if it is the same function, 1 if not, 2 if it could not be compared. For the
     reason of a difference: embaudit parity.
     """
-    from embaudit.api.passport import verify as verified
+    from embaudit.api.passport import verify_as
     from embaudit.comparisons.passport.file import read_passport
     from embaudit.comparisons.passport.page import passport_page
 
     # Before anything is sent.
     given = read_passport(passport)
-    say_that_texts_leave(
+    asked.say_that_texts_leave(
         [other],
         f"the {len(given.canaries)} made-up ones of the passport",
         "the passport's texts would leave this one",
-        is_agreed=yes,
     )
-    report = verified(
+    report = verify_as(
         given,
         other,
-        api=api,
-        model=model,
+        asked.of(other)[0],
         dtype=with_dtype,
         device=device,
         allow_pickle=allow_pickle,

@@ -83,6 +83,16 @@ class EmbeddingFunction(ABC):
         place = {text: one for one, text in enumerate(distinct)}
         return self.encode(distinct, role).vectors[[place[text] for text in texts]]
 
+    @property
+    def asked_as(self) -> str:
+        """Everything that a vector depends on, as far as one who asks can know."""
+        return f"{self.kind} {self.name} {self.identity}"
+
+    @property
+    def live(self) -> EmbeddingFunction:
+        """The function itself, where this one keeps what it gave."""
+        return self
+
     def close(self) -> None:  # noqa: B027 - most hold nothing
         """Give back what it holds."""
 

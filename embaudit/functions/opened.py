@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,8 @@ from embaudit.errors import UsageError
 from embaudit.functions.endpoint.recognise import is_address, open_endpoint
 from embaudit.functions.function import EmbeddingFunction
 
+# What is done, how much of it, and of how much.
+Told = Callable[[str, int, int], None]
 # What may be given wherever a function is asked for.
 Given = str | Path | EmbeddingFunction
 
@@ -23,11 +25,15 @@ class AskedAs:
     Attributes:
         api, model: of an endpoint; by default recognised, and the only one.
         prompts: what its callers put before texts of each role.
+        per_minute: requests that it may get in a minute; None for as many as it answers.
+        fresh: whether what an endpoint gave before is forgotten.
     """
 
     api: str | None = None
     model: str | None = None
     prompts: Prompts = NO_PROMPTS
+    per_minute: int | None = None
+    fresh: bool = False
 
 
 AS_IT_IS = AskedAs()
@@ -41,6 +47,8 @@ def asked_of(
     query_prompt: str | Sequence[str] | None = None,
     document_prompt: str | Sequence[str] | None = None,
     prompt: str | Sequence[str] | None = None,
+    per_minute: int | None = None,
+    fresh: bool = False,
 ) -> tuple[AskedAs, ...]:
     """How each of these is asked, of what is said once for all endpoints, or once for each in their order.
 
@@ -66,7 +74,11 @@ def asked_of(
             said[place][name] = one
     return tuple(
         AskedAs(
-            of.get("api"), of.get("model"), Prompts(of.get("text", ""), of.get("query", ""), of.get("document", ""))
+            of.get("api"),
+            of.get("model"),
+            Prompts(of.get("text", ""), of.get("query", ""), of.get("document", "")),
+            per_minute,
+            fresh,
         )
         for of in said
     )
@@ -95,13 +107,26 @@ def open_function(given: Given, options: LoadOptions, asked: AskedAs = AS_IT_IS)
         return given
     name = str(given)
     if is_address(name):
-        return open_endpoint(name, asked.api, asked.model, asked.prompts)
+        return open_endpoint(name, asked.api, asked.model, asked.prompts, asked.per_minute)
     if asked.api is not None or asked.model is not None:
         raise UsageError(f"{name} is a checkpoint, which has no API and no models.", next_step="Leave these out.")
     # It imports what loads checkpoints.
     from embaudit.functions.checkpoint import CheckpointFunction
 
     return CheckpointFunction(load_checkpoint(name, options), name)
+
+
+def open_kept(
+    given: Given, options: LoadOptions, asked: AskedAs = AS_IT_IS, told: Told | None = None
+) -> EmbeddingFunction:
+    """The same; what an endpoint gives is kept, and not asked for again."""
+    function = open_function(given, options, asked)
+    if function.kind != "endpoint":
+        return function
+    from embaudit.functions.kept import KeptVectors
+    from embaudit.settings import Settings
+
+    return KeptVectors(function, Settings().home, fresh=asked.fresh, told=told)
 
 
 def open_both(

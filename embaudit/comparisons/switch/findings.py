@@ -16,6 +16,7 @@ from embaudit.downstream.paired import PairedEstimate
 from embaudit.finding import Finding, Level, unless_ok
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.measures.quality.measured import shown, with_interval
+from embaudit.shown import duration
 
 # How a bridge is built, of those that are tried.
 HOW = {**{name: name for name in MAPS}, MIXED: "no map"}
@@ -268,14 +269,6 @@ def cost_finding(cost: Cost) -> Finding:
         low=seconds.low,
         high=seconds.high,
     )
-
-
-def duration(seconds: float) -> str:
-    """``48 s``, ``12 min``, ``2.3 h``, ``4.1 days``."""
-    for unit, name, form in ((86_400, "days", ".1f"), (3_600, "h", ".1f"), (60, "min", ".0f")):
-        if seconds >= 2 * unit or (unit == 3_600 and seconds >= unit):
-            return f"{seconds / unit:{form}} {name}"
-    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
 def size(count: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ import numpy as np
 from embaudit.checkpoint.prompts import NO_PROMPTS, Prompts
 from embaudit.errors import MAX_REASON, EmbauditError, one_line
 from embaudit.functions.endpoint.dialects import OPENAI, BadAnswer, Dialect, Encoding, as_vectors
+from embaudit.functions.endpoint.pace import Pace
 from embaudit.functions.function import Answers, EmbeddingFunction
 from embaudit.masking import without_credentials
 
@@ -67,6 +69,7 @@ class Endpoint(EmbeddingFunction):
         model: its name there; None if it serves one.
         most_texts: texts per request; lowered when the server refuses so many.
         prompts: what its callers put before texts of each role.
+        per_minute: requests that it may get in a minute; None for as many as it answers.
     """
 
     kind = "endpoint"
@@ -81,6 +84,7 @@ class Endpoint(EmbeddingFunction):
         seconds: float = SECONDS,
         wait_at_most: float = LONGEST_WAIT,
         prompts: Prompts = NO_PROMPTS,
+        per_minute: int | None = None,
     ) -> None:
         self.address = address.rstrip("/")
         self.dialect = dialect
@@ -91,8 +95,13 @@ class Endpoint(EmbeddingFunction):
         self.prompts = prompts
         self.tells_roles_apart = prompts.query != prompts.document
         self.requests = 0
+        self._pace = Pace(per_minute)
         self._count = threading.Lock()
         self._client: httpx.Client | None = None
+
+    @property
+    def asked_as(self) -> str:
+        return json.dumps([self.address, self.dialect.name, self.dialect.path, self.model, self.prompts.as_json()])
 
     @property
     def interface(self) -> str:  # type: ignore[override]
@@ -219,6 +228,7 @@ class Endpoint(EmbeddingFunction):
     def _once(self, texts: Sequence[str], encoding: Encoding) -> np.ndarray:
         import httpx
 
+        self._pace.wait()
         with self._count:
             self.requests += 1
         try:

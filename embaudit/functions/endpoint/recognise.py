@@ -40,7 +40,11 @@ def is_loopback(address: str) -> bool:
 
 
 def open_endpoint(
-    address: str, api: str | None = None, model: str | None = None, prompts: Prompts = NO_PROMPTS
+    address: str,
+    api: str | None = None,
+    model: str | None = None,
+    prompts: Prompts = NO_PROMPTS,
+    per_minute: int | None = None,
 ) -> Endpoint:
     """An endpoint at an address, its API and model recognised unless named.
 
@@ -59,7 +63,7 @@ def open_endpoint(
     )
     dialect = DIALECTS[api] if api is not None else pasted[1] if pasted is not None else None
     base = urlunsplit((parts.scheme, parts.netloc, path.removesuffix(pasted[0]) if pasted else path, "", ""))
-    endpoint = Endpoint(base, dialect or OPENAI, model, prompts=prompts)
+    endpoint = Endpoint(base, dialect or OPENAI, model, prompts=prompts, per_minute=per_minute)
     endpoint.dialect = dialect or _recognised(endpoint)
     if model is None:
         endpoint.model = _only_model(endpoint)
