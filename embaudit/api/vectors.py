@@ -13,8 +13,10 @@ from embaudit.checkpoint.load import describe
 from embaudit.comparisons.stored.every_row import check_table, find_foreign
 from embaudit.comparisons.stored.report import SAMPLED, StoredReport, look_at
 from embaudit.functions.function import EmbeddingFunction
+from embaudit.functions.kept import FOLDER
 from embaudit.functions.opened import AskedAs, Given, asked_of, is_checkpoint, name_of, open_function, open_kept
 from embaudit.request import AuditRequest
+from embaudit.settings import Settings
 from embaudit.vector_files.columns import AskedColumns
 from embaudit.vector_files.opened import open_index
 
@@ -137,7 +139,13 @@ def run(
             load=load,
             every_row=(
                 lambda against, function: find_foreign(
-                    index, function, against, table=table, total=against.population, progress=progress
+                    index,
+                    function,
+                    against,
+                    table=table,
+                    total=against.population,
+                    kept_in=Settings().home / FOLDER,
+                    progress=progress,
                 )
             )
             if every_row or table is not None

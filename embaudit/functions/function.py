@@ -84,6 +84,11 @@ class EmbeddingFunction(ABC):
         return self.encode(distinct, role).vectors[[place[text] for text in texts]]
 
     @property
+    def typed(self) -> str:
+        """What to type to name it."""
+        return self.name
+
+    @property
     def asked_as(self) -> str:
         """Everything that a vector depends on, as far as one who asks can know."""
         return f"{self.kind} {self.name} {self.identity}"

@@ -90,7 +90,14 @@ def test_what_cannot_be_compared_ends_with_2(passport_file: Path, passed_folder:
         ("verify", "notes.json", "--with", "http://127.0.0.1:9"): "notes.json is no passport",
         ("verify", "passport.json", "--with", "http://", "--yes"): "is no address",
         ("verify", "passport.json", "--with", "no-such-folder"): "no-such-folder",
-        ("verify", "passport.json", "--with", str(passed_folder), "--api", "tei"): "is a checkpoint, which has no API",
+        (
+            "verify",
+            "passport.json",
+            "--with",
+            str(passed_folder),
+            "--api",
+            "tei",
+        ): "is of an endpoint, and there is none",
         ("passport", str(passed_folder), "--out", "notes.json"): "exists, and would be lost",
         ("passport", "no-such-folder"): "no-such-folder",
     }

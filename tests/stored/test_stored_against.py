@@ -200,11 +200,29 @@ def test_an_interrupt_keeps_what_was_found(tiny_index: Any, tmp_path: Path) -> N
     numbers = np.arange(600)
     sample = SomeRows(numbers, mixed, tuple(tiny_index.texts), (None,) * 600)
     function = CheckpointFunction(tiny_index.load())
+    encode = function.encode
     against = compare_sample(function, sample, 600, load=lambda name: function, with_explanation=False)
-    found = find_foreign(replace(index, batches=interrupted), function, against, table=tmp_path / "rows.csv")
+    encoded: list[int] = []
+    function.encode = lambda texts, *given: encoded.append(len(texts)) or encode(texts, *given)  # type: ignore[method-assign, func-returns-value]
+    given = {"table": tmp_path / "rows.csv", "kept_in": tmp_path}
+    found = find_foreign(replace(index, batches=interrupted), function, against, **given)
     assert (found.is_whole, found.read, found.count) == (False, 200, 1)
-    assert [line.split(",")[0] for line in (tmp_path / "rows.csv").read_text().splitlines()] == ["row", "4"]
+    assert numbered(tmp_path / "rows.csv") == ["4"]
     assert any("Interrupted after row 200" in finding.sentence for finding in found.findings())
+    found = find_foreign(index, function, against, **given)
+    assert (found.is_whole, found.compared, found.count, numbered(tmp_path / "rows.csv")) == (
+        True,
+        600,
+        2,
+        ["4", "501"],
+    )
+    # The first 200 were not encoded again; and a comparison that is done is forgotten.
+    assert sum(encoded) == len(set(tiny_index.texts[:200])) + len(set(tiny_index.texts[200:]))
+    assert not list(tmp_path.glob("rows-*"))
+
+
+def numbered(table: Path) -> list[str]:
+    return [line.split(",")[0] for line in table.read_text().splitlines()[1:]]
 
 
 def test_without_texts_it_is_said_what_can_be_told(tiny_index: Any, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from embaudit.comparisons.switch.encode import SearchTexts
 from embaudit.comparisons.switch.switch import SwitchReport, switch_functions
 from embaudit.errors import CheckpointError, CorpusError, EmbauditError, MeasureError, UsageError
 from embaudit.functions.checkpoint import CheckpointFunction
+from embaudit.functions.endpoint.client import EndpointError
 from embaudit.measures.quality.material import Material, sample_material
 
 TEXTS = [
@@ -159,14 +160,14 @@ def test_one_query_tells_nothing_and_says_so(called: Callable[..., SwitchReport]
 BAD: dict[str, tuple[type[EmbauditError], dict[str, object], str]] = {
     "OLD": (CheckpointError, {"old": "missing"}, "OLD: "),
     "NEW": (CheckpointError, {"new": "missing"}, "NEW: "),
-    "NaN": (MeasureError, {"new": "nan"}, "NEW: The checkpoint gives NaN"),
+    "NaN": (MeasureError, {"new": "nan"}, "NEW has no vector of 60 of 60 texts"),
     "no judgements": (CorpusError, {"data": ["unjudged"]}, "no relevant document for any query"),
     "empty": (CorpusError, {"corpus": "empty.txt"}, "Corpus texts is empty"),
     "few": (CorpusError, {"corpus": "few.txt"}, "few.txt has 9 different texts"),
     "few read": (UsageError, {"corpus": "texts.txt", "texts": 5}, "5 texts are too few"),
     "queries alone": (UsageError, {"queries": "queries.jsonl"}, "no texts to find"),
     "no file": (CorpusError, {"corpus": "none.txt"}, "There is no file or folder"),
-    "endpoint": (UsageError, {"new": "http://localhost:1"}, "is an endpoint"),
+    "endpoint": (EndpointError, {"new": "http://localhost:1"}, "Nothing answers at http://localhost:1"),
     "share": (UsageError, {"holds": 1.5}, "cannot be asked to keep 1.5"),
     "threshold": (UsageError, {"thresholds": [float("nan")]}, "a threshold of nan"),
     "rows": (UsageError, {"rows": 0}, "An index of 0 rows"),

@@ -44,7 +44,7 @@ def make_passport(function: EmbeddingFunction, options: LoadOptions = AS_DECLARE
     if not len(kept):
         raise MeasureError(
             f"{function.name} gives none of {len(texts)} texts a vector.",
-            next_step=f"See what is wrong with it: embaudit check {function.name}",
+            next_step=f"See what is wrong with it: embaudit check {function.typed}",
         )
     tolerances = Tolerances()
     is_normalised = bool(np.abs(lengths[kept] - 1).max() <= tolerances.length)
@@ -79,7 +79,7 @@ def _of_a_function(
     """What is known of a function whose inside is not: its name and what its vectors show."""
     passed = PassedCheckpoint(
         id=function.identity,
-        source=function.name,
+        source=function.typed,
         revision=None,
         **dict.fromkeys(("weights_sha256", "tokenizer_sha256", "config_sha256", "modules_sha256"), ""),
         architecture=function.kind,

@@ -78,7 +78,7 @@ def verify_with(passport: Passport, other: EmbeddingFunction) -> PassportReport:
         seconds=time.monotonic() - start,
         requests=other.requests,
         findings=tuple(
-            _told(finding, probable, _command(passport, other.name))
+            _told(finding, probable, _command(passport, other.typed))
             for finding in findings_of(kinds, dimensions, None, asked, "passport")
         ),
         passport=passport,

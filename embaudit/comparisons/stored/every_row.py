@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from embaudit.comparisons.stored.against import Against
 from embaudit.comparisons.stored.encode import encode_rows
+from embaudit.comparisons.stored.found_rows import FoundRows, Row, name_of_comparison
 from embaudit.comparisons.stored.rows import RowBatch, StoredIndex
 from embaudit.errors import StorageError, UsageError
 from embaudit.files import replace_atomically
@@ -25,9 +26,6 @@ KEPT = 10_000
 # Texts that are encoded together: few would be padded much, and many are lost to an interrupt.
 TOGETHER = 1_024
 Progress = Callable[[str, int, int | None], None]
-# Its number from 1, its id, 1 − cosine, its text.
-Row = tuple[int, str | None, float, str]
-Writing = Callable[[list[Row]], object]
 
 
 @dataclass(frozen=True)
@@ -54,12 +52,12 @@ class ForeignRows:
 
     def findings(self) -> Iterator[Finding]:
         where = f" {self.table} lists each." if self.table and self.count else ""
-        part = "" if self.is_whole else f" Interrupted after row {self.read:,}; what was found is kept."
+        part = f" Interrupted after row {self.read:,}; what was found is kept, and the same command goes on from there."
         if self.count:
             yield Finding(
                 "problem",
                 f"{self.count:,} of {self.compared:,} rows with a text were not built by this {self.kind}: each was "
-                f"encoded again.{where}{part}",
+                f"encoded again.{where}{'' if self.is_whole else part}",
                 "Queries are compared with vectors of another function.",
                 "Encode these rows again.",
                 "foreign_rows",
@@ -93,6 +91,7 @@ def find_foreign(
     *,
     table: Path | None = None,
     total: int | None = None,
+    kept_in: Path | None = None,
     progress: Progress = lambda what, done, total: None,
 ) -> ForeignRows:
     """Encode every row again, in batches; Ctrl-C ends it, and what was found until then is written.
@@ -100,9 +99,10 @@ def find_foreign(
     Args:
         against: the sample, which says how vectors are stored and what is rounding.
         table: .csv or .parquet.
+        kept_in: a folder that remembers how far an interrupted comparison came: the same one goes on from there.
 
     Raises:
-        StorageError: if the table cannot be written.
+        StorageError: if the table, or what is kept, cannot be written.
     """
     dimension = against.rows.vectors.shape[1]
     form = against.form
@@ -110,43 +110,44 @@ def find_foreign(
     # Rows in another precision are the checkpoint's.
     is_in_two = any(reason.is_rounding for reason in against.reasons)
     tolerance = form.ceiling if is_in_two else against.tolerance
-    compared = count = read = 0
-    first: list[Row] = []
+    name = name_of_comparison(index, function.asked_as, f"{form.said} {tolerance}")
+    found = FoundRows(None if kept_in is None else kept_in / f"rows-{name}.sqlite")
+    if found.read:
+        progress(f"rows compared (those up to {found.read:,} were before)", found.compared, total)
     is_whole = True
-    with _written(table) as write:
-        try:
-            for batch in index.batches():
-                for rows, vectors, texts in _parts(batch, dimension):
-                    ours = encode_rows(function, texts)
-                    distances = form.distance(ours, vectors)
-                    own = [
-                        (
-                            int(rows[one]) + batch.start + 1,
-                            _id(batch, int(rows[one])),
-                            float(distances[one]),
-                            texts[one],
-                        )
-                        for one in np.flatnonzero(distances > tolerance)
-                    ]
-                    write(own)
-                    compared, count = compared + int(np.isfinite(distances).sum()), count + len(own)
-                    first += own[: KEPT - len(first)]
-                    progress("rows compared", len(rows), total)
-                read = batch.start + batch.rows
-        except KeyboardInterrupt:
-            is_whole = False
-    return ForeignRows(compared, count, tuple(first), table, read, is_whole, function.kind)
+    try:
+        for batch in index.batches():
+            for rows, vectors, texts in _parts(batch, dimension, found.read - batch.start):
+                distances = form.distance(encode_rows(function, texts), vectors)
+                own = [
+                    (int(rows[one]) + batch.start + 1, _id(batch, int(rows[one])), float(distances[one]), texts[one])
+                    for one in np.flatnonzero(distances > tolerance)
+                ]
+                found.add(own, batch.start + int(rows[-1]) + 1, int(np.isfinite(distances).sum()))
+                progress("rows compared", len(rows), total)
+            if batch.start + batch.rows > found.read:
+                found.add([], batch.start + batch.rows, 0)
+    except KeyboardInterrupt:
+        is_whole = False
+    if table is not None:
+        _write(found.rows(), table)
+    told = ForeignRows(found.compared, found.count, tuple(found.rows(KEPT)), table, found.read, is_whole, function.kind)
+    if is_whole:
+        found.forget()
+    else:
+        found.close()
+    return told
 
 
-def _parts(batch: RowBatch, dimension: int) -> Iterator[tuple[np.ndarray, np.ndarray, list[str]]]:
-    """Places, vectors and texts of the rows that can be compared."""
+def _parts(batch: RowBatch, dimension: int, done: int) -> Iterator[tuple[np.ndarray, np.ndarray, list[str]]]:
+    """Places, vectors and texts of the rows that can be compared, from the place ``done`` on."""
     places, vectors = batch.vectors.get(dimension, (np.empty(0, np.int64), np.empty((0, dimension))))
     if batch.texts is None or not len(places):
         return
     with np.errstate(all="ignore"):
         norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
     usable = np.isfinite(norms) & (norms > 0)
-    own = [one for one, place in enumerate(places) if usable[one] and batch.texts[place] is not None]
+    own = [one for one, place in enumerate(places) if place >= done and usable[one] and batch.texts[place] is not None]
     for start in range(0, len(own), TOGETHER):
         chosen = np.array(own[start : start + TOGETHER], dtype=np.int64)
         yield places[chosen], vectors[chosen], [batch.texts[int(place)] or "" for place in places[chosen]]
@@ -167,41 +168,29 @@ def check_table(path: Path) -> None:
         raise UsageError(f"{path} is no table that can be written.", next_step="Name it .csv or .parquet.")
 
 
-@contextmanager
-def _written(path: Path | None) -> Iterator[Writing]:
-    """Write rows to a table that is complete, also after an interrupt, or absent."""
-    if path is None:
-        yield lambda rows: None
-        return
+def _write(rows: Iterator[Row], path: Path) -> None:
+    """A table that is complete or absent."""
     check_table(path)
     try:
-        kind = _csv if path.suffix.lower() == ".csv" else _parquet
-        # The inner one first: a table is complete before it is put in its place.
-        with replace_atomically(path) as partial, kind(partial) as write:
-            yield write
+        with replace_atomically(path) as partial:
+            (_csv if path.suffix.lower() == ".csv" else _parquet)(rows, partial)
     except OSError as error:
         raise StorageError(f"Cannot write {path}: {error}.", next_step="Choose another place: --table FILE") from error
 
 
-@contextmanager
-def _csv(path: Path) -> Iterator[Writing]:
+def _csv(rows: Iterator[Row], path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
-        yield writer.writerows
+        writer.writerows(rows)
 
 
-@contextmanager
-def _parquet(path: Path) -> Iterator[Writing]:
+def _parquet(rows: Iterator[Row], path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     schema = pa.schema([("row", pa.int64()), ("id", pa.string()), ("apart", pa.float64()), ("text", pa.string())])
     with pq.ParquetWriter(path, schema) as writer:
-
-        def write(rows: list[Row]) -> None:
-            if rows:
-                columns = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
-                writer.write_table(pa.table({name: list(column) for name, column in columns.items()}, schema=schema))
-
-        yield write
+        while some := list(islice(rows, TOGETHER)):
+            columns = dict(zip(COLUMNS, zip(*some, strict=True), strict=True))
+            writer.write_table(pa.table({name: list(column) for name, column in columns.items()}, schema=schema))

@@ -99,7 +99,7 @@ class TimedEncoder:
             raise MeasureError(
                 f"{self.name} has no vector of {len(lacking):,} of {len(distinct):,} texts, "
                 f"{quoted(distinct[lacking[0]])} first: {reason}.",
-                next_step=f"See what is wrong with it: embaudit check {self.function.name}",
+                next_step=f"See what is wrong with it: embaudit check {self.function.typed}",
             )
         self.lengths.setdefault(kind, []).extend(self._lengths(kind, distinct))
         place = {text: index for index, text in enumerate(distinct)}

@@ -100,6 +100,10 @@ class Endpoint(EmbeddingFunction):
         self._client: httpx.Client | None = None
 
     @property
+    def typed(self) -> str:
+        return without_credentials(self.address)
+
+    @property
     def asked_as(self) -> str:
         return json.dumps([self.address, self.dialect.name, self.dialect.path, self.model, self.prompts.as_json()])
 
