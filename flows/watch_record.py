@@ -35,6 +35,7 @@ from embaudit_tasks.watch import (
 # What a watch did with a source, in the order of the summary; ``seen``: the revision was dealt with before.
 OUTCOMES = ("audited", "unchanged", "known", "seen", "running", "failed", "unreachable")
 
+SERVED = {"the same function": "served as audited", "first seen": "seen for the first time"}
 WORSE_STATE, BROKEN_STATE, OTHERWISE_STATE = "Got worse", "Do not serve", "Not served as audited"
 PUBLISHED = "Every audit is done and published."
 
@@ -92,8 +93,9 @@ class WatchOutcome(BaseModel):
             *([f"{sum(row.is_worse for row in self.rows)} got worse"] if self.rows or not self.served else []),
             *([f"the gate is tripped for {len(self.tripped)}"] if self.tripped else []),
         ]
-        if self.served and not (otherwise or unasked):
-            parts.append(f"{len(self.served)} served as audited")
+        counts = {verdict: sum(row.verdict == verdict for row in self.served) for verdict in SERVED}
+        if not (otherwise or unasked):
+            parts += [f"{count} {SERVED[verdict]}" for verdict, count in counts.items() if count]
         return "; ".join(parts)
 
     @property
@@ -156,9 +158,9 @@ class WatchRecord:
                     self.write([judged(twin.source, twin.revision, str(twin.checkpoint_id), "", self.history)])
 
     def ask(self, endpoints: list[EndpointEntry]) -> None:
-        """Ask each endpoint whether it serves its checkpoint."""
+        """Ask each endpoint whether it serves what it should."""
         for entry in endpoints:
-            self._served.append(ask_what_is_served(entry))
+            self._served.append(ask_what_is_served(entry, str(self._settings.reports)))
             record_served(self._served[-1:], *self._where)
 
     def finish(self) -> WatchOutcome:

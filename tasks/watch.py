@@ -76,9 +76,9 @@ def record_watched(rows: list[WatchedRevision], warehouse: str, wait_seconds: fl
 
 
 @task(name="ask an endpoint", task_run_name="ask {entry.address} what it serves", persist_result=False)
-def ask_what_is_served(entry: EndpointEntry) -> ServedNow:
-    """Whether an endpoint serves its checkpoint."""
-    return ask_endpoint(entry)
+def ask_what_is_served(entry: EndpointEntry, reports: str) -> ServedNow:
+    """Whether an endpoint serves its checkpoint, or what it served when it was first asked."""
+    return ask_endpoint(entry, Path(reports))
 
 
 @task(name="record what is served", task_run_name="record what is served", persist_result=False)

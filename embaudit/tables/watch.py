@@ -56,9 +56,11 @@ class ServedRow(Row, table="served", key=("look_key",), scope="content"):
     look_key: str = column("Key of endpoint and time.")
     endpoint: str = column("Address, as watched.")
     asked: datetime = column("When it was asked.")
-    checkpoint: str = column("What it should serve, as watched.")
-    checkpoint_id: str | None = column("Id of that checkpoint's content; null: it was not compared.")
-    verdict: Literal["the same function", "another function", "could not be compared"] = column("Outcome.")
+    checkpoint: str = column("What it should serve, as watched: a checkpoint, or its passport of an earlier look.")
+    checkpoint_id: str | None = column("Id of that content; null: it was not compared.")
+    verdict: Literal["the same function", "another function", "could not be compared", "first seen"] = column(
+        "Outcome; first seen: a passport was made, which it is held against from the next time on."
+    )
     line: str = column("The verdict in a sentence.")
     differs: Json = column("How the checkpoint would have to be used to give its vectors.")
     worst: float | None = column("Largest 1 − cosine of a text asked alone.", ge=0, le=2)

@@ -1,23 +1,37 @@
-"""Asks an endpoint whether it serves the checkpoint that it should."""
+"""Asks an endpoint whether it serves what it should: a checkpoint, or what it served when it was first asked.
+
+A hosted model whose files nobody sees may change overnight behind its name. So its first look leaves a passport in the
+folder of reports, and every later one is held against that, until somebody puts another in its place: what changed
+once stays red.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from embaudit.checkpoint import load_checkpoint
 from embaudit.comparisons.parity.findings import is_apart
-from embaudit.comparisons.parity.parity import Verdict, compare_with
+from embaudit.comparisons.parity.parity import ParityReport, Verdict, compare_with
+from embaudit.comparisons.passport.file import read_passport, write_passport
+from embaudit.comparisons.passport.make import make_passport
+from embaudit.comparisons.passport.passport import Passport, checksum_of
+from embaudit.comparisons.passport.verify import verify_with
 from embaudit.errors import EmbauditError
-from embaudit.functions.checkpoint import CheckpointFunction
-from embaudit.functions.endpoint.recognise import open_endpoint
+from embaudit.functions.function import EmbeddingFunction
+from embaudit.functions.opened import AskedAs, open_both, open_function
 from embaudit.keys import content_key
 from embaudit.measures.quality.material import Material
 from embaudit.watch.watch_list import EndpointEntry
+
+FIRST_SEEN: Literal["first seen"] = "first seen"
+PASSPORTS = "endpoints"
 
 
 class ServedNow(BaseModel):
@@ -30,7 +44,7 @@ class ServedNow(BaseModel):
     asked: datetime
     checkpoint: str
     checkpoint_id: str | None = None
-    verdict: Verdict = "could not be compared"
+    verdict: Verdict | Literal["first seen"] = "could not be compared"
     line: str
     differs: list[str] = []
     worst: float | None = None
@@ -44,28 +58,75 @@ class ServedNow(BaseModel):
         return self.verdict == "another function"
 
 
-def ask_endpoint(entry: EndpointEntry) -> ServedNow:
-    """Compare an endpoint with its checkpoint on made-up texts; what fails is the outcome, and raises nothing."""
+def ask_endpoint(entry: EndpointEntry, reports: Path) -> ServedNow:
+    """Compare an endpoint with what it should serve on made-up texts; what fails is the outcome, and raises nothing.
+
+    Args:
+        reports: the folder in which passports of endpoints without a checkpoint are kept.
+    """
     start = time.monotonic()
     now = datetime.now(UTC)
     key = content_key(endpoint=entry.address, asked=now.isoformat())
-    facts = {"look_key": key, "endpoint": entry.address, "checkpoint": entry.checkpoint, "asked": now}
+    path = passport_of_endpoint(entry, reports)
+    facts: dict[str, Any] = {
+        "look_key": key,
+        "endpoint": entry.address,
+        "checkpoint": entry.checkpoint or f"its passport {path}",
+        "asked": now,
+    }
+    options = replace(entry.settings.load_options, dtype="float32")
+    asked = AskedAs(entry.api, entry.model)
     try:
-        with open_endpoint(entry.address, entry.api, entry.model) as endpoint:
-            checkpoint = load_checkpoint(entry.checkpoint, replace(entry.settings.load_options, dtype="float32"))
-            report = compare_with(CheckpointFunction(checkpoint), endpoint, Material())
+        if entry.checkpoint is not None:
+            checkpoint, endpoint = open_both((entry.checkpoint, entry.address), (options, options), (AskedAs(), asked))
+            with checkpoint, endpoint:
+                facts |= _compared(compare_with(checkpoint, endpoint, Material()))
+        else:
+            with open_function(entry.address, options, asked) as endpoint:
+                facts |= _held_to_passport(endpoint, path)
     except EmbauditError as error:
-        return ServedNow(**facts, line=error.happened, seconds=time.monotonic() - start)
+        facts |= {"line": error.happened}
+    return ServedNow(**facts, seconds=time.monotonic() - start)
+
+
+def passport_of_endpoint(entry: EndpointEntry, reports: Path) -> Path:
+    """Where its passport is, if it has no checkpoint."""
+    name = hashlib.sha256(repr((entry.address, entry.api, entry.model)).encode()).hexdigest()[:16]
+    return reports / PASSPORTS / f"{name}.passport.json"
+
+
+def _held_to_passport(endpoint: EmbeddingFunction, path: Path) -> dict[str, Any]:
+    """Against the passport of its first look, which is made if there is none."""
+    if path.exists():
+        passport = read_passport(path)
+        return {**_compared(verify_with(passport, endpoint)), "checkpoint_id": _id_of(passport)}
+    made = make_passport(endpoint)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_passport(made, path)
+    line = f"Its passport was made: {len(made.canaries)} texts, which it is held against from the next time on."
+    return {
+        "verdict": FIRST_SEEN,
+        "line": line,
+        "checkpoint_id": _id_of(made),
+        "kinds": len(made.kinds),
+        "requests": endpoint.requests,
+    }
+
+
+def _id_of(passport: Passport) -> str:
+    """Of a function that has no id, that of its vectors."""
+    return passport.checkpoint.id or checksum_of(passport.as_json()).removeprefix("sha256:")[:16]
+
+
+def _compared(report: ParityReport) -> dict[str, Any]:
     compared = [kind for kind in report.kinds if np.isfinite(kind.distances).any()]
-    return ServedNow(
-        **facts,
-        checkpoint_id=report.checkpoint_id,
-        verdict=report.verdict,
-        line=report.line,
-        differs=[] if report.explanation is None else list(report.explanation.sentences),
-        worst=max((kind.worst for kind in compared), default=None),
-        kinds=len(compared),
-        kinds_apart=sum(is_apart(kind) for kind in compared),
-        requests=report.requests,
-        seconds=report.seconds,
-    )
+    return {
+        "checkpoint_id": report.checkpoint_id,
+        "verdict": report.verdict,
+        "line": report.line,
+        "differs": [] if report.explanation is None else list(report.explanation.sentences),
+        "worst": max((kind.worst for kind in compared), default=None),
+        "kinds": len(compared),
+        "kinds_apart": sum(is_apart(kind) for kind in compared),
+        "requests": report.requests,
+    }

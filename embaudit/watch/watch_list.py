@@ -21,7 +21,7 @@
 
     [[endpoint]]
     address = "http://localhost:8080"
-    checkpoint = "runs/e5/best"      # what it should serve
+    checkpoint = "runs/e5/best"      # what it should serve; without it, what it served when it was first asked
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from embaudit.errors import UsageError
 from embaudit.functions.endpoint.client import KEY_VARIABLE
-from embaudit.functions.endpoint.recognise import is_loopback
+from embaudit.functions.endpoint.recognise import is_address, is_loopback
 from embaudit.masking import has_credentials
 from embaudit.profile import load_profile
 from embaudit.request import AuditSettings
@@ -80,10 +80,14 @@ class FolderEntry(_Entry):
 
 
 class EndpointEntry(_Entry):
-    """A served model, and the checkpoint that it should serve."""
+    """A served model, and what it should serve: a checkpoint, or whatever it served when it was first asked."""
 
-    address: str = Field(pattern="^https?://")
-    checkpoint: str = Field(min_length=1, description="a folder, packaged:NAME or owner/name@revision")
+    address: str = Field(pattern="^(https?://|python:)", description="an endpoint's, or python:module:name")
+    checkpoint: str | None = Field(
+        default=None,
+        min_length=1,
+        description="a folder, packaged:NAME or owner/name@revision; by default, what its own passport says",
+    )
     api: Literal["openai", "tei", "ollama"] | None = Field(default=None, description="by default, recognised")
     model: str | None = Field(default=None, description="its name there, if it serves several")
     send_texts: bool = Field(default=False, description="whether made-up texts may be sent to another machine")
@@ -92,7 +96,7 @@ class EndpointEntry(_Entry):
     def _require_consent(self) -> Self:
         if has_credentials(self.address):
             raise ValueError(f"the address has a password: a key is read from {KEY_VARIABLE}")
-        if not is_loopback(self.address) and not self.send_texts:
+        if is_address(self.address) and not is_loopback(self.address) and not self.send_texts:
             raise ValueError(
                 "it is another machine, and texts would be sent there: if that is meant, send_texts = true"
             )
@@ -142,6 +146,7 @@ def _completed(entry: _Entry, shared: AuditSettings, folder: Path) -> _Entry:
     if isinstance(entry, FolderEntry):
         # Links are not resolved: the name is watched, and its target may change.
         update["path"] = folder / entry.path.expanduser()
-    if isinstance(entry, EndpointEntry) and (place := folder / Path(entry.checkpoint).expanduser()).is_dir():
-        update["checkpoint"] = str(place)
+    if isinstance(entry, EndpointEntry) and entry.checkpoint is not None:
+        place = folder / Path(entry.checkpoint).expanduser()
+        update["checkpoint"] = str(place) if place.is_dir() else entry.checkpoint
     return entry.model_copy(update=update)

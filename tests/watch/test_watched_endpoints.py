@@ -18,6 +18,31 @@ from embaudit_flows.watch import watch
 from embaudit_flows.watch_record import OTHERWISE_STATE
 
 
+def test_a_hosted_model_is_held_against_its_own_first_passport(
+    tmp_path: Path, home: Path, put: Callable[[Path, int], Path]
+) -> None:
+    served = Served(faithful(load_checkpoint(str(put(tmp_path / "model", 0)), LoadOptions(device="cpu"))))
+    watch_list = tmp_path / "watch.toml"
+    with serving(served) as address:
+        watch_list.write_text(f'[[endpoint]]\naddress = "{address}"\n')
+        first = watch(str(watch_list))
+        assert first.summary == "1 seen for the first time"
+        assert watch(str(watch_list)).summary == "1 served as audited"
+        # Another model behind the same name: it is red that night, and every night after it.
+        served.encode = faithful(load_checkpoint(str(put(tmp_path / "other", 1)), LoadOptions(device="cpu")))
+        for _ in range(2):
+            state = watch(str(watch_list), return_state=True)
+            assert state.name == OTHERWISE_STATE
+            assert state.result().summary == f"not served as audited: {address}"
+        (passport,) = (home / "reports" / "endpoints").iterdir()
+        passport.unlink()
+        assert watch(str(watch_list)).summary == "1 seen for the first time"
+    verdicts = run_query(home / "warehouse.duckdb", "SELECT verdict FROM served ORDER BY asked").rows
+    assert [verdict for (verdict,) in verdicts] == [
+        *("first seen", "the same function", "another function", "another function", "first seen")
+    ]
+
+
 def test_what_is_served_is_asked_every_time(
     tmp_path: Path, home: Path, put: Callable[[Path, int], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
