@@ -15,12 +15,10 @@ import functools
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
 from urllib.parse import unquote
 
-Value = TypeVar("Value")
 MASK = "***"
 # Shorter ones are not masked: "test" or "none" for a server that wants no key would take words out of every text.
 SHORTEST = 6
@@ -61,6 +59,11 @@ def has_credentials(text: str) -> bool:
     return CREDENTIALS.search(text) is not None
 
 
+def keep_secrets_of(settings: Mapping[str, str]) -> None:
+    """Mask the secrets among settings that were read from elsewhere, by their names in the environment."""
+    _kept.update(_secrets_of(settings.items()))
+
+
 def keep_secret(*values: str | None) -> None:
     """Mask these values from now on: secrets that are no variable of the environment."""
     _kept.update(part for value in values if value for part in (value, *_within(value)))
@@ -72,34 +75,52 @@ def keep_credentials(address: str) -> None:
 
 
 def masked(text: str) -> str:
-    """The text without the credentials of addresses, and with ``***`` for every known secret.
+    """A message without the credentials of addresses, and with ``***`` for every known secret.
 
     A secret is found as it is, and as JSON, URLs, HTML and Python escape it, in base64 (also within what was encoded
-    with it, as in ``Basic``), over a line break, and if only one half of it is there, or its beginning at a cut.
+    with it, as in ``Basic``), over a line break, and if only one half of it is there, or its ends at a cut.
     """
-    text = without_credentials(text)
-    for secret in _known(frozenset(os.environ.items()), frozenset(_kept)):
+    return masked_output(without_credentials(text), plain=True)
+
+
+def masked_output(text: str, *, plain: bool = False) -> str:
+    """A page, table or other output, masked once more on its way out.
+
+    Args:
+        plain: also mask secrets that are a plain word or number. In output they may be a name in JSON, or a figure.
+    """
+    known = _known(frozenset(os.environ.items()), frozenset(_kept))
+    secrets = [secret for secret in known if plain or not secret.is_plain]
+    for secret in secrets:
         text = secret.mask(text)
+    # After the whole ones: the end of one may be the whole of another.
+    for secret in secrets:
+        text = secret.mask_rest(text)
     return text
 
 
-def all_masked(value: Value) -> Value:
-    """The same of every text in lists and dictionaries; keys and numbers stay as they are, so that JSON stays JSON."""
-    found: Any = value
-    if isinstance(value, str):
-        found = masked(value)
-    elif isinstance(value, Mapping):
-        found = {key: all_masked(one) for key, one in value.items()}
-    elif isinstance(value, list | tuple):
-        found = type(value)(map(all_masked, value))
-    return found
+def mask_error(error: BaseException) -> None:
+    """Mask the messages of an error of a library and of its causes, which go to logs with their traceback."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        if any(isinstance(one, str) and masked(one) != one for one in cause.args):
+            cause.args = tuple(masked(one) if isinstance(one, str) else one for one in cause.args)
+        cause = cause.__cause__ or cause.__context__
 
 
 @functools.lru_cache(maxsize=8)
 def _known(environment: frozenset[tuple[str, str]], kept: frozenset[str]) -> tuple[_Secret, ...]:
     """The secrets of an environment, the longest first: one may be part of another."""
-    values = set(kept)
-    for name, value in environment:
+    stripped = {value.strip() for value in (*kept, *_secrets_of(environment))}
+    return tuple(map(_Secret, sorted((one for one in stripped if len(one) >= SHORTEST), key=lambda s: (-len(s), s))))
+
+
+def _secrets_of(settings: Iterable[tuple[str, str]]) -> set[str]:
+    """What is secret in settings, by their names and by the addresses in them."""
+    values: set[str] = set()
+    for name, value in settings:
         if SECRET_NAME.search(name) and not _is_file(value):
             values.update((value, *_within(value)))
             if ":" in value and "://" not in value:
@@ -107,8 +128,7 @@ def _known(environment: frozenset[tuple[str, str]], kept: frozenset[str]) -> tup
                 values.add(value.partition(":")[2])
         else:
             values.update(_in_addresses(value))
-    stripped = {value.strip() for value in values}
-    return tuple(map(_Secret, sorted((one for one in stripped if len(one) >= SHORTEST), key=lambda s: (-len(s), s))))
+    return values
 
 
 def _is_file(value: str) -> bool:
@@ -144,7 +164,8 @@ class _Secret:
     """Finds one secret in texts."""
 
     def __init__(self, value: str) -> None:
-        is_plain = len(value) < PLAIN and (value.isalpha() or value.isdecimal())
+        self.value = value
+        self.is_plain = is_plain = len(value) < PLAIN and (value.isalpha() or value.isdecimal())
         shapes = [_shapes(character) for character in value]
         # What a match starts with, and how much of the secret has to follow.
         self._least = len(value) if is_plain else min(len(value), max(LEAST_PART, (len(value) + 1) // 2))
@@ -158,7 +179,7 @@ class _Secret:
         self._others = re.compile("|".join(others)) if others else None
 
     def mask(self, text: str) -> str:
-        """The text with the mask in its place."""
+        """The text with the mask in place of it, of its first half, and of its ends at a cut."""
         parts, done = [], 0
         while (found := self._start.search(text, done)) is not None:
             end, length = found.end(), SHORTEST if self._shapes else self._least
@@ -167,14 +188,25 @@ class _Secret:
                 if following is None:
                     break
                 end, length = following.end(), length + 1
-            if length >= self._least or IS_CUT.match(text, end):
+            cut = IS_CUT.match(text, end)
+            if length >= self._least or cut is not None:
                 parts += [text[done : found.start()], MASK]
                 done = end
+                if cut is not None:
+                    parts.append(cut.group())
+                    done = cut.end() + self._ends_with(text, cut.end())
             else:
                 parts.append(text[done : found.start() + 1])
                 done = found.start() + 1
-        text = "".join((*parts, text[done:]))
+        return "".join((*parts, text[done:]))
+
+    def mask_rest(self, text: str) -> str:
+        """The same for its second half alone, and for what base64 makes of it."""
         return text if self._others is None else self._others.sub(MASK, text)
+
+    def _ends_with(self, text: str, start: int) -> int:
+        """How many of a secret's last characters follow a cut in its middle."""
+        return next((n for n in range(len(self.value) - 1, 0, -1) if text.startswith(self.value[-n:], start)), 0)
 
 
 def _shapes(character: str) -> str:
