@@ -6,7 +6,6 @@ without end. Nothing of that is read to its end.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any
 
 from embaudit.errors import MAX_REASON
 from embaudit.masking import masked
+from embaudit.small_files import parsed
 
 # Numbers of one vector. The largest that is served today has 12 288.
 MOST_NUMBERS = 32_768
@@ -41,10 +41,6 @@ class Endless(Exception):
         self.has_begun = has_begun
 
 
-class TooDeep(ValueError):
-    """Lists in lists, deeper than can be read."""
-
-
 @dataclass(frozen=True)
 class Answer:
     """What came back.
@@ -64,10 +60,7 @@ class Answer:
         Raises:
             ValueError: if it is no JSON, or its lists are nested too deep.
         """
-        try:
-            return json.loads(self.body, parse_int=_integer)
-        except RecursionError as error:
-            raise TooDeep("its lists are nested too deep") from error
+        return parsed(self.body, parse_int=_integer)
 
     @property
     def said(self) -> str:

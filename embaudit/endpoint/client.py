@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embaudit.endpoint.answers import LIST_BYTES, Answer, Endless, TooDeep, most_bytes
+from embaudit.endpoint.answers import LIST_BYTES, Answer, Endless, most_bytes
 from embaudit.endpoint.dialects import BadAnswer, Dialect, Encoding, as_vectors
 from embaudit.errors import EmbauditError, one_line
 from embaudit.masking import keep_credentials, keep_secret, masked, without_credentials
+from embaudit.small_files import TooDeep
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
