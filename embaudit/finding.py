@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Any, ClassVar, Literal, TypedDict, get_args
 
 from embaudit.errors import EmbauditError, one_line
+from embaudit.masking import masked
 
 # ``problem``: do not deploy before someone has looked at it. ``look``: common among checkpoints in production, worth
 # knowing before such texts arrive. ``not measured``: not enough evidence to say.
@@ -40,6 +41,11 @@ class Finding:
     value: float | None = None
     low: float | None = None
     high: float | None = None
+
+    def __post_init__(self) -> None:
+        # A sentence may repeat what a server or library said, and goes to pages and tables.
+        for name in ("sentence", "meaning", "advice"):
+            object.__setattr__(self, name, masked(getattr(self, name)))
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, TypeVar
 
 from embaudit.errors import CheckpointError, CorpusError, EmbauditError, HubOffline, HubUnreachable, one_line
-from embaudit.masking import without_credentials
+from embaudit.masking import keep_secret, without_credentials
 
 ANSWER_SECONDS = 5.0
 # Name lookups and the library's own retries have no timeout.
@@ -322,8 +322,10 @@ def _failure(error: Exception, repository: Repository, file: str) -> EmbauditErr
 
 
 def _unreachable(what: str, error: Exception, otherwise: str, status: int | None = None) -> HubUnreachable:
-    from huggingface_hub import constants
+    from huggingface_hub import constants, get_token
 
+    # Also one that was stored by `hf auth login`.
+    keep_secret(get_token())
     kept = "Files already in the local hub cache are kept."
     if constants.HF_HUB_OFFLINE:
         return HubOffline(

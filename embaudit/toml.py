@@ -15,6 +15,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from embaudit.errors import UsageError
+from embaudit.small_files import small_bytes
 from embaudit.suggest import hint
 
 MAX_COMPLAINTS = 3
@@ -40,7 +41,7 @@ def read_toml(
         UsageError: if there is no such file, it is not TOML, or its content is invalid.
     """
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(_text(path))
     except FileNotFoundError as error:
         raise UsageError(f"There is no {what} {path}.", next_step=next_step) from error
     except OSError as error:
@@ -49,12 +50,23 @@ def read_toml(
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"The {what} {path} is not TOML: {error}.", next_step=next_step) from error
+    except RecursionError as error:
+        raise UsageError(
+            f"The {what} {path} is not read: its lists are nested too deep.", next_step=next_step
+        ) from error
     try:
         return model.model_validate({**(defaults or {}), **content})
     except ValidationError as error:
         found = "; ".join(complaint(dict(one), model) for one in error.errors()[:MAX_COMPLAINTS])
         stop = "" if found.endswith("?") else "."
         raise UsageError(f"The {what} {path} is invalid: {found}{stop}", next_step=next_step) from error
+
+
+def _text(path: Path | Traversable) -> str:
+    """Lines end as in any text; those of this package are no files of their own in a zip."""
+    if isinstance(path, Path):
+        return small_bytes(path).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    return path.read_text(encoding="utf-8")
 
 
 def complaint(error: dict[str, Any], model: type[BaseModel]) -> str:

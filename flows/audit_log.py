@@ -21,7 +21,7 @@ from embaudit.errors import (
     out_of_memory,
 )
 from embaudit.keys import content_key
-from embaudit.masking import without_credentials
+from embaudit.masking import mask_error, masked
 from embaudit.measures import Measure
 from embaudit.request import NOT_ASKED, AuditRequest
 from embaudit.settings import Settings
@@ -85,8 +85,10 @@ class AuditLog:
             if failure is None and any(map(is_out_of_memory, causes_of(error))):
                 failure = out_of_memory(error)
             reason = f"{type(error).__name__}: {one_line(error)}" if failure is None else failure.happened
-            second = self._record_failure(without_credentials(reason))
+            second = self._record_failure(masked(reason))
             if failure is None:
+                # Prefect keeps its message as that of the run's state.
+                mask_error(error)
                 raise
             if second:
                 failure.kept = f"{failure.kept} The audit log could not be written either: {second}".strip()

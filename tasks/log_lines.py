@@ -1,10 +1,15 @@
-"""What Prefect logs about runs, as a person reads it: expected failures without a traceback, and ends with a name."""
+"""What Prefect logs about runs, as a person reads it: expected failures without a traceback, and ends with a name.
+
+Without secrets, too, which a library's message or the traceback of a bug may repeat.
+"""
 
 from __future__ import annotations
 
 import logging
+import traceback
 
 from embaudit.errors import EmbauditError
+from embaudit.masking import masked
 
 LOGGERS = ("prefect.flow_runs", "prefect.task_runs")
 FINISHED = "Finished in state "
@@ -24,6 +29,12 @@ class ReadableLines(logging.Filter):
             name = getattr(record, "task_run_name", None) or getattr(record, "flow_run_name", None)
             if name:
                 record.msg = f"{str(name).replace('%', '%%') if record.args else name}: {record.msg}"
+        said = record.getMessage()
+        if (clean := masked(said)) != said:
+            record.msg, record.args = clean, ()
+        if record.exc_info and record.exc_info[0] is not None:
+            # What a formatter finds here, it does not make again.
+            record.exc_text = masked("".join(traceback.format_exception(*record.exc_info))).rstrip()
         return True
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from embaudit.small_files import card_text
+
 
 def front_matter(card: Path) -> Any:
     """Its fields, by ``get``; empty if there is no card.
@@ -16,5 +18,4 @@ def front_matter(card: Path) -> Any:
         return {}
     from huggingface_hub import ModelCard
 
-    content = card.read_text(encoding="utf-8", errors="replace")
-    return ModelCard(content, ignore_metadata_errors=True).data
+    return ModelCard(card_text(card), ignore_metadata_errors=True).data

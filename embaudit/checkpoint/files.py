@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from embaudit.errors import CheckpointError
+from embaudit.small_files import parsed, small_bytes
 
 # In transformers' order: one file, or an index of shards.
 SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")
@@ -177,8 +177,8 @@ def read_json(path: Path) -> Any:
         CheckpointError: if it is missing or broken.
     """
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        return parsed(small_bytes(path).decode("utf-8"))
+    except (OSError, ValueError) as error:
         raise CheckpointError(
             f"{path} cannot be read as JSON: {error}.",
             next_step="Check that the folder is complete, or fetch it again.",

@@ -15,6 +15,7 @@ from safetensors import safe_open
 
 from embaudit.checkpoint.files import read_object
 from embaudit.errors import CheckpointError, one_line
+from embaudit.small_files import MOST_BYTES, parsed
 
 if TYPE_CHECKING:
     import torch
@@ -63,7 +64,9 @@ def stored_tensors(files: Sequence[Path]) -> dict[str, StoredTensor]:
         try:
             with file.open("rb") as opened:
                 length = int.from_bytes(opened.read(LENGTH_BYTES), "little")
-                header = json.loads(opened.read(length))
+                if length > MOST_BYTES:
+                    raise ValueError(f"its header would have {length:,} bytes")
+                header = parsed(opened.read(length))
             for name, entry in header.items():
                 if name != "__metadata__":
                     start, end = (LENGTH_BYTES + length + int(offset) for offset in entry["data_offsets"])

@@ -22,6 +22,7 @@ from embaudit.errors import (
     StorageError,
     is_of_interrupt,
 )
+from embaudit.masking import masked
 
 # These stage their finished steps, so the same command can continue.
 STAGING_COMMANDS = {"audit", "impact", "tempscale", "token", "watch"}
@@ -136,7 +137,7 @@ def report_unexpected(error: Exception) -> int:
     if failure is None:
         import traceback
 
-        traceback.print_exception(error)
+        sys.stderr.write(masked("".join(traceback.format_exception(error))))
         print_failure(
             EmbauditError(
                 f"This is a bug in embaudit ({type(error).__name__}).",

@@ -16,6 +16,7 @@ from typing import Any, NoReturn, TextIO
 
 from embaudit.errors import EXIT_INTERRUPTED, StorageError
 from embaudit.home import missing_home
+from embaudit.masking import masked_output
 from embaudit.processors import share_processors
 
 STANDARD_STREAMS = (0, 1, 2)
@@ -149,6 +150,15 @@ class _Output(io.FileIO):
         os.close(nothing)
 
 
+class _MaskedText(io.TextIOWrapper):
+    """Text without the secrets of this process, whoever prints it: a command, a traceback, a log, a library."""
+
+    def write(self, text: str) -> int:
+        """Write all of it, masked; returns the length that was given, as its caller expects."""
+        super().write(masked_output(text))
+        return len(text)
+
+
 def _as_output(stream: TextIO | None, number: int) -> io.TextIOWrapper:
     """A text stream that shows what its encoding cannot as an escape, instead of ending the command."""
     if stream is not None:
@@ -157,7 +167,7 @@ def _as_output(stream: TextIO | None, number: int) -> io.TextIOWrapper:
     raw = _Output(number, "w", closefd=False)
     buffered = io.BufferedWriter(raw)
     is_interactive = raw.isatty() or number == 2
-    return io.TextIOWrapper(buffered, encoding=encoding, errors=ESCAPE, line_buffering=is_interactive)
+    return _MaskedText(buffered, encoding=encoding, errors=ESCAPE, line_buffering=is_interactive)
 
 
 def _open_closed_streams() -> None:

@@ -12,6 +12,7 @@ from importlib.resources import files
 from jinja2 import DictLoader, Environment, StrictUndefined, Template
 from markupsafe import Markup
 
+from embaudit.masking import masked_output
 from embaudit.page.model import Page, figures
 from embaudit.page.svg import pictures, svg
 from embaudit.shown import visible
@@ -23,12 +24,12 @@ def render(page: Page, earlier: str = "") -> str:
     Args:
         earlier: the previous version of the file, to reuse unchanged pictures.
     """
-    return _template("page").render(page=page, svg=partial(svg, earlier=pictures(earlier)))
+    return masked_output(_template("page").render(page=page, svg=partial(svg, earlier=pictures(earlier))))
 
 
 def render_summary(page: Page) -> str:
     """Findings and identity as a fragment for a notebook, with scoped styles."""
-    return _template("notebook").render(page=page)
+    return masked_output(_template("notebook").render(page=page))
 
 
 @cache

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from embaudit.finding import Finding
+from embaudit.masking import masked_output
 from embaudit.page.chart import Chart
 from embaudit.page.model import Page, Part, Table
 from embaudit.shown import visible
@@ -32,7 +33,7 @@ def render(page: Page) -> str:
     for section in page.sections:
         if not section.is_folded:
             blocks += [f"## {plain(section.title)}", *(_part(part) for part in section.parts)]
-    return "\n\n".join(block for block in blocks if block) + "\n"
+    return masked_output("\n\n".join(block for block in blocks if block) + "\n")
 
 
 def _part(part: Part) -> str:

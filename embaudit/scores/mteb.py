@@ -14,6 +14,7 @@ from typing import Any
 
 from embaudit.errors import UsageError
 from embaudit.scores.shapes import DEFAULT_SUBSET, NOTHING_IMPORTED, Score, SkippedSource, finite_number
+from embaudit.small_files import parsed, small_bytes
 
 MODEL_META = "model_meta.json"
 # Results of the same checkpoint under other settings.
@@ -82,7 +83,7 @@ def checkpoint_of(path: Path) -> tuple[str, str]:
 
 def _model_meta(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_bytes())
+        found = parsed(small_bytes(path))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

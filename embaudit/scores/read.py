@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from embaudit.errors import UsageError
 from embaudit.scores.mteb import EXPERIMENTS, MODEL_META, is_mteb_result, mteb_scores
 from embaudit.scores.rows import SEPARATORS, json_line_scores, json_scores, separated_scores
 from embaudit.scores.shapes import NOTHING_IMPORTED, Score, SkippedSource
+from embaudit.small_files import parsed, small_bytes
 
 JSON_LINES = (".jsonl", ".ndjson")
 SUFFIXES = (*SEPARATORS, ".json", *JSON_LINES)
@@ -112,7 +112,7 @@ def _file(path: Path, checkpoint: str | None) -> Iterable[Score | SkippedSource]
 
 def _text(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        return small_bytes(path).decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}.", kept=NOTHING_IMPORTED) from error
     except UnicodeDecodeError as error:
@@ -121,8 +121,8 @@ def _text(path: Path) -> str:
 
 def _parsed(path: Path, text: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return parsed(text)
+    except ValueError as error:
         raise UsageError(f"{path} is not JSON: {error}.", kept=NOTHING_IMPORTED) from error
 
 

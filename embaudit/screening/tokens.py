@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from embaudit.errors import UsageError
+from embaudit.small_files import small_bytes
 
 Severity = Literal["strong", "moderate", "weak"]
 # Worst first; a list of moderate tokens includes the strong ones.
@@ -114,7 +115,7 @@ def read_token_list(path: Path) -> TokenList:
     """
     make_one = "Make one: embaudit filter CHECKPOINT --out FILE"
     try:
-        return TokenList.model_validate_json(path.read_bytes())
+        return TokenList.model_validate_json(small_bytes(path))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.", next_step=make_one) from error
     except ValidationError as error:

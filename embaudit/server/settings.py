@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from embaudit.errors import UsageError, one_line
 from embaudit.home import missing_home
+from embaudit.masking import keep_secrets_of
 from embaudit.server.proxies import loopback_exempt, require_usable_proxies
 from embaudit.settings import Settings
 
@@ -59,7 +60,10 @@ def set_defaults(*, show_logs: bool) -> dict[str, str | None]:
     before = {name: os.environ.get(name) for name in new}
     os.environ.update(new)
     try:
-        import prefect.context  # noqa: F401  (reads the environment, the profile and files in the current folder)
+        import prefect.context  # (reads the environment, the profile and files in the current folder)
+
+        set_by_user = prefect.context.get_settings_context().settings
+        keep_secrets_of(set_by_user.to_environment_variables(exclude_unset=True, include_secrets=True))
     except ValueError as error:
         # pydantic's, tomllib's and Prefect's own are all of this kind.
         _restore(before)

@@ -18,7 +18,7 @@ import duckdb
 
 from embaudit.comparisons.stored.rows import RowBatch, StoredIndex
 from embaudit.errors import CorpusError, UsageError, one_line
-from embaudit.masking import without_credentials
+from embaudit.masking import keep_credentials, without_credentials
 from embaudit.suggest import hint
 from embaudit.vector_files.columns import AskedColumns
 from embaudit.vector_files.decode import BATCH_ROWS
@@ -59,6 +59,7 @@ def open_duckdb(path: Path, asked: AskedColumns, table: str | None) -> StoredInd
 
 def open_postgres(address: str, asked: AskedColumns, table: str | None) -> StoredIndex:
     """A table of a PostgreSQL database: the columns that are read are copied to a temporary file."""
+    keep_credentials(address)
     shown = without_credentials(address)
 
     def attach(connection: duckdb.DuckDBPyConnection) -> None:
@@ -95,7 +96,7 @@ def _connected(attach: Callable[[duckdb.DuckDBPyConnection], None], shown: str) 
             yield connection
     except duckdb.Error as error:
         raise CorpusError(
-            f"{shown} cannot be read: {without_credentials(one_line(error))}",
+            f"{shown} cannot be read: {one_line(error)}",
             kept="Nothing was changed: it is only read.",
             next_step="Check the address, and that no other program has it open for writing.",
         ) from error

@@ -17,6 +17,7 @@ from typing import Any
 import duckdb
 
 from embaudit.errors import StorageError, WarehouseError
+from embaudit.masking import masked_output
 from embaudit.staging.files import scheme_of, store_of
 from embaudit.table import DeclaredTable
 from embaudit.tables import TABLES
@@ -90,8 +91,10 @@ def replace_rows(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequen
 
 
 def sql_value(value: Any) -> Any:
-    """A value in the form accepted by a column: structures as JSON."""
-    return json.dumps(_without_nan(value), sort_keys=True, default=str) if isinstance(value, (dict, list)) else value
+    """A value in the form accepted by a column: structures as JSON; text without secrets."""
+    if isinstance(value, (dict, list)):
+        value = json.dumps(_without_nan(value), sort_keys=True, default=str)
+    return masked_output(value) if isinstance(value, str) else value
 
 
 def _write_keyed(connection: duckdb.DuckDBPyConnection, table: DeclaredTable, audit_id: str, paths: list[str]) -> None:

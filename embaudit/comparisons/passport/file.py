@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from embaudit.comparisons.passport.passport import CHECKSUM, FORMAT, VERSION, PassedCheckpoint, Passport, checksum_of
 from embaudit.errors import StorageError, UsageError, one_line
 from embaudit.files import replace_atomically
+from embaudit.small_files import parsed, small_bytes
 
 AGAIN = "Make it again: embaudit passport CHECKPOINT --out FILE"
 
@@ -22,10 +23,10 @@ def read_passport(path: Path) -> Passport:
         UsageError: if the file is none, is of a newer version, or was changed after it was made.
     """
     try:
-        content = json.loads(path.read_bytes())
+        content = parsed(small_bytes(path))
     except OSError as error:
         raise UsageError(f"Cannot read the passport {path}: {one_line(error)}", next_step="Check the path.") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UsageError(f"{path} is no passport: it is not JSON ({one_line(error)})", next_step=AGAIN) from error
     return _passport(content, path)
 

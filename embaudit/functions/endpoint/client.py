@@ -1,4 +1,4 @@
-"""Asks an endpoint for vectors: one request at a time, with time-outs, retries and the server's own limits."""
+"""Asks an endpoint for vectors: one request at a time, with a deadline, retries and the server's own limits."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embaudit.checkpoint.prompts import NO_PROMPTS, Prompts
-from embaudit.errors import MAX_REASON, EmbauditError, one_line
+from embaudit.errors import EmbauditError, one_line
+from embaudit.functions.endpoint.answers import LIST_BYTES, Answer, Endless, most_bytes
 from embaudit.functions.endpoint.dialects import OPENAI, BadAnswer, Dialect, Encoding, as_vectors
 from embaudit.functions.endpoint.pace import Pace
 from embaudit.functions.function import Answers, EmbeddingFunction
-from embaudit.masking import without_credentials
+from embaudit.masking import keep_credentials, keep_secret, masked, without_credentials
+from embaudit.small_files import TooDeep
 
 if TYPE_CHECKING:
-    import httpx
     from tenacity import RetryCallState
 
     from embaudit.checkpoint import TextKind
+    from embaudit.functions.endpoint.exchange import Exchange
 
 # The key is read from here, sent in a header, and neither stored nor shown.
 KEY_VARIABLE = "EMBAUDIT_API_KEY"
+# An answer must be whole by then.
 SECONDS = 60.0
 # A busy server is asked more often than one that fails: on some texts, servers fail every time.
 TRIES, TRIES_IF_BUSY = 3, 6
@@ -37,6 +40,9 @@ TOO_LARGE = (400, 413, 422)
 BUSY = (408, 425, 429)
 # So many requests without one vector, from the first on: it is not about the texts.
 GONE = 5
+# So many that came too late, one after the other: if none was ever in time, and otherwise of each of those that are
+# asked at a time. A server may hang on some texts, each asked twice.
+LATE, LATE_LATER, TRIES_IF_LATE = 3, 10, 2
 
 
 class EndpointError(EmbauditError):
@@ -48,12 +54,23 @@ class Failed(Exception):
 
     Attributes:
         status: the HTTP status, None if the answer is wrong or none came.
+        advice: what to do if all answers are like this; empty if only the server knows.
     """
 
-    def __init__(self, reason: str, status: int | None = None, wait: float | None = None) -> None:
-        super().__init__(reason)
+    def __init__(
+        self,
+        reason: str,
+        status: int | None = None,
+        wait: float | None = None,
+        advice: str = "",
+        *,
+        is_late: bool = False,
+    ) -> None:
+        super().__init__(masked(reason))
         self.status = status
         self.wait = wait
+        self.advice = advice
+        self.is_late = is_late
 
     @property
     def may_pass(self) -> bool:
@@ -68,6 +85,7 @@ class Endpoint(EmbeddingFunction):
         address: the server's address, without the API's path.
         model: its name there; None if it serves one.
         most_texts: texts per request; lowered when the server refuses so many.
+        seconds: within which an answer must be whole.
         prompts: what its callers put before texts of each role.
         per_minute: requests that it may get in a minute; None for as many as it answers.
     """
@@ -86,6 +104,7 @@ class Endpoint(EmbeddingFunction):
         prompts: Prompts = NO_PROMPTS,
         per_minute: int | None = None,
     ) -> None:
+        keep_credentials(address)
         self.address = address.rstrip("/")
         self.dialect = dialect
         self.model = model
@@ -97,7 +116,11 @@ class Endpoint(EmbeddingFunction):
         self.requests = 0
         self._pace = Pace(per_minute)
         self._count = threading.Lock()
-        self._client: httpx.Client | None = None
+        self.sent_elsewhere: Answer | None = None
+        self._late = 0
+        self._has_answered = False
+        self._at_once = 1
+        self._exchange: Exchange | None = None
 
     @property
     def typed(self) -> str:
@@ -115,6 +138,13 @@ class Endpoint(EmbeddingFunction):
     def name(self) -> str:  # type: ignore[override]
         """Its address and model, without credentials."""
         return without_credentials(self.address) + (f" ({self.model})" if self.model else "")
+
+    @property
+    def _promised(self) -> str:
+        return (
+            f"Mend what answers there (the server, or a gateway before it): {self.dialect.name} promises a list of "
+            "numbers for each text."
+        )
 
     def encode(
         self, texts: Sequence[str], role: TextKind = "text", *, most: int | None = None, at_once: int = 1
@@ -142,26 +172,32 @@ class Endpoint(EmbeddingFunction):
         for start in range(0, len(texts), size):
             parts.append(list(range(start, min(start + size, len(texts)))))
         rows: dict[int, np.ndarray] = {}
-        failures: dict[int, str] = {}
+        failures: dict[int, Failed] = {}
         silent = 0
+        self._at_once = at_once
         with ThreadPoolExecutor(at_once) as pool:
-            answers = pool.map(lambda part: self._part(texts, part, encoding), parts)
-            for of_part, failed in answers:
-                rows |= of_part
-                failures |= failed
-                silent += not of_part
-                if silent >= GONE and not rows:
-                    raise self._gone(next(iter(failed.values())))
+            each = map if at_once == 1 else pool.map
+            try:
+                for of_part, failed in each(lambda part: self._part(texts, part, encoding), parts):
+                    rows |= of_part
+                    failures |= failed
+                    silent += not of_part
+                    if silent >= GONE and not rows:
+                        raise self._gone(next(iter(failed.values())))
+            except BaseException:
+                # Otherwise all the others would be asked before the error is seen.
+                pool.shutdown(cancel_futures=True)
+                raise
         widths = {len(row) for row in rows.values()}
         usual = max(widths, key=lambda width: sum(len(row) == width for row in rows.values()), default=0)
-        vectors = np.full((len(texts), usual), np.nan)
+        vectors, reasons = np.full((len(texts), usual), np.nan), {place: str(one) for place, one in failures.items()}
         for place, row in rows.items():
             if len(row) == usual:
                 vectors[place] = row
             else:
-                failures[place] = f"a vector of {len(row)} numbers, where others have {usual}"
+                reasons[place] = f"a vector of {len(row)} numbers, where others have {usual}"
         self.dimension = self.dimension or usual or None
-        return Answers(vectors, failures)
+        return Answers(vectors, reasons)
 
     def ask(self, texts: Sequence[str], encoding: Encoding = "float") -> np.ndarray:
         """(N, D) vectors of texts, in one request, repeated while the server is busy.
@@ -173,7 +209,7 @@ class Endpoint(EmbeddingFunction):
         from tenacity import Retrying, retry_if_exception
 
         for attempt in Retrying(
-            stop=_has_tried_enough,
+            stop=self._has_tried_enough,
             wait=self._wait,
             retry=retry_if_exception(lambda error: isinstance(error, Failed) and error.may_pass),
             reraise=True,
@@ -186,25 +222,32 @@ class Endpoint(EmbeddingFunction):
         """The JSON at a path of the server; None if there is none.
 
         Raises:
-            EndpointError: if nothing answers at the address.
+            EndpointError: if nothing answers at the address, or what answers does not end.
         """
         import httpx
 
         try:
-            answer = self._open().get(self.address + path)
+            answer = self._open()("GET", self.address + path, LIST_BYTES)
         except httpx.ConnectError as error:
             raise self._unreachable(error) from error
-        except httpx.HTTPError:
+        except Endless as error:
+            raise EndpointError(
+                f"What {self.name} answers to GET {path} has no end that can be waited for: {error}.",
+                next_step="Check that this is the address of a server of embeddings.",
+            ) from error
+        except (httpx.HTTPError, httpx.InvalidURL):
             return None
+        if answer.elsewhere is not None:
+            self.sent_elsewhere = answer
         try:
-            return answer.json() if answer.status_code == 200 else None
+            return answer.json() if answer.status == 200 else None
         except ValueError:
             return None
 
     def close(self) -> None:
-        if self._client is not None:
-            self._client.close()
-            self._client = None
+        if self._exchange is not None:
+            self._exchange.close()
+            self._exchange = None
 
     def __enter__(self) -> Endpoint:
         return self
@@ -214,14 +257,14 @@ class Endpoint(EmbeddingFunction):
 
     def _part(
         self, texts: Sequence[str], places: list[int], encoding: Encoding
-    ) -> tuple[dict[int, np.ndarray], dict[int, str]]:
+    ) -> tuple[dict[int, np.ndarray], dict[int, Failed]]:
         """Rows and failures of one request; of its halves if the server takes fewer texts, or fails on one of them."""
         try:
             vectors = self.ask([texts[place] for place in places], encoding)
         except Failed as failed:
             # Another count of vectors than of texts is the server's mistake, not one text's.
             if len(places) == 1 or failed.status == 200:
-                return {}, dict.fromkeys(places, str(failed))
+                return {}, dict.fromkeys(places, failed)
             if failed.status == 413 or (failed.status in TOO_LARGE and "batch" in str(failed).lower()):
                 self.most_texts = min(self.most_texts, len(places) // 2)
             middle = len(places) // 2
@@ -235,26 +278,57 @@ class Endpoint(EmbeddingFunction):
         self._pace.wait()
         with self._count:
             self.requests += 1
+        body = self.dialect.body(texts, self.model, encoding)
         try:
-            answer = self._open().post(
-                self.address + self.dialect.path, json=self.dialect.body(texts, self.model, encoding)
-            )
+            answer = self._open()("POST", self.address + self.dialect.path, most_bytes(len(texts)), body)
         except httpx.ConnectError as error:
             raise self._unreachable(error) from error
-        except httpx.TimeoutException as error:
-            raise Failed(f"no answer within {self.seconds:g} s") from error
-        except httpx.HTTPError as error:
-            raise Failed(f"the answer breaks off: {one_line(error)}") from error
+        except httpx.ConnectTimeout as error:
+            raise self._too_late(Endless("no connection", is_late=True, has_begun=False)) from error
+        except Endless as error:
+            if error.is_late:
+                raise self._too_late(error) from error
+            raise Failed(f"the answer is too large: {error}", 200, advice=self._promised) from error
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise Failed(f"the answer cannot be read to its end: {one_line(error).rstrip('.')}") from error
+        self._late, self._has_answered = 0, True
         self._require_allowed(answer)
-        if answer.status_code != 200:
-            raise Failed(f"status {answer.status_code}: {_said(answer)}", answer.status_code, _wait_asked(answer))
+        if answer.status != 200:
+            raise Failed(f"status {answer.status}: {answer.said}", answer.status, answer.wait)
         try:
             return as_vectors(self.dialect.rows(answer.json()), len(texts))
+        except TooDeep as error:
+            raise Failed(f"the answer cannot be read: {error}", 200, advice=self._promised) from error
         except ValueError as error:
             raise Failed("the answer is no JSON, or is cut short") from error
         except BadAnswer as error:
             # Asking again would not change what the server counts or calls a vector.
-            raise Failed(f"the answer is not what {self.dialect.name} promises: {error}", 200) from error
+            reason = f"the answer is not what {self.dialect.name} promises: {error}"
+            raise Failed(reason, 200, advice=error.advice or self._promised) from error
+
+    def _too_late(self, error: Endless) -> Failed:
+        """The failure to report; what has begun and does not end is not asked for again.
+
+        Raises:
+            EndpointError: if too many were late.
+        """
+        with self._count:
+            self._late += 1
+            if self._late >= (LATE_LATER * self._at_once if self._has_answered else LATE):
+                raise EndpointError(
+                    f"{self.name} was too late {self._late} times in a row: {error}.",
+                    next_step="Look at the server's log and load, and whether a proxy before it holds answers back.",
+                ) from error
+        return Failed(str(error), 200 if error.has_begun else None, is_late=True)
+
+    def _has_tried_enough(self, state: RetryCallState) -> bool:
+        error = state.outcome.exception() if state.outcome is not None else None
+        tries = TRIES
+        if isinstance(error, Failed) and error.status in BUSY:
+            tries = TRIES_IF_BUSY
+        elif isinstance(error, Failed) and error.is_late:
+            tries = TRIES_IF_LATE if self._has_answered else 1
+        return state.attempt_number >= tries
 
     def _wait(self, state: RetryCallState) -> float:
         """What the server asks for, else 0.5, 1, 2 s."""
@@ -267,24 +341,34 @@ class Endpoint(EmbeddingFunction):
             )
         return asked if asked is not None else min(0.5 * 2.0 ** (state.attempt_number - 1), self.wait_at_most)
 
-    def _require_allowed(self, answer: httpx.Response) -> None:
-        if answer.status_code in (401, 403):
+    def _require_allowed(self, answer: Answer) -> None:
+        if answer.status in (401, 403):
             has_key = KEY_VARIABLE in os.environ
             raise EndpointError(
-                f"{self.name} refuses the caller (status {answer.status_code}): {_said(answer)}",
+                f"{self.name} refuses the caller (status {answer.status}): {answer.said}",
                 next_step=f"Check the key in {KEY_VARIABLE}." if has_key else f"Set {KEY_VARIABLE} to your key.",
             )
-        if answer.status_code in (404, 405):
+        if answer.status in (404, 405):
             raise EndpointError(
-                f"{self.name} has no {self.dialect.path}, or no such model (status {answer.status_code}): "
-                f"{_said(answer)}",
+                f"{self.name} has no {self.dialect.path}, or no such model (status {answer.status}): {answer.said}",
                 next_step="Name another API (--api openai, tei or ollama), or a model that it serves (--model).",
             )
+        if answer.elsewhere is not None:
+            raise self.elsewhere(answer, self.dialect.path)
 
-    def _gone(self, reason: str) -> EndpointError:
+    def elsewhere(self, answer: Answer, path: str) -> EndpointError:
+        """The error for a redirect, which is not followed: the key and the texts would go where nobody sent them."""
         return EndpointError(
-            f"{self.name} answers none of the first {GONE} requests: {reason}.",
-            next_step="Look at the server's log, and whether it serves embeddings.",
+            f"{self.name} sends whoever asks it elsewhere (status {answer.status}): to {answer.elsewhere}",
+            kept="Redirects are not followed.",
+            next_step="If that is the server that you mean, give its address: "
+            f"{(answer.elsewhere or '').rstrip('/').removesuffix(path)}",
+        )
+
+    def _gone(self, failed: Failed) -> EndpointError:
+        return EndpointError(
+            f"{self.name} answers none of the first {GONE} requests: {failed}.",
+            next_step=failed.advice or "Look at the server's log, and whether it serves embeddings.",
         )
 
     def _unreachable(self, error: Exception) -> EndpointError:
@@ -293,38 +377,17 @@ class Endpoint(EmbeddingFunction):
             next_step="Check the address, and that the server is running.",
         )
 
-    def _open(self) -> httpx.Client:
-        import httpx
+    def _open(self) -> Exchange:
+        from embaudit.functions.endpoint.exchange import Exchange
 
-        if self._client is None:
-            key = os.environ.get(KEY_VARIABLE)
-            headers = {"Authorization": f"Bearer {key}"} if key else {}
-            self._client = httpx.Client(timeout=self.seconds, headers=headers, follow_redirects=False)
-        return self._client
-
-
-def _has_tried_enough(state: RetryCallState) -> bool:
-    error = state.outcome.exception() if state.outcome is not None else None
-    is_busy = isinstance(error, Failed) and error.status in BUSY
-    return state.attempt_number >= (TRIES_IF_BUSY if is_busy else TRIES)
-
-
-def _said(answer: httpx.Response) -> str:
-    """A server's own words, in one line."""
-    try:
-        content = answer.json()
-    except ValueError:
-        content = answer.text
-    if isinstance(content, dict):
-        content = content.get("error", content.get("message", content.get("detail", content)))
-    if isinstance(content, dict):
-        content = content.get("message", content)
-    return " ".join(str(content).split())[:MAX_REASON] or "no reason given"
-
-
-def _wait_asked(answer: httpx.Response) -> float | None:
-    """Seconds in Retry-After; None if it is not there, or a date."""
-    try:
-        return max(0.0, float(answer.headers.get("retry-after", "")))
-    except ValueError:
-        return None
+        if self._exchange is None:
+            # Read from a file, it ends in a newline.
+            key = os.environ.get(KEY_VARIABLE, "").strip()
+            keep_secret(key)
+            if not (key.isascii() and key.isprintable()):
+                raise EndpointError(
+                    f"The key in {KEY_VARIABLE} has characters that cannot be sent in a header.",
+                    next_step=f"Set {KEY_VARIABLE} to the key alone, as the server's page shows it.",
+                )
+            self._exchange = Exchange({"Authorization": f"Bearer {key}"} if key else {}, self.seconds)
+        return self._exchange

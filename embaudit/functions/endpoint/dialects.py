@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from types import NoneType
 from typing import Any, Literal
 
 import numpy as np
 
+from embaudit.functions.endpoint.answers import MOST_NUMBERS
+from embaudit.shown import cut, quoted
+
 Encoding = Literal["float", "base64"]
 
 
+NO_STRINGS = (
+    "Have the server (or the gateway before it) send vectors as lists of JSON numbers: a vector printed into strings "
+    "was rounded or cut by whoever printed it."
+)
+KINDS = {bool: "true or false", list: "a list", dict: "an object"}
+
+
 class BadAnswer(Exception):
-    """An answer that is not what the API promises; the message says how."""
+    """An answer that is not what the API promises; the message says how.
+
+    Attributes:
+        advice: what to do about it, if it is more than to look.
+    """
+
+    def __init__(self, reason: str, advice: str = "") -> None:
+        super().__init__(reason)
+        self.advice = advice
 
 
 @dataclass(frozen=True)
@@ -56,20 +74,36 @@ def as_vectors(rows: Sequence[Any], texts: int) -> np.ndarray:
 
 def _vector(row: Any) -> np.ndarray:
     if isinstance(row, str):
-        try:
-            content = base64.b64decode(row, validate=True)
-        except binascii.Error as error:
-            raise BadAnswer(f"a vector is no base64: {error}") from error
-        if not content or len(content) % 4:
-            raise BadAnswer(f"a base64 vector of {len(content)} bytes is no float32")
-        with np.errstate(invalid="ignore"):  # NaN that says so is not for this place to warn of
-            return np.frombuffer(content, dtype="<f4").astype(np.float64)
+        return _from_base64(row)
     if not isinstance(row, list) or not row:
         raise BadAnswer("a vector is no list of numbers")
+    if len(row) > MOST_NUMBERS:
+        raise BadAnswer(f"a vector has {len(row):,} numbers, where no model gives more than {MOST_NUMBERS:,}")
+    # Not what numpy can read as a number: it takes "0.1" and True for one.
+    other = next((value for value in row if type(value) not in (float, int, NoneType)), None)
+    if isinstance(other, str):
+        raise BadAnswer(f"a vector holds something that is no number: the string {quoted(other)}", NO_STRINGS)
+    if other is not None:
+        raise BadAnswer(f"a vector holds something that is no number: {KINDS[type(other)]}")
     try:
         return np.array([np.nan if value is None else float(value) for value in row], dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise BadAnswer("a vector holds something that is no number") from error
+    except OverflowError as error:
+        raise BadAnswer("a vector holds an integer that is larger than any float") from error
+
+
+def _from_base64(row: str) -> np.ndarray:
+    if row.lstrip()[:1] == "[":
+        raise BadAnswer(f"a vector is a list that was printed into a string ({quoted(row)})", NO_STRINGS)
+    if len(row) > MOST_NUMBERS * 4 * 4 // 3 + 4:
+        raise BadAnswer(f"a base64 vector has more than {MOST_NUMBERS:,} numbers, where no model gives more")
+    try:
+        content = base64.b64decode(row, validate=True)
+    except ValueError as error:
+        raise BadAnswer(f"a vector is a string that is no base64: {quoted(row)}", NO_STRINGS) from error
+    if not content or len(content) % 4:
+        raise BadAnswer(f"a base64 vector of {len(content)} bytes is no float32")
+    with np.errstate(invalid="ignore"):  # NaN that says so is not for this place to warn of
+        return np.frombuffer(content, dtype="<f4").astype(np.float64)
 
 
 def _openai_body(texts: Sequence[str], model: str | None, encoding: Encoding) -> dict[str, Any]:
@@ -82,7 +116,7 @@ def _openai_rows(answer: Any) -> list[Any]:
         raise BadAnswer('it has no "data" with an "embedding" each')
     places = [entry.get("index", place) for place, entry in enumerate(data)]
     if sorted(places, key=str) != sorted(range(len(data)), key=str):
-        raise BadAnswer(f'the "index" of its vectors is {places}')
+        raise BadAnswer(f'the "index" of its vectors is {cut(str(places), 120)}')
     # The index says which text a vector is of, wherever it stands.
     return [entry["embedding"] for _, entry in sorted(zip(places, data, strict=True), key=lambda pair: pair[0])]
 

@@ -80,6 +80,8 @@ def _recognised(endpoint: Endpoint) -> Dialect:
     for dialect in (OLLAMA, OPENAI, OPENAI_WITHOUT_PREFIX):
         if _models(endpoint, dialect) is not None:
             return dialect
+    if endpoint.sent_elsewhere is not None:
+        raise endpoint.elsewhere(endpoint.sent_elsewhere, OPENAI.models[0] if OPENAI.models else "")
     raise EndpointError(
         f"{endpoint.name} answers, but not as OpenAI's API, text-embeddings-inference or ollama do.",
         next_step="Name the API: --api openai, --api tei or --api ollama.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from embaudit.checkpoint.files import read_object
+from embaudit.small_files import card_text
 
 # Keys of config.json that servers read (vLLM).
 KEYS = ("matryoshka_dimensions", "is_matryoshka")
@@ -25,6 +26,6 @@ def declared_cut(folder: Path, truncate_dim: int | None) -> str | None:
         if content.get(key):
             return f"{key} in config.json"
     card = folder / "README.md"
-    if card.is_file() and WORD in card.read_text(encoding="utf-8", errors="replace").lower():
+    if card.is_file() and WORD in card_text(card).lower():
         return "its model card mentions Matryoshka"
     return None

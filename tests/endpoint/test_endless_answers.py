@@ -1,0 +1,192 @@
+"""Answers without end, or without use: none is read further than what was asked for can need, and each is named."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import math
+import threading
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from misbehaving import DRIPPING, ENDLESS, PAUSE, Parts, answering, bomb, vectors, whole
+
+from benchmarks.serving.server import Refusal, Served, serving
+from embaudit.functions.endpoint.answers import AROUND_BYTES, Answer, most_bytes
+from embaudit.functions.endpoint.client import Endpoint, EndpointError
+from embaudit.functions.endpoint.dialects import OPENAI, BadAnswer, as_vectors
+from embaudit.functions.endpoint.recognise import open_endpoint
+
+SECONDS = 0.4
+
+
+def asked(address: str, seconds: float = 60.0) -> Endpoint:
+    return Endpoint(address, OPENAI, "the-model", wait_at_most=0, seconds=seconds)
+
+
+@pytest.mark.parametrize(("parts", "said"), list(ENDLESS.values()), ids=list(ENDLESS))
+def test_an_answer_without_end_is_left_and_named(parts: Parts, said: str) -> None:
+    with answering(parts) as address, asked(address) as endpoint:
+        answers = endpoint.encode(["a"])
+    assert said in answers.failures[0]
+    assert np.isnan(answers.vectors).all()
+
+
+def test_a_server_of_such_answers_alone_is_left_after_five() -> None:
+    with (
+        answering(ENDLESS["five million numbers"][0]) as address,
+        asked(address) as endpoint,
+        pytest.raises(EndpointError, match=r"none of the first 5 requests.*25,000,039 bytes.*Mend what answers there"),
+    ):
+        endpoint.encode([str(number) for number in range(300)], most=1)
+    assert endpoint.requests == 5
+
+
+def test_a_small_answer_that_unpacks_into_a_large_one_is_not_unpacked() -> None:
+    body = bomb()
+    assert len(body) < 100_000
+    with answering(whole(body, Content_Encoding="gzip")) as address, asked(address) as endpoint:
+        assert "more than the 2,097,152 bytes" in endpoint.encode(["a"]).failures[0]
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_an_honest_compressed_answer_is_read(members: int) -> None:
+    text = vectors("[0.5, 1.5]")
+    cuts = np.linspace(0, len(text), members + 1).astype(int)
+    body = b"".join(gzip.compress(text[start:end]) for start, end in pairwise(cuts))
+    with answering(whole(body, Content_Encoding="gzip")) as address, asked(address) as endpoint:
+        assert endpoint.encode(["a"]).vectors.tolist() == [[0.5, 1.5]]
+
+
+@pytest.mark.parametrize(("parts", "said"), list(DRIPPING.values()), ids=list(DRIPPING))
+def test_an_answer_that_drips_is_left_when_its_time_is_over(parts: Parts, said: str) -> None:
+    with (
+        answering(parts, pause=PAUSE) as address,
+        asked(address, seconds=SECONDS) as endpoint,
+        pytest.raises(EndpointError, match=f"was too late 3 times in a row: .*{said}"),
+    ):
+        endpoint.encode(["a", "b", "c", "d"], most=1)
+    assert endpoint.requests == 3
+
+
+def test_one_text_that_hangs_leaves_the_others() -> None:
+    def encode(texts: list[str]) -> np.ndarray:
+        if "hang" in texts:
+            gone.wait()
+            raise Refusal(500)
+        return np.ones((len(texts), 2))
+
+    gone = threading.Event()
+    with serving(Served(encode)) as address, asked(address, seconds=SECONDS) as endpoint:
+        try:
+            answers = endpoint.encode(["a", "hang", "b"], most=1)
+        finally:
+            gone.set()
+    assert list(answers.failures) == [1]
+    assert "no answer within 0.4 s" in answers.failures[1]
+
+
+@pytest.mark.parametrize("name", ["white space without end", "interim answers without end"])
+def test_a_list_of_models_without_end_is_left_and_named(name: str) -> None:
+    with answering(ENDLESS[name][0]) as address, pytest.raises(EndpointError, match=r"answers to GET /\S+ has no end"):
+        open_endpoint(address)
+
+
+def test_the_beginning_of_an_error_without_end_is_what_is_said() -> None:
+    page = b'{"error": "the model is \xc2\xabloading\xc2\xbb"}' + b" " * (2 * AROUND_BYTES)
+    with answering(whole(page, "400 Bad Request")) as address, asked(address) as endpoint:
+        assert "the model is «loading»" in endpoint.encode(["a"]).failures[0]
+
+
+def test_what_may_be_read_follows_from_what_was_asked() -> None:
+    largest = json.dumps({"data": [{"index": 0, "embedding": [-1.2345678901234567e-308] * 12_288}]}, indent=2)
+    assert len(largest) < most_bytes(1)
+    assert most_bytes(32) - most_bytes(31) == most_bytes(1) - most_bytes(0) < 2 * len(largest) + AROUND_BYTES
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_named_and_not_followed(status: int) -> None:
+    parts = whole(b"", f"{status} Moved", Location="https://other.example/v1/embeddings")
+    with answering(parts) as address, asked(address) as endpoint:
+        with pytest.raises(EndpointError, match=rf"elsewhere \(status {status}\): to https://other") as redirected:
+            endpoint.encode(["a"])
+        assert redirected.value.next_step.endswith("give its address: https://other.example")
+        with pytest.raises(EndpointError, match="elsewhere"):
+            open_endpoint(address)
+
+
+@pytest.mark.parametrize("location", [{}, {"Location": "/v1/embeddings/"}, {"Location": "x" * 5_000}])
+def test_a_redirect_to_anywhere_is_named(location: dict[str, str]) -> None:
+    with answering(whole(b"", "302 Found", **location)) as address, asked(address) as endpoint:
+        with pytest.raises(EndpointError, match="elsewhere") as redirected:
+            endpoint.encode(["a"])
+        assert len(str(redirected.value)) < 1_000
+
+
+@pytest.mark.parametrize(
+    ("vector", "said"),
+    [
+        ('["0.1", "0.2"]', "no number: the string '0.1'"),
+        ('[0.1, "nan"]', "no number: the string 'nan'"),
+        ('"[0.1, 0.2]"', "a list that was printed into a string ('[0.1, 0.2]')"),
+        ('" [0.1 0.2]"', "a list that was printed into a string"),
+        ('"0.1, 0.2"', "a string that is no base64: '0.1, 0.2'"),
+        ('"ä"', "a string that is no base64"),
+        ("[true, false]", "no number: true or false"),
+        ("[[0.1]]", "no number: a list"),
+        ("[{}]", "no number: an object"),
+        ("{}", "no list of numbers"),
+        ("null", "no list of numbers"),
+        ("[]", "no list of numbers"),
+        ("0.5", "no list of numbers"),
+        (f"[1{'0' * 399}]", "larger than any float"),
+    ],
+)
+def test_what_is_no_vector_is_named_with_what_to_do(vector: str, said: str) -> None:
+    with (
+        answering(whole(vectors(vector))) as address,
+        asked(address) as endpoint,
+        pytest.raises(EndpointError) as refused,
+    ):
+        endpoint.encode(["a"] * 9, most=1)
+    assert said in refused.value.happened
+    assert refused.value.next_step.startswith(("Have the server", "Mend what answers there"))
+    assert endpoint.requests == 5
+
+
+@pytest.mark.parametrize(
+    ("number", "value"),
+    [
+        ("1e400", math.inf),
+        ("-1e400", -math.inf),
+        ("Infinity", math.inf),
+        ("NaN", math.nan),
+        ("null", math.nan),
+        ("9" * 5_000, math.inf),
+        ("-" + "9" * 5_000, -math.inf),
+        ("12", 12.0),
+        ("9007199254740993", 9007199254740992.0),
+    ],
+)
+def test_numbers_that_json_and_floats_do_not_share(number: str, value: float) -> None:
+    with answering(whole(vectors(f"[{number}]"))) as address, asked(address) as endpoint:
+        answers = endpoint.encode(["a"])
+    assert not answers.failures
+    assert np.array_equal(answers.vectors, [[value]], equal_nan=True)
+
+
+def test_a_base64_vector_is_as_long_as_any_other() -> None:
+    with pytest.raises(BadAnswer, match="more than 32,768 numbers"):
+        as_vectors([base64.b64encode(bytes(4 * 40_000)).decode()], 1)
+    assert as_vectors([base64.b64encode(bytes(4 * 32_768)).decode()], 1).shape == (1, 32_768)
+
+
+@pytest.mark.parametrize("wrap", [lambda deep: {"error": deep}, lambda deep: deep])
+def test_an_error_of_lists_in_lists_is_repeated_as_far_as_it_can_be(wrap: Callable[[object], object]) -> None:
+    deep: object = "no"
+    for _ in range(900):
+        deep = [deep]
+    Answer(400, {}, json.dumps(wrap(deep)).encode()).said  # noqa: B018  (raises nothing)
