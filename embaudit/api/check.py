@@ -46,7 +46,7 @@ def check(
         checkpoint: packaged:NAME, a local folder, owner/name@revision on the hub, a loaded ``SentenceTransformer``,
             which is saved to a temporary folder, or the address of an endpoint: texts are sent there.
         base: what the checkpoint was tuned from, or its previous revision: what changed, what it gained and lost.
-        api: the endpoint's: openai, tei or ollama; by default, recognised.
+        api: the endpoint's: openai, tei, ollama, azure, cohere, voyage, jina or gemini; by default, recognised.
         model: its name at the endpoint, if that serves several.
         pairs: files of scored pairs, a data set each; by default, the embedded sample.
         data: folders of judged queries in BEIR's layout; by default, the embedded sample.

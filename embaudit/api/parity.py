@@ -41,7 +41,7 @@ def parity(
     Args:
         checkpoint, other: a checkpoint (packaged:NAME, a local folder or owner/name@revision on the hub), or an
             endpoint's address. A difference is explained from the side that is a checkpoint.
-        api: openai, tei or ollama; by default, recognised.
+        api: openai, tei, ollama, azure, cohere, voyage, jina or gemini; by default, recognised.
         model: its name at the endpoint, if that serves several.
         dtype: the precision of another checkpoint.
         backend: in which it runs: torch, or onnx or openvino by sentence-transformers.

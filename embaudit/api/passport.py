@@ -28,7 +28,7 @@ def passport(
     Args:
         checkpoint: packaged:NAME, a local folder or owner/name@revision on the hub, or an endpoint's address.
         out: where to write it; an existing passport of the same checkpoint is replaced.
-        api: openai, tei or ollama; by default, recognised.
+        api: openai, tei, ollama, azure, cohere, voyage, jina or gemini; by default, recognised.
         model: its name at the endpoint, if that serves several.
         settings: how the checkpoint is loaded: device, pooling, max_length, prompt, allow_pickle, trust_remote_code.
 
@@ -78,7 +78,7 @@ def verify(
     Args:
         passport: one, or its file.
         other: an endpoint's address, or a checkpoint, which is read with the settings of the passport.
-        api: openai, tei or ollama; by default, recognised.
+        api: openai, tei, ollama, azure, cohere, voyage, jina or gemini; by default, recognised.
         model: its name at the endpoint, if that serves several.
         dtype, device, allow_pickle, trust_remote_code: how a checkpoint is loaded.
 

@@ -47,7 +47,7 @@ def vectors(
         file: Parquet (a file or a folder), Feather, JSON lines, .npy, a DuckDB file, or a postgresql:// address.
         checkpoint: packaged:NAME, a local folder or owner/name@revision on the hub, or an endpoint's address; None to
             look at the vectors alone.
-        api: openai, tei or ollama; by default, recognised.
+        api: openai, tei, ollama, azure, cohere, voyage, jina or gemini; by default, recognised.
         model: its name at the endpoint, if that serves several.
         vector, text, id: the columns; by default, found by type and name.
         texts: the file of texts beside an .npy file.

@@ -12,7 +12,7 @@ import click
 
 from embaudit.cli.options import Command, together
 from embaudit.errors import UsageError
-from embaudit.functions.endpoint.dialects import DIALECTS
+from embaudit.functions.endpoint.hosted import DIALECTS
 from embaudit.functions.endpoint.recognise import is_address, is_loopback
 from embaudit.masking import without_credentials
 from embaudit.shown import duration
@@ -38,6 +38,19 @@ GENERAL = (
         "--model", metavar="NAME", multiple=True, help="The model's name there, if it serves several. Likewise."
     ),
     click.option(
+        "--dimensions",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="How many numbers an endpoint is asked for in a vector, if its API has a field for that.",
+    ),
+    click.option(
+        "--field",
+        "fields",
+        metavar="NAME=VALUE",
+        multiple=True,
+        help="Another field of the request to an endpoint. Repeatable.",
+    ),
+    click.option(
         "--requests-per-minute",
         "per_minute",
         type=click.IntRange(min=1),
@@ -54,6 +67,16 @@ ROLES = (
         help="What an endpoint's callers put before queries. Once for all endpoints, or once for each.",
     ),
     click.option("--document-prompt", metavar="TEXT", multiple=True, help="The same before documents."),
+    click.option(
+        "--query-field",
+        "query_fields",
+        metavar="NAME=VALUE",
+        multiple=True,
+        help="A field by which an endpoint is told that texts are queries. Repeatable. By default, as its API has it.",
+    ),
+    click.option(
+        "--document-field", "document_fields", metavar="NAME=VALUE", multiple=True, help="The same of documents."
+    ),
 )
 KEEPING = (
     click.option(
@@ -134,7 +157,10 @@ def asks_functions(*, in_roles: bool = False, keeps: bool = False) -> Callable[[
     return decorate
 
 
-SETTINGS = ("api", "model", "per_minute", "query_prompt", "document_prompt", "fresh")
+SETTINGS = (
+    *("api", "model", "dimensions", "fields", "per_minute", "fresh"),
+    *("query_prompt", "document_prompt", "query_fields", "document_fields"),
+)
 
 
 def say_cost(line: str) -> None:

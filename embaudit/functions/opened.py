@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from embaudit.checkpoint import LoadOptions, load_checkpoint
+from embaudit.checkpoint import LoadOptions, TextKind, load_checkpoint
 from embaudit.checkpoint.prompts import NO_PROMPTS, Prompts
 from embaudit.errors import UsageError
 from embaudit.functions.endpoint.recognise import is_address, open_endpoint
@@ -25,6 +27,8 @@ class AskedAs:
     Attributes:
         api, model: of an endpoint; by default recognised, and the only one.
         prompts: what its callers put before texts of each role.
+        dimensions: how many numbers an endpoint is asked for in a vector; None for all.
+        fields: more of a request for texts of each role.
         per_minute: requests that it may get in a minute; None for as many as it answers.
         fresh: whether what an endpoint gave before is forgotten.
     """
@@ -32,6 +36,8 @@ class AskedAs:
     api: str | None = None
     model: str | None = None
     prompts: Prompts = NO_PROMPTS
+    dimensions: int | None = None
+    fields: Mapping[TextKind, Mapping[str, Any]] = field(default_factory=dict)
     per_minute: int | None = None
     fresh: bool = False
 
@@ -47,15 +53,28 @@ def asked_of(
     query_prompt: str | Sequence[str] | None = None,
     document_prompt: str | Sequence[str] | None = None,
     prompt: str | Sequence[str] | None = None,
+    dimensions: int | None = None,
+    fields: Sequence[str] = (),
+    query_fields: Sequence[str] = (),
+    document_fields: Sequence[str] = (),
     per_minute: int | None = None,
     fresh: bool = False,
 ) -> tuple[AskedAs, ...]:
     """How each of these is asked, of what is said once for all endpoints, or once for each in their order.
 
+    Args:
+        fields, query_fields, document_fields: NAME=VALUE of a request for any texts, for queries, for documents.
+
     Raises:
         UsageError: if more is said than there are endpoints.
     """
     places = [place for place, one in enumerate(given) if not is_checkpoint(one)]
+    of_all = _fields(fields)
+    by_role: dict[TextKind, dict[str, Any]] = {
+        "text": of_all,
+        "query": of_all | _fields(query_fields),
+        "document": of_all | _fields(document_fields),
+    }
     said: list[dict[str, str]] = [{} for _ in given]
     settings = {"api": api, "model": model, "query": query_prompt, "document": document_prompt, "text": prompt}
     for name, value in settings.items():
@@ -77,11 +96,27 @@ def asked_of(
             of.get("api"),
             of.get("model"),
             Prompts(of.get("text", ""), of.get("query", ""), of.get("document", "")),
+            dimensions,
+            by_role,
             per_minute,
             fresh,
         )
         for of in said
     )
+
+
+def _fields(given: Sequence[str]) -> dict[str, Any]:
+    """NAME=VALUE as fields of JSON; a value that is no JSON is a string."""
+    found: dict[str, Any] = {}
+    for one in given:
+        name, separator, value = one.partition("=")
+        if not (name and separator):
+            raise UsageError(f"{one} is not NAME=VALUE.", next_step="For example: --query-field input_type=query")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found
 
 
 def name_of(given: Given) -> str:
@@ -107,7 +142,15 @@ def open_function(given: Given, options: LoadOptions, asked: AskedAs = AS_IT_IS)
         return given
     name = str(given)
     if is_address(name):
-        return open_endpoint(name, asked.api, asked.model, asked.prompts, asked.per_minute)
+        return open_endpoint(
+            name,
+            asked.api,
+            asked.model,
+            asked.prompts,
+            dimensions=asked.dimensions,
+            fields=asked.fields,
+            per_minute=asked.per_minute,
+        )
     if asked.api is not None or asked.model is not None:
         raise UsageError(f"{name} is a checkpoint, which has no API and no models.", next_step="Leave these out.")
     # It imports what loads checkpoints.

@@ -88,7 +88,9 @@ class EndpointEntry(_Entry):
         min_length=1,
         description="a folder, packaged:NAME or owner/name@revision; by default, what its own passport says",
     )
-    api: Literal["openai", "tei", "ollama"] | None = Field(default=None, description="by default, recognised")
+    api: Literal["openai", "tei", "ollama", "azure", "cohere", "voyage", "jina", "gemini"] | None = Field(
+        default=None, description="by default, recognised"
+    )
     model: str | None = Field(default=None, description="its name there, if it serves several")
     send_texts: bool = Field(default=False, description="whether made-up texts may be sent to another machine")
 

@@ -202,7 +202,7 @@ def test_an_endpoint_has_the_checkpoint_that_it_should_serve(listed: Read, tmp_p
         ('address = "https://search.example"', "send_texts = true"),
         ('address = "http://me:secret@localhost"', "EMBAUDIT_API_KEY"),
         ('address = "localhost:8080"', "address"),
-        ('address = "http://localhost"\napi = "cohere"', "api"),
+        ('address = "http://localhost"\napi = "colbert"', "api"),
     ],
 )
 def test_an_endpoint_that_cannot_be_asked_is_refused(listed: Read, line: str, said: str) -> None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import numpy as np
 
 from embaudit.checkpoint.prompts import NO_PROMPTS, Prompts
-from embaudit.errors import EmbauditError, one_line
+from embaudit.errors import EmbauditError, UsageError, one_line
 from embaudit.functions.endpoint.answers import LIST_BYTES, Answer, Endless, most_bytes
-from embaudit.functions.endpoint.dialects import OPENAI, BadAnswer, Dialect, Encoding, as_vectors
+from embaudit.functions.endpoint.dialects import OPENAI, BadAnswer, Dialect, Encoding, Fields, as_vectors
 from embaudit.functions.endpoint.pace import Pace
 from embaudit.functions.function import Answers, EmbeddingFunction
 from embaudit.masking import keep_credentials, keep_secret, masked, without_credentials
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from embaudit.checkpoint import TextKind
     from embaudit.functions.endpoint.exchange import Exchange
 
+NO_FIELDS: Fields = {}
 # The key is read from here, sent in a header, and neither stored nor shown.
 KEY_VARIABLE = "EMBAUDIT_API_KEY"
 # An answer must be whole by then.
@@ -87,6 +89,8 @@ class Endpoint(EmbeddingFunction):
         most_texts: texts per request; lowered when the server refuses so many.
         seconds: within which an answer must be whole.
         prompts: what its callers put before texts of each role.
+        dimensions: how many numbers it is asked for in a vector; None for all.
+        fields: more of a request, by role: what its API has no option for.
         per_minute: requests that it may get in a minute; None for as many as it answers.
     """
 
@@ -102,6 +106,8 @@ class Endpoint(EmbeddingFunction):
         seconds: float = SECONDS,
         wait_at_most: float = LONGEST_WAIT,
         prompts: Prompts = NO_PROMPTS,
+        dimensions: int | None = None,
+        fields: Mapping[TextKind, Fields] | None = None,
         per_minute: int | None = None,
     ) -> None:
         keep_credentials(address)
@@ -112,7 +118,8 @@ class Endpoint(EmbeddingFunction):
         self.seconds = seconds
         self.wait_at_most = wait_at_most
         self.prompts = prompts
-        self.tells_roles_apart = prompts.query != prompts.document
+        self.asked_dimensions = dimensions
+        self.fields = dict(fields or {})
         self.requests = 0
         self._pace = Pace(per_minute)
         self._count = threading.Lock()
@@ -128,7 +135,17 @@ class Endpoint(EmbeddingFunction):
 
     @property
     def asked_as(self) -> str:
-        return json.dumps([self.address, self.dialect.name, self.dialect.path, self.model, self.prompts.as_json()])
+        return json.dumps(
+            [
+                *(self.address, self.dialect.name, self.dialect.path, self.model),
+                *(self.prompts.as_json(), self.fields, self.asked_dimensions),
+            ]
+        )
+
+    @property
+    def tells_roles_apart(self) -> bool:  # type: ignore[override]
+        texts = [self._sent(["a"], role) for role in ("query", "document")]
+        return texts[0] != texts[1] or self._fields_of("query") != self._fields_of("document")
 
     @property
     def interface(self) -> str:  # type: ignore[override]
@@ -154,18 +171,34 @@ class Endpoint(EmbeddingFunction):
         Raises:
             EndpointError: if the server refuses the caller, or stops answering.
         """
-        return self._encode(self._sent(texts, role), most, at_once)
+        return self._encode(self._sent(texts, role), most, at_once, fields=self._fields_of(role))
 
     def encode_base64(self, texts: Sequence[str]) -> Answers | None:
         """Each text asked for alone and in base64, as OpenAI's client does; None if the API has no such thing."""
-        return self._encode(self._sent(texts), 1, encoding="base64") if self.dialect is OPENAI else None
+        if self.dialect is not OPENAI:
+            return None
+        return self._encode(self._sent(texts), 1, encoding="base64", fields=self._fields_of("text"))
 
     def _sent(self, texts: Sequence[str], role: TextKind = "text") -> list[str]:
         prompt = getattr(self.prompts, role)
         return [prompt + text for text in texts]
 
+    def _fields_of(self, role: TextKind) -> dict[str, Any]:
+        """What a request says besides the texts."""
+        fields = {**self.dialect.roles.get(role, {}), **self.fields.get(role, {})}
+        if self.asked_dimensions is None:
+            return fields
+        if self.dialect.dimensions is None:
+            raise UsageError(f"{self.dialect.name} gives all of a vector.", next_step="Leave --dimensions out.")
+        return {self.dialect.dimensions: self.asked_dimensions, **fields}
+
     def _encode(
-        self, texts: Sequence[str], most: int | None = None, at_once: int = 1, encoding: Encoding = "float"
+        self,
+        texts: Sequence[str],
+        most: int | None = None,
+        at_once: int = 1,
+        encoding: Encoding = "float",
+        fields: Fields = NO_FIELDS,
     ) -> Answers:
         parts: list[list[int]] = []
         size = most or self.most_texts
@@ -178,7 +211,7 @@ class Endpoint(EmbeddingFunction):
         with ThreadPoolExecutor(at_once) as pool:
             each = map if at_once == 1 else pool.map
             try:
-                for of_part, failed in each(lambda part: self._part(texts, part, encoding), parts):
+                for of_part, failed in each(lambda part: self._part(texts, part, encoding, fields), parts):
                     rows |= of_part
                     failures |= failed
                     silent += not of_part
@@ -199,7 +232,7 @@ class Endpoint(EmbeddingFunction):
         self.dimension = self.dimension or usual or None
         return Answers(vectors, reasons)
 
-    def ask(self, texts: Sequence[str], encoding: Encoding = "float") -> np.ndarray:
+    def ask(self, texts: Sequence[str], encoding: Encoding = "float", fields: Fields = NO_FIELDS) -> np.ndarray:
         """(N, D) vectors of texts, in one request, repeated while the server is busy.
 
         Raises:
@@ -215,7 +248,7 @@ class Endpoint(EmbeddingFunction):
             reraise=True,
         ):
             with attempt:
-                return self._once(texts, encoding)
+                return self._once(texts, encoding, fields)
         raise AssertionError("unreachable: the last failure is raised")
 
     def get(self, path: str) -> Any | None:
@@ -256,11 +289,11 @@ class Endpoint(EmbeddingFunction):
         self.close()
 
     def _part(
-        self, texts: Sequence[str], places: list[int], encoding: Encoding
+        self, texts: Sequence[str], places: list[int], encoding: Encoding, fields: Fields
     ) -> tuple[dict[int, np.ndarray], dict[int, Failed]]:
         """Rows and failures of one request; of its halves if the server takes fewer texts, or fails on one of them."""
         try:
-            vectors = self.ask([texts[place] for place in places], encoding)
+            vectors = self.ask([texts[place] for place in places], encoding, fields)
         except Failed as failed:
             # Another count of vectors than of texts is the server's mistake, not one text's.
             if len(places) == 1 or failed.status == 200:
@@ -268,19 +301,20 @@ class Endpoint(EmbeddingFunction):
             if failed.status == 413 or (failed.status in TOO_LARGE and "batch" in str(failed).lower()):
                 self.most_texts = min(self.most_texts, len(places) // 2)
             middle = len(places) // 2
-            first, second = (self._part(texts, half, encoding) for half in (places[:middle], places[middle:]))
+            first, second = (self._part(texts, half, encoding, fields) for half in (places[:middle], places[middle:]))
             return first[0] | second[0], first[1] | second[1]
         return dict(zip(places, vectors, strict=True)), {}
 
-    def _once(self, texts: Sequence[str], encoding: Encoding) -> np.ndarray:
+    def _once(self, texts: Sequence[str], encoding: Encoding, fields: Fields) -> np.ndarray:
         import httpx
 
         self._pace.wait()
         with self._count:
             self.requests += 1
-        body = self.dialect.body(texts, self.model, encoding)
+        body = self.dialect.with_fields(self.dialect.body(texts, self.model, encoding), fields)
+        path = self.dialect.path.replace("{model}", quote(self.model or "", safe=""))
         try:
-            answer = self._open()("POST", self.address + self.dialect.path, most_bytes(len(texts)), body)
+            answer = self._open()("POST", self.address + path, most_bytes(len(texts)), body)
         except httpx.ConnectError as error:
             raise self._unreachable(error) from error
         except httpx.ConnectTimeout as error:
@@ -351,7 +385,7 @@ class Endpoint(EmbeddingFunction):
         if answer.status in (404, 405):
             raise EndpointError(
                 f"{self.name} has no {self.dialect.path}, or no such model (status {answer.status}): {answer.said}",
-                next_step="Name another API (--api openai, tei or ollama), or a model that it serves (--model).",
+                next_step="Name another API (--api), or a model that it serves (--model).",
             )
         if answer.elsewhere is not None:
             raise self.elsewhere(answer, self.dialect.path)
@@ -389,5 +423,5 @@ class Endpoint(EmbeddingFunction):
                     f"The key in {KEY_VARIABLE} has characters that cannot be sent in a header.",
                     next_step=f"Set {KEY_VARIABLE} to the key alone, as the server's page shows it.",
                 )
-            self._exchange = Exchange({"Authorization": f"Bearer {key}"} if key else {}, self.seconds)
+            self._exchange = Exchange(self.dialect.key(key) if key else {}, self.seconds)
         return self._exchange

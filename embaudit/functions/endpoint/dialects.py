@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import NoneType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from embaudit.functions.endpoint.answers import MOST_NUMBERS
 from embaudit.shown import cut, quoted
 
+if TYPE_CHECKING:
+    from embaudit.checkpoint import TextKind
+
 Encoding = Literal["float", "base64"]
+# More of a request, by name.
+Fields = Mapping[str, Any]
 
 
 NO_STRINGS = (
@@ -41,11 +46,16 @@ class Dialect:
 
     Attributes:
         name: as in ``--api``.
-        path: after the server's address.
+        path: after the server's address; ``{model}`` stands for the model's name.
         needs_model: whether a request must name a model.
-        body: the request for some texts.
+        body: the request for some texts, without ``fields``.
         rows: the vectors in an answer, in the order of the texts; raises ``BadAnswer``.
         models: where it lists its models, under which key, and the key of a model's name; None if it serves one.
+        key: the headers that carry a key.
+        roles: the fields by which it is told what texts are used as; empty if it knows no roles.
+        dimensions: the field for the number of dimensions; None if it gives all of them.
+        hosts: how the addresses end at which it is to be had; for others, it is recognised by what it lists, or named.
+        most_texts: that it takes in a request.
     """
 
     name: str
@@ -54,6 +64,13 @@ class Dialect:
     body: Callable[[Sequence[str], str | None, Encoding], dict[str, Any]]
     rows: Callable[[Any], list[Any]]
     models: tuple[str, str, str] | None = None
+    key: Callable[[str], dict[str, str]] = lambda key: {"Authorization": f"Bearer {key}"}
+    roles: Mapping[TextKind, Fields] = field(default_factory=dict)
+    dimensions: str | None = "dimensions"
+    hosts: tuple[str, ...] = ()
+    most_texts: int = 32
+    # Where the fields stand: beside the texts, or once for each of them.
+    with_fields: Callable[[dict[str, Any], Fields], dict[str, Any]] = lambda body, fields: body | dict(fields)
 
 
 def as_vectors(rows: Sequence[Any], texts: int) -> np.ndarray:
@@ -142,9 +159,16 @@ def _ollama_rows(answer: Any) -> list[Any]:
     return rows
 
 
-OPENAI = Dialect("openai", "/v1/embeddings", False, _openai_body, _openai_rows, ("/v1/models", "data", "id"))
+OPENAI = Dialect(
+    "openai",
+    "/v1/embeddings",
+    False,
+    _openai_body,
+    _openai_rows,
+    ("/v1/models", "data", "id"),
+    hosts=("api.openai.com",),
+)
 # As infinity serves it, and as it is behind a proxy that adds the prefix.
 OPENAI_WITHOUT_PREFIX = replace(OPENAI, path="/embeddings", models=("/models", "data", "id"))
 TEI = Dialect("tei", "/embed", False, _tei_body, _tei_rows)
 OLLAMA = Dialect("ollama", "/api/embed", True, _ollama_body, _ollama_rows, ("/api/tags", "models", "name"))
-DIALECTS = {dialect.name: dialect for dialect in (OPENAI, TEI, OLLAMA)}

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import ipaddress
+import re
+from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 from embaudit.checkpoint.prompts import NO_PROMPTS, Prompts
 from embaudit.errors import UsageError
 from embaudit.functions.endpoint.client import MOST_TEXTS, Endpoint, EndpointError
-from embaudit.functions.endpoint.dialects import DIALECTS, OLLAMA, OPENAI, OPENAI_WITHOUT_PREFIX, TEI, Dialect
+from embaudit.functions.endpoint.dialects import OLLAMA, OPENAI, OPENAI_WITHOUT_PREFIX, TEI, Dialect
+from embaudit.functions.endpoint.hosted import AZURE, DIALECTS, hosted_at
 from embaudit.masking import without_credentials
 
+# Of Azure's API, where the address names none.
+AZURE_VERSION = "2024-10-21"
 # What follows the server's address in what people paste, longest first.
 PASTED = (
     ("/v1/embeddings", OPENAI),
@@ -44,9 +49,12 @@ def open_endpoint(
     api: str | None = None,
     model: str | None = None,
     prompts: Prompts = NO_PROMPTS,
-    per_minute: int | None = None,
+    **more: Any,
 ) -> Endpoint:
     """An endpoint at an address, its API and model recognised unless named.
+
+    Args:
+        more: as ``Endpoint`` has it: dimensions, fields, per_minute.
 
     Raises:
         UsageError: if the address is none, or the API or the model must be named.
@@ -58,18 +66,50 @@ def open_endpoint(
             f"{without_credentials(address)} is no address.", next_step="For example: http://localhost:8080"
         )
     path = parts.path.rstrip("/")
+    hosted = DIALECTS[api] if api is not None else hosted_at(parts.hostname)
     pasted = next(
         ((end, dialect) for end, dialect in sorted(PASTED, key=lambda one: -len(one[0])) if path.endswith(end)), None
     )
-    dialect = DIALECTS[api] if api is not None else pasted[1] if pasted is not None else None
-    base = urlunsplit((parts.scheme, parts.netloc, path.removesuffix(pasted[0]) if pasted else path, "", ""))
-    endpoint = Endpoint(base, dialect or OPENAI, model, prompts=prompts, per_minute=per_minute)
+    dialect = hosted or (pasted[1] if pasted is not None else None)
+    end = pasted[0] if pasted is not None else ""
+    if dialect is AZURE:
+        dialect, path, model = _deployment(path.removesuffix("/embeddings"), parts.query, model)
+        end = ""
+    elif hosted is not None and (own := re.search(_pasted_path(hosted), path)):
+        # The whole address as its documentation has it, the model's name in it.
+        end, model = own[0], model or own.groupdict().get("model")
+    base = urlunsplit((parts.scheme, parts.netloc, path.removesuffix(end), "", ""))
+    endpoint = Endpoint(base, dialect or OPENAI, model, prompts=prompts, **more)
     endpoint.dialect = dialect or _recognised(endpoint)
     if model is None:
         endpoint.model = _only_model(endpoint)
+    endpoint.most_texts = min(MOST_TEXTS, endpoint.dialect.most_texts)
     if endpoint.dialect is TEI:
         endpoint.most_texts = _most_texts(endpoint.get("/info"))
     return endpoint
+
+
+def _pasted_path(dialect: Dialect) -> str:
+    """A pattern of the end of what people paste."""
+    path, _, _ = dialect.path.partition("?")
+    escaped = re.escape(path).replace(re.escape("{model}"), r"(?P<model>[^/:]+)")
+    # Or only as far as the version.
+    return rf"(?:{escaped}|/v\d\w*)$"
+
+
+def _deployment(path: str, query: str, model: str | None) -> tuple[Dialect, str, str]:
+    """Azure's dialect, path and model, of an address with a deployment, or with the name of one."""
+    version = parse_qs(query).get("api-version", [AZURE_VERSION])[0]
+    found = re.search("/openai/deployments/([^/]+)$", path)
+    name = found[1] if found else model
+    if name is None:
+        raise UsageError(
+            "Azure's address names no deployment.",
+            next_step="Give the whole address (https://NAME.openai.azure.com/openai/deployments/DEPLOYMENT), or "
+            "--model DEPLOYMENT.",
+        )
+    path = path if found else f"{path.removesuffix('/openai')}/openai/deployments/{name}"
+    return replace(AZURE, path=AZURE.path.format(version=version)), path, name
 
 
 def _recognised(endpoint: Endpoint) -> Dialect:
@@ -84,7 +124,7 @@ def _recognised(endpoint: Endpoint) -> Dialect:
         raise endpoint.elsewhere(endpoint.sent_elsewhere, OPENAI.models[0] if OPENAI.models else "")
     raise EndpointError(
         f"{endpoint.name} answers, but not as OpenAI's API, text-embeddings-inference or ollama do.",
-        next_step="Name the API: --api openai, --api tei or --api ollama.",
+        next_step=f"Name the API: --api {', '.join(DIALECTS)}.",
     )
 
 
