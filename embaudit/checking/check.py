@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-from embaudit.checking.verdict import Verdict, verdict_of
+from embaudit.checking.verdict import LEVEL_OF, Verdict, verdict_of
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.comparisons.change.change import change_report
+from embaudit.comparisons.report import Report
 from embaudit.errors import CheckpointError
-from embaudit.finding import Finding, guarded, worst_first
+from embaudit.finding import Finding, Level, guarded
 from embaudit.measures.integrity.function import function_findings
 from embaudit.measures.integrity.integrity import integrity_findings
 from embaudit.measures.integrity.numerics import numeric_findings
@@ -19,10 +20,11 @@ from embaudit.measures.integrity.tables import TOKENIZER
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.measured import Measured
 from embaudit.measures.quality.quality import quality_findings
+from embaudit.page.model import Page
 
 
 @dataclass(frozen=True)
-class CheckReport:
+class CheckReport(Report):
     """What a check found.
 
     Attributes:
@@ -34,6 +36,8 @@ class CheckReport:
         kind: what was checked: a checkpoint, an endpoint …
         interface: of what is no checkpoint, by which it was asked and how many dimensions it gives.
     """
+
+    levels: ClassVar[Mapping[str, Level]] = LEVEL_OF
 
     checkpoint: str
     checkpoint_id: str | None
@@ -56,9 +60,14 @@ class CheckReport:
     def cause(self) -> Finding | None:
         return self.summary.cause
 
-    def by_level(self) -> list[Finding]:
-        """The findings, worst first."""
-        return worst_first(self.findings)
+    @property
+    def line(self) -> str:
+        return self.summary.line
+
+    def page(self) -> Page:
+        from embaudit.checking.page import check_page
+
+        return check_page(self)
 
     def as_json(self) -> dict[str, Any]:
         summary = self.summary

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from embaudit.checking.check import CheckReport
-from embaudit.checking.verdict import LEVEL_OF
 from embaudit.comparisons.change.page import against_base
-from embaudit.finding import Finding
 from embaudit.page.model import Column, Estimate, Page, Section, Table, Value
 
 
@@ -18,20 +16,7 @@ def check_page(report: CheckReport) -> Page:
         identity[0] = (report.kind, report.interface)
     if report.base is not None:
         identity.insert(1, ("against", report.base))
-    return Page(report.checkpoint, identity, list(_findings(report)), list(_sections(report)), kind="Check of")
-
-
-def _findings(report: CheckReport) -> Iterator[Finding]:
-    summary = report.summary
-    cause = summary.cause
-    yield Finding(
-        LEVEL_OF[summary.kind],
-        summary.line,
-        cause.meaning if cause else "",
-        cause.advice if cause else "",
-        name="verdict",
-    )
-    yield from (finding for finding in report.by_level() if finding is not cause)
+    return Page(report.checkpoint, identity, report.told(), list(_sections(report)), kind="Check of")
 
 
 def _sections(report: CheckReport) -> Iterator[Section]:

@@ -10,7 +10,6 @@ import click
 from embaudit.cli.endpoints import MATERIAL_LEAVES, AskedOptions, asks_functions, say_cost, time_left
 from embaudit.cli.options import CHECKPOINT_FIELDS, material_options, request_options
 from embaudit.cli.printed import Shown, ends_in_page
-from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
 
 if TYPE_CHECKING:
     from embaudit.request import AuditRequest
@@ -49,7 +48,6 @@ def check(
     checked.
     """
     from embaudit.api.check import given_material, run
-    from embaudit.checking.page import check_page
 
     asked.say_that_texts_leave([request.checkpoint], *MATERIAL_LEAVES)
     report = run(
@@ -61,6 +59,4 @@ def check(
         say=say_cost,
         told=time_left(),
     )
-    shown.show(check_page(report), report)
-    codes = {"do not serve": EXIT_TRIPPED, "could not be checked": EXIT_USAGE}
-    return codes.get(report.verdict, EXIT_DONE)
+    return shown.show(report)

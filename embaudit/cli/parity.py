@@ -10,7 +10,6 @@ import click
 from embaudit.cli.endpoints import MATERIAL_LEAVES, AskedOptions, asks_functions, other_options
 from embaudit.cli.options import CHECKPOINT_FIELDS, material_options, request_options
 from embaudit.cli.printed import Shown, ends_in_page
-from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
 
 if TYPE_CHECKING:
     from embaudit.functions.as_stored import Stored
@@ -62,7 +61,6 @@ def parity(
     """
     from embaudit.api.check import given_material
     from embaudit.api.parity import OtherWay, run
-    from embaudit.comparisons.parity.page import parity_page
 
     both = request.checkpoint, other
     asked.say_that_texts_leave(both, *MATERIAL_LEAVES)
@@ -75,6 +73,4 @@ def parity(
         with_explanation=not no_explanation,
         progress=lambda what: click.echo(f"Comparing {what} …", err=True),
     )
-    shown.show(parity_page(report), report)
-    codes = {"the same function": EXIT_DONE, "another function": EXIT_TRIPPED}
-    return codes.get(report.verdict, EXIT_USAGE)
+    return shown.show(report)

@@ -7,23 +7,16 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from embaudit.cli.options import together
 
 if TYPE_CHECKING:
-    from embaudit.page.model import Page
+    from embaudit.comparisons.report import Report
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-class JsonReport(Protocol):
-    """A report that can be printed for programs."""
-
-    def as_json(self) -> dict[str, Any]:
-        """Everything in it, in the types of JSON."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +27,9 @@ class Shown:
     as_json: bool
     as_markdown: bool
 
-    def show(self, page: Page, report: JsonReport) -> None:
-        """Print a report's page, and write it if a file was named."""
+    def show(self, report: Report) -> int:
+        """Print a report, and write its page if a file was named; the code that the command ends with."""
+        page = report.page()
         if self.out is not None:
             from embaudit.page.html import render
             from embaudit.page.write import write_file
@@ -51,6 +45,7 @@ class Shown:
             from embaudit.page.terminal import print_page
 
             print_page(page)
+        return report.exit_code
 
 
 def ends_in_page(command: Command) -> Command:

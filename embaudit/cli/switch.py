@@ -10,7 +10,6 @@ import click
 from embaudit.cli.endpoints import MATERIAL_LEAVES, AskedOptions, asks_functions, say_cost, time_left
 from embaudit.cli.options import CHECKPOINT_FIELDS, material_options, request_options
 from embaudit.cli.printed import Shown, ends_in_page
-from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
 
 if TYPE_CHECKING:
     from embaudit.request import AuditRequest
@@ -85,7 +84,6 @@ def switch(
     not be told.
     """
     from embaudit.api.switch import run, switch_material
-    from embaudit.comparisons.switch.page import switch_page
 
     both = request.checkpoint, new
     asked.say_that_texts_leave(both, *MATERIAL_LEAVES)
@@ -101,6 +99,4 @@ def switch(
         say=say_cost,
         told=time_left(),
     )
-    shown.show(switch_page(report), report)
-    codes = {"same index": EXIT_DONE, "could not be told": EXIT_USAGE}
-    return codes.get(report.verdict, EXIT_TRIPPED)
+    return shown.show(report)

@@ -12,7 +12,6 @@ import click
 from embaudit.cli.endpoints import AskedOptions, asks_functions
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.printed import Shown, ends_in_page
-from embaudit.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_TRIPPED, EXIT_USAGE
 
 if TYPE_CHECKING:
     from embaudit.request import AuditRequest
@@ -76,7 +75,6 @@ def vectors(
     0 if nothing is wrong, 1 if the index is not sound or not wholly the checkpoint's, 2 if that could not be told.
     """
     from embaudit.api.vectors import run
-    from embaudit.comparisons.stored.page import stored_page
     from embaudit.errors import UsageError
     from embaudit.vector_files.columns import AskedColumns
 
@@ -101,11 +99,7 @@ def vectors(
         with_explanation=not no_explanation,
         progress=_lines(),
     )
-    shown.show(stored_page(report), report)
-    if report.every_row is not None and not report.every_row.is_whole:
-        return EXIT_INTERRUPTED
-    codes = {"wholly its own": EXIT_DONE, "sound": EXIT_DONE, "could not be told": EXIT_USAGE}
-    return codes.get(report.verdict, EXIT_TRIPPED)
+    return shown.show(report)
 
 
 def _lines() -> Callable[[str, int, int | None], None]:

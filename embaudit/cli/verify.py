@@ -8,7 +8,6 @@ import click
 
 from embaudit.cli.endpoints import AskedOptions, asks_functions, other_options
 from embaudit.cli.printed import Shown, ends_in_page
-from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
 
 
 @click.command()
@@ -39,7 +38,6 @@ def verify(
     """
     from embaudit.api.passport import verify_as
     from embaudit.comparisons.passport.file import read_passport
-    from embaudit.comparisons.passport.page import passport_page
 
     # Before anything is sent.
     given = read_passport(passport)
@@ -57,6 +55,4 @@ def verify(
         allow_pickle=allow_pickle,
         trust_remote_code=trust_remote_code,
     )
-    shown.show(passport_page(report), report)
-    codes = {"the same function": EXIT_DONE, "another function": EXIT_TRIPPED}
-    return codes.get(report.verdict, EXIT_USAGE)
+    return shown.show(report)

@@ -8,15 +8,8 @@ import numpy as np
 
 from embaudit.comparisons.parity.parity import ParityReport
 from embaudit.downstream.paired import PairedEstimate
-from embaudit.finding import Finding, Level
 from embaudit.page.model import Column, Estimate, Page, Section, Table, Value
 from embaudit.shown import quoted
-
-LEVEL_OF: dict[str, Level] = {
-    "the same function": "ok",
-    "another function": "problem",
-    "could not be compared": "not measured",
-}
 
 
 def parity_page(report: ParityReport) -> Page:
@@ -24,21 +17,7 @@ def parity_page(report: ParityReport) -> Page:
     identity = [("checkpoint", report.checkpoint_id), ("with", report.other), ("took", f"{report.seconds:.0f} s")]
     if report.requests:
         identity.append(("requests", f"{report.requests:,}"))
-    return Page(report.checkpoint, identity, list(_findings(report)), list(_sections(report)), kind="Parity of")
-
-
-def _findings(report: ParityReport) -> Iterator[Finding]:
-    findings = report.by_level()
-    level = LEVEL_OF[report.verdict]
-    cause = findings.pop(0) if level == "problem" else None
-    yield Finding(
-        level,
-        report.line,
-        cause.meaning if cause else "",
-        cause.advice if cause else "",
-        name="verdict",
-    )
-    yield from findings
+    return Page(report.checkpoint, identity, report.told(), list(_sections(report)), kind="Parity of")
 
 
 def _sections(report: ParityReport) -> Iterator[Section]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -13,9 +13,11 @@ from embaudit.comparisons.parity.asking import AskedOtherwise, ask_otherwise
 from embaudit.comparisons.parity.compare import KindDifference, compare_kind
 from embaudit.comparisons.parity.findings import ROUNDED, findings_of, is_apart, is_rounding
 from embaudit.comparisons.parity.texts import ROLES, texts_by_kind
+from embaudit.comparisons.report import Report
 from embaudit.errors import one_line
-from embaudit.finding import Finding, worst_first
+from embaudit.finding import Finding, Level
 from embaudit.functions.function import Answers, EmbeddingFunction
+from embaudit.page.model import Page
 
 if TYPE_CHECKING:
     from embaudit.comparisons.parity.corpora import CorpusDifference
@@ -27,7 +29,7 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class ParityReport:
+class ParityReport(Report):
     """What came of a comparison.
 
     Attributes:
@@ -39,6 +41,12 @@ class ParityReport:
         explanation: None if there is nothing to explain.
         corpora: what both make of pairs and queries.
     """
+
+    levels: ClassVar[Mapping[str, Level]] = {
+        "the same function": "ok",
+        "another function": "problem",
+        "could not be compared": "not measured",
+    }
 
     checkpoint: str
     checkpoint_id: str
@@ -77,8 +85,10 @@ class ParityReport:
         """Whether they differ by no more, and everywhere by about as much, as half precision rounds."""
         return any(finding.name == ROUNDED for finding in self.findings)
 
-    def by_level(self) -> list[Finding]:
-        return worst_first(self.findings)
+    def page(self) -> Page:
+        from embaudit.comparisons.parity.page import parity_page
+
+        return parity_page(self)
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -22,6 +22,7 @@ from embaudit.comparisons.passport.passport import Passport
 from embaudit.comparisons.passport.pattern import probable_cause
 from embaudit.finding import Finding
 from embaudit.functions.function import Answers, EmbeddingFunction
+from embaudit.page.model import Page
 
 # Longer canaries would make a batch slow; beside a text of so many tokens, shorter ones show what padding does.
 LONGEST_IN_BATCH = 32
@@ -47,6 +48,11 @@ class PassportReport(ParityReport):
     passport: Passport
     differing: tuple[str, ...]
     probable: str
+
+    def page(self) -> Page:
+        from embaudit.comparisons.passport.page import passport_page
+
+        return passport_page(self)
 
     def as_json(self) -> dict[str, Any]:
         content = super().as_json()

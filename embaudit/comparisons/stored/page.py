@@ -5,17 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from embaudit.comparisons.stored.report import StoredReport
-from embaudit.finding import Finding, Level
 from embaudit.page.model import Column, Estimate, Page, Section, Table, Value
 from embaudit.shown import quoted
-
-LEVEL_OF: dict[str, Level] = {
-    "wholly its own": "ok",
-    "sound": "ok",
-    "not wholly its own": "problem",
-    "not sound": "problem",
-    "could not be told": "not measured",
-}
 
 
 def stored_page(report: StoredReport) -> Page:
@@ -24,15 +15,7 @@ def stored_page(report: StoredReport) -> Page:
     identity = [("rows", f"{report.alone.profile.rows:,}"), ("columns", columns), ("took", f"{report.seconds:.0f} s")]
     if report.checkpoint:
         identity.insert(0, ("by", report.checkpoint))
-    return Page(report.index.shown, identity, list(_findings(report)), list(_sections(report)), kind="Vectors of")
-
-
-def _findings(report: StoredReport) -> Iterator[Finding]:
-    findings = report.by_level()
-    level = LEVEL_OF[report.verdict]
-    cause = findings.pop(0) if level == "problem" else None
-    yield Finding(level, report.line, cause.meaning if cause else "", cause.advice if cause else "", name="verdict")
-    yield from findings
+    return Page(report.index.shown, identity, report.told(), list(_sections(report)), kind="Vectors of")
 
 
 def _sections(report: StoredReport) -> Iterator[Section]:

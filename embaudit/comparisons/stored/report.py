@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from embaudit.comparisons.report import Report
 from embaudit.comparisons.stored.against import Against, compare_sample
 from embaudit.comparisons.stored.alone import Alone, Progress, look_at_alone
 from embaudit.comparisons.stored.every_row import ForeignRows
 from embaudit.comparisons.stored.findings import findings_against, findings_alone
 from embaudit.comparisons.stored.rows import StoredIndex
 from embaudit.comparisons.stored.sample import SomeRows, joined, rows_of
-from embaudit.finding import Finding, worst_first
+from embaudit.errors import EXIT_INTERRUPTED
+from embaudit.finding import Finding, Level
 from embaudit.functions.function import EmbeddingFunction
+from embaudit.page.model import Page
 
 Verdict = Literal["wholly its own", "not wholly its own", "sound", "not sound", "could not be told"]
 SAMPLED = 1_000
 
 
 @dataclass(frozen=True)
-class StoredReport:
+class StoredReport(Report):
     """What came of looking at stored vectors.
 
     Attributes:
@@ -32,6 +35,14 @@ class StoredReport:
         checkpoint: as the user named it; empty without one.
         every_row: None unless all rows were asked for.
     """
+
+    levels: ClassVar[Mapping[str, Level]] = {
+        "wholly its own": "ok",
+        "sound": "ok",
+        "not wholly its own": "problem",
+        "not sound": "problem",
+        "could not be told": "not measured",
+    }
 
     index: StoredIndex
     alone: Alone
@@ -75,8 +86,15 @@ class StoredReport:
                 start = f"The index is not wholly the {kind}'s" if self.checkpoint else "The vectors are not sound"
                 return f"{start}: {cause.sentence[0].lower()}{cause.sentence[1:]}"
 
-    def by_level(self) -> list[Finding]:
-        return worst_first(self.findings)
+    @property
+    def exit_code(self) -> int:
+        is_whole = self.every_row is None or self.every_row.is_whole
+        return super().exit_code if is_whole else EXIT_INTERRUPTED
+
+    def page(self) -> Page:
+        from embaudit.comparisons.stored.page import stored_page
+
+        return stored_page(self)
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -9,20 +9,11 @@ import numpy as np
 from embaudit.comparisons.switch.cut_offs import CutOffTransfer, ScaledPairs
 from embaudit.comparisons.switch.search import ReadQuery, SearchOutcome
 from embaudit.comparisons.switch.switch import SwitchReport
-from embaudit.comparisons.switch.verdict import SwitchVerdict
 from embaudit.downstream.paired import PairedEstimate
-from embaudit.finding import Finding, Level
 from embaudit.page.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.page.model import Column, Estimate, Page, Part, Section, Table, Value
 from embaudit.shown import cut
 
-LEVEL_OF: dict[SwitchVerdict, Level] = {
-    "same index": "ok",
-    "new threshold only": "look",
-    "bridge holds": "look",
-    "rebuild": "problem",
-    "could not be told": "not measured",
-}
 # Characters of a text in a table, and points of a chart.
 LONGEST, POINTS = 90, 600
 # Rows of a table to read, where space is limited: three queries.
@@ -32,11 +23,10 @@ BRIEF = 9
 def switch_page(report: SwitchReport) -> Page:
     """The verdict is the first finding."""
     identity = [("old", report.old_id), ("new", report.new_id), ("took", f"{report.seconds:.0f} s")]
-    verdict = Finding(LEVEL_OF[report.verdict], report.line, name="verdict")
     return Page(
         f"{report.old} → {report.new}",
         [(name, value) for name, value in identity if value],
-        [verdict, *report.by_level()],
+        report.told(),
         list(_sections(report)),
         kind="Switch",
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
+from embaudit.comparisons.report import Report
 from embaudit.comparisons.switch import findings as say
 from embaudit.comparisons.switch.cut_offs import CutOffTransfer, ScaledPairs, scales_of, transfer_cut_offs
 from embaudit.comparisons.switch.encode import Cost, SearchTexts, encode_all
@@ -14,18 +15,19 @@ from embaudit.comparisons.switch.material import SwitchedPairs, SwitchedSearch
 from embaudit.comparisons.switch.quality import ScoreChange, score_changes
 from embaudit.comparisons.switch.same_text import SameText, compare_same_texts
 from embaudit.comparisons.switch.search import SearchOutcome, measure_search
-from embaudit.comparisons.switch.verdict import HOLDS, SwitchVerdict, judge
-from embaudit.errors import MeasureError
-from embaudit.finding import Finding, worst_first
+from embaudit.comparisons.switch.verdict import HOLDS, Judged, SwitchVerdict, judge
+from embaudit.errors import EXIT_TRIPPED, MeasureError
+from embaudit.finding import Finding, Level
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.measures.quality.material import ScoredPairs
+from embaudit.page.model import Page
 
 Progress = Callable[[str], None]
 ROWS = 1_000_000
 
 
 @dataclass(frozen=True)
-class SwitchReport:
+class SwitchReport(Report):
     """What becomes of an index.
 
     Attributes:
@@ -36,11 +38,22 @@ class SwitchReport:
         missing: what was given and could not be used.
     """
 
+    levels: ClassVar[Mapping[str, Level]] = {
+        "same index": "ok",
+        "new threshold only": "look",
+        "bridge holds": "look",
+        "rebuild": "problem",
+        "could not be told": "not measured",
+    }
+    # Anything but the same index is something to do.
+    exits: ClassVar[Mapping[Level, int]] = {**Report.exits, "look": EXIT_TRIPPED}
+    # Its line tells what to do, and no finding.
+    cause = None
+
     old: str
     new: str
     dimensions: tuple[int, int]
-    verdict: SwitchVerdict
-    line: str
+    judged: Judged
     same_text: SameText | None
     searches: tuple[SearchOutcome, ...]
     cut_offs: tuple[CutOffTransfer, ...]
@@ -53,8 +66,18 @@ class SwitchReport:
     new_id: str = ""
     seconds: float = 0.0
 
-    def by_level(self) -> list[Finding]:
-        return worst_first(self.findings)
+    @property
+    def verdict(self) -> SwitchVerdict:
+        return self.judged.verdict
+
+    @property
+    def line(self) -> str:
+        return self.judged.line
+
+    def page(self) -> Page:
+        from embaudit.comparisons.switch.page import switch_page
+
+        return switch_page(self)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -121,8 +144,7 @@ def switch_vectors(
     return SwitchReport(
         *names,
         dimensions,
-        judged.verdict,
-        judged.line,
+        judged,
         same,
         tuple(outcomes),
         tuple(transfers),
