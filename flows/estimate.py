@@ -1,4 +1,8 @@
-"""Estimates how long an audit will take on this machine, before its measures start."""
+"""Estimates how long an audit will take on this machine, before its measures start.
+
+Each piece of work is divided by the rate of the precision that it runs in: where half precision is clearly faster, the
+search for sticky tokens and their validation run in it, and everything else in the audit's own precision or in float32.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from typing import Any
 from embaudit.address import warehouse_at
 from embaudit.checkpoint.precision import operations_per_second
 from embaudit.measures import MEASURES
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.workload import Precision, Readable, Work
 from embaudit.processors import processors
 from embaudit.profile import Profile
 from embaudit.steps.corpora import mean_characters
@@ -32,35 +36,60 @@ class HowLong:
     """How long an audit takes, said at its start; and again if this machine has become faster or slower since.
 
     What else runs here is not known at the start, and one look at it may fall on a busy second.
+
+    Attributes:
+        seconds: expected duration of each measure, in the order in which they run.
     """
 
     def __init__(self, plan: AuditPlan, readable: Readable) -> None:
         self._plan, self._readable = plan, readable
-        self._seconds = self._expected()
-        say(f"This takes about {_said(self._seconds)}, but cached work is skipped.")
+        self._work = work_of(plan.profile, plan.measures, readable)
+        self._runs_in = precisions(plan, {one.runs_in for parts in self._work.values() for one in parts})
+        self.seconds = self._expected()
+        say(f"This takes about {_said(self.seconds)}, but cached work is skipped.")
 
     def before(self, measure: str) -> None:
         """Look again before a measure that takes long, and say how long the rest takes if that has changed."""
-        if self._seconds[measure] < LONG_SECONDS:
+        if self.seconds[measure] < LONG_SECONDS:
             return
-        names = list(self._seconds)
-        left = names[names.index(measure) :]
-        now = self._expected()
-        expected, rest = sum(self._seconds[name] for name in left), {name: now[name] for name in left}
-        ratio = sum(rest.values()) / expected
+        expected, now = self._left(measure), self._expected()
+        ratio = sum(now[name] for name in expected) / sum(expected.values())
         if 1 / WORTH_SAYING <= ratio <= WORTH_SAYING:
             return
-        self._seconds = now
+        self.seconds = now
         say(
-            f"Now about {_said(rest)} left, not {rounded(expected + FIXED_SECONDS)}: this machine is "
-            f"{'slower' if ratio > 1 else 'faster'} than it was when the audit started."
+            f"Now about {_said(self._left(measure))} left, not {rounded(sum(expected.values()) + FIXED_SECONDS)}: this "
+            f"machine is {'slower' if ratio > 1 else 'faster'} than it was when the audit started."
         )
+
+    def rest(self, measures: Collection[str]) -> str:
+        """How long the rest takes when these measures are done, in words."""
+        return rounded(sum(one for name, one in self.seconds.items() if name not in measures) + FIXED_SECONDS)
+
+    def _left(self, measure: str) -> dict[str, float]:
+        names = list(self.seconds)
+        return {name: self.seconds[name] for name in names[names.index(measure) :]}
 
     def _expected(self) -> dict[str, float]:
         """Expected duration of each measure, at the speed at which this process now computes a layer."""
-        rate = operations_per_second(self._plan.spec.device, self._plan.spec.dtype, self._plan.widths)
-        work = work_of(self._plan.profile, self._plan.measures, self._readable)
-        return {name: self._readable.seconds(parts, rate, processors()) for name, parts in work.items()}
+        spec, widths = self._plan.spec, self._plan.widths
+        of_dtype = {
+            dtype: operations_per_second(spec.device, dtype, widths) for dtype in sorted({*self._runs_in.values()})
+        }
+        rates = {precision: of_dtype[dtype] for precision, dtype in self._runs_in.items()}
+        return {name: self._readable.seconds(parts, rates, processors()) for name, parts in self._work.items()}
+
+
+def precisions(plan: AuditPlan, asked: Collection[Precision]) -> dict[Precision, str]:
+    """The dtype that each of these is in this audit, on this machine."""
+    found: dict[Precision, str] = {"audit": plan.spec.dtype, "float32": "float32"}
+    if "scan" in asked:
+        # With it come the libraries of a search, which not every audit makes.
+        from embaudit.measures.sticky.steps.precision import scan_precision
+
+        # As the search will: what is measured for it here is staged, and found there.
+        found["scan"] = scan_precision(plan.run({})).dtype
+    return {precision: dtype for precision, dtype in found.items() if precision in asked}
 
 
 def say_how_long(
@@ -115,8 +144,9 @@ def readable_of(plan: AuditPlan, ingested: Mapping[str, StagedCorpus], checkpoin
 
 
 def rounded(seconds: float) -> str:
-    """A duration in round numbers: 40 s, 6 min, 3 h."""
+    """A duration in round numbers: 40 s, 2.5 min, 6 min, 3 h; a sixth off at most, which is less than is known."""
     for unit, size in (("h", 3_600), ("min", 60)):
         if seconds >= 1.5 * size:
-            return f"{seconds / size:.0f} {unit}"
+            count = seconds / size
+            return f"{round(2 * count) / 2 if count < 5 else round(count):g} {unit}"
     return f"{max(10 * round(seconds / 10), 10)} s"

@@ -15,4 +15,4 @@ class IntegritySettings(MeasureSettings):
     """It reads the checkpoint and a fixed table of hard texts."""
 
     def work(self, readable: Readable) -> Iterator[Work]:
-        yield Work(TEXTS, min(TOKENS, readable.max_length), core_seconds=SECONDS)
+        yield Work(TEXTS, min(TOKENS, readable.max_length), core_seconds=SECONDS, runs_in="float32")

@@ -32,4 +32,4 @@ class QualitySettings(MeasureSettings):
         return ("integrity",)
 
     def work(self, readable: Readable) -> Iterator[Work]:
-        yield Work(TEXTS, min(TOKENS, readable.max_length))
+        yield Work(TEXTS, min(TOKENS, readable.max_length), runs_in="float32")
