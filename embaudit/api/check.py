@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from embaudit.checking.check import CheckReport
+from embaudit.checking.check import CheckReport, Progress
 from embaudit.checking.check import check as check_folder
 from embaudit.checking.served import check_served
 from embaudit.comparisons.served.quality import Asking
@@ -110,10 +110,11 @@ def run(
     *,
     api: str | None = None,
     model: str | None = None,
+    progress: Progress = lambda line: None,
 ) -> CheckReport:
     """Check what a request names, against a base if there is one; an endpoint is asked as its callers ask it."""
     if not is_address(request.checkpoint):
-        return check_folder(request.checkpoint, request.load_options, material, base)
+        return check_folder(request.checkpoint, request.load_options, material, base, progress)
     _require_as_it_is(request, base)
     every, query, document = (_literal(name, getattr(request, name)) for name in PROMPTS)
     asking = Asking(query or every, document or every, every)

@@ -10,6 +10,7 @@ import click
 from embaudit.cli.endpoints import MATERIAL_LEAVES, endpoint_options, say_that_texts_leave
 from embaudit.cli.options import CHECKPOINT_FIELDS, material_options, request_options
 from embaudit.cli.printed import Shown, ends_in_page
+from embaudit.cli.shown import visible
 from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
 
 if TYPE_CHECKING:
@@ -49,7 +50,10 @@ def check(
 
     if is_address(request.checkpoint):
         say_that_texts_leave(request.checkpoint, *MATERIAL_LEAVES, is_agreed=yes)
-    report = run(request, given_material(pairs, data), base, api=api, model=model)
+    material = given_material(pairs, data)
+    report = run(
+        request, material, base, api=api, model=model, progress=lambda line: click.echo(visible(line), err=True)
+    )
     shown.show(check_page(report), report)
     codes = {"do not serve": EXIT_TRIPPED, "could not be checked": EXIT_USAGE}
     return codes.get(report.verdict, EXIT_DONE)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import logging
 import re
 import sys
+import warnings
 from pathlib import Path
 from types import ModuleType
 
@@ -13,9 +15,10 @@ from rich.console import Console
 from small_audits import AskedAgain, Audited
 
 import embaudit as library
-from embaudit.api.notebook import NotebookDisplay
+from embaudit.api.notebook import NotebookDisplay, shown_to_caller
 from embaudit.cli.display import TerminalDisplay
 from embaudit.measures import MEASURES
+from embaudit.steps.progress import measuring, show, shown_on
 
 
 @pytest.mark.parametrize(
@@ -52,6 +55,24 @@ def test_a_log_says_every_minute_how_far_it_is(monkeypatch: pytest.MonkeyPatch) 
         display.advance("scan, shards", 3, 3)
     said = ["scan, shards: 2 of 8", "scan, shards: 4 of 8", *["scan, shards: 3 of 3"] * 2]
     assert output.getvalue().splitlines() == said
+
+
+def test_a_program_is_told_in_its_log_and_warned(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "embaudit")
+    with shown_to_caller(), warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        show("This takes about 1 min.")
+        with measuring("socm of tiny"):
+            pass
+        assert [record.getMessage() for record in caplog.records] == ["This takes about 1 min.", "socm of tiny: 0 s"]
+        show("tiny: Do not serve: its layers were never trained.", logging.WARNING)
+    # Python's own, which are seen where no logging is set up.
+    assert [str(one.message) for one in warned] == ["tiny: Do not serve: its layers were never trained."]
+    # Who shows it in another way goes on to do so.
+    output = io.StringIO()
+    with shown_on(NotebookDisplay(output)), shown_to_caller():
+        show("tiny: Do not serve.", logging.WARNING)
+    assert shown(output.getvalue()) == ["tiny: Do not serve.", ""]
 
 
 def shown(text: str) -> list[str]:
