@@ -6,25 +6,27 @@ search for sticky tokens and their validation run in it, and everything else in 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from embaudit.address import warehouse_at
+from embaudit.checkpoint.model import quiet_transformers
 from embaudit.checkpoint.precision import operations_per_second
+from embaudit.checkpoint.tokenizer_alone import load_tokenizer_alone
 from embaudit.measures import MEASURES
 from embaudit.measures.workload import Precision, Readable, Work
 from embaudit.processors import processors
 from embaudit.profile import Profile
-from embaudit.steps.corpora import mean_characters
-from embaudit.steps.results import StagedCorpus
+from embaudit.steps.corpora import some_texts
+from embaudit.steps.results import CheckpointSpec, StagedCorpus
 from embaudit.warehouse.publish import was_published
 from embaudit_flows.plan import AuditPlan
 from embaudit_tasks.progress import say
 
 # For checks, publishing and the page.
 FIXED_SECONDS = 20
-CHARACTERS_PER_TOKEN = 4.5
-SPECIAL_TOKENS = 2
+# Texts of each corpus whose tokens are counted, and how much of a long one: the rest is counted in proportion.
+COUNTED_TEXTS, COUNTED_CHARACTERS = 100, 10_000
 # Measures that take less are not named.
 NAMED_SECONDS = 5
 # Before a measure that takes as long, the rest is estimated again, and said if it is so many times longer or shorter.
@@ -137,10 +139,29 @@ def readable_of(plan: AuditPlan, ingested: Mapping[str, StagedCorpus], checkpoin
         searched=min(plan.limit_tokens or vocabulary, vocabulary),
         max_length=checkpoint["max_length"],
         rows={name: corpus.rows for name, corpus in ingested.items()},
-        tokens={
-            name: mean_characters(corpus) / CHARACTERS_PER_TOKEN + SPECIAL_TOKENS for name, corpus in ingested.items()
-        },
+        tokens=mean_tokens(plan.spec, ingested, checkpoint["prompt"] or ""),
     )
+
+
+def mean_tokens(spec: CheckpointSpec, corpora: Mapping[str, StagedCorpus], prompt: str) -> dict[str, float]:
+    """Mean number of tokens of a corpus's texts as the checkpoint reads them, prompt and special tokens included."""
+    lone = load_tokenizer_alone(
+        spec.reference, allow_pickle=spec.allow_pickle, trust_remote_code=spec.trust_remote_code
+    )
+
+    def count(texts: Sequence[str]) -> int:
+        with quiet_transformers():
+            encoded = lone.tokenizer(list(texts), add_special_tokens=False, truncation=False, verbose=False)
+            return sum(map(len, encoded["input_ids"]))
+
+    around = lone.around + count([prompt])
+    means = {}
+    for name, corpus in corpora.items():
+        texts = some_texts(corpus, COUNTED_TEXTS)
+        counted = [text[:COUNTED_CHARACTERS] for text in texts]
+        whole, seen = sum(map(len, texts)), sum(map(len, counted))
+        means[name] = around + (count(counted) * whole / seen / len(texts) if seen else 0.0)
+    return means
 
 
 def rounded(seconds: float) -> str:

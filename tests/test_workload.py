@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -10,15 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.precision import ProductSeconds, operations_per_second
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.steps import precision
 from embaudit.measures.workload import Precision, Readable, Work
 from embaudit.profile import load_profile
 from embaudit.request import AuditRequest
+from embaudit.steps.results import CheckpointSpec
 from embaudit_flows import estimate
-from embaudit_flows.estimate import HowLong, rounded, work_of
+from embaudit_flows.estimate import HowLong, mean_tokens, rounded, work_of
 from embaudit_flows.plan import AuditPlan, plan_audit
+from embaudit_tasks.corpora import ingest_corpus
 
 READABLE = Readable(
     layers=6,
@@ -193,6 +197,26 @@ def test_of_sticky_tokens_search_and_validation_run_as_the_scan(settings: Sticky
     own = sum(one.texts for one in work if one.runs_in == "audit")
     assert own == pytest.approx(sum(one.texts for one in work) - scanned)
     assert own > READABLE.vocabulary
+
+
+@pytest.mark.parametrize("prompt", ["", "query: "])
+@pytest.mark.parametrize(
+    "text", ["The river runs to the sea.", "河流入海，老城有一座教堂。", "Río\n", "long word " * 3_000, ""]
+)
+def test_tokens_are_counted_as_the_checkpoint_reads_them(
+    minilm: Checkpoint, tmp_path: Path, text: str, prompt: str
+) -> None:
+    """Four and a half characters a token, as in English, is three times too many in Chinese."""
+    lines = tmp_path / "texts.jsonl"
+    lines.write_text("\n".join(json.dumps({"text": f"{number} {text}"}) for number in range(5)))
+    (corpus,) = ingest_corpus(name="wikipedia", source=str(lines), staging=str(tmp_path))
+    spec = CheckpointSpec(
+        reference="packaged:all-MiniLM-L6-v2", checkpoint_id=minilm.checkpoint_id, device="cpu", dtype="float32"
+    )
+    (found,) = mean_tokens(spec, {"wikipedia": corpus}, prompt).values()
+    ids = [minilm.content_ids(f"{number} {text}", 10**9) for number in range(5)]
+    expected = np.mean(list(map(len, ids))) + len(minilm.content_ids(prompt)) + 2
+    assert found == pytest.approx(expected, rel=0.02)
 
 
 def test_what_judges_the_checkpoint_runs_in_float32() -> None:
