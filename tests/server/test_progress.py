@@ -104,6 +104,22 @@ def test_an_audit_prints_a_line_for_each_measure(asked_again: AskedAgain) -> Non
     assert len(told) < len(names) + 5, told
 
 
+def test_a_resumed_audit_says_at_once_what_its_checkpoint_is(asked_again: AskedAgain, audited: Audited) -> None:
+    told = asked_again.said.stderr.splitlines()
+    verdict = audited.outcome.verdict["line"]
+    assert verdict.startswith("Do not serve: ")
+    (said,) = (line for line in told if verdict in line)
+    # After integrity, which found it, and before quality.
+    names = [line.split(" of ")[0] for line in told]
+    assert names.index("integrity") < told.index(said) < names.index("quality")
+    # Everything is there already: nothing is known to take long.
+    assert said.endswith(
+        "The rest is being measured; if you stop it here (Ctrl-C), what is measured is kept, and the same command "
+        "continues."
+    )
+    assert f"Verdict: {verdict}" in asked_again.said.stdout.splitlines()
+
+
 @pytest.mark.parametrize("is_notebook", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_call_shows_progress_in_a_notebook_alone(
     is_notebook: bool, audited: Audited, audited_home: Path, monkeypatch: pytest.MonkeyPatch,
