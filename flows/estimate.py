@@ -47,12 +47,14 @@ class HowLong:
         self._plan, self._readable = plan, readable
         self._work = work_of(plan.profile, plan.measures, readable)
         self._runs_in = precisions(plan, {one.runs_in for parts in self._work.values() for one in parts})
+        self._has_just_looked = False
         self.seconds = self._expected()
         say(f"This takes about {_said(self.seconds)}, but cached work is skipped.")
 
     def before(self, measure: str) -> None:
         """Look again before a measure that takes long, and say how long the rest takes if that has changed."""
-        if self.seconds[measure] < LONG_SECONDS:
+        has_just_looked, self._has_just_looked = self._has_just_looked, False
+        if self.seconds[measure] < LONG_SECONDS or has_just_looked:
             return
         expected, now = self._left(measure), self._expected()
         ratio = sum(now[name] for name in expected) / sum(expected.values())
@@ -65,8 +67,14 @@ class HowLong:
         )
 
     def rest(self, measures: Collection[str]) -> str:
-        """How long the rest takes when these measures are done, in words."""
-        return rounded(sum(one for name, one in self.seconds.items() if name not in measures) + FIXED_SECONDS)
+        """How long the rest takes when these measures are done, in words: as it looks now, if that is long."""
+
+        def left() -> float:
+            return sum(one for name, one in self.seconds.items() if name not in measures)
+
+        if left() >= LONG_SECONDS:
+            self.seconds, self._has_just_looked = self._expected(), True
+        return rounded(left() + FIXED_SECONDS)
 
     def _left(self, measure: str) -> dict[str, float]:
         names = list(self.seconds)

@@ -128,6 +128,21 @@ def test_the_rest_is_estimated_again_before_what_takes_long(
     assert all(re.match(said or "", line) for line in lines)
 
 
+def test_the_rest_after_the_verdict_is_as_it_looks_then_and_not_said_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+    rates = [1e11, 4e11]
+    monkeypatch.setattr(estimate, "say", lines.append)
+    monkeypatch.setattr(estimate, "operations_per_second", lambda *_: rates.pop(0))
+    plan = planned(scan_dtype="float32", device="cpu")
+    how_long = HowLong(plan, read_by(plan))
+    assert how_long.rest(["integrity", "quality"]) == "2.5 min"
+    how_long.before("sticky")
+    assert not rates
+    assert len(lines) == 1
+    # Nothing is left to be measured but a little: no need to look again.
+    assert how_long.rest(plan.measures) == "20 s"
+
+
 # What half precision gains here, what is asked for, and the dtype of each piece of work of the audit that follows.
 PRECISIONS = [
     # Where it is clearly faster, search and validation run in it: everything else as the audit.

@@ -11,6 +11,7 @@ import click
 
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.printed import Shown, ends_in_page
+from embaudit.cli.shown import visible
 from embaudit.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_TRIPPED, EXIT_USAGE
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def vectors(
         table=table,
         with_explanation=not no_explanation,
         progress=_lines(),
+        say=lambda line: click.echo(visible(line), err=True),
     )
     shown.show(stored_page(report), report)
     if report.every_row is not None and not report.every_row.is_whole:

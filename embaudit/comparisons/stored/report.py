@@ -104,6 +104,7 @@ def look_at(
     every_row: Callable[[Against, Checkpoint], ForeignRows] | None = None,
     with_explanation: bool = True,
     progress: Progress = lambda what, done, total: None,
+    say: Callable[[str], None] = lambda line: None,
 ) -> StoredReport:
     """Look at an index.
 
@@ -113,6 +114,7 @@ def look_at(
         rows: how many rows are encoded again.
         also, load: as for ``compare_sample``.
         every_row: looks at all rows, given what the sample says.
+        say: told what the sample says before all rows are encoded, which may take hours.
     """
     start = time.monotonic()
     alone = look_at_alone(index, seed, progress)
@@ -136,6 +138,8 @@ def look_at(
             )
             findings = [*findings_against(alone, against), *findings]
             if every_row is not None and against.form is not None:
+                so_far = StoredReport(index, alone, name, against, findings=tuple(findings))
+                say(f"So far: {so_far.line} Every row comes next.")
                 found = every_row(against, checkpoint)
                 findings = [*found.findings(), *findings]
         else:
