@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from importlib.resources import files
 
 from embaudit.measures import MEASURES, MeasureSettings
@@ -55,7 +54,8 @@ def main(arguments: Sequence[str]) -> None:
         totals, times = [], []
         for profile in PROFILES:
             every = [one for work in works_of(profile, readable).values() for one in work]
-            whole, scan = operations(every, readable), operations([scan_of(profile, readable)], readable)
+            whole = operations(every, readable)
+            scan = operations((one for one in every if one.runs_in == "scan"), readable)
             other = sum(one.core_seconds for one in every) / chosen.cores
             totals.append(f"{whole / TERA:,.0f}")
             times.append(_duration((scan / scan_rate + (whole - scan) / chosen.rate) / TERA + other))
@@ -75,15 +75,8 @@ def works_of(profile: str, readable: Readable) -> dict[str, list[Work]]:
     }
 
 
-def scan_of(profile: str, readable: Readable) -> Work:
-    """The search's part of it, which runs in the precision that is fastest."""
-    settings = _sticky(profile)
-    every = readable.searched * settings.draws
-    return Work(min(every, settings.scan_encodes or every), readable.tokens["sts"] + settings.copies)
-
-
 def operations(works: Iterable[Work], readable: Readable) -> float:
-    return readable.seconds([replace(one, core_seconds=0) for one in works], 1, 1)
+    return sum(map(readable.operations, works))
 
 
 def _sticky(profile: str) -> StickySettings:

@@ -35,6 +35,7 @@ from embaudit_flows.measure import run_measure
 from embaudit_flows.notify import Notifier, notify_on_failure
 from embaudit_flows.outcome import AuditOutcome
 from embaudit_flows.plan import AuditPlan, plan_audit
+from embaudit_flows.so_far import VerdictSoFar
 from embaudit_tasks.corpora import ingest_corpus
 from embaudit_tasks.mining import mine_corpus
 from embaudit_tasks.publish import check_staged
@@ -79,11 +80,13 @@ def _measure_and_publish(plan: AuditPlan, corpora: dict[str, str], log: AuditLog
     staged = _shared_tables(plan, ingested, audit_id)
     read_as = _checkpoint_as_read(staged)
     how_long = say_how_long(plan, ingested, audit_id, read_as)
+    so_far = VerdictSoFar(plan, ingested, staged, how_long)
     for measure in (MEASURES[name] for name in MEASURES if name in plan.measures):
         if how_long:
             how_long.before(measure.name)
         with gpu_slot(plan.spec.device), measuring(f"{measure.name} of {plan.source}"):
             log.add(measure, run_measure(measure, plan, ingested, log.staged))
+        so_far.after(measure.name, log.staged)
     staged += log.staged
     staged += stage_findings(plan, ingested, audit_id, staged)
     checks = check_staged(staged, planned_rows(staged))

@@ -5,6 +5,7 @@ The audit stays published, whatever happens here.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -17,7 +18,7 @@ from embaudit.steps.results import CheckpointSpec, Staged
 from embaudit_flows.gpu import gpu_slot
 from embaudit_flows.notify import Notifier
 from embaudit_flows.outcome import AuditOutcome
-from embaudit_flows.summary import publish_artifacts
+from embaudit_flows.summary import publish_artifacts, publish_verdict
 from embaudit_tasks.audit_task import in_a_run, run_logger
 from embaudit_tasks.gate import gate_audit
 from embaudit_tasks.report import write_passport_of, write_report
@@ -71,6 +72,7 @@ def show_and_end(
     """
     verdict = outcome.gate
     if in_a_run():
+        _say_verdict(outcome)
         _show(outcome, staged, link)
     if verdict is None or verdict.outcome == "passed":
         if outcome.verdict.get("kind") == "do not serve":
@@ -87,6 +89,16 @@ def show_and_end(
     if not in_a_run():
         return outcome
     return cast(AuditOutcome, Completed(name=TRIPPED_STATE, message=error.happened, data=outcome))
+
+
+def _say_verdict(outcome: AuditOutcome) -> None:
+    """The verdict in the run's log and among its artifacts, unless nothing that decides it was measured."""
+    if outcome.verdict.get("kind", "not checked") == "not checked":
+        return
+    line = outcome.verdict["line"]
+    level = logging.WARNING if outcome.verdict["kind"] == "do not serve" else logging.INFO
+    run_logger().log(level, "%s: %s", outcome.source, line)
+    publish_verdict(outcome.source, line)
 
 
 def _show(outcome: AuditOutcome, staged: list[Staged], link: str | None) -> None:

@@ -1,26 +1,32 @@
-"""Estimates how long an audit will take on this machine, before its measures start."""
+"""Estimates how long an audit will take on this machine, before its measures start.
+
+Each piece of work is divided by the rate of the precision that it runs in: where half precision is clearly faster, the
+search for sticky tokens and their validation run in it, and everything else in the audit's own precision or in float32.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from embaudit.address import warehouse_at
+from embaudit.checkpoint.model import quiet_transformers
 from embaudit.checkpoint.precision import operations_per_second
+from embaudit.checkpoint.tokenizer_alone import load_tokenizer_alone
 from embaudit.measures import MEASURES
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.workload import Precision, Readable, Work
 from embaudit.processors import processors
 from embaudit.profile import Profile
-from embaudit.steps.corpora import mean_characters
-from embaudit.steps.results import StagedCorpus
+from embaudit.steps.corpora import some_texts
+from embaudit.steps.results import CheckpointSpec, StagedCorpus
 from embaudit.warehouse.publish import was_published
 from embaudit_flows.plan import AuditPlan
 from embaudit_tasks.progress import say
 
 # For checks, publishing and the page.
 FIXED_SECONDS = 20
-CHARACTERS_PER_TOKEN = 4.5
-SPECIAL_TOKENS = 2
+# Texts of each corpus whose tokens are counted, and how much of a long one: the rest is counted in proportion.
+COUNTED_TEXTS, COUNTED_CHARACTERS = 100, 10_000
 # Measures that take less are not named.
 NAMED_SECONDS = 5
 # Before a measure that takes as long, the rest is estimated again, and said if it is so many times longer or shorter.
@@ -32,35 +38,68 @@ class HowLong:
     """How long an audit takes, said at its start; and again if this machine has become faster or slower since.
 
     What else runs here is not known at the start, and one look at it may fall on a busy second.
+
+    Attributes:
+        seconds: expected duration of each measure, in the order in which they run.
     """
 
     def __init__(self, plan: AuditPlan, readable: Readable) -> None:
         self._plan, self._readable = plan, readable
-        self._seconds = self._expected()
-        say(f"This takes about {_said(self._seconds)}, but cached work is skipped.")
+        self._work = work_of(plan.profile, plan.measures, readable)
+        self._runs_in = precisions(plan, {one.runs_in for parts in self._work.values() for one in parts})
+        self._has_just_looked = False
+        self.seconds = self._expected()
+        say(f"This takes about {_said(self.seconds)}, but cached work is skipped.")
 
     def before(self, measure: str) -> None:
         """Look again before a measure that takes long, and say how long the rest takes if that has changed."""
-        if self._seconds[measure] < LONG_SECONDS:
+        has_just_looked, self._has_just_looked = self._has_just_looked, False
+        if self.seconds[measure] < LONG_SECONDS or has_just_looked:
             return
-        names = list(self._seconds)
-        left = names[names.index(measure) :]
-        now = self._expected()
-        expected, rest = sum(self._seconds[name] for name in left), {name: now[name] for name in left}
-        ratio = sum(rest.values()) / expected
+        expected, now = self._left(measure), self._expected()
+        ratio = sum(now[name] for name in expected) / sum(expected.values())
         if 1 / WORTH_SAYING <= ratio <= WORTH_SAYING:
             return
-        self._seconds = now
+        self.seconds = now
         say(
-            f"Now about {_said(rest)} left, not {rounded(expected + FIXED_SECONDS)}: this machine is "
-            f"{'slower' if ratio > 1 else 'faster'} than it was when the audit started."
+            f"Now about {_said(self._left(measure))} left, not {rounded(sum(expected.values()) + FIXED_SECONDS)}: this "
+            f"machine is {'slower' if ratio > 1 else 'faster'} than it was when the audit started."
         )
+
+    def rest(self, measures: Collection[str]) -> str:
+        """How long the rest takes when these measures are done, in words: as it looks now, if that is long."""
+
+        def left() -> float:
+            return sum(one for name, one in self.seconds.items() if name not in measures)
+
+        if left() >= LONG_SECONDS:
+            self.seconds, self._has_just_looked = self._expected(), True
+        return rounded(left() + FIXED_SECONDS)
+
+    def _left(self, measure: str) -> dict[str, float]:
+        names = list(self.seconds)
+        return {name: self.seconds[name] for name in names[names.index(measure) :]}
 
     def _expected(self) -> dict[str, float]:
         """Expected duration of each measure, at the speed at which this process now computes a layer."""
-        rate = operations_per_second(self._plan.spec.device, self._plan.spec.dtype, self._plan.widths)
-        work = work_of(self._plan.profile, self._plan.measures, self._readable)
-        return {name: self._readable.seconds(parts, rate, processors()) for name, parts in work.items()}
+        spec, widths = self._plan.spec, self._plan.widths
+        of_dtype = {
+            dtype: operations_per_second(spec.device, dtype, widths) for dtype in sorted({*self._runs_in.values()})
+        }
+        rates = {precision: of_dtype[dtype] for precision, dtype in self._runs_in.items()}
+        return {name: self._readable.seconds(parts, rates, processors()) for name, parts in self._work.items()}
+
+
+def precisions(plan: AuditPlan, asked: Collection[Precision]) -> dict[Precision, str]:
+    """The dtype that each of these is in this audit, on this machine."""
+    found: dict[Precision, str] = {"audit": plan.spec.dtype, "float32": "float32"}
+    if "scan" in asked:
+        # With it come the libraries of a search, which not every audit makes.
+        from embaudit.measures.sticky.steps.precision import scan_precision
+
+        # As the search will: what is measured for it here is staged, and found there.
+        found["scan"] = scan_precision(plan.run({})).dtype
+    return {precision: dtype for precision, dtype in found.items() if precision in asked}
 
 
 def say_how_long(
@@ -108,15 +147,35 @@ def readable_of(plan: AuditPlan, ingested: Mapping[str, StagedCorpus], checkpoin
         searched=min(plan.limit_tokens or vocabulary, vocabulary),
         max_length=checkpoint["max_length"],
         rows={name: corpus.rows for name, corpus in ingested.items()},
-        tokens={
-            name: mean_characters(corpus) / CHARACTERS_PER_TOKEN + SPECIAL_TOKENS for name, corpus in ingested.items()
-        },
+        tokens=mean_tokens(plan.spec, ingested, checkpoint["prompt"] or ""),
     )
 
 
+def mean_tokens(spec: CheckpointSpec, corpora: Mapping[str, StagedCorpus], prompt: str) -> dict[str, float]:
+    """Mean number of tokens of a corpus's texts as the checkpoint reads them, prompt and special tokens included."""
+    lone = load_tokenizer_alone(
+        spec.reference, allow_pickle=spec.allow_pickle, trust_remote_code=spec.trust_remote_code
+    )
+
+    def count(texts: Sequence[str]) -> int:
+        with quiet_transformers():
+            encoded = lone.tokenizer(list(texts), add_special_tokens=False, truncation=False, verbose=False)
+            return sum(map(len, encoded["input_ids"]))
+
+    around = lone.around + count([prompt])
+    means = {}
+    for name, corpus in corpora.items():
+        texts = some_texts(corpus, COUNTED_TEXTS)
+        counted = [text[:COUNTED_CHARACTERS] for text in texts]
+        whole, seen = sum(map(len, texts)), sum(map(len, counted))
+        means[name] = around + (count(counted) * whole / seen / len(texts) if seen else 0.0)
+    return means
+
+
 def rounded(seconds: float) -> str:
-    """A duration in round numbers: 40 s, 6 min, 3 h."""
+    """A duration in round numbers: 40 s, 2.5 min, 6 min, 3 h; a sixth off at most, which is less than is known."""
     for unit, size in (("h", 3_600), ("min", 60)):
         if seconds >= 1.5 * size:
-            return f"{seconds / size:.0f} {unit}"
+            count = seconds / size
+            return f"{round(2 * count) / 2 if count < 5 else round(count):g} {unit}"
     return f"{max(10 * round(seconds / 10), 10)} s"

@@ -12,9 +12,16 @@ from embaudit.page.model import Page, Table
 from embaudit.staging.stage import read_rows
 from embaudit.steps.results import Staged
 from embaudit_flows.outcome import AuditOutcome
+from embaudit_tasks.progress import markdown_artifact
 
 # Tables small enough to read on a page; the others can be queried.
 SHOWN_TABLES = tuple(table for measure in MEASURES.values() for table in measure.shown_tables)
+
+
+def publish_verdict(source: str, line: str) -> None:
+    """Publish a verdict, final or not, under a key of its checkpoint: while an audit runs, it is all that there is."""
+    said = plain(line)
+    markdown_artifact(f"audit-verdict-{key_of_source(source)}", said, f"Verdict on {plain(source)}: {said}")
 
 
 def publish_artifacts(outcome: AuditOutcome, page: Page, staged: list[Staged]) -> None:

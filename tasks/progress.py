@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from uuid import UUID
 
 import httpx
-from prefect.artifacts import create_progress_artifact, update_progress_artifact
+from prefect.artifacts import create_markdown_artifact, create_progress_artifact, update_progress_artifact
 from prefect.context import TaskRunContext
 
 from embaudit.steps.progress import Report, show
@@ -18,10 +19,10 @@ SECONDS_OF_SILENCE = 600.0
 _silent_until = 0.0
 
 
-def say(line: str) -> None:
+def say(line: str, level: int = logging.INFO) -> None:
     """Show a line in the terminal and write it to the flow run's log."""
-    show(line)
-    run_logger().info(line)
+    show(line, level)
+    run_logger().log(level, line)
 
 
 def progress_artifact(label: str) -> Report | None:
@@ -38,8 +39,13 @@ def progress_artifact(label: str) -> Report | None:
     return report
 
 
+def markdown_artifact(key: str, markdown: str, description: str) -> None:
+    """An artifact of this run that it can do without."""
+    _told(lambda: create_markdown_artifact(key=key, markdown=markdown, description=description))
+
+
 def _told(call: Callable[[], object]) -> UUID | None:
-    """Report the progress of a task to the server. An unreachable server must not fail the task."""
+    """Tell the server something that the run can do without. An unreachable server must not fail the run."""
     global _silent_until
     if time.monotonic() < _silent_until:
         return None

@@ -5,6 +5,7 @@ One process would leave a GPU idle while it tokenises; each has its own part of 
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import sys
@@ -98,7 +99,7 @@ class Lines:
             self._said = now
             say(f"  {label}: {self._done[label]:,} of {total:,}, {now - began:.0f} s")
 
-    def say(self, line: str) -> None:
+    def say(self, line: str, level: int = logging.INFO) -> None:
         say(line)
 
     def measured(self, what: str, seconds: float) -> None:

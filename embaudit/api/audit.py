@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from embaudit.address import warehouse_at
 from embaudit.api.loaded_model import save_model
-from embaudit.api.notebook import shown_in_notebook
+from embaudit.api.notebook import shown_to_caller
 from embaudit.api.reading import Audit
 from embaudit.api.run import refuse_early, run_audit
 from embaudit.errors import EmbauditError
@@ -51,7 +51,7 @@ def audit(
         request = request.changed(checkpoint=str(save_model(checkpoint, request)))
     refuse_early(request, backbone)
     try:
-        with defaults_for_call(), shown_in_notebook():
+        with defaults_for_call(), shown_to_caller():
             outcome, _ = run_audit(request, backbone)
     except EmbauditError:
         raise

@@ -126,12 +126,12 @@ def run(
         function: in place of what the request names, one that is there already.
         asked: how it is asked, if it is no checkpoint.
         most_texts: of the material, at most; None for all.
-        say: is given a line before the first text is sent.
+        say: is given a line for whoever waits: before the first text is sent, and when something is known early.
         told: is told how much is done of what an endpoint is asked.
     """
     given = request.checkpoint if function is None else function
     if is_checkpoint(given):
-        return check_folder(request.checkpoint, request.load_options, material, base)
+        return check_folder(request.checkpoint, request.load_options, material, base, say)
     _require_as_it_is(request, base)
     every, query, document = (_literal(name, getattr(request, name)) for name in PROMPTS)
     asking = Asking(query or every, document or every, every)

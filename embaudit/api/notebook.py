@@ -1,14 +1,17 @@
-"""Progress of an audit in a notebook: a line per measure, and below it what is being computed."""
+"""Progress of an audit in a notebook: a line per measure, and below it what is being computed; elsewhere, in a log."""
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TextIO
 
 SECONDS_BETWEEN_UPDATES = 0.5
+LOGGER = logging.getLogger("embaudit")
 
 
 class NotebookDisplay:
@@ -29,8 +32,8 @@ class NotebookDisplay:
             self._last = time.monotonic()
             self._write(f"{label}: {min(self._done[bar] / max(total, 1), 1):.0%}")
 
-    def say(self, line: str) -> None:
-        """Show a line that stays."""
+    def say(self, line: str, level: int = logging.INFO) -> None:
+        """Show a line that stays, whatever its level."""
         self._write(line)
         self._shown = ""
         self._output.write("\n")
@@ -50,19 +53,38 @@ class NotebookDisplay:
         self._shown = line
 
 
+class ProgramLog:
+    """What a program is told, whose output is its own: lines of the logger ``embaudit``, and warnings as Python's."""
+
+    def advance(self, label: str, done: int, total: int) -> None:
+        """Does nothing."""
+
+    def say(self, line: str, level: int = logging.INFO) -> None:
+        """Log a line. A warning is seen where no logging is set up, too."""
+        if level >= logging.WARNING:
+            warnings.warn(line, stacklevel=2)
+        else:
+            LOGGER.info(line)
+
+    def measured(self, what: str, seconds: float) -> None:
+        """Log that a measure is done."""
+        LOGGER.info("%s: %.0f s", what, seconds)
+
+
 def is_notebook() -> bool:
     """Whether this process runs the cells of a notebook."""
     return "ipykernel" in sys.modules
 
 
 @contextmanager
-def shown_in_notebook() -> Iterator[None]:
-    """Show progress if this is a notebook: elsewhere, a program's output is its own."""
-    if not is_notebook():
-        yield
-        return
-    from embaudit.steps.progress import shown_on
+def shown_to_caller() -> Iterator[None]:
+    """Show progress in a notebook, and write it to the log of any other program, unless something shows it already."""
+    from embaudit.steps.progress import is_shown, shown_on
 
+    if not is_notebook():
+        with nullcontext() if is_shown() else shown_on(ProgramLog()):
+            yield
+        return
     display = NotebookDisplay(sys.stdout)
     try:
         with shown_on(display):

@@ -97,6 +97,7 @@ def run(
     table: Path | None = None,
     with_explanation: bool = True,
     progress: Progress = lambda what, done, total: None,
+    say: Callable[[str], None] = lambda line: None,
 ) -> StoredReport:
     """Look at an index; against the function that a request names, if there is one.
 
@@ -152,4 +153,5 @@ def run(
             else None,
             with_explanation=with_explanation,
             progress=progress,
+            say=say,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
@@ -21,6 +21,9 @@ from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.measured import Measured
 from embaudit.measures.quality.quality import quality_findings
 from embaudit.page.model import Page
+
+# Called with a line for whoever waits.
+Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,11 @@ class CheckReport(Report):
 
 
 def check(
-    reference: str, options: LoadOptions | None = None, material: Material | None = None, base: str | None = None
+    reference: str,
+    options: LoadOptions | None = None,
+    material: Material | None = None,
+    base: str | None = None,
+    progress: Progress = lambda line: None,
 ) -> CheckReport:
     """Check a checkpoint: integrity, then quality, then what changed against a base.
 
@@ -100,6 +107,7 @@ def check(
         material: scored pairs and judged queries; by default, the embedded sample.
         base: what it was made from, or its previous revision: loaded with the same options. If it cannot be loaded,
             the checkpoint is checked all the same, and the verdict says that this part is missing.
+        progress: told the verdict so far before the base is compared, which takes as long again.
     """
     start = time.monotonic()
     options = options or LoadOptions()
@@ -115,18 +123,26 @@ def check(
         )
         return CheckReport(reference, None, (finding,), seconds=time.monotonic() - start, base=base)
     figures: dict[str, Any] = {}
-    findings = list(_parts(checkpoint, options, material or sample_material(), figures, base))
+
+    def before_base(findings: list[Finding]) -> None:
+        progress(f"{reference}: {verdict_of(findings).so_far} What has changed against {base} comes next.")
+
+    findings = _parts(checkpoint, options, material or sample_material(), figures, base, before_base)
     return CheckReport(reference, checkpoint.checkpoint_id, tuple(findings), figures, time.monotonic() - start, base)
 
 
 def _parts(
-    checkpoint: Checkpoint, options: LoadOptions, material: Material, figures: dict[str, Any], base: str | None
-) -> Iterable[Finding]:
+    checkpoint: Checkpoint,
+    options: LoadOptions,
+    material: Material,
+    figures: dict[str, Any],
+    base: str | None,
+    before_base: Callable[[list[Finding]], None],
+) -> list[Finding]:
     encoder = Encoder(checkpoint)
     found = guarded("integrity", lambda: integrity_findings(checkpoint))
-    yield from found
-    yield from guarded("one_function", lambda: function_findings(encoder))
-    yield from guarded("numerics", lambda: numeric_findings(encoder, options))
+    found += guarded("one_function", lambda: function_findings(encoder))
+    found += guarded("numerics", lambda: numeric_findings(encoder, options))
     measured: list[Measured] = []
     is_broken = any(finding.level == "problem" and finding.name in TOKENIZER for finding in found)
 
@@ -142,6 +158,8 @@ def _parts(
         figures["change"] = report.figures
         return report.findings
 
-    yield from guarded("quality", quality)
+    found += guarded("quality", quality)
     if base is not None:
-        yield from guarded("what_changed_against_the_base", beside_base)
+        before_base(found)
+        found += guarded("what_changed_against_the_base", beside_base)
+    return found

@@ -42,6 +42,7 @@ CAUSES = (
     *("gained_on_data", "lost_on_sample"),
 )
 
+FIT = "So far fit to be served, as far as files, network and scores tell"
 # What is seen of a defect, not the defect: if a finding to look at explains it, that is the likely cause.
 EFFECTS = CAUSES[CAUSES.index("lost_in_layer") :]
 EXPLAIN = CAUSES[: CAUSES.index("cut_texts")]
@@ -54,6 +55,7 @@ class Verdict:
     Attributes:
         cause: the finding that most likely explains the others, which may be one to look at; None unless it is
             ``do not serve``.
+        first: the finding to read first: the cause, what to look at, or what could not be checked; None without any.
         looks: how many findings to look at first.
         unmeasured: what was not measured, in the findings' words.
     """
@@ -62,6 +64,7 @@ class Verdict:
     cause: Finding | None
     looks: int
     unmeasured: tuple[str, ...]
+    first: Finding | None = None
 
     @property
     def line(self) -> str:
@@ -77,6 +80,20 @@ class Verdict:
             return f"Whether it is sound was not checked: {' and '.join(FIRST)} were not measured."
         return "Nothing found wrong."
 
+    @property
+    def so_far(self) -> str:
+        """The verdict while the other measures of an audit run: what they find can add to it, and not contradict it."""
+        first = self.first
+        reason = "" if first is None else f"{first.sentence}{f' → {first.advice}' if first.advice else ''}"
+        if self.kind == "do not serve":
+            return f"Do not serve: {reason}"
+        if self.kind == "look first":
+            count = f"{self.looks} thing{'s' if self.looks > 1 else ''} to look at{', first' if self.looks > 1 else ''}"
+            return f"{FIT} ({count}: {reason.rstrip('.')})."
+        if self.kind == "could not be checked":
+            return f"So far not all could be checked, and what was checked is sound: {reason}"
+        return f"{FIT}." if self.kind == "nothing found wrong" else self.line
+
 
 def verdict_of(findings: Sequence[Finding]) -> Verdict:
     """The verdict that follows from findings, in the order in which the parts ran."""
@@ -88,10 +105,14 @@ def verdict_of(findings: Sequence[Finding]) -> Verdict:
         explaining = [finding for finding in findings if finding.level == "look" and finding.name in EXPLAIN]
         if cause.name in EFFECTS and explaining:
             cause = min(explaining, key=lambda finding: _rank(finding.name))
-        return Verdict("do not serve", cause, looks, unmeasured)
-    if any(finding.name.endswith(COULD_NOT_RUN) for finding in findings):
-        return Verdict("could not be checked", None, looks, unmeasured)
-    return Verdict("look first" if looks else "nothing found wrong", None, looks, unmeasured)
+        return Verdict("do not serve", cause, looks, unmeasured, cause)
+    failed = next((finding for finding in findings if finding.name.endswith(COULD_NOT_RUN)), None)
+    if failed is not None:
+        return Verdict("could not be checked", None, looks, unmeasured, failed)
+    first = min(
+        (finding for finding in findings if finding.level == "look"), key=lambda one: _rank(one.name), default=None
+    )
+    return Verdict("look first" if looks else "nothing found wrong", None, looks, unmeasured, first)
 
 
 def verdict_of_audit(found: Iterable[tuple[str, Finding]]) -> Verdict:

@@ -124,7 +124,10 @@ def product_seconds(
 
 
 def operations_per_second(device: str, dtype: str, widths: tuple[int, int]) -> float:
-    """Throughput of a device on an encoder layer, with the usual threads and other load.
+    """Throughput of a device on an encoder layer in one precision, with the usual threads and other load.
+
+    The fastest of a few: a layer outlasts what a busy system takes away for a moment, such as a server that has just
+    started, and not what runs beside it for good.
 
     Attention, norms and activation included: products alone reach a third more of them. Operations are counted as
     ``embaudit.measures.workload`` counts them, 24 d² + 4nd for a token of n.
@@ -158,7 +161,7 @@ def operations_per_second(device: str, dtype: str, widths: tuple[int, int]) -> f
 
     with torch.inference_mode():
         layer()  # warm up: kernels are selected and memory is allocated
-        seconds = sorted(layer() for _ in range(REPEATS))[REPEATS // 2]
+        seconds = min(layer() for _ in range(REPEATS))
     per_token = 24 * hidden**2 + 4 * TEXT_TOKENS * hidden
     return texts * TEXT_TOKENS * per_token / seconds
 

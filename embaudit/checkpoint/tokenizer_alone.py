@@ -24,13 +24,15 @@ class LoneTokenizer:
     around: int
 
 
-def load_tokenizer_alone(reference: str, *, trust_remote_code: bool = False) -> LoneTokenizer:
+def load_tokenizer_alone(
+    reference: str, *, allow_pickle: bool = False, trust_remote_code: bool = False
+) -> LoneTokenizer:
     """The tokenizer of a checkpoint as ``load_checkpoint`` sets it up.
 
     Raises:
         CheckpointError: if the checkpoint is not found, or its tokenizer cannot be loaded.
     """
-    folder = resolve(reference, trust_remote_code=trust_remote_code).folder
+    folder = resolve(reference, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code).folder
     recipe = read_recipe(folder)
     with quiet_transformers():
         tokenizer = load_tokenizer(

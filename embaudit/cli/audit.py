@@ -72,6 +72,9 @@ def print_outcome(outcome: AuditOutcome, warehouse: str | None, *, is_full: bool
     print_page(outcome.page(), is_full=is_full)
     print_reading(outcome)
     print_cost(seconds)
+    if outcome.verdict.get("kind", "not checked") != "not checked":
+        # Its page begins with it, which may be screens above.
+        click.echo(visible(f"Verdict: {outcome.verdict['line']}"))
     click.echo(visible(f"Results: {outcome.warehouse}"))
     if outcome.report:
         click.echo(visible(f"Report:  {outcome.report}"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.cli.endpoints import MATERIAL_LEAVES, AskedOptions, asks_functions, say_cost, time_left
+from embaudit.cli.endpoints import MATERIAL_LEAVES, AskedOptions, asks_functions, say, time_left
 from embaudit.cli.options import CHECKPOINT_FIELDS, material_options, request_options
 from embaudit.cli.printed import Shown, ends_in_page
 
@@ -56,7 +56,7 @@ def check(
         base,
         asked=asked.of(request.checkpoint)[0],
         most_texts=max_texts,
-        say=say_cost,
+        say=say,
         told=time_left(),
     )
     return shown.show(report)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from types import TracebackType
 
@@ -69,8 +70,8 @@ class TerminalDisplay:
         elif not self._console.is_terminal and time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
             self.say(f"{label}: {self._done[bar]:,} of {total:,}")
 
-    def say(self, line: str) -> None:
-        """Print a line above the bars."""
+    def say(self, line: str, level: int = logging.INFO) -> None:
+        """Print a line above the bars, whatever its level."""
         self._last_line = time.monotonic()
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 

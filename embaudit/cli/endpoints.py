@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from embaudit.cli.options import Command, together
+from embaudit.cli.shown import visible
 from embaudit.errors import UsageError
 from embaudit.functions.endpoint.hosted import DIALECTS
 from embaudit.functions.endpoint.recognise import is_address, is_loopback
@@ -163,9 +164,9 @@ SETTINGS = (
 )
 
 
-def say_cost(line: str) -> None:
-    """Say on stderr what will be asked, before it is."""
-    click.echo(line, err=True)
+def say(line: str) -> None:
+    """Say something on stderr to whoever waits."""
+    click.echo(visible(line), err=True)
 
 
 def time_left() -> Callable[[str, int, int], None]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.cli.endpoints import AskedOptions, asks_functions
+from embaudit.cli.endpoints import AskedOptions, asks_functions, say
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.printed import Shown, ends_in_page
 
@@ -98,6 +98,7 @@ def vectors(
         table=table,
         with_explanation=not no_explanation,
         progress=_lines(),
+        say=say,
     )
     return shown.show(report)
 

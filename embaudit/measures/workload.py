@@ -2,13 +2,19 @@
 
 In a forward pass of L layers of width d, a token in a sequence of n tokens takes 2N + 4Lnd operations: two for each of
 the N = 12Ld² weights of a transformer (Kaplan et al., arXiv 2001.08361, table 1), plus the attention products. Work
-other than encoding is counted in core seconds if it is comparable.
+other than encoding is counted in core seconds if it is comparable. How fast operations are depends on the precision
+that they run in, so each piece of work names its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
+
+# The audit's own (``--dtype``); that of the scan, which is half precision where this is clearly faster; or float32
+# whatever the audit runs in.
+Precision = Literal["audit", "scan", "float32"]
 
 
 @dataclass(frozen=True)
@@ -18,12 +24,14 @@ class Work:
     Attributes:
         core_seconds: single-core time of further work on them.
         is_shared: whether other measures of the same audit find it done if it is equal to theirs.
+        runs_in: the precision in which they are encoded.
     """
 
     texts: float
     tokens: float
     core_seconds: float = 0.0
     is_shared: bool = False
+    runs_in: Precision = "audit"
 
 
 @dataclass(frozen=True)
@@ -51,12 +59,12 @@ class Readable:
         length = min(self.tokens[corpus], self.max_length if up_to is None else up_to)
         return Work(times * min(wanted, self.rows[corpus]), length)
 
-    def seconds(self, work: Iterable[Work], operations_per_second: float, cores: int) -> float:
-        """Duration at a given throughput."""
+    def operations(self, work: Work) -> float:
+        """Operations that encoding its texts takes."""
         weights = 12 * self.layers * self.hidden_size**2
+        per_token = 2 * weights + 4 * self.layers * work.tokens * self.hidden_size
+        return work.texts * work.tokens * per_token
 
-        def operations(one: Work) -> float:
-            per_token = 2 * weights + 4 * self.layers * one.tokens * self.hidden_size
-            return one.texts * one.tokens * per_token
-
-        return sum(operations(one) / operations_per_second + one.core_seconds / cores for one in work)
+    def seconds(self, work: Iterable[Work], operations_per_second: Mapping[Precision, float], cores: int) -> float:
+        """Duration at the throughput of each precision."""
+        return sum(self.operations(one) / operations_per_second[one.runs_in] + one.core_seconds / cores for one in work)

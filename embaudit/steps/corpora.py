@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
 from embaudit.corpora import Corpus, load_corpus
 from embaudit.corpora.judged import DOCUMENTS, load_judged
@@ -95,13 +94,14 @@ def rows_read(corpus: StagedCorpus, draws: Sequence[Draw], staging: str) -> list
     return [record, stage_rows(staging, "corpus", key, kind, rows)]
 
 
-def mean_characters(corpus: StagedCorpus) -> float:
-    """Mean number of characters of a text, or of either text of a pair, in the first batch of rows."""
+def some_texts(corpus: StagedCorpus, most: int) -> list[str]:
+    """Texts of up to ``most`` rows, both of a pair, evenly over the first batch of rows."""
     columns = ["text"] if corpus.kind == "texts" else ["first", "second"]
     batch = next(read_batches(corpus.content_path, columns), None)
     if batch is None or not batch.num_rows:
-        return 0.0
-    return float(np.mean([pc.mean(pc.utf8_length(column)).as_py() for column in batch.columns]))
+        return []
+    places = np.linspace(0, batch.num_rows - 1, min(most, batch.num_rows)).astype(int)
+    return [text for column in batch.take(places).columns for text in column.to_pylist()]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ class Display(Protocol):
 
     def advance(self, label: str, done: int, total: int) -> None: ...
 
-    def say(self, line: str) -> None: ...
+    def say(self, line: str, level: int = logging.INFO) -> None: ...
 
     def measured(self, what: str, seconds: float) -> None: ...
 
@@ -31,7 +32,7 @@ class NoDisplay:
     def advance(self, label: str, done: int, total: int) -> None:
         """Does nothing."""
 
-    def say(self, line: str) -> None:
+    def say(self, line: str, level: int = logging.INFO) -> None:
         """Does nothing."""
 
     def measured(self, what: str, seconds: float) -> None:
@@ -63,9 +64,18 @@ def reported_by(reporter: Reporter) -> Iterator[None]:
         _reporter.reset(token)
 
 
-def show(line: str) -> None:
-    """Show a line in the terminal."""
-    _display.say(line)
+def is_shown() -> bool:
+    """Whether there is a display."""
+    return not isinstance(_display, NoDisplay)
+
+
+def show(line: str, level: int = logging.INFO) -> None:
+    """Show a line in the terminal.
+
+    Args:
+        level: of ``logging``; a warning is for those too who watch nothing.
+    """
+    _display.say(line, level)
 
 
 @contextmanager

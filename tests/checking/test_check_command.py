@@ -92,6 +92,10 @@ def test_what_changed_against_a_base(tmp_path: Path, monkeypatch: pytest.MonkeyP
     result = embaudit_here("check", str(other), "--base", str(base), "--json", "--out", "page.html")
     said = json.loads(result.stdout)
     assert said["base"] == str(base)
+    # What is known of the checkpoint is said before the base is loaded; the whole verdict is the same one.
+    (early,) = (line for line in result.stderr.splitlines() if line.startswith(f"{other}: "))
+    assert early.startswith(f"{other}: {said['line']}")
+    assert early.endswith(f" What has changed against {base} comes next.")
     names = {finding["name"] for finding in said["findings"]}
     assert {"replaced_blocks", "same_tokens", "same_reading", "vectors_moved"} <= names
     change = said["figures"]["change"]

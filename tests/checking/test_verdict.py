@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from embaudit.checking.verdict import CAUSES, verdict_of
+from embaudit.checking.verdict import CAUSES, verdict_of, verdict_of_audit
 from embaudit.errors import UsageError
 from embaudit.finding import Finding, guarded
 
@@ -73,6 +74,65 @@ def test_low_scores_are_explained_by_what_is_to_be_looked_at(problem: str, look:
     assert verdict.kind == "do not serve"
     assert verdict.cause is not None
     assert verdict.cause.name == cause
+
+
+# What integrity and quality may find, and what measures that run after them may add.
+FOUND_FIRST = [
+    *([finding(level, name)] for level in ("problem", "look", "ok") for name in ("norm", "collapsed", "short_limit")),
+    [],
+    FAILED,
+]
+FOUND_LATER = [[], *([finding(level, "worst_token")] for level in ("problem", "look", "not measured", "ok"))]
+# From better to worse: what is found later may only add to it.
+ORDER = ("nothing found wrong", "look first", "could not be checked", "do not serve")
+
+
+@pytest.mark.parametrize("later", FOUND_LATER)
+@pytest.mark.parametrize("second", FOUND_FIRST)
+@pytest.mark.parametrize("first", FOUND_FIRST)
+def test_nothing_that_is_said_early_is_contradicted_at_the_end(
+    first: list[Finding], second: list[Finding], later: list[Finding]
+) -> None:
+    early = [*(("integrity", one) for one in first), *(("quality", one) for one in second)]
+    if not {"integrity", "quality"} <= {measure for measure, _ in early}:
+        return
+    so_far, end = verdict_of_audit(early), verdict_of_audit([*early, *(("sticky", one) for one in later)])
+    assert ORDER.index(end.kind) >= ORDER.index(so_far.kind)
+    assert end.looks >= so_far.looks
+    if so_far.kind == "do not serve":
+        assert end.line == so_far.line
+        assert end.cause is so_far.cause
+        assert so_far.so_far.startswith(so_far.line)
+    else:
+        assert end.kind != "do not serve"
+        assert so_far.so_far.startswith("So far ")
+    # It says why, and what to do.
+    assert (so_far.first is None) == (so_far.kind == "nothing found wrong")
+    assert so_far.first is None or so_far.first.sentence.rstrip(".") in so_far.so_far
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ([finding("ok", "norm")], "So far fit to be served, as far as files, network and scores tell."),
+        (
+            [finding("look", "norm")],
+            "So far fit to be served, as far as files, network and scores tell (1 thing to look at: norm is look).",
+        ),
+        (
+            [finding("look", "short_limit"), replace(finding("look", "tail"), advice="Cut it.")],
+            "So far fit to be served, as far as files, network and scores tell (2 things to look at, first: "
+            "short_limit is look).",
+        ),
+        (
+            [replace(finding("problem", "norm"), advice="Train it.")],
+            "Do not serve: norm is problem. → Train it.",
+        ),
+        (FAILED, "So far not all could be checked, and what was checked is sound: Numerics could not be checked: "),
+    ],
+)
+def test_what_is_said_early(found: list[Finding], said: str) -> None:
+    assert verdict_of(found).so_far.startswith(said)
 
 
 def test_a_cause_has_one_rank() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,9 +16,19 @@ from warehouse_rows import rows
 from embaudit.api.run import run_audit
 from embaudit.gate import GateTripped
 from embaudit.request import AuditRequest
+from embaudit.steps.progress import NoDisplay, shown_on
 from embaudit.warehouse.prune import Keep, prune
 from embaudit_flows.again import audit_again
 from embaudit_flows.audit import AuditOutcome
+
+
+class Heard(NoDisplay):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, line: str, level: int = logging.INFO) -> None:
+        self.lines.append(line)
+
 
 STRICT = """
 [[limit]]
@@ -50,7 +61,11 @@ def results(outcome: AuditOutcome) -> dict[str, object]:
 @pytest.mark.usefixtures("without_server")
 def test_the_same_audit_needs_no_server(audited: Audited, request_before: AuditRequest, audited_home: Path) -> None:
     shutil.rmtree(audited_home / "reports")
-    outcome = audit_again(request_before)
+    heard = Heard()
+    with shown_on(heard):
+        outcome = audit_again(request_before)
+    # Its end follows at once: nothing is said on the way there.
+    assert heard.lines == ["Nothing to compute: every result was staged by an earlier audit."]
     assert outcome is not None
     assert results(outcome) == results(audited.outcome)
     assert outcome.report is not None

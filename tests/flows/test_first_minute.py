@@ -3,25 +3,49 @@
 from __future__ import annotations
 
 import json
+import logging
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from commands import Embaudit
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import Artifact
+from prefect.client.schemas.sorting import ArtifactSort
 from small_audits import home_at
 from tiny import ENGLISH
 from warehouse_rows import rows
 
+from embaudit.page.markdown import plain
 from embaudit.request import AuditRequest
+from embaudit.steps.progress import NoDisplay, shown_on
 from embaudit.warehouse.open_items import accept, read_open
 from embaudit_flows.audit import AuditOutcome, audit
+from embaudit_flows.summary import key_of_source
 
 CAUSES = ("untrained_layers", "untrained_embeddings", "untrained_matrices")
 
 
+@dataclass
+class Heard(NoDisplay):
+    """What a terminal would show of an audit, and the artifacts that it leaves on the server."""
+
+    lines: list[tuple[int, str]] = field(default_factory=list)
+    artifacts: list[Artifact] = field(default_factory=list)
+    outcome: AuditOutcome | None = None
+
+    def say(self, line: str, level: int = logging.INFO) -> None:
+        self.lines.append((level, line))
+
+    def measured(self, what: str, seconds: float) -> None:
+        self.lines.append((logging.INFO, f"{what}: done"))
+
+
 @pytest.fixture(scope="module")
-def outcome(
+def heard(
     prefect_api: str, tiny_checkpoint: Path, tiny_profile: Path, tmp_path_factory: pytest.TempPathFactory
-) -> AuditOutcome:
+) -> Heard:
     """An audit of the tiny checkpoint, whose weights were never trained, on pairs of its own; to be read only."""
     folder = tmp_path_factory.mktemp("first-minute")
     words = ENGLISH.split()
@@ -31,18 +55,49 @@ def outcome(
         lines.append(f"{first}\t{second} {place}\t{place % 6}\t{'even' if place % 2 else 'odd'}")
     (folder / "pairs.tsv").write_text("\n".join(lines))
     (folder / "policy.toml").write_text('[require]\nmeasures = ["integrity", "quality"]\n')
-    with home_at(folder / "home"):
-        return audit(
+    heard = Heard()
+    started = datetime.now(UTC)
+    with home_at(folder / "home"), shown_on(heard):
+        heard.outcome = audit(
             AuditRequest(
                 checkpoint=str(tiny_checkpoint),
                 profile=str(tiny_profile),
-                measures=["integrity", "quality"],
+                measures=["integrity", "quality", "layers"],
                 corpora={"sts": str(folder / "pairs.tsv")},
                 policy=str(folder / "policy.toml"),
                 gate="mark",
                 device="cpu",
             )
         )
+    with get_client(sync_client=True) as client:
+        made = client.read_artifacts(sort=ArtifactSort.CREATED_DESC)
+    heard.artifacts = [one for one in reversed(made) if one.created and one.created >= started]
+    return heard
+
+
+@pytest.fixture(scope="module")
+def outcome(heard: Heard) -> AuditOutcome:
+    assert heard.outcome is not None
+    return heard.outcome
+
+
+def test_a_broken_checkpoint_is_called_so_at_once_and_again_at_the_end(heard: Heard, outcome: AuditOutcome) -> None:
+    lines = [line for _, line in heard.lines]
+    ((level, said), *others) = [one for one in heard.lines if "Do not serve: " in one[1]]
+    assert not others
+    assert level == logging.WARNING
+    # What it says is what the audit ends with, and what to do; then how long the rest takes, and how to stop it.
+    cause = next(row for row in outcome.findings if row["name"] == outcome.verdict["cause"])
+    assert said.startswith(f"{outcome.source}: {outcome.verdict['line']} → {cause['advice']} The rest takes about ")
+    assert "Ctrl-C" in said
+    assert "the same command continues" in said
+    # Integrity found it: scores need not be awaited.
+    order = [lines.index(f"{name} of {outcome.source}: done") for name in ("integrity", "quality", "layers")]
+    assert order[0] < lines.index(said) < order[1] < order[2]
+    key = f"audit-verdict-{key_of_source(outcome.source)}"
+    early, final = (one for one in heard.artifacts if one.key == key)
+    assert plain(outcome.verdict["line"]) in str(early.data)
+    assert final.data == plain(outcome.verdict["line"])
 
 
 def test_the_verdict_and_its_cause(outcome: AuditOutcome) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import logging
 import re
 import sys
+import warnings
 from pathlib import Path
 from types import ModuleType
 
@@ -13,9 +15,10 @@ from rich.console import Console
 from small_audits import AskedAgain, Audited
 
 import embaudit as library
-from embaudit.api.notebook import NotebookDisplay
+from embaudit.api.notebook import NotebookDisplay, shown_to_caller
 from embaudit.cli.display import TerminalDisplay
 from embaudit.measures import MEASURES
+from embaudit.steps.progress import measuring, show, shown_on
 
 
 @pytest.mark.parametrize(
@@ -54,6 +57,24 @@ def test_a_log_says_every_minute_how_far_it_is(monkeypatch: pytest.MonkeyPatch) 
     assert output.getvalue().splitlines() == said
 
 
+def test_a_program_is_told_in_its_log_and_warned(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "embaudit")
+    with shown_to_caller(), warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        show("This takes about 1 min.")
+        with measuring("socm of tiny"):
+            pass
+        assert [record.getMessage() for record in caplog.records] == ["This takes about 1 min.", "socm of tiny: 0 s"]
+        show("tiny: Do not serve: its layers were never trained.", logging.WARNING)
+    # Python's own, which are seen where no logging is set up.
+    assert [str(one.message) for one in warned] == ["tiny: Do not serve: its layers were never trained."]
+    # Who shows it in another way goes on to do so.
+    output = io.StringIO()
+    with shown_on(NotebookDisplay(output)), shown_to_caller():
+        show("tiny: Do not serve.", logging.WARNING)
+    assert shown(output.getvalue()) == ["tiny: Do not serve.", ""]
+
+
 def shown(text: str) -> list[str]:
     """The lines as a notebook shows them: a carriage return starts the line anew."""
     lines = []
@@ -81,6 +102,22 @@ def test_an_audit_prints_a_line_for_each_measure(asked_again: AskedAgain) -> Non
     names = [line.split(" of ")[0] for line in told if re.fullmatch(r"\w+ of \S+: \d+ s", line)]
     assert names == [name for name, measure in MEASURES.items() if measure.is_default]
     assert len(told) < len(names) + 5, told
+
+
+def test_a_resumed_audit_says_at_once_what_its_checkpoint_is(asked_again: AskedAgain, audited: Audited) -> None:
+    told = asked_again.said.stderr.splitlines()
+    verdict = audited.outcome.verdict["line"]
+    assert verdict.startswith("Do not serve: ")
+    (said,) = (line for line in told if verdict in line)
+    # After integrity, which found it, and before quality.
+    names = [line.split(" of ")[0] for line in told]
+    assert names.index("integrity") < told.index(said) < names.index("quality")
+    # Everything is there already: nothing is known to take long.
+    assert said.endswith(
+        "The rest is being measured; if you stop it here (Ctrl-C), what is measured is kept, and the same command "
+        "continues."
+    )
+    assert f"Verdict: {verdict}" in asked_again.said.stdout.splitlines()
 
 
 @pytest.mark.parametrize("is_notebook", [True, pytest.param(False, marks=pytest.mark.slow)])

@@ -33,7 +33,7 @@ from embaudit.staging.stage import (
     write_columns,
     write_rows,
 )
-from embaudit.steps.corpora import drawn_pairs, drawn_texts, mean_characters, rows_read, stage_corpus
+from embaudit.steps.corpora import drawn_pairs, drawn_texts, rows_read, some_texts, stage_corpus
 from embaudit.steps.results import Staged, StagedCorpus
 from embaudit.steps.tables import TextPairRow, TextRow
 
@@ -106,7 +106,7 @@ READERS: list[tuple[Callable[[Path], str], tuple[str, ...], Callable[[str], Any]
     (texts_file, TEXT, lambda path: list(read_batches(path, ["text"]))),
     (texts_file, TEXT, lambda path: drawn_texts(path, FEW)),
     (texts_file, TEXT, lambda path: rows_read(corpus_at(path), [FEW], str(Path(path).parent))),
-    (texts_file, TEXT, lambda path: mean_characters(corpus_at(path))),
+    (texts_file, TEXT, lambda path: some_texts(corpus_at(path), 100)),
     (texts_file, TEXT, lambda path: _read_frame("text", path)),
     (pairs_file, PAIR, lambda path: drawn_pairs(path, FEW)),
     (pairs_file, PAIR, lambda path: rows_read(corpus_at(path), [FEW], str(Path(path).parent))),

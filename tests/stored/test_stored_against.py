@@ -17,6 +17,7 @@ import pytest
 from commands import run_here
 
 import embaudit
+from embaudit.api.vectors import run
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.comparisons.stored.against import compare_sample
 from embaudit.comparisons.stored.every_row import find_foreign
@@ -27,6 +28,7 @@ from embaudit.comparisons.stored.sample import SomeRows
 from embaudit.errors import EmbauditError
 from embaudit.functions.checkpoint import CheckpointFunction
 from embaudit.page.html import render
+from embaudit.request import AuditRequest
 from embaudit.vector_files.columns import AskedColumns
 from embaudit.vector_files.opened import open_index
 
@@ -166,6 +168,23 @@ def test_a_revision_that_is_hardly_different_is_not_taken_for_rounding(tiny_inde
     report = compared(tiny_index, tmp_path, mixed, rows=600)
     assert report.against is not None
     assert report.against.share == (0.1, 0.1, 0.1)
+
+
+@pytest.mark.parametrize("foreign", [0, 300])
+def test_what_the_sample_says_is_said_before_every_row_is_encoded(
+    foreign: int, tiny_index: Any, tmp_path: Path
+) -> None:
+    mixed = tiny_index.vectors.copy()
+    mixed[:foreign] = tiny_index.others[:foreign]
+    request = AuditRequest.of(checkpoint=str(tiny_index.folder), device="cpu")
+    said: list[str] = []
+    place = str(exported(tmp_path, mixed, tiny_index.texts))
+    report = run(request, place, AskedColumns(), rows=100, every_row=True, with_explanation=False, say=said.append)
+    (line,) = said
+    is_own = "The index is wholly the checkpoint's" in line
+    assert line.startswith("So far: The index is ")
+    assert line.endswith(" Every row comes next.")
+    assert is_own is (report.verdict == "wholly its own") is (not foreign)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

@@ -122,6 +122,7 @@ def look_at(
     every_row: Callable[[Against, EmbeddingFunction], ForeignRows] | None = None,
     with_explanation: bool = True,
     progress: Progress = lambda what, done, total: None,
+    say: Callable[[str], None] = lambda line: None,
 ) -> StoredReport:
     """Look at an index.
 
@@ -130,6 +131,7 @@ def look_at(
         rows: how many rows are encoded again.
         also, load: as for ``compare_sample``.
         every_row: looks at all rows, given what the sample says.
+        say: told what the sample says before all rows are encoded, which may take hours.
     """
     start = time.monotonic()
     alone = look_at_alone(index, seed, progress)
@@ -153,6 +155,8 @@ def look_at(
             )
             findings = [*findings_against(alone, against), *findings]
             if every_row is not None and against.form is not None:
+                so_far = StoredReport(index, alone, function.name, against, findings=tuple(findings))
+                say(f"So far: {so_far.line} Every row comes next.")
                 found = every_row(against, function)
                 findings = [*found.findings(), *findings]
         else:

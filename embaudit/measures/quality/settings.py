@@ -12,6 +12,8 @@ from embaudit.measures.workload import Readable, Work
 
 # What a check encodes, other prompts and cases included, in texts of about so many tokens.
 TEXTS, TOKENS = 2_000, 24
+# A core's time for the resamples behind its intervals, and for reading what it scores in other ways.
+SECONDS = 6.0
 
 
 class QualitySettings(MeasureSettings):
@@ -32,4 +34,4 @@ class QualitySettings(MeasureSettings):
         return ("integrity",)
 
     def work(self, readable: Readable) -> Iterator[Work]:
-        yield Work(TEXTS, min(TOKENS, readable.max_length))
+        yield Work(TEXTS, min(TOKENS, readable.max_length), core_seconds=SECONDS, runs_in="float32")

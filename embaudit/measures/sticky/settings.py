@@ -14,6 +14,8 @@ from embaudit.measures.workload import Readable, Work
 SAMPLED_TOKENS = 4_096
 # Typical length of a vocabulary entry encoded as a text, special tokens included.
 TOKEN_LENGTH = 4
+# Candidates, and as many controls, that are validated in both precisions before the scan's is trusted with all.
+COMPARED_TOKENS = 12
 
 
 class StickySettings(MeasureSettings):
@@ -75,6 +77,10 @@ class StickySettings(MeasureSettings):
         """The same settings with all entries, draws and candidates, for ``--exhaustive``."""
         return self.model_copy(update={"similarity_entries": None, "scan_encodes": None, "max_shortlist": None})
 
+    def may_validate_as_scanned(self, candidates: int, controls: int) -> bool:
+        """Whether the validation may run in the scan's precision: only where that is left to us, on enough tokens."""
+        return self.scan_dtype == "auto" and min(candidates, controls) >= 2 * COMPARED_TOKENS
+
     def work(self, readable: Readable) -> Iterator[Work]:
         # u: entries are encoded as text and by id; once if the two coincide.
         entries = min(self.similarity_entries or readable.vocabulary, readable.vocabulary)
@@ -90,7 +96,11 @@ class StickySettings(MeasureSettings):
             + self.attention_tokens * self.attention_sentences
         )
         search = every if self.scan_encodes is None else min(every, self.scan_encodes)
-        yield Work(search + (listed + self.controls) * self.validation_draws + evidence, inserted)
+        yield Work(search, inserted, runs_in="scan")
+        validation = (listed + self.controls) * self.validation_draws
+        as_scanned = self.may_validate_as_scanned(int(listed), self.controls)
+        yield Work(validation, inserted, runs_in="scan" if as_scanned else "audit")
+        yield Work(evidence, inserted)
         if self.reference:
             # 8 copies × 3 operators, on 5 pairs per token, and on 250 for the worst 2 %.
             validated = 0.02 * min(self.reference_validation_pairs, readable.rows["sts"])

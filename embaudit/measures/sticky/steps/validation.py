@@ -10,14 +10,13 @@ import numpy as np
 from embaudit.measures.sticky import MEASURE_VERSION
 from embaudit.measures.sticky.effects import Effect, measure_effects
 from embaudit.measures.sticky.moments import Moments
+from embaudit.measures.sticky.settings import COMPARED_TOKENS
 from embaudit.measures.sticky.steps.files import Sample, points_of, read_moments
 from embaudit.measures.sticky.steps.precision import ScanPrecision
 from embaudit.measures.sticky.steps.search import SearchMaterial
 from embaudit.steps.results import CheckpointSpec, Staged
 from embaudit.steps.step import Outputs, step
 
-# Candidates, and as many controls, that are validated in both precisions.
-COMPARED_TOKENS = 12
 # The largest difference that is accepted, as a share of a 95 % interval's width.
 ACCEPTED_SHARE = 0.1
 # Enough for the width of an interval to a tenth.
@@ -57,9 +56,8 @@ def validate(
     def inserted(token_ids: np.ndarray, dtype: str) -> list[Staged]:
         return material.inserted("validation", token_ids, draws, dtype)
 
-    is_small = min(len(candidates), len(controls)) < 2 * COMPARED_TOKENS
-    # A speedup is measured only where the precision is left to us.
-    if precision.speedup is None or precision.dtype == exact or is_small:
+    is_allowed = material.settings.may_validate_as_scanned(len(candidates), len(controls))
+    if precision.speedup is None or precision.dtype == exact or not is_allowed:
         return inserted(tokens, exact), [], ValidatedIn(exact, None)
     half = inserted(tokens, precision.dtype)
     both = inserted(np.union1d(_spread(candidates), _spread(controls)), exact)
