@@ -8,7 +8,8 @@ import pytest
 
 from embaudit.errors import EmbauditError, UsageError, one_line
 from embaudit.finding import Finding
-from embaudit.sentences import punctuated
+from embaudit.sentences import listing, punctuated
+from embaudit.suggest import hint
 
 # As libraries and servers end what they say.
 REASONS = [
@@ -77,3 +78,26 @@ def test_an_error_is_punctuated_once_more_when_it_is_copied() -> None:
     error = UsageError("It fails: no..", kept="All is kept..", next_step="pip install .")
     assert str(error) == "It fails: no. All is kept. pip install ."
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("It gives 1 vectors for 1 texts.", "It gives 1 vector for 1 text."),
+        ("1 texts are too few; 1 queries have no text.", "1 text is too few; 1 query has no text."),
+        ("1 copies leave no room in 1 tokens", "1 copy leaves no room in 1 token"),
+        ("11 texts, 0.1 texts, 1,001 texts, 2.1 rows, x1 rows, -1 rows", None),
+        ("1 − cosine, 1 % of pairs, 1 s, the 1 text, 1 of 1 texts of a kind get none", None),
+        ("All 1 tensors in 1 layers", "All 1 tensor in 1 layer"),
+    ],
+)
+def test_one_thing_is_no_plural(text: str, clean: str | None) -> None:
+    assert punctuated(text) == (text if clean is None else clean)
+    assert UsageError(text, next_step=text).happened == (text if clean is None else clean)
+
+
+def test_a_list_without_names_is_said_to_be_empty() -> None:
+    assert listing(["a", "b"]) == "a, b"
+    assert listing([]) == "none"
+    assert hint("x", []) == "; there are none"
+    assert hint("x", ["y", "long"]) == "; there are y, long"
