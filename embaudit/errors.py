@@ -11,6 +11,7 @@ traceback.
 from __future__ import annotations
 
 from embaudit.masking import masked
+from embaudit.sentences import punctuated
 
 EXIT_DONE = 0
 EXIT_TRIPPED = 1
@@ -34,8 +35,8 @@ class EmbauditError(Exception):
 
     def __init__(self, happened: str, *, kept: str = "", next_step: str = "") -> None:
         # A library's or server's message may contain a secret, and this text goes to logs and the warehouse.
-        self.happened = happened = masked(happened)
-        self.kept = kept = masked(kept)
+        self.happened = happened = punctuated(masked(happened))
+        self.kept = kept = punctuated(masked(kept))
         self.next_step = next_step = masked(next_step)
         super().__init__(" ".join(part for part in (happened, kept, next_step) if part))
 
@@ -133,6 +134,6 @@ def out_of_memory(error: BaseException) -> MeasureError:
 
 def one_line(error: BaseException) -> str:
     """A library's message on one line, as a sentence."""
-    message = " ".join(masked(str(error)).split()).rstrip(" :") or type(error).__name__
+    message = " ".join(masked(str(error)).split()).rstrip(" :,;") or type(error).__name__
     message = message if len(message) <= MAX_REASON else message[:MAX_REASON].rsplit(" ", 1)[0] + " …"
     return message if message.endswith((".", "!", "?", "…")) else message + "."

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, TypedDict, get_args
 
 from embaudit.errors import EmbauditError, one_line
 from embaudit.masking import masked
+from embaudit.sentences import punctuated
 
 # ``problem``: do not deploy before someone has looked at it. ``look``: common among checkpoints in production, worth
 # knowing before such texts arrive. ``not measured``: not enough evidence to say.
@@ -45,7 +46,7 @@ class Finding:
     def __post_init__(self) -> None:
         # A sentence may repeat what a server or library said, and goes to pages and tables.
         for name in ("sentence", "meaning", "advice"):
-            object.__setattr__(self, name, masked(getattr(self, name)))
+            object.__setattr__(self, name, punctuated(masked(getattr(self, name))))
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:

@@ -333,7 +333,7 @@ def _unreachable(what: str, error: Exception, otherwise: str, status: int | None
             kept=kept,
             next_step=f"Unset it, or {otherwise}",
         )
-    reason = one_line(error).rstrip(".") if status is None else f"status {status}"
+    reason = one_line(error) if status is None else f"status {status}"
     return HubUnreachable(
         f"The hub cannot be reached for {what} ({reason}).",
         kept=kept,

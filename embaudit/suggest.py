@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from embaudit.sentences import listing
+
 
 def closest(name: str, known: Iterable[str]) -> str | None:
     """The known name closest to ``name``, or None if none is close."""
@@ -21,4 +23,4 @@ def hint(name: str, known: Iterable[str]) -> str:
     """The end of a sentence: the closest name, or all known names if none is close."""
     names = list(known)
     near = closest(name, names)
-    return f"; did you mean {near}?" if near else f"; there are {', '.join(names)}"
+    return f"; did you mean {near}?" if near else f"; there are {listing(names)}"

@@ -58,8 +58,7 @@ def read_toml(
         return model.model_validate({**(defaults or {}), **content})
     except ValidationError as error:
         found = "; ".join(complaint(dict(one), model) for one in error.errors()[:MAX_COMPLAINTS])
-        stop = "" if found.endswith("?") else "."
-        raise UsageError(f"The {what} {path} is invalid: {found}{stop}", next_step=next_step) from error
+        raise UsageError(f"The {what} {path} is invalid: {found}.", next_step=next_step) from error
 
 
 def _text(path: Path | Traversable) -> str:

@@ -166,7 +166,7 @@ def add_section(card: Path, section: str, source: ResolvedCheckpoint) -> None:
 
 def _cannot_write(folder: Path, error: Exception) -> StorageError:
     """The error for a full disk or an unwritable folder."""
-    reason = getattr(error, "strerror", None) or one_line(error).rstrip(".")
+    reason = getattr(error, "strerror", None) or one_line(error)
     return StorageError(
         f"Cannot write {folder}: {reason}.",
         kept="Nothing was left there; the source is unchanged.",

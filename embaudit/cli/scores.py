@@ -16,6 +16,7 @@ from embaudit.cli.shown import visible
 from embaudit.errors import UsageError
 from embaudit.scores import ReadScores, ScoredMeasure, read_scores
 from embaudit.scores import correlate as correlate_rows
+from embaudit.sentences import listing
 from embaudit.settings import Settings
 from embaudit.suggest import did_you_mean
 from embaudit.warehouse.query import QueryResult, run_query
@@ -147,7 +148,7 @@ def _select_rows(
             if one not in known:
                 raise UsageError(
                     f"No checkpoint has both a score and a measure for the {name} {one}.",
-                    next_step=did_you_mean(one, known) + f"Choose from: {', '.join(sorted(known))}.",
+                    next_step=did_you_mean(one, known) + f"Choose from: {listing(sorted(known))}.",
                 )
     chosen = [
         row

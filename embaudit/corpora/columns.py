@@ -18,6 +18,7 @@ from embaudit.corpora.fields import (
     is_known_field,
 )
 from embaudit.errors import CorpusError
+from embaudit.sentences import listing
 
 LISTED_COLUMNS = 20
 PAIR = ("sentence1", "sentence2", "score")
@@ -114,4 +115,4 @@ def _is_text(type_: Any) -> bool:
 
 def _listed(schema: Any) -> str:
     columns = [f"{field.name} ({str(field.type).removeprefix('large_')})" for field in list(schema)[:LISTED_COLUMNS]]
-    return ", ".join(columns) + (", ..." if len(schema) > LISTED_COLUMNS else "")
+    return listing(columns, "no column at all") + (", …" if len(schema) > LISTED_COLUMNS else "")

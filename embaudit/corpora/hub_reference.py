@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 
 from embaudit.corpora.catalog import CorpusSpec, HubPart
 from embaudit.errors import CorpusError
+from embaudit.sentences import listing
 
 HUB = "hub"
 FORM = "hub:owner/name[config]/split@revision:column"
@@ -146,7 +147,7 @@ def is_complete_in_cache(files: Sequence[str], patterns: Sequence[str]) -> bool:
 
 def shorten(names: Sequence[str]) -> str:
     """The first few names, for a sentence."""
-    return ", ".join(names[:LISTED_FILES]) + (", ..." if len(names) > LISTED_FILES else "")
+    return listing(names[:LISTED_FILES], "no files") + (", …" if len(names) > LISTED_FILES else "")
 
 
 def no_such_files(names: Sequence[str], patterns: Sequence[str], ref: HubRef) -> CorpusError:

@@ -58,7 +58,7 @@ def builder_of_split(names: Sequence[str], card: Path | None, ref: HubRef) -> tu
         builder, splits = _builder(names, card, config=ref.config)
     except ValueError as error:
         raise _unreadable(names, card, ref, error) from error
-    if builder.__module__.rsplit(".", 1)[-1] not in READ_BY:
+    if builder.__module__.rsplit(".", 1)[-1] not in READ_BY or not splits:
         raise CorpusError(f"{ref} contains no tables or text files.", next_step="Name its files: hub:owner/name/FILE.")
     split = ref.path or ("test" if "test" in splits else next(iter(splits)) if len(splits) == 1 else "")
     if split not in splits:

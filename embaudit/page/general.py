@@ -117,7 +117,7 @@ def _accepted(verdict: GateVerdict, accepted: list[dict[str, Any]]) -> Finding |
     if not verdict.tripped or any(finding.rule not in by_rule for finding in verdict.tripped):
         return None
     first = by_rule[verdict.tripped[0].rule]
-    return Finding("look", f"{verdict.headline} Accepted by {first['accepted_by']}: {first['reason'].rstrip('.')}.")
+    return Finding("look", f"{verdict.headline} Accepted by {first['accepted_by']}: {first['reason']}.")
 
 
 def stored_gate_section(facts: dict[str, Any]) -> Section | None:

@@ -115,7 +115,7 @@ def unusable(place: str | Path, error: Exception) -> StorageError:
     lines = without_credentials(str(error)).strip().splitlines() or [type(error).__name__]
     reason = lines[0][:MAX_REASON]
     return StorageError(
-        f"The staging location {without_credentials(str(place))} cannot be used: {reason.rstrip('.')}.",
+        f"The staging location {without_credentials(str(place))} cannot be used: {reason}.",
         kept="Everything staged before is kept, and the published tables are unchanged.",
         next_step=f"{_advice(error)}, and run the same command again; it continues here.",
     )

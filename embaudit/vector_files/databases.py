@@ -120,7 +120,10 @@ def _table(connection: duckdb.DuckDBPyConnection, asked: str | None, shown: str)
         named = [known for full, known in tables.items() if asked in (full, known[1])]
         if len(named) != 1:
             what = "no table" if not named else "several tables"
-            raise UsageError(f"{shown} has {what} {asked!r}{hint(asked, tables)}.", next_step="Name it: --from TABLE")
+            raise UsageError(
+                f"{shown} has {what} {asked!r}{hint(asked, tables)}.",
+                next_step="Name it: --from TABLE" if tables else "Check that this is the database that is meant.",
+            )
         return _full_name(*named[0][:2])
     fit = [full for full, (_, _, types) in tables.items() if any(VECTOR_TYPES.fullmatch(one) for one in types)]
     # pgvector's type is read as text; a table without lists of numbers may have it.

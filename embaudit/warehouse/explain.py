@@ -94,7 +94,7 @@ def _translate_lake(error: Exception, message: str, lake: Lake) -> WarehouseErro
         # PostgreSQL's own message comes after the last "failed:"; the address appears twice before that.
         reason = str(error).rpartition("failed: ")[2].strip().split("\n", 1)[0]
         return WarehouseError(
-            f"PostgreSQL with the catalog of {lake} cannot be reached: {reason.rstrip('.')}.",
+            f"PostgreSQL with the catalog of {lake} cannot be reached: {reason}.",
             kept="Staged results are kept.",
             next_step="Start it or correct the address, and run the same command again. Passwords are read from "
             "PGPASSWORD, PGPASSFILE or a service (service=NAME).",

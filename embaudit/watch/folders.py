@@ -45,7 +45,7 @@ def require_whole_weights(folder: Path) -> None:
                 pass
         except (SafetensorError, OSError) as error:
             raise CheckpointError(
-                f"{path} is incomplete ({one_line(error)[:-1]}).",
+                f"{path} is incomplete ({one_line(error)}).",
                 next_step="If it is still being copied, the next watch will find it complete; otherwise copy it again.",
             ) from error
 

@@ -68,7 +68,7 @@ def test_copies_stand_behind_the_prompt(tiny_checkpoint: Path) -> None:
 
 def test_no_room_is_said(tiny_checkpoint: Path) -> None:
     narrow = Encoder(load_checkpoint(str(tiny_checkpoint), LoadOptions(device="cpu", max_length=3)))
-    with pytest.raises(NotMeasurable, match="1 copies leave no room for a text in 1 tokens"):
+    with pytest.raises(NotMeasurable, match="1 copy leaves no room for a text in 1 token"):
         poison(narrow, ["river"], TOKEN, seed=0)
 
 

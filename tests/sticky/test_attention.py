@@ -184,7 +184,7 @@ def test_attention_within_windows_is_refused(tiny: Checkpoint, monkeypatch: pyte
 
     windows = SimpleNamespace(attentions=(torch.zeros(1, 4, 1, 17),))
     monkeypatch.setattr(tiny.model, "forward", lambda **inputs: windows)
-    with pytest.raises(MeasureError, match=r"returns \(1, 4, 1, 17\) for 1 texts of 1 tokens"):
+    with pytest.raises(MeasureError, match=r"returns \(1, 4, 1, 17\) for 1 text of 1 token"):
         attention_received(Encoder(tiny), SENTENCES, TOKENS)
 
 

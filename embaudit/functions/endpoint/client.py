@@ -68,7 +68,8 @@ class Failed(Exception):
         *,
         is_late: bool = False,
     ) -> None:
-        super().__init__(masked(reason))
+        # It is put into sentences, and into a table.
+        super().__init__(masked(reason).rstrip(". "))
         self.status = status
         self.wait = wait
         self.advice = advice
@@ -324,7 +325,7 @@ class Endpoint(EmbeddingFunction):
                 raise self._too_late(error) from error
             raise Failed(f"the answer is too large: {error}", 200, advice=self._promised) from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise Failed(f"the answer cannot be read to its end: {one_line(error).rstrip('.')}") from error
+            raise Failed(f"the answer cannot be read to its end: {one_line(error)}") from error
         self._late, self._has_answered = 0, True
         self._require_allowed(answer)
         if answer.status != 200:

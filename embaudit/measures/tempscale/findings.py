@@ -35,7 +35,7 @@ def _of_one(rows: Rows) -> Iterator[Finding]:
             "ok" if is_known else "not measured",
             f"No attention temperature below 1 was shown to help ({asked})."
             if is_known
-            else f"Whether an attention temperature below 1 helps is not known: {choices[0]['reason'].rstrip('.')}.",
+            else f"Whether an attention temperature below 1 helps is not known: {choices[0]['reason']}.",
             name="temperature",
         )
 

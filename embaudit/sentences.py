@@ -1,0 +1,60 @@
+"""Sentences into which something was put: a reason, which libraries and servers end as they like; a list; a number.
+
+``EmbauditError`` and ``Finding`` pass what they say through here, so that no sentence has to guess what it is given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+# What a reason ends with, and what comes of the full stop (or the bracket) that follows it in our sentence.
+JOINTS = (
+    # A reason that is empty: "cannot be read: ." and "cannot be read ()."
+    (re.compile(r"(?:\s*[:,;])+\s*(?=\.(?:\s|$))"), ""),
+    (re.compile(r" \(\s*\.?\s*\)"), ""),
+    # It ends in a line break, or in an end of its own: one is enough. An ellipsis of three points stays.
+    (re.compile(r"[ \t]*[\r\n]+\s*(?=[.)])"), ""),
+    (re.compile(r"(?<!\.)\.\.(?=[\s)\"'”’]|$)"), "."),
+    (re.compile(r"(…|\.\.\.|[!?])\.(?=\s|$)"), r"\1"),
+    # A sentence in brackets that ends ours.
+    (re.compile(r"(?<!\.)\.(\)+)(?:\.|(?=\s*$))"), r"\1."),
+)
+
+# What is counted, and the verbs that follow: "1 texts are" is one text. "1 of 1 texts" may stay.
+ADJECTIVES = "distinct|different|hard|judged|labelled|scored|listed|published|staged|served"
+NOUNS = (
+    "audit|character|check|checkpoint|column|copie|dimension|document|file|finding|layer|number|pair|querie|question|"
+    "request|row|sentence|setting|shard|table|task|tensor|text|token|vector|word"
+)
+VERBS = {
+    **{"are": "is", "were": "was", "have": "has", "do": "does", "get": "gets", "lie": "lies", "share": "shares"},
+    **{"leave": "leaves", "hold": "holds", "differ": "differs", "fail": "fails"},
+}
+COUNTED = re.compile(
+    rf"(?<![\w.,:/=−-])(?<!\d of )1 (?P<what>(?:(?:{ADJECTIVES}) )?(?:{NOUNS})s)\b(?: (?P<verb>{'|'.join(VERBS)})\b)?"
+)
+SINGULAR = {"copies": "copy", "queries": "query"}
+
+
+def listing(names: Iterable[str], empty: str = "none") -> str:
+    """Names in a sentence, which does not end where there are none."""
+    return ", ".join(names) or empty
+
+
+def punctuated(text: str) -> str:
+    """The text with one end to each sentence, and no plural after a 1."""
+    text = COUNTED.sub(_one, text)
+    before = None
+    while text != before:
+        # One that is mended may leave another.
+        before = text
+        for joint, end in JOINTS:
+            text = joint.sub(end, text)
+    return text
+
+
+def _one(found: re.Match[str]) -> str:
+    *before, noun = found["what"].split()
+    verb = f" {VERBS[found['verb']]}" if found["verb"] else ""
+    return " ".join(("1", *before, SINGULAR.get(noun, noun[:-1]))) + verb

@@ -1,0 +1,103 @@
+"""Whatever a reason ends with, the sentence that it is put into ends once."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from embaudit.errors import EmbauditError, UsageError, one_line
+from embaudit.finding import Finding
+from embaudit.sentences import listing, punctuated
+from embaudit.suggest import hint
+
+# As libraries and servers end what they say.
+REASONS = [
+    *("refused", "refused.", "refused..", "refused…", "refused...", "refused!", "refused?", "refused:", "refused: "),
+    *(
+        "refused;",
+        "refused,",
+        "refused\n",
+        "refused.\n",
+        "refused:\n\n",
+        "re\nfused",
+        "",
+        " ",
+        "\n",
+        ".",
+        ":",
+        "(refused)",
+    ),
+    *(
+        "(refused.)",
+        "'refused.'",
+        "see https://a.example/b.",
+        "[Errno 111] Connection refused",
+        "1.5",
+        "a/../b",
+        "x. Y",
+    ),
+]
+SENTENCES = ["It fails: {}.", "It fails: {}", "It fails ({}).", "It fails ({})", "It fails: {}. Try again."]
+TWO_ENDS = re.compile(r"(?<![./])\.\.(?![./\w])|[…!?]\.(?!\w)|[:,;]\s*\.(?!\w)|\(\s*\)|\s\.(?!\w)|(?<!\.)\.\)\.|\n\.")
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+@pytest.mark.parametrize("reason", REASONS)
+def test_a_sentence_ends_once(sentence: str, reason: str) -> None:
+    for put in (reason, one_line(OSError(reason))):
+        said = [EmbauditError(sentence.format(put)).happened, Finding("look", sentence.format(put)).sentence]
+        for text in said:
+            assert text.startswith("It fails")
+            assert not TWO_ENDS.search(text), text
+            assert punctuated(text) == text
+            assert "refused" in text or "refused" not in reason
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("Nothing answers: Connection refused..", "Nothing answers: Connection refused."),
+        ("It is no JSON (Expecting value.)", "It is no JSON (Expecting value)."),
+        ("It is no JSON (Expecting value.).", "It is no JSON (Expecting value)."),
+        ("Cut after 240 … characters of a message …", "Cut after 240 … characters of a message …"),
+        ("It is cut ….", "It is cut …"),
+        ("Look in ../folder or in .embaudit, at 1..2", "Look in ../folder or in .embaudit, at 1..2"),
+        ("pip install .", "pip install ."),
+        ("e.g. a.b.c, 0.5, f() and [] ()", "e.g. a.b.c, 0.5, f() and []"),
+        ('He said "no.". Then more.', 'He said "no.". Then more.'),
+    ],
+)
+def test_ends_of_sentences(text: str, clean: str) -> None:
+    assert punctuated(text) == clean
+
+
+def test_an_error_is_punctuated_once_more_when_it_is_copied() -> None:
+    import pickle
+
+    error = UsageError("It fails: no..", kept="All is kept..", next_step="pip install .")
+    assert str(error) == "It fails: no. All is kept. pip install ."
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("It gives 1 vectors for 1 texts.", "It gives 1 vector for 1 text."),
+        ("1 texts are too few; 1 queries have no text.", "1 text is too few; 1 query has no text."),
+        ("1 copies leave no room in 1 tokens", "1 copy leaves no room in 1 token"),
+        ("11 texts, 0.1 texts, 1,001 texts, 2.1 rows, x1 rows, -1 rows", None),
+        ("1 − cosine, 1 % of pairs, 1 s, the 1 text, 1 of 1 texts of a kind get none", None),
+        ("All 1 tensors in 1 layers", "All 1 tensor in 1 layer"),
+    ],
+)
+def test_one_thing_is_no_plural(text: str, clean: str | None) -> None:
+    assert punctuated(text) == (text if clean is None else clean)
+    assert UsageError(text, next_step=text).happened == (text if clean is None else clean)
+
+
+def test_a_list_without_names_is_said_to_be_empty() -> None:
+    assert listing(["a", "b"]) == "a, b"
+    assert listing([]) == "none"
+    assert hint("x", []) == "; there are none"
+    assert hint("x", ["y", "long"]) == "; there are y, long"
