@@ -19,6 +19,7 @@ from embaudit.comparisons.stored.sample import SomeRows, joined, rows_of
 from embaudit.errors import EXIT_INTERRUPTED
 from embaudit.finding import Finding, Level
 from embaudit.functions.function import EmbeddingFunction
+from embaudit.functions.kept import cost_line
 from embaudit.page.model import Page
 
 Verdict = Literal["wholly its own", "not wholly its own", "sound", "not sound", "could not be told"]
@@ -143,6 +144,9 @@ def look_at(
         sample = alone.profile.sample.with_text
         sample = sample.at(np.arange(min(rows, len(sample))))
         if len(sample):
+            if function.checkpoint is None:
+                more = "then every row's" if every_row is not None else ""
+                say(cost_line(function, [text or "" for text in sample.texts], more, "document"))
             against = compare_sample(
                 function,
                 sample,
