@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
+from embaudit.checking.page import check_page
 from embaudit.checking.verdict import LEVEL_OF, Verdict, verdict_of
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.comparisons.change.change import change_report
@@ -68,8 +69,6 @@ class CheckReport(Report):
         return self.summary.line
 
     def page(self) -> Page:
-        from embaudit.checking.page import check_page
-
         return check_page(self)
 
     def as_json(self) -> dict[str, Any]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from embaudit.checking.check import CheckReport
 from embaudit.comparisons.change.page import against_base
 from embaudit.page.model import Column, Estimate, Page, Section, Table, Value
+
+if TYPE_CHECKING:
+    from embaudit.checking.check import CheckReport
 
 
 def check_page(report: CheckReport) -> Page:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embaudit.comparisons.parity.parity import ParityReport
 from embaudit.downstream.paired import PairedEstimate
 from embaudit.page.model import Column, Estimate, Page, Section, Table, Value
 from embaudit.shown import quoted
+
+if TYPE_CHECKING:
+    from embaudit.comparisons.parity.parity import ParityReport
 
 
 def parity_page(report: ParityReport) -> Page:

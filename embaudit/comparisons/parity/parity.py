@@ -12,6 +12,7 @@ import numpy as np
 from embaudit.comparisons.parity.asking import AskedOtherwise, ask_otherwise
 from embaudit.comparisons.parity.compare import KindDifference, compare_kind
 from embaudit.comparisons.parity.findings import ROUNDED, findings_of, is_apart, is_rounding
+from embaudit.comparisons.parity.page import parity_page
 from embaudit.comparisons.parity.texts import ROLES, texts_by_kind
 from embaudit.comparisons.report import Report
 from embaudit.errors import one_line
@@ -86,8 +87,6 @@ class ParityReport(Report):
         return any(finding.name == ROUNDED for finding in self.findings)
 
     def page(self) -> Page:
-        from embaudit.comparisons.parity.page import parity_page
-
         return parity_page(self)
 
     def as_json(self) -> dict[str, Any]:

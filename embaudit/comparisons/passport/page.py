@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from embaudit.comparisons.parity.page import parity_page
 from embaudit.comparisons.passport.passport import Passport
-from embaudit.comparisons.passport.verify import PassportReport
 from embaudit.page.model import Column, Page, Section, Table
+
+if TYPE_CHECKING:
+    from embaudit.comparisons.passport.verify import PassportReport
 
 # Of a function whose files nobody sees.
 NOT_KNOWN = "not known"

@@ -18,6 +18,7 @@ from embaudit.comparisons.parity.compare import HALF, LEFT, SAME, SAME_LENGTH, K
 from embaudit.comparisons.parity.findings import findings_of, is_apart, is_rounding
 from embaudit.comparisons.parity.forms import forms_of
 from embaudit.comparisons.parity.parity import ParityReport, asked_alone
+from embaudit.comparisons.passport.page import passport_page
 from embaudit.comparisons.passport.passport import Passport
 from embaudit.comparisons.passport.pattern import probable_cause
 from embaudit.finding import Finding
@@ -50,8 +51,6 @@ class PassportReport(ParityReport):
     probable: str
 
     def page(self) -> Page:
-        from embaudit.comparisons.passport.page import passport_page
-
         return passport_page(self)
 
     def as_json(self) -> dict[str, Any]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from embaudit.comparisons.stored.report import StoredReport
 from embaudit.page.model import Column, Estimate, Page, Section, Table, Value
 from embaudit.shown import quoted
+
+if TYPE_CHECKING:
+    from embaudit.comparisons.stored.report import StoredReport
 
 
 def stored_page(report: StoredReport) -> Page:

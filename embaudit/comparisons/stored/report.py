@@ -14,6 +14,7 @@ from embaudit.comparisons.stored.against import Against, compare_sample
 from embaudit.comparisons.stored.alone import Alone, Progress, look_at_alone
 from embaudit.comparisons.stored.every_row import ForeignRows
 from embaudit.comparisons.stored.findings import findings_against, findings_alone
+from embaudit.comparisons.stored.page import stored_page
 from embaudit.comparisons.stored.rows import StoredIndex
 from embaudit.comparisons.stored.sample import SomeRows, joined, rows_of
 from embaudit.errors import EXIT_INTERRUPTED
@@ -93,8 +94,6 @@ class StoredReport(Report):
         return super().exit_code if is_whole else EXIT_INTERRUPTED
 
     def page(self) -> Page:
-        from embaudit.comparisons.stored.page import stored_page
-
         return stored_page(self)
 
     def as_json(self) -> dict[str, Any]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from embaudit.comparisons.switch.cut_offs import CutOffTransfer, ScaledPairs
 from embaudit.comparisons.switch.search import ReadQuery, SearchOutcome
-from embaudit.comparisons.switch.switch import SwitchReport
 from embaudit.downstream.paired import PairedEstimate
 from embaudit.page.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.page.model import Column, Estimate, Page, Part, Section, Table, Value
 from embaudit.shown import cut
+
+if TYPE_CHECKING:
+    from embaudit.comparisons.switch.switch import SwitchReport
 
 # Characters of a text in a table, and points of a chart.
 LONGEST, POINTS = 90, 600

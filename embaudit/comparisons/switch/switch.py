@@ -12,6 +12,7 @@ from embaudit.comparisons.switch import findings as say
 from embaudit.comparisons.switch.cut_offs import CutOffTransfer, ScaledPairs, scales_of, transfer_cut_offs
 from embaudit.comparisons.switch.encode import Cost, SearchTexts, encode_all
 from embaudit.comparisons.switch.material import SwitchedPairs, SwitchedSearch
+from embaudit.comparisons.switch.page import switch_page
 from embaudit.comparisons.switch.quality import ScoreChange, score_changes
 from embaudit.comparisons.switch.same_text import SameText, compare_same_texts
 from embaudit.comparisons.switch.search import SearchOutcome, measure_search
@@ -75,8 +76,6 @@ class SwitchReport(Report):
         return self.judged.line
 
     def page(self) -> Page:
-        from embaudit.comparisons.switch.page import switch_page
-
         return switch_page(self)
 
     def as_json(self) -> dict[str, Any]:
