@@ -25,7 +25,8 @@ def print_commands() -> None:
         _run("passport", GOOD, "--out", passport)
         for name, arguments in {
             "verify": ("verify", passport, "--with", address),
-            "check": ("check", address),
+            "check": ("check", address, "--fresh"),
+            "check, a second time": ("check", address),
             "parity": ("parity", GOOD, "--with", address),
         }.items():
             served.requests.clear()

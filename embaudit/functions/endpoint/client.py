@@ -201,10 +201,12 @@ class Endpoint(EmbeddingFunction):
         encoding: Encoding = "float",
         fields: Fields = NO_FIELDS,
     ) -> Answers:
-        parts: list[list[int]] = []
         size = most or self.most_texts
-        for start in range(0, len(texts), size):
-            parts.append(list(range(start, min(start + size, len(texts)))))
+        places = list(range(len(texts)))
+        if most is None:
+            # Where it does not matter what is asked together, texts of about one length: servers pad to the longest.
+            places.sort(key=lambda place: len(texts[place]))
+        parts = [places[start : start + size] for start in range(0, len(places), size)]
         rows: dict[int, np.ndarray] = {}
         failures: dict[int, Failed] = {}
         silent = 0
