@@ -30,7 +30,12 @@ def run() -> Iterator[Measured]:
         with tempfile.TemporaryDirectory() as home:
             done = subprocess.run(
                 [sys.executable, "-m", __name__],
-                env={**os.environ, "EMBAUDIT_HOME": home, **environment},
+                env={
+                    **os.environ,
+                    "EMBAUDIT_HOME": home,
+                    "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
+                    **environment,
+                },
                 check=True,
                 stdout=subprocess.PIPE,
                 text=True,
