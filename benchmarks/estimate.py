@@ -7,6 +7,7 @@ process are a processor's time: beside other work they say more than those of th
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -14,12 +15,14 @@ import tempfile
 import time
 from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
 from benchmarks.measured import Measured
+from embaudit.steps.progress import NoDisplay, shown_on
 
 # Widths of oneDNN: the last without half precision of any kind.
 WAYS = {"with half precision where it is faster": {}, "without such units": {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_VNNI"}}
-CHECKPOINT = "packaged:all-MiniLM-L6-v2"
+CHECKPOINT, PROFILE = "packaged:all-MiniLM-L6-v2", "quick"
 
 
 def run() -> Iterator[Measured]:
@@ -27,7 +30,12 @@ def run() -> Iterator[Measured]:
         with tempfile.TemporaryDirectory() as home:
             done = subprocess.run(
                 [sys.executable, "-m", __name__],
-                env={**os.environ, "EMBAUDIT_HOME": home, **environment},
+                env={
+                    **os.environ,
+                    "EMBAUDIT_HOME": home,
+                    "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
+                    **environment,
+                },
                 check=True,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -44,8 +52,23 @@ def _said(found: dict[str, Any]) -> str:
     whole = found["expected"] / found["seconds"]
     return (
         f"{found['expected']:.0f} s were expected, and {found['seconds']:.0f} s taken: {whole:.2f} of it ({parts}); "
-        f"{found['before']:.0f} s before, {found['after']:.0f} s after the measures; rates {found['rates']}"
+        f"{found['before']:.0f} s before, {found['after']:.0f} s after the measures; GFLOP/s {found['rates']}"
     )
+
+
+class Recorded(NoDisplay):
+    """What an audit says, and when each measure was done."""
+
+    def __init__(self) -> None:
+        self.measures: dict[str, dict[str, float]] = {}
+        self.processor = self.until = 0.0
+
+    def say(self, line: str, level: int = logging.INFO) -> None:
+        print(line, file=sys.stderr)
+
+    def measured(self, what: str, seconds: float) -> None:
+        before, self.processor, self.until = self.processor, time.process_time(), time.monotonic()
+        self.measures[what.partition(" ")[0]] = {"seconds": seconds, "processor": self.processor - before}
 
 
 def child() -> None:
@@ -53,42 +76,32 @@ def child() -> None:
     began = time.monotonic()
 
     import embaudit
-    from embaudit.steps.progress import NoDisplay, shown_on
+    from embaudit.checkpoint import precision
     from embaudit_flows import audit, estimate
 
-    kept: list[Any] = []
-    rates: dict[str, float] = {}
+    display, rates = Recorded(), dict[str, int]()
+    expected: dict[str, float] = {}
+    before = 0.0
 
     def say_how_long(*given: Any) -> Any:
-        kept.append(found := estimate.say_how_long(*given))
-        kept.extend((dict(found.seconds), time.monotonic() - began, time.process_time()))
+        nonlocal before
+        found = estimate.say_how_long(*given)
+        if found is not None:
+            expected.update(found.seconds)
+        before, display.processor = time.monotonic() - began, time.process_time()
         return found
 
     def operations_per_second(device: str, dtype: str, widths: tuple[int, int]) -> float:
-        rate = measured(device, dtype, widths)
+        rate = precision.operations_per_second(device, dtype, widths)
         rates.setdefault(dtype, round(rate / 1e9))
         return rate
 
-    class Recorded(NoDisplay):
-        """When each measure was done."""
-
-        def __init__(self) -> None:
-            self.measures: dict[str, dict[str, float]] = {}
-            self.processor = 0.0
-
-        def say(self, line: str) -> None:
-            print(line, file=sys.stderr)
-
-        def measured(self, what: str, seconds: float) -> None:
-            before, self.processor = self.processor or kept[3], time.process_time()
-            self.measures[what.partition(" ")[0]] = {"seconds": seconds, "processor": self.processor - before}
-            self.until = time.monotonic()
-
-    measured, estimate.operations_per_second = estimate.operations_per_second, operations_per_second
-    audit.say_how_long = say_how_long
-    with shown_on(display := Recorded()):
-        embaudit.audit(CHECKPOINT, "quick", device="cpu")
-    _, expected, before, _ = kept
+    with (
+        mock.patch.object(audit, "say_how_long", say_how_long),
+        mock.patch.object(estimate, "operations_per_second", operations_per_second),
+        shown_on(display),
+    ):
+        embaudit.audit(CHECKPOINT, PROFILE, device="cpu")
     ended = time.monotonic()
     found = {
         "expected": sum(expected.values()) + estimate.FIXED_SECONDS,

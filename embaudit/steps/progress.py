@@ -66,7 +66,7 @@ def reported_by(reporter: Reporter) -> Iterator[None]:
 
 def is_shown() -> bool:
     """Whether there is a display."""
-    return not isinstance(_display, NoDisplay)
+    return type(_display) is not NoDisplay
 
 
 def show(line: str, level: int = logging.INFO) -> None:
