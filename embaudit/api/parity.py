@@ -13,8 +13,7 @@ from embaudit.comparisons.parity.parity import ParityReport, compare_with
 from embaudit.errors import UsageError
 from embaudit.functions.as_stored import AsStored, Stored
 from embaudit.functions.backend import Backend, backend_function
-from embaudit.functions.endpoint.recognise import is_address
-from embaudit.functions.opened import AS_IT_IS, AskedAs, Given, asked_of, name_of, open_both
+from embaudit.functions.opened import AS_IT_IS, AskedAs, Given, asked_of, is_checkpoint, name_of, open_both
 from embaudit.measures.quality.material import Material
 from embaudit.request import AuditRequest
 
@@ -98,15 +97,17 @@ def run(
     way = way or OtherWay()
     options = replace(request.load_options, dtype="float32")
     own = request.checkpoint if first is None else first
-    if way.backend != "torch":
+    if way.backend != "torch" and is_checkpoint(other):
         other = backend_function(
             resolve(str(other), allow_pickle=options.allow_pickle, trust_remote_code=options.trust_remote_code),
             way.backend,
             trust_remote_code=options.trust_remote_code,
         )
-    elif is_address(str(other)) and way.dtype != "float32":
+    elif not is_checkpoint(other) and (way.dtype != "float32" or way.backend != "torch"):
         raise UsageError(
-            "A precision is that of another checkpoint: an endpoint is asked as it is.", next_step="Leave it out."
+            "A precision and a backend are those of another checkpoint: an endpoint and a Python object are asked as "
+            "they are.",
+            next_step="Leave them out.",
         )
     # Another checkpoint is read as it declares.
     declared = LoadOptions(

@@ -111,6 +111,7 @@ def run(
     options = replace(request.load_options, dtype="float32")
     given: list[Given] = [request.checkpoint if function is None else function, *also]
     ways = asked or asked_of(given)
+    names = _told_apart([name_of(one) for one in given])
     # A name that is wrong is told before the index is read, which may take minutes.
     for other in also:
         if is_checkpoint(other):
@@ -124,7 +125,7 @@ def run(
             if name.startswith("dtype:"):
                 lower = replace(options, dtype=name.removeprefix("dtype:"))
                 return open_function(request.checkpoint, lower)
-            place = [name_of(one) for one in given].index(name)
+            place = names.index(name)
             return stack.enter_context(open_function(given[place], options, ways[place]))
 
         opened = stack.enter_context(open_function(given[0], options, ways[0]))
@@ -133,7 +134,7 @@ def run(
             opened,
             rows=rows,
             seed=seed,
-            also=[name_of(one) for one in also],
+            also=names[1:],
             load=load,
             every_row=(
                 lambda against, function: find_foreign(
@@ -145,3 +146,11 @@ def run(
             with_explanation=with_explanation,
             progress=progress,
         )
+
+
+def _told_apart(names: Sequence[str]) -> list[str]:
+    """Names of functions, with a number where two Python objects have one name."""
+    return [
+        f"{name} ({names[:place].count(name) + 1})" if name in names[:place] else name
+        for place, name in enumerate(names)
+    ]

@@ -9,6 +9,7 @@ from typing import Any
 
 from embaudit.checking.verdict import Verdict, verdict_of
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint.modules import NoTransformer
 from embaudit.comparisons.change.change import change_report
 from embaudit.errors import CheckpointError
 from embaudit.finding import Finding, guarded, worst_first
@@ -91,23 +92,34 @@ def check(
         material: scored pairs and judged queries; by default, the embedded sample.
         base: what it was made from, or its previous revision: loaded with the same options. If it cannot be loaded,
             the checkpoint is checked all the same, and the verdict says that this part is missing.
+
+    Raises:
+        NoTransformer: if it is no transformer, but may give one vector a text.
     """
     start = time.monotonic()
     options = options or LoadOptions()
     try:
         checkpoint = load_checkpoint(reference, options)
+    except NoTransformer:
+        # Its vectors can be checked all the same.
+        raise
     except CheckpointError as error:
-        finding = Finding(
-            "problem",
-            error.happened,
-            "It cannot be loaded as it would be served.",
-            error.next_step,
-            name="not_loadable",
-        )
-        return CheckReport(reference, None, (finding,), seconds=time.monotonic() - start, base=base)
+        return not_loadable(reference, error, time.monotonic() - start, base)
     figures: dict[str, Any] = {}
     findings = list(_parts(checkpoint, options, material or sample_material(), figures, base))
     return CheckReport(reference, checkpoint.checkpoint_id, tuple(findings), figures, time.monotonic() - start, base)
+
+
+def not_loadable(reference: str, error: CheckpointError, seconds: float = 0.0, base: str | None = None) -> CheckReport:
+    """The report of a checkpoint that cannot be loaded."""
+    finding = Finding(
+        "problem",
+        error.happened,
+        "It cannot be loaded as it would be served.",
+        error.next_step,
+        name="not_loadable",
+    )
+    return CheckReport(reference, None, (finding,), seconds=seconds, base=base)
 
 
 def _parts(

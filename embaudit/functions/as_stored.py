@@ -35,8 +35,9 @@ class AsStored(EmbeddingFunction):
     def __init__(self, function: EmbeddingFunction, stored: Stored, dimensions: int | None = None) -> None:
         self.function, self.stored, self.kept = function, stored, dimensions
         self.name, self.kind, self.similarity = function.name, function.kind, function.similarity
-        self.interface = function.interface
-        self.limit, self.tells_roles_apart = function.limit, function.tells_roles_apart
+        self.interface = f"{function.interface or function.kind}, stored {stored}"
+        self.limit, self.takes_many_at_once = function.limit, function.takes_many_at_once
+        self.takes_roles, self.tells_roles_apart = function.takes_roles, function.tells_roles_apart
         self.may_depend_on_asking = function.may_depend_on_asking
 
     def encode(

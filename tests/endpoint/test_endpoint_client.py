@@ -161,7 +161,7 @@ def test_vectors_are_put_where_their_index_says() -> None:
 
 def test_base64_is_little_endian_float32() -> None:
     with serving(Served(lengths)) as address, opened(address) as endpoint:
-        assert endpoint.encode(TEXTS, encoding="base64").vectors.tolist() == lengths(TEXTS).tolist()
+        assert endpoint.encode_base64(TEXTS).vectors.tolist() == lengths(TEXTS).tolist()
 
 
 def test_null_is_nan() -> None:

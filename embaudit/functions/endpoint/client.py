@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from embaudit.checkpoint.prompts import NO_PROMPTS, Prompts
 from embaudit.errors import MAX_REASON, EmbauditError, one_line
 from embaudit.functions.endpoint.dialects import OPENAI, BadAnswer, Dialect, Encoding, as_vectors
 from embaudit.functions.function import Answers, EmbeddingFunction
+from embaudit.functions.parts import GONE, Unanswered, encode_in_parts
 from embaudit.masking import without_credentials
 
 if TYPE_CHECKING:
@@ -33,15 +33,13 @@ MOST_TEXTS = 32
 # What a server says of a request that is too large for it.
 TOO_LARGE = (400, 413, 422)
 BUSY = (408, 425, 429)
-# So many requests without one vector, from the first on: it is not about the texts.
-GONE = 5
 
 
 class EndpointError(EmbauditError):
     """An endpoint that does not answer, refuses the caller, or does not serve embeddings."""
 
 
-class Failed(Exception):
+class Failed(Unanswered):
     """The answer to one request cannot be used; the message says why.
 
     Attributes:
@@ -57,6 +55,11 @@ class Failed(Exception):
     def may_pass(self) -> bool:
         """Whether the same request may be answered later."""
         return self.status is None or self.status in BUSY or self.status >= 500
+
+    @property
+    def may_be_one_text(self) -> bool:
+        """False if the answer is not what the API promises: that is the server's mistake, not one text's."""
+        return self.status != 200
 
 
 class Endpoint(EmbeddingFunction):
@@ -89,6 +92,7 @@ class Endpoint(EmbeddingFunction):
         self.seconds = seconds
         self.wait_at_most = wait_at_most
         self.prompts = prompts
+        self.takes_roles = prompts != NO_PROMPTS
         self.tells_roles_apart = prompts.query != prompts.document
         self.requests = 0
         self._count = threading.Lock()
@@ -124,31 +128,17 @@ class Endpoint(EmbeddingFunction):
     def _encode(
         self, texts: Sequence[str], most: int | None = None, at_once: int = 1, encoding: Encoding = "float"
     ) -> Answers:
-        parts: list[list[int]] = []
-        size = most or self.most_texts
-        for start in range(0, len(texts), size):
-            parts.append(list(range(start, min(start + size, len(texts)))))
-        rows: dict[int, np.ndarray] = {}
-        failures: dict[int, str] = {}
-        silent = 0
-        with ThreadPoolExecutor(at_once) as pool:
-            answers = pool.map(lambda part: self._part(texts, part, encoding), parts)
-            for of_part, failed in answers:
-                rows |= of_part
-                failures |= failed
-                silent += not of_part
-                if silent >= GONE and not rows:
-                    raise self._gone(next(iter(failed.values())))
-        widths = {len(row) for row in rows.values()}
-        usual = max(widths, key=lambda width: sum(len(row) == width for row in rows.values()), default=0)
-        vectors = np.full((len(texts), usual), np.nan)
-        for place, row in rows.items():
-            if len(row) == usual:
-                vectors[place] = row
-            else:
-                failures[place] = f"a vector of {len(row)} numbers, where others have {usual}"
-        self.dimension = self.dimension or usual or None
-        return Answers(vectors, failures)
+        answers = encode_in_parts(
+            lambda some: list(self.ask(some, encoding)),
+            texts,
+            most or self.most_texts,
+            at_once,
+            dimension=self.dimension,
+            gone=self._gone,
+            halved=self._take_fewer,
+        )
+        self.dimension = self.dimension or answers.vectors.shape[1] or None
+        return answers
 
     def ask(self, texts: Sequence[str], encoding: Encoding = "float") -> np.ndarray:
         """(N, D) vectors of texts, in one request, repeated while the server is busy.
@@ -199,22 +189,11 @@ class Endpoint(EmbeddingFunction):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _part(
-        self, texts: Sequence[str], places: list[int], encoding: Encoding
-    ) -> tuple[dict[int, np.ndarray], dict[int, str]]:
-        """Rows and failures of one request; of its halves if the server takes fewer texts, or fails on one of them."""
-        try:
-            vectors = self.ask([texts[place] for place in places], encoding)
-        except Failed as failed:
-            # Another count of vectors than of texts is the server's mistake, not one text's.
-            if len(places) == 1 or failed.status == 200:
-                return {}, dict.fromkeys(places, str(failed))
-            if failed.status == 413 or (failed.status in TOO_LARGE and "batch" in str(failed).lower()):
-                self.most_texts = min(self.most_texts, len(places) // 2)
-            middle = len(places) // 2
-            first, second = (self._part(texts, half, encoding) for half in (places[:middle], places[middle:]))
-            return first[0] | second[0], first[1] | second[1]
-        return dict(zip(places, vectors, strict=True)), {}
+    def _take_fewer(self, failed: Unanswered, texts: int) -> None:
+        """Remember that a server refuses so many texts in one request."""
+        status = failed.status if isinstance(failed, Failed) else None
+        if status == 413 or (status in TOO_LARGE and "batch" in str(failed).lower()):
+            self.most_texts = min(self.most_texts, texts // 2)
 
     def _once(self, texts: Sequence[str], encoding: Encoding) -> np.ndarray:
         import httpx
@@ -267,9 +246,9 @@ class Endpoint(EmbeddingFunction):
                 next_step="Name another API (--api openai, tei or ollama), or a model that it serves (--model).",
             )
 
-    def _gone(self, reason: str) -> EndpointError:
+    def _gone(self, failed: Unanswered) -> EndpointError:
         return EndpointError(
-            f"{self.name} answers none of the first {GONE} requests: {reason}.",
+            f"{self.name} answers none of the first {GONE} requests: {failed}.",
             next_step="Look at the server's log, and whether it serves embeddings.",
         )
 

@@ -1,0 +1,72 @@
+"""Every carrier passes the suite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from stand_ins import STAND_INS, vector
+from suite import FunctionSuite
+
+from benchmarks.serving.server import Refusal, Served, serving
+from embaudit.checkpoint import Checkpoint, LoadOptions
+from embaudit.functions.as_stored import AsStored
+from embaudit.functions.checkpoint import CheckpointFunction
+from embaudit.functions.endpoint.recognise import open_endpoint
+from embaudit.functions.function import EmbeddingFunction
+from embaudit.functions.object.carrier import ObjectFunction
+from embaudit.functions.opened import open_function
+
+CPU = LoadOptions(device="cpu")
+
+
+class TestCheckpoint(FunctionSuite):
+    @pytest.fixture
+    def function(self, tiny: Checkpoint) -> EmbeddingFunction:
+        return CheckpointFunction(tiny)
+
+
+@pytest.mark.parametrize("api", ["openai", "tei", "ollama"])
+class TestEndpoint(FunctionSuite):
+    @pytest.fixture
+    def function(self, api: str) -> Iterator[EmbeddingFunction]:
+        def encode(texts: list[str]) -> np.ndarray:
+            if any(not text.strip() for text in texts):
+                raise Refusal(400, "empty text")
+            return np.array([vector(text) for text in texts])
+
+        with serving(Served(encode, api=api)) as address, open_endpoint(address) as endpoint:
+            endpoint.wait_at_most = 0
+            yield endpoint
+
+
+@pytest.mark.parametrize("stored", ["int8", "binary", "as given"])
+class TestAsStored(FunctionSuite):
+    @pytest.fixture
+    def function(self, tiny: Checkpoint, stored: Any) -> EmbeddingFunction:
+        return AsStored(CheckpointFunction(tiny), stored, 16)
+
+
+@pytest.mark.parametrize("name", STAND_INS)
+class TestObject(FunctionSuite):
+    @pytest.fixture
+    def function(self, name: str) -> EmbeddingFunction:
+        return open_function(STAND_INS[name][0], CPU)
+
+    def test_is_recognised(self, function: EmbeddingFunction, name: str) -> None:
+        _, interface, tells_apart = STAND_INS[name]
+        assert interface in function.interface
+        assert function.tells_roles_apart == tells_apart
+        assert isinstance(function, ObjectFunction)
+
+
+class TestObjectThatIsSafe(FunctionSuite):
+    """Several threads ask it."""
+
+    lacks: ClassVar[dict[str, str]] = {}
+
+    @pytest.fixture
+    def function(self) -> EmbeddingFunction:
+        return ObjectFunction(STAND_INS["LangChain"][0], takes_many_at_once=True)
