@@ -186,7 +186,7 @@ def test_the_command_asks_an_endpoint(tmp_path: Path) -> None:
         report = embaudit.check(address, pairs=[pairs])
     assert f"Texts are sent to {address}" in told
     result = json.loads(said)
-    assert result["endpoint"] == "tei, 48 dimensions"
+    assert (result["kind"], result["interface"]) == ("endpoint", "tei, 48 dimensions")
     assert result["verdict"] == report.verdict
     assert code == (1 if report.verdict == "do not serve" else 0)
     assert report.checkpoint.startswith(address)

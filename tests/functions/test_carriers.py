@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -70,3 +71,27 @@ class TestObjectThatIsSafe(FunctionSuite):
     @pytest.fixture
     def function(self) -> EmbeddingFunction:
         return ObjectFunction(STAND_INS["LangChain"][0], takes_many_at_once=True)
+
+
+@pytest.mark.parametrize("kind", ["static", "router"])
+@pytest.mark.parametrize("where", ["memory", "folder"])
+class TestPipeline(FunctionSuite):
+    @pytest.fixture
+    def function(
+        self, kind: str, where: str, pipelines: dict[str, Any], saved_pipelines: dict[str, Path]
+    ) -> EmbeddingFunction:
+        return open_function(pipelines[kind] if where == "memory" else saved_pipelines[kind], CPU)
+
+
+class TestPipelineThatReadsPadding(FunctionSuite):
+    """A convolution over a text and its padding: what it gives depends on the batch."""
+
+    READS_PADDING = "its convolution reads the padding of a batch"
+    lacks: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("test_is_asked_in_batches_of_any_size", "test_takes_many_texts", "test_is_asked_by_several_at_once"),
+        READS_PADDING,
+    )
+
+    @pytest.fixture
+    def function(self, pipelines: dict[str, Any]) -> EmbeddingFunction:
+        return open_function(pipelines["convolution"], CPU)
