@@ -90,7 +90,8 @@ class FunctionSuite(ABC):
 
     def test_tells_roles_apart_as_it_says(self, function: EmbeddingFunction) -> None:
         query, document = (function.encode(TEXTS[:3], role).vectors for role in ("query", "document"))
-        assert np.allclose(query, document, atol=SAME) != function.tells_roles_apart
+        # One that has a way of its own for queries may give them the same vectors.
+        assert function.tells_roles_apart or close(query, document)
 
     # How it is asked
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from stand_ins import STAND_INS, vector
+from stand_ins import STAND_INS, expected, vector
 from suite import FunctionSuite
 
 from benchmarks.serving.server import Refusal, Served, serving
@@ -61,6 +61,11 @@ class TestObject(FunctionSuite):
         assert interface in function.interface
         assert function.tells_roles_apart == tells_apart
         assert isinstance(function, ObjectFunction)
+
+    @pytest.mark.parametrize("role", ["text", "query", "document"])
+    def test_is_asked_for_each_role_in_its_own_way(self, function: EmbeddingFunction, name: str, role: Any) -> None:
+        wanted = [expected(text, role if STAND_INS[name][2] else "text") for text in ("one", "two words")]
+        assert np.allclose(function.encode(["one", "two words"], role).vectors, wanted, atol=1e-2)
 
 
 class TestObjectThatIsSafe(FunctionSuite):
