@@ -5,12 +5,13 @@ Their versions are those that this was tried with.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -42,22 +43,24 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("real packages")]
 
 
 @pytest.fixture(scope="session")
-def environments(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The Python of each package's environment that a test has asked for; ``EMBAUDIT_TEST_VENVS`` keeps them."""
-    return {}
+def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where environments are made; those in EMBAUDIT_TEST_ENVIRONMENTS are kept, and used again."""
+    kept = os.environ.get("EMBAUDIT_TEST_ENVIRONMENTS")
+    return Path(kept) if kept else tmp_path_factory.mktemp("environments")
 
 
-def environment(name: str, known: dict[str, Path], place: Path) -> Path:
-    """A new environment; a test is skipped where its packages cannot be had."""
-    if name not in known:
-        folder = place / name
+def environment(folder: Path) -> Path:
+    """The Python of an environment with a package; a test is skipped where its packages cannot be had."""
+    python = folder / "bin/python"
+    if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        install = [str(folder / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        done = subprocess.run([*install, *PACKAGES[name]], capture_output=True, text=True, timeout=1_200)
+    if not (folder / "done").exists():
+        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        done = subprocess.run([*install, *PACKAGES[folder.name]], capture_output=True, text=True, timeout=1_200)
         if done.returncode:
             pytest.skip(f"needs packages that cannot be installed here: {done.stderr.strip().splitlines()[-1]}")
-        known[name] = folder / "bin/python"
-    return known[name]
+        (folder / "done").touch()
+    return python
 
 
 class Elsewhere(EmbeddingFunction):
@@ -116,14 +119,24 @@ def asked(python: Path, name: str, address: str = "") -> Iterator[EmbeddingFunct
                 pipe.close()
 
 
-# (of which environment, which object, part of its interface, whether a query is another text there)
+# Part of what the object of each environment is recognised as.
 OBJECTS = {
-    "langchain": ("langchain", "langchain", "LangChain's Embeddings"),
-    "llama_index": ("llama_index", "llama_index", "LlamaIndex's embedding"),
-    "haystack": ("haystack", "haystack", "Haystack's text embedder for queries, Haystack's document embedder"),
-    "chroma": ("chroma", "chroma", "Chroma's embedding function"),
-    "model2vec": ("model2vec", "model2vec", "encode, as model2vec"),
+    "langchain": "LangChain's Embeddings",
+    "llama_index": "LlamaIndex's embedding",
+    "haystack": "Haystack's text embedder for queries, Haystack's document embedder for documents",
+    "chroma": "Chroma's embedding function",
+    "model2vec": "encode, as model2vec",
 }
+
+
+Running = Callable[[str], EmbeddingFunction]
+
+
+@pytest.fixture(scope="module")
+def running(environments: Path) -> Iterator[Running]:
+    """The object of an environment, in one process for all tests."""
+    with ExitStack() as stack:
+        yield functools.cache(lambda name: stack.enter_context(asked(environment(environments / name), name)))
 
 
 @pytest.mark.parametrize("name", OBJECTS)
@@ -131,14 +144,10 @@ class TestRealPackage(FunctionSuite):
     lacks: ClassVar[dict[str, str]] = {}
 
     @pytest.fixture
-    def function(
-        self, name: str, environments: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
-    ) -> Iterator[EmbeddingFunction]:
-        package, what, interface = OBJECTS[name]
-        python = environment(package, environments, tmp_path_factory.getbasetemp())
-        with asked(python, what) as function:
-            assert interface in function.interface
-            yield function
+    def function(self, name: str, running: Running) -> EmbeddingFunction:
+        function = running(name)
+        assert OBJECTS[name] in function.interface
+        return function
 
 
 def served(texts: list[Any]) -> np.ndarray:
@@ -146,10 +155,8 @@ def served(texts: list[Any]) -> np.ndarray:
     return np.array([vector(text if isinstance(text, str) else "".join(map(chr, text))) for text in texts])
 
 
-def test_langchains_openai_client_sends_ids_that_a_server_of_another_model_misreads(
-    environments: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    python = environment("langchain", environments, tmp_path_factory.getbasetemp())
+def test_langchains_openai_client_sends_ids_that_a_server_of_another_model_misreads(environments: Path) -> None:
+    python = environment(environments / "langchain")
     with serving(Served(served)) as address, open_endpoint(address) as endpoint:
         with asked(python, "langchain_openai", address) as by_default:
             report = embaudit.parity(endpoint, by_default)
@@ -159,10 +166,8 @@ def test_langchains_openai_client_sends_ids_that_a_server_of_another_model_misre
         assert report.verdict == "the same function", report.line
 
 
-def test_haystacks_openai_embedders_are_what_the_server_gives(
-    environments: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    python = environment("haystack", environments, tmp_path_factory.getbasetemp())
+def test_haystacks_openai_embedders_are_what_the_server_gives(environments: Path) -> None:
+    python = environment(environments / "haystack")
     with (
         serving(Served(served)) as address,
         open_endpoint(address) as endpoint,
