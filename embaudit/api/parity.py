@@ -38,8 +38,9 @@ def parity(
     Texts are sent to an endpoint, wherever it is.
 
     Args:
-        checkpoint, other: a checkpoint (packaged:NAME, a local folder or owner/name@revision on the hub), or an
-            endpoint's address. A difference is explained from the side that is a checkpoint.
+        checkpoint, other: a checkpoint (packaged:NAME, a local folder or owner/name@revision on the hub), an
+            endpoint's address, or a Python object or its name (docs/functions.md). A difference is explained from the
+            side that is a checkpoint.
         api: openai, tei or ollama; by default, recognised.
         model: its name at the endpoint, if that serves several.
         dtype: the precision of another checkpoint.

@@ -43,8 +43,8 @@ def vectors(
 
     Args:
         file: Parquet (a file or a folder), Feather, JSON lines, .npy, a DuckDB file, or a postgresql:// address.
-        checkpoint: packaged:NAME, a local folder or owner/name@revision on the hub, or an endpoint's address; None to
-            look at the vectors alone.
+        checkpoint: packaged:NAME, a local folder or owner/name@revision on the hub, an endpoint's address, or a
+            Python object or its name (docs/functions.md); None to look at the vectors alone.
         api: openai, tei or ollama; by default, recognised.
         model: its name at the endpoint, if that serves several.
         vector, text, id: the columns; by default, found by type and name.

@@ -56,7 +56,7 @@ SECONDS_BETWEEN_LINES = 5.0
     "--document-prompt",
     metavar="TEXT",
     multiple=True,
-    help="What an endpoint's callers put before documents. Once for all endpoints, or once for each.",
+    help="What the callers of an endpoint or a Python object put before documents. Once for all, or once for each.",
 )
 @ends_in_page
 def vectors(
@@ -78,7 +78,7 @@ def vectors(
     yes: bool,
     shown: Shown,
 ) -> int:
-    """Are the vectors in FILE sound, and did CHECKPOINT build them? It may also be the address of an endpoint.
+    """Are the vectors in FILE sound, and did CHECKPOINT build them? That may also be an endpoint or a Python object.
 
     FILE is an index's export: Parquet (a file or a folder), .arrow or .feather, .jsonl (also .gz), .npy with --texts, a
     DuckDB file, or the address of a PostgreSQL database. Without CHECKPOINT, the vectors alone are looked at. Exit code
