@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from embaudit.checkpoint import resolve
 from embaudit.checkpoint.load import describe
+from embaudit.checkpoint.modules import NoTransformer
 from embaudit.comparisons.stored.every_row import check_table, find_foreign
 from embaudit.comparisons.stored.report import SAMPLED, StoredReport, look_at
 from embaudit.functions.function import EmbeddingFunction
@@ -118,7 +119,9 @@ def run(
             resolved = resolve(
                 str(other), allow_pickle=options.allow_pickle, trust_remote_code=options.trust_remote_code
             )
-            describe(resolved, options)
+            # What is no transformer may be read by sentence-transformers.
+            with suppress(NoTransformer):
+                describe(resolved, options)
     with ExitStack() as stack:
 
         def load(name: str) -> EmbeddingFunction:

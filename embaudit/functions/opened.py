@@ -13,7 +13,7 @@ from embaudit.checkpoint.prompts import NO_PROMPTS, Prompts
 from embaudit.errors import UsageError
 from embaudit.functions.endpoint.recognise import is_address, open_endpoint
 from embaudit.functions.function import EmbeddingFunction
-from embaudit.functions.object.carrier import ObjectFunction, object_name
+from embaudit.functions.object.carrier import MADE, ObjectFunction, object_name
 from embaudit.functions.object.named import import_object, instance_of, is_named_object
 from embaudit.functions.pipeline import PipelineFunction, is_pipeline, open_pipeline
 
@@ -140,10 +140,15 @@ def _of_an_object(given: Given, asked: AskedAs) -> EmbeddingFunction:
     if asked.api is not None or asked.model is not None:
         raise UsageError(f"{name_of(given)} is a Python object, which has no API and no models.")
     name = name_of(given)
-    found, _ = instance_of(import_object(given), name) if isinstance(given, str | Path) else (given, "")
+    found, made = instance_of(import_object(str(given)) if isinstance(given, str | Path) else given, name)
+    function: EmbeddingFunction
     if is_pipeline(found):
-        return PipelineFunction(found, name, prompts=asked.prompts)
-    return ObjectFunction(found, name, prompts=asked.prompts)
+        function = PipelineFunction(found, name, prompts=asked.prompts)
+    else:
+        function = ObjectFunction(found, name, prompts=asked.prompts)
+    if made:
+        function.interface += MADE
+    return function
 
 
 def _refuse_asked(name: str, asked: AskedAs) -> None:

@@ -116,3 +116,25 @@ def test_vectors_holds_the_index_of_each_against_each(
 def test_switch_takes_each_pair(given: dict[str, Any], material: dict[str, Any], one: str, two: str) -> None:
     report = embaudit.switch(given[one], given[two], **material)
     assert (report.verdict == "same index") == is_same(one, two), report.line
+
+
+def test_vectors_says_which_of_several_built_rows(
+    given: dict[str, Any], indexes: dict[str, Path], tmp_path: Path
+) -> None:
+    """A static model, and an object whose name another has too, may have built rows."""
+    parts = [pq.read_table(indexes["folder"]).slice(0, 20), pq.read_table(indexes["object"]).slice(20)]
+    noise = np.random.default_rng(0).normal(size=(len(parts[1]), 32)).astype(np.float32)
+    parts[1] = parts[1].set_column(1, "vector", pa.array(noise.tolist()))
+    pq.write_table(pa.concat_tables(parts), tmp_path / "mixed.parquet")
+    found = dict(zip(parts[1]["text"].to_pylist(), noise, strict=True))
+
+    def one(texts: list[str]) -> np.ndarray:
+        return np.zeros((len(texts), 32)) + np.arange(32)
+
+    def other(texts: list[str]) -> np.ndarray:
+        return np.array([found.get(text, noise[0]) for text in texts])
+
+    other.__qualname__ = one.__qualname__ = "embed"
+    report = embaudit.vectors(tmp_path / "mixed.parquet", given["folder"], also=[given["static"], one, other])
+    assert report.verdict == "not wholly its own"
+    assert "10 of them are those of embed (2)" in report.line

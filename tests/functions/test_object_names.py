@@ -63,6 +63,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_an_object_in_the_current_folder_is_found(here: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     function = open_function(f"python:my_model:{name}", LoadOptions())
     assert function.name == f"python:my_model:{name}"
+    assert ("made by calling it" in function.interface) == (name in ("Model", "make"))
     assert function.encode(["a", "b"]).vectors.shape == (2, 6)
     assert "loading the model" in capsys.readouterr().err
     # What is imported later does not find the files of this folder first.
@@ -116,3 +117,16 @@ def test_the_command_line_takes_one_and_its_prints_break_no_json(here: Path) -> 
     done = run_here(("check", "python:my_model:model", "--api", "tei"), dict(os.environ), here)
     assert done.returncode == 2
     assert "is of an endpoint, and there is none" in done.stderr
+
+
+def test_a_factory_may_give_a_model_of_sentence_transformers(here: Path) -> None:
+    pytest.importorskip("sentence_transformers")
+    tests = Path(__file__).parent
+    (here / "static_model.py").write_text(
+        f"import sys\nsys.path.append({str(tests)!r})\nsys.path.append({str(tests.parent)!r})\n"
+        "from pathlib import Path\nfrom tiny_pipelines import pipeline\n\n\n"
+        "def make():\n    return pipeline('static', Path())\n"
+    )
+    function = open_function("python:static_model:make", LoadOptions(device="cpu"))
+    assert (function.kind, function.name) == ("pipeline", "python:static_model:make")
+    assert "StaticEmbedding + Normalize, made by calling it" in function.interface

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Texts that are handed over together, unless somebody says otherwise.
 MOST_TEXTS = 64
+# What is said of an object that a class or a factory gave.
+MADE = ", made by calling it"
 # Where an object says how many tokens it reads.
 LIMITS = ("max_seq_length", "max_length")
 ROLES = ("query", "document")
@@ -86,7 +88,7 @@ class ObjectFunction(EmbeddingFunction):
                     found.warm_up()
             except RAISED as error:
                 raise ObjectError(f"{self.name} does not warm up: {raised(error)}") from error
-        return found, replace(offered, name=f"{offered.name}, made by calling it") if made else offered
+        return found, replace(offered, name=offered.name + MADE) if made else offered
 
     def encode(
         self, texts: Sequence[str], role: TextKind = "text", *, most: int | None = None, at_once: int = 1
