@@ -100,7 +100,8 @@ def serving(served: Served) -> Iterator[str]:
                     }
                     for place, row in enumerate(rows)
                 ]
-                self._answer(200, {"object": "list", "data": data})
+                usage = {"prompt_tokens": len(texts), "total_tokens": len(texts)}
+                self._answer(200, {"object": "list", "data": data, "model": asked.get("model"), "usage": usage})
             elif self.path.endswith("/api/embed"):
                 self._answer(200, {"embeddings": rows})
             elif self.path.endswith("/embed"):

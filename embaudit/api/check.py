@@ -9,16 +9,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from embaudit.checking.check import CheckReport
+from embaudit.checking.check import CheckReport, not_loadable
 from embaudit.checking.check import check as check_folder
 from embaudit.checking.served import check_served
+from embaudit.checkpoint.modules import NoTransformer
 from embaudit.comparisons.served.quality import Asking
 from embaudit.corpora.judged import load_judged
 from embaudit.corpora.load import load_corpus
-from embaudit.errors import UsageError
-from embaudit.functions.function import EmbeddingFunction
+from embaudit.errors import CheckpointError, UsageError
 from embaudit.functions.kept import cost_line
-from embaudit.functions.opened import AS_IT_IS, AskedAs, Told, asked_of, is_checkpoint, open_kept
+from embaudit.functions.opened import AS_IT_IS, AskedAs, Given, Told, asked_of, is_checkpoint, name_of, open_kept
+from embaudit.functions.pipeline import is_pipeline, open_pipeline
 from embaudit.loading import PROMPTS
 from embaudit.measures.quality.material import FEW, Material, MaterialLimits, sample_material, user_material
 from embaudit.request import AuditRequest
@@ -31,7 +32,7 @@ LOADING = ("device", "pooling", "max_length", "allow_pickle", "trust_remote_code
 
 
 def check(
-    checkpoint: str | Path | SentenceTransformer,
+    checkpoint: Given,
     *,
     base: str | Path | SentenceTransformer | None = None,
     api: str | None = None,
@@ -44,7 +45,8 @@ def check(
 
     Args:
         checkpoint: packaged:NAME, a local folder, owner/name@revision on the hub, a loaded ``SentenceTransformer``,
-            which is saved to a temporary folder, or the address of an endpoint: texts are sent there.
+            which is saved to a temporary folder, the address of an endpoint: texts are sent there, or a Python object
+            that gives vectors (docs/functions.md).
         base: what the checkpoint was tuned from, or its previous revision: what changed, what it gained and lost.
         api: the endpoint's: openai, tei, ollama, azure, cohere, voyage, jina or gemini; by default, recognised.
         model: its name at the endpoint, if that serves several.
@@ -59,16 +61,17 @@ def check(
     """
     material = given_material([Path(path) for path in pairs], [Path(path) for path in data])
     with ExitStack() as stack:
-        function = checkpoint if isinstance(checkpoint, EmbeddingFunction) else None
-        place = function.name if function is not None else _folder(checkpoint, stack)
+        given = checkpoint
+        if is_pipeline(checkpoint) and str(getattr(checkpoint, "backend", "torch")) == "torch":
+            given = _folder(checkpoint, stack)
         beside = None if base is None else _folder(base, stack)
-        request = AuditRequest.of(checkpoint=place, **settings)
-        asked = asked_of([place if function is None else function], api=api, model=model)[0]
-        found = run(request, material, beside, function=function, asked=asked)
+        request = AuditRequest.of(checkpoint=name_of(given), **settings)
+        asked = asked_of([given], api=api, model=model)[0]
+        found = run(request, material, beside, function=given, asked=asked)
     return replace(
         found,
-        checkpoint=_shown(checkpoint) if found.kind == "checkpoint" else found.checkpoint,
-        base=None if base is None else _shown(base),
+        checkpoint=name_of(checkpoint) if found.kind in ("checkpoint", "pipeline") else found.checkpoint,
+        base=None if base is None else name_of(base),
     )
 
 
@@ -84,10 +87,6 @@ def _folder(checkpoint: str | Path | SentenceTransformer, stack: ExitStack) -> s
     folder = stack.enter_context(TemporaryDirectory())
     checkpoint.save_pretrained(folder, create_model_card=False)
     return folder
-
-
-def _shown(checkpoint: str | Path | SentenceTransformer) -> str:
-    return str(checkpoint) if isinstance(checkpoint, str | Path) else "the model in memory"
 
 
 def given_material(pairs: Sequence[Path], data: Sequence[Path], limits: MaterialLimits = FEW) -> Material:
@@ -114,7 +113,7 @@ def run(
     material: Material,
     base: str | None = None,
     *,
-    function: EmbeddingFunction | None = None,
+    function: Given | None = None,
     asked: AskedAs = AS_IT_IS,
     most_texts: int | None = None,
     say: Callable[[str], None] = lambda line: None,
@@ -131,8 +130,11 @@ def run(
     """
     given = request.checkpoint if function is None else function
     if is_checkpoint(given):
-        return check_folder(request.checkpoint, request.load_options, material, base, say)
-    _require_as_it_is(request, base)
+        try:
+            return check_folder(request.checkpoint, request.load_options, material, base, say)
+        except NoTransformer as refused:
+            return _check_pipeline(request, material, base, refused)
+    _require_as_it_is(request, base, LOADING)
     every, query, document = (_literal(name, getattr(request, name)) for name in PROMPTS)
     asking = Asking(query or every, document or every, every)
     if most_texts is not None:
@@ -161,14 +163,25 @@ def within(material: Material, most: int) -> Material:
     )
 
 
-def _require_as_it_is(request: AuditRequest, base: str | None) -> None:
-    """Refuse settings of how a checkpoint is loaded, which an endpoint does not take."""
-    given = [name for name in LOADING if getattr(request, name) != AuditRequest.model_fields[name].default]
+def _check_pipeline(request: AuditRequest, material: Material, base: str | None, refused: NoTransformer) -> CheckReport:
+    """Check the vectors of a checkpoint that is no transformer; that nothing reads it is a result."""
+    _require_as_it_is(request, base, ())
+    try:
+        function = open_pipeline(request.checkpoint, request.load_options, refused)
+    except CheckpointError as error:
+        return not_loadable(request.checkpoint, error)
+    with function:
+        return check_served(function, material)
+
+
+def _require_as_it_is(request: AuditRequest, base: str | None, settings: Sequence[str]) -> None:
+    """Refuse settings of how a checkpoint is loaded, which what is asked as it is does not take."""
+    given = [name for name in settings if getattr(request, name) != AuditRequest.model_fields[name].default]
     if base is not None:
         given.append("base")
     if given:
         raise UsageError(
-            f"An endpoint is asked as it is: {' and '.join(given)} cannot be set for it.",
+            f"{request.checkpoint} is asked as it is: {' and '.join(given)} cannot be set for it.",
             next_step="Leave it out, or check the checkpoint's folder.",
         )
 
@@ -177,7 +190,7 @@ def _literal(name: str, prompt: str | None) -> str:
     """A prompt's own text: the names of a checkpoint's prompts are in its files."""
     if prompt and prompt.isidentifier():
         raise UsageError(
-            f"{name} = {prompt!r} names a prompt in a checkpoint's files, which an endpoint does not show.",
+            f"{name} = {prompt!r} names a prompt in a checkpoint's files, which nobody sees here.",
             next_step="Give the text that its callers put before theirs, such as 'query: '.",
         )
     return prompt or ""

@@ -13,8 +13,7 @@ from embaudit.comparisons.parity.parity import ParityReport, compare_with
 from embaudit.errors import UsageError
 from embaudit.functions.as_stored import AsStored, Stored
 from embaudit.functions.backend import Backend, backend_function
-from embaudit.functions.endpoint.recognise import is_address
-from embaudit.functions.opened import AS_IT_IS, AskedAs, Given, asked_of, name_of, open_both
+from embaudit.functions.opened import AS_IT_IS, AskedAs, Given, asked_of, is_checkpoint, name_of, open_both
 from embaudit.measures.quality.material import Material
 from embaudit.request import AuditRequest
 
@@ -39,8 +38,9 @@ def parity(
     Texts are sent to an endpoint, wherever it is.
 
     Args:
-        checkpoint, other: a checkpoint (packaged:NAME, a local folder or owner/name@revision on the hub), or an
-            endpoint's address. A difference is explained from the side that is a checkpoint.
+        checkpoint, other: a checkpoint (packaged:NAME, a local folder or owner/name@revision on the hub), an
+            endpoint's address, or a Python object or its name (docs/functions.md). A difference is explained from the
+            side that is a checkpoint.
         api: openai, tei, ollama, azure, cohere, voyage, jina or gemini; by default, recognised.
         model: its name at the endpoint, if that serves several.
         dtype: the precision of another checkpoint.
@@ -98,15 +98,17 @@ def run(
     way = way or OtherWay()
     options = replace(request.load_options, dtype="float32")
     own = request.checkpoint if first is None else first
-    if way.backend != "torch":
+    if way.backend != "torch" and is_checkpoint(other):
         other = backend_function(
             resolve(str(other), allow_pickle=options.allow_pickle, trust_remote_code=options.trust_remote_code),
             way.backend,
             trust_remote_code=options.trust_remote_code,
         )
-    elif is_address(str(other)) and way.dtype != "float32":
+    elif not is_checkpoint(other) and (way.dtype != "float32" or way.backend != "torch"):
         raise UsageError(
-            "A precision is that of another checkpoint: an endpoint is asked as it is.", next_step="Leave it out."
+            "A precision and a backend are those of another checkpoint: an endpoint and a Python object are asked as "
+            "they are.",
+            next_step="Leave them out.",
         )
     # Another checkpoint is read as it declares.
     declared = LoadOptions(

@@ -26,7 +26,8 @@ def passport(
     """A function's passport: canary texts of every kind that servers get wrong, and their vectors.
 
     Args:
-        checkpoint: packaged:NAME, a local folder or owner/name@revision on the hub, or an endpoint's address.
+        checkpoint: packaged:NAME, a local folder or owner/name@revision on the hub, an endpoint's address, or a
+            Python object or its name (docs/functions.md).
         out: where to write it; an existing passport of the same checkpoint is replaced.
         api: openai, tei, ollama, azure, cohere, voyage, jina or gemini; by default, recognised.
         model: its name at the endpoint, if that serves several.
@@ -77,7 +78,8 @@ def verify(
 
     Args:
         passport: one, or its file.
-        other: an endpoint's address, or a checkpoint, which is read with the settings of the passport.
+        other: an endpoint's address, a Python object or its name, or a checkpoint, which is read with the settings of
+            the passport.
         api: openai, tei, ollama, azure, cohere, voyage, jina or gemini; by default, recognised.
         model: its name at the endpoint, if that serves several.
         dtype, device, allow_pickle, trust_remote_code: how a checkpoint is loaded.

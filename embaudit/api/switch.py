@@ -67,7 +67,8 @@ def switch(
     """What becomes of the index that OLD built, and of a cut-off, if NEW takes over.
 
     Args:
-        old, new: packaged:NAME, a local folder or owner/name@revision on the hub, or an endpoint's address.
+        old, new: packaged:NAME, a local folder or owner/name@revision on the hub, an endpoint's address,
+            or a Python object or its name (docs/functions.md).
         api, model: of an endpoint; one of each endpoint, if they differ.
         query_prompt, document_prompt: what an endpoint's callers put before queries and documents; likewise.
         pairs: files of scored pairs, a data set each; by default, the embedded sample.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from embaudit.checkpoint import resolve
 from embaudit.checkpoint.load import describe
+from embaudit.checkpoint.modules import NoTransformer
 from embaudit.comparisons.stored.every_row import check_table, find_foreign
 from embaudit.comparisons.stored.report import SAMPLED, StoredReport, look_at
 from embaudit.functions.function import EmbeddingFunction
@@ -45,8 +46,8 @@ def vectors(
 
     Args:
         file: Parquet (a file or a folder), Feather, JSON lines, .npy, a DuckDB file, or a postgresql:// address.
-        checkpoint: packaged:NAME, a local folder or owner/name@revision on the hub, or an endpoint's address; None to
-            look at the vectors alone.
+        checkpoint: packaged:NAME, a local folder or owner/name@revision on the hub, an endpoint's address, or a
+            Python object or its name (docs/functions.md); None to look at the vectors alone.
         api: openai, tei, ollama, azure, cohere, voyage, jina or gemini; by default, recognised.
         model: its name at the endpoint, if that serves several.
         vector, text, id: the columns; by default, found by type and name.
@@ -114,20 +115,23 @@ def run(
     options = replace(request.load_options, dtype="float32")
     given: list[Given] = [request.checkpoint if function is None else function, *also]
     ways = asked or asked_of(given)
+    names = _told_apart([name_of(one) for one in given])
     # A name that is wrong is told before the index is read, which may take minutes.
     for other in also:
         if is_checkpoint(other):
             resolved = resolve(
                 str(other), allow_pickle=options.allow_pickle, trust_remote_code=options.trust_remote_code
             )
-            describe(resolved, options)
+            # What is no transformer may be read by sentence-transformers.
+            with suppress(NoTransformer):
+                describe(resolved, options)
     with ExitStack() as stack:
 
         def load(name: str) -> EmbeddingFunction:
             if name.startswith("dtype:"):
                 lower = replace(options, dtype=name.removeprefix("dtype:"))
                 return open_function(request.checkpoint, lower)
-            place = [name_of(one) for one in given].index(name)
+            place = names.index(name)
             return stack.enter_context(open_kept(given[place], options, ways[place]))
 
         opened = stack.enter_context(open_kept(given[0], options, ways[0]))
@@ -136,7 +140,7 @@ def run(
             opened,
             rows=rows,
             seed=seed,
-            also=[name_of(one) for one in also],
+            also=names[1:],
             load=load,
             every_row=(
                 lambda against, function: find_foreign(
@@ -155,3 +159,11 @@ def run(
             progress=progress,
             say=say,
         )
+
+
+def _told_apart(names: Sequence[str]) -> list[str]:
+    """Names of functions, with a number where two Python objects have one name."""
+    return [
+        f"{name} ({names[:place].count(name) + 1})" if name in names[:place] else name
+        for place, name in enumerate(names)
+    ]

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from embaudit.checking.page import check_page
 from embaudit.checking.verdict import LEVEL_OF, Verdict, verdict_of
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint.modules import NoTransformer
 from embaudit.comparisons.change.change import change_report
 from embaudit.comparisons.report import Report
 from embaudit.errors import CheckpointError
@@ -107,20 +108,19 @@ def check(
         base: what it was made from, or its previous revision: loaded with the same options. If it cannot be loaded,
             the checkpoint is checked all the same, and the verdict says that this part is missing.
         progress: told the verdict so far before the base is compared, which takes as long again.
+
+    Raises:
+        NoTransformer: if it is no transformer, but may give one vector a text.
     """
     start = time.monotonic()
     options = options or LoadOptions()
     try:
         checkpoint = load_checkpoint(reference, options)
+    except NoTransformer:
+        # Its vectors can be checked all the same.
+        raise
     except CheckpointError as error:
-        finding = Finding(
-            "problem",
-            error.happened,
-            "It cannot be loaded as it would be served.",
-            error.next_step,
-            name="not_loadable",
-        )
-        return CheckReport(reference, None, (finding,), seconds=time.monotonic() - start, base=base)
+        return not_loadable(reference, error, time.monotonic() - start, base)
     figures: dict[str, Any] = {}
 
     def before_base(findings: list[Finding]) -> None:
@@ -128,6 +128,18 @@ def check(
 
     findings = _parts(checkpoint, options, material or sample_material(), figures, base, before_base)
     return CheckReport(reference, checkpoint.checkpoint_id, tuple(findings), figures, time.monotonic() - start, base)
+
+
+def not_loadable(reference: str, error: CheckpointError, seconds: float = 0.0, base: str | None = None) -> CheckReport:
+    """The report of a checkpoint that cannot be loaded."""
+    finding = Finding(
+        "problem",
+        error.happened,
+        "It cannot be loaded as it would be served.",
+        error.next_step,
+        name="not_loadable",
+    )
+    return CheckReport(reference, None, (finding,), seconds=seconds, base=base)
 
 
 def _parts(

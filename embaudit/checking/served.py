@@ -70,6 +70,12 @@ def _parts(
         return list(report.findings)
 
     yield from guarded("quality", quality)
+    if function.why_closed:
+        yield Finding(
+            "not measured",
+            f"What happens inside was not looked at (weights, layers, states, tokens): {function.why_closed}.",
+            name="inside",
+        )
 
 
 def _one_function(function: EmbeddingFunction, texts: Sequence[str], alone: Answers) -> Finding:
@@ -87,9 +93,9 @@ def _one_function(function: EmbeddingFunction, texts: Sequence[str], alone: Answ
     ]
     worst = min(found, key=lambda one: (LEVELS.index(one.level), -(one.value or 0.0)))
     if worst.level == "ok":
-        sentence = (
-            "A text gets one vector alone, in batches, again, and while others are asked (1 − cosine at most "
-            f"{worst.value:.1e})."
-        )
+        how = "alone, in batches, again, and while others are asked"
+        if not function.takes_many_at_once:
+            how = "alone, in batches, and again"
+        sentence = f"A text gets one vector {how} (1 − cosine at most {worst.value:.1e})."
         return replace(worst, sentence=sentence, name="one_function")
     return replace(worst, name="one_function")

@@ -68,6 +68,13 @@ OTHER_HEADS = {
 }
 
 
+class NoTransformer(CheckpointError):
+    """A checkpoint of sentence-transformers that is no Transformer, Pooling and modules on the pooled vector.
+
+    It may give one vector a text all the same.
+    """
+
+
 @dataclass(frozen=True)
 class Module:
     """One declared step after pooling."""
@@ -168,13 +175,13 @@ def read_recipe(
             _refuse_token_level(kind, config, config_file)
             modules.append(Module(kind, path, config))
         else:
-            raise CheckpointError(
+            raise NoTransformer(
                 f"{folder / 'modules.json'} declares a module {kind} that embaudit does not support "
                 f"{'before pooling' if declared_pooling is None else 'after pooling'}.",
                 next_step=f"Supported are Transformer, Pooling and then {', '.join(AFTER_POOLING)}.",
             )
     if declared_pooling is None:
-        raise CheckpointError(
+        raise NoTransformer(
             f"{folder / 'modules.json'} declares no pooling, so there is no vector per text.",
             next_step="embaudit audits single-vector embedding checkpoints.",
         )
@@ -234,7 +241,7 @@ def _entries(modules_file: Path) -> list[tuple[str, str]]:
     for entry in declared:
         refuse_unknown(entry, ("idx", "name", "path", "type", "kwargs"), modules_file)
         if "task" in (entry.get("kwargs") or ()):
-            raise CheckpointError(
+            raise NoTransformer(
                 f"{modules_file} passes the task (query or document) to its module {entry['type']}, which embaudit "
                 "does not support.",
                 next_step="embaudit audits checkpoints that tell queries from documents by their prompts.",
@@ -253,7 +260,7 @@ def _entries(modules_file: Path) -> list[tuple[str, str]]:
         what = FIRST_MODULES.get(first) or (
             "a module with code of its own" if "." in first else "a module that embaudit does not know"
         )
-        raise CheckpointError(
+        raise NoTransformer(
             f"{modules_file} starts with {first}, not with a Transformer"
             + (f": this is {what}." if entries else ": it declares no module."),
             next_step="embaudit audits checkpoints of one Transformer, Pooling and modules on the pooled vector."

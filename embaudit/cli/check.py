@@ -42,7 +42,8 @@ def check(
 
     CHECKPOINT may also be the address of an endpoint (http://localhost:8080): then it is told from its vectors whether
     they can be used, whether a text has one vector however it is asked, how much of a long text is read, and what they
-    are worth. A key is read from EMBAUDIT_API_KEY.
+    are worth. A key is read from EMBAUDIT_API_KEY. The same is told of a Python object (python:MODULE:NAME) and of a
+    static model.
 
     Takes seconds and needs no server or warehouse. Exit code 0 if it may be served, 1 if not, 2 if a part could not be
     checked.

@@ -65,7 +65,7 @@ ROLES = (
         "--query-prompt",
         metavar="TEXT",
         multiple=True,
-        help="What an endpoint's callers put before queries. Once for all endpoints, or once for each.",
+        help="What the callers of an endpoint or a Python object put before queries. Once for all, or once for each.",
     ),
     click.option("--document-prompt", metavar="TEXT", multiple=True, help="The same before documents."),
     click.option(
@@ -91,7 +91,8 @@ other_options = together(
         "other",
         required=True,
         metavar="OTHER",
-        help="What to compare with: an endpoint's address (http://localhost:8080), or a checkpoint.",
+        help="What to compare with: an endpoint's address (http://localhost:8080), a Python object's name "
+        "(python:MODULE:NAME), or a checkpoint.",
     ),
     click.option(
         "--with-dtype",

@@ -54,10 +54,10 @@ def parity(
 ) -> int:
     """Do CHECKPOINT and OTHER give the same vectors, and if not, how would CHECKPOINT have to be used to do so?
 
-    Either may be a checkpoint or the address of an endpoint; a difference is explained from the side that is a
-    checkpoint. Asks both for texts of every kind that servers get wrong, an endpoint also in batches, again, and in
-    parallel. A key for the endpoint is read from EMBAUDIT_API_KEY. Exit code 0 if they are the same function, 1 if not,
-    2 if they could not be compared.
+    Either may be a checkpoint, the address of an endpoint, or a Python object (python:MODULE:NAME); a difference is
+    explained from the side that is a checkpoint. Asks both for texts of every kind that servers get wrong, an endpoint
+    also in batches, again, and in parallel. A key for the endpoint is read from EMBAUDIT_API_KEY. Exit code 0 if they
+    are the same function, 1 if not, 2 if they could not be compared.
     """
     from embaudit.api.check import given_material
     from embaudit.api.parity import OtherWay, run

@@ -30,8 +30,8 @@ CANARIES_LEAVE = "some 60 made-up ones", "they would leave this one"
 def passport(request: AuditRequest, out: Path, asked: AskedOptions) -> None:
     """Write CHECKPOINT's passport: more than 50 texts that servers get wrong, with their vectors and tolerances.
 
-    CHECKPOINT may also be the address of an endpoint whose files nobody sees: its passport tells tomorrow whether it is
-    still the same function.
+    CHECKPOINT may also be the address of an endpoint or a Python object (python:MODULE:NAME), whose files nobody sees:
+    its passport tells tomorrow whether it is still the same function.
 
     Keep it beside an index or in a server's image; embaudit verify, or a script without embaudit, says whether what is
     served is still the same function.

@@ -79,7 +79,8 @@ def switch(
 ) -> int:
     """OLD built an index: what becomes of it, and of a cut-off, if NEW takes over?
 
-    Either may be a checkpoint or the address of an endpoint. Both encode the same texts: yours, or the embedded sample.
+    Either may be a checkpoint, the address of an endpoint, or a Python object (python:MODULE:NAME). Both encode the
+    same texts: yours, or the embedded sample.
     Exit code 0 if the index may stay as it is, 1 if a new threshold, a bridge or a new index is needed, 2 if that could
     not be told.
     """

@@ -68,7 +68,7 @@ def vectors(
     asked: AskedOptions,
     shown: Shown,
 ) -> int:
-    """Are the vectors in FILE sound, and did CHECKPOINT build them? It may also be the address of an endpoint.
+    """Are the vectors in FILE sound, and did CHECKPOINT build them? That may also be an endpoint or a Python object.
 
     FILE is an index's export: Parquet (a file or a folder), .arrow or .feather, .jsonl (also .gz), .npy with --texts, a
     DuckDB file, or the address of a PostgreSQL database. Without CHECKPOINT, the vectors alone are looked at. Exit code

@@ -32,8 +32,8 @@ def verify(
 ) -> int:
     """Does OTHER give the vectors that PASSPORT holds, and if not, on which kinds of text?
 
-    Asks for the passport's texts alone, an endpoint also in batches, again, and in parallel. A key for the endpoint is
-    read from EMBAUDIT_API_KEY. Exit code 0 if it is the same function, 1 if not, 2 if it could not be compared. For the
+    Asks for the passport's texts alone, an endpoint and a Python object also in batches. A key for the endpoint is read
+    from EMBAUDIT_API_KEY. Exit code 0 if it is the same function, 1 if not, 2 if it could not be compared. For the
     reason of a difference: embaudit parity.
     """
     from embaudit.api.passport import verify_as

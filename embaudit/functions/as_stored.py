@@ -34,10 +34,10 @@ class AsStored(EmbeddingFunction):
 
     def __init__(self, function: EmbeddingFunction, stored: Stored, dimensions: int | None = None) -> None:
         self.function, self.stored, self.kept = function, stored, dimensions
-        self.name, self.kind, self.similarity = function.name, function.kind, function.similarity
-        self.interface = function.interface
-        self.limit, self.tells_roles_apart = function.limit, function.tells_roles_apart
-        self.may_depend_on_asking = function.may_depend_on_asking
+        self.knows_what(function)
+        self.interface = f"{function.interface or function.kind}, stored {stored}"
+        # Its content is another one, and so is its inside.
+        self.dimension, self.identity, self.checkpoint = dimensions, "", None
 
     def encode(
         self, texts: Sequence[str], role: TextKind = "text", *, most: int | None = None, at_once: int = 1

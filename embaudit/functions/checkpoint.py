@@ -11,7 +11,7 @@ from embaudit.checkpoint.encoder import no_progress
 from embaudit.checkpoint.settings import read_settings
 from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.errors import MeasureError
-from embaudit.functions.function import Answers, EmbeddingFunction
+from embaudit.functions.function import Answers, EmbeddingFunction, similarity_named
 
 
 class CheckpointFunction(EmbeddingFunction):
@@ -23,6 +23,7 @@ class CheckpointFunction(EmbeddingFunction):
 
     kind = "checkpoint"
     may_depend_on_asking = False
+    takes_roles = True
     checkpoint: Checkpoint
 
     def __init__(self, checkpoint: Checkpoint, name: str = "") -> None:
@@ -60,6 +61,4 @@ class CheckpointFunction(EmbeddingFunction):
 
 def declared_similarity(checkpoint: Checkpoint) -> str:
     """``cosine``, or ``dot``, ``euclidean`` or ``manhattan`` if the checkpoint declares it."""
-    declared = read_settings(checkpoint.resolved.folder).get("similarity_fn_name")
-    named = str(declared or "cosine").lower()
-    return "dot" if named.startswith("dot") else named if named in ("euclidean", "manhattan") else "cosine"
+    return similarity_named(str(read_settings(checkpoint.resolved.folder).get("similarity_fn_name") or "cosine"))

@@ -26,6 +26,13 @@ class Answers:
     failures: dict[int, str] = field(default_factory=dict)
 
 
+# What a wrapper has from the function that it wraps.
+FACTS = (
+    *("name", "kind", "interface", "dimension", "similarity", "limit", "identity", "checkpoint", "why_closed"),
+    *("takes_roles", "tells_roles_apart", "may_depend_on_asking", "takes_many_at_once"),
+)
+
+
 class EmbeddingFunction(ABC):
     """Gives one vector a text.
 
@@ -41,8 +48,11 @@ class EmbeddingFunction(ABC):
         limit: tokens read of a text; None if all are, or nobody knows.
         identity: of its content; empty if it may change behind its name.
         checkpoint: its inside; None if that cannot be looked at.
-        tells_roles_apart: whether a query's vector differs from a document's of the same text.
+        takes_roles: whether it can be asked for a query or a document as such.
+        tells_roles_apart: whether a query's vector may differ from a document's of the same text.
         may_depend_on_asking: whether a text's vector may depend on what else is asked, and how.
+        takes_many_at_once: whether several requests may be on their way.
+        why_closed: why its inside is not looked at, where somebody would expect it; empty if nobody would.
         requests: sent until now.
     """
 
@@ -54,8 +64,11 @@ class EmbeddingFunction(ABC):
     limit: int | None = None
     identity: str = ""
     checkpoint: Checkpoint | None = None
+    takes_roles: bool = False
     tells_roles_apart: bool = False
     may_depend_on_asking: bool = True
+    takes_many_at_once: bool = True
+    why_closed: str = ""
     requests: int = 0
 
     @abstractmethod
@@ -98,6 +111,11 @@ class EmbeddingFunction(ABC):
         """The function itself, where this one keeps what it gave."""
         return self
 
+    def knows_what(self, other: EmbeddingFunction) -> None:
+        """Take over what is known of another function, which this one wraps."""
+        for fact in FACTS:
+            setattr(self, fact, getattr(other, fact))
+
     def close(self) -> None:  # noqa: B027 - most hold nothing
         """Give back what it holds."""
 
@@ -106,3 +124,17 @@ class EmbeddingFunction(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def similarity_named(declared: str) -> str:
+    """The similarity that a name stands for, as checkpoints and vector stores declare it; cosine if it is another."""
+    name = declared.lower()
+    if name.startswith(("dot", "ip", "inner")):
+        return "dot"
+    return "euclidean" if name in ("euclidean", "l2") else "manhattan" if name in ("manhattan", "l1") else "cosine"
+
+
+def asked_in_roles(first: EmbeddingFunction, second: EmbeddingFunction) -> bool:
+    """Whether two are compared on queries and documents as such: both can be asked so, and one tells them apart."""
+    can = first.takes_roles and second.takes_roles
+    return can and (first.tells_roles_apart or second.tells_roles_apart)

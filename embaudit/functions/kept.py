@@ -53,10 +53,7 @@ class KeptVectors(EmbeddingFunction):
         told: Callable[[str, int, int], None] | None = None,
     ) -> None:
         self._function, self._told = function, told
-        self.name, self.kind, self.interface = function.name, function.kind, function.interface
-        self.similarity, self.limit, self.identity = function.similarity, function.limit, function.identity
-        self.checkpoint, self.tells_roles_apart = function.checkpoint, function.tells_roles_apart
-        self.dimension, self.may_depend_on_asking = function.dimension, function.may_depend_on_asking
+        self.knows_what(function)
         self.path = home / FOLDER / f"{hashlib.sha256(function.asked_as.encode()).hexdigest()[:16]}.sqlite"
         if fresh:
             self.path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Finds out what a name stands for, and opens it."""
+"""Finds out what a name or an object stands for, and opens it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,23 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from embaudit.checkpoint import LoadOptions, TextKind, load_checkpoint
+from embaudit.checkpoint.modules import NoTransformer
 from embaudit.checkpoint.prompts import NO_PROMPTS, Prompts
 from embaudit.errors import UsageError
 from embaudit.functions.endpoint.recognise import is_address, open_endpoint
 from embaudit.functions.function import EmbeddingFunction
+from embaudit.functions.object.carrier import MADE, ObjectFunction, object_name
+from embaudit.functions.object.named import import_object, instance_of, is_named_object
+from embaudit.functions.pipeline import PipelineFunction, is_pipeline, open_pipeline
 
 # What is done, how much of it, and of how much.
 Told = Callable[[str, int, int], None]
-# What may be given wherever a function is asked for.
-Given = str | Path | EmbeddingFunction
+# What may be given wherever a function is asked for: a name, a folder, an embedding function, or any object that gives
+# vectors (docs/functions.md).
+Given: TypeAlias = Any
 
 
 @dataclass(frozen=True)
@@ -60,15 +65,18 @@ def asked_of(
     per_minute: int | None = None,
     fresh: bool = False,
 ) -> tuple[AskedAs, ...]:
-    """How each of these is asked, of what is said once for all endpoints, or once for each in their order.
+    """How each of these is asked, of what is said once for all, or once for each in their order.
+
+    An API and a model are those of endpoints; prompts are put before the texts of whatever is no checkpoint.
 
     Args:
         fields, query_fields, document_fields: NAME=VALUE of a request for any texts, for queries, for documents.
 
     Raises:
-        UsageError: if more is said than there are endpoints.
+        UsageError: if more is said than there is to be told.
     """
-    places = [place for place, one in enumerate(given) if not is_checkpoint(one)]
+    endpoints = [place for place, one in enumerate(given) if is_endpoint(one)]
+    asked = [place for place, one in enumerate(given) if not is_checkpoint(one)]
     of_all = _fields(fields)
     by_role: dict[TextKind, dict[str, Any]] = {
         "text": of_all,
@@ -76,32 +84,43 @@ def asked_of(
         "document": of_all | _fields(document_fields),
     }
     said: list[dict[str, str]] = [{} for _ in given]
-    settings = {"api": api, "model": model, "query": query_prompt, "document": document_prompt, "text": prompt}
-    for name, value in settings.items():
+    settings = {
+        "api": (api, endpoints),
+        "model": (model, endpoints),
+        "query": (query_prompt, asked),
+        "document": (document_prompt, asked),
+        "text": (prompt, asked),
+    }
+    for name, (value, places) in settings.items():
         values = [] if value is None else [value] if isinstance(value, str) else list(value)
+        whose = "endpoint" if places is endpoints else "endpoint or a Python object"
         if len(values) > 1 and len(values) != len(places):
             raise UsageError(
-                f"{name} is given {len(values)} times, and there are {len(places)} endpoints.",
+                f"{name} is given {len(values)} times, and there are {len(places)} "
+                f"{'endpoints' if places is endpoints else 'endpoints and Python objects'}.",
                 next_step="Give it once for all of them, or once for each, in their order.",
             )
         if values and not places:
             raise UsageError(
-                f"{name} = {values[0]!r} is of an endpoint, and there is none: {', '.join(map(name_of, given))}.",
+                f"{name} = {values[0]!r} is of an {whose}, and there is none: {', '.join(map(name_of, given))}.",
                 next_step="Leave it out.",
             )
         for place, one in zip(places, values * len(places) if len(values) == 1 else values, strict=False):
             said[place][name] = one
+    of_endpoints: dict[str, Any] = {
+        "dimensions": dimensions,
+        "fields": {role: some for role, some in by_role.items() if some},
+        "per_minute": per_minute,
+        "fresh": fresh,
+    }
     return tuple(
         AskedAs(
             of.get("api"),
             of.get("model"),
             Prompts(of.get("text", ""), of.get("query", ""), of.get("document", "")),
-            dimensions,
-            by_role,
-            per_minute,
-            fresh,
+            **(of_endpoints if place in endpoints else {}),
         )
-        for of in said
+        for place, of in enumerate(said)
     )
 
 
@@ -121,16 +140,26 @@ def _fields(given: Sequence[str]) -> dict[str, Any]:
 
 def name_of(given: Given) -> str:
     """What people call it."""
-    return given.name if isinstance(given, EmbeddingFunction) else str(given)
+    if isinstance(given, EmbeddingFunction):
+        return given.name
+    if isinstance(given, str | Path):
+        return str(given)
+    return "the model in memory" if is_pipeline(given) else object_name(given)
+
+
+def is_endpoint(given: Given) -> bool:
+    return isinstance(given, str) and is_address(given)
 
 
 def is_checkpoint(given: Given) -> bool:
     """Whether this names a checkpoint rather than something that is asked."""
-    return isinstance(given, str | Path) and not is_address(str(given))
+    return isinstance(given, str | Path) and not is_endpoint(given) and not is_named_object(str(given))
 
 
 def open_function(given: Given, options: LoadOptions, asked: AskedAs = AS_IT_IS) -> EmbeddingFunction:
-    """The function that a name stands for: an endpoint's address, or a checkpoint.
+    """The function that something stands for: an endpoint's address, a Python object or its name, or a checkpoint.
+
+    A checkpoint that is no transformer is a pipeline of sentence-transformers, where that reads it.
 
     Args:
         options: how a checkpoint is loaded.
@@ -139,11 +168,11 @@ def open_function(given: Given, options: LoadOptions, asked: AskedAs = AS_IT_IS)
         EmbauditError: if it cannot be opened, or is told what it does not take.
     """
     if isinstance(given, EmbeddingFunction):
+        _refuse_asked(given.name, asked)
         return given
-    name = str(given)
-    if is_address(name):
+    if is_endpoint(given):
         return open_endpoint(
-            name,
+            given,
             asked.api,
             asked.model,
             asked.prompts,
@@ -151,12 +180,40 @@ def open_function(given: Given, options: LoadOptions, asked: AskedAs = AS_IT_IS)
             fields=asked.fields,
             per_minute=asked.per_minute,
         )
-    if asked.api is not None or asked.model is not None:
-        raise UsageError(f"{name} is a checkpoint, which has no API and no models.", next_step="Leave these out.")
+    if not is_checkpoint(given):
+        return _of_an_object(given, asked)
+    name = str(given)
+    _refuse_asked(name, asked)
     # It imports what loads checkpoints.
     from embaudit.functions.checkpoint import CheckpointFunction
 
-    return CheckpointFunction(load_checkpoint(name, options), name)
+    try:
+        return CheckpointFunction(load_checkpoint(name, options), name)
+    except NoTransformer as error:
+        return open_pipeline(name, options, error)
+
+
+def _of_an_object(given: Given, asked: AskedAs) -> EmbeddingFunction:
+    if asked.api is not None or asked.model is not None:
+        raise UsageError(f"{name_of(given)} is a Python object, which has no API and no models.")
+    name = name_of(given)
+    found, made = instance_of(import_object(str(given)) if isinstance(given, str | Path) else given, name)
+    function: EmbeddingFunction
+    if is_pipeline(found):
+        function = PipelineFunction(found, name, prompts=asked.prompts)
+    else:
+        function = ObjectFunction(found, name, prompts=asked.prompts)
+    if made:
+        function.interface += MADE
+    return function
+
+
+def _refuse_asked(name: str, asked: AskedAs) -> None:
+    if asked != AS_IT_IS:
+        raise UsageError(
+            f"{name} is asked as it is: no API, no model and no prompts of its callers can be set for it.",
+            next_step="Leave these out.",
+        )
 
 
 def open_kept(
@@ -175,7 +232,7 @@ def open_kept(
 def open_both(
     given: Sequence[Given], options: Sequence[LoadOptions], asked: Sequence[AskedAs] = (AS_IT_IS, AS_IT_IS)
 ) -> tuple[EmbeddingFunction, EmbeddingFunction]:
-    """Both sides of a comparison; an endpoint first, since a model takes longer to load than one to answer."""
-    order = sorted((0, 1), key=lambda side: not is_address(str(given[side])))
+    """Both sides of a comparison; what is asked first, since a model takes longer to load than one to answer."""
+    order = sorted((0, 1), key=lambda side: is_checkpoint(given[side]))
     opened = {side: open_function(given[side], options[side], asked[side]) for side in order}
     return opened[0], opened[1]

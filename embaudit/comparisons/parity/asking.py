@@ -86,13 +86,14 @@ def ask_otherwise(
     back = list(range(len(texts)))[::-1]
     again = function.encode([texts[place] for place in back], most=1)
     yield AskedOtherwise(AGAIN, held_to_alone([texts[place] for place in back], alone[back], again))
-    # Servers make batches of requests that come together: of texts of mixed length, and of one length.
-    together = [*range(len(texts)), *batch]
-    parallel = function.encode([texts[place] for place in together], most=1, at_once=PARALLEL)
-    yield AskedOtherwise(
-        f"while {PARALLEL - 1} others are",
-        held_to_alone([texts[place] for place in together], alone[together], parallel),
-    )
+    if function.takes_many_at_once:
+        # Servers make batches of requests that come together: of texts of mixed length, and of one length.
+        together = [*range(len(texts)), *batch]
+        parallel = function.encode([texts[place] for place in together], most=1, at_once=PARALLEL)
+        yield AskedOtherwise(
+            f"while {PARALLEL - 1} others are",
+            held_to_alone([texts[place] for place in together], alone[together], parallel),
+        )
     yield from ask_for_base64(function, texts[:ENCODED], alone[:ENCODED])
 
 

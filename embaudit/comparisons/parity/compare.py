@@ -22,7 +22,7 @@ class KindDifference:
     """Two functions on the texts of one kind.
 
     Attributes:
-        distances: (n,) 1 − cosine; NaN where one of them has no vector.
+        distances: (n,) 1 − cosine, 0 where both are zeros; NaN where one of them has no vector.
         ratios: (n,) the other's length / the checkpoint's; NaN where one of them has no vector.
         is_known: (n,) whether the checkpoint has one.
         failures: why the other has no vector, by text.
@@ -69,6 +69,8 @@ def compare_kind(
     if ours.shape == theirs.shape:
         distances = apart(ours, theirs)
         own, other = (np.linalg.norm(rows, axis=1) for rows in (ours, theirs))
+        # A static model gives zeros for a text without a token that it knows: so does the same one elsewhere.
+        distances = np.where((own == 0) & (other == 0), 0.0, distances)
         ratios = np.where(own > 0, other / own.clip(min=1e-30), np.nan)
     return KindDifference(kind, tuple(texts), distances, ratios, np.isfinite(ours).all(axis=1), failures)
 

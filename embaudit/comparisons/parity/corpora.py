@@ -9,7 +9,7 @@ import numpy as np
 
 from embaudit.comparisons.parity.compare import apart
 from embaudit.downstream.paired import PairedEstimate
-from embaudit.functions.function import EmbeddingFunction
+from embaudit.functions.function import EmbeddingFunction, asked_in_roles
 from embaudit.intervals import spearman
 from embaudit.measures.quality.material import Collection, Material, ScoredPairs
 from embaudit.measures.quality.passes import of_all, of_pairs
@@ -96,7 +96,7 @@ def _on_collection(
     texts = [*collection.queries, *collection.documents]
     # Where one of them is asked for all texts alike, the other is, too.
     roles: tuple[TextKind, TextKind] = ("text", "text")
-    if ours.tells_roles_apart and theirs.tells_roles_apart:
+    if asked_in_roles(ours, theirs):
         roles = "query", "document"
     both = [
         np.concatenate(

@@ -17,7 +17,7 @@ from embaudit.comparisons.parity.texts import ROLES, texts_by_kind
 from embaudit.comparisons.report import Report
 from embaudit.errors import one_line
 from embaudit.finding import Finding, Level
-from embaudit.functions.function import Answers, EmbeddingFunction
+from embaudit.functions.function import Answers, EmbeddingFunction, asked_in_roles
 from embaudit.page.model import Page
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def compare_with(
     start = time.monotonic()
     known, other = (second, first) if first.checkpoint is None and second.checkpoint is not None else (first, second)
     checkpoint = known.checkpoint
-    texts = texts_by_kind(checkpoint, in_roles=known.tells_roles_apart and other.tells_roles_apart)
+    texts = texts_by_kind(checkpoint, in_roles=asked_in_roles(known, other))
     progress("texts of every kind")
     ours, theirs = asked_alone(known, texts), asked_alone(other, texts)
     dimensions = tuple(found["plain"].vectors.shape[1] for found in (ours, theirs))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.comparisons.parity.asking import AskedOtherwise, ask_for_base64, ask_in_a_batch, held_to_alone
+from embaudit.comparisons.parity.asking import AGAIN, AskedOtherwise, ask_for_base64, ask_in_a_batch, held_to_alone
 from embaudit.comparisons.parity.compare import HALF, LEFT, SAME, SAME_LENGTH, KindDifference, apart, compare_kind
 from embaudit.comparisons.parity.findings import findings_of, is_apart, is_rounding
 from embaudit.comparisons.parity.forms import forms_of
@@ -71,7 +71,7 @@ def verify_with(passport: Passport, other: EmbeddingFunction) -> PassportReport:
     kinds = _compared(passport, theirs)
     dimensions = passport.reading.dimension, next(iter(theirs.values())).vectors.shape[1]
     # What is another vector the next time has no cause that a pattern could tell.
-    is_steady = not any(one.how == TOGETHER and one.difference.worst > HALF for one in asked)
+    is_steady = not any(one.how in (TOGETHER, AGAIN) and one.difference.worst > HALF for one in asked)
     probable = _probable(passport, kinds, theirs) if is_steady else ""
     return PassportReport(
         checkpoint=passport.checkpoint.source,
@@ -106,7 +106,10 @@ def _asked(passport: Passport, other: EmbeddingFunction) -> tuple[dict[str, Answ
     if any(_is_off(kind) for kind in kinds) and not is_rounding(kinds):
         together, theirs = _every(theirs), asked_alone(other, texts)
         every = [canary.text for some in passport.kinds.values() for canary in some]
-        asked.append(AskedOtherwise(TOGETHER, _held(every, _every(theirs), together)))
+        # What is asked one after the other was asked a second time.
+        asked.append(
+            AskedOtherwise(TOGETHER if other.takes_many_at_once else AGAIN, _held(every, _every(theirs), together))
+        )
     batch = _batch(passport, theirs)
     if batch:
         some, alone = list(batch), np.array(list(batch.values()))

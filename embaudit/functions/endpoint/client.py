@@ -6,7 +6,6 @@ import json
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -18,6 +17,7 @@ from embaudit.functions.endpoint.answers import LIST_BYTES, Answer, Endless, mos
 from embaudit.functions.endpoint.dialects import OPENAI, BadAnswer, Dialect, Encoding, Fields, as_vectors
 from embaudit.functions.endpoint.pace import Pace
 from embaudit.functions.function import Answers, EmbeddingFunction
+from embaudit.functions.parts import GONE, Unanswered, encode_in_parts
 from embaudit.masking import keep_credentials, keep_secret, masked, without_credentials
 from embaudit.small_files import TooDeep
 
@@ -40,8 +40,6 @@ MOST_TEXTS = 32
 # What a server says of a request that is too large for it.
 TOO_LARGE = (400, 413, 422)
 BUSY = (408, 425, 429)
-# So many requests without one vector, from the first on: it is not about the texts.
-GONE = 5
 # So many that came too late, one after the other: if none was ever in time, and otherwise of each of those that are
 # asked at a time. A server may hang on some texts, each asked twice.
 LATE, LATE_LATER, TRIES_IF_LATE = 3, 10, 2
@@ -51,7 +49,7 @@ class EndpointError(EmbauditError):
     """An endpoint that does not answer, refuses the caller, or does not serve embeddings."""
 
 
-class Failed(Exception):
+class Failed(Unanswered):
     """The answer to one request cannot be used; the message says why.
 
     Attributes:
@@ -79,6 +77,11 @@ class Failed(Exception):
     def may_pass(self) -> bool:
         """Whether the same request may be answered later."""
         return self.status is None or self.status in BUSY or self.status >= 500
+
+    @property
+    def may_be_one_text(self) -> bool:
+        """False if the answer is not what the API promises: that is the server's mistake, not one text's."""
+        return self.status != 200
 
 
 class Endpoint(EmbeddingFunction):
@@ -144,6 +147,10 @@ class Endpoint(EmbeddingFunction):
         )
 
     @property
+    def takes_roles(self) -> bool:  # type: ignore[override]
+        return bool(self.dialect.roles or self.fields or self.prompts != NO_PROMPTS)
+
+    @property
     def tells_roles_apart(self) -> bool:  # type: ignore[override]
         texts = [self._sent(["a"], role) for role in ("query", "document")]
         return texts[0] != texts[1] or self._fields_of("query") != self._fields_of("document")
@@ -201,39 +208,20 @@ class Endpoint(EmbeddingFunction):
         encoding: Encoding = "float",
         fields: Fields = NO_FIELDS,
     ) -> Answers:
-        size = most or self.most_texts
-        places = list(range(len(texts)))
-        if most is None:
-            # Where it does not matter what is asked together, texts of about one length: servers pad to the longest.
-            places.sort(key=lambda place: len(texts[place]))
-        parts = [places[start : start + size] for start in range(0, len(places), size)]
-        rows: dict[int, np.ndarray] = {}
-        failures: dict[int, Failed] = {}
-        silent = 0
         self._at_once = at_once
-        with ThreadPoolExecutor(at_once) as pool:
-            each = map if at_once == 1 else pool.map
-            try:
-                for of_part, failed in each(lambda part: self._part(texts, part, encoding, fields), parts):
-                    rows |= of_part
-                    failures |= failed
-                    silent += not of_part
-                    if silent >= GONE and not rows:
-                        raise self._gone(next(iter(failed.values())))
-            except BaseException:
-                # Otherwise all the others would be asked before the error is seen.
-                pool.shutdown(cancel_futures=True)
-                raise
-        widths = {len(row) for row in rows.values()}
-        usual = max(widths, key=lambda width: sum(len(row) == width for row in rows.values()), default=0)
-        vectors, reasons = np.full((len(texts), usual), np.nan), {place: str(one) for place, one in failures.items()}
-        for place, row in rows.items():
-            if len(row) == usual:
-                vectors[place] = row
-            else:
-                reasons[place] = f"a vector of {len(row)} numbers, where others have {usual}"
-        self.dimension = self.dimension or usual or None
-        return Answers(vectors, reasons)
+        answers = encode_in_parts(
+            lambda some: list(self.ask(some, encoding, fields)),
+            texts,
+            most or self.most_texts,
+            at_once,
+            # Where it does not matter what is asked together: servers pad to the longest.
+            by_length=most is None,
+            dimension=self.dimension,
+            gone=self._gone,
+            halved=self._take_fewer,
+        )
+        self.dimension = self.dimension or answers.vectors.shape[1] or None
+        return answers
 
     def ask(self, texts: Sequence[str], encoding: Encoding = "float", fields: Fields = NO_FIELDS) -> np.ndarray:
         """(N, D) vectors of texts, in one request, repeated while the server is busy.
@@ -291,22 +279,11 @@ class Endpoint(EmbeddingFunction):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _part(
-        self, texts: Sequence[str], places: list[int], encoding: Encoding, fields: Fields
-    ) -> tuple[dict[int, np.ndarray], dict[int, Failed]]:
-        """Rows and failures of one request; of its halves if the server takes fewer texts, or fails on one of them."""
-        try:
-            vectors = self.ask([texts[place] for place in places], encoding, fields)
-        except Failed as failed:
-            # Another count of vectors than of texts is the server's mistake, not one text's.
-            if len(places) == 1 or failed.status == 200:
-                return {}, dict.fromkeys(places, failed)
-            if failed.status == 413 or (failed.status in TOO_LARGE and "batch" in str(failed).lower()):
-                self.most_texts = min(self.most_texts, len(places) // 2)
-            middle = len(places) // 2
-            first, second = (self._part(texts, half, encoding, fields) for half in (places[:middle], places[middle:]))
-            return first[0] | second[0], first[1] | second[1]
-        return dict(zip(places, vectors, strict=True)), {}
+    def _take_fewer(self, failed: Unanswered, texts: int) -> None:
+        """Remember that a server refuses so many texts in one request."""
+        status = failed.status if isinstance(failed, Failed) else None
+        if status == 413 or (status in TOO_LARGE and "batch" in str(failed).lower()):
+            self.most_texts = min(self.most_texts, texts // 2)
 
     def _once(self, texts: Sequence[str], encoding: Encoding, fields: Fields) -> np.ndarray:
         import httpx
@@ -402,10 +379,11 @@ class Endpoint(EmbeddingFunction):
             f"{(answer.elsewhere or '').rstrip('/').removesuffix(path)}",
         )
 
-    def _gone(self, failed: Failed) -> EndpointError:
+    def _gone(self, failed: Unanswered) -> EndpointError:
+        advice = failed.advice if isinstance(failed, Failed) else ""
         return EndpointError(
             f"{self.name} answers none of the first {GONE} requests: {failed}.",
-            next_step=failed.advice or "Look at the server's log, and whether it serves embeddings.",
+            next_step=advice or "Look at the server's log, and whether it serves embeddings.",
         )
 
     def _unreachable(self, error: Exception) -> EndpointError:
