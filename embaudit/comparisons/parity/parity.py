@@ -11,7 +11,7 @@ import numpy as np
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.comparisons.parity.asking import AskedOtherwise, ask_otherwise
-from embaudit.comparisons.parity.compare import KindDifference, compare_kind
+from embaudit.comparisons.parity.compare import KindDifference, compare_kind, rounding_of
 from embaudit.comparisons.parity.findings import ROUNDED, findings_of, is_apart, is_rounding
 from embaudit.comparisons.parity.other import OtherCheckpoint, rows_of
 from embaudit.comparisons.parity.texts import texts_by_kind
@@ -136,7 +136,7 @@ def compare_with(
     if isinstance(other, Endpoint) and dimension:
         progress("the same texts in other ways")
         batch, alone = _batch(texts, theirs)
-        asked = tuple(ask_otherwise(other, checkpoint, batch, alone)) if batch else ()
+        asked = tuple(ask_otherwise(other, checkpoint, batch, alone, rounding_of(kinds))) if batch else ()
     is_different = dimension != checkpoint.dimension or (
         any(is_apart(kind) for kind in kinds) and not is_rounding(kinds)
     )

@@ -15,7 +15,16 @@ import numpy as np
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.comparisons.parity.asking import AskedOtherwise, ask_for_base64, ask_in_a_batch, held_to_alone
-from embaudit.comparisons.parity.compare import HALF, LEFT, SAME, SAME_LENGTH, KindDifference, apart, compare_kind
+from embaudit.comparisons.parity.compare import (
+    HALF,
+    LEFT,
+    SAME,
+    SAME_LENGTH,
+    KindDifference,
+    apart,
+    compare_kind,
+    rounding_of,
+)
 from embaudit.comparisons.parity.findings import findings_of, is_apart, is_rounding
 from embaudit.comparisons.parity.forms import forms_of
 from embaudit.comparisons.parity.other import OtherCheckpoint, rows_of
@@ -105,13 +114,13 @@ def _asked(passport: Passport, other: Endpoint | Checkpoint) -> tuple[dict[str, 
     kinds = _compared(passport, theirs)
     if any(_is_off(kind) for kind in kinds) and not is_rounding(kinds):
         together, theirs = _every(theirs), asked_alone(other, texts)
-        every = [canary.text for some in passport.kinds.values() for canary in some]
-        asked.append(AskedOtherwise(TOGETHER, _held(every, _every(theirs), together)))
+        every, kinds = [canary.text for some in passport.kinds.values() for canary in some], _compared(passport, theirs)
+        asked.append(AskedOtherwise(TOGETHER, _held(every, _every(theirs), together), rounding=rounding_of(kinds)))
     batch = _batch(passport, theirs)
     if batch:
-        some, alone = list(batch), np.array(list(batch.values()))
-        asked.append(ask_in_a_batch(other, some, alone))
-        asked += ask_for_base64(other, some[:IN_BASE64], alone[:IN_BASE64])
+        some, alone, rounding = list(batch), np.array(list(batch.values())), rounding_of(kinds)
+        asked.append(ask_in_a_batch(other, some, alone, rounding=rounding))
+        asked += ask_for_base64(other, some[:IN_BASE64], alone[:IN_BASE64], rounding)
     return theirs, asked
 
 
