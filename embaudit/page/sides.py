@@ -244,10 +244,11 @@ def _precision(
     if not pairs:
         return ""
     ours, theirs = (" or ".join(sorted(set(some))) for some in zip(*pairs, strict=True))
+    are = "is" if len(pairs) == 1 else "are"
     moved = [row for row in rows if row["by_precision"] and row["worse_when"] is not None]
     explained = sum(0 <= row["tolerance"] - abs(row["delta"]) < row["by_precision"] for row in moved)
     return (
-        f"{count(len(pairs), 'figure')} are in {theirs} on this side, and in {ours} on the first: a difference that "
+        f"{count(len(pairs), 'figure')} {are} in {theirs} on this side, and in {ours} on the first: a difference that "
         f"this may explain is not called a change, which is so of {explained}"
     )
 

@@ -56,8 +56,10 @@ def compare_passports(old: Passport, new: Passport) -> IndexChange | None:
     for kind, some in old.kinds.items():
         both = [one for one in some if one.text in after]
         if both:
-            vectors = (np.array([one.numbers for one in rows]) for rows in (both, [after[one.text] for one in both]))
-            kinds.append(compare_kind(kind, [one.text for one in both], *vectors, {}))
+            mine, theirs = (
+                np.array([one.numbers for one in rows]) for rows in (both, [after[one.text] for one in both])
+            )
+            kinds.append(compare_kind(kind, [one.text for one in both], mine, theirs, {}))
     if not kinds:
         return None
     texts = [text for kind in kinds for text in kind.texts]
