@@ -34,6 +34,7 @@ class SummaryFigure:
     Attributes:
         meaning: empty for a column, which has its own.
         value, low, high: SQL over the summary's rows; ``low`` and ``high``, the 95 % interval, are empty without one.
+        dtype: the same for the precision that it was computed in; empty, or null: the audit's.
     """
 
     name: str
@@ -42,6 +43,7 @@ class SummaryFigure:
     low: str = ""
     high: str = ""
     meaning: str = ""
+    dtype: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,15 +87,18 @@ def cell_view(summaries: tuple[Summary, ...]) -> str:
     for one in summaries:
         names = ", ".join(_literal(figure.name) for figure in one.figures)
         values = ",\n            ".join(f"CAST({figure.value} AS DOUBLE)" for figure in one.figures)
+        dtypes = ", ".join(f"CAST({figure.dtype or 'NULL'} AS VARCHAR)" for figure in one.figures)
         parts.append(
             f"    SELECT audit_id, {_literal(one.name)} AS summary, {one.item_sql} AS item,\n"
-            f"        unnest([{names}]) AS measure,\n        unnest([\n            {values}\n        ]) AS value\n"
+            f"        unnest([{names}]) AS measure,\n        unnest([\n            {values}\n        ]) AS value,\n"
+            f"        unnest([{dtypes}]) AS dtype\n"
             f"    FROM {one.name}{_grouped(one)}\n"
         )
     return (
         "CREATE OR REPLACE VIEW summary_cell AS\nWITH figure AS (\n"
         + "    UNION ALL\n".join(parts)
-        + ")\nSELECT figure.audit_id, figure.summary, figure.item, figure.measure, figure.value\n"
+        + ")\nSELECT figure.audit_id, figure.summary, figure.item, figure.measure, figure.value,\n"
+        "    coalesce(figure.dtype, audit.dtype) AS dtype\n"
         "FROM figure\nJOIN audit USING (audit_id)\nWHERE audit.status = 'published';\n"
     )
 
@@ -101,7 +106,7 @@ def cell_view(summaries: tuple[Summary, ...]) -> str:
 def figure_view() -> str:
     """``summary_figure``: the cells with a value, by which audits are compared."""
     return (
-        "CREATE OR REPLACE VIEW summary_figure AS\nSELECT audit_id, summary, item, measure, value\n"
+        "CREATE OR REPLACE VIEW summary_figure AS\nSELECT audit_id, summary, item, measure, value, dtype\n"
         "FROM summary_cell\nWHERE value IS NOT NULL;\n"
     )
 

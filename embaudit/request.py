@@ -74,8 +74,9 @@ class AuditSettings(Loading):
     )
     scan_dtype: Literal["auto", "float32", "bfloat16", "float16"] | None = Field(
         default=None,
-        description="Precision of the scan for sticky tokens, which only ranks them; auto uses half precision if it is "
-        "measurably faster here. [default: the profile's: auto]",
+        description="Precision of the scan for sticky tokens, which only ranks them, and of their validation if it "
+        "moves no figure; auto uses half precision if it is measurably faster here, and float32 with --reference. "
+        "[default: the profile's: auto]",
     )
     seed: int = Field(default=0, ge=0, description="Random seed of every draw.")
 

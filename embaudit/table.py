@@ -91,6 +91,7 @@ class DeclaredColumn:
         within: the lowest and highest allowed value; None for unbounded.
         at_least, above: columns of the same row that it must not be below, or must exceed.
         figure: whether gates and comparisons of audits use it; ``Worse`` if one direction is worse.
+        dtype: of a figure, its precision as SQL over the table's rows; empty: the audit's.
     """
 
     meaning: str
@@ -105,6 +106,7 @@ class DeclaredColumn:
     type: str = ""
     is_nullable: bool = False
     members: tuple[str, ...] = ()
+    dtype: str = ""
 
     @property
     def staged_type(self) -> str:
@@ -132,6 +134,7 @@ def column(
     warn: Warn | None = None,
     figure: bool | Worse = False,
     interval: Interval | None = None,
+    dtype: str = "",
 ) -> Any:
     """Declare a column of a ``Row``; see ``DeclaredColumn``.
 
@@ -147,6 +150,7 @@ def column(
         warn,
         figure,
         interval,
+        dtype=dtype,
     )
 
 
@@ -316,7 +320,7 @@ class DeclaredTable:
 def _figure_of(column: DeclaredColumn) -> SummaryFigure:
     worse = column.figure if isinstance(column.figure, Worse) else None
     low, high = (column.interval.low, column.interval.high) if column.interval else ("", "")
-    return SummaryFigure(column.name, column.name, worse, low, high)
+    return SummaryFigure(column.name, column.name, worse, low, high, dtype=column.dtype)
 
 
 class Row:

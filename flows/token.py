@@ -39,7 +39,7 @@ def look_at_tokens(
         settings = settings.model_copy(update={"controls": controls})
     (tokens,) = read_tokens.compute(plan.staging, plan.spec)
     entries = read_rows([tokens.path])
-    found: list[dict[str, Any]] = [{"id": token_id} for token_id in token_ids]
+    found: list[dict[str, Any]] = [{"id": token_id, "dtype": plan.spec.dtype} for token_id in token_ids]
     if "definition" in protocols or "retention" in protocols:
         points = _points(plan, encoder, corpus, _u(plan, tokens))
         work = (len(set(token_ids)) + settings.controls) * len(points.draws)
@@ -58,7 +58,8 @@ def look_at_tokens(
 
 
 def _u(plan: AuditPlan, tokens: Staged) -> float:
-    similarity, _ = token_similarity(plan.run({}), tokens, plan.profile.of(StickySettings).similarity_entries)
+    """Of every entry, whatever the profile estimates it from: one token's figures are quoted as the definition's."""
+    similarity, _ = token_similarity(plan.run({}), tokens, None)
     return read_u(similarity)
 
 

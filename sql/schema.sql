@@ -258,6 +258,7 @@ CREATE TABLE sticky_validation (
     "threshold" DOUBLE,
     "outlier" VARCHAR,
     "basis" VARCHAR NOT NULL,
+    "dtype" VARCHAR,
     "shift" DOUBLE NOT NULL,
     "compression" DOUBLE,
     "near_u_05" DOUBLE NOT NULL,
@@ -1641,6 +1642,7 @@ CREATE TABLE regression (
     "relative_change" DOUBLE,
     "worse_when" VARCHAR,
     "tolerance" DOUBLE,
+    "by_precision" DOUBLE,
     "is_worse" BOOLEAN NOT NULL,
     PRIMARY KEY (audit_id, predecessor_audit_id, summary, item, measure)
 );
@@ -1665,6 +1667,7 @@ CREATE TABLE gate_result (
     "outcome" VARCHAR NOT NULL,
     "trips" BOOLEAN NOT NULL,
     "reason" VARCHAR NOT NULL,
+    "precision" VARCHAR,
     "evaluated" TIMESTAMP WITH TIME ZONE NOT NULL,
     PRIMARY KEY (audit_id, policy_hash, baseline_audit_id, rule, summary, item, measure)
 );

@@ -16,6 +16,7 @@ from embaudit.errors import UsageError
 from embaudit.page.model import Column, Estimate, Table, Value
 from embaudit.page.terminal import console, print_part, print_table
 from embaudit.request import AuditRequest
+from embaudit.watch.precision import FULL
 
 PROTOCOLS = ("definition", "retention", "reference")
 
@@ -50,7 +51,8 @@ def token(
     """Test whether TOKENS of CHECKPOINT are sticky, without a scan.
 
     A TOKEN is an id, a vocabulary string (##ing), a text that is one token, text:7 for the text 7, or @FILE with one of
-    these per line. The first call for a checkpoint encodes its vocabulary to get u; later calls reuse it.
+    these per line. The first call for a checkpoint encodes its whole vocabulary to get u, whatever the profile; later
+    calls reuse it. Everything is in float32, unless --dtype says otherwise.
     """
     wanted = _expand_files(tokens)
     prepare_prefect(show_logs=False)
@@ -97,12 +99,13 @@ def _expand_files(tokens: tuple[str, ...]) -> list[str]:
 def _print(found: list[dict[str, Any]]) -> None:
     """Print one table for all tokens."""
     out, first = console(), found[0]
+    in_half = "" if first["dtype"] == FULL else f" All in {first['dtype']}."
     columns = [Column("token"), Column("id", "d"), Column("category"), Column("origin")]
     if "rho_0" in first:
         print_part(
             f"u = {first['u']:.4f}; {first['points']:,} points ({first['draws']} draws, {first['anchors']} anchors), "
             f"{first['points_below_u']:,} of them below u; "
-            f"ρ_0 = {first['rho_0']:.4f}; against {first['controls']} ordinary tokens.",
+            f"ρ_0 = {first['rho_0']:.4f}; against {first['controls']} ordinary tokens.{in_half}",
             out,
         )
         columns += [Column("ρ prefix/suffix/random", is_right=True), Column("pull [95 %]", ".3f")]

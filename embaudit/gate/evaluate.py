@@ -10,6 +10,7 @@ from embaudit.finding import LEVELS
 from embaudit.gate.facts import AuditFacts, Cell
 from embaudit.gate.policy import SEVERITIES, Change, FigureRule, Limit, Policy, Requirements, Severity
 from embaudit.gate.verdict import GateFinding
+from embaudit.watch.precision import FULL, moved_by_precision
 
 # A change is a difference of two doubles: 0.52 - 0.5 is slightly more than 0.02 and must pass a limit of 0.02.
 ROUNDING = 1e-12
@@ -45,6 +46,7 @@ def _limit(rule: Limit, audit: AuditFacts) -> Iterator[GateFinding]:
             outcome="passed" if is_within else "tripped",
             trips=not is_within,
             reason=rule.reason,
+            precision=_in_half(cell.dtype),
         )
 
 
@@ -58,20 +60,24 @@ def _change(rule: Change, audit: AuditFacts, baseline: AuditFacts | None, no_bas
     if not own and not before:
         yield _missing(rule, Cell(rule.summary, rule.item, rule.measure, None), "no such figure in either audit")
     for item in dict.fromkeys((*own, *before)):
-        mine, other = (cells[item].value if item in cells else None for cells in (own, before))
-        cell = Cell(rule.summary, item, rule.measure, mine)
-        if mine is None or other is None:
-            where = [name for name, value in (("this audit", mine), ("the baseline", other)) if value is None]
-            yield _missing(rule, cell, f"missing in {' and in '.join(where)}", baseline_value=other)
+        nothing = Cell(rule.summary, item, rule.measure, None)
+        mine, other = own.get(item, nothing), before.get(item, nothing)
+        if mine.value is None or other.value is None:
+            where = [name for name, one in (("this audit", mine), ("the baseline", other)) if one.value is None]
+            yield _missing(rule, mine, f"missing in {' and in '.join(where)}", baseline_value=other.value)
         else:
-            yield _changed(rule, cell, mine, other)
+            yield _changed(rule, mine, other, mine.value, other.value)
 
 
-def _changed(rule: Change, cell: Cell, value: float, before: float) -> GateFinding:
-    """Relative to a baseline of 0 every change is infinite, so no change is allowed."""
+def _changed(rule: Change, cell: Cell, baseline: Cell, value: float, before: float) -> GateFinding:
+    """Relative to a baseline of 0 every change is infinite, so no change is allowed.
+
+    Two precisions may differ by themselves: what the rule allows is wider by as much.
+    """
     unit = abs(before) if rule.relative else 1.0
-    highest = None if rule.max_increase is None else before + rule.max_increase * unit
-    lowest = None if rule.max_decrease is None else before - rule.max_decrease * unit
+    by_precision = moved_by_precision(cell, baseline)
+    highest = None if rule.max_increase is None else before + rule.max_increase * unit + by_precision
+    lowest = None if rule.max_decrease is None else before - rule.max_decrease * unit - by_precision
     slack = ROUNDING * max(abs(value), abs(before))
     is_within = (highest is None or value <= highest + slack) and (lowest is None or value >= lowest - slack)
     change = (value - before) / unit if unit else (0.0 if value == before else None)
@@ -89,7 +95,15 @@ def _changed(rule: Change, cell: Cell, value: float, before: float) -> GateFindi
         outcome="passed" if is_within else "tripped",
         trips=not is_within,
         reason=rule.reason,
+        precision=f"In {cell.dtype}, the baseline in {baseline.dtype}: {by_precision:.2g} more is allowed for that."
+        if by_precision
+        else _in_half(cell.dtype),
     )
+
+
+def _in_half(dtype: str) -> str | None:
+    """The note on a figure that is not in float32; None if it is."""
+    return None if dtype == FULL else f"Measured in {dtype}."
 
 
 def _severity(rule: Severity, audit: AuditFacts) -> GateFinding:
@@ -113,6 +127,7 @@ def _severity(rule: Severity, audit: AuditFacts) -> GateFinding:
         outcome="passed" if is_within else "tripped",
         trips=not is_within,
         reason=rule.reason,
+        precision=_in_half(audit.validated_in),
     )
 
 

@@ -13,16 +13,20 @@ from embaudit.errors import UsageError
 from embaudit.gate.policy import PREVIOUS
 from embaudit.tables import MEASURE_OF
 from embaudit.warehouse.named import State, find_state
+from embaudit.watch.precision import FULL
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One figure of one summary; null if the audit could not determine it."""
+    """One figure of one summary, with its interval and precision; null if the audit could not determine it."""
 
     summary: str
     item: str
     measure: str
     value: float | None
+    low: float | None = None
+    high: float | None = None
+    dtype: str = FULL
 
     @property
     def names(self) -> dict[str, Any]:
@@ -54,6 +58,8 @@ class AuditFacts:
     other_profiles: frozenset[str] = frozenset()
     # (kind, line) of the newest verdict; None if no audit has one.
     verdict: tuple[str, str] | None = None
+    # Of the validation of the tokens.
+    validated_in: str = FULL
 
 
 def find_baseline(connection: duckdb.DuckDBPyConnection, state: State, given: str) -> State | None:
@@ -127,6 +133,7 @@ def read_facts(connection: duckdb.DuckDBPyConnection, state: State) -> AuditFact
         sample_corpora=tuple(dict.fromkeys(name for one in every for name in one.sample_corpora)),
         findings=tuple(findings.items()),
         verdict=next((one.verdict for one in every if one.verdict is not None), None),
+        validated_in=searched.validated_in,
     )
 
 
@@ -145,9 +152,11 @@ def _read_audit(connection: duckdb.DuckDBPyConnection, audit_id: str, measures: 
     )
     bases: frozenset[str] = frozenset()
     tokens: list[tuple[str, str]] = []
+    validated_in = FULL
     if counts("sticky"):
         bases = frozenset(basis for (basis,) in rows("SELECT DISTINCT basis FROM sticky_summary WHERE audit_id = ?"))
         tokens = rows("SELECT token, severity FROM sticky_token WHERE audit_id = ? ORDER BY loss DESC, token_id")
+        validated_in = next(iter(rows("SELECT max(dtype) FROM sticky_token WHERE audit_id = ?")))[0] or FULL
     return AuditFacts(
         audit_id=audit_id,
         source=source,
@@ -159,9 +168,10 @@ def _read_audit(connection: duckdb.DuckDBPyConnection, audit_id: str, measures: 
         ),
         cells=tuple(
             # NaN compares with nothing, so it counts as missing.
-            Cell(summary, item, measure, value if value is not None and math.isfinite(value) else None)
-            for summary, item, measure, value in rows(
-                "SELECT summary, item, measure, value FROM summary_cell WHERE audit_id = ? ORDER BY ALL"
+            Cell(summary, item, measure, value if value is not None and math.isfinite(value) else None, *rest)
+            for summary, item, measure, value, *rest in rows(
+                "SELECT summary, item, measure, value, low, high, dtype FROM summary_cell "
+                "LEFT JOIN summary_interval USING (audit_id, summary, item, measure) WHERE audit_id = ? ORDER BY ALL"
             )
             if counts(MEASURE_OF[summary])
         ),
@@ -195,4 +205,5 @@ def _read_audit(connection: duckdb.DuckDBPyConnection, audit_id: str, measures: 
         verdict=next(iter(rows("SELECT kind, line FROM verdict WHERE audit_id = ?")), None)
         if counts("integrity")
         else None,
+        validated_in=validated_in,
     )

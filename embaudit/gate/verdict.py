@@ -38,6 +38,13 @@ class GateFinding(BaseModel):
     # A missing figure may only warn.
     trips: bool
     reason: str = ""
+    # What half precision means for the rule; None if all is in float32.
+    precision: str | None = None
+
+    @property
+    def why(self) -> str:
+        """The rule's reason, and what its figure's precision means."""
+        return " ".join(part for part in (self.reason, self.precision) if part)
 
     @property
     def figure(self) -> str:

@@ -78,8 +78,11 @@ def _findings(first: Side, side: Side, comparison: Comparison) -> Iterator[Findi
     ]
     if worse:
         yield Finding("look", f"{side.name}: {count(len(worse), 'finding')} got worse: {', '.join(worse)}.")
-    if comparison.run_otherwise:
-        yield Finding("look", f"{side.name}: it was run with different {', '.join(comparison.run_otherwise)}.")
+    if comparison.precision:
+        yield Finding("look", f"{side.name}: {comparison.precision}.")
+    otherwise = [what for what in comparison.run_otherwise if what != "dtype" or not comparison.precision]
+    if otherwise:
+        yield Finding("look", f"{side.name}: it was run with different {', '.join(otherwise)}.")
     for why, names in comparison.not_compared.items():
         yield Finding("not measured", f"{side.name}: {count(len(names), 'figure')} not compared: {why}.")
 

@@ -30,6 +30,13 @@ GENERAL = {
         "WHERE audit_id = ? ORDER BY ALL"
     ),
     **SHARES,
+    # Half precision beside an audit in float32; quality is in float32 whatever the audit is.
+    "precisions": (
+        "SELECT figure.dtype, count(*) AS figures, any_value(of_all) AS of_all "
+        "FROM (SELECT *, count(*) OVER () AS of_all FROM summary_figure WHERE audit_id = ?) AS figure "
+        "JOIN audit USING (audit_id) "
+        "WHERE figure.dtype NOT IN (audit.dtype, 'float32') GROUP BY ALL ORDER BY ALL"
+    ),
     "verdict": "SELECT * EXCLUDE (audit_id) FROM verdict WHERE audit_id = ?",
     "findings": "SELECT * EXCLUDE (audit_id) FROM finding WHERE audit_id = ? ORDER BY place",
     "gate": "SELECT * FROM gate_outcome WHERE audit_id = ?",

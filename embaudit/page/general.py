@@ -55,9 +55,15 @@ def identity(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("reads", _reads(facts["max_length"]) if facts["max_length"] else None),
         ("profile", facts["profile"]),
         ("finished", f"{facts['finished']:%Y-%m-%d %H:%M %Z}" if facts["finished"] else None),
-        ("ran on", f"{facts['device']}, {facts['dtype']}, seed {facts['seed']}"),
+        ("ran on", f"{facts['device']}, {_precision(facts)}, seed {facts['seed']}"),
     ]
     return [(name, value) for name, value in rows if value]
+
+
+def _precision(facts: dict[str, Any]) -> str:
+    """The audit's precision, and whether some of its figures are in another one."""
+    others = [f"{row['figures']:,} of {row['of_all']:,} figures in {row['dtype']}" for row in facts["precisions"]]
+    return f"{facts['dtype']} ({', '.join(others)})" if others else str(facts["dtype"])
 
 
 def _reads(limit: int) -> str:
@@ -138,7 +144,7 @@ def gate_section(verdict: GateVerdict, more: str) -> Section:
         (
             *(finding.rule, finding.figure, finding.shown_value, finding.allowed, finding.shown_baseline),
             finding.outcome if finding.trips or finding.outcome == "passed" else "missing, warned",
-            finding.reason,
+            finding.why,
         )
         for finding in (*first, *passed)
     ]

@@ -21,6 +21,7 @@ from embaudit.checking.verdict import FIRST
 from embaudit.errors import UsageError
 from embaudit.intervals import difference_half_width
 from embaudit.loading import PROMPTS
+from embaudit.page.model import count
 from embaudit.tables import MEASURE_OF, SUMMARIES
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import require_newest
@@ -106,6 +107,7 @@ class Comparison:
         run_otherwise: other differences, which do not prevent a comparison.
         means_nothing: why figures of other measures that moved for the better, or from a broken first side for the
             worse, say nothing; empty if they do.
+        precision: what it means that figures are in another precision on this side; empty if none is.
     """
 
     audit_id: str
@@ -116,6 +118,7 @@ class Comparison:
     tokens_why: str
     run_otherwise: list[str]
     means_nothing: str = ""
+    precision: str = ""
 
 
 def read_sides(warehouse: Warehouse | str, names: Sequence[str], wait_seconds: float = 5.0) -> list[Side]:
@@ -227,6 +230,26 @@ def compare_sides(first: Side, other: Side) -> Comparison:
         why,
         otherwise,
         why_nothing,
+        _precision(before, after, rows),
+    )
+
+
+def _precision(
+    before: Mapping[tuple[str, str, str], Figure],
+    after: Mapping[tuple[str, str, str], Figure],
+    rows: Sequence[Mapping[str, Any]],
+) -> str:
+    """Of figures in another precision, and how many changes it explains; empty if there are none."""
+    pairs = [(figure.dtype, after[name].dtype) for name, figure in before.items() if figure.dtype != after[name].dtype]
+    if not pairs:
+        return ""
+    ours, theirs = (" or ".join(sorted(set(some))) for some in zip(*pairs, strict=True))
+    are = "is" if len(pairs) == 1 else "are"
+    moved = [row for row in rows if row["by_precision"] and row["worse_when"] is not None]
+    explained = sum(0 <= row["tolerance"] - abs(row["delta"]) < row["by_precision"] for row in moved)
+    return (
+        f"{count(len(pairs), 'figure')} {are} in {theirs} on this side, and in {ours} on the first: a difference that "
+        f"this may explain is not called a change, which is so of {explained}"
     )
 
 

@@ -120,7 +120,12 @@ class RegressionRow(
     delta: float = column("value − predecessor_value.")
     relative_change: float | None = column("delta / |predecessor_value|; null where that is 0.")
     worse_when: Direction | None = column("The direction that is worse; null: neither.")
-    tolerance: float | None = column("Change that noise can explain; null without a direction.", ge=0)
+    tolerance: float | None = column(
+        "Change that noise, and by_precision, can explain; null without a direction.", ge=0
+    )
+    by_precision: float | None = column(
+        "How far the precisions of the two may move it; 0 if they are the same, null in older comparisons.", ge=0
+    )
     is_worse: bool = column("Whether it got worse by more than the tolerance.")
 
     @row_rule
@@ -164,6 +169,7 @@ class GateResultRow(
     outcome: Literal["passed", "tripped", "missing"] = column("Outcome.")
     trips: bool = column("Whether it trips the gate; a missing figure may only warn.")
     reason: str = column("Why the policy has the rule.")
+    precision: str | None = column("What its precision means for the rule, if it is not float32's throughout.")
     evaluated: datetime = column("When the policy was evaluated.")
 
     @row_rule

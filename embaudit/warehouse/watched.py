@@ -65,7 +65,7 @@ def read_figures(warehouse: str, audit_id: str) -> list[Figure]:
 def figures_of(connection: duckdb.DuckDBPyConnection, audit_id: str) -> list[Figure]:
     """The same on an open connection."""
     rows = connection.execute(
-        "SELECT summary, item, measure, value, low, high FROM summary_figure "
+        "SELECT summary, item, measure, value, low, high, dtype FROM summary_figure "
         "LEFT JOIN summary_interval USING (audit_id, summary, item, measure) WHERE audit_id = ? ORDER BY ALL",
         [audit_id],
     ).fetchall()

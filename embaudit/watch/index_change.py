@@ -14,7 +14,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from embaudit.checkpoint import LoadOptions, load_checkpoint
-from embaudit.comparisons.parity.compare import SAME, apart
+from embaudit.comparisons.parity.compare import compare_kind
+from embaudit.comparisons.parity.findings import is_apart, is_rounding
 from embaudit.comparisons.passport.file import read_passport
 from embaudit.comparisons.passport.passport import Passport
 from embaudit.measures.quality.material import sample_material
@@ -50,14 +51,25 @@ def compare_passports(old: Passport, new: Passport) -> IndexChange | None:
     if old.reading.dimension != new.reading.dimension:
         line = f"Rebuild: vectors of {new.reading.dimension} dimensions, where the index has {old.reading.dimension}."
         return IndexChange(compared="canaries", verdict="rebuild", line=line, median_cosine=None)
-    before, after = ({one.text: one for one in passport.canaries} for passport in (old, new))
-    texts = [text for text in before if text in after]
-    if not texts:
+    after = {one.text: one for one in new.canaries}
+    kinds = []
+    for kind, some in old.kinds.items():
+        both = [one for one in some if one.text in after]
+        if both:
+            mine, theirs = (
+                np.array([one.numbers for one in rows]) for rows in (both, [after[one.text] for one in both])
+            )
+            kinds.append(compare_kind(kind, [one.text for one in both], mine, theirs, {}))
+    if not kinds:
         return None
-    distances = apart(*(np.array([some[text].numbers for text in texts]) for some in (before, after)))
-    median = 1 - float(np.median(distances))
-    if distances.max() <= SAME:
-        line = f"Same index: {len(texts)} texts get the same vectors (1 − cosine at most {distances.max():.1e})."
+    texts = [text for kind in kinds for text in kind.texts]
+    distances = np.concatenate([kind.distances for kind in kinds])
+    median, worst = 1 - float(np.median(distances)), float(distances.max())
+    is_same = not any(is_apart(kind) for kind in kinds)
+    # As `embaudit switch` says of the texts themselves.
+    if is_same or is_rounding(kinds):
+        rounded = "" if is_same else ", no more than half precision rounds"
+        line = f"Same index: {len(texts)} texts get the same vectors (1 − cosine at most {worst:.1e}{rounded})."
         return IndexChange(compared="canaries", verdict="same index", line=line, median_cosine=median)
     line = (
         f"Other vectors than those in the index: the median cosine of {len(texts)} texts by both revisions is "

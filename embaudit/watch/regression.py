@@ -12,11 +12,12 @@ from typing import Any
 from embaudit.figure import Worse
 from embaudit.intervals import difference_half_width
 from embaudit.tables import SUMMARIES
+from embaudit.watch.precision import FULL, moved_by_precision
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of one summary, with its 95 % interval if the audit has one."""
+    """One figure of one summary, with its 95 % interval if the audit has one, and the precision it was computed in."""
 
     summary: str
     item: str
@@ -24,6 +25,7 @@ class Figure:
     value: float
     low: float | None = None
     high: float | None = None
+    dtype: str = FULL
 
     @property
     def name(self) -> tuple[str, str, str]:
@@ -43,7 +45,8 @@ def compare(own: Iterable[Figure], before: Iterable[Figure]) -> list[dict[str, A
     """Rows of the table ``regression``, without the two audits' ids: every shared figure.
 
     If both values have an interval, the tolerance is the half-width of their difference (``difference_half_width``).
-    Both audits read the same texts, so this is conservative: a smaller change may be real, too.
+    Both audits read the same texts, so this is conservative: a smaller change may be real, too. What another precision
+    may move a figure by (``moved_by_precision``) is added.
     """
     earlier = {figure.name: figure for figure in before}
     shared = [figure for figure in own if figure.name in earlier]
@@ -53,7 +56,8 @@ def compare(own: Iterable[Figure], before: Iterable[Figure]) -> list[dict[str, A
 def _row(own: Figure, before: Figure) -> dict[str, Any]:
     rule = RULES.get((own.summary, own.measure))
     delta = own.value - before.value
-    tolerance = None if rule is None else _tolerance(own, before, rule)
+    by_precision = moved_by_precision(own, before)
+    tolerance = None if rule is None else _tolerance(own, before, rule) + by_precision
     worse_by = delta if rule is None or rule.when == "higher" else -delta
     return {
         "summary": own.summary,
@@ -65,6 +69,7 @@ def _row(own: Figure, before: Figure) -> dict[str, Any]:
         "relative_change": delta / abs(before.value) if before.value else None,
         "worse_when": None if rule is None else rule.when,
         "tolerance": tolerance,
+        "by_precision": by_precision,
         "is_worse": tolerance is not None and worse_by > tolerance,
     }
 

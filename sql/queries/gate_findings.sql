@@ -15,7 +15,8 @@ SELECT
     finding.observed,
     finding.outcome,
     finding.trips,
-    finding.reason
+    finding.reason,
+    finding.precision
 FROM gate_finding AS finding
 JOIN gate_outcome AS outcome USING (audit_id)
 ORDER BY outcome.evaluated DESC, finding.audit_id, finding.trips DESC, finding.rule, finding.item, finding.measure, finding.summary;

@@ -19,6 +19,10 @@ SELECT
     retention.outlier AS retention_outlier,
     definition.outlier AS definition_outlier,
     retention.basis,
+    -- Older audits stored it with the summary only, or validated in the audit's own.
+    coalesce(retention.dtype, (
+        SELECT max(validation_dtype) FROM sticky_summary AS summary WHERE summary.audit_id = retention.audit_id
+    ), audit.dtype) AS dtype,
     token.category,
     token.origin,
     token.script

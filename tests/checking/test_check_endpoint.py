@@ -20,7 +20,7 @@ from embaudit.checking.check import CheckReport
 from embaudit.checking.page import check_page
 from embaudit.checking.served import check_served
 from embaudit.checkpoint import Checkpoint
-from embaudit.comparisons.served.limit import LONGEST
+from embaudit.comparisons.served.limit import LONGEST, find_cut
 from embaudit.comparisons.served.quality import Asking
 from embaudit.errors import UsageError
 from embaudit.finding import Finding
@@ -207,3 +207,19 @@ def test_what_an_endpoint_does_not_take_is_refused() -> None:
     code, _, told = command("http://127.0.0.1:9")
     assert code == 2
     assert "Nothing answers at" in told
+
+
+def test_a_cut_is_found_though_some_answers_are_rounded_otherwise() -> None:
+    """Most answers come out bit for bit, so that one repetition shows no noise and the next one does."""
+    asked = []
+
+    def encode(texts: list[str]) -> np.ndarray:
+        asked.append(texts)
+        rows = np.array([bag(text, slice(60)) for text in texts])
+        return rows + (2e-3 * np.eye(DIMENSION)[0] if len(asked) % 4 == 0 else 0)
+
+    with serving(Served(encode)) as address, open_endpoint(address) as endpoint:
+        found = find_cut(endpoint)
+    assert found is not None
+    assert found.words is not None
+    assert 50 <= found.words <= 70

@@ -246,6 +246,20 @@ def test_token_answers_without_a_scan(embaudit_here: Embaudit, tiny_checkpoint: 
     table = embaudit_here("token", str(tiny_checkpoint), "river", "--pairs", str(pairs), "--controls", "12")
     assert "severity" in table.stdout
     assert "river" in table.stdout
+    # The definition's u is of every entry, whatever a profile estimates it from.
+    (tmp_path / "own.toml").write_text(
+        'name = "own"\nversion = 1\ndescription = ""\n[sticky]\nsimilarity_entries = 100\ncontrols = 12\n'
+    )
+    few = embaudit_here(
+        *("token", str(tiny_checkpoint), "river", "--pairs", str(pairs), "--profile", str(tmp_path / "own.toml")),
+        *("--json", "--protocol", "definition"),
+    )
+    (row,) = json.loads(few.stdout)
+    assert (row["u"], row["rho_0"], row["dtype"]) == (found[0]["u"], found[0]["rho_0"], "float32")
+    half = embaudit_here(
+        *("token", str(tiny_checkpoint), "river", "--pairs", str(pairs), "--controls", "12", "--dtype", "bfloat16")
+    )
+    assert "All in bfloat16." in " ".join(half.stdout.split())
     refuses(embaudit_here("token", str(tiny_checkpoint), "rivers"), "'rivers' is not a token")
     refuses(embaudit_here("token", str(tiny_checkpoint), "@missing.txt"), "missing.txt")
     (tmp_path / "empty.txt").touch()

@@ -251,3 +251,35 @@ def test_findings_read_well_whatever_they_are_of() -> None:
         ("share", f"{mean}, v", "missing in this audit and in the baseline", "", ""),
         ("tokens of severity strong or worse", "sticky_token.strong_or_worse, retention", "1 (a)", "≤ 0", ""),
     ]
+
+
+@pytest.mark.parametrize(
+    ("own", "before", "outcome"),
+    [("float32", "float32", "tripped"), ("bfloat16", "bfloat16", "tripped"), ("bfloat16", "float32", "passed")],
+)
+def test_a_change_that_another_precision_explains_is_none(own: str, before: str, outcome: str) -> None:
+    audits = [
+        facts(name, cells=(Cell("socm_summary", "wikipedia", "socm_mean", value, dtype=dtype),))
+        for name, value, dtype in (("a1", 0.525, own), ("a0", 0.5, before))
+    ]
+    (found,) = judged({"change": [rule(max_increase=0.02)]}, *audits)
+    assert found.outcome == outcome
+    if own != before:
+        assert found.highest == pytest.approx(0.5 + 0.02 + 0.02 * 0.525)
+        assert found.why == "In bfloat16, the baseline in float32: 0.011 more is allowed for that."
+    (far,) = judged({"change": [rule(max_increase=0.01)]}, *audits)
+    assert far.outcome == "tripped"
+
+
+def test_a_rule_on_figures_in_half_precision_says_so() -> None:
+    audit = facts(
+        cells=(Cell("socm_summary", "wikipedia", "socm_mean", 0.5, dtype="float16"), *socm(sts=0.4)),
+        validated_in="bfloat16",
+    )
+    policy = {"limit": [rule(max=0.6, reason="known")], "severity": [{"at_least": "strong", "most": 3}]}
+    notes = [(one.item, one.precision, one.why) for one in judged(policy, audit)]
+    assert notes == [
+        ("wikipedia", "Measured in float16.", "known Measured in float16."),
+        ("sts", None, "known"),
+        ("retention", "Measured in bfloat16.", "Measured in bfloat16."),
+    ]

@@ -236,3 +236,35 @@ def test_that_nobody_looked_is_said(sides: dict[str, Side]) -> None:
     (finding,) = (finding for finding in page.findings if "was not checked" in finding.sentence)
     assert finding.level == "not measured"
     assert finding.advice == "embaudit audit owner/one --measures integrity,quality"
+
+
+def test_a_difference_that_another_precision_explains_is_not_called_a_change(sides: dict[str, Side]) -> None:
+    """SOCM without an interval may move by .02 or so, and by 2 % of itself more if one side is in half precision."""
+
+    def but_socm(dtype: str, more: float) -> Side:
+        figures = [
+            replace(one, value=one.value + more, low=None, high=None, dtype=dtype)
+            if one.name[0::2] == ("socm_summary", "socm_mean")
+            else one
+            for one in sides["a1"].newest.figures
+        ]
+        return but(sides["a1"], figures=figures)
+
+    first = but_socm("float32", 0.0)
+    worse: dict[str, int] = {}
+    for dtype in ("float32", "bfloat16"):
+        compared = compare_sides(first, but_socm(dtype, 0.0205))
+        rows = [row for row in compared.figures if row["summary"] == "socm_summary" and row["measure"] == "socm_mean"]
+        worse[dtype] = sum(row["change"] == "worse" for row in rows)
+        assert bool(compared.precision) is (dtype == "bfloat16")
+        page = comparison_page([first, but_socm(dtype, 0.0205)])
+        assert any("is not called a change" in one.sentence for one in page.findings) is (dtype == "bfloat16")
+    assert worse == {"float32": 1, "bfloat16": 0}
+    assert compared.precision == (
+        "1 figure is in bfloat16 on this side, and in float32 on the first: a difference that this may explain is not "
+        "called a change, which is so of 1"
+    )
+    far = compare_sides(first, but_socm("bfloat16", 0.2))
+    assert {
+        row["change"] for row in far.figures if row["summary"] == "socm_summary" and row["measure"] == "socm_mean"
+    } == {"worse"}

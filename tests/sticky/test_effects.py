@@ -369,7 +369,7 @@ def test_an_outlier_is_beyond_the_threshold_and_not_on_it(make_effect: Callable[
 
 
 def test_one_row_a_token_and_protocol(judged: TokenEffects) -> None:
-    rows = validation_rows(judged, "validated")
+    rows = validation_rows(judged, "validated", "float32")
     assert [(row["protocol"], row["token_id"]) for row in rows] == [
         (protocol, token) for protocol in PROTOCOLS for token in sorted(judged.effects)
     ]
@@ -388,20 +388,22 @@ def test_one_row_a_token_and_protocol(judged: TokenEffects) -> None:
 
 @pytest.mark.parametrize(("protocol", "listed"), [("definition", range(40)), ("retention", range(30, 70))])
 def test_q_values_are_of_the_protocols_own_shortlist(judged: TokenEffects, protocol: str, listed: range) -> None:
-    rows = {row["token_id"]: row for row in validation_rows(judged, "screened") if row["protocol"] == protocol}
+    rows = {
+        row["token_id"]: row for row in validation_rows(judged, "screened", "float32") if row["protocol"] == protocol
+    }
     assert {token for token, row in rows.items() if row["q_value"] is not None} == set(listed)
     expected = slow_benjamini_hochberg([rows[token]["p_value"] for token in listed])
     assert [rows[token]["q_value"] for token in listed] == pytest.approx(expected)
 
 
 def test_a_token_can_be_flagged_and_negligible(judged: TokenEffects) -> None:
-    flagged = [row for row in validation_rows(judged, "validated") if row["outlier"] == "yes"]
+    flagged = [row for row in validation_rows(judged, "validated", "float32") if row["outlier"] == "yes"]
     assert {(row["protocol"], row["token_id"], row["severity"]) for row in flagged} == {
         ("definition", 3, "weak"),
         ("retention", 60, "negligible"),
     }
     # A threshold is about its own shortlist: token 3 lies beyond that of retention, and is no candidate of it.
-    other = [row for row in validation_rows(judged, "validated") if row["outlier"] == "not_shortlisted"]
+    other = [row for row in validation_rows(judged, "validated", "float32") if row["outlier"] == "not_shortlisted"]
     assert ("retention", 3) in {(row["protocol"], row["token_id"]) for row in other}
     assert all(row["q_value"] is None for row in other)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from embaudit.measures.run import Run
 from embaudit.measures.sticky.moments import insert_tokens
 from embaudit.measures.sticky.points import every_against_every
 from embaudit.measures.sticky.scores import score
+from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.steps import precision
 from embaudit.measures.sticky.steps.precision import ScanPrecision, scan_precision
 from embaudit.request import AuditRequest
@@ -56,11 +58,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     return tiny_bert(tmp_path_factory.mktemp("precision") / "bert")
 
 
-def plan(folder: Path, **asked: str) -> AuditPlan:
+def plan(folder: Path, **asked: Any) -> AuditPlan:
     return plan_audit(AuditRequest.of(checkpoint=str(folder), **{"device": "cpu", **asked}))
 
 
-def run(folder: Path, **asked: str) -> Run:
+def run(folder: Path, **asked: Any) -> Run:
     return plan(folder, **asked).run({}, engine=PrefectTasks())
 
 
@@ -94,6 +96,21 @@ def test_a_measurement_near_the_limit_is_made_once_and_stays(
 def test_a_precision_that_was_asked_for_is_not_measured(folder: Path, timings: Timings, dtype: str) -> None:
     assert scan_precision(run(folder, scan_dtype=dtype)) == ScanPrecision(dtype, None)
     assert timings.made == []
+
+
+@pytest.mark.parametrize("how", ["the flag", "a profile of one's own", "paper"])
+def test_what_is_held_against_published_figures_is_in_float32(
+    folder: Path, timings: Timings, tmp_path: Path, how: str
+) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text('name = "own"\nversion = 1\ndescription = ""\n[sticky]\nreference = true\n')
+    asked = {"the flag": {"reference": True}, "paper": {"profile": "paper"}}.get(how, {"profile": str(own)})
+    assert scan_precision(run(folder, **asked)) == ScanPrecision("float32", None)
+    assert timings.made == []
+    # A precision that is asked for is used.
+    assert scan_precision(run(folder, **asked, scan_dtype="bfloat16")).dtype == "bfloat16"
+    # u is of every entry, and so are the pairs below it.
+    assert run(folder, **asked).settings(StickySettings).similarity_entries is None
 
 
 def test_a_flag_goes_before_the_profile(folder: Path, timings: Timings, tmp_path: Path) -> None:

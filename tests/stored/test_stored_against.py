@@ -297,3 +297,14 @@ def test_the_command_and_its_exit_codes(tiny_index: Any, tmp_path: Path) -> None
     assert (done.returncode, ".csv or .parquet" in done.stderr) == (2, True)
     with pytest.raises(EmbauditError, match="no column 'txt'"):
         embaudit.vectors(good, text="txt")
+
+
+def test_texts_that_a_checkpoint_reads_alike_are_not_other_texts(tiny_index: Any, tmp_path: Path) -> None:
+    """Rows of another revision, each once more in capitals, which it does not read: they share vectors by right."""
+    texts = [*tiny_index.texts, *(text.upper() for text in tiny_index.texts[:60])]
+    mixed = np.concatenate([tiny_index.vectors, tiny_index.others[:60]])
+    mixed[:60] = tiny_index.others[:60]
+    report = compared(tiny_index, tmp_path, mixed, texts=texts, rows=660)
+    assert report.against is not None
+    assert int(report.against.is_foreign.sum()) == 120
+    assert [reason.is_known for reason in report.against.reasons] == [False]

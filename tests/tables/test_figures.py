@@ -9,7 +9,9 @@ from embaudit.figure import Summary, SummaryFigure, Worse, cell_view, figure_vie
 from embaudit.measures import MEASURES
 from embaudit.tables import SUMMARIES
 
-LAYERS = Summary("stat", "{corpus}, layer {layer}", (SummaryFigure("r", "r", Worse("lower"), "r_low", "r_high"),))
+LAYERS = Summary(
+    "stat", "{corpus}, layer {layer}", (SummaryFigure("r", "r", Worse("lower"), "r_low", "r_high", dtype="own"),)
+)
 WORST = Summary("token", "it's worst", (SummaryFigure("loss", "max(loss)"),), is_aggregate=True)
 
 
@@ -24,21 +26,30 @@ def test_an_item_and_its_parts() -> None:
 
 def test_views_gather_cells_figures_and_intervals() -> None:
     with duckdb.connect() as connection:
-        connection.execute("CREATE TABLE audit AS SELECT unnest(['a', 'b']) AS audit_id, 'published' AS status")
-        connection.execute("INSERT INTO audit VALUES ('c', 'checked')")
         connection.execute(
-            "CREATE TABLE stat (audit_id VARCHAR, corpus VARCHAR, layer INTEGER, r DOUBLE, r_low DOUBLE, r_high DOUBLE)"
+            "CREATE TABLE audit AS SELECT unnest(['a', 'b']) AS audit_id, 'published' AS status, 'float32' AS dtype"
+        )
+        connection.execute("INSERT INTO audit VALUES ('c', 'checked', 'float32')")
+        connection.execute(
+            "CREATE TABLE stat (audit_id VARCHAR, corpus VARCHAR, layer INTEGER, r DOUBLE, r_low DOUBLE, "
+            "r_high DOUBLE, own VARCHAR)"
         )
         connection.execute(
-            "INSERT INTO stat VALUES ('a', 'w', 0, 2, 1, 3), ('a', 'w', 1, NULL, NULL, NULL), ('c', 'w', 0, 1, 1, 1)"
+            "INSERT INTO stat VALUES ('a', 'w', 0, 2, 1, 3, 'bfloat16'), ('a', 'w', 1, NULL, NULL, NULL, NULL), "
+            "('c', 'w', 0, 1, 1, 1, NULL)"
         )
         connection.execute("CREATE TABLE token (audit_id VARCHAR, loss DOUBLE)")
         connection.execute("INSERT INTO token VALUES ('b', 0.1), ('b', 0.3)")
         for sql in (cell_view((LAYERS, WORST)), figure_view(), interval_view((LAYERS, WORST))):
             connection.execute(sql)
         cells = connection.execute("FROM summary_cell ORDER BY ALL").fetchall()
-        empty = ("a", "stat", "w, layer 1", "r", None)
-        assert cells == [("a", "stat", "w, layer 0", "r", 2.0), empty, ("b", "token", "it's worst", "loss", 0.3)]
+        # In the figure's own precision, or else the audit's.
+        empty = ("a", "stat", "w, layer 1", "r", None, "float32")
+        assert cells == [
+            ("a", "stat", "w, layer 0", "r", 2.0, "bfloat16"),
+            empty,
+            ("b", "token", "it's worst", "loss", 0.3, "float32"),
+        ]
         assert connection.execute("FROM summary_figure ORDER BY ALL").fetchall() == [
             one for one in cells if one != empty
         ]

@@ -10,7 +10,7 @@ import pytest
 
 from embaudit.checkpoint import LoadOptions, load_checkpoint
 from embaudit.comparisons.passport.make import make_passport
-from embaudit.comparisons.passport.passport import Passport
+from embaudit.comparisons.passport.passport import Canary, Passport, as_base64
 from embaudit.functions.checkpoint import CheckpointFunction
 from embaudit.watch.index_change import compare_passports, switch_revisions
 
@@ -58,3 +58,22 @@ def test_nothing_in_common_says_nothing(passports: list[Passport]) -> None:
 def test_revisions_that_can_be_loaded_are_compared_as_switch_does(weights: Callable[[int], Path]) -> None:
     found = switch_revisions(str(weights(0)), str(weights(0)), CPU)
     assert (found.verdict, found.compared) == ("same index", "texts")
+
+
+def test_passports_that_differ_as_half_precision_rounds_are_one_index(passports: list[Passport]) -> None:
+    """A revision that is saved in half precision, as ``embaudit switch`` says of it."""
+    rng = np.random.default_rng(0)
+
+    def rounded(one: Canary) -> Canary:
+        noise = 2e-2 * np.linalg.norm(one.numbers) * rng.normal(size=len(one.numbers)) / np.sqrt(len(one.numbers))
+        return one.model_copy(update={"vector": as_base64(one.numbers + noise)})
+
+    half = passports[0].model_copy(update={"canaries": tuple(map(rounded, passports[0].canaries))})
+    found = compare_passports(passports[0], half)
+    assert found is not None
+    assert (found.verdict, "no more than half precision rounds" in found.line) == ("same index", True)
+    # A defect of one kind is none.
+    moved = [rounded(one) if one.kind == "digits" else one for one in passports[0].canaries]
+    other = compare_passports(passports[0], passports[0].model_copy(update={"canaries": tuple(moved)}))
+    assert other is not None
+    assert other.verdict == "other vectors"

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from plausible import plausible_rows
 
+from embaudit.measures.sticky.steps.validation import ACCEPTED_SHARE
 from embaudit.warehouse.watched import read_figures
+from embaudit.watch.precision import OF_INTERVAL
 from embaudit.watch.regression import RULES, Figure, compare
 
 SOCM = ("socm_summary", "wikipedia", "socm_mean")
@@ -37,6 +39,20 @@ def test_without_an_interval_the_stated_tolerance_counts() -> None:
     before = Figure(*SOCM, 0.50)
     assert one(Figure(*SOCM, 0.519, 0.51, 0.53), before)["is_worse"] is False
     assert one(Figure(*SOCM, 0.521, 0.51, 0.53), before)["is_worse"] is True
+
+
+def test_another_precision_must_be_exceeded_too() -> None:
+    """In half precision a figure may move by 2 % of itself, a tenth of its interval, or .002: the largest."""
+    before = Figure(*SOCM, 0.50)
+    half = one(Figure(*SOCM, 0.525, dtype="bfloat16"), before)
+    assert (half["is_worse"], half["by_precision"]) == (False, pytest.approx(0.0105))
+    assert half["tolerance"] == pytest.approx(0.02 + 0.0105)
+    assert one(Figure(*SOCM, 0.532, dtype="bfloat16"), before)["is_worse"] is True
+    same = one(Figure(*SOCM, 0.525, dtype="bfloat16"), Figure(*SOCM, 0.50, dtype="bfloat16"))
+    assert (same["is_worse"], same["by_precision"]) == (True, 0.0)
+    wide = one(Figure(*SOCM, 0.02, -0.48, 0.52, "float16"), Figure(*SOCM, 0.01, 0.0, 0.02))
+    assert wide["by_precision"] == pytest.approx(0.1)
+    assert OF_INTERVAL == ACCEPTED_SHARE
 
 
 def test_a_count_is_worse_beyond_two_and_a_tenth() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.pooling import pool
-from embaudit.comparisons.parity.compare import HALF, LEFT, SAME, KindDifference, apart, compare_kind
+from embaudit.comparisons.parity.compare import HALF, LEFT, KindDifference, apart, compare_kind
 from embaudit.functions.function import Answers, EmbeddingFunction
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ OTHER_NUMBERS = {
 }
 # Servers pad to the longest text of a batch, or to a multiple of one of these.
 PADDED_TO = (1, 8, 16, 32, 64, 128)
+# What explains a difference leaves no more than this part of it.
+CLEARLY_LESS = 4
 
 
 @dataclass(frozen=True)
@@ -45,11 +47,13 @@ class AskedOtherwise:
         how: as the end of "a text asked …".
         difference: to each text's vector alone.
         cause: what explains a difference, as the end of "it …"; empty if nothing does.
+        rounding: up to where a difference is no more than its precision rounds.
     """
 
     how: str
     difference: KindDifference
     cause: str = ""
+    rounding: float = HALF
 
     @property
     def is_repeatable(self) -> bool:
@@ -61,7 +65,11 @@ class AskedOtherwise:
 
 
 def ask_otherwise(
-    function: EmbeddingFunction, checkpoint: Checkpoint | None, texts: Sequence[str], alone: np.ndarray
+    function: EmbeddingFunction,
+    checkpoint: Checkpoint | None,
+    texts: Sequence[str],
+    alone: np.ndarray,
+    rounding: float = HALF,
 ) -> Iterator[AskedOtherwise]:
     """Ask for the same texts in other ways.
 
@@ -69,10 +77,16 @@ def ask_otherwise(
         checkpoint: that it serves; None if it is not known: then nothing explains what padding does.
         texts: distinct texts of different lengths that it answered alone.
         alone: (n, D) its vectors of them.
+        rounding: up to where two of its vectors of one text differ by rounding (``compare.rounding_of``).
     """
     texts, alone = list(texts[:BATCH]), alone[:BATCH]
     lengths = [len(ids) for ids in checkpoint.tokenize(texts)] if checkpoint else [len(text) for text in texts]
-    yield ask_in_a_batch(function, texts, alone, checkpoint)
+
+    def held(how: str, places: Sequence[int], answers: Answers) -> AskedOtherwise:
+        difference = held_to_alone([texts[place] for place in places], alone[list(places)], answers)
+        return AskedOtherwise(how, difference, rounding=rounding)
+
+    yield ask_in_a_batch(function, texts, alone, checkpoint, rounding)
     groups: dict[int, list[int]] = {}
     for place, length in enumerate(lengths):
         groups.setdefault(length, []).append(place)
@@ -80,25 +94,23 @@ def ask_otherwise(
     # Copies of one text are a batch of equal length whatever the tokenizer does.
     batch = [*equal, *[equal[0]] * COPIES]
     answers = function.encode([texts[place] for place in batch], most=len(batch))
-    yield AskedOtherwise(
-        "in a batch of equal length", held_to_alone([texts[place] for place in batch], alone[batch], answers)
-    )
+    yield held("in a batch of equal length", batch, answers)
     back = list(range(len(texts)))[::-1]
-    again = function.encode([texts[place] for place in back], most=1)
-    yield AskedOtherwise(AGAIN, held_to_alone([texts[place] for place in back], alone[back], again))
+    yield held(AGAIN, back, function.encode([texts[place] for place in back], most=1))
     if function.takes_many_at_once:
         # Servers make batches of requests that come together: of texts of mixed length, and of one length.
         together = [*range(len(texts)), *batch]
         parallel = function.encode([texts[place] for place in together], most=1, at_once=PARALLEL)
-        yield AskedOtherwise(
-            f"while {PARALLEL - 1} others are",
-            held_to_alone([texts[place] for place in together], alone[together], parallel),
-        )
-    yield from ask_for_base64(function, texts[:ENCODED], alone[:ENCODED])
+        yield held(f"while {PARALLEL - 1} others are", together, parallel)
+    yield from ask_for_base64(function, texts[:ENCODED], alone[:ENCODED], rounding)
 
 
 def ask_in_a_batch(
-    function: EmbeddingFunction, texts: Sequence[str], alone: np.ndarray, checkpoint: Checkpoint | None = None
+    function: EmbeddingFunction,
+    texts: Sequence[str],
+    alone: np.ndarray,
+    checkpoint: Checkpoint | None = None,
+    rounding: float = HALF,
 ) -> AskedOtherwise:
     """Ask for texts of mixed length at once.
 
@@ -107,10 +119,13 @@ def ask_in_a_batch(
     """
     mixed = function.encode(texts, most=len(texts))
     held = held_to_alone(texts, alone, mixed)
-    return AskedOtherwise("in a batch of mixed length", held, _batch_cause(held, checkpoint, mixed.vectors, alone))
+    cause = _batch_cause(held, checkpoint, mixed.vectors, alone, rounding)
+    return AskedOtherwise("in a batch of mixed length", held, cause, rounding)
 
 
-def ask_for_base64(function: EmbeddingFunction, texts: Sequence[str], alone: np.ndarray) -> Iterator[AskedOtherwise]:
+def ask_for_base64(
+    function: EmbeddingFunction, texts: Sequence[str], alone: np.ndarray, rounding: float = HALF
+) -> Iterator[AskedOtherwise]:
     """Ask for base64, which OpenAI's client does, if the function knows such a thing."""
     encoded = function.encode_base64(texts)
     if encoded is None:
@@ -118,7 +133,7 @@ def ask_for_base64(function: EmbeddingFunction, texts: Sequence[str], alone: np.
     # Some servers have no base64, and say so.
     if not all("status 4" in reason for reason in encoded.failures.values()) or not encoded.failures:
         held = held_to_alone(texts, alone, encoded)
-        yield AskedOtherwise("for base64", held, _encoding_cause(encoded.vectors, alone))
+        yield AskedOtherwise("for base64", held, _encoding_cause(encoded.vectors, alone), rounding)
 
 
 def held_to_alone(texts: Sequence[str], alone: np.ndarray, answers: Answers) -> KindDifference:
@@ -146,26 +161,45 @@ def _encoding_cause(given: np.ndarray, alone: np.ndarray) -> str:
     return ""
 
 
-def _batch_cause(held: KindDifference, checkpoint: Checkpoint | None, batched: np.ndarray, alone: np.ndarray) -> str:
-    """What explains a difference in a batch: rows of other texts, or padding that is read; empty if neither does."""
-    if not held.worst > SAME:
+def _batch_cause(
+    held: KindDifference, checkpoint: Checkpoint | None, batched: np.ndarray, alone: np.ndarray, rounding: float
+) -> str:
+    """What explains a difference in a batch: rows of other texts, or padding that is read; empty if neither does.
+
+    What rounding may do needs no other cause, and a text's own vector is its own if rounding may have moved it so far:
+    another text's may be as near, or be the same one.
+    """
+    if not held.worst > rounding:
         return ""
     distances = np.nan_to_num([apart(np.broadcast_to(row, alone.shape), alone) for row in batched], nan=4.0)
-    nearest = distances.argmin(axis=1)
-    if (distances.min(axis=1) <= LEFT).all() and (nearest != np.arange(len(batched))).any():
-        return "gives the vectors of a batch in another order"
-    return (_padding_cause(checkpoint, held.texts, batched) if checkpoint else None) or ""
+    is_near = distances <= max(LEFT, rounding)
+    if is_near.any(axis=1).all() and not is_near.diagonal().all():
+        return (
+            "gives the vectors of a batch in another order"
+            if _is_an_order(is_near)
+            else "gives texts of a batch the vectors of others"
+        )
+    return (_padding_cause(checkpoint, held, batched, max(LEFT, rounding)) if checkpoint else None) or ""
 
 
-def _padding_cause(checkpoint: Checkpoint, texts: Sequence[str], batched: np.ndarray) -> str | None:
-    """Which use of padding gives these vectors, if any does."""
-    sequences = checkpoint.tokenize(texts)
+def _is_an_order(is_near: np.ndarray) -> bool:
+    """Whether each row of a batch can be given a text whose vector it has, every text once."""
+    from scipy.optimize import linear_sum_assignment
+
+    return bool(is_near[linear_sum_assignment(is_near, maximize=True)].all())
+
+
+def _padding_cause(checkpoint: Checkpoint, held: KindDifference, batched: np.ndarray, near: float) -> str | None:
+    """Which use of padding gives these vectors, if any does, and leaves clearly less than there was to explain."""
+    sequences = checkpoint.tokenize(held.texts)
     longest = max(len(ids) for ids in sequences)
     padded = _Padded(checkpoint)
     for widest in sorted({-(-longest // by) * by for by in PADDED_TO} | {min(checkpoint.max_length, 4 * longest)}):
         for how, masks in PADDING.items():
             vectors = padded.encode(sequences, widest, masks)
-            if vectors.shape == batched.shape and np.nan_to_num(apart(vectors, batched), nan=2.0).max() <= LEFT:
+            if vectors.shape != batched.shape:
+                continue
+            if np.nan_to_num(apart(vectors, batched), nan=2.0).max() <= min(near, held.worst / CLEARLY_LESS):
                 return how
     return None
 

@@ -13,8 +13,14 @@ from embaudit.downstream.task import unit_rows
 SAME, HALF = 1e-5, 2e-3
 # Of a vector's length, relative to the other's.
 SAME_LENGTH = 1e-3
+# The same in half precision: a length that bfloat16 divides by is rounded to 8 bits, and so is what comes out.
+HALF_LENGTH = 2**-7
 # 1 − cosine that an explanation may leave, and what the very reading leaves: one token of a long text leaves more.
 LEFT, EXACT = 1e-4, 1e-9
+# Half precision moves some kinds of text more than others, and none by so many times what it moves most of them.
+UNEVEN = 100
+# Of one text, two vectors in half precision may be so many times as far apart as one of them is from float32's.
+SPREAD = 10
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,28 @@ def compare_kind(
         distances = np.where((own == 0) & (other == 0), 0.0, distances)
         ratios = np.where(own > 0, other / own.clip(min=1e-30), np.nan)
     return KindDifference(kind, tuple(texts), distances, ratios, np.isfinite(ours).all(axis=1), failures)
+
+
+def rounds_as_half(largest: np.ndarray) -> bool:
+    """Whether differences are those of half precision: no larger, everywhere, and nowhere much larger than elsewhere.
+
+    A defect moves some texts and leaves others as they are in float32; half precision leaves none of them so.
+
+    Args:
+        largest: (n,) 1 − cosine of texts, or the largest of several texts of a kind.
+    """
+    known = largest[np.isfinite(largest)]
+    return bool(len(known) and known.max() <= HALF and known.min() > EXACT and known.max() <= UNEVEN * np.median(known))
+
+
+def rounding_of(kinds: Sequence[KindDifference]) -> float:
+    """Up to where two of the other's vectors of one text differ by rounding alone.
+
+    It is told from how far each text alone is from the checkpoint's in float32, not from the other's vectors
+    themselves: in half precision, many of them come out bit for bit whatever they are asked beside, and some do not.
+    """
+    worst = max((kind.worst for kind in kinds if np.isfinite(kind.worst)), default=HALF)
+    return float(np.clip(SPREAD * worst, SAME, HALF))
 
 
 def apart(first: np.ndarray, second: np.ndarray) -> np.ndarray:

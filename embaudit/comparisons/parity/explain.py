@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.comparisons.parity.compare import EXACT, LEFT, SAME_LENGTH, apart
+from embaudit.comparisons.parity.compare import EXACT, HALF_LENGTH, LEFT, apart, rounds_as_half
 from embaudit.comparisons.parity.cuts import likely_cuts
 from embaudit.comparisons.parity.forms import Form, forms_of
 from embaudit.comparisons.parity.readings import Reading, Windows, alternatives, declared
@@ -28,8 +28,8 @@ ROUNDS, WIDTH = 3, 3
 TEXTS_PER_KIND = 3
 # A reading is first tried on so few texts that are still far off, short ones: most readings bring none of them nearer.
 TRIED_FIRST, TRIED = 2, 8
-# Another way must lower the mean distance by this share to be worth a word.
-CLEARLY = 0.1
+# Another way must lower the mean distance by this share to be worth a word, or that of some texts by this factor.
+CLEARLY, CLEARLY_NEARER = 0.1, 3
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,13 @@ class Explanation:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it leaves nothing over."""
-        return self.worst <= LEFT
+        """Whether it leaves nothing over, or no more than half precision rounds."""
+        return self.worst <= LEFT or self.is_rounded
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether what it leaves on every kind of text is what half precision leaves."""
+        return self.worst > LEFT and rounds_as_half(np.array(list(self.left.values())))
 
     @property
     def kinds_left(self) -> int:
@@ -92,10 +97,19 @@ class _Way:
     def changes(self) -> int:
         return len(self.reading.differs) + self.making.changes
 
+    def gains(self, other: _Way) -> int:
+        """Texts that it brings within ``LEFT`` and the other does not, and that are clearly nearer so.
+
+        Rounding in half precision lies around ``LEFT``, and moves a text from one side to the other by itself.
+        """
+        is_new = (self.distances <= LEFT) & ~(other.distances <= LEFT)
+        return int((is_new & ~(self.distances * CLEARLY_NEARER > other.distances)).sum())
+
     def beats(self, other: _Way) -> bool:
         """Whether it is worth saying instead of another way."""
-        if self.matched != other.matched:
-            return self.matched > other.matched
+        gained, lost = self.gains(other), other.gains(self)
+        if gained != lost:
+            return gained > lost
         if self.changes > other.changes:
             return self.mean < other.mean * (1 - CLEARLY)
         return self.mean < other.mean * (1 - 1e-6)
@@ -265,4 +279,4 @@ def _length(maker: Maker, best: _Way, windows: Mapping[str, Sequence[Windows]], 
 def _is_same_length(ours: np.ndarray, theirs: np.ndarray) -> bool:
     """Whether all vectors have the same length, of those that both have."""
     both = np.isfinite(ours) & np.isfinite(theirs) & (ours > 0)
-    return bool(both.any()) and bool(np.abs(theirs[both] / ours[both] - 1).max() <= SAME_LENGTH)
+    return bool(both.any()) and bool(np.abs(theirs[both] / ours[both] - 1).max() <= HALF_LENGTH)

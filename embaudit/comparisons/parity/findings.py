@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embaudit.comparisons.parity.asking import AskedOtherwise
-from embaudit.comparisons.parity.compare import HALF, LEFT, SAME, SAME_LENGTH, KindDifference
+from embaudit.comparisons.parity.compare import HALF_LENGTH, LEFT, SAME, SAME_LENGTH, KindDifference, rounds_as_half
 from embaudit.finding import Finding, Level
 from embaudit.shown import quoted
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 ROUNDED = "precision"
 # Many servers refuse these; nobody stores a vector of a text with nothing in it.
 OFTEN_REFUSED = ("empty", "blank", "lengths", "at the limit", "beyond the limit")
-# The median of a kind may be so many times that of all before it is no rounding.
-UNEVEN = 100
 # What another function means, and what to do.
 OF_A_CHECKPOINT = (
     "What was audited is not what is served: scores and cut-offs of the audit do not hold for it.",
@@ -116,7 +114,11 @@ def _because(explanation: Explanation | None) -> str:
         return ". No way to use the checkpoint that was tried gives such vectors"
     because = "; it ".join(explanation.sentences)
     if explanation.is_complete:
-        return f". It {because}: so used, the checkpoint gives its vectors (1 − cosine at most {explanation.worst:.1e})"
+        rounded = ", no more than half precision rounds" if explanation.is_rounded else ""
+        return (
+            f". It {because}: so used, the checkpoint gives its vectors (1 − cosine at most "
+            f"{explanation.worst:.1e}{rounded})"
+        )
     rest = {kind: value for kind, value in explanation.left.items() if value > LEFT}
     kinds = sorted(rest, key=lambda kind: -rest[kind])
     others = f" and {len(kinds) - NAMED} more kinds" if len(kinds) > NAMED else ""
@@ -173,8 +175,8 @@ def finding_of_asking(asked: AskedOtherwise) -> Finding:
             name=name,
             value=float(len(difference.failures)),
         )
-    limit = HALF if difference.median > 0 else SAME
-    level: Level = "ok" if difference.worst <= SAME else "look" if difference.worst <= limit else "problem"
+    is_rounding = difference.worst <= asked.rounding or rounds_as_half(difference.distances)
+    level: Level = "ok" if difference.worst <= SAME else "look" if is_rounding else "problem"
     if level == "ok":
         return Finding(
             "ok",
@@ -203,14 +205,9 @@ def is_rounding(kinds: Sequence[KindDifference]) -> bool:
     compared = [kind for kind in kinds if np.isfinite(kind.distances).any()]
     if not compared:
         return False
-    medians = np.array([kind.median for kind in compared])
     ratios = np.concatenate([kind.ratios for kind in compared])
-    return bool(
-        max(kind.worst for kind in compared) <= HALF
-        and np.nanmax(np.abs(ratios - 1)) <= HALF
-        and medians.min() > 0
-        and medians.max() <= UNEVEN * np.median(medians)
-    )
+    largest = np.array([kind.worst for kind in compared])
+    return bool(np.nanmax(np.abs(ratios - 1)) <= HALF_LENGTH) and rounds_as_half(largest)
 
 
 def _farthest(kind: KindDifference) -> float:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from embaudit.comparisons.parity.asking import AskedOtherwise, ask_otherwise
-from embaudit.comparisons.parity.compare import KindDifference, compare_kind
+from embaudit.comparisons.parity.compare import KindDifference, compare_kind, rounding_of
 from embaudit.comparisons.parity.findings import ROUNDED, findings_of, is_apart, is_rounding
 from embaudit.comparisons.parity.page import parity_page
 from embaudit.comparisons.parity.texts import ROLES, texts_by_kind
@@ -142,7 +142,7 @@ def compare_with(
     if other.may_depend_on_asking and dimensions[1]:
         progress("the same texts in other ways")
         batch, alone = _batch(texts, theirs)
-        asked = tuple(ask_otherwise(other, checkpoint, batch, alone)) if batch else ()
+        asked = tuple(ask_otherwise(other, checkpoint, batch, alone, rounding_of(kinds))) if batch else ()
     is_different = dimensions[0] != dimensions[1] or (any(is_apart(kind) for kind in kinds) and not is_rounding(kinds))
     explanation = None
     failed: tuple[Finding, ...] = ()

@@ -14,7 +14,16 @@ from typing import Any
 import numpy as np
 
 from embaudit.comparisons.parity.asking import AGAIN, AskedOtherwise, ask_for_base64, ask_in_a_batch, held_to_alone
-from embaudit.comparisons.parity.compare import HALF, LEFT, SAME, SAME_LENGTH, KindDifference, apart, compare_kind
+from embaudit.comparisons.parity.compare import (
+    HALF,
+    LEFT,
+    SAME,
+    SAME_LENGTH,
+    KindDifference,
+    apart,
+    compare_kind,
+    rounding_of,
+)
 from embaudit.comparisons.parity.findings import findings_of, is_apart, is_rounding
 from embaudit.comparisons.parity.forms import forms_of
 from embaudit.comparisons.parity.parity import ParityReport, asked_alone
@@ -105,16 +114,15 @@ def _asked(passport: Passport, other: EmbeddingFunction) -> tuple[dict[str, Answ
     kinds = _compared(passport, theirs)
     if any(_is_off(kind) for kind in kinds) and not is_rounding(kinds):
         together, theirs = _every(theirs), asked_alone(other, texts)
-        every = [canary.text for some in passport.kinds.values() for canary in some]
+        every, kinds = [canary.text for some in passport.kinds.values() for canary in some], _compared(passport, theirs)
         # What is asked one after the other was asked a second time.
-        asked.append(
-            AskedOtherwise(TOGETHER if other.takes_many_at_once else AGAIN, _held(every, _every(theirs), together))
-        )
+        how = TOGETHER if other.takes_many_at_once else AGAIN
+        asked.append(AskedOtherwise(how, _held(every, _every(theirs), together), rounding=rounding_of(kinds)))
     batch = _batch(passport, theirs)
     if batch:
-        some, alone = list(batch), np.array(list(batch.values()))
-        asked.append(ask_in_a_batch(other, some, alone))
-        asked += ask_for_base64(other, some[:IN_BASE64], alone[:IN_BASE64])
+        some, alone, rounding = list(batch), np.array(list(batch.values())), rounding_of(kinds)
+        asked.append(ask_in_a_batch(other, some, alone, rounding=rounding))
+        asked += ask_for_base64(other, some[:IN_BASE64], alone[:IN_BASE64], rounding)
     return theirs, asked
 
 

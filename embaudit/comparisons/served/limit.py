@@ -51,6 +51,8 @@ class Moves:
     def __init__(self, function: EmbeddingFunction) -> None:
         self.function = function
         self.refusal = ""
+        # The largest so far: of servers that are not exact, many answers come out bit for bit all the same.
+        self._noise = 0.0
         self._known: dict[tuple[int, bool], bool | None] = {}
 
     def __call__(self, words: int, *, first: bool = False) -> bool | None:
@@ -71,7 +73,8 @@ class Moves:
             self.refusal = next(iter(answers.failures.values()), "NaN in its vector")
             return None
         moved, noise = apart(answers.vectors[:1].repeat(2, axis=0), answers.vectors[1:])
-        return bool(moved > max(UNMOVED, 3 * noise))
+        self._noise = max(self._noise, float(noise))
+        return bool(moved > max(UNMOVED, 3 * self._noise))
 
 
 def find_cut(function: EmbeddingFunction) -> ReadLength | None:

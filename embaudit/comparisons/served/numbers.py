@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from embaudit.checkpoint.hard_texts import KINDS
+from embaudit.comparisons.parity.compare import HALF_LENGTH
 from embaudit.finding import Finding
 from embaudit.functions.function import Answers
 from embaudit.measures.integrity.function import distinct_finding, texts_that_differ
 
-# Of a vector's length; rounding in half precision stays below.
-UNIT = 1e-3
 # Many servers refuse them, and nobody stores a vector of a text with nothing in it.
 MAY_HAVE_NONE = {*KINDS["empty"], *KINDS["blank"]}
 
@@ -80,7 +79,7 @@ def _lengths(lengths: np.ndarray, vectors: np.ndarray) -> Iterator[Finding]:
             "norm",
             most,
         )
-    elif max(abs(least - 1), abs(most - 1)) <= UNIT:
+    elif max(abs(least - 1), abs(most - 1)) <= HALF_LENGTH:
         yield Finding("ok", f"It gives {span}: the dot product is the cosine.", name="norm", value=most)
     else:
         yield Finding(

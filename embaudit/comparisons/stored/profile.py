@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from embaudit.comparisons.parity.compare import HALF_LENGTH
 from embaudit.comparisons.stored.rows import RowBatch, StoredIndex
 from embaudit.comparisons.stored.sample import RowDraw, SomeRows
 
@@ -15,8 +16,6 @@ SAMPLED = 20_000
 SAMPLED_NUMBERS = 12_000_000
 # A file in which every row has another length is no index.
 MOST_DIMENSIONS = 64
-# Told apart from rounding: a length in float16 is right to 5e-4.
-UNIT = 2e-3
 Progress = Callable[[int], None]
 
 
@@ -138,7 +137,7 @@ class Profile:
     @property
     def is_normalised(self) -> bool:
         own = self.norms[self.usable]
-        return bool(len(own)) and bool((np.abs(own - 1) <= UNIT).all())
+        return bool(len(own)) and bool((np.abs(own - 1) <= HALF_LENGTH).all())
 
 
 def profile_of(index: StoredIndex, seed: int, progress: Progress = lambda rows: None) -> Profile:

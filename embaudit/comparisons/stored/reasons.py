@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embaudit.comparisons.parity.compare import HALF, LEFT
+from embaudit.comparisons.parity.compare import HALF, LEFT, apart
 from embaudit.comparisons.parity.explain import explain
 from embaudit.comparisons.stored.encode import encode_rows
 from embaudit.comparisons.stored.forms import StoredForm, form_of_index
@@ -96,12 +96,17 @@ def reasons_for(
             reasons.append(Reason(said, tuple(slight.tolist()), is_rounding=True))
             left = np.setdiff1d(left, slight)
         left = _take(
-            reasons, left, _one_vector(rows, left), "have the vector of other texts: one vector was given to several"
+            reasons,
+            left,
+            _one_vector(rows, form, ours, left),
+            "have the vector of other texts: one vector was given to several",
         )
     for name in also:
         left = _take(reasons, left, _of_other(load(name), rows, left), f"are those of {name}")
     if form is not None:
-        left = _take(reasons, left, *_of_neighbours(function, form, rows, left, near))
+        # A vector that is nearly that of the row's own text needs no other row's.
+        far = left[found.distances[left] > form.ceiling]
+        left = _take(reasons, left, *_of_neighbours(function, form, rows, far, near))
     for _ in range(ROUNDS):
         if not len(left) or function.checkpoint is None:
             break
@@ -139,12 +144,20 @@ def _precision(rows: SomeRows, ours: np.ndarray, places: np.ndarray, load: Calla
     return best if best and found[best] >= SAME_ERROR else ""
 
 
-def _one_vector(rows: SomeRows, left: np.ndarray) -> np.ndarray:
-    """Those of the places whose vector a row of another text in the sample has, bit by bit."""
-    owners: dict[bytes, set[str | None]] = {}
+def _one_vector(rows: SomeRows, form: StoredForm, ours: np.ndarray, left: np.ndarray) -> np.ndarray:
+    """Those of the places whose vector a row of another text in the sample has, bit by bit.
+
+    Texts that the checkpoint itself gives one vector (case, white space, what is cut off) are no other texts.
+    """
+    owners: dict[bytes, list[int]] = {}
     for place in range(len(rows)):
-        owners.setdefault(rows.vectors[place].tobytes(), set()).add(rows.texts[place])
-    return left[[len(owners[rows.vectors[place].tobytes()]) > 1 for place in left]] if len(left) else left
+        owners.setdefault(rows.vectors[place].tobytes(), []).append(place)
+
+    def has_others(place: int) -> bool:
+        others = [one for one in owners[rows.vectors[place].tobytes()] if rows.texts[one] != rows.texts[place]]
+        return bool((apart(ours[others], ours[[place] * len(others)]) > form.ceiling).any())
+
+    return left[[has_others(int(place)) for place in left]] if len(left) else left
 
 
 def _of_other(other: EmbeddingFunction, rows: SomeRows, left: np.ndarray) -> np.ndarray:
@@ -200,7 +213,8 @@ def _of_other_use(checkpoint: Checkpoint, rows: SomeRows, left: np.ndarray) -> t
     if not told.differs or told.leaves is None:
         return "", left[:0]
     distances = told.leaves([rows.texts[place] or "" for place in left], rows.vectors[left].astype(np.float64))
-    return f"are the checkpoint's if it {'; it '.join(told.differs)}", left[distances <= LEFT]
+    within = HALF if told.is_rounded else LEFT
+    return f"are the checkpoint's if it {'; it '.join(told.differs)}", left[distances <= within]
 
 
 def _nothing(rows: SomeRows, ours: np.ndarray, left: np.ndarray, found: Against, also: Sequence[str]) -> str:

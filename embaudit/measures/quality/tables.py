@@ -12,6 +12,8 @@ STAGED = "quality_finding"
 OVER_ITEMS = Interval("bootstrap over groups that share a text, null below ten")
 RANGE = (-1.0, 1.0)
 Kind = Literal["pairs", "queries"]
+# Whatever the audit's precision is.
+FLOAT32 = "'float32'"
 SCORE = "of pairs Spearman's ρ with people's scores, of queries the mean nDCG@10"
 
 
@@ -21,14 +23,20 @@ class QualityRow(Row, table="quality", key=("data_set", "kind"), item="{data_set
     data_set: str = column("Name of the data set; sample: the one that comes with embaudit.")
     kind: Kind = column("pairs: scored sentence pairs; queries: queries with judged documents.")
     items: int = column("Number of pairs or queries.", ge=1)
-    score: float = column(f"The score: {SCORE}.", within=RANGE, figure=Worse("lower", 0.02), interval=OVER_ITEMS)
+    score: float = column(
+        f"The score: {SCORE}.", within=RANGE, figure=Worse("lower", 0.02), interval=OVER_ITEMS, dtype=FLOAT32
+    )
     words_score: float | None = column(
         "The same score of word overlap: TF-IDF, or of queries the better of it and BM25; null without words.",
         within=RANGE,
     )
-    words_gain: float | None = column("score − words_score, paired.", figure=Worse("lower", 0.02), interval=OVER_ITEMS)
+    words_gain: float | None = column(
+        "score − words_score, paired.", figure=Worse("lower", 0.02), interval=OVER_ITEMS, dtype=FLOAT32
+    )
     input_score: float = column("The same score of the mean of its own input embeddings.", within=RANGE)
-    input_gain: float = column("score − input_score, paired.", figure=Worse("lower", 0.02), interval=OVER_ITEMS)
+    input_gain: float = column(
+        "score − input_score, paired.", figure=Worse("lower", 0.02), interval=OVER_ITEMS, dtype=FLOAT32
+    )
     auc: float | None = column(
         "Of pairs: the share of (matching, unrelated) pairs in the right order.", within=(0.0, 1.0), interval=OVER_ITEMS
     )
@@ -46,12 +54,14 @@ class QualityRow(Row, table="quality", key=("data_set", "kind"), item="{data_set
         interval=Interval(
             "exact from order statistics; where too few pairs bound it, up to 1 for cosines and null for others"
         ),
+        dtype=FLOAT32,
     )
     kept: float | None = column(
         "Share of matching pairs above it.",
         within=(0.0, 1.0),
         figure=Worse("lower", 0.05),
         interval=Interval("exact, that of the threshold included; null without one"),
+        dtype=FLOAT32,
     )
 
     @rule

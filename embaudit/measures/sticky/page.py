@@ -12,7 +12,10 @@ from embaudit.page.model import Column, Estimate, Part, Section, Table, count
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {
-    "sticky": "SELECT * FROM sticky_summary WHERE audit_id = ? ORDER BY protocol",
+    "sticky": (
+        "SELECT sticky_summary.*, audit.dtype FROM sticky_summary JOIN audit USING (audit_id) "
+        "WHERE audit_id = ? ORDER BY protocol"
+    ),
     "tokens": "SELECT * FROM sticky_token WHERE audit_id = ? ORDER BY loss DESC, token_id LIMIT 15",
     "severities": "SELECT * FROM sticky_severity WHERE audit_id = ? ORDER BY least_loss DESC",
     "harmless": (
@@ -63,6 +66,8 @@ def section(facts: dict[str, Any]) -> Section | None:
 def _parts(facts: dict[str, Any]) -> Iterator[Part]:
     first = facts["sticky"][0]
     yield _scan(first)
+    if in_half := _in_half(first):
+        yield in_half
     if facts["sticky_candidates"]:
         yield charts.severity_chart(facts)
     yield Table(
@@ -121,6 +126,22 @@ def _scan(row: dict[str, Any]) -> str:
     return (
         f"{row['scanned']:,} of {row['vocabulary_size']:,} vocabulary entries scanned ({row['eligible']:,} can occur "
         f"in a text): {spent}{against}; {row['encodes']:,} encodes{saved}. u = {row['u']:.4f}{_between(row)}."
+    )
+
+
+def _in_half(row: dict[str, Any]) -> str:
+    """What was computed in half precision; empty if nothing was, or the whole audit."""
+    # Null in audits of older versions, which validated in their own precision.
+    scan, validation, own = row["scan_dtype"], row["validation_dtype"], row["dtype"]
+    if scan == own:
+        return ""
+    ranks = "" if row["rank_correlation"] is None else f" (ranks agree with {own} to {row['rank_correlation']:.3f})"
+    if validation in (None, own):
+        return f"Candidates were searched in {scan}{ranks}; everything else, and all verdicts, are in {own}."
+    moved = "" if row["validation_difference"] is None else f" by at most {row['validation_difference']:.0%}"
+    return (
+        f"Candidates were searched in {scan}{ranks}, and validated in {validation}, which moves their figures{moved} "
+        f"of a 95 % interval's width; u and everything else are in {own}. All in {own}: --scan-dtype {own}"
     )
 
 

@@ -102,6 +102,7 @@ class StickyValidationRow(Row, table="sticky_validation", key=("token_id", "prot
         "not_shortlisted (a candidate of the other protocol); null for controls."
     )
     basis: Basis = column("How thoroughly the profile validates.")
+    dtype: str | None = column("Precision of the similarities that all of it follows from; null in older audits.")
     shift: float = column("Mean of (similarity after − before).", within=CHANGE_OF_COSINE)
     compression: float | None = column("Standard deviation of similarity after / before.", ge=0)
     near_u_05: float = column("Share of points within 0.05 of u.", within=SHARE)
@@ -170,12 +171,14 @@ class StickySummaryRow(Row, table="sticky_summary", key=("protocol",), item="{pr
         within=COSINE,
         figure=True,
         interval=OVER_TOKENS,
+        dtype="scan_dtype",
     )
     prediction: float | None = column(
         "Out-of-fold Spearman's ρ between the pilot's scores and their prediction from input embeddings.",
         within=COSINE,
         figure=True,
         interval=OVER_TOKENS,
+        dtype="scan_dtype",
     )
     draws: int = column("(Sentence, operator) draws of the search.", ge=1)
     anchors: int = column("Sentences that each draw of the search is compared with.", ge=1)
@@ -185,12 +188,15 @@ class StickySummaryRow(Row, table="sticky_summary", key=("protocol",), item="{pr
     points_below_u: int = column("Those whose similarity is below u.", ge=1)
     candidates: int = column("Tokens on the protocol's own shortlist.")
     controls: int = column("Ordinary tokens that were validated for comparison.", ge=1)
-    control_median: float = column("Median value of the controls.", figure=True)
+    control_median: float = column("Median value of the controls.", figure=True, dtype="validation_dtype")
     # Without a threshold nothing is an outlier, which should not go unnoticed.
     threshold: float | None = column(
-        "Beyond it, a candidate is an outlier; null below 40 candidates.", warn=Warn(null=True), figure=True
+        "Beyond it, a candidate is an outlier; null below 40 candidates.",
+        warn=Warn(null=True),
+        figure=True,
+        dtype="validation_dtype",
     )
-    outliers: int = column("Candidates beyond the threshold.", figure=True)
+    outliers: int = column("Candidates beyond the threshold.", figure=True, dtype="validation_dtype")
     basis: Basis = column("How thoroughly the profile validates.")
     search: Literal["sequential", "exhaustive"] = column("Whether every token got all draws.")
     pilot: int = column("Random tokens that got all draws.", ge=0, at_least="pilot_shortlisted")
@@ -247,6 +253,7 @@ class StickySeverityRow(Row, table="sticky_severity", key=("severity",), item="{
         at_least="confirmed",
         figure=Worse("higher", absolute=2, relative=0.1),
         interval=BY_BOOTSTRAP,
+        dtype="(SELECT max(scan_dtype) FROM sticky_summary AS scan WHERE scan.audit_id = sticky_severity.audit_id)",
     )
     is_capped: bool = column("Whether there are more of them than were validated: the shortlist is too short for all.")
 
@@ -268,6 +275,7 @@ STICKY_TOKEN = Summary(
             "first(loss_low ORDER BY loss DESC, token_id)",
             "first(loss_high ORDER BY loss DESC, token_id)",
             "The largest loss of a candidate.",
+            "max(dtype)",
         ),
     ),
     is_aggregate=True,

@@ -42,7 +42,7 @@ def common_thresholds(shortlists: Mapping[Protocol, Sequence[int]], effects: Map
     return thresholds
 
 
-def validation_rows(judged: TokenEffects, basis: str) -> list[dict[str, Any]]:
+def validation_rows(judged: TokenEffects, basis: str, dtype: str) -> list[dict[str, Any]]:
     """One row per token and protocol; controls get no verdict, and only a protocol's own candidates a q-value."""
     rows = []
     for threshold in judged.thresholds:
@@ -62,6 +62,7 @@ def validation_rows(judged: TokenEffects, basis: str) -> list[dict[str, Any]]:
                     "threshold": threshold.value,
                     "outlier": None if is_control else judged.is_outlier(threshold, token),
                     "basis": basis,
+                    "dtype": dtype,
                 }
             )
     return rows

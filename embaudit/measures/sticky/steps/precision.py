@@ -46,12 +46,13 @@ class ScanPrecision(NamedTuple):
 def scan_precision(run: Run) -> ScanPrecision:
     """The precision in the settings; for ``auto``, half precision if it is clearly faster here.
 
-    With ``auto``, a checkpoint that is audited in half precision (``--dtype``) is also scanned in it.
+    With ``auto``, a checkpoint that is audited in half precision (``--dtype``) is also scanned in it, and an audit that
+    runs the published code's protocol is all in its own: its figures are held against published ones.
     """
-    wanted, device = run.settings(StickySettings).scan_dtype, run.spec.device
-    if wanted != "auto":
-        return ScanPrecision(wanted, None)
-    half = half_precision(device) if run.spec.dtype == "float32" else None
+    settings, device = run.settings(StickySettings), run.spec.device
+    if settings.scan_dtype != "auto":
+        return ScanPrecision(settings.scan_dtype, None)
+    half = half_precision(device) if run.spec.dtype == "float32" and not settings.reference else None
     if half is None:
         return ScanPrecision(run.spec.dtype, None)
     (measured,) = measure_precision.compute(run.staging, device, half, run.widths, machine(device))

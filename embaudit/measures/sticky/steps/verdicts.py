@@ -54,7 +54,7 @@ def judge(
 
     Args:
         plan: ``controls`` (ids), and the columns of the summary that earlier steps know.
-        scan_speedup, validated_in: columns of the summary; no other value depends on them.
+        scan_speedup, validated_in: columns; no other value depends on them.
     """
     points = points_of(spec, sample, "validation")
     ids, _, moments = read_moments(validated)
@@ -86,7 +86,7 @@ def judge(
         },
         scan=scanned,
     )
-    out.rows(StickyValidationRow, validation_rows(judged, settings.basis))
+    out.rows(StickyValidationRow, validation_rows(judged, settings.basis, validated_in["validation_dtype"]))
     out.rows(StickySummaryRow, summary)
 
 
