@@ -15,6 +15,14 @@ OUT = (
 CHECK, CHECK_PICKLE = f"({OUT}), then: embaudit check OUT", f"({OUT}), then: embaudit check OUT --allow-pickle"
 EXPORTED = "Use the folder that it was exported from."
 BEFORE_5 = "pip install 'transformers<5' {framework}, and there: python -c "
+MEGATRON = (
+    'Export it with Megatron Bridge: python -c "from megatron.bridge import AutoBridge; '
+    "AutoBridge.from_hf_pretrained('BASE').export_ckpt({as_string}, 'OUT')\" (BASE is the model that was trained)"
+)
+DCP_TO_TORCH = (
+    "Put them together: python -m torch.distributed.checkpoint.format_utils dcp_to_torch {place} OUT/pytorch_model.bin "
+    + CHECK_PICKLE
+)
 
 
 @dataclass(frozen=True)
@@ -25,8 +33,9 @@ class Layout:
         files: each must be there: patterns of paths inside the folder, alternatives between bars.
         what: completes "FOLDER is …"; ``{name}`` is the first file that matches.
         next_step: what to type, with ``{folder}``, ``{above}`` and ``{file}`` (the first one) quoted for a shell,
-            ``{as_string}`` and ``{file_as_string}`` as Python writes them, ``{weights}`` the first match
-            of the second pattern, ``{parent}`` the folder of the file inside this one, ``{own}`` the folder's name, and ``{stem}`` the file without its last suffix.
+            ``{as_string}`` and ``{file_as_string}`` as Python writes them, ``{weights}`` the first match of the last
+            pattern, ``{parent}`` the folder of the file inside this one, ``{own}`` the folder's name, and ``{stem}``
+            the file without its last suffix.
         is_script: whether the file must be TorchScript, which has the suffix of any file of PyTorch.
     """
 
@@ -60,8 +69,7 @@ STATES = (
     Layout(
         ("common.pt", ".metadata|*.distcp|metadata.json"),
         "a distributed checkpoint of Megatron Core ({name})",
-        'Export it with Megatron Bridge: python -c "from megatron.bridge import AutoBridge; AutoBridge.from_hf_pretrained'
-        "('BASE').export_ckpt({as_string}, 'OUT')\" (BASE is the model that training began with)",
+        MEGATRON,
     ),
     Layout(
         ("pytorch_model_fsdp_*/*.distcp|pytorch_model_fsdp_*/.metadata",),
@@ -71,19 +79,17 @@ STATES = (
     Layout(
         (".metadata", "*.distcp"),
         "a distributed checkpoint of PyTorch ({name}): its weights are in pieces",
-        "Put them together: python -m torch.distributed.checkpoint.format_utils dcp_to_torch {folder} "
-        "OUT/pytorch_model.bin " + CHECK_PICKLE,
+        DCP_TO_TORCH.replace("{place}", "{folder}"),
     ),
     Layout(
         ("*.distcp",),
-        "a distributed checkpoint of PyTorch without its .metadata ({name}): it was cut short, or is still being written",
+        "a distributed checkpoint of PyTorch without its .metadata ({name}): cut short, or still being written",
         "Copy the whole folder, hidden files included (cp -r), or use an earlier step.",
     ),
     Layout(
         ("*/.metadata", "*/*.distcp"),
         "a folder with a distributed checkpoint of PyTorch in it ({parent}): its weights are in pieces",
-        "Put them together: python -m torch.distributed.checkpoint.format_utils dcp_to_torch {folder}/{parent} "
-        "OUT/pytorch_model.bin " + CHECK_PICKLE,
+        DCP_TO_TORCH.replace("{place}", "{folder}/{parent}"),
     ),
     Layout(
         ("zero_to_fp32.py", "global_step*/*"),
@@ -107,8 +113,7 @@ STATES = (
             "|mp_rank_*/distrib_optim.pt|iter_*/common.pt|iter_*/*.distcp",
         ),
         "a checkpoint of Megatron ({name}): its weights are in shards under Megatron's names",
-        'Export it with Megatron Bridge: python -c "from megatron.bridge import AutoBridge; AutoBridge.from_hf_pretrained'
-        "('BASE').export_ckpt({as_string}, 'OUT')\" (BASE is the model that training began with)",
+        MEGATRON,
     ),
     Layout(
         ("latest_checkpointed_iteration.txt",),
@@ -144,8 +149,8 @@ STATES = (
         ("model-*-of-*.safetensors",),
         "shards of weights without their index ({name})",
         'Fetch model.safetensors.index.json, or put them into one file: python -c "from pathlib import Path; from '
-        "safetensors.torch import load_file, save_file; save_file({{k: v for f in sorted(Path({as_string}).glob('model-*-of-"
-        "*.safetensors')) for k, v in load_file(f).items()}}, {as_string} + '/model.safetensors', {{'format': 'pt'}})\"",
+        "safetensors.torch import load_file, save_file; save_file({{k: v for f in Path({as_string}).glob('model-*-of-"
+        "*.safetensors') for k, v in load_file(f).items()}}, {as_string} + '/model.safetensors', {{'format': 'pt'}})\"",
     ),
     Layout(
         ("pytorch_model-*-of-*.bin",),
@@ -224,8 +229,8 @@ FILES = (
     Layout(
         ("*.nemo",),
         "an archive of NeMo ({name})",
-        "Unpack it: python -m tarfile -e {file} UNPACKED; model_weights.ckpt in it has NeMo's names, which NeMo's script "
-        "for this model converts (scripts/checkpoint_converters).",
+        "Unpack it: python -m tarfile -e {file} UNPACKED; model_weights.ckpt in it has NeMo's names, which NeMo's "
+        "script for this model converts (scripts/checkpoint_converters).",
     ),
     Layout(
         ("*.pt|*.ts|*.pth|*.torchscript",),
@@ -238,8 +243,8 @@ FILES = (
         ("*.ckpt|checkpoints/*.ckpt|*/checkpoints/*.ckpt",),
         "a checkpoint of Lightning ({name}): weights beside the state of training",
         'Take the weights out, without the name of the attribute that held the model: python -c "import torch; s = '
-        "torch.load({file_as_string}, 'cpu')['state_dict']; torch.save({{k.partition('.')[2]: v for k, v in s.items()}}, "
-        "'OUT/pytorch_model.bin')\" " + CHECK_PICKLE,
+        "torch.load({file_as_string}, 'cpu')['state_dict']; torch.save({{k.partition('.')[2]: v for k, v in s.items()}}"
+        ", 'OUT/pytorch_model.bin')\" " + CHECK_PICKLE,
     ),
     Layout(
         ("pytorch_model_fsdp*.bin|model_fsdp*.bin",),
@@ -283,6 +288,7 @@ OTHER_NAMES = (
     Layout(
         ("*.bin|*.pt|*.pth",),
         "a folder with weights under another name ({name})",
-        "If they are the model's (a dictionary of tensors): cp {file} {folder}/pytorch_model.bin, and add --allow-pickle.",
+        "If they are the model's (a dictionary of tensors): cp {file} {folder}/pytorch_model.bin, then: embaudit check "
+        "{folder} --allow-pickle",
     ),
 )

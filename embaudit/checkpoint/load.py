@@ -189,8 +189,8 @@ def describe(resolved: ResolvedCheckpoint, options: LoadOptions) -> tuple[Recipe
     """Recipe and identity of a checkpoint, without loading its weights.
 
     Raises:
-        CheckpointError: if the folder is something else, files are missing, the weights are pickles and not allowed, or the packaged weights are not
-            the published ones.
+        CheckpointError: if the folder is something else, files are missing, the weights are pickles and not allowed, or
+            the packaged weights are not the published ones.
     """
     if not resolved.folder.is_dir():
         raise CheckpointError(

@@ -1,7 +1,7 @@
 """What a folder or file is that is no checkpoint: said before what it lacks, with the line that makes it one.
 
-A folder with a config and weights is read as it is. Any other one is looked up in ``layouts``; a run's folder or a cache's
-is answered with the checkpoint inside.
+A folder with a config and weights is read as it is. Any other one is looked up in ``layouts``; a run's folder or a
+cache's is answered with the checkpoint inside.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import re
 import shlex
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
@@ -37,6 +37,8 @@ def refuse_other_layouts(folder: Path) -> None:
         return
     if is_checkpoint([name for name in ("config.json", *WEIGHTS) if (folder / name).is_file()]):
         _refuse_mlx(folder)
+        return
+    if not folder.is_dir():
         return
     names = _names_in(folder)
     if not names:
@@ -75,8 +77,10 @@ def _of_files(names: Sequence[str], folder: Path) -> CheckpointError | None:
         return found
     # Weights under the usual name that lack their config are a checkpoint's, whatever lies beside them.
     has_weights = any(name.removeprefix(_first_module(name)) in WEIGHTS for name in names)
-    rows = WITH_WEIGHTS if has_weights else (*FILES, *WITHOUT_WEIGHTS, *_renamed(names))
-    return _of_layouts(names, folder, rows)
+    if has_weights:
+        return _of_layouts(names, folder, WITH_WEIGHTS)
+    own = [name for name in names if not any(_matches(name, one) for row in WITHOUT_WEIGHTS for one in row.files)]
+    return _of_layouts(own, folder, (*FILES, *OTHER_NAMES)) or _of_layouts(names, folder, WITHOUT_WEIGHTS)
 
 
 def is_checkpoint(names: Sequence[str], inside: str = "") -> bool:
@@ -84,7 +88,7 @@ def is_checkpoint(names: Sequence[str], inside: str = "") -> bool:
     known = {name.removeprefix(inside) for name in names if name.startswith(inside)}
     return any(
         f"{place}config.json" in known and any(f"{place}{weights}" in known for weights in WEIGHTS)
-        for place in {"", *map(_first_module, known)}
+        for place in {"", *(map(_first_module, known) if "modules.json" in known else ())}
     )
 
 
@@ -173,14 +177,6 @@ def _names_in(folder: Path) -> list[str]:
     return names
 
 
-def _renamed(names: Sequence[str]) -> Iterator[Layout]:
-    """Weights under other names, unless every such file is a trainer's."""
-    own = [name for name in names if not any(_matches(name, one) for row in WITHOUT_WEIGHTS for one in row.files)]
-    for layout in OTHER_NAMES:
-        if any(_matches(name, pattern) for name in own for pattern in layout.files):
-            yield layout
-
-
 def _steps_inside(folder: Path, names: Sequence[str]) -> CheckpointError | None:
     """The error for a folder with checkpoints in it, which names the newest."""
     tops = dict.fromkeys(name.split("/")[0] for name in names if "/" in name)
@@ -202,14 +198,13 @@ def _steps_inside(folder: Path, names: Sequence[str]) -> CheckpointError | None:
                 next_step=f"{'It is' if len(found) == 1 else 'The newest is'} {folder / newest}: embaudit check "
                 f"{shlex.quote(str(folder / newest))}",
             )
-    steps = [top for top in tops if STEP.search(top)]
-    if steps and not any("/" not in name and name.endswith((".safetensors", ".bin")) for name in names):
-        newest = folder / max(steps, key=lambda one: _age(folder, one))
-        try:
-            refuse_other_layouts(newest)
-        except CheckpointError as error:
-            return error
-    return None
+    steps = [top for top in tops if STEP.search(top) and not MODULE.match(top)]
+    if not steps:
+        return None
+    newest = max(steps, key=lambda one: _age(folder, one))
+    return _of_files(
+        [name.removeprefix(f"{newest}/") for name in names if name.startswith(f"{newest}/")], folder / newest
+    )
 
 
 def _age(folder: Path, name: str) -> tuple[int, float]:
