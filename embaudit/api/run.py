@@ -44,13 +44,14 @@ def run_audit(request: AuditRequest, backbone: str | None) -> tuple[AuditOutcome
 def refuse_early(request: AuditRequest, backbone: str | None = None) -> None:
     """Report an invalid request before a server is started or torch is imported."""
     from embaudit.checkpoint.reference import CheckpointRef, resolve
+    from embaudit.checkpoint.what_it_is import refuse_other_layouts
     from embaudit.profile import load_profile
 
     for name in (request.checkpoint, backbone):
         if name is not None and name != "card":
             reference = CheckpointRef.parse(name)
             if reference.kind != "hub":
-                resolve(reference)
+                refuse_other_layouts(resolve(reference).folder)
     load_profile(request.profile)
     if request.policy is not None:
         from embaudit.gate import load_policy

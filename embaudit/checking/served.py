@@ -17,13 +17,16 @@ from embaudit.comparisons.served.numbers import hard_texts, number_findings
 from embaudit.comparisons.served.quality import Asking, served_quality
 from embaudit.finding import LEVELS, Finding, guarded
 from embaudit.functions.function import Answers, EmbeddingFunction
+from embaudit.measures.quality.lengths import RULE as LENGTHS
+from embaudit.measures.quality.lengths import Declared, length_findings
 from embaudit.measures.quality.material import Material, sample_material
+from embaudit.measures.quality.measured import Measured
 
 
 def check_served(
     function: EmbeddingFunction, material: Material | None = None, asking: Asking | None = None
 ) -> CheckReport:
-    """Check a function by its vectors alone: numbers, one function, limit, quality.
+    """Check a function by its vectors alone: numbers, one function, limit, quality, lengths.
 
     Args:
         material: scored pairs and judged queries; by default, the embedded sample.
@@ -64,12 +67,16 @@ def _parts(
     documents = [text for collection in material.collections for text in asking.documents(collection.documents)]
     yield from guarded("tail", lambda: limit_findings(function.live, documents))
 
+    measured: list[Measured] = []
+
     def quality() -> list[Finding]:
         report = served_quality(lambda some, role: function.encode(some, role).vectors, material, asking)
         figures.update(report.figures)
+        measured.extend(report.measured)
         return list(report.findings)
 
     yield from guarded("quality", quality)
+    yield from guarded(LENGTHS, lambda: length_findings([alone.vectors], measured, Declared(is_served=True), figures))
     if function.why_closed:
         yield Finding(
             "not measured",

@@ -25,17 +25,6 @@ TOKENIZER_SETTINGS = (
 TOKENIZERS_WITHOUT_VOCABULARY = ("ByT5Tokenizer", "CanineTokenizer", "PerceiverTokenizer")
 # A repository cloned without git-lfs has a few lines of text in place of each large file.
 LFS_POINTER = b"version https://git-lfs"
-# Weights in formats that are not read, with what to do: the first that a folder without other weights has.
-OTHER_WEIGHTS = (
-    ("*.gguf", "quantised weights for llama.cpp ({name})", "Use the folder that they were converted from."),
-    ("*.onnx", "an ONNX export ({name})", "Use the folder that it was exported from."),
-    ("onnx/*.onnx", "an ONNX export ({name})", "Use the folder that it was exported from."),
-    ("openvino*.xml", "an OpenVINO export ({name})", "Use the folder that it was exported from."),
-    ("tf_model.h5", "TensorFlow weights ({name})", "Convert them with a release of transformers before 5."),
-    ("flax_model.msgpack", "Flax weights ({name})", "Convert them with a release of transformers before 5."),
-    ("*.safetensors", "weights under another name ({name})", "Rename them to model.safetensors."),
-    ("*.bin", "weights under another name ({name})", "Rename them to pytorch_model.bin."),
-)
 ADAPTER = "adapter_config.json"
 # Lists of files that transformers reads in place of the usual one, depending on its own version.
 BY_VERSION = {"config.json": "configuration_files", "tokenizer_config.json": "fast_tokenizer_files"}
@@ -61,20 +50,6 @@ def weight_index(folder: Path) -> list[Path]:
     name = PICKLES[1] if files and is_pickle(files[0]) else SAFETENSORS[1]
     is_sharded = files and files[0].name not in (SAFETENSORS[0], PICKLES[0])
     return [folder / name] if is_sharded else []
-
-
-def no_weights(folder: Path) -> CheckpointError:
-    """The error for a folder without weights that can be read, which says what it has instead."""
-    for pattern, what, next_step in OTHER_WEIGHTS:
-        for path in sorted(folder.glob(pattern)):
-            return CheckpointError(
-                f"{folder} has no model.safetensors, only {what.format(name=path.relative_to(folder).as_posix())}.",
-                next_step=next_step,
-            )
-    return CheckpointError(
-        f"{folder} has no weights (model.safetensors).",
-        next_step="Check that the download is complete, or save with model.save_pretrained(FOLDER).",
-    )
 
 
 def refuse_adapter(folder: Path) -> None:

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from embaudit.checkpoint.files import (
     code_files,
-    no_weights,
     read_object,
     refuse_adapter,
     refuse_pointers,
@@ -68,7 +67,10 @@ def identify(folder: Path, recipe: Recipe) -> CheckpointIdentity:
     tokenizer_sha256 = tokenizer_hash(folder, recipe)
     weights = weight_files(transformer)
     if not weights:
-        raise no_weights(transformer)
+        raise CheckpointError(
+            f"{transformer} has no weights (model.safetensors).",
+            next_step="Check that the download is complete, or save with model.save_pretrained(FOLDER).",
+        )
     weights = [*weights, *weight_index(transformer)]
     weights += [path for module in recipe.modules for path in weight_files(folder / module.path)]
     refuse_pointers(folder, [config, *weights])

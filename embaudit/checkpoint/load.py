@@ -31,6 +31,7 @@ from embaudit.checkpoint.tokenizer import (
     special_tokens_around,
     truncated,
 )
+from embaudit.checkpoint.what_it_is import refuse_other_layouts
 from embaudit.errors import CheckpointError, UsageError
 
 if TYPE_CHECKING:
@@ -188,14 +189,15 @@ def describe(resolved: ResolvedCheckpoint, options: LoadOptions) -> tuple[Recipe
     """Recipe and identity of a checkpoint, without loading its weights.
 
     Raises:
-        CheckpointError: if files are missing, the weights are pickles and not allowed, or the packaged weights are not
-            the published ones.
+        CheckpointError: if the folder is something else, files are missing, the weights are pickles and not allowed, or
+            the packaged weights are not the published ones.
     """
     if not resolved.folder.is_dir():
         raise CheckpointError(
             f"{resolved.ref}: {resolved.folder} is not a directory.",
             next_step="Check the path; reinstall the package if it is a packaged checkpoint.",
         )
+    refuse_other_layouts(resolved.folder)
     recipe = read_recipe(resolved.folder, options.pooling, options.max_length, options.prompts)
     if resolved.ref.kind == "hub" and resolved.ref.name in INSTRUCTORS:
         recipe = replace(recipe, pools_prompt=False)

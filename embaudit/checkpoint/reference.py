@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from embaudit.checkpoint.what_it_is import refuse_file, refuse_other_repository
 from embaudit.errors import CheckpointError
 from embaudit.hub import Repository
 from embaudit.suggest import closest
@@ -68,10 +69,7 @@ class CheckpointRef:
         if path is not None and path.is_dir():
             return cls("local", str(path.resolve()))
         if path is not None and path.is_file():
-            raise CheckpointError(
-                f"{text} is a file, but a checkpoint is a folder with config, weights and tokenizer.",
-                next_step=f"Try its folder: {path.parent}",
-            )
+            raise refuse_file(path)
         name, _, revision = text.partition("@")
         looks_like_path = text.startswith((".", "/", "~")) or name.count("/") != 1 or " " in text
         # The hub cache has a file for each revision, and git allows neither in a name.
@@ -168,10 +166,11 @@ def _resolve_packaged(ref: CheckpointRef) -> ResolvedCheckpoint:
 
 
 def _resolve_hub(ref: CheckpointRef, *, allow_pickle: bool, trust_remote_code: bool) -> ResolvedCheckpoint:
-    def refuse_pickles(names: Sequence[str]) -> None:
+    def refuse_unread(names: Sequence[str]) -> None:
         pickles = [name for name in names if name.endswith(tuple(pattern[1:] for pattern in HUB_PICKLES))]
         if pickles and not allow_pickle and not any(name.endswith(".safetensors") for name in names):
             raise weights_are_pickles(str(ref), pickles[0])
+        refuse_other_repository(str(ref), ref.name, names)
 
     patterns = [
         *HUB_FILES,
@@ -179,6 +178,6 @@ def _resolve_hub(ref: CheckpointRef, *, allow_pickle: bool, trust_remote_code: b
         *(HUB_REMOTE_CODE if trust_remote_code else ()),
     ]
     otherwise = f"pass a local folder, or packaged:{next(iter(PACKAGED))}."
-    folder = Repository("model", ref.name, ref.revision, otherwise).snapshot(patterns, refuse_pickles)
+    folder = Repository("model", ref.name, ref.revision, otherwise).snapshot(patterns, refuse_unread)
     # The snapshot's folder is named after the commit of the revision when it was downloaded.
     return ResolvedCheckpoint(ref, folder, revision=folder.name)

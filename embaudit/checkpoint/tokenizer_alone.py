@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from embaudit.checkpoint.files import tokenizer_files
 from embaudit.checkpoint.identity import tokenizer_hash
 from embaudit.checkpoint.model import quiet_transformers
 from embaudit.checkpoint.modules import read_recipe
 from embaudit.checkpoint.reference import resolve
 from embaudit.checkpoint.tokenizer import load_tokenizer, special_tokens_around
+from embaudit.checkpoint.what_it_is import refuse_other_layouts
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -33,6 +35,8 @@ def load_tokenizer_alone(
         CheckpointError: if the checkpoint is not found, or its tokenizer cannot be loaded.
     """
     folder = resolve(reference, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code).folder
+    if not tokenizer_files(folder):
+        refuse_other_layouts(folder)
     recipe = read_recipe(folder)
     with quiet_transformers():
         tokenizer = load_tokenizer(

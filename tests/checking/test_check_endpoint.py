@@ -86,6 +86,8 @@ CASES: dict[str, tuple[Encode, str, str, float, float]] = {
     ),
     "zeros for digits": (each(lambda text: bag(text) * ("3.14159" not in text)), "not_finite", "problem", 1, 1),
     "another length": (each(lambda text: bag(text) * 3), "norm", "look", 2.9, 3.1),
+    "lengths of its own": (each(lambda text: bag(text) * (1 + len(text) % 5)), "norm", "look", 4.9, 5.1),
+    "unit length": (each(bag), "norm", "ok", 0.999, 1.001),
     "whole numbers": (each(lambda text: np.round(bag(text) * 127)), "norm", "look", 100, 150),
     "one vector for all": (each(lambda text: word_vector("gold")), "same_vector", "problem", 10, 1e6),
     "another vector each time": (

@@ -99,7 +99,7 @@ WORDS, LAYER_0 = "embeddings.word_embeddings.weight", "encoder.layer.0.output.de
 BIAS_1 = "encoder.layer.1.output.dense.bias"
 # What happened to the folder: the change, what the error must say, and what it must tell to do.
 BROKEN: dict[str, tuple[Change, str, str]] = {
-    "empty folder": (emptied, "has no config.json", "config.json"),
+    "empty folder": (emptied, "is an empty folder", "config.json"),
     "no config": (without("config.json"), "has no config.json", "config.json"),
     "no tokenizer": (without("tokenizer.json"), "has no tokenizer", "save_pretrained"),
     "no weights": (without("model.safetensors"), "has no weights", "download"),

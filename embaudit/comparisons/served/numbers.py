@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from embaudit.checkpoint.hard_texts import KINDS
-from embaudit.comparisons.parity.compare import HALF_LENGTH
 from embaudit.finding import Finding
 from embaudit.functions.function import Answers
 from embaudit.measures.integrity.function import distinct_finding, texts_that_differ
@@ -25,10 +24,8 @@ def number_findings(texts: Sequence[str], answers: Answers) -> Iterator[Finding]
     """What is wrong with the vectors of ``hard_texts``, each asked alone."""
     yield from _without_a_vector(texts, answers)
     has_vector = np.isfinite(answers.vectors).all(axis=1)
-    lengths = np.linalg.norm(answers.vectors[has_vector], axis=1)
-    if not len(lengths):
+    if not has_vector.any():
         return
-    yield from _lengths(lengths, answers.vectors[has_vector])
     differ = set(texts_that_differ())
     places = [place for place, text in enumerate(texts) if has_vector[place] and text in differ]
     yield distinct_finding([texts[place] for place in places], answers.vectors[places])
@@ -65,28 +62,3 @@ def _without_a_vector(texts: Sequence[str], answers: Answers) -> Iterator[Findin
     if tolerable:
         meaning = "Callers must leave out texts with nothing in them."
         yield Finding("look", lacking(tolerable), meaning, name="no_vector", value=float(len(tolerable)))
-
-
-def _lengths(lengths: np.ndarray, vectors: np.ndarray) -> Iterator[Finding]:
-    least, most = float(lengths.min()), float(lengths.max())
-    span = f"vectors of {vectors.shape[1]} numbers, with lengths from {least:.4g} to {most:.4g}"
-    if (vectors == np.round(vectors)).all():
-        yield Finding(
-            "look",
-            f"It gives whole numbers: {span}.",
-            "They are int8 or binary codes, with which an index must be told to work.",
-            "Check that the index compares them as such.",
-            "norm",
-            most,
-        )
-    elif max(abs(least - 1), abs(most - 1)) <= HALF_LENGTH:
-        yield Finding("ok", f"It gives {span}: the dot product is the cosine.", name="norm", value=most)
-    else:
-        yield Finding(
-            "look",
-            f"It gives {span}: the dot product is not the cosine.",
-            "An index that takes dot products for cosines ranks by length, too.",
-            "Set the index to cosine, or normalise vectors before they are stored and asked for.",
-            "norm",
-            most,
-        )

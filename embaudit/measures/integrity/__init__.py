@@ -10,7 +10,7 @@ from embaudit.measures.integrity.tables import ROWS
 from embaudit.measures.measure import Measure, Parts
 
 # Increase this when values change: it is part of the keys of all the measure's steps.
-MEASURE_VERSION = 1
+MEASURE_VERSION = 2
 
 
 def _parts() -> Parts:

@@ -1,4 +1,4 @@
-"""Whether vectors are finite and of the length that is declared, in float32 and in the half precisions."""
+"""Whether vectors are finite, and other than zero, in float32 and in the half precisions."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from embaudit.checkpoint.hard_texts import KINDS
 from embaudit.errors import MeasureError, one_line
 from embaudit.finding import Finding, Level
 
-# A unit vector in float32; rounding alone leaves 1e-7.
-UNIT = 1e-3
 # Of a text's vectors in half precision and float32; rounding leaves .9999 of bfloat16, .999999 of float16.
 HALF_COSINE = 0.99
 HALVES = ("float16", "bfloat16")
@@ -43,7 +41,7 @@ def numeric_findings(encoder: Encoder, options: LoadOptions) -> list[Finding]:
                 value=float(len(broken)),
             )
         ]
-    return [_norm(encoder.checkpoint, vectors), *_halves(encoder, options, texts)]
+    return [_usable(vectors), *_halves(encoder, options, texts)]
 
 
 def _texts(encoder: Encoder) -> list[str]:
@@ -66,23 +64,18 @@ def _encoded(encoder: Encoder, texts: Sequence[str]) -> tuple[np.ndarray, list[t
         return np.empty((0, encoder.checkpoint.dimension)), broken
 
 
-def _norm(checkpoint: Checkpoint, vectors: np.ndarray) -> Finding:
-    norms = np.linalg.norm(vectors, axis=1)
-    least, most = float(norms.min()), float(norms.max())
-    is_declared = any(module.kind == "Normalize" for module in checkpoint.recipe.modules)
-    span = f"vectors have lengths from {least:.4g} to {most:.4g}"
-    if least == 0.0:
-        return Finding("problem", f"Some texts get a vector of length 0; {span}.", name="zero_vector", value=least)
-    if not is_declared or max(abs(least - 1), abs(most - 1)) <= UNIT:
-        return Finding("ok", f"All {len(vectors)} hard texts get finite vectors; {span}.", name="norm", value=most)
-    return Finding(
-        "look",
-        f"modules.json declares Normalize, but {span}.",
-        "A server that takes dot products for cosines ranks by length.",
-        "If dimensions are cut (truncate_dim) or a module follows Normalize, normalise again after it.",
-        name="norm",
-        value=most,
-    )
+def _usable(vectors: np.ndarray) -> Finding:
+    lengths = np.linalg.norm(vectors, axis=1)
+    if float(lengths.min()) == 0.0:
+        zero = int((lengths == 0).sum())
+        return Finding(
+            "problem",
+            f"{zero} of {len(vectors)} hard texts get a vector of length 0.",
+            "Such vectors are near nothing, or near everything.",
+            name="zero_vector",
+            value=float(zero),
+        )
+    return Finding("ok", f"All {len(vectors)} hard texts get finite vectors.", name="not_finite", value=0.0)
 
 
 def _halves(encoder: Encoder, options: LoadOptions, texts: Sequence[str]) -> Iterator[Finding]:

@@ -1,16 +1,18 @@
-"""Single values of weights: out of range, one enormous outlier, few distinct values, half precision."""
+"""Single values of weights: out of range, one enormous outlier, rounded to a few bits, half precision."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
 from embaudit.finding import Finding
+from embaudit.measures.integrity.rounding import Rounding, rounding_of
 
 if TYPE_CHECKING:
     import torch
@@ -25,8 +27,8 @@ WHOLE, MIN_SIBLINGS = 100.0, 3
 QUANTILE = 0.9999
 # Smallest normal float32 and half of its exponents: below it, bytes were read as another dtype.
 SUBNORMAL, SUBNORMAL_SHARE = 1.2e-38, 0.01
-# Distinct values in a group of consecutive weights, of which any float has nearly as many as weights.
-GROUP, GROUPS, FOUR_BITS, EIGHT_BITS = 64, 64, 16, 256
+# Of matrices, or of the weights in them: a few small ones may be of whole numbers for other reasons.
+ROUNDED_SHARE = 0.5
 # Bits at the end of a float32 that bfloat16 and float16 do not have.
 HALVES = {"bfloat16": 16, "float16": 13}
 SAMPLED = 1 << 16
@@ -42,8 +44,7 @@ class Values:
         largest, ordinary: the largest absolute value and its 99.99th percentile.
         place: index of the largest value.
         subnormal: share of values that are subnormal, zeros aside.
-        four_bits: whether most groups of 64 consecutive weights have at most 16 distinct values.
-        eight_bits: whether most rows have at most 256 distinct values, and fewer than half as many as weights.
+        rounding: the bits and groups that they were rounded to, if they were.
         half: the precision that all sampled values have: "bfloat16", "float16" or "".
     """
 
@@ -54,8 +55,7 @@ class Values:
     ordinary: float
     place: tuple[int, ...]
     subnormal: float
-    four_bits: bool
-    eight_bits: bool
+    rounding: Rounding | None
     half: str
 
 
@@ -152,18 +152,21 @@ def _outlier_findings(values: Sequence[Values]) -> list[Finding]:
 
 def _rounded_findings(values: Sequence[Values]) -> list[Finding]:
     matrices = [each for each in values if len(each.shape) > 1]
-    four = [each for each in matrices if each.four_bits]
-    eight = [each for each in matrices if each.eight_bits and not each.four_bits]
-    rounded, bits = (four, 4) if len(four) >= len(eight) else (eight, 8)
-    if 2 * len(rounded) < len(matrices) or not rounded:
+    rounded = [each for each in matrices if each.rounding is not None]
+    weights, of_all = (sum(prod(each.shape) for each in some) for some in (rounded, matrices))
+    if not rounded or max(len(rounded) / len(matrices), weights / of_all) < ROUNDED_SHARE:
         return []
+    kinds = Counter(each.rounding for each in rounded).most_common()
+    fewest = min(kind.bits for kind, _ in kinds if kind is not None)
+    described = "; ".join(f"{kind}, {count} of them" if len(kinds) > 1 else str(kind) for kind, count in kinds[:3])
     return [
         Finding(
             "look",
-            f"{len(rounded)} of {len(matrices)} matrices have the few distinct values that rounding to {bits} bits "
-            f"leaves (at most {2**bits} in a {'group of 64' if bits == 4 else 'row'}): {_named(rounded)}.",
+            f"{len(rounded)} of {len(matrices)} matrices have the values that rounding leaves: {described}"
+            + (f"; {len(kinds) - 3} more kinds" if len(kinds) > 3 else "")
+            + f" ({_named(rounded)}).",
             meaning="The weights were quantised and stored as floats: the vectors are not those of the original, by "
-            f"{'little' if bits == 8 else 'more the smaller the model'}.",
+            f"{'little' if fewest == 8 else 'more the smaller the model'}.",
             advice="Serve and audit the checkpoint that was quantised, or compare the two: embaudit compare.",
             name="rounded_weights",
             value=len(rounded) / len(matrices),
@@ -186,7 +189,7 @@ def _values(name: str, tensor: torch.Tensor) -> Values:
         at = torch.argmax(flat.abs().nan_to_num(float("inf")))
         place = tuple(int(index) for index in torch.unravel_index(at, tensor.shape))
     subnormal = float(((sample > 0) & (sample < SUBNORMAL)).float().mean())
-    four, eight = _rounded(tensor)
+    half = _half(sample)
     return Values(
         name,
         re.sub(r"\.\d+\.", ".*.", name),
@@ -195,31 +198,8 @@ def _values(name: str, tensor: torch.Tensor) -> Values:
         ordinary,
         place,
         subnormal,
-        four,
-        eight,
-        _half(sample),
-    )
-
-
-def _rounded(tensor: torch.Tensor) -> tuple[bool, bool]:
-    """Whether most groups have at most 16 distinct values, and most rows at most 256."""
-    import torch
-
-    if tensor.dim() < 2 or tensor.shape[-1] < GROUP or tensor.shape[0] < 2:
-        return False, False
-    rows = tensor.reshape(-1, tensor.shape[-1])
-    rows = rows[:: max(1, len(rows) // GROUPS)][:GROUPS].float().cpu()
-    # Of zeros (padding, pruned weights) there are many in one place for other reasons.
-    rows = rows[(rows[:, :GROUP] != 0).sum(1) >= GROUP // 2]
-    if not len(rows):
-        return False, False
-    in_groups = torch.tensor([torch.unique(row[:GROUP]).numel() for row in rows]).float()
-    in_rows = torch.tensor([torch.unique(row).numel() for row in rows]).float()
-    # Half precision alone leaves hundreds of values in a row, but hardly repeats them in a group.
-    few = rows.shape[1] >= 2 * EIGHT_BITS or rows.shape[1] >= EIGHT_BITS * 0.75
-    return (
-        bool((in_groups <= FOUR_BITS).float().mean() > 0.9),
-        bool(few and (in_rows <= min(EIGHT_BITS, 0.6 * rows.shape[1])).float().mean() > 0.9),
+        rounding_of(tensor, half),
+        half,
     )
 
 

@@ -10,7 +10,7 @@ from embaudit.measures.quality.settings import QualitySettings
 from embaudit.measures.quality.tables import ROWS
 
 # Increase this when values or the sample's texts change: it is part of the keys of all the measure's steps.
-MEASURE_VERSION = 1
+MEASURE_VERSION = 2
 
 
 def _parts() -> Parts:

@@ -19,6 +19,8 @@ from embaudit.measures.quality.counterfactual import (
 )
 from embaudit.measures.quality.layers import RULE as LOST_IN_LAYER
 from embaudit.measures.quality.layers import layer_findings, measure_layers
+from embaudit.measures.quality.lengths import RULE as LENGTHS
+from embaudit.measures.quality.lengths import Declared, length_findings
 from embaudit.measures.quality.limit import RULE as CUT_TEXTS
 from embaudit.measures.quality.limit import limit_findings
 from embaudit.measures.quality.material import Collection, Material, ScoredPairs
@@ -89,6 +91,7 @@ def quality_findings(encoder: Encoder, material: Material, *, tokenizer_is_broke
                 else _alternatives(encoder.checkpoint, measured, figures, finds_nothing=finds_nothing)
             ),
         )
+        findings += guarded(LENGTHS, lambda: length_findings([], measured, Declared.by(checkpoint), figures))
         limit = encoder.checkpoint.reading("document").max_length
         for judged in (one for one in measured if isinstance(one, MeasuredCollection)):
             name, ids = judged.collection.name, judged.document_ids
