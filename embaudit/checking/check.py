@@ -10,6 +10,7 @@ from typing import Any
 from embaudit.checking.verdict import Verdict, verdict_of
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.comparisons.change.change import change_report
+from embaudit.comparisons.exports.files import export_findings
 from embaudit.errors import CheckpointError
 from embaudit.finding import Finding, guarded, worst_first
 from embaudit.measures.integrity.function import function_findings
@@ -78,7 +79,7 @@ class CheckReport:
 def check(
     reference: str, options: LoadOptions | None = None, material: Material | None = None, base: str | None = None
 ) -> CheckReport:
-    """Check a checkpoint: integrity, then quality, then what changed against a base.
+    """Check a checkpoint: integrity, files beside the weights, then quality, then what changed against a base.
 
     A checkpoint that cannot be loaded gets a report too: do not serve, and why.
 
@@ -115,6 +116,7 @@ def _parts(
     yield from found
     yield from guarded("one_function", lambda: function_findings(encoder))
     yield from guarded("numerics", lambda: numeric_findings(encoder, options))
+    yield from guarded("files_beside_the_weights", lambda: export_findings(checkpoint, figures))
     measured: list[Measured] = []
     is_broken = any(finding.level == "problem" and finding.name in TOKENIZER for finding in found)
 

@@ -1,0 +1,129 @@
+"""Every file beside the weights: held against them if it can be, and otherwise named, with what would measure it."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from embaudit.checkpoint import Checkpoint
+from embaudit.checkpoint.exports import Export, Format, exports_of
+from embaudit.checkpoint.files import refuse_pointers
+from embaudit.checkpoint.onnx_encoder import INSTALL, has_onnxruntime
+from embaudit.checkpoint.onnx_file import OnnxFile, UnsafeFile, read_onnx
+from embaudit.comparisons.exports.tokenizer import tokenizer_findings
+from embaudit.errors import CheckpointError, EmbauditError, one_line
+from embaudit.finding import Finding
+
+UNREADABLE, UNSAFE, NOT_HELD = "export_unreadable", "export_unsafe", "export_not_measured"
+# How a file is served whose format is not run here.
+SERVED: dict[Format, str] = {"GGUF": "llama-server --embedding -m {path} --port 8080"}
+NAMED_AT_MOST = 4
+
+
+def export_findings(checkpoint: Checkpoint, figures: dict[str, Any]) -> list[Finding]:
+    """What there is beside the weights for other runtimes, and whether it is the same function; none if nothing is.
+
+    Args:
+        figures: receives ``exports``, a row for each output that was held against the weights.
+    """
+    folder = checkpoint.resolved.folder
+    exports = exports_of(folder, checkpoint.recipe.transformer_path)
+    if not exports:
+        return []
+    found: list[Finding] = []
+    readable: dict[Export, OnnxFile | None] = {}
+    for export in exports:
+        try:
+            if export.format == "ONNX":
+                readable[export] = read_onnx(export.path, folder)
+            else:
+                refuse_pointers(export.path.parent, [export.path] if export.path.is_file() else [])
+                readable[export] = None
+        except CheckpointError as error:
+            found.append(_unreadable(export, error))
+    for place in sorted({export.path.parent for export in exports}):
+        found += tokenizer_findings(checkpoint, place)
+    onnx = {export: file for export, file in readable.items() if file is not None}
+    others = [export for export, file in readable.items() if file is None]
+    if onnx and has_onnxruntime():
+        found += _held(checkpoint, onnx, figures)
+    else:
+        others += onnx
+    return [*found, *([_not_held(checkpoint, sorted(others))] if others else ())]
+
+
+def _held(checkpoint: Checkpoint, files: dict[Export, OnnxFile], figures: dict[str, Any]) -> list[Finding]:
+    # Nothing of this is imported where there are no such files.
+    from embaudit.comparisons.exports.findings import findings_of
+    from embaudit.comparisons.exports.held import Beside
+
+    beside = Beside(checkpoint)
+    held, found = [], []
+    for export, file in files.items():
+        try:
+            held += list(beside.hold(file, export.name))
+        except Exception as error:  # a stranger's file may raise anything; the others are held all the same
+            found.append(_not_run(export, error))
+    figures["exports"] = [one.as_json() for one in held]
+    return [*findings_of(held, str(checkpoint.resolved.ref)), *found]
+
+
+def _unreadable(export: Export, error: CheckpointError) -> Finding:
+    if isinstance(error, UnsafeFile):
+        return Finding(
+            "problem",
+            error.happened,
+            "Whoever loads it reads a file of the machine that it runs on as weights.",
+            error.next_step,
+            UNSAFE,
+        )
+    return Finding(
+        "look",
+        error.happened,
+        f"Servers that read {export.name} fail, or serve what they downloaded before.",
+        error.next_step,
+        UNREADABLE,
+    )
+
+
+def _not_run(export: Export, error: Exception) -> Finding:
+    is_ours = isinstance(error, EmbauditError)
+    reason = error.happened if isinstance(error, EmbauditError) else f"{type(error).__name__}: {one_line(error)}"
+    return Finding(
+        "not measured",
+        f"Whether {export.name} is the weights was not measured: {reason}",
+        "Servers that read it may serve another model.",
+        error.next_step if is_ours and isinstance(error, EmbauditError) else "Report it, with the name of the file.",
+        NOT_HELD,
+    )
+
+
+def _not_held(checkpoint: Checkpoint, exports: list[Export]) -> Finding:
+    """One finding for all files that are not run here."""
+    reference = shlex.quote(str(checkpoint.resolved.ref))
+    names = [f"{export.name} ({export.format})" for export in exports]
+    shown = ", ".join(names[:NAMED_AT_MOST])
+    shown += f" and {len(names) - NAMED_AT_MOST} more" if len(names) > NAMED_AT_MOST else ""
+    return Finding(
+        "not measured",
+        f"Beside the weights {'lies' if len(names) == 1 else 'lie'} {shown}: not held against them.",
+        "Servers that read these files may serve another model, such as an older revision.",
+        " ".join(_how_to_measure(exports, reference)),
+        NOT_HELD,
+        float(len(names)),
+    )
+
+
+def _how_to_measure(exports: list[Export], reference: str) -> list[str]:
+    formats = {export.format: export for export in reversed(exports)}
+    steps = []
+    if "ONNX" in formats:
+        steps.append(f"{INSTALL}, and check again.")
+    if "OpenVINO" in formats:
+        steps.append(f"embaudit parity {reference} --with {reference} --with-backend openvino")
+    rest = [kind for kind in formats if kind not in ("ONNX", "OpenVINO")]
+    if rest:
+        served = SERVED.get(rest[0], "").format(path=shlex.quote(str(formats[rest[0]].path)))
+        serve = f"Serve {'it' if len(exports) == 1 else 'each'}{f' ({served})' if served else ''} and compare: "
+        steps.append(f"{serve}embaudit parity {reference} --with http://localhost:8080")
+    return steps
