@@ -65,7 +65,7 @@ def write_onnx(
     places = torch.arange(ids.shape[1]).expand(ids.shape)
     arguments = {IDS: ids, MASK: torch.ones_like(ids), SEGMENTS: torch.zeros_like(ids), POSITIONS: places}
     free = {axis: name for axis, name in enumerate(("batch", "length")) if size[axis] is None}
-    axes = {name: free for name in (*inputs, *(name for name, make in outputs.items() if make is states))}
+    axes = dict.fromkeys((*inputs, *(name for name, make in outputs.items() if make is states)), free)
     axes |= {name: {0: "batch"} for name, make in outputs.items() if make is not states and batch is None}
     path.parent.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():

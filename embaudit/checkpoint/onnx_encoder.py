@@ -214,5 +214,6 @@ def _in_order(names: Sequence[str], first: Sequence[str]) -> list[str]:
 
 
 def _reason(error: Exception) -> str:
-    """onnxruntime's own message, without its codes and the place in its source."""
-    return re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : (/\S+ \S.*?\) )?", "", one_line(error))
+    """onnxruntime's own message, without its codes, the file's path and the place in its source."""
+    codes = r"^\[ONNXRuntimeError\] : \d+ : \w+ : (/\S+ \S.*?\) )?(Load model from .*? failed: ?)?"
+    return one_line(RuntimeError(re.sub(codes, "", str(error), flags=re.DOTALL)))

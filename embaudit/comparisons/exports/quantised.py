@@ -51,16 +51,18 @@ def rounding_of(file: OnnxFile) -> Rounding:
     """How a file of precision int8 or int4 rounds, from the whole numbers in it."""
     if file.precision == "int4":
         return Rounding(0, True, False, file.rounds_states)
-    signed = unsigned = 0
+    spans: list[int] = []
+    is_symmetric = True
     for weight in file.weights:
         if weight.entries >= SMALLEST and (values := file.whole_numbers(weight, MOST)) is not None and len(values):
             low, high = int(values.min()), int(values.max())
-            signed = max(signed, 2 * max(-low, high)) if values.dtype == np.int8 else signed
-            unsigned = max(unsigned, high - low) if values.dtype == np.uint8 else unsigned
+            is_symmetric = values.dtype == np.int8
+            spans.append(2 * max(-low, high) if is_symmetric else high - low)
     scales = [weight.entries > 1 for weight in file.weights if "scale" in weight.name.lower()]
     by_row = 2 * sum(scales) > len(scales)
-    is_symmetric = bool(signed) or not unsigned
-    return Rounding(signed or unsigned or STEPS, is_symmetric, by_row, file.rounds_states)
+    # Tables of words may have a bit more.
+    steps = max(int(np.median(spans)), 1) if spans else STEPS
+    return Rounding(steps, is_symmetric, by_row, file.rounds_states)
 
 
 @contextmanager
