@@ -9,7 +9,8 @@ from typing import Any
 
 from embaudit.api.check import given_material
 from embaudit.checkpoint import LoadOptions, load_checkpoint, resolve
-from embaudit.comparisons.parity.other import Backend, OtherCheckpoint, Stored, rows_of, rows_of_backend
+from embaudit.comparisons.parity.onnx import onnx_encoder
+from embaudit.comparisons.parity.other import Backend, OtherCheckpoint, Stored, rows_of, rows_of_openvino
 from embaudit.comparisons.parity.parity import ParityReport, compare_with
 from embaudit.endpoint.recognise import is_address, open_endpoint
 from embaudit.errors import UsageError
@@ -39,11 +40,11 @@ def parity(
 
     Args:
         checkpoint: packaged:NAME, a local folder or owner/name@revision on the hub.
-        other: an endpoint's address, or another checkpoint.
+        other: an endpoint's address, another checkpoint, or an ONNX file (with the backend onnx).
         api: openai, tei or ollama; by default, recognised.
         model: its name at the endpoint, if that serves several.
         dtype: the precision of another checkpoint.
-        backend: in which it runs: torch, or onnx or openvino by sentence-transformers.
+        backend: in which it runs: torch, onnx by onnxruntime, or openvino by sentence-transformers.
         stored: how an index stores its vectors: as given, int8 or binary.
         dimensions: how many of the first ones it keeps; None for all.
         pairs: files of scored pairs, a data set each; by default, the embedded sample.
@@ -108,15 +109,18 @@ def run(
 def _other(name: str, way: OtherWay, options: LoadOptions) -> OtherCheckpoint:
     """Another checkpoint, read as it declares."""
     trust_remote_code = options.trust_remote_code
-    if way.backend != "torch":
+    declared = LoadOptions(
+        device=options.device,
+        dtype=way.dtype,
+        allow_pickle=options.allow_pickle,
+        trust_remote_code=trust_remote_code,
+    )
+    if way.backend == "onnx":
+        encoder = onnx_encoder(name, declared)
+        return OtherCheckpoint(encoder.rows, way.stored, way.dimensions, encoder.failures)
+    if way.backend == "openvino":
         resolved = resolve(name, allow_pickle=options.allow_pickle, trust_remote_code=trust_remote_code)
-        rows = rows_of_backend(resolved, way.backend, trust_remote_code=trust_remote_code)
+        rows = rows_of_openvino(resolved, trust_remote_code=trust_remote_code)
     else:
-        declared = LoadOptions(
-            device=options.device,
-            dtype=way.dtype,
-            allow_pickle=options.allow_pickle,
-            trust_remote_code=trust_remote_code,
-        )
         rows = rows_of(load_checkpoint(name, declared))
     return OtherCheckpoint(rows, way.stored, way.dimensions)

@@ -132,9 +132,10 @@ class OnnxEncoder:
         self.checkpoint = checkpoint
         self.reading = reading or model.readings[0]
         self.failures: dict[str, str] = {}
+        self._width = 0
 
     def rows(self, texts: Sequence[str], at_once: int = 1) -> np.ndarray:
-        """(n, D) float64 vectors, in batches of ``at_once``; NaN where a text has none. D is 0 if none has one."""
+        """(n, D) float64 vectors, in batches of ``at_once``; NaN where a text has none. D is 0 until one has."""
         sequences = self.checkpoint.tokenize(texts)
         found: list[np.ndarray | None] = [None] * len(texts)
         at_once = min(at_once, self.model.batch or at_once)
@@ -145,10 +146,10 @@ class OnnxEncoder:
                     self.failures[texts[place]] = row
                 else:
                     found[place] = row
-        width = max((len(row) for row in found if row is not None), default=0)
-        rows = np.full((len(texts), width), np.nan)
+        self._width = self._width or next((len(row) for row in found if row is not None), 0)
+        rows = np.full((len(texts), self._width), np.nan)
         for place, row in enumerate(found):
-            if row is not None and len(row) == width:
+            if row is not None and len(row) == self._width:
                 rows[place] = row
         return rows
 

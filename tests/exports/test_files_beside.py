@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from model_hub import COMMIT, ModelHub
 from onnx import TensorProto, helper, numpy_helper
 from onnx_files import changed_onnx, external_onnx, write_onnx
 from tiny import tiny_bert
@@ -263,6 +264,19 @@ def test_nothing_is_found_or_imported_where_no_such_file_is(folder: Path, monkey
     monkeypatch.delitem(sys.modules, held, raising=False)
     assert found_in(folder) == []
     assert held not in sys.modules
+
+
+def test_what_lies_on_the_hub_is_named_and_not_downloaded(hub: ModelHub, place: Path) -> None:
+    hub.repositories["someone/tiny"] = place
+    figures: dict[str, Any] = {}
+    [finding] = export_findings(load_checkpoint("someone/tiny"), figures)
+    assert (finding.level, finding.name) == ("not measured", "export_not_measured")
+    assert "On the hub beside the weights lies onnx/model.onnx (ONNX)" in finding.sentence
+    assert f"hf download someone/tiny --revision {COMMIT} --local-dir tiny && embaudit check ./tiny" in finding.advice
+    assert not any("model.onnx" in request for request in hub.requests)
+    checkpoint = load_checkpoint("someone/tiny")
+    hub.status = 503
+    assert export_findings(checkpoint, figures) == []
 
 
 def test_files_of_another_checkpoint_below_are_not_this_ones(place: Path) -> None:

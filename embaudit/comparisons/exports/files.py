@@ -6,7 +6,7 @@ import shlex
 from typing import Any
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.checkpoint.exports import Export, Format, exports_of
+from embaudit.checkpoint.exports import Export, Format, exports_of, format_of
 from embaudit.checkpoint.files import refuse_pointers
 from embaudit.checkpoint.onnx_encoder import INSTALL, has_onnxruntime
 from embaudit.checkpoint.onnx_file import OnnxFile, UnsafeFile, read_onnx
@@ -18,6 +18,7 @@ UNREADABLE, UNSAFE, NOT_HELD = "export_unreadable", "export_unsafe", "export_not
 # How a file is served whose format is not run here.
 SERVED: dict[Format, str] = {"GGUF": "llama-server --embedding -m {path} --port 8080"}
 NAMED_AT_MOST = 4
+OLDER = "Servers that read these files may serve another model, such as an older revision."
 
 
 def export_findings(checkpoint: Checkpoint, figures: dict[str, Any]) -> list[Finding]:
@@ -28,8 +29,9 @@ def export_findings(checkpoint: Checkpoint, figures: dict[str, Any]) -> list[Fin
     """
     folder = checkpoint.resolved.folder
     exports = exports_of(folder, checkpoint.recipe.transformer_path)
+    on_the_hub = _on_the_hub(checkpoint, exports)
     if not exports:
-        return []
+        return on_the_hub
     found: list[Finding] = []
     readable: dict[Export, OnnxFile | None] = {}
     for export in exports:
@@ -49,7 +51,7 @@ def export_findings(checkpoint: Checkpoint, figures: dict[str, Any]) -> list[Fin
         found += _held(checkpoint, onnx, figures)
     else:
         others += onnx
-    return [*found, *([_not_held(checkpoint, sorted(others))] if others else ())]
+    return [*found, *([_not_held(checkpoint, sorted(others))] if others else ()), *on_the_hub]
 
 
 def _held(checkpoint: Checkpoint, files: dict[Export, OnnxFile], figures: dict[str, Any]) -> list[Finding]:
@@ -87,13 +89,14 @@ def _unreadable(export: Export, error: CheckpointError) -> Finding:
 
 
 def _not_run(export: Export, error: Exception) -> Finding:
-    is_ours = isinstance(error, EmbauditError)
-    reason = error.happened if isinstance(error, EmbauditError) else f"{type(error).__name__}: {one_line(error)}"
+    reason, advice = f"{type(error).__name__}: {one_line(error)}", "Report it, with the name of the file."
+    if isinstance(error, EmbauditError):
+        reason, advice = error.happened, error.next_step
     return Finding(
         "not measured",
         f"Whether {export.name} is the weights was not measured: {reason}",
         "Servers that read it may serve another model.",
-        error.next_step if is_ours and isinstance(error, EmbauditError) else "Report it, with the name of the file.",
+        advice,
         NOT_HELD,
     )
 
@@ -102,16 +105,48 @@ def _not_held(checkpoint: Checkpoint, exports: list[Export]) -> Finding:
     """One finding for all files that are not run here."""
     reference = shlex.quote(str(checkpoint.resolved.ref))
     names = [f"{export.name} ({export.format})" for export in exports]
-    shown = ", ".join(names[:NAMED_AT_MOST])
-    shown += f" and {len(names) - NAMED_AT_MOST} more" if len(names) > NAMED_AT_MOST else ""
     return Finding(
         "not measured",
-        f"Beside the weights {'lies' if len(names) == 1 else 'lie'} {shown}: not held against them.",
-        "Servers that read these files may serve another model, such as an older revision.",
+        f"Beside the weights {'lies' if len(names) == 1 else 'lie'} {_shown(names)}: not held against them.",
+        OLDER,
         " ".join(_how_to_measure(exports, reference)),
         NOT_HELD,
         float(len(names)),
     )
+
+
+def _on_the_hub(checkpoint: Checkpoint, exports: list[Export]) -> list[Finding]:
+    """Such files of the checkpoint's repository, which are not downloaded with it; none if the hub does not answer."""
+    ref, revision = checkpoint.resolved.ref, checkpoint.resolved.revision
+    if ref.kind != "hub":
+        return []
+    from embaudit.hub import Repository
+
+    try:
+        files = Repository("model", ref.name, revision, "").info().files
+    except EmbauditError:
+        return []
+    here = {export.name for export in exports}
+    names = [f"{name} ({kind})" for name in files if (kind := format_of(name)) is not None and name not in here]
+    if not names:
+        return []
+    target = ref.name.partition("/")[2]
+    return [
+        Finding(
+            "not measured",
+            f"On the hub beside the weights {'lies' if len(names) == 1 else 'lie'} {_shown(names)}, which "
+            f"{'is' if len(names) == 1 else 'are'} not downloaded with a checkpoint: not held against the weights.",
+            OLDER,
+            f"hf download {ref.name} --revision {revision} --local-dir {target} && embaudit check ./{target}",
+            NOT_HELD,
+            float(len(names)),
+        )
+    ]
+
+
+def _shown(names: list[str]) -> str:
+    more = f" and {len(names) - NAMED_AT_MOST} more" if len(names) > NAMED_AT_MOST else ""
+    return ", ".join(names[:NAMED_AT_MOST]) + more
 
 
 def _how_to_measure(exports: list[Export], reference: str) -> list[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -33,6 +33,7 @@ class OtherCheckpoint:
 
     Attributes:
         rows: (n, D) vectors of texts; NaN where there is none.
+        failures: why a text that was asked for has none, by text; as far as it is known.
         stored: how their numbers are.
         dimensions: how many of the first ones are kept; None for all.
     """
@@ -40,6 +41,7 @@ class OtherCheckpoint:
     rows: Callable[[Sequence[str]], np.ndarray]
     stored: Stored = "as given"
     dimensions: int | None = None
+    failures: Mapping[str, str] = field(default_factory=dict)
 
     def encode(self, texts: Sequence[str]) -> Answers:
         rows = self.rows(texts)
@@ -47,7 +49,8 @@ class OtherCheckpoint:
             raise UsageError(f"There are {rows.shape[1]} dimensions to keep, not {self.dimensions}.")
         rows = rows[:, : self.dimensions]
         written = STORED[self.stored](rows)
-        return Answers(np.where(np.isfinite(rows), written, np.nan))
+        failed = {place: self.failures[text] for place, text in enumerate(texts) if text in self.failures}
+        return Answers(np.where(np.isfinite(rows), written, np.nan), failed)
 
 
 def rows_of(checkpoint: Checkpoint) -> Callable[[Sequence[str]], np.ndarray]:
@@ -69,13 +72,13 @@ def rows_of(checkpoint: Checkpoint) -> Callable[[Sequence[str]], np.ndarray]:
     return rows
 
 
-def rows_of_backend(
-    resolved: ResolvedCheckpoint, backend: Backend, *, trust_remote_code: bool = False
+def rows_of_openvino(
+    resolved: ResolvedCheckpoint, *, trust_remote_code: bool = False
 ) -> Callable[[Sequence[str]], np.ndarray]:
-    """Encodes with sentence-transformers in another backend, on the processor.
+    """Encodes with sentence-transformers in OpenVINO, on the processor.
 
     Raises:
-        UsageError: if the backend is not installed.
+        UsageError: if it is not installed.
         CheckpointError: if it cannot run the checkpoint.
     """
     from importlib.util import find_spec
@@ -83,15 +86,15 @@ def rows_of_backend(
     # sentence-transformers says so by a plain Exception, as it says everything else.
     if find_spec("optimum") is None:
         raise UsageError(
-            f"The backend {backend} is not installed.",
-            next_step=f'pip install "sentence-transformers[{backend}]", or leave --with-backend out.',
+            "The backend openvino is not installed.",
+            next_step='pip install "sentence-transformers[openvino]", or leave --with-backend out.',
         )
     from sentence_transformers import SentenceTransformer
 
     try:
         model: Any = SentenceTransformer(
-            str(resolved.folder), backend=backend, device="cpu", trust_remote_code=trust_remote_code
+            str(resolved.folder), backend="openvino", device="cpu", trust_remote_code=trust_remote_code
         )
     except Exception as error:  # exporters and run times raise anything
-        raise CheckpointError(f"{resolved.ref} does not run in {backend}: {one_line(error)}") from error
+        raise CheckpointError(f"{resolved.ref} does not run in openvino: {one_line(error)}") from error
     return lambda texts: np.asarray(model.encode(list(texts), show_progress_bar=False), dtype=np.float64)
