@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from tiny import tiny_bert
 
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
-from embaudit.comparisons.exports.held import Beside
+from embaudit.comparisons.exports.held import OwnVectors
 
 pytest.importorskip("onnxruntime")
 
@@ -39,8 +39,8 @@ def checkpoint(folder: Path) -> Checkpoint:
 
 
 @pytest.fixture(scope="session")
-def beside(checkpoint: Checkpoint) -> Beside:
-    return Beside(checkpoint)
+def beside(checkpoint: Checkpoint) -> OwnVectors:
+    return OwnVectors(checkpoint)
 
 
 @pytest.fixture(scope="session")

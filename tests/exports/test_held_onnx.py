@@ -25,7 +25,7 @@ from onnx_files import (
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.onnx_file import read_onnx
 from embaudit.comparisons.exports.findings import findings_of
-from embaudit.comparisons.exports.held import Beside
+from embaudit.comparisons.exports.held import OwnVectors
 from embaudit.finding import Finding
 
 Write = Callable[[Checkpoint, Path, Path], Path]
@@ -62,7 +62,7 @@ def older(by: float) -> Write:
     return write
 
 
-def findings(beside: Beside, file: Path) -> list[Finding]:
+def findings(beside: OwnVectors, file: Path) -> list[Finding]:
     held = list(beside.hold(read_onnx(file, file.parent), "model.onnx"))
     return list(findings_of(held, "FOLDER"))
 
@@ -85,7 +85,7 @@ SAME: dict[str, Write] = {
 
 @pytest.mark.parametrize("name", SAME)
 def test_the_same_function_is_found_whatever_its_form(
-    name: str, checkpoint: Checkpoint, exported: Path, beside: Beside, tmp_path: Path
+    name: str, checkpoint: Checkpoint, exported: Path, beside: OwnVectors, tmp_path: Path
 ) -> None:
     found = findings(beside, SAME[name](checkpoint, exported, tmp_path / "model.onnx"))
     assert [finding.level for finding in found] == ["ok"], found
@@ -131,7 +131,7 @@ ANOTHER: dict[str, tuple[Write, str]] = {
 
 @pytest.mark.parametrize("name", ANOTHER)
 def test_another_function_is_a_problem_with_its_reason(
-    name: str, checkpoint: Checkpoint, exported: Path, beside: Beside, tmp_path: Path
+    name: str, checkpoint: Checkpoint, exported: Path, beside: OwnVectors, tmp_path: Path
 ) -> None:
     write, reason = ANOTHER[name]
     problems = [
@@ -145,7 +145,7 @@ def test_another_function_is_a_problem_with_its_reason(
 
 @pytest.mark.parametrize("how", [{}, {"per_channel": True}, {"reduce_range": True}], ids=str)
 def test_a_quantised_file_is_held_against_what_its_rounding_does(
-    how: dict[str, bool], exported: Path, beside: Beside, tmp_path: Path
+    how: dict[str, bool], exported: Path, beside: OwnVectors, tmp_path: Path
 ) -> None:
     file = quantised_onnx(exported, tmp_path / "model.onnx", **how)
     [held] = beside.hold(read_onnx(file, tmp_path), "model.onnx")

@@ -57,9 +57,9 @@ def export_findings(checkpoint: Checkpoint, figures: dict[str, Any]) -> list[Fin
 def _held(checkpoint: Checkpoint, files: dict[Export, OnnxFile], figures: dict[str, Any]) -> list[Finding]:
     # Nothing of this is imported where there are no such files.
     from embaudit.comparisons.exports.findings import findings_of
-    from embaudit.comparisons.exports.held import Beside
+    from embaudit.comparisons.exports.held import OwnVectors
 
-    beside = Beside(checkpoint)
+    beside = OwnVectors(checkpoint)
     held, found = [], []
     for export, file in files.items():
         try:
@@ -107,7 +107,7 @@ def _not_held(checkpoint: Checkpoint, exports: list[Export]) -> Finding:
     names = [f"{export.name} ({export.format})" for export in exports]
     return Finding(
         "not measured",
-        f"Beside the weights {'lies' if len(names) == 1 else 'lie'} {_shown(names)}: not held against them.",
+        f"OwnVectors the weights {'lies' if len(names) == 1 else 'lie'} {_shown(names)}: not held against them.",
         OLDER,
         " ".join(_how_to_measure(exports, reference)),
         NOT_HELD,

@@ -99,7 +99,7 @@ class Held:
         }
 
 
-class Beside:
+class OwnVectors:
     """A checkpoint's own vectors, made once for all files that are held against them."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
@@ -196,7 +196,7 @@ class Beside:
         return dict(zip(self.texts, np.split(rows, ends), strict=True))
 
 
-def _with_reasons(held: Held, beside: Beside, encoder: OnnxEncoder, rows: Mapping[str, np.ndarray]) -> Held:
+def _with_reasons(held: Held, beside: OwnVectors, encoder: OnnxEncoder, rows: Mapping[str, np.ndarray]) -> Held:
     """What else there is to know of a file whose vectors are others: how much comes of rounding, and what does not."""
     noise = beside.noise(rounding_of(encoder.model.file)) if held.precision in BITS else None
     found = encoder.rows(beside.sentences, BATCH)
