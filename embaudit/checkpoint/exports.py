@@ -30,7 +30,7 @@ DEPTH = 2
 
 
 @dataclass(frozen=True, order=True)
-class Export:
+class ExportedFile:
     """One such file; ``name`` is its path in the checkpoint's folder."""
 
     name: str
@@ -38,7 +38,7 @@ class Export:
     path: Path
 
 
-def exports_of(folder: Path, transformer: str = "") -> list[Export]:
+def exports_of(folder: Path, transformer: str = "") -> list[ExportedFile]:
     """The files of a checkpoint's folder that other runtimes read, by name.
 
     Args:
@@ -46,7 +46,7 @@ def exports_of(folder: Path, transformer: str = "") -> list[Export]:
             this one's.
     """
     found = [
-        Export(name, kind, path)
+        ExportedFile(name, kind, path)
         for depth in range(DEPTH + 1)
         for path in folder.glob("/".join(["*"] * (depth + 1)))
         if (kind := format_of(name := path.relative_to(folder).as_posix())) is not None

@@ -242,7 +242,7 @@ def test_what_is_not_run_here_is_named_with_what_would_measure_it(name: str, fol
     file.write_bytes(b"something")
     [finding] = found_in(place)
     assert (finding.level, finding.name) == ("not measured", "export_not_measured")
-    assert f"OwnVectors the weights lies {name} ({OTHERS[name][0]})" in finding.sentence
+    assert f"Beside the weights lies {name} ({OTHERS[name][0]})" in finding.sentence
     assert OTHERS[name][1] in finding.advice
     file.write_text(POINTER)
     [finding] = found_in(place)

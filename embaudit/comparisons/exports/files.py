@@ -6,7 +6,7 @@ import shlex
 from typing import Any
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.checkpoint.exports import Export, Format, exports_of, format_of
+from embaudit.checkpoint.exports import ExportedFile, Format, exports_of, format_of
 from embaudit.checkpoint.files import refuse_pointers
 from embaudit.checkpoint.onnx_encoder import INSTALL, has_onnxruntime
 from embaudit.checkpoint.onnx_file import OnnxFile, UnsafeFile, read_onnx
@@ -33,7 +33,7 @@ def export_findings(checkpoint: Checkpoint, figures: dict[str, Any]) -> list[Fin
     if not exports:
         return on_the_hub
     found: list[Finding] = []
-    readable: dict[Export, OnnxFile | None] = {}
+    readable: dict[ExportedFile, OnnxFile | None] = {}
     for export in exports:
         try:
             if export.format == "ONNX":
@@ -54,23 +54,25 @@ def export_findings(checkpoint: Checkpoint, figures: dict[str, Any]) -> list[Fin
     return [*found, *([_not_held(checkpoint, sorted(others))] if others else ()), *on_the_hub]
 
 
-def _held(checkpoint: Checkpoint, files: dict[Export, OnnxFile], figures: dict[str, Any]) -> list[Finding]:
+def _held(checkpoint: Checkpoint, files: dict[ExportedFile, OnnxFile], figures: dict[str, Any]) -> list[Finding]:
     # Nothing of this is imported where there are no such files.
     from embaudit.comparisons.exports.findings import findings_of
-    from embaudit.comparisons.exports.held import OwnVectors
+    from embaudit.comparisons.exports.held import Held, OwnVectors
 
     beside = OwnVectors(checkpoint)
-    held, found = [], []
+    held: list[Held] = []
+    found: list[Finding] = []
     for export, file in files.items():
         try:
-            held += list(beside.hold(file, export.name))
+            # What a file gave before it failed is kept.
+            held.extend(beside.hold(file, export.name))
         except Exception as error:  # a stranger's file may raise anything; the others are held all the same
             found.append(_not_run(export, error))
     figures["exports"] = [one.as_json() for one in held]
     return [*findings_of(held, str(checkpoint.resolved.ref)), *found]
 
 
-def _unreadable(export: Export, error: CheckpointError) -> Finding:
+def _unreadable(export: ExportedFile, error: CheckpointError) -> Finding:
     if isinstance(error, UnsafeFile):
         return Finding(
             "problem",
@@ -88,7 +90,7 @@ def _unreadable(export: Export, error: CheckpointError) -> Finding:
     )
 
 
-def _not_run(export: Export, error: Exception) -> Finding:
+def _not_run(export: ExportedFile, error: Exception) -> Finding:
     reason, advice = f"{type(error).__name__}: {one_line(error)}", "Report it, with the name of the file."
     if isinstance(error, EmbauditError):
         reason, advice = error.happened, error.next_step
@@ -101,13 +103,13 @@ def _not_run(export: Export, error: Exception) -> Finding:
     )
 
 
-def _not_held(checkpoint: Checkpoint, exports: list[Export]) -> Finding:
+def _not_held(checkpoint: Checkpoint, exports: list[ExportedFile]) -> Finding:
     """One finding for all files that are not run here."""
     reference = shlex.quote(str(checkpoint.resolved.ref))
     names = [f"{export.name} ({export.format})" for export in exports]
     return Finding(
         "not measured",
-        f"OwnVectors the weights {'lies' if len(names) == 1 else 'lie'} {_shown(names)}: not held against them.",
+        f"Beside the weights {'lies' if len(names) == 1 else 'lie'} {_shown(names)}: not held against them.",
         OLDER,
         " ".join(_how_to_measure(exports, reference)),
         NOT_HELD,
@@ -115,7 +117,7 @@ def _not_held(checkpoint: Checkpoint, exports: list[Export]) -> Finding:
     )
 
 
-def _on_the_hub(checkpoint: Checkpoint, exports: list[Export]) -> list[Finding]:
+def _on_the_hub(checkpoint: Checkpoint, exports: list[ExportedFile]) -> list[Finding]:
     """Such files of the checkpoint's repository, which are not downloaded with it; none if the hub does not answer."""
     ref, revision = checkpoint.resolved.ref, checkpoint.resolved.revision
     if ref.kind != "hub":
@@ -149,7 +151,7 @@ def _shown(names: list[str]) -> str:
     return ", ".join(names[:NAMED_AT_MOST]) + more
 
 
-def _how_to_measure(exports: list[Export], reference: str) -> list[str]:
+def _how_to_measure(exports: list[ExportedFile], reference: str) -> list[str]:
     formats = {export.format: export for export in reversed(exports)}
     steps = []
     if "ONNX" in formats:

@@ -168,8 +168,9 @@ def _in_batches(held: Held) -> Finding | None:
 
 def _rounded(held: Held) -> Finding:
     """How much is lost by a lower precision."""
+    rounds = "half precision" if held.precision == "float32" else "its precision"
     sentence = (
-        f"{_described(held)} differs from the weights as its precision rounds: 1 − cosine {number(held.median)} in the "
+        f"{_described(held)} differs from the weights as {rounds} rounds: 1 − cosine {number(held.median)} in the "
         f"median, at most {number(held.worst)}"
     )
     if held.overlap is not None:

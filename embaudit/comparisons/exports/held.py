@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -202,10 +203,13 @@ def _with_reasons(held: Held, beside: OwnVectors, encoder: OnnxEncoder, rows: Ma
     found = encoder.rows(beside.sentences, BATCH)
     overlap = float(overlaps(beside.nearest, _nearest(np.nan_to_num(found))).mean()) if found.shape[1] else None
     # What a file may have in it: the way from states to a vector, and not what is done to texts.
-    explanation, explained = explain(beside.checkpoint, beside.texts, rows, rounds=0), float("nan")
-    if explanation.leaves is not None:
-        left = [explanation.leaves(beside.texts[kind], some) for kind, some in rows.items()]
-        explained = _median(np.concatenate(left))
+    explanation, explained = None, float("nan")
+    # A model of a stranger, used as nobody uses it, may raise anything: what was measured is kept.
+    with suppress(Exception):
+        explanation = explain(beside.checkpoint, beside.texts, rows, rounds=0)
+        if explanation.leaves is not None:
+            left = [explanation.leaves(beside.texts[kind], some) for kind, some in rows.items()]
+            explained = _median(np.concatenate(left))
     return replace(held, noise=noise, overlap=overlap, explanation=explanation, explained=explained)
 
 
