@@ -106,7 +106,7 @@ class OnnxModel:
 
     def run(self, reading: str, given: dict[str, np.ndarray]) -> np.ndarray:
         """One output, float32, for ids, mask, segments and positions (B, n) by name."""
-        sent = {
+        sent: dict[str, np.ndarray] = {
             name: given[argument].astype(NUMBERS.get(one.type, np.int64))
             for name, one in self.inputs.items()
             if (argument := _argument(name)) is not None
@@ -141,11 +141,11 @@ class OnnxEncoder:
         at_once = min(at_once, self.model.batch or at_once)
         for start in range(0, len(texts), at_once):
             places = list(range(start, min(start + at_once, len(texts))))
-            for place, row in zip(places, self._rows([sequences[place] for place in places]), strict=True):
-                if isinstance(row, str):
-                    self.failures[texts[place]] = row
+            for place, made in zip(places, self._rows([sequences[place] for place in places]), strict=True):
+                if isinstance(made, str):
+                    self.failures[texts[place]] = made
                 else:
-                    found[place] = row
+                    found[place] = made
         self._width = self._width or next((len(row) for row in found if row is not None), 0)
         rows = np.full((len(texts), self._width), np.nan)
         for place, row in enumerate(found):

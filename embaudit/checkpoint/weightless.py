@@ -51,7 +51,7 @@ def _skeleton(folder: Path, overrides: Overrides, *, trust_remote_code: bool) ->
             if kind is transformers.AutoModel:
                 model: PreTrainedModel = kind.from_config(config, trust_remote_code=trust_remote_code)
                 return model
-            return kind(config)  # type: ignore[no-any-return]
+            return kind(config)
     except CheckpointError:
         raise
     except Exception as error:  # config validation raises its own exceptions

@@ -18,7 +18,7 @@ ANOTHER, ROUNDED, SAME_FUNCTION = "export_is_another", "export_rounded", "export
 BATCHED = "export_batches"
 # Times what the checkpoint's own matrices move its vectors by when they are rounded so: of the median, and of a kind of
 # one or two texts, for which it is chance. Files of all-MiniLM-L6-v2 by four settings of onnxruntime's quantisation do
-# .9 to 1.1 times as much, and .7 to 1.3 times for a kind; of a tiny model with random weights, up to 5 times for one.
+# .75 to .93 times as much, and .5 to 1.3 times for a kind; of a tiny model with random weights, up to 5 times for one.
 FACTOR, FACTOR_OF_A_KIND = 3.0, 10.0
 # Another pooling explains a difference if it leaves less than this share of it.
 EXPLAINED = 0.5
