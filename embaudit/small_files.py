@@ -40,17 +40,17 @@ def card_text(path: Path) -> str:
         return file.read(CARD_BYTES).decode("utf-8", errors="replace")
 
 
-def parsed(content: str | bytes, **how: Callable[[str], Any]) -> Any:
+def parsed(content: str | bytes, parse_int: Callable[[str], Any] | None = None) -> Any:
     """The content of JSON.
 
     Args:
-        how: ``json.loads``'s own.
+        parse_int: ``json.loads``'s own.
 
     Raises:
         ValueError: if it is none, or its lists are nested too deep.
     """
     try:
-        return json.loads(content, **how)
+        return json.loads(content, parse_int=parse_int)
     except RecursionError as error:
         raise TooDeep("its lists are nested too deep") from error
 

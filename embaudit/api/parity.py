@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from embaudit.api.check import given_material
-from embaudit.checkpoint import LoadOptions, resolve
+from embaudit.checkpoint import LoadOptions
 from embaudit.comparisons.parity.parity import ParityReport, compare_with
 from embaudit.errors import UsageError
 from embaudit.functions.as_stored import AsStored, Stored
@@ -39,12 +39,12 @@ def parity(
 
     Args:
         checkpoint, other: a checkpoint (packaged:NAME, a local folder or owner/name@revision on the hub), an
-            endpoint's address, or a Python object or its name (docs/functions.md). A difference is explained from the
-            side that is a checkpoint.
+            endpoint's address, a Python object or its name (docs/functions.md), or, with the backend onnx, an ONNX
+            file. A difference is explained from the side that is a checkpoint.
         api: openai, tei, ollama, azure, cohere, voyage, jina or gemini; by default, recognised.
         model: its name at the endpoint, if that serves several.
         dtype: the precision of another checkpoint.
-        backend: in which it runs: torch, or onnx or openvino by sentence-transformers.
+        backend: in which it runs: torch, onnx by onnxruntime, or openvino by sentence-transformers.
         stored: how an index stores its vectors: as given, int8 or binary.
         dimensions: how many of the first ones it keeps; None for all.
         pairs: files of scored pairs, a data set each; by default, the embedded sample.
@@ -98,13 +98,7 @@ def run(
     way = way or OtherWay()
     options = replace(request.load_options, dtype="float32")
     own = request.checkpoint if first is None else first
-    if way.backend != "torch" and is_checkpoint(other):
-        other = backend_function(
-            resolve(str(other), allow_pickle=options.allow_pickle, trust_remote_code=options.trust_remote_code),
-            way.backend,
-            trust_remote_code=options.trust_remote_code,
-        )
-    elif not is_checkpoint(other) and (way.dtype != "float32" or way.backend != "torch"):
+    if not is_checkpoint(other) and (way.dtype != "float32" or way.backend != "torch"):
         raise UsageError(
             "A precision and a backend are those of another checkpoint: an endpoint and a Python object are asked as "
             "they are.",
@@ -117,6 +111,8 @@ def run(
         allow_pickle=options.allow_pickle,
         trust_remote_code=options.trust_remote_code,
     )
+    if way.backend != "torch":
+        other = backend_function(str(other), way.backend, declared)
     known, second = open_both((own, other), (options, declared), asked)
     if way.stored != "as given" or way.dimensions is not None:
         second = AsStored(second, way.stored, way.dimensions)

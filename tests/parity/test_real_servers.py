@@ -14,15 +14,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from onnx_files import write_onnx
 from ports import running_server
 from real_tokenizers import packaged_checkpoint
 
 import embaudit
+from embaudit.checkpoint import LoadOptions, load_checkpoint
 
 HERE = Path(__file__).with_name("real_servers")
 INFINITY = ("infinity-emb[torch,server]==0.0.78", "torch==2.13.0")
 FASTEMBED = ("fastembed==0.9.1",)
-ONNX = ("onnx==1.23.2", "onnxscript==0.7.2", "onnx-ir==1.1.0", "ml-dtypes==0.6.0", "protobuf==7.36.2")
 TRANSFORMERS_JS = "@huggingface/transformers@4.3.1"
 ENVIRONMENT = {**os.environ, "HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1", "OMP_NUM_THREADS": "2"}
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("real servers")]
@@ -51,14 +52,7 @@ def onnx_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "onnx").mkdir(parents=True)
     for file in [*source.glob("*.json"), source / "vocab.txt"]:
         shutil.copy(file, folder)
-    packages = place / "packages"
-    # Beside the torch of this environment, which they are not to change.
-    had([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(packages), *ONNX])
-    subprocess.run(
-        [sys.executable, str(HERE / "export_onnx.py"), str(source), str(folder / "model.onnx")],
-        check=True,
-        env={**ENVIRONMENT, "PYTHONPATH": str(packages)},
-    )
+    write_onnx(load_checkpoint(str(source), LoadOptions(device="cpu")), folder / "model.onnx")
     (folder / "onnx" / "model.onnx").symlink_to(folder / "model.onnx")
     return folder
 

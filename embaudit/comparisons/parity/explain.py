@@ -115,31 +115,32 @@ class _Way:
         return self.mean < other.mean * (1 - 1e-6)
 
 
-def explain(checkpoint: Checkpoint, texts: Texts, theirs: Vectors) -> Explanation:
+def explain(checkpoint: Checkpoint, texts: Texts, theirs: Vectors, rounds: int = ROUNDS) -> Explanation:
     """Search for a way to use the checkpoint that gives the other's vectors.
 
     Args:
         texts: by kind.
         theirs: the other's (n, D) vectors by kind, each text asked alone; NaN where there is none.
+        rounds: how many things may differ in how texts are read; 0 to look at what is made of the same states alone.
     """
     if not any(np.isfinite(rows).all(axis=1).any() for rows in theirs.values()):
         return Explanation((), {})
     found = []
     for form in forms_of(theirs, checkpoint.dimension):
-        found.append(_explain(checkpoint, texts, theirs, form))
+        found.append(_explain(checkpoint, texts, theirs, form, rounds))
         if found[-1].is_complete:
             break
     return min(found, key=lambda told: (not told.is_complete, told.kinds_left))
 
 
-def _explain(checkpoint: Checkpoint, texts: Texts, given: Vectors, form: Form) -> Explanation:
+def _explain(checkpoint: Checkpoint, texts: Texts, given: Vectors, form: Form, rounds: int) -> Explanation:
     """The same, of vectors whose numbers have this form."""
     theirs = {kind: form.read(rows) for kind, rows in given.items()}
     maker = Maker(checkpoint, next(iter(theirs.values())).shape[1])
     chosen, wanted = _chosen(texts, theirs)
     start = declared(checkpoint)
     ways = _best_of_each(maker, [start], chosen, wanted, form)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         best = ways[0]
         if best.matched == len(chosen):
             break
@@ -157,7 +158,7 @@ def _explain(checkpoint: Checkpoint, texts: Texts, given: Vectors, form: Form) -
             break
         ways = found
     # One token more or less of a long text may leave less than counts, and on other texts more.
-    if not (ways[0].distances <= EXACT).all():
+    if rounds and not (ways[0].distances <= EXACT).all():
         ways = _with_cuts(maker, ways, chosen, wanted, form)
     # Several may be as good on the search's few texts of each kind, and not on all.
     equals = [way for way in ways if way.matched == ways[0].matched]

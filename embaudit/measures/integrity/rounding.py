@@ -82,7 +82,7 @@ def rounding_of(tensor: torch.Tensor, half: str) -> Rounding | None:
     if found := [one for one in (of_rows, of_columns) if one is not None]:
         return min(found, key=lambda one: one.bits)
     ways = ((find, lines) for find in (_by_code, _by_few_values) for lines in (rows, columns))
-    return next((found for find, lines in ways if (found := find(lines, half)) is not None), None)
+    return next((one for find, lines in ways if (one := find(lines, half)) is not None), None)
 
 
 @dataclass(frozen=True)
