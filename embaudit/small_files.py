@@ -40,17 +40,17 @@ def card_text(path: Path) -> str:
         return file.read(CARD_BYTES).decode("utf-8", errors="replace")
 
 
-def parsed(content: str | bytes, parse_int: Callable[[str], Any] | None = None) -> Any:
+def parsed(content: str | bytes, integer: Callable[[str], float] | None = None) -> Any:
     """The content of JSON.
 
     Args:
-        parse_int: ``json.loads``'s own.
+        integer: makes a number of an integer's digits.
 
     Raises:
         ValueError: if it is none, or its lists are nested too deep.
     """
     try:
-        return json.loads(content, parse_int=parse_int)
+        return json.loads(content, parse_int=integer)
     except RecursionError as error:
         raise TooDeep("its lists are nested too deep") from error
 

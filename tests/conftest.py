@@ -12,6 +12,7 @@ import pytest
 from real_tokenizers import real_tokenizer, real_vocabulary  # noqa: F401  (fixtures of two folders)
 from tiny import tiny_bert
 
+from embaudit import masking
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 
 # Fixtures of several folders: small audits with their one Prefect server, disks that can be full, the table of faults,
@@ -104,6 +105,12 @@ def tiny_with_biases(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
             if parameter.dim() == 1:
                 parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
     return checkpoint
+
+
+@pytest.fixture(autouse=True)
+def own_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test's made-up keys are no secrets of the next one, whose made-up ids may look like them."""
+    monkeypatch.setattr(masking, "_kept", set())
 
 
 @pytest.fixture(scope="module")

@@ -52,10 +52,9 @@ SETTINGS = [
 
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """An environment of these variables alone, and no secret that another test has kept."""
+    """An environment of these variables alone."""
     variables: dict[str, str] = {}
     monkeypatch.setattr("os.environ", variables)
-    monkeypatch.setattr("embaudit.masking._kept", set())
     return variables
 
 

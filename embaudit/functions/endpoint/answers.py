@@ -60,7 +60,7 @@ class Answer:
         Raises:
             ValueError: if it is no JSON, or its lists are nested too deep.
         """
-        return parsed(self.body, parse_int=_integer)
+        return parsed(self.body, _integer)
 
     @property
     def said(self) -> str:

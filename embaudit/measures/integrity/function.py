@@ -157,7 +157,7 @@ def _tail(encoder: Encoder) -> Iterator[Finding]:
         return
     if room > LONGEST_TRIED:
         yield Finding(
-            "not measured", f"Whether its {checkpoint.max_length:,} tokens all count is not tried.", name="tail"
+            "not measured", f"Whether its {checkpoint.max_length:,} tokens all count was not tried.", name="tail"
         )
         return
     words = checkpoint.own_ids([long_text(2 * room)])[0]
