@@ -52,10 +52,10 @@ def encode_in_parts(
     failures: dict[int, str] = {}
     if at_once == 1:
         # In the caller's own thread, which what is asked may insist on.
-        answered = map(asking.part, parts)
+        answered = [asking.part(part) for part in parts]
     else:
         with ThreadPoolExecutor(at_once) as pool:
-            answered = iter(list(pool.map(asking.part, parts)))
+            answered = list(pool.map(asking.part, parts))
     for of_part, failed in answered:
         rows |= of_part
         failures |= failed

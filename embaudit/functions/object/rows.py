@@ -87,7 +87,7 @@ def _refuse(given: Any) -> None:
 def _as_array(given: Any) -> Any:
     """Tensors of torch and TensorFlow, and tables of pandas, polars and Arrow, as arrays; anything else as it is."""
     if isinstance(given, np.ma.MaskedArray):
-        return given.astype(np.float64).filled(np.nan)
+        return np.ma.filled(given.astype(np.float64), np.nan)
     if isinstance(given, np.ndarray):
         return given
     if callable(getattr(given, "detach", None)):
@@ -125,5 +125,5 @@ def _vector(row: Any) -> np.ndarray:
 
 
 def _has_length(value: Any) -> bool:
-    """Whether this is a list of its own; a number in an array has a shape, too, but no length."""
-    return isinstance(value, Iterable) and np.ndim(value) > 0
+    """Whether this is a list of its own; a number in an array can be iterated over, too, until one tries."""
+    return isinstance(value, Iterable) and np.ndim(value) > 0  # type: ignore[arg-type]
