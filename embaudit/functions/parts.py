@@ -56,7 +56,7 @@ def encode_in_parts(
     answered: Iterable[tuple[dict[int, np.ndarray], dict[int, str]]]
     if at_once == 1:
         # In the caller's own thread, which what is asked may insist on.
-        answered = map(asking.part, parts)
+        answered = [asking.part(part) for part in parts]
     else:
         with ThreadPoolExecutor(at_once) as pool:
             try:

@@ -125,5 +125,5 @@ def _vector(row: Any) -> np.ndarray:
 
 
 def _has_length(value: Any) -> bool:
-    """Whether this is a list of its own; a number in an array has a shape, too, but no length."""
-    return isinstance(value, Iterable) and np.asarray(value).ndim > 0
+    """Whether this is a list of its own; a number in an array can be iterated over, too, until one tries."""
+    return isinstance(value, Iterable) and np.ndim(value) > 0  # type: ignore[arg-type]
