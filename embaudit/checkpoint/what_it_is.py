@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 from embaudit.checkpoint.files import ADAPTER, PICKLES, SAFETENSORS, read_object
-from embaudit.checkpoint.layouts import FILES, OTHER_NAMES, STATES, WITH_WEIGHTS, WITHOUT_WEIGHTS, Layout
+from embaudit.checkpoint.layouts import FILES, OTHER_NAMES, STATES, WITH_WEIGHTS, WITHOUT_WEIGHTS, Foreign
 from embaudit.errors import CheckpointError
 
 WEIGHTS = (*SAFETENSORS, *PICKLES)
@@ -97,7 +97,7 @@ def _first_module(name: str) -> str:
     return f"{name.split('/')[0]}/" if name.startswith("0_") and "/" in name else ""
 
 
-def _of_layouts(names: Sequence[str], folder: Path, layouts: Sequence[Layout]) -> CheckpointError | None:
+def _of_layouts(names: Sequence[str], folder: Path, layouts: Sequence[Foreign]) -> CheckpointError | None:
     """The error for the first layout that a folder's files have.
 
     Args:
@@ -134,7 +134,7 @@ def refuse_file(path: Path) -> CheckpointError:
     return CheckpointError(f"{start}.", next_step=f"Try its folder: {folder}")
 
 
-def _error(layout: Layout, folder: Path, names: Sequence[str], start: str) -> CheckpointError:
+def _error(layout: Foreign, folder: Path, names: Sequence[str], start: str) -> CheckpointError:
     name, file = names[0], folder / names[0]
     words = {
         "name": name,

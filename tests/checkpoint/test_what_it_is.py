@@ -215,7 +215,7 @@ def run_line(error: CheckpointError, out: Path) -> None:
 def distributed(bert: Path, folder: Path) -> None:
     import torch.distributed.checkpoint as dcp
 
-    dcp.save(tensors(bert), storage_writer=dcp.FileSystemWriter(folder), no_dist=True)
+    dcp.save(tensors(bert), storage_writer=dcp.FileSystemWriter(folder))
 
 
 def as_numpy(bert: Path, folder: Path) -> None:

@@ -79,8 +79,8 @@ def rounding_of(tensor: torch.Tensor, half: str) -> Rounding | None:
     whole = float(W.min()), float(W.max())
     of_rows, of_columns = (_on_lattice(lines, half, whole) for lines in (rows, columns))
     # Of a step for each column, groups of rows have the steps of several: they lie on no lattice, or on a finer one.
-    if found := [one for one in (of_rows, of_columns) if one is not None]:
-        return min(found, key=lambda one: one.bits)
+    if lattices := [one for one in (of_rows, of_columns) if one is not None]:
+        return min(lattices, key=lambda one: one.bits)
     ways = ((find, lines) for find in (_by_code, _by_few_values) for lines in (rows, columns))
     return next((one for find, lines in ways if (one := find(lines, half)) is not None), None)
 
