@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 # What a reason ends with, and what comes of the full stop (or the bracket) that follows it in our sentence.
 JOINTS = (
-    # A reason that is empty: "cannot be read: ." and "cannot be read ()."
-    (re.compile(r"(?:\s*[:,;])+\s*(?=\.(?:\s|$))"), ""),
+    # A reason that is empty: "cannot be read: ." and "cannot be read ()." The end of "&amp;" is none.
+    (re.compile(r"(?:(?<!&amp)(?<!&lt)(?<!&gt)(?<!&quot)\s*[:,;])+\s*(?=\.(?:\s|$))"), ""),
     (re.compile(r" \(\s*\.?\s*\)"), ""),
     # It ends in a line break, or in an end of its own: one is enough. An ellipsis of three points stays.
     (re.compile(r"[ \t]*[\r\n]+\s*(?=[.)])"), ""),

@@ -64,6 +64,7 @@ def test_a_sentence_ends_once(sentence: str, reason: str) -> None:
         ("It is cut ….", "It is cut …"),
         ("Look in ../folder or in .embaudit, at 1..2", "Look in ../folder or in .embaudit, at 1..2"),
         ("pip install .", "pip install ."),
+        ("Look at Tom &amp;.", "Look at Tom &amp;."),
         ("e.g. a.b.c, 0.5, f() and [] ()", "e.g. a.b.c, 0.5, f() and []"),
         ('He said "no.". Then more.', 'He said "no.". Then more.'),
     ],
