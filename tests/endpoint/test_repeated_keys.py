@@ -114,3 +114,11 @@ def test_a_key_that_no_header_can_hold_is_named_and_not_shown(key: str, monkeypa
     with pytest.raises(EmbauditError, match=f"The key in {KEY_VARIABLE} has characters") as refused:
         open_endpoint("http://127.0.0.1:9")
     assert "01234" not in str(refused.value)
+
+
+def test_a_server_that_lists_nothing_to_strangers_asks_for_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    refusal = whole(b'{"error": {"message": "no key"}}', "401 Unauthorized")
+    monkeypatch.delenv(KEY_VARIABLE, raising=False)
+    with answering(refusal) as address, pytest.raises(EndpointError, match="refuses the caller") as refused:
+        open_endpoint(address)
+    assert refused.value.next_step == f"Set {KEY_VARIABLE} to your key."

@@ -40,6 +40,7 @@ MOST_TEXTS = 32
 # What a server says of a request that is too large for it.
 TOO_LARGE = (400, 413, 422)
 BUSY = (408, 425, 429)
+REFUSED = (401, 403)
 # So many that came too late, one after the other: if none was ever in time, and otherwise of each of those that are
 # asked at a time. A server may hang on some texts, each asked twice.
 LATE, LATE_LATER, TRIES_IF_LATE = 3, 10, 2
@@ -128,6 +129,7 @@ class Endpoint(EmbeddingFunction):
         self._pace = Pace(per_minute)
         self._count = threading.Lock()
         self.sent_elsewhere: Answer | None = None
+        self.refused: Answer | None = None
         self._late = 0
         self._has_answered = False
         self._at_once = 1
@@ -263,6 +265,8 @@ class Endpoint(EmbeddingFunction):
             return None
         if answer.elsewhere is not None:
             self.sent_elsewhere = answer
+        if answer.status in REFUSED:
+            self.refused = answer
         try:
             return answer.json() if answer.status == 200 else None
         except ValueError:
@@ -306,7 +310,7 @@ class Endpoint(EmbeddingFunction):
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise Failed(f"the answer cannot be read to its end: {one_line(error)}") from error
         self._late, self._has_answered = 0, True
-        self._require_allowed(answer)
+        self.require_allowed(answer)
         if answer.status != 200:
             raise Failed(f"status {answer.status}: {answer.said}", answer.status, answer.wait)
         try:
@@ -355,8 +359,8 @@ class Endpoint(EmbeddingFunction):
             )
         return asked if asked is not None else min(0.5 * 2.0 ** (state.attempt_number - 1), self.wait_at_most)
 
-    def _require_allowed(self, answer: Answer) -> None:
-        if answer.status in (401, 403):
+    def require_allowed(self, answer: Answer) -> None:
+        if answer.status in REFUSED:
             has_key = KEY_VARIABLE in os.environ
             raise EndpointError(
                 f"{self.name} refuses the caller (status {answer.status}): {answer.said}",

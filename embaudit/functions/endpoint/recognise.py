@@ -120,6 +120,8 @@ def _recognised(endpoint: Endpoint) -> Dialect:
     for dialect in (OLLAMA, OPENAI, OPENAI_WITHOUT_PREFIX):
         if _models(endpoint, dialect) is not None:
             return dialect
+    if endpoint.refused is not None:
+        endpoint.require_allowed(endpoint.refused)
     if endpoint.sent_elsewhere is not None:
         raise endpoint.elsewhere(endpoint.sent_elsewhere, OPENAI.models[0] if OPENAI.models else "")
     raise EndpointError(
