@@ -6,9 +6,9 @@ import re
 
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 
+from embaudit.document import Page, Table
 from embaudit.measures import MEASURES
 from embaudit.page.markdown import plain, render
-from embaudit.page.model import Page, Table
 from embaudit.staging.stage import read_rows
 from embaudit.steps.results import Staged
 from embaudit_flows.outcome import AuditOutcome

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from embaudit.comparisons.passport.file import read_passport, write_passport
 from embaudit.comparisons.passport.make import make_passport
+from embaudit.document import Page
 from embaudit.functions.checkpoint import CheckpointFunction
-from embaudit.page.model import Page
 from embaudit.page.write import write_index, write_page
 from embaudit.steps.results import CheckpointSpec, checkpoint_of, in_full_precision
 from embaudit_tasks.audit_task import audit_task

@@ -14,6 +14,7 @@ from embaudit.checkpoint.modules import NoTransformer
 from embaudit.comparisons.change.change import change_report
 from embaudit.comparisons.exports.files import export_findings
 from embaudit.comparisons.report import Report
+from embaudit.document import Page
 from embaudit.errors import CheckpointError
 from embaudit.finding import Finding, Level, guarded
 from embaudit.measures.integrity.function import function_findings
@@ -23,7 +24,6 @@ from embaudit.measures.integrity.tables import TOKENIZER
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.measured import Measured
 from embaudit.measures.quality.quality import quality_findings
-from embaudit.page.model import Page
 
 # Called with a line for whoever waits.
 Progress = Callable[[str], None]

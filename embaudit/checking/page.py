@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from embaudit.comparisons.change.page import against_base
-from embaudit.page.model import Column, Estimate, Page, Section, Table, Value
+from embaudit.document import Column, Estimate, Page, Section, Table, Value
 
 if TYPE_CHECKING:
     from embaudit.checking.check import CheckReport

@@ -9,9 +9,9 @@ import click
 from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.shown import visible
+from embaudit.document import count
 from embaudit.errors import StorageError
 from embaudit.files import replace_atomically
-from embaudit.page.model import count
 from embaudit.screening.tokens import SEVERITIES, Severity
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import require_newest

@@ -12,8 +12,8 @@ import click
 from embaudit.address import Warehouse
 from embaudit.checkpoint.tokenizer_alone import load_tokenizer_alone
 from embaudit.cli.options import warehouse_option, warehouse_path
+from embaudit.document import Column, Table, count
 from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, UsageError
-from embaudit.page.model import Column, Table, count
 from embaudit.page.terminal import console, print_part, print_table
 from embaudit.screening.count import encoder_of_tokens
 from embaudit.screening.density import MIN_SCORE

@@ -12,8 +12,8 @@ from rich.console import Console
 from embaudit.cli.display import TerminalDisplay
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.prefect_setup import prepare_prefect
+from embaudit.document import Column, Estimate, Table, Value
 from embaudit.errors import UsageError
-from embaudit.page.model import Column, Estimate, Table, Value
 from embaudit.page.terminal import console, print_part, print_table
 from embaudit.request import AuditRequest
 from embaudit.watch.precision import FULL

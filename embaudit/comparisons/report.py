@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from embaudit.document import Page
 from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
 from embaudit.finding import Finding, Level, worst_first
-from embaudit.page.model import Page
 
 
 class Report(ABC):

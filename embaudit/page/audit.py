@@ -7,10 +7,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
+from embaudit.document import Page
 from embaudit.finding import LEVELS
 from embaudit.measures import MEASURES
 from embaudit.page import general
-from embaudit.page.model import Page
 from embaudit.page.shares import of_one_audit
 
 FIRST = (general.stored_gate_section, general.regression_section, of_one_audit)

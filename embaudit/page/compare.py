@@ -8,8 +8,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from embaudit.checking.verdict import FIRST
+from embaudit.document import Column, Estimate, Page, Part, Section, Table, count
 from embaudit.finding import LEVELS, Finding, Level
-from embaudit.page.model import Column, Estimate, Page, Part, Section, Table, count
 from embaudit.page.shares import shares_section
 from embaudit.page.sides import MEANS_NOTHING, Comparison, Side, compare_sides
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from embaudit.checking.verdict import FIRST, LEVEL_OF
 from embaudit.checkpoint.tokenizer import NO_LIMIT
+from embaudit.document import Column, Estimate, Part, Section, Table, count
 from embaudit.finding import LEVELS, Finding
 from embaudit.gate import GateVerdict
 from embaudit.measures import MEASURES
-from embaudit.page.model import Column, Estimate, Part, Section, Table, count
 
 PASSED_SHOWN = 40
 # Number of rows on the short terminal page.

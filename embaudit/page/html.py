@@ -12,8 +12,8 @@ from importlib.resources import files
 from jinja2 import DictLoader, Environment, StrictUndefined, Template
 from markupsafe import Markup
 
+from embaudit.document import Page, figures
 from embaudit.masking import masked_output
-from embaudit.page.model import Page, figures
 from embaudit.page.svg import pictures, svg
 from embaudit.shown import visible
 

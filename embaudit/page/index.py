@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from embaudit.address import Warehouse
+from embaudit.chart import PALETTE, Axis, Chart, Layer, Mark, Panel, interval
 from embaudit.checking.verdict import LEVEL_OF as LEVEL_OF_VERDICT
+from embaudit.document import Column, Link, Page, Part, Section, Table, Value, count
 from embaudit.finding import LEVELS, Finding, Level
 from embaudit.measures import MEASURES
-from embaudit.page.chart import PALETTE, Axis, Chart, Layer, Mark, Panel, interval
-from embaudit.page.model import Column, Link, Page, Part, Section, Table, Value, count
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import require_newest
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from embaudit.chart import Chart
+from embaudit.document import Page, Part, Table
 from embaudit.finding import Finding
 from embaudit.masking import masked_output
-from embaudit.page.chart import Chart
-from embaudit.page.model import Page, Part, Table
 from embaudit.shown import visible
 
 # Every character with a meaning in Markdown or HTML, to be escaped with a backslash. The at sign, colon and dot are

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
+from embaudit.chart import Axis, Chart, Layer, Mark, Panel
+from embaudit.document import Column, Part, Section, Table, Value
 from embaudit.measures import MEASURES
-from embaudit.page.chart import Axis, Chart, Layer, Mark, Panel
-from embaudit.page.model import Column, Part, Section, Table, Value
 from embaudit.watch.regression import Figure
 
 # (table, column) -> the measure whose share it is.

@@ -18,10 +18,10 @@ import duckdb
 
 from embaudit.address import Warehouse, warehouse_at
 from embaudit.checking.verdict import FIRST
+from embaudit.document import count
 from embaudit.errors import UsageError
 from embaudit.intervals import difference_half_width
 from embaudit.loading import PROMPTS
-from embaudit.page.model import count
 from embaudit.tables import MEASURE_OF, SUMMARIES
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import require_newest

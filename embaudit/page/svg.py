@@ -20,8 +20,8 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
+from embaudit.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.keys import content_key
-from embaudit.page.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.shown import visible
 
 # Width of the page's column in pixels, shared by the panels of a row.

@@ -9,9 +9,9 @@ from rich import box, table
 from rich.console import Console
 from rich.text import Text
 
+from embaudit.chart import Chart
+from embaudit.document import Column, Page, Part, Section, Table, Value
 from embaudit.finding import Finding
-from embaudit.page.chart import Chart
-from embaudit.page.model import Column, Page, Part, Section, Table, Value
 from embaudit.shown import visible
 
 # Used if the output is not a terminal and has no width.

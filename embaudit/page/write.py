@@ -7,13 +7,13 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from embaudit.address import Warehouse, warehouse_at
+from embaudit.document import Page
 from embaudit.errors import StorageError
 from embaudit.files import replace_atomically
 from embaudit.page.audit import state_page
 from embaudit.page.facts import read_audit
 from embaudit.page.html import render
 from embaudit.page.index import NAME, index_page, read_index
-from embaudit.page.model import Page
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.named import find_state
 

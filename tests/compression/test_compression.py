@@ -16,6 +16,7 @@ from measure_alone import run_of
 from scipy.stats import ortho_group
 from tiny import tiny_bert
 
+from embaudit.chart import Chart
 from embaudit.downstream.retrieval import overlaps
 from embaudit.errors import NotMeasurable
 from embaudit.finding import Finding
@@ -38,7 +39,6 @@ from embaudit.measures.compression.steps import compressed_search, measure
 from embaudit.measures.compression.tables import CompressionRow
 from embaudit.measures.quality.material import Collection
 from embaudit.measures.run import Run
-from embaudit.page.chart import Chart
 from embaudit.staging.stage import read_rows
 from embaudit.steps.results import stage_rows
 

@@ -16,6 +16,8 @@ from measure_alone import run_of
 from scipy.stats import ortho_group
 from tiny import tiny_bert
 
+from embaudit.chart import Chart
+from embaudit.document import Table
 from embaudit.finding import Finding
 from embaudit.intervals import score_share
 from embaudit.measures.languages.declared import declared_languages, is_declared
@@ -36,8 +38,6 @@ from embaudit.measures.languages.settings import SENTENCES, LanguagesSettings
 from embaudit.measures.languages.steps import _vectors, grams_found, measure
 from embaudit.measures.languages.tables import LanguageRow
 from embaudit.measures.run import Run
-from embaudit.page.chart import Chart
-from embaudit.page.model import Table
 from embaudit.page.svg import svg
 from embaudit.staging.stage import read_rows
 from embaudit.vocabulary.script import script_of

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from markupsafe import Markup
 from plausible import plausible_rows
 
+from embaudit.chart import Axis, Chart, Layer, Mark, Panel, interval
+from embaudit.document import Page, Section, figures
 from embaudit.measures.layers.page import curve_chart
 from embaudit.measures.length.charts import cosine_chart
 from embaudit.measures.socm.charts import CELLS, density_chart
 from embaudit.measures.sticky.charts import shift_chart
 from embaudit.page.audit import audit_page
-from embaudit.page.chart import Axis, Chart, Layer, Mark, Panel, interval
 from embaudit.page.html import render
-from embaudit.page.model import Page, Section, figures
 from embaudit.page.svg import FULL_WIDTH, specification, svg
 from embaudit.shown import visible
 

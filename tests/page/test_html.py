@@ -17,12 +17,12 @@ from ready_warehouses import put_audit
 from webpage import Page
 
 from embaudit.cli.main import cli
+from embaudit.document import Column, Section, Table
+from embaudit.document import Page as PageModel
 from embaudit.errors import CheckFailed, StorageError, UsageError
 from embaudit.page.audit import audit_page
 from embaudit.page.facts import read_audit
 from embaudit.page.html import render
-from embaudit.page.model import Column, Section, Table
-from embaudit.page.model import Page as PageModel
 from embaudit.page.write import write_page
 from embaudit.warehouse.connect import open_writer
 

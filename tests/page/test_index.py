@@ -15,10 +15,10 @@ from ready_warehouses import put_audit
 from webpage import Page as HtmlPage
 
 from embaudit.address import warehouse_at
+from embaudit.chart import Chart
 from embaudit.cli.main import cli
-from embaudit.page.chart import Chart
+from embaudit.document import Link, Page, Table
 from embaudit.page.index import index_page, read_index
-from embaudit.page.model import Link, Page, Table
 from embaudit.page.write import write_index
 
 STRANGE = "<script>alert(1)</script>\u202e&amp;"

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from some_rows import mostly_slow
 
+from embaudit.document import Table
 from embaudit.page.audit import audit_page
 from embaudit.page.markdown import plain, render
-from embaudit.page.model import Table
 from embaudit.shown import visible
 
 # As the UI's reader: with HTML, tables and addresses that become links.

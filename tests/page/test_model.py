@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from embaudit.document import Column, Estimate, Page, Section, Table, Value
 from embaudit.finding import Finding
 from embaudit.measures.tempscale.page import section as temperature_section
 from embaudit.page.audit import audit_page
 from embaudit.page.general import gate_section, identity, stored_verdict
-from embaudit.page.model import Column, Estimate, Page, Section, Table, Value
 from embaudit.page.terminal import print_page, print_part, print_section, print_table
 
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from embaudit.chart import Chart
 from embaudit.measures import MEASURES
-from embaudit.page.chart import Chart
 from embaudit.page.shares import SHARES, shares_section
 from embaudit.tables import TABLES
 from embaudit.warehouse.query import named_queries

@@ -16,9 +16,9 @@ from ready_warehouses import put_audit
 
 from embaudit.address import warehouse_at
 from embaudit.cli.main import cli
+from embaudit.document import Page, Table
 from embaudit.measures import MEASURES
 from embaudit.page.index import index_page, read_index
-from embaudit.page.model import Page, Table
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.named import find_checkpoint, find_result
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from embaudit.page.model import Column, Estimate, Section, Table, Value
+from embaudit.document import Column, Estimate, Section, Table, Value
 
 
 def against_base(base: str, figures: Mapping[str, Any]) -> Iterator[Section]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from embaudit.document import Column, Estimate, Page, Section, Table, Value
 from embaudit.downstream.paired import PairedEstimate
-from embaudit.page.model import Column, Estimate, Page, Section, Table, Value
 from embaudit.shown import quoted
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from embaudit.comparisons.parity.findings import ROUNDED, findings_of, is_apart,
 from embaudit.comparisons.parity.page import parity_page
 from embaudit.comparisons.parity.texts import ROLES, texts_by_kind
 from embaudit.comparisons.report import Report
+from embaudit.document import Page
 from embaudit.errors import one_line
 from embaudit.finding import Finding, Level
 from embaudit.functions.function import Answers, EmbeddingFunction, asked_in_roles
-from embaudit.page.model import Page
 
 if TYPE_CHECKING:
     from embaudit.comparisons.parity.corpora import CorpusDifference

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from embaudit.comparisons.parity.page import parity_page
 from embaudit.comparisons.passport.passport import Passport
-from embaudit.page.model import Column, Page, Section, Table
+from embaudit.document import Column, Page, Section, Table
 
 if TYPE_CHECKING:
     from embaudit.comparisons.passport.verify import PassportReport

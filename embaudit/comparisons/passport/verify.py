@@ -30,9 +30,9 @@ from embaudit.comparisons.parity.parity import ParityReport, asked_alone
 from embaudit.comparisons.passport.page import passport_page
 from embaudit.comparisons.passport.passport import Passport
 from embaudit.comparisons.passport.pattern import probable_cause
+from embaudit.document import Page
 from embaudit.finding import Finding
 from embaudit.functions.function import Answers, EmbeddingFunction
-from embaudit.page.model import Page
 
 # Longer canaries would make a batch slow; beside a text of so many tokens, shorter ones show what padding does.
 LONGEST_IN_BATCH = 32

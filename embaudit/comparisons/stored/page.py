@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from embaudit.page.model import Column, Estimate, Page, Section, Table, Value
+from embaudit.document import Column, Estimate, Page, Section, Table, Value
 from embaudit.shown import quoted
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from embaudit.comparisons.stored.findings import findings_against, findings_alon
 from embaudit.comparisons.stored.page import stored_page
 from embaudit.comparisons.stored.rows import StoredIndex
 from embaudit.comparisons.stored.sample import SomeRows, joined, rows_of
+from embaudit.document import Page
 from embaudit.errors import EXIT_INTERRUPTED
 from embaudit.finding import Finding, Level
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.functions.kept import cost_line
-from embaudit.page.model import Page
 
 Verdict = Literal["wholly its own", "not wholly its own", "sound", "not sound", "could not be told"]
 SAMPLED = 1_000

@@ -17,11 +17,11 @@ from embaudit.comparisons.switch.quality import ScoreChange, score_changes
 from embaudit.comparisons.switch.same_text import SameText, compare_same_texts
 from embaudit.comparisons.switch.search import SearchOutcome, measure_search
 from embaudit.comparisons.switch.verdict import HOLDS, Judged, SwitchVerdict, judge
+from embaudit.document import Page
 from embaudit.errors import EXIT_TRIPPED, MeasureError
 from embaudit.finding import Finding, Level
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.measures.quality.material import ScoredPairs
-from embaudit.page.model import Page
 
 Progress = Callable[[str], None]
 ROWS = 1_000_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from embaudit.document import count
 from embaudit.finding import Finding, Level, Rows, interval, unless_ok
 from embaudit.measures.languages.settings import LanguagesSettings
-from embaudit.page.model import count
 
 # Most sentences find their translation.
 MOST = 0.5

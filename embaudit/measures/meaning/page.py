@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from embaudit.chart import Axis, Chart, Layer, Mark, Panel
+from embaudit.document import Column, Estimate, Section, Table
 from embaudit.measures.meaning.triples import CONTRASTS, REWORDINGS
-from embaudit.page.chart import Axis, Chart, Layer, Mark, Panel
-from embaudit.page.model import Column, Estimate, Section, Table
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {"meaning": "SELECT * FROM meaning WHERE audit_id = ? ORDER BY rewording, nearer, contrast"}

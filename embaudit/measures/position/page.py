@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from embaudit.chart import Axis, Chart, Layer, Mark, Panel, Tone, interval
+from embaudit.document import Column, Estimate, Part, Section, Table
 from embaudit.measures.position.settings import DEPTHS
-from embaudit.page.chart import Axis, Chart, Layer, Mark, Panel, Tone, interval
-from embaudit.page.model import Column, Estimate, Part, Section, Table
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.page.chart import Axis, Chart, Layer, Mark, Panel
+from embaudit.chart import Axis, Chart, Layer, Mark, Panel
 
 # Most cells along each axis, and the finer resolution (per unit) at which pairs are counted first: one pass over
 # millions of pairs does not know their range in advance.

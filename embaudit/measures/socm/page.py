@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from textwrap import shorten
 from typing import Any
 
+from embaudit.document import Column, Estimate, Part, Section, Table
 from embaudit.measures.socm import charts
-from embaudit.page.model import Column, Estimate, Part, Section, Table
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {

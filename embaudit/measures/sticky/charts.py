@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from embaudit.chart import Axis, Chart, Layer, Mark, Panel, Tone, interval
 from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS
-from embaudit.page.chart import Axis, Chart, Layer, Mark, Panel, Tone, interval
 
 # The search's measurement of each token; loss is relative to the ordinary tokens' slope.
 SCANNED = (

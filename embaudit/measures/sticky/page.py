@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from embaudit.document import Column, Estimate, Part, Section, Table, count
 from embaudit.measures.sticky import charts
 from embaudit.measures.sticky.thresholds import MIN_FOR_THRESHOLD
-from embaudit.page.model import Column, Estimate, Part, Section, Table, count
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from embaudit.chart import Chart
 from embaudit.finding import Finding, Level
-from embaudit.page.chart import Chart
 
 MAX_ROWS = 200
 
