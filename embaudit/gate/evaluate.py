@@ -95,7 +95,7 @@ def _changed(rule: Change, cell: Cell, baseline: Cell, value: float, before: flo
         outcome="passed" if is_within else "tripped",
         trips=not is_within,
         reason=rule.reason,
-        precision=f"In {cell.dtype}, the baseline in {baseline.dtype}: {by_precision:.2g} more is allowed for that."
+        precision=f"in {cell.dtype}, the baseline in {baseline.dtype}: {by_precision:.2g} more is allowed for that"
         if by_precision
         else _in_half(cell.dtype),
     )
@@ -103,7 +103,7 @@ def _changed(rule: Change, cell: Cell, baseline: Cell, value: float, before: flo
 
 def _in_half(dtype: str) -> str | None:
     """The note on a figure that is not in float32; None if it is."""
-    return None if dtype == FULL else f"Measured in {dtype}."
+    return None if dtype == FULL else f"in {dtype}"
 
 
 def _severity(rule: Severity, audit: AuditFacts) -> GateFinding:

@@ -42,11 +42,6 @@ class GateFinding(BaseModel):
     precision: str | None = None
 
     @property
-    def why(self) -> str:
-        """The rule's reason, and what its figure's precision means."""
-        return " ".join(part for part in (self.reason, self.precision) if part)
-
-    @property
     def figure(self) -> str:
         return f"{self.summary}, {self.item}" if self.is_statement else f"{self.summary}.{self.measure}, {self.item}"
 

@@ -144,7 +144,7 @@ def gate_section(verdict: GateVerdict, more: str) -> Section:
         (
             *(finding.rule, finding.figure, finding.shown_value, finding.allowed, finding.shown_baseline),
             finding.outcome if finding.trips or finding.outcome == "passed" else "missing, warned",
-            finding.why,
+            finding.reason,
         )
         for finding in (*first, *passed)
     ]
@@ -154,6 +154,13 @@ def gate_section(verdict: GateVerdict, more: str) -> Section:
         f"evaluated {verdict.evaluated:%Y-%m-%d %H:%M %Z}.",
         Table(GATE_COLUMNS, rows, "Rules of the gate", brief=len(first) + PASSED_SHOWN, headline=len(first), more=more),
     ]
+    in_half: dict[str, list[str]] = {}
+    for finding in verdict.findings:
+        if finding.precision:
+            in_half.setdefault(finding.precision, []).append(finding.rule)
+    if in_half:
+        said = (f"{', '.join(dict.fromkeys(rules))} ({precision})" for precision, rules in in_half.items())
+        parts.append(f"Not all in float32: {'; '.join(said)}.")
     return Section(f"Gate {verdict.outcome}", parts)
 
 

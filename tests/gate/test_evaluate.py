@@ -266,7 +266,7 @@ def test_a_change_that_another_precision_explains_is_none(own: str, before: str,
     assert found.outcome == outcome
     if own != before:
         assert found.highest == pytest.approx(0.5 + 0.02 + 0.02 * 0.525)
-        assert found.why == "In bfloat16, the baseline in float32: 0.011 more is allowed for that."
+        assert found.precision == "in bfloat16, the baseline in float32: 0.011 more is allowed for that"
     (far,) = judged({"change": [rule(max_increase=0.01)]}, *audits)
     assert far.outcome == "tripped"
 
@@ -276,10 +276,6 @@ def test_a_rule_on_figures_in_half_precision_says_so() -> None:
         cells=(Cell("socm_summary", "wikipedia", "socm_mean", 0.5, dtype="float16"), *socm(sts=0.4)),
         validated_in="bfloat16",
     )
-    policy = {"limit": [rule(max=0.6, reason="known")], "severity": [{"at_least": "strong", "most": 3}]}
-    notes = [(one.item, one.precision, one.why) for one in judged(policy, audit)]
-    assert notes == [
-        ("wikipedia", "Measured in float16.", "known Measured in float16."),
-        ("sts", None, "known"),
-        ("retention", "Measured in bfloat16.", "Measured in bfloat16."),
-    ]
+    policy = {"limit": [rule(max=0.6)], "severity": [{"at_least": "strong", "most": 3}]}
+    notes = [(one.item, one.precision) for one in judged(policy, audit)]
+    assert notes == [("wikipedia", "in float16"), ("sts", None), ("retention", "in bfloat16")]

@@ -187,8 +187,8 @@ def test_what_got_worse_is_on_the_page(warehouse: Path, tmp_path: Path) -> None:
         connection.execute("DELETE FROM regression")
         connection.execute(
             "INSERT INTO regression VALUES "
-            "('a2', 'a0', 'socm_summary', 'w', 'socm_mean', 0.7, 0.5, 0.2, 0.4, 'higher', 0.03, true), "
-            "('a2', 'a0', 'socm_summary', 'w', 'd_mu_mean', 0.3, 0.3, 0.0, 0.0, NULL, NULL, false)"
+            "('a2', 'a0', 'socm_summary', 'w', 'socm_mean', 0.7, 0.5, 0.2, 0.4, 'higher', 0.03, 0, true), "
+            "('a2', 'a0', 'socm_summary', 'w', 'd_mu_mean', 0.3, 0.3, 0.0, 0.0, NULL, NULL, NULL, false)"
         )
     page = Page(html_of(read_audit(path, "a2")))
     assert "1 of 2 figures are worse than in audit a0" in page.words
