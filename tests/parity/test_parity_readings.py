@@ -13,7 +13,7 @@ from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.comparisons.parity.compare import apart, compare_kind
 from embaudit.comparisons.parity.explain import explain
 from embaudit.comparisons.parity.forms import forms_of
-from embaudit.comparisons.parity.readings import alternatives, declared
+from embaudit.comparisons.parity.readings import alternatives, declared, whole_alternatives
 from embaudit.comparisons.parity.texts import text_of, texts_by_kind
 from embaudit.comparisons.parity.vectors import DECLARED, Maker, Making
 
@@ -23,16 +23,16 @@ VECTORS = st.lists(st.lists(st.floats(-3, 3), min_size=4, max_size=4), min_size=
 def test_the_declared_reading_is_the_checkpoints_own(served_checkpoint: Checkpoint) -> None:
     texts = [text for some in texts_by_kind(served_checkpoint).values() for text in some]
     read = declared(served_checkpoint).windows(texts)
-    assert [[*ids] for (ids,) in read] == served_checkpoint.tokenize(texts)
+    assert [[*window.ids] for (window,) in read] == served_checkpoint.tokenize(texts)
 
 
 def test_every_alternative_reads_some_text_otherwise(served_checkpoint: Checkpoint) -> None:
     texts = [text for some in texts_by_kind(served_checkpoint).values() for text in some]
     start = declared(served_checkpoint)
     usual = start.windows(texts)
-    others = list(alternatives(start))
+    others = [*alternatives(start), *whole_alternatives(start)]
     aspects = {reading.differs[0][0] for reading in others}
-    assert aspects == {"text", "tokenizer", "prompt", "special tokens", "attention", "limit"}
+    assert aspects == {"text", "tokenizer", "prompt", "special tokens", "attention", "limit", "header"}
     assert "puts 'find: ' before texts" in [reading.said[0] for reading in others]
     # A BERT tokenizer does some of it by itself; of what it does not, each shows on some kind of text.
     same = {
@@ -58,8 +58,10 @@ def test_every_alternative_reads_some_text_otherwise(served_checkpoint: Checkpoi
 def test_windows_hold_every_token_once(served_checkpoint: Checkpoint) -> None:
     (reading,) = (one for one in alternatives(declared(served_checkpoint)) if one.said == (WINDOWS_OF_32,))
     text = text_of(served_checkpoint, 100)
-    (parts,) = reading.windows([text])
+    (windows,) = reading.windows([text])
+    parts = [window.ids for window in windows]
     assert len(parts) > 1
+    assert [window.weight for window in windows] == [len(ids) for ids in parts]
     assert all(len(ids) <= 32 for ids in parts)
     own = [token for ids in parts for token in ids[1:-1]]
     assert own == served_checkpoint.own_ids([text])[0]

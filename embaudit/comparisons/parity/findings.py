@@ -21,6 +21,8 @@ ROUNDED = "precision"
 OFTEN_REFUSED = ("empty", "blank", "lengths", "at the limit", "beyond the limit")
 # The median of a kind may be so many times that of all before it is no rounding.
 UNEVEN = 100
+# No search finds these: every text has its own.
+HEADERS_THAT_DIFFER = "See what the client sends: what it puts before each text (a title, a source) cannot be guessed."
 # Kinds to name in a sentence.
 NAMED = 4
 
@@ -76,7 +78,7 @@ def _difference(
             "problem",
             f"{_how_apart(apart, compared, dimensions)}{_because(explanation)}.",
             "What was audited is not what is served: scores and cut-offs of the audit do not hold for it.",
-            "Correct the server, or audit the checkpoint as it is served.",
+            f"Correct the server, or audit the checkpoint as it is served.{_not_tried(explanation)}",
             "another_function",
             worst if compared else None,
         )
@@ -110,6 +112,14 @@ def _because(explanation: Explanation | None) -> str:
     others = f" and {len(kinds) - NAMED} more kinds" if len(kinds) > NAMED else ""
     left = f"leaves 1 − cosine up to {max(rest.values()):.2g} on {', '.join(kinds[:NAMED])}{others}" if rest else ""
     return f". Closest: it {because}, which {left}"
+
+
+def _not_tried(explanation: Explanation | None) -> str:
+    """What may explain a difference that nothing else does, as further sentences."""
+    if explanation is None or explanation.is_complete:
+        return ""
+    header = "" if explanation.sentences else f" {HEADERS_THAT_DIFFER}"
+    return header + (f" {explanation.untried}" if explanation.untried else "")
 
 
 def _not_finite(kind: KindDifference) -> Finding | None:
