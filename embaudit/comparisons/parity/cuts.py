@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.tokenizer import NO_LIMIT, position_limit
 from embaudit.comparisons.parity.compare import EXACT, apart
 from embaudit.comparisons.parity.foreign import text_unit, usable
@@ -30,13 +31,16 @@ from embaudit.comparisons.parity.vectors import Maker, Making
 
 # Lengths that are tried at once, evenly spread over what is left; and around how many of the best it is gone on.
 POINTS, KEPT = 33, 3
-# Own tokens come near a cut in another unit if they leave at most this share of what no cut leaves; that other unit is
-# then looked for this far around.
-NEAR, AROUND = 0.5, 0.15
+# Windows share at most half; how often size and overlap are looked for, each with the other.
+MOST_OVERLAP, TURNS = 2, 3
+# Own tokens come near a cut in another unit if they leave at most this share of what no cut leaves.
+NEAR = 0.5
 # Where more texts than this share are far off, it is not that long ones are cut.
 FAR_AT_MOST = 0.9
-# A text so many times as long as the cut shows it better than one that loses a word.
-LONGER = 1.5
+# Texts so many times as long as the first that is cut show it better than one that loses a word.
+LONGER, LONGEST = 1.5, 5.0
+# Nobody cuts shorter.
+SHORTEST = 4
 
 
 @dataclass(frozen=True)
@@ -53,15 +57,11 @@ class _Found:
 
     Attributes:
         place: of the text.
-        share: of it that this is.
-        distance: that it leaves.
-        is_near: whether that is much less than what no cut leaves.
+        is_near: whether it leaves much less than no cut does.
     """
 
     number: int
     place: int
-    share: float
-    distance: float
     is_near: bool
 
 
@@ -71,7 +71,7 @@ def likely_cuts(
     making: Making,
     texts: Sequence[str],
     wanted: np.ndarray,
-    far: np.ndarray,
+    distances: np.ndarray,
     form: Form,
 ) -> Iterator[Reading]:
     """Readings that cut where the longest text that is far off would have to be cut.
@@ -79,71 +79,134 @@ def likely_cuts(
     Args:
         reading, making: that give the wanted vectors of other texts.
         wanted: (n, D) the other's vectors.
-        far: (n,) whether a text's vector is another one.
+        distances: (n,) 1 − cosine of the texts' vectors so made and the wanted ones.
     """
+    far = ~(distances <= EXACT)
     if far.mean() > FAR_AT_MOST or not far.any():
         return
-    search = _Search(maker, making, form, texts, wanted, far)
-    for own, others in _families(reading):
-        first = search.nearest(own)
-        if first is None:
-            continue
+    uncut = without_limit(reading)
+    is_whole = np.array([_tokens(uncut, text) <= uncut.limit for text in texts])
+    search = _Search(maker, making, form, texts, wanted, distances, is_whole)
+    for own, others in _families(uncut):
+        first = search.of_own(own)
         yield own.reading(first.number)
-        if first.distance <= EXACT:
+        if search.explains(own.reading(first.number)):
             return
         if not first.is_near:
             continue
         for cut in others():
-            found = search.nearest(cut, first)
-            if found is not None:
-                yield cut.reading(found.number)
-                if found.distance <= EXACT:
+            number = search.beside(cut, first.place)
+            if number is not None:
+                yield cut.reading(number)
+                if search.explains(cut.reading(number)):
+                    return
+    # Of the last, windows.
+    if first.is_near and _may_be_cut(uncut):
+        for unit in (_own(uncut.checkpoint), *_units(uncut)):
+            for one in search.overlapping(unit, uncut, first.place):
+                yield one
+                if search.explains(one):
                     return
 
 
 @dataclass(frozen=True)
 class _Search:
-    """Closes in on the number at which texts are cut."""
+    """Closes in on the number at which texts are cut.
+
+    Attributes:
+        is_whole: (n,) whether a text is within the declared limit: beyond it, a cut by the client does not show.
+    """
 
     maker: Maker
     making: Making
     form: Form
     texts: Sequence[str]
     wanted: np.ndarray
-    far: np.ndarray
+    distances: np.ndarray
+    is_whole: np.ndarray
 
-    def nearest(self, cut: Cut, near: _Found | None = None) -> _Found | None:
-        """Where the far texts are cut, if most of them can be: those that are not far are read as a whole.
+    @property
+    def far(self) -> np.ndarray:
+        return ~(self.distances <= EXACT)
 
-        Args:
-            near: what another unit has found.
-        """
+    def of_own(self, cut: Cut) -> _Found:
+        """Where one of the far texts would be cut: one that is cut well before its end."""
         lengths = np.array([cut.length(text) for text in self.texts])
-        read = max(1, int(lengths[~self.far].max(initial=1)))
-        beyond = np.flatnonzero(self.far & (lengths > read))
-        if 2 * len(beyond) < self.far.sum():
+        places = np.flatnonzero(self.far & (2 * lengths >= np.median(lengths[self.far])))
+        places = places[np.argsort(lengths[places], kind="stable")]
+        much = lengths[places] / lengths[places[0]]
+        longer = places[(much >= LONGER) & (much <= LONGEST)]
+        # The farthest shows most.
+        place = int(longer[self.distances[longer].argmax()] if len(longer) else places[-1])
+        length = int(lengths[place])
+        distances = _CutDistances(self, cut.reading, place)
+        number, distance = _nearest(min(SHORTEST, length), length, distances)
+        return _Found(number, place, distance <= NEAR * self.distances[place])
+
+    def beside(self, cut: Cut, place: int) -> int | None:
+        """Where the same text would be cut in other units: beyond what is read whole, within the first that is not.
+
+        None if most texts that are far off are no longer than those that are read whole.
+        """
+        read, first = self._first_longer(cut)
+        if first is None:
             return None
-        beyond = beyond[np.argsort(lengths[beyond], kind="stable")]
-        for at in beyond:
-            low, high = read, int(lengths[at])
-            longer = [place for place in beyond if lengths[place] >= LONGER * high]
-            place = int(longer[0] if longer else beyond[-1])
-            if near is not None:
-                place = near.place
-                expected = near.share * lengths[place]
-                low = max(low, int(expected * (1 - AROUND)) - 2)
-                high = min(int(lengths[place]), int(expected * (1 + AROUND)) + 2)
-                if low > high:
-                    return None
-            distances = _CutDistances(self, cut.reading, place)
-            number, distance = _nearest(low, high, distances)
-            # Texts that are read as a whole say no more than that the limit is beyond them.
-            if number < lengths[at] or near is not None:
-                (uncut,) = distances([int(lengths[place])])
-                share = number / int(lengths[place])
-                return _Found(number, place, share, distance, distance <= NEAR * uncut)
-            read = number
-        return None
+        high = cut.length(self.texts[first])
+        return _nearest(read, high, _CutDistances(self, cut.reading, place))[0]
+
+    def overlapping(self, unit: Unit, uncut: Reading, place: int) -> Iterator[Reading]:
+        """Windows that overlap: where the first one ends, and where the second one starts.
+
+        Most clients begin a window wherever there is text left: then texts up to the second one's start are read whole,
+        and of the next longer one only that start matters. Others stop once a window reaches the end.
+        """
+        cut = _counted(uncut, unit, lambda number: uncut)
+        read, first = self._first_longer(cut)
+        if first is None:
+            return
+        low, high = max(read, SHORTEST), max(cut.length(self.texts[first]), SHORTEST + 1)
+
+        def windows(size: int, start: int, runs_on: bool) -> Reading:
+            return in_pieces(uncut, Pieces(unit, size, size - start, runs_on))
+
+        def nearest(low: int, high: int, windows: Callable[[int], Reading], shown: int) -> tuple[int, float]:
+            return _nearest(low, high, _CutDistances(self, windows, shown))
+
+        start, _ = nearest(low, high - 1, lambda start: windows(high, start, True), first)
+        size, _ = nearest(start + 1, MOST_OVERLAP * start, lambda size: windows(size, start, True), place)
+        yield windows(size, start, True)
+        size, _ = nearest(low, high, lambda size: windows(size, size - 1, False), first)
+        for _ in range(TURNS):
+            start, _ = nearest(-(-size // MOST_OVERLAP), size - 1, lambda start: windows(size, start, False), first)
+            size, left = nearest(max(low, start + 1), high, lambda size: windows(size, start, False), first)
+            if left <= EXACT:
+                break
+        yield windows(size, start, False)
+
+    def _first_longer(self, cut: Cut) -> tuple[int, int | None]:
+        """How much is read whole, and the shortest text that is longer and far off; None if most of those are not."""
+        lengths = np.array([cut.length(text) for text in self.texts])
+        read = int(lengths[~self.far & self.is_whole].max(initial=1))
+        longer = np.flatnonzero(self.far & (lengths > read))
+        if 2 * len(longer) < self.far.sum():
+            return read, None
+        return read, int(longer[lengths[longer].argmin()])
+
+    def explains(self, reading: Reading) -> bool:
+        """Whether a reading gives the vectors of all texts that are far off."""
+        some, wanted = [self.texts[place] for place in np.flatnonzero(self.far)], self.wanted[self.far]
+        windows = reading.windows(some)
+        self.maker.pool([(reading, windows)])
+        return any(
+            bool((apart(self.form.write(made[:, : self.maker.dimension], wanted), wanted) <= EXACT).all())
+            for making in _makings(self.making, reading)
+            if (made := self.maker.vectors(reading, making, windows)) is not None
+        )
+
+
+def _makings(making: Making, reading: Reading) -> tuple[Making, ...]:
+    """The making, and what else may be done to the vectors of windows."""
+    return (making, replace(making, by_length=True)) if reading.averages else (making,)
 
 
 @dataclass(frozen=True)
@@ -163,8 +226,7 @@ class _CutDistances:
         goal = search.wanted[self.place : self.place + 1]
         found = np.full(len(numbers), 2.0)
         for row, (one, window) in enumerate(zip(readings, windows, strict=True)):
-            makings = (making, replace(making, by_length=True)) if one.averages else (making,)
-            for way in makings:
+            for way in _makings(making, one):
                 made = maker.vectors(one, way, window)
                 if made is not None:
                     distance = apart(search.form.write(made[:, : maker.dimension], goal), goal)[0]
@@ -188,31 +250,39 @@ def _nearest(low: int, high: int, distances: Callable[[Sequence[int]], np.ndarra
         spans = [(tried[max(place - 1, 0)], tried[min(place + 1, len(tried) - 1)]) for place in nearest]
 
 
-def _families(reading: Reading) -> Iterator[tuple[Cut, Callable[[], Iterator[Cut]]]]:
-    """Ways to cut that come near each other: by the checkpoint's own tokens, and those in other units."""
-    uncut = without_limit(reading)
-    checkpoint = uncut.checkpoint
-    whole = with_limit(uncut, NO_LIMIT, "right")
-    positions = position_limit(checkpoint.model) or NO_LIMIT
-    may_cut = sum(aspect == "text" for aspect, _ in uncut.differs) < 2
-    is_cut = any(aspect == "pieces" for aspect, _ in uncut.differs)
+def _may_be_cut(reading: Reading) -> bool:
+    """Whether its client does not cut texts into pieces yet."""
+    return all(aspect != "pieces" for aspect, _ in reading.differs)
 
-    def every_token(text: str) -> int:
-        return sum(len(window.ids) for window in whole.windows([text])[0])
+
+def _own(checkpoint: Checkpoint) -> Unit:
+    """The checkpoint's own tokens, counted by a client."""
+    return Unit("own tokens", lambda text: checkpoint.prompted_ids([text])[0], tuple, gives_ids=True)
+
+
+def _tokens(reading: Reading, text: str) -> int:
+    """A text's tokens, if nothing were cut."""
+    return sum(len(window.ids) for window in with_limit(reading, NO_LIMIT, "right").windows([text])[0])
+
+
+def _families(uncut: Reading) -> Iterator[tuple[Cut, Callable[[], Iterator[Cut]]]]:
+    """Ways to cut that come near each other: by the checkpoint's own tokens, and those in other units."""
+    positions = position_limit(uncut.checkpoint.model) or NO_LIMIT
+    may_cut = sum(aspect == "text" for aspect, _ in uncut.differs) < 2
 
     def tokens(side: Side) -> Cut:
-        length = every_token if side == "windows" else lambda text: min(every_token(text), positions)
-        return Cut(length, lambda number: with_limit(uncut, number, side))
+        most = NO_LIMIT if side == "windows" else positions
+        return Cut(lambda text: min(_tokens(uncut, text), most), lambda number: with_limit(uncut, number, side))
 
     def first() -> Iterator[Cut]:
         yield tokens("all")
-        if may_cut and not is_cut:
+        if may_cut and _may_be_cut(uncut):
             # Token ids are cut as the checkpoint's own.
             for unit in (one for one in _units(uncut) if not one.gives_ids):
                 yield _counted(uncut, unit, lambda number, unit=unit: cut_after(uncut, unit, number))
 
     def pieces(only_last: bool) -> Iterator[Cut]:
-        if not is_cut:
+        if _may_be_cut(uncut):
             for unit in _units(uncut):
                 yield _counted(
                     uncut,

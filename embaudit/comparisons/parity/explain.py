@@ -156,7 +156,7 @@ def _with_cuts(maker: Maker, ways: list[_Way], texts: Sequence[str], wanted: np.
     """The ways, or better ones that cut long texts at a limit that is no usual one."""
     found = list(ways)
     for way in ways:
-        readings = list(likely_cuts(maker, way.reading, way.making, texts, wanted, ~(way.distances <= EXACT), form))
+        readings = list(likely_cuts(maker, way.reading, way.making, texts, wanted, way.distances, form))
         found += _best_of_each(maker, readings, texts, wanted, form)
     # Of equals, a limit in tokens: it is tried first.
     found = sorted(found, key=lambda way: (-way.matched, round(way.mean, 5), way.changes))[:WIDTH]

@@ -20,7 +20,7 @@ from embaudit.comparisons.parity.units import Unit
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
-# tiktoken's encodings, those of most clients first, with the sha256 of their files: it replaces a file that has another.
+# tiktoken's encodings, of most clients first, with the sha256 of their files: it replaces a file that has another.
 VOCABULARIES = {
     "cl100k_base": "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
     "o200k_base": "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",

@@ -189,7 +189,8 @@ USUAL_CUTS: dict[Unit, tuple[int, ...]] = {
 
 def _done_to_texts(reading: Reading, sentence: str, change: Callable[[str], str]) -> Reading:
     """The change comes last, after the header."""
-    return reading.changed("text", sentence, before=lambda text: change(reading.header + reading.before(text)), header="")
+    before = reading.before
+    return reading.changed("text", sentence, before=lambda text: change(reading.header + before(text)), header="")
 
 
 def cut_after(reading: Reading, unit: Unit, most: int) -> Reading:
@@ -228,8 +229,9 @@ def _texts(reading: Reading) -> Iterator[Reading]:
             continue
         yield _done_to_texts(reading, sentence, change)
         if reading.header:
-            before = reading.before
-            yield reading.changed("text", sentence, before=lambda text, change=change: change(before(text)))
+            # The header may as well come last.
+            changed = _done_to_texts(replace(reading, header=""), sentence, change)
+            yield replace(changed, header=reading.header)
     for unit, usual in USUAL_CUTS.items():
         yield from (cut_after(reading, unit, most) for most in usual)
 
