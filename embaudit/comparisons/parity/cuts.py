@@ -34,12 +34,15 @@ POINTS, KEPT = 33, 3
 # Windows share at most half; how often size and overlap are looked for, each with the other.
 MOST_OVERLAP, TURNS = 2, 3
 # Own tokens come near a cut in another unit if they leave at most this share of what no cut leaves.
-NEAR = 0.5
+# What leaves more than the second at a few lengths is not looked at between them.
+NEAR, PROMISING = 0.5, 0.7
 # Where more texts than this share are far off, it is not that long ones are cut.
-FAR_AT_MOST = 0.9
-# Texts so many times as long as the first that is cut show it better than one that loses a word.
-LONGER, LONGEST = 1.5, 5.0
-# Nobody cuts shorter.
+FAR_AT_MOST = 0.5
+# Texts so many times as long as the first that is cut show it better than one that loses a word; that first one is cut
+# near its end, so that these are not cut into more windows than so many, and nobody cuts to less.
+LONGER, LONGEST, MOST_WINDOWS = 1.5, 5.0, 8
+# How far off such a text must be, of the farthest.
+SHOWS = 0.5
 SHORTEST = 4
 
 
@@ -87,7 +90,10 @@ def likely_cuts(
     uncut = without_limit(reading)
     is_whole = np.array([_tokens(uncut, text) <= uncut.limit for text in texts])
     search = _Search(maker, making, form, texts, wanted, distances, is_whole)
+    first = None
     for own, others in _families(uncut):
+        if not any(search.may_be(cut) for cut in (own, *others())):
+            continue
         first = search.of_own(own)
         yield own.reading(first.number)
         if search.explains(own.reading(first.number)):
@@ -101,7 +107,7 @@ def likely_cuts(
                 if search.explains(cut.reading(number)):
                     return
     # Of the last, windows.
-    if first.is_near and _may_be_cut(uncut):
+    if first is not None and first.is_near and _may_be_cut(uncut):
         for unit in (_own(uncut.checkpoint), *_units(uncut)):
             for one in search.overlapping(unit, uncut, first.place):
                 yield one
@@ -136,12 +142,19 @@ class _Search:
         places = places[np.argsort(lengths[places], kind="stable")]
         much = lengths[places] / lengths[places[0]]
         longer = places[(much >= LONGER) & (much <= LONGEST)]
-        # The farthest shows most.
-        place = int(longer[self.distances[longer].argmax()] if len(longer) else places[-1])
+        # Where the cut shows, a shorter text costs less.
+        shows = longer[self.distances[longer] >= SHOWS * self.distances[longer].max(initial=0)]
+        place = int(shows[0] if len(shows) else places[-1])
         length = int(lengths[place])
         distances = _CutDistances(self, cut.reading, place)
-        number, distance = _nearest(min(SHORTEST, length), length, distances)
-        return _Found(number, place, distance <= NEAR * self.distances[place])
+        length = max(length, SHORTEST)
+        uncut = float(self.distances[place])
+        number, distance = _nearest(max(SHORTEST, length // MOST_WINDOWS), length, distances, worth=PROMISING * uncut)
+        return _Found(number, place, distance <= NEAR * uncut)
+
+    def may_be(self, cut: Cut) -> bool:
+        """Whether most texts that are far off are longer than all that are read whole."""
+        return self._first_longer(cut)[1] is not None
 
     def beside(self, cut: Cut, place: int) -> int | None:
         """Where the same text would be cut in other units: beyond what is read whole, within the first that is not.
@@ -234,8 +247,14 @@ class _CutDistances:
         return found
 
 
-def _nearest(low: int, high: int, distances: Callable[[Sequence[int]], np.ndarray]) -> tuple[int, float]:
-    """The number in [low, high] whose distance is smallest, and that: closed in on around the best so far."""
+def _nearest(
+    low: int, high: int, distances: Callable[[Sequence[int]], np.ndarray], worth: float = np.inf
+) -> tuple[int, float]:
+    """The number in [low, high] whose distance is smallest, and that: closed in on around the best so far.
+
+    Args:
+        worth: of what is more than this, the best so far is given.
+    """
     known: dict[int, float] = {}
     spans = [(low, high)]
     while True:
@@ -243,7 +262,7 @@ def _nearest(low: int, high: int, distances: Callable[[Sequence[int]], np.ndarra
         new = sorted({int(point) for point in points} - known.keys())
         known |= dict(zip(new, distances(new).tolist(), strict=True)) if new else {}
         best = min(known, key=lambda number: known[number])
-        if not new or known[best] <= EXACT:
+        if not new or known[best] <= EXACT or known[best] > worth:
             return best, known[best]
         tried = sorted(known)
         nearest = sorted(range(len(tried)), key=lambda place: known[tried[place]])[:KEPT]
