@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embaudit.checkpoint import Checkpoint, Encoder
+from embaudit.comparisons.parity.clients import HEADERS, TEXT_CHANGES
 from embaudit.comparisons.parity.compare import apart, compare_kind
 from embaudit.comparisons.parity.explain import explain
 from embaudit.comparisons.parity.forms import forms_of
@@ -45,14 +46,41 @@ def test_every_alternative_reads_some_text_otherwise(served_checkpoint: Checkpoi
         "upper-cases texts",
         "strips white space at the ends of texts",
         "replaces newlines by spaces",
+        "replaces tabs by spaces",
+        "replaces tabs and newlines by spaces",
         "collapses white space",
+        "collapses white space within texts",
+        "collapses spaces",
+        "collapses newlines",
+        "strips newlines at the ends of texts",
+        "writes newlines as CR LF",
         "strips accents",
         "normalises Unicode to NFC",
+        "normalises Unicode to NFD",
+        "drops zero characters",
+        "reads ' ' for texts with nothing in them",
         "drops control characters",
         "puts a space before texts",
         "puts a newline after texts",
+        "puts a space after texts",
+        r"puts '\n' before texts",
+        r"puts '\n\n' before texts",
         "lower-cases and strips accents",
     }
+
+
+def test_the_texts_tell_whatever_is_done_to_them_apart(spaced_checkpoint: Checkpoint) -> None:
+    texts = [text for some in texts_by_kind(spaced_checkpoint).values() for text in some]
+    made = {sentence: tuple(map(change, texts)) for sentence, change in TEXT_CHANGES.items()}
+    assert tuple(texts) not in made.values()
+    assert len(set(made.values())) == len(made)
+    # Where the tokenizer sees every byte, each shows in what is read.
+    start = declared(spaced_checkpoint)
+    usual = start.windows(texts)
+    readings = [*alternatives(start), *whole_alternatives(start)]
+    shown = {one.said[0] for one in readings if one.differs[0][0] in ("text", "header") and one.windows(texts) != usual}
+    assert made.keys() <= shown
+    assert {f"puts {header!r} before texts" for header in HEADERS} <= shown
 
 
 def test_windows_hold_every_token_once(served_checkpoint: Checkpoint) -> None:

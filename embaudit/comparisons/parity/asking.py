@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +34,12 @@ OTHER_NUMBERS = {
     ">f4": "big-endian float32",
     "<f2": "float16",
     ">f8": "big-endian float64",
+}
+# What batches are sorted by before they are encoded, and not sorted back.
+ORDERS: Mapping[str, Callable[[str], Any]] = {
+    "the shortest texts' first": len,
+    "the longest texts' first": lambda text: -len(text),
+    "in that of the alphabet": str,
 }
 # Servers pad to the longest text of a batch, or to a multiple of one of these.
 PADDED_TO = (1, 8, 16, 32, 64, 128)
@@ -80,10 +87,10 @@ def ask_otherwise(
     equal = max(groups.values(), key=len)
     # Copies of one text are a batch of equal length whatever the tokenizer does.
     batch = [*equal, *[equal[0]] * COPIES]
-    answers = endpoint.encode([texts[place] for place in batch], most=len(batch))
-    yield AskedOtherwise(
-        "in a batch of equal length", held_to_alone([texts[place] for place in batch], alone[batch], answers)
-    )
+    copies = [texts[place] for place in batch]
+    held = held_to_alone(copies, alone[batch], endpoint.encode(copies, most=len(batch)))
+    cause = _copies_cause(endpoint, held, [texts[place] for place in equal])
+    yield AskedOtherwise("in a batch of equal length", held, cause)
     back = list(range(len(texts)))[::-1]
     again = endpoint.encode([texts[place] for place in back], most=1)
     yield AskedOtherwise(AGAIN, held_to_alone([texts[place] for place in back], alone[back], again))
@@ -150,11 +157,28 @@ def _batch_cause(held: KindDifference, checkpoint: Checkpoint | None, batched: n
     """What explains a difference in a batch: rows of other texts, or padding that is read; empty if neither does."""
     if not held.worst > SAME:
         return ""
+    texts = held.texts
     distances = np.nan_to_num([apart(np.broadcast_to(row, alone.shape), alone) for row in batched], nan=4.0)
     nearest = distances.argmin(axis=1)
     if (distances.min(axis=1) <= LEFT).all() and (nearest != np.arange(len(batched))).any():
-        return "gives the vectors of a batch in another order"
-    return (_padding_cause(checkpoint, held.texts, batched) if checkpoint else None) or ""
+        return f"gives the vectors of a batch in another order{_order([texts[place] for place in nearest])}"
+    return (_padding_cause(checkpoint, texts, batched) if checkpoint else None) or ""
+
+
+def _order(texts: Sequence[str]) -> str:
+    """What texts are sorted by, as the end of a sentence; empty if by nothing that is known."""
+    for said, key in ORDERS.items():
+        keys = [key(text) for text in texts]
+        if all(one <= two for one, two in pairwise(keys)):
+            return f", {said}"
+    return ""
+
+
+def _copies_cause(endpoint: Endpoint, held: KindDifference, once: Sequence[str]) -> str:
+    """Whether a batch fails since a text is in it several times."""
+    if len(held.failures) < len(held.texts) or endpoint.encode(once, most=len(once)).failures:
+        return ""
+    return "leaves out texts that a batch has had already"
 
 
 def _padding_cause(checkpoint: Checkpoint, texts: Sequence[str], batched: np.ndarray) -> str | None:

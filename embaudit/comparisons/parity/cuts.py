@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -48,10 +49,11 @@ SHORTEST = 4
 
 @dataclass(frozen=True)
 class Cut:
-    """A way to cut texts: how long a text is, and the reading that cuts at so many."""
+    """A way to cut texts: how long a text is, the reading that cuts at so many, and the side, of own tokens."""
 
     length: Callable[[str], int]
     reading: Callable[[int], Reading]
+    side: Side | None = None
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,8 @@ def likely_cuts(
         yield own.reading(first.number)
         if search.explains(own.reading(first.number)):
             return
-        if not first.is_near:
+        # What is read up to somewhere costs least to look for.
+        if not first.is_near and own.side != "right":
             continue
         for cut in others():
             number = search.beside(cut, first.place)
@@ -165,7 +168,8 @@ class _Search:
         if first is None:
             return None
         high = cut.length(self.texts[first])
-        return _nearest(read, high, _CutDistances(self, cut.reading, place))[0]
+        worth = PROMISING * float(self.distances[place])
+        return _nearest(read, high, _CutDistances(self, cut.reading, place), worth)[0]
 
     def overlapping(self, unit: Unit, uncut: Reading, place: int) -> Iterator[Reading]:
         """Windows that overlap: where the first one ends, and where the second one starts.
@@ -179,7 +183,7 @@ class _Search:
             return
         low, high = max(read, SHORTEST), max(cut.length(self.texts[first]), SHORTEST + 1)
 
-        def windows(size: int, start: int, runs_on: bool) -> Reading:
+        def windows(size: int, start: int, runs_on: bool = False) -> Reading:
             return in_pieces(uncut, Pieces(unit, size, size - start, runs_on))
 
         def nearest(low: int, high: int, windows: Callable[[int], Reading], shown: int) -> tuple[int, float]:
@@ -188,13 +192,14 @@ class _Search:
         start, _ = nearest(low, high - 1, lambda start: windows(high, start, True), first)
         size, _ = nearest(start + 1, MOST_OVERLAP * start, lambda size: windows(size, start, True), place)
         yield windows(size, start, True)
-        size, _ = nearest(low, high, lambda size: windows(size, size - 1, False), first)
+        start = low - 1
         for _ in range(TURNS):
-            start, _ = nearest(-(-size // MOST_OVERLAP), size - 1, lambda start: windows(size, start, False), first)
-            size, left = nearest(max(low, start + 1), high, lambda size: windows(size, start, False), first)
+            size, left = nearest(max(low, start + 1), high, partial(windows, start=start), first)
             if left <= EXACT:
                 break
-        yield windows(size, start, False)
+            least = -(-size // MOST_OVERLAP)
+            start, _ = nearest(least, size - 1, partial(windows, size), first)
+        yield windows(size, start)
 
     def _first_longer(self, cut: Cut) -> tuple[int, int | None]:
         """How much is read whole, and the shortest text that is longer and far off; None if most of those are not."""
@@ -291,7 +296,7 @@ def _families(uncut: Reading) -> Iterator[tuple[Cut, Callable[[], Iterator[Cut]]
 
     def tokens(side: Side) -> Cut:
         most = NO_LIMIT if side == "windows" else positions
-        return Cut(lambda text: min(_tokens(uncut, text), most), lambda number: with_limit(uncut, number, side))
+        return Cut(lambda text: min(_tokens(uncut, text), most), lambda number: with_limit(uncut, number, side), side)
 
     def first() -> Iterator[Cut]:
         yield tokens("all")

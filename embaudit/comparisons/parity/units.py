@@ -61,6 +61,8 @@ class Pieces:
         units = self.unit.split(text)
         if not len(units):
             return [("", 1)]
+        if len(units) <= self.size and not self.overlap:
+            return [(self.unit.join(units), 1)]
         end = len(units) if self.runs_on else max(1, len(units) - self.overlap)
         pieces = [units[start : start + self.size] for start in range(0, end, self.size - self.overlap)]
         return [(self.unit.join(piece), len(piece)) for piece in (pieces[-1:] if self.only_last else pieces)]
