@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embaudit.checkpoint import Checkpoint, Encoder
+from embaudit.comparisons.parity.clients import HEADERS, TEXT_CHANGES
 from embaudit.comparisons.parity.compare import apart, compare_kind
 from embaudit.comparisons.parity.explain import explain
 from embaudit.comparisons.parity.forms import forms_of
-from embaudit.comparisons.parity.readings import alternatives, declared
+from embaudit.comparisons.parity.readings import alternatives, declared, whole_alternatives
 from embaudit.comparisons.parity.texts import text_of, texts_by_kind
 from embaudit.comparisons.parity.vectors import DECLARED, Maker, Making
 
@@ -23,16 +24,16 @@ VECTORS = st.lists(st.lists(st.floats(-3, 3), min_size=4, max_size=4), min_size=
 def test_the_declared_reading_is_the_checkpoints_own(served_checkpoint: Checkpoint) -> None:
     texts = [text for some in texts_by_kind(served_checkpoint).values() for text in some]
     read = declared(served_checkpoint).windows(texts)
-    assert [[*ids] for (ids,) in read] == served_checkpoint.tokenize(texts)
+    assert [[*window.ids] for (window,) in read] == served_checkpoint.tokenize(texts)
 
 
 def test_every_alternative_reads_some_text_otherwise(served_checkpoint: Checkpoint) -> None:
     texts = [text for some in texts_by_kind(served_checkpoint).values() for text in some]
     start = declared(served_checkpoint)
     usual = start.windows(texts)
-    others = list(alternatives(start))
+    others = [*alternatives(start), *whole_alternatives(start)]
     aspects = {reading.differs[0][0] for reading in others}
-    assert aspects == {"text", "tokenizer", "prompt", "special tokens", "attention", "limit"}
+    assert aspects == {"text", "tokenizer", "prompt", "special tokens", "attention", "limit", "header"}
     assert "puts 'find: ' before texts" in [reading.said[0] for reading in others]
     # A BERT tokenizer does some of it by itself; of what it does not, each shows on some kind of text.
     same = {
@@ -45,21 +46,50 @@ def test_every_alternative_reads_some_text_otherwise(served_checkpoint: Checkpoi
         "upper-cases texts",
         "strips white space at the ends of texts",
         "replaces newlines by spaces",
+        "replaces tabs by spaces",
+        "replaces tabs and newlines by spaces",
         "collapses white space",
+        "collapses white space within texts",
+        "collapses spaces",
+        "collapses newlines",
+        "strips newlines at the ends of texts",
+        "writes newlines as CR LF",
         "strips accents",
         "normalises Unicode to NFC",
+        "normalises Unicode to NFD",
+        "drops zero characters",
+        "reads ' ' for texts with nothing in them",
         "drops control characters",
         "puts a space before texts",
         "puts a newline after texts",
+        "puts a space after texts",
+        r"puts '\n' before texts",
+        r"puts '\n\n' before texts",
         "lower-cases and strips accents",
     }
+
+
+def test_the_texts_tell_whatever_is_done_to_them_apart(spaced_checkpoint: Checkpoint) -> None:
+    texts = [text for some in texts_by_kind(spaced_checkpoint).values() for text in some]
+    made = {sentence: tuple(map(change, texts)) for sentence, change in TEXT_CHANGES.items()}
+    assert tuple(texts) not in made.values()
+    assert len(set(made.values())) == len(made)
+    # Where the tokenizer sees every byte, each shows in what is read.
+    start = declared(spaced_checkpoint)
+    usual = start.windows(texts)
+    readings = [*alternatives(start), *whole_alternatives(start)]
+    shown = {one.said[0] for one in readings if one.differs[0][0] in ("text", "header") and one.windows(texts) != usual}
+    assert made.keys() <= shown
+    assert {f"puts {header!r} before texts" for header in HEADERS} <= shown
 
 
 def test_windows_hold_every_token_once(served_checkpoint: Checkpoint) -> None:
     (reading,) = (one for one in alternatives(declared(served_checkpoint)) if one.said == (WINDOWS_OF_32,))
     text = text_of(served_checkpoint, 100)
-    (parts,) = reading.windows([text])
+    (windows,) = reading.windows([text])
+    parts = [window.ids for window in windows]
     assert len(parts) > 1
+    assert [window.weight for window in windows] == [len(ids) for ids in parts]
     assert all(len(ids) <= 32 for ids in parts)
     own = [token for ids in parts for token in ids[1:-1]]
     assert own == served_checkpoint.own_ids([text])[0]

@@ -7,8 +7,9 @@ with its padding unmasked.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +33,12 @@ OTHER_NUMBERS = {
     ">f4": "big-endian float32",
     "<f2": "float16",
     ">f8": "big-endian float64",
+}
+# What batches are sorted by before they are encoded, and not sorted back.
+ORDERS: Mapping[str, Callable[[str], Any]] = {
+    "the shortest texts' first": len,
+    "the longest texts' first": lambda text: -len(text),
+    "in that of the alphabet": str,
 }
 # Servers pad to the longest text of a batch, or to a multiple of one of these.
 PADDED_TO = (1, 8, 16, 32, 64, 128)
@@ -93,8 +100,10 @@ def ask_otherwise(
     equal = max(groups.values(), key=len)
     # Copies of one text are a batch of equal length whatever the tokenizer does.
     batch = [*equal, *[equal[0]] * COPIES]
-    answers = function.encode([texts[place] for place in batch], most=len(batch))
-    yield held("in a batch of equal length", batch, answers)
+    copies = [texts[place] for place in batch]
+    answers = function.encode(copies, most=len(batch))
+    of_copies = held("in a batch of equal length", batch, answers)
+    yield replace(of_copies, cause=_copies_cause(function, of_copies.difference, [texts[place] for place in equal]))
     back = list(range(len(texts)))[::-1]
     yield held(AGAIN, back, function.encode([texts[place] for place in back], most=1))
     if function.takes_many_at_once:
@@ -171,22 +180,39 @@ def _batch_cause(
     """
     if not held.worst > rounding:
         return ""
+    texts = held.texts
     distances = np.nan_to_num([apart(np.broadcast_to(row, alone.shape), alone) for row in batched], nan=4.0)
     is_near = distances <= max(LEFT, rounding)
     if is_near.any(axis=1).all() and not is_near.diagonal().all():
-        return (
-            "gives the vectors of a batch in another order"
-            if _is_an_order(is_near)
-            else "gives texts of a batch the vectors of others"
-        )
+        given = _order_of(is_near)
+        if given is None:
+            return "gives texts of a batch the vectors of others"
+        return f"gives the vectors of a batch in another order{_sorted_by([texts[place] for place in given])}"
     return (_padding_cause(checkpoint, held, batched, max(LEFT, rounding)) if checkpoint else None) or ""
 
 
-def _is_an_order(is_near: np.ndarray) -> bool:
-    """Whether each row of a batch can be given a text whose vector it has, every text once."""
+def _sorted_by(texts: Sequence[str]) -> str:
+    """What texts are sorted by, as the end of a sentence; empty if by nothing that is known."""
+    for said, key in ORDERS.items():
+        keys = [key(text) for text in texts]
+        if all(one <= two for one, two in pairwise(keys)):
+            return f", {said}"
+    return ""
+
+
+def _copies_cause(function: EmbeddingFunction, held: KindDifference, once: Sequence[str]) -> str:
+    """Whether a batch fails since a text is in it several times."""
+    if len(held.failures) < len(held.texts) or function.encode(once, most=len(once)).failures:
+        return ""
+    return "leaves out texts that a batch has had already"
+
+
+def _order_of(is_near: np.ndarray) -> np.ndarray | None:
+    """The text whose vector each row of a batch has, every text once; None if there is no such order."""
     from scipy.optimize import linear_sum_assignment
 
-    return bool(is_near[linear_sum_assignment(is_near, maximize=True)].all())
+    rows, texts = linear_sum_assignment(is_near, maximize=True)
+    return np.asarray(texts) if is_near[rows, texts].all() else None
 
 
 def _padding_cause(checkpoint: Checkpoint, held: KindDifference, batched: np.ndarray, near: float) -> str | None:

@@ -1,34 +1,73 @@
 """Where long texts are cut, told from the vector of one: any number of tokens, characters or words.
 
 ``readings`` tries the limits that servers usually have. This closes in on any other: the vector of a long text that is
-read to a wrong length comes nearer to the wanted one the nearer that length is.
+read to a wrong length comes nearer to the wanted one the nearer that length is. That goes for whatever is counted: what
+is read up to a number of characters is nearly what is read up to some number of tokens. So the checkpoint's own tokens
+are tried first, and other units only if these come near, and around there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
+from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.tokenizer import NO_LIMIT, position_limit
 from embaudit.comparisons.parity.compare import EXACT, apart
+from embaudit.comparisons.parity.foreign import text_unit, usable
 from embaudit.comparisons.parity.forms import Form
 from embaudit.comparisons.parity.readings import (
     Reading,
     Side,
-    cut_after_characters,
-    cut_after_words,
+    cut_after,
+    in_pieces,
     with_limit,
     without_limit,
 )
+from embaudit.comparisons.parity.units import CHARACTERS, WORDS, Pieces, Unit
 from embaudit.comparisons.parity.vectors import Maker, Making
 
 # Lengths that are tried at once, evenly spread over what is left; and around how many of the best it is gone on.
 POINTS, KEPT = 33, 3
-SIDES: tuple[Side, ...] = ("right", "all", "left")
-# How long a text is, and the reading of its first, or last, so many.
-Unit = tuple[Callable[[str], int], Callable[[int], Reading]]
+# Windows share at most half; how often size and overlap are looked for, each with the other.
+MOST_OVERLAP, TURNS = 2, 3
+# Own tokens come near a cut in another unit if they leave at most this share of what no cut leaves.
+# What leaves more than the second at a few lengths is not looked at between them.
+NEAR, PROMISING = 0.5, 0.7
+# Where more texts than this share are far off, it is not that long ones are cut.
+FAR_AT_MOST = 0.5
+# Texts so many times as long as the first that is cut show it better than one that loses a word; that first one is cut
+# near its end, so that these are not cut into more windows than so many, and nobody cuts to less.
+LONGER, LONGEST, MOST_WINDOWS = 1.5, 5.0, 8
+# How far off such a text must be, of the farthest.
+SHOWS = 0.5
+SHORTEST = 4
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A way to cut texts: how long a text is, the reading that cuts at so many, and the side, of own tokens."""
+
+    length: Callable[[str], int]
+    reading: Callable[[int], Reading]
+    side: Side | None = None
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The number at which a way to cut comes nearest to one text's vector.
+
+    Attributes:
+        place: of the text.
+        is_near: whether it leaves much less than no cut does.
+    """
+
+    number: int
+    place: int
+    is_near: bool
 
 
 def likely_cuts(
@@ -37,7 +76,7 @@ def likely_cuts(
     making: Making,
     texts: Sequence[str],
     wanted: np.ndarray,
-    far: np.ndarray,
+    distances: np.ndarray,
     form: Form,
 ) -> Iterator[Reading]:
     """Readings that cut where the longest text that is far off would have to be cut.
@@ -45,57 +84,182 @@ def likely_cuts(
     Args:
         reading, making: that give the wanted vectors of other texts.
         wanted: (n, D) the other's vectors.
-        far: (n,) whether a text's vector is another one.
+        distances: (n,) 1 − cosine of the texts' vectors so made and the wanted ones.
     """
-    if far.all() or not far.any():
+    far = ~(distances <= EXACT)
+    if far.mean() > FAR_AT_MOST or not far.any():
         return
-    for length, cut in _units(reading):
-        lengths = np.array([length(text) for text in texts])
-        read = max(1, int(lengths[~far].max(initial=1)))
-        best = None
-        # Texts that are read as a whole say no more than that the limit is beyond them.
-        for place in np.flatnonzero(far)[np.argsort(lengths[far], kind="stable")]:
-            if lengths[place] <= read:
-                continue
-            best, distance = _nearest(
-                read, int(lengths[place]), _CutDistances(maker, making, form, cut, texts, wanted, place)
-            )
-            if best < lengths[place]:
+    uncut = without_limit(reading)
+    is_whole = np.array([_tokens(uncut, text) <= uncut.limit for text in texts])
+    search = _Search(maker, making, form, texts, wanted, distances, is_whole)
+    first = None
+    for own, others in _families(uncut):
+        if not any(search.may_be(cut) for cut in (own, *others())):
+            continue
+        first = search.of_own(own)
+        yield own.reading(first.number)
+        if search.explains(own.reading(first.number)):
+            return
+        # What is read up to somewhere costs least to look for.
+        if not first.is_near and own.side != "right":
+            continue
+        for cut in others():
+            number = search.beside(cut, first.place)
+            if number is not None:
+                yield cut.reading(number)
+                if search.explains(cut.reading(number)):
+                    return
+    # Of the last, windows.
+    if first is not None and first.is_near and _may_be_cut(uncut):
+        for unit in (_own(uncut.checkpoint), *_units(uncut)):
+            for one in search.overlapping(unit, uncut, first.place):
+                yield one
+                if search.explains(one):
+                    return
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Closes in on the number at which texts are cut.
+
+    Attributes:
+        is_whole: (n,) whether a text is within the declared limit: beyond it, a cut by the client does not show.
+    """
+
+    maker: Maker
+    making: Making
+    form: Form
+    texts: Sequence[str]
+    wanted: np.ndarray
+    distances: np.ndarray
+    is_whole: np.ndarray
+
+    @property
+    def far(self) -> np.ndarray:
+        return ~(self.distances <= EXACT)
+
+    def of_own(self, cut: Cut) -> _Found:
+        """Where one of the far texts would be cut: one that is cut well before its end."""
+        lengths = np.array([cut.length(text) for text in self.texts])
+        places = np.flatnonzero(self.far & (2 * lengths >= np.median(lengths[self.far])))
+        places = places[np.argsort(lengths[places], kind="stable")]
+        much = lengths[places] / lengths[places[0]]
+        longer = places[(much >= LONGER) & (much <= LONGEST)]
+        # Where the cut shows, a shorter text costs less.
+        shows = longer[self.distances[longer] >= SHOWS * self.distances[longer].max(initial=0)]
+        place = int(shows[0] if len(shows) else places[-1])
+        length = int(lengths[place])
+        distances = _CutDistances(self, cut.reading, place)
+        length = max(length, SHORTEST)
+        uncut = float(self.distances[place])
+        number, distance = _nearest(max(SHORTEST, length // MOST_WINDOWS), length, distances, worth=PROMISING * uncut)
+        return _Found(number, place, distance <= NEAR * uncut)
+
+    def may_be(self, cut: Cut) -> bool:
+        """Whether most texts that are far off are longer than all that are read whole."""
+        return self._first_longer(cut)[1] is not None
+
+    def beside(self, cut: Cut, place: int) -> int | None:
+        """Where the same text would be cut in other units: beyond what is read whole, within the first that is not.
+
+        None if most texts that are far off are no longer than those that are read whole.
+        """
+        read, first = self._first_longer(cut)
+        if first is None:
+            return None
+        high = cut.length(self.texts[first])
+        worth = PROMISING * float(self.distances[place])
+        return _nearest(read, high, _CutDistances(self, cut.reading, place), worth)[0]
+
+    def overlapping(self, unit: Unit, uncut: Reading, place: int) -> Iterator[Reading]:
+        """Windows that overlap: where the first one ends, and where the second one starts.
+
+        Most clients begin a window wherever there is text left: then texts up to the second one's start are read whole,
+        and of the next longer one only that start matters. Others stop once a window reaches the end.
+        """
+        cut = _counted(uncut, unit, lambda number: uncut)
+        read, first = self._first_longer(cut)
+        if first is None:
+            return
+        low, high = max(read, SHORTEST), max(cut.length(self.texts[first]), SHORTEST + 1)
+
+        def windows(size: int, start: int, runs_on: bool = False) -> Reading:
+            return in_pieces(uncut, Pieces(unit, size, size - start, runs_on))
+
+        def nearest(low: int, high: int, windows: Callable[[int], Reading], shown: int) -> tuple[int, float]:
+            return _nearest(low, high, _CutDistances(self, windows, shown))
+
+        start, _ = nearest(low, high - 1, lambda start: windows(high, start, True), first)
+        size, _ = nearest(start + 1, MOST_OVERLAP * start, lambda size: windows(size, start, True), place)
+        yield windows(size, start, True)
+        start = low - 1
+        for _ in range(TURNS):
+            size, left = nearest(max(low, start + 1), high, partial(windows, start=start), first)
+            if left <= EXACT:
                 break
-            read = best
-        if best is not None:
-            yield cut(best)
-            if distance <= EXACT:
-                return
+            least = -(-size // MOST_OVERLAP)
+            start, _ = nearest(least, size - 1, partial(windows, size), first)
+        yield windows(size, start)
+
+    def _first_longer(self, cut: Cut) -> tuple[int, int | None]:
+        """How much is read whole, and the shortest text that is longer and far off; None if most of those are not."""
+        lengths = np.array([cut.length(text) for text in self.texts])
+        read = int(lengths[~self.far & self.is_whole].max(initial=1))
+        longer = np.flatnonzero(self.far & (lengths > read))
+        if 2 * len(longer) < self.far.sum():
+            return read, None
+        return read, int(longer[lengths[longer].argmin()])
+
+    def explains(self, reading: Reading) -> bool:
+        """Whether a reading gives the vectors of all texts that are far off."""
+        some, wanted = [self.texts[place] for place in np.flatnonzero(self.far)], self.wanted[self.far]
+        windows = reading.windows(some)
+        self.maker.pool([(reading, windows)])
+        return any(
+            bool((apart(self.form.write(made[:, : self.maker.dimension], wanted), wanted) <= EXACT).all())
+            for making in _makings(self.making, reading)
+            if (made := self.maker.vectors(reading, making, windows)) is not None
+        )
+
+
+def _makings(making: Making, reading: Reading) -> tuple[Making, ...]:
+    """The making, and what else may be done to the vectors of windows."""
+    return (making, replace(making, by_length=True)) if reading.averages else (making,)
 
 
 @dataclass(frozen=True)
 class _CutDistances:
     """1 − cosine of one text's vector, cut at some lengths, to the wanted one."""
 
-    maker: Maker
-    making: Making
-    form: Form
+    search: _Search
     cut: Callable[[int], Reading]
-    texts: Sequence[str]
-    wanted: np.ndarray
     place: int
 
     def __call__(self, numbers: Sequence[int]) -> np.ndarray:
+        search = self.search
+        maker, making = search.maker, search.making
         readings = [self.cut(number) for number in numbers]
-        windows = [one.windows([self.texts[self.place]]) for one in readings]
-        self.maker.pool(zip(readings, windows, strict=True))
-        goal = self.wanted[self.place : self.place + 1]
+        windows = [one.windows([search.texts[self.place]]) for one in readings]
+        maker.pool(zip(readings, windows, strict=True))
+        goal = search.wanted[self.place : self.place + 1]
         found = np.full(len(numbers), 2.0)
         for row, (one, window) in enumerate(zip(readings, windows, strict=True)):
-            made = self.maker.vectors(one, self.making, window)
-            if made is not None:
-                found[row] = apart(self.form.write(made[:, : self.maker.dimension], goal), goal)[0]
-        return np.nan_to_num(found, nan=2.0)
+            for way in _makings(making, one):
+                made = maker.vectors(one, way, window)
+                if made is not None:
+                    distance = apart(search.form.write(made[:, : maker.dimension], goal), goal)[0]
+                    found[row] = min(found[row], np.nan_to_num(distance, nan=2.0))
+        return found
 
 
-def _nearest(low: int, high: int, distances: Callable[[Sequence[int]], np.ndarray]) -> tuple[int, float]:
-    """The number in [low, high] whose distance is smallest, and that: closed in on around the best so far."""
+def _nearest(
+    low: int, high: int, distances: Callable[[Sequence[int]], np.ndarray], worth: float = np.inf
+) -> tuple[int, float]:
+    """The number in [low, high] whose distance is smallest, and that: closed in on around the best so far.
+
+    Args:
+        worth: of what is more than this, the best so far is given.
+    """
     known: dict[int, float] = {}
     spans = [(low, high)]
     while True:
@@ -103,24 +267,66 @@ def _nearest(low: int, high: int, distances: Callable[[Sequence[int]], np.ndarra
         new = sorted({int(point) for point in points} - known.keys())
         known |= dict(zip(new, distances(new).tolist(), strict=True)) if new else {}
         best = min(known, key=lambda number: known[number])
-        if not new or known[best] <= EXACT:
+        if not new or known[best] <= EXACT or known[best] > worth:
             return best, known[best]
         tried = sorted(known)
         nearest = sorted(range(len(tried)), key=lambda place: known[tried[place]])[:KEPT]
         spans = [(tried[max(place - 1, 0)], tried[min(place + 1, len(tried) - 1)]) for place in nearest]
 
 
+def _may_be_cut(reading: Reading) -> bool:
+    """Whether its client does not cut texts into pieces yet."""
+    return all(aspect != "pieces" for aspect, _ in reading.differs)
+
+
+def _own(checkpoint: Checkpoint) -> Unit:
+    """The checkpoint's own tokens, counted by a client."""
+    return Unit("own tokens", lambda text: checkpoint.prompted_ids([text])[0], tuple, gives_ids=True)
+
+
+def _tokens(reading: Reading, text: str) -> int:
+    """A text's tokens, if nothing were cut."""
+    return sum(len(window.ids) for window in with_limit(reading, NO_LIMIT, "right").windows([text])[0])
+
+
+def _families(uncut: Reading) -> Iterator[tuple[Cut, Callable[[], Iterator[Cut]]]]:
+    """Ways to cut that come near each other: by the checkpoint's own tokens, and those in other units."""
+    positions = position_limit(uncut.checkpoint.model) or NO_LIMIT
+    may_cut = sum(aspect == "text" for aspect, _ in uncut.differs) < 2
+
+    def tokens(side: Side) -> Cut:
+        most = NO_LIMIT if side == "windows" else positions
+        return Cut(lambda text: min(_tokens(uncut, text), most), lambda number: with_limit(uncut, number, side), side)
+
+    def first() -> Iterator[Cut]:
+        yield tokens("all")
+        if may_cut and _may_be_cut(uncut):
+            # Token ids are cut as the checkpoint's own.
+            for unit in (one for one in _units(uncut) if not one.gives_ids):
+                yield _counted(uncut, unit, lambda number, unit=unit: cut_after(uncut, unit, number))
+
+    def pieces(only_last: bool) -> Iterator[Cut]:
+        if _may_be_cut(uncut):
+            for unit in _units(uncut):
+                yield _counted(
+                    uncut,
+                    unit,
+                    lambda number, unit=unit: in_pieces(uncut, Pieces(unit, number, only_last=only_last)),
+                )
+
+    yield tokens("right"), first
+    yield tokens("left"), lambda: pieces(only_last=True)
+    yield tokens("windows"), lambda: pieces(only_last=False)
+
+
+def _counted(reading: Reading, unit: Unit, cut: Callable[[int], Reading]) -> Cut:
+    return Cut(lambda text: len(unit.split(reading.sent(text))), cut)
+
+
 def _units(reading: Reading) -> Iterator[Unit]:
-    uncut = without_limit(reading)
-    checkpoint, before = uncut.checkpoint, uncut.before
-    whole = with_limit(uncut, NO_LIMIT, "right")
-    positions = position_limit(checkpoint.model) or NO_LIMIT
-
-    def tokens(text: str) -> int:
-        return min(sum(len(ids) for ids in whole.windows([text])[0]), positions)
-
-    for side in SIDES:
-        yield tokens, lambda number, side=side: with_limit(uncut, number, side)  # type: ignore[misc]
-    if sum(aspect == "text" for aspect, _ in uncut.differs) < 2:
-        yield lambda text: len(before(text)), lambda number: cut_after_characters(uncut, number)
-        yield lambda text: len(before(text).split(" ")), lambda number: cut_after_words(uncut, number)
+    """What the client may count in; where it sends ids, these."""
+    if reading.pieces.unit.gives_ids:
+        yield reading.pieces.unit
+        return
+    yield from (CHARACTERS, WORDS)
+    yield from (text_unit(name) for name in usable())

@@ -8,16 +8,17 @@ distance; of equals, the one that changes less.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.comparisons.parity.compare import EXACT, HALF_LENGTH, LEFT, apart, rounds_as_half
+from embaudit.comparisons.parity.compare import EXACT, HALF, HALF_LENGTH, LEFT, apart, rounds_as_half
 from embaudit.comparisons.parity.cuts import likely_cuts
+from embaudit.comparisons.parity.foreign import untried
 from embaudit.comparisons.parity.forms import Form, forms_of
-from embaudit.comparisons.parity.readings import Reading, Windows, alternatives, declared
+from embaudit.comparisons.parity.readings import Reading, Windows, alternatives, declared, whole_alternatives
 from embaudit.comparisons.parity.vectors import Maker, Making
 
 # By kind.
@@ -28,6 +29,8 @@ ROUNDS, WIDTH = 3, 3
 TEXTS_PER_KIND = 3
 # A reading is first tried on so few texts that are still far off, short ones: most readings bring none of them nearer.
 TRIED_FIRST, TRIED = 2, 8
+# What changes every text is not looked for where more than this share of them are as they should be.
+MATCHED_AT_MOST = 0.25
 # Another way must lower the mean distance by this share to be worth a word, or that of some texts by this factor.
 CLEARLY, CLEARLY_NEARER = 0.1, 3
 
@@ -41,12 +44,14 @@ class Explanation:
         left: the largest 1 − cosine that remains, by kind.
         length: how its vectors' lengths differ from the declared ones, as the end of "it …"; empty if they do not.
         leaves: (n,) 1 − cosine that it leaves on other texts and the other's (n, D) vectors of them.
+        untried: what was not looked for, and what to type to have it; empty if it is complete.
     """
 
     differs: tuple[str, ...]
     left: Mapping[str, float]
     length: str = ""
     leaves: Callable[[Sequence[str], np.ndarray], np.ndarray] | None = field(default=None, compare=False, repr=False)
+    untried: str = ""
 
     @property
     def worst(self) -> float:
@@ -73,7 +78,7 @@ class Explanation:
 
     def as_json(self) -> dict[str, object]:
         left = {kind: value if np.isfinite(value) else None for kind, value in self.left.items()}
-        return {"differs": list(self.sentences), "left": left, "is_complete": self.is_complete}
+        return {"differs": list(self.sentences), "left": left, "is_complete": self.is_complete, "untried": self.untried}
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,8 @@ def explain(checkpoint: Checkpoint, texts: Texts, theirs: Vectors, rounds: int =
         found.append(_explain(checkpoint, texts, theirs, form, rounds))
         if found[-1].is_complete:
             break
-    return min(found, key=lambda told: (not told.is_complete, told.kinds_left))
+    best = min(found, key=lambda told: (not told.is_complete, told.kinds_left))
+    return best if best.is_complete else replace(best, untried=untried())
 
 
 def _explain(checkpoint: Checkpoint, texts: Texts, given: Vectors, form: Form, rounds: int) -> Explanation:
@@ -146,11 +152,7 @@ def _explain(checkpoint: Checkpoint, texts: Texts, given: Vectors, form: Form, r
             break
         found = list(ways)
         for way in ways:
-            better = list(alternatives(way.reading))
-            for places in _stages(way, chosen):
-                before, some = replace(way, distances=way.distances[places]), [chosen[place] for place in places]
-                tried = _best_of_each(maker, better, some, wanted[places], form)
-                better = [one.reading for one in tried if one.beats(before)]
+            better = _nearer(maker, way, chosen, wanted, form)
             found += _best_of_each(maker, better, chosen, wanted, form)
         found = sorted(found, key=lambda way: (-way.matched, way.mean, way.changes))[:WIDTH]
         if not found[0].beats(best):
@@ -169,7 +171,7 @@ def _with_cuts(maker: Maker, ways: list[_Way], texts: Sequence[str], wanted: np.
     """The ways, or better ones that cut long texts at a limit that is no usual one."""
     found = list(ways)
     for way in ways:
-        readings = list(likely_cuts(maker, way.reading, way.making, texts, wanted, ~(way.distances <= EXACT), form))
+        readings = list(likely_cuts(maker, way.reading, way.making, texts, wanted, way.distances, form))
         found += _best_of_each(maker, readings, texts, wanted, form)
     # Of equals, a limit in tokens: it is tried first.
     found = sorted(found, key=lambda way: (-way.matched, round(way.mean, 5), way.changes))[:WIDTH]
@@ -210,11 +212,32 @@ def _chosen(texts: Texts, theirs: Vectors) -> tuple[list[str], np.ndarray]:
     return chosen, np.array(rows)
 
 
-def _stages(way: _Way, texts: Sequence[str]) -> list[np.ndarray]:
-    """Places of the texts that are far off and that a reading must bring nearer: the shortest two, then some more."""
+def _nearer(maker: Maker, way: _Way, texts: Sequence[str], wanted: np.ndarray, form: Form) -> list[Reading]:
+    """Alternatives that bring texts nearer that are far off: the shortest two, then some more."""
     far = _spread(np.flatnonzero(~(way.distances <= LEFT)), TRIED)
-    shortest = far[np.argsort([len(texts[place]) for place in far], kind="stable")[:TRIED_FIRST]]
-    return [shortest, far]
+    by_length = far[np.argsort([len(texts[place]) for place in far], kind="stable")]
+    readings = list(alternatives(way.reading))
+    if way.matched <= MATCHED_AT_MOST * len(texts):
+        whole = whole_alternatives(way.reading)
+        if not way.reading.differs:
+            # Many, of which one gives any text's vector; of blank ones clients make something else.
+            one = next((place for place in by_length if any(map(str.isalnum, texts[place]))), by_length[0])
+            most = max(HALF, CLEARLY * float(way.distances[one]))
+            tried = _tried(maker, whole, np.array([one]), texts, wanted, form)
+            whole = (each.reading for each in tried if each.distances[0] <= most)
+        readings += whole
+    for places in (by_length[:TRIED_FIRST], far):
+        before = replace(way, distances=way.distances[places])
+        tried = _tried(maker, readings, places, texts, wanted, form)
+        readings = [each.reading for each in tried if each.beats(before)]
+    return readings
+
+
+def _tried(
+    maker: Maker, readings: Iterable[Reading], places: np.ndarray, texts: Sequence[str], wanted: np.ndarray, form: Form
+) -> list[_Way]:
+    """The best ways of readings on some of the texts."""
+    return _best_of_each(maker, list(readings), [texts[place] for place in places], wanted[places], form)
 
 
 def _spread(places: np.ndarray, most: int) -> np.ndarray:
@@ -252,29 +275,49 @@ def _told(maker: Maker, best: _Way, texts: Texts, theirs: Vectors, form: Form) -
 
 
 def _length(maker: Maker, best: _Way, windows: Mapping[str, Sequence[Windows]], theirs: Vectors) -> str:
-    """How the lengths of the other's vectors come about; empty if as declared, or of windows, averaged in many ways."""
-    if best.reading.side == "windows":
-        return ""
+    """How the lengths of the other's vectors come about; empty if as declared."""
+    flat = [some for of_kind in windows.values() for some in of_kind]
     wanted = np.concatenate([np.linalg.norm(rows, axis=1) for rows in theirs.values()])
+    several = np.array([len(some) > 1 for some in flat])
+    ours = _lengths(maker, best, best.making, flat)
+    if several.any() and ours is not None and not _is_same_length(ours, np.ones(len(ours))):
+        return _length_of_averages(ours, wanted, several)
+    return _length_of_each(maker, best, flat, ours, wanted)
 
-    def matches(making: Making) -> bool:
-        made = [maker.vectors(best.reading, making, some) for some in windows.values()]
-        if any(vectors is None for vectors in made):
-            return False
-        lengths = np.concatenate(
-            [np.linalg.norm(rows[:, : maker.dimension], axis=1) for rows in made if rows is not None]
-        )
-        return _is_same_length(lengths, wanted)
 
-    if matches(best.making):
+def _length_of_averages(ours: np.ndarray, wanted: np.ndarray, several: np.ndarray) -> str:
+    """What is done to averages of windows' vectors, which are shorter than these."""
+    alone = ~several
+    are_normalised = _is_same_length(np.ones(several.sum()), wanted[several])
+    is_unit_alone = not alone.any() or _is_same_length(np.ones(alone.sum()), wanted[alone])
+    if alone.any() and not _is_same_length(ours[alone], wanted[alone]):
+        return "normalises its vectors" if are_normalised and is_unit_alone else "gives vectors of another length"
+    if are_normalised:
+        return "" if is_unit_alone else "normalises the averages"
+    if _is_same_length(ours[several], wanted[several]):
+        return "does not normalise the averages" if is_unit_alone else ""
+    return "gives averages of another length"
+
+
+def _length_of_each(
+    maker: Maker, best: _Way, windows: Sequence[Windows], ours: np.ndarray | None, wanted: np.ndarray
+) -> str:
+    if ours is not None and _is_same_length(ours, wanted):
         return ""
     if _is_same_length(np.ones(len(wanted)), wanted):
         return "normalises its vectors"
     for place, kind in enumerate(maker.kinds):
-        without = replace(best.making, skipped=(*best.making.skipped, place))
-        if kind == "Normalize" and place not in best.making.skipped and matches(without):
-            return "skips Normalize"
+        if kind == "Normalize" and place not in best.making.skipped:
+            without = _lengths(maker, best, replace(best.making, skipped=(*best.making.skipped, place)), windows)
+            if without is not None and _is_same_length(without, wanted):
+                return "skips Normalize"
     return "gives vectors of another length"
+
+
+def _lengths(maker: Maker, best: _Way, making: Making, windows: Sequence[Windows]) -> np.ndarray | None:
+    """(n,) of the vectors of texts; None if this making gives none."""
+    rows = maker.vectors(best.reading, making, windows)
+    return None if rows is None else np.asarray(np.linalg.norm(rows[:, : maker.dimension], axis=1))
 
 
 def _is_same_length(ours: np.ndarray, theirs: np.ndarray) -> bool:

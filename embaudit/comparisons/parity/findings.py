@@ -28,6 +28,8 @@ OF_OTHERS = (
     "What one of them indexed cannot be searched with the other.",
     "For the reason, name the folder of the checkpoint that one of them should be: embaudit parity FOLDER --with OTHER",
 )
+# No search finds these: every text has its own.
+HEADERS_THAT_DIFFER = "See what the client sends: what it puts before each text (a title, a source) cannot be guessed."
 # Kinds to name in a sentence.
 NAMED = 4
 
@@ -81,10 +83,12 @@ def _difference(
             worst,
         )
     else:
+        meaning, advice = OF_A_CHECKPOINT if known == "checkpoint" else OF_OTHERS
         yield Finding(
             "problem",
             f"{_how_apart(apart, compared, dimensions, known)}{_because(explanation)}.",
-            *(OF_A_CHECKPOINT if known == "checkpoint" else OF_OTHERS),
+            meaning,
+            f"{advice}{_not_tried(explanation)}",
             "another_function",
             worst if compared else None,
         )
@@ -124,6 +128,14 @@ def _because(explanation: Explanation | None) -> str:
     others = f" and {len(kinds) - NAMED} more kinds" if len(kinds) > NAMED else ""
     left = f"leaves 1 − cosine up to {max(rest.values()):.2g} on {', '.join(kinds[:NAMED])}{others}" if rest else ""
     return f". Closest: it {because}, which {left}"
+
+
+def _not_tried(explanation: Explanation | None) -> str:
+    """What may explain a difference that nothing else does, as further sentences."""
+    if explanation is None or explanation.is_complete:
+        return ""
+    header = "" if explanation.sentences else f" {HEADERS_THAT_DIFFER}"
+    return header + (f" {explanation.untried}" if explanation.untried else "")
 
 
 def _not_finite(kind: KindDifference) -> Finding | None:

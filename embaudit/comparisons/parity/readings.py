@@ -7,24 +7,23 @@ again, they combine.
 from __future__ import annotations
 
 import copy
-import html
-import re
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.inputs import SegmentIds
 from embaudit.checkpoint.prompts import PromptTokens, prompt_tokens
 from embaudit.checkpoint.settings import read_settings
 from embaudit.checkpoint.tokenizer import NO_LIMIT, position_limit
+from embaudit.comparisons.parity.clients import HEADERS, TEXT_CHANGES
+from embaudit.comparisons.parity.foreign import misread_units
+from embaudit.comparisons.parity.units import CHARACTERS, WHOLE, WORDS, Content, Pieces, Unit
 
 # What a token sees of its text: as the model declares, only what is before it, or all.
 Attention = Literal["declared", "causal", "whole"]
 Side = Literal["left", "right", "all", "windows"]
 SIDES: tuple[Side, ...] = ("right", "left", "all", "windows")
-Windows = list[tuple[int, ...]]
 # Limits that servers have, beside those that a checkpoint's files and sizes say.
 LIMITS = (32, 64, 128, 256, 384, 512, 1_024, 2_048, 8_192)
 # Prompts of well-known families, which servers add to other checkpoints, too.
@@ -50,6 +49,16 @@ PROMPTS = (
 )
 
 
+class Window(NamedTuple):
+    """One id sequence of a text, and its weight among the text's."""
+
+    ids: tuple[int, ...]
+    weight: int = 1
+
+
+Windows = list[Window]
+
+
 @dataclass(frozen=True)
 class Reading:
     """A way to read texts.
@@ -61,6 +70,8 @@ class Reading:
         side: where a longer text is cut: on the left or right, between its special tokens; on the right with all that
             stands there, the end token too; or it is cut into windows whose vectors are averaged.
         attention: what a token sees of its text.
+        header: what is put before a text then.
+        pieces: how a client cuts it, before it is sent.
         differs: what is different from the declared reading, as the end of "it …"; by the aspect that it changes.
     """
 
@@ -69,28 +80,57 @@ class Reading:
     limit: int
     side: Side
     attention: Attention = "declared"
+    header: str = ""
+    pieces: Pieces = WHOLE
     differs: tuple[tuple[str, str], ...] = ()
 
     @property
     def said(self) -> tuple[str, ...]:
         return tuple(sentence for _, sentence in self.differs)
 
+    @property
+    def averages(self) -> bool:
+        """Whether a text may have several vectors, which are averaged."""
+        return self.side == "windows" or self.pieces.are_averaged
+
+    def sent(self, text: str) -> str:
+        """A text as the client has it before it cuts it."""
+        # Nobody puts a prompt before token ids: that was the client.
+        prompt = self.checkpoint.prompt.text if self.pieces.unit.gives_ids else ""
+        return prompt + self.header + self.before(text)
+
     def windows(self, texts: Sequence[str]) -> list[Windows]:
         """The id sequences of each text: one, or one per window. A text without tokens has none."""
-        checkpoint = self.checkpoint
+        sent = [self.pieces.of(self.sent(text)) for text in texts]
+        written = [content for some in sent for content, _ in some if isinstance(content, str)]
+        tokens = iter(self.checkpoint.prompted_ids(written))
         found = []
-        special = len(checkpoint.prefix_ids) + len(checkpoint.suffix_ids)
-        room = max(1, self.limit - special)
-        for ids in checkpoint.prompted_ids([self.before(text) for text in texts]):
-            if self.side == "windows":
-                parts = [ids[start : start + room] for start in range(0, len(ids), room)] or [[]]
-            else:
-                parts = [ids[-room:] if self.side == "left" else ids[:room]]
-            sequences = [(*checkpoint.prefix_ids, *part, *checkpoint.suffix_ids) for part in parts]
-            if self.side == "all":
-                sequences = [(*checkpoint.prefix_ids, *ids, *checkpoint.suffix_ids)[: self.limit]]
-            found.append([sequence for sequence in sequences if sequence])
+        for some in sent:
+            # A text of which a piece is refused has no vector.
+            is_refused = any(content is None for content, _ in some)
+            read = [(next(tokens) if isinstance(content, str) else content, content, units) for content, units in some]
+            found.append([] if is_refused else [one for given in read for one in self._windows_of(*given)])
         return found
+
+    def _windows_of(self, ids: Sequence[int] | None, content: Content, units: int) -> Iterator[Window]:
+        """What is read of one piece."""
+        checkpoint = self.checkpoint
+        is_bare = self.pieces.unit.is_bare and not isinstance(content, str)
+        prefix, suffix = ((), ()) if is_bare else (checkpoint.prefix_ids, checkpoint.suffix_ids)
+        ids = ids or []
+        room = max(1, self.limit - len(prefix) - len(suffix))
+        if self.side == "windows":
+            for start in range(0, len(ids) or 1, room):
+                sequence = (*prefix, *ids[start : start + room], *suffix)
+                if sequence:
+                    yield Window(sequence, len(sequence))
+            return
+        if self.side == "all":
+            sequence = (*prefix, *ids, *suffix)[: self.limit]
+        else:
+            sequence = (*prefix, *(ids[-room:] if self.side == "left" else ids[:room]), *suffix)
+        if sequence:
+            yield Window(sequence, units)
 
     def changed(self, aspect: str, sentence: str, **changes: Any) -> Reading:
         return replace(self, differs=(*self.differs, (aspect, sentence)), **changes)
@@ -117,10 +157,8 @@ def alternatives(reading: Reading) -> Iterator[Reading]:
     done = [aspect for aspect, _ in reading.differs]
     if done.count("text") < 2:
         yield from _texts(reading)
-    if "tokenizer" not in done:
+    if "tokenizer" not in done and "ids" not in done:
         yield from _tokenizers(reading)
-    if "prompt" not in done:
-        yield from _prompts(reading)
     if "special tokens" not in done:
         yield from _special_tokens(reading)
     if "segments" not in done:
@@ -132,63 +170,46 @@ def alternatives(reading: Reading) -> Iterator[Reading]:
         yield from _limits(reading)
 
 
-def without_accents(text: str) -> str:
-    return "".join(one for one in unicodedata.normalize("NFD", text) if unicodedata.category(one) != "Mn")
-
-
-def _as_latin_1(text: str) -> str:
-    return text.encode().decode("latin-1")
-
-
-def _escaped(text: str) -> str:
-    return text.encode("unicode_escape").decode("ascii")
-
-
-TEXT_CHANGES: dict[str, Callable[[str], str]] = {
-    "lower-cases texts": str.lower,
-    "upper-cases texts": str.upper,
-    "strips white space at the ends of texts": str.strip,
-    "replaces newlines by spaces": lambda text: text.replace("\n", " "),
-    "collapses white space": lambda text: " ".join(text.split()),
-    "reads the first line only": lambda text: text.split("\n", 1)[0],
-    "strips accents": without_accents,
-    "normalises Unicode to NFC": lambda text: unicodedata.normalize("NFC", text),
-    "normalises Unicode to NFKC": lambda text: unicodedata.normalize("NFKC", text),
-    "drops what is not ASCII": lambda text: text.encode("ascii", "ignore").decode(),
-    "reads UTF-8 as Latin-1": _as_latin_1,
-    "escapes what is not ASCII": _escaped,
-    "drops control characters": lambda text: "".join(
-        one for one in text if unicodedata.category(one) not in ("Cc", "Cf")
-    ),
-    "drops punctuation": lambda text: "".join(one for one in text if not unicodedata.category(one).startswith("P")),
-    "drops punctuation and symbols": lambda text: "".join(
-        one for one in text if unicodedata.category(one)[0] not in "PS"
-    ),
-    "keeps letters, digits and white space only": lambda text: re.sub(r"[^\w\s]", "", text),
-    "drops digits": lambda text: re.sub(r"\d", "", text),
-    "reads HTML entities": html.unescape,
-    "escapes HTML": html.escape,
-    "escapes HTML, but not quotes": lambda text: html.escape(text, quote=False),
-    "puts a space before texts": lambda text: f" {text}",
-    "puts a newline after texts": lambda text: f"{text}\n",
-}
+def whole_alternatives(reading: Reading) -> Iterator[Reading]:
+    """Further ones, which change every text: what stands before it, and what stands for it."""
+    done = [aspect for aspect, _ in reading.differs]
+    if "prompt" not in done and "header" not in done:
+        yield from _prompts(reading)
+    if not done:
+        yield from _headers(reading)
+        yield from _foreign_ids(reading)
 
 
 # Clients and servers that count characters or words, since they have no tokenizer.
-CHARACTERS, WORDS = (256, 512, 1_000, 1_024, 2_000, 2_048, 4_096, 8_000), (100, 128, 200, 256, 300, 384, 400, 512)
+USUAL_CUTS: dict[Unit, tuple[int, ...]] = {
+    CHARACTERS: (256, 512, 1_000, 1_024, 2_000, 2_048, 4_096, 8_000),
+    WORDS: (100, 128, 200, 256, 300, 384, 400, 512),
+}
 
 
 def _done_to_texts(reading: Reading, sentence: str, change: Callable[[str], str]) -> Reading:
+    """The change comes last, after the header."""
     before = reading.before
-    return reading.changed("text", sentence, before=lambda text: change(before(text)))
+    return reading.changed("text", sentence, before=lambda text: change(reading.header + before(text)), header="")
 
 
-def cut_after_characters(reading: Reading, most: int) -> Reading:
-    return _done_to_texts(reading, f"reads {most:,} characters", lambda text: text[:most])
+def cut_after(reading: Reading, unit: Unit, most: int) -> Reading:
+    def cut(text: str) -> str:
+        units = unit.split(text)
+        return text if len(units) <= most else str(unit.join(units[:most]))
+
+    return _done_to_texts(reading, f"reads {most:,} {unit.name}", cut)
 
 
-def cut_after_words(reading: Reading, most: int) -> Reading:
-    return _done_to_texts(reading, f"reads {most:,} words", lambda text: " ".join(text.split(" ")[:most]))
+def in_pieces(reading: Reading, pieces: Pieces) -> Reading:
+    """The reading of a client that cuts a text into pieces."""
+    size = f"{pieces.size:,} {pieces.unit.name}"
+    if pieces.only_last:
+        sentence = f"cuts texts into windows of {size} and reads the last"
+    else:
+        shared = f" that overlap by {pieces.overlap:,}" if pieces.overlap else ""
+        sentence = f"cuts texts into windows of {size}{shared} and averages their vectors"
+    return reading.changed("pieces", sentence, pieces=pieces)
 
 
 def with_limit(reading: Reading, limit: int, side: Side) -> Reading:
@@ -204,10 +225,33 @@ def with_limit(reading: Reading, limit: int, side: Side) -> Reading:
 
 def _texts(reading: Reading) -> Iterator[Reading]:
     for sentence, change in TEXT_CHANGES.items():
-        if sentence not in reading.said:
-            yield _done_to_texts(reading, sentence, change)
-    yield from (cut_after_characters(reading, most) for most in CHARACTERS)
-    yield from (cut_after_words(reading, most) for most in WORDS)
+        if sentence in reading.said:
+            continue
+        yield _done_to_texts(reading, sentence, change)
+        if reading.header:
+            # The header may as well come last.
+            changed = _done_to_texts(replace(reading, header=""), sentence, change)
+            yield replace(changed, header=reading.header)
+    for unit, usual in USUAL_CUTS.items():
+        yield from (cut_after(reading, unit, most) for most in usual)
+
+
+def _headers(reading: Reading) -> Iterator[Reading]:
+    for header in HEADERS:
+        yield reading.changed("header", f"puts {header!r} before texts", header=header)
+    if own := reading.checkpoint.prompt.text:
+        yield reading.changed("header", f"puts {own!r} before texts twice", header=own)
+        # Clients that do not know of the declared prompt, which is put there all the same.
+        for prompt in PROMPTS:
+            yield reading.changed("header", f"puts {prompt!r} before texts, after {own!r}", header=prompt)
+
+
+def _foreign_ids(reading: Reading) -> Iterator[Reading]:
+    checkpoint = reading.checkpoint
+    bare = replace(checkpoint, prompts=dict.fromkeys(checkpoint.prompts, PromptTokens("", (), 0)))
+    for sentence, unit in misread_units(checkpoint):
+        kept = bare if unit.gives_ids else checkpoint
+        yield reading.changed("ids", sentence, checkpoint=kept, pieces=replace(reading.pieces, unit=unit))
 
 
 def _tokenizers(reading: Reading) -> Iterator[Reading]:

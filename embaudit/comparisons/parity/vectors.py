@@ -32,13 +32,13 @@ class Making:
         pooling: a mode, ``DECLARED`` or ``CONTENT``.
         layer: states after this many layers fewer.
         skipped: places of modules after pooling that are left out.
-        by_tokens: windows are weighted by their tokens.
+        by_length: windows are weighted by their lengths.
     """
 
     pooling: str = DECLARED
     layer: int = 0
     skipped: tuple[int, ...] = ()
-    by_tokens: bool = False
+    by_length: bool = False
 
     def said(self, kinds: Sequence[str], declared: str) -> tuple[str, ...]:
         """What is different from the declared way, each as the end of "it …"."""
@@ -50,13 +50,13 @@ class Making:
         if self.layer:
             sentences.append("takes the states of the layer before the last")
         sentences += [f"skips {kinds[place]}" for place in self.skipped]
-        if self.by_tokens:
-            sentences.append("weighs windows by their tokens")
+        if self.by_length:
+            sentences.append("weighs windows by their length")
         return tuple(sentences)
 
     @property
     def changes(self) -> int:
-        return (self.pooling != DECLARED) + bool(self.layer) + len(self.skipped) + self.by_tokens
+        return (self.pooling != DECLARED) + bool(self.layer) + len(self.skipped) + self.by_length
 
 
 class Maker:
@@ -88,15 +88,15 @@ class Maker:
                 if (pooling,) == self.checkpoint.recipe.pooling:
                     continue
                 for layer in (0, 1):
-                    for by_tokens in (False, True) if reading.side == "windows" else (False,):
-                        yield Making(pooling, layer, skipped, by_tokens)
+                    for by_length in (False, True) if reading.averages else (False,):
+                        yield Making(pooling, layer, skipped, by_length)
 
     def vectors(self, reading: Reading, making: Making, windows: Sequence[Windows]) -> np.ndarray | None:
         """(n, D) of texts whose windows were ``pool``ed before, not cut; NaN for a text without tokens.
 
         None if the modules do not take such a pooling, or fewer dimensions than wanted come out.
         """
-        sequences = [ids for some in windows for ids in some]
+        sequences = [window.ids for some in windows for window in some]
         if not sequences:
             return None
         try:
@@ -109,7 +109,7 @@ class Maker:
         start = 0
         for text, some in enumerate(windows):
             if some:
-                weights = [len(ids) for ids in some] if making.by_tokens else None
+                weights = [window.weight for window in some] if making.by_length else None
                 part = made[start : start + len(some)]
                 vectors[text] = part[0] if len(some) == 1 else np.average(part, axis=0, weights=weights)
                 start += len(some)
@@ -119,10 +119,10 @@ class Maker:
         """Run the network on the sequences of readings that it has not run on yet, all together."""
         new: dict[tuple[Any, ...], tuple[Reading, dict[Key, tuple[int, ...]]]] = {}
         for reading, windows in asked:
-            for ids in (ids for sequences in windows for ids in sequences):
-                key = self._key(reading, ids)
+            for window in (window for some in windows for window in some):
+                key = self._key(reading, window.ids)
                 if key not in self._pooled:
-                    new.setdefault(key[1:], (reading, {}))[1][key] = ids
+                    new.setdefault(key[1:], (reading, {}))[1][key] = window.ids
         for reading, sequences in new.values():
             keys = list(sequences)
             # Sequences that the network does not take (other attention, beyond its positions) have no vector.
