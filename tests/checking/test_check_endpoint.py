@@ -211,17 +211,18 @@ def test_what_an_endpoint_does_not_take_is_refused() -> None:
     assert "Nothing answers at" in told
 
 
-def test_a_cut_is_found_though_some_answers_are_rounded_otherwise() -> None:
+@pytest.mark.parametrize(("often", "place"), [(4, 0), (4, 1), (5, 2), (7, 3)])
+def test_a_cut_is_found_though_some_answers_are_rounded_otherwise(often: int, place: int) -> None:
     """Most answers come out bit for bit, so that one repetition shows no noise and the next one does."""
     asked = []
 
     def encode(texts: list[str]) -> np.ndarray:
         asked.append(texts)
         rows = np.array([bag(text, slice(60)) for text in texts])
-        return rows + (2e-3 * np.eye(DIMENSION)[0] if len(asked) % 4 == 0 else 0)
+        return rows + (2e-3 * np.eye(DIMENSION)[0] if len(asked) % often == place else 0)
 
     with serving(Served(encode)) as address, open_endpoint(address) as endpoint:
         found = find_cut(endpoint)
     assert found is not None
     assert found.words is not None
-    assert 50 <= found.words <= 70
+    assert 57 <= found.words <= 60

@@ -88,7 +88,7 @@ def test_it_trips_with_exit_code_1_and_a_table(warehouse: Path, tmp_path: Path) 
     assert table.index("worst loss") < table.index("limit on socm_summary.socm_mean"), "what tripped comes first"
     assert "Gate tripped: 2 of 6 findings" in table
     # The tokens were validated in bfloat16, which the plausible audits say of both.
-    assert "Not all in float32: no strong token, worst loss (in bfloat16)." in " ".join(table.split())
+    assert "Not all in float32: worst loss, no strong token (in bfloat16)." in " ".join(table.split())
 
 
 def test_json_has_every_finding_with_its_figures(warehouse: Path, tmp_path: Path) -> None:

@@ -30,8 +30,9 @@ def normalised_in_bfloat16(checkpoint: Checkpoint) -> Encode:
     good = faithful(checkpoint)
 
     def encode(texts: list[str]) -> np.ndarray:
-        rows = torch.from_numpy(good(texts)).bfloat16()
-        return np.asarray(torch.nn.functional.normalize(3 * rows, dim=1).float().numpy())
+        # Pooled vectors have any length.
+        pooled = torch.from_numpy(good(texts)) * torch.tensor([[1 + len(text) / 77] for text in texts])
+        return np.asarray(torch.nn.functional.normalize(pooled.bfloat16(), dim=1).float().numpy())
 
     return encode
 
