@@ -247,7 +247,7 @@ def test_a_vector_that_is_not_finite_is_named(overflowing: Checkpoint) -> None:
 def test_a_long_text_that_is_not_finite_is_named_by_its_beginning(overflowing: Checkpoint) -> None:
     with pytest.raises(MeasureError) as caught:
         Encoder(overflowing).encode_texts(["gold " * 40])
-    assert caught.value.happened.endswith(" ….")
+    assert caught.value.happened.endswith(" …")
     assert len(caught.value.happened) < 150
 
 

@@ -14,13 +14,14 @@ from benchmarks.serving.faults import faithful
 from benchmarks.serving.server import Encode, Served, serving
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
 from embaudit.comparisons.parity.parity import ParityReport, compare_with
+from embaudit.functions.checkpoint import CheckpointFunction
 from embaudit.functions.endpoint.recognise import open_endpoint
 from embaudit.measures.quality.material import Material
 
 
 def compared(encode: Encode, checkpoint: Checkpoint) -> ParityReport:
     with serving(Served(encode)) as address, open_endpoint(address) as endpoint:
-        return compare_with(checkpoint, endpoint, address, Material())
+        return compare_with(CheckpointFunction(checkpoint), endpoint, Material())
 
 
 def normalised_in_bfloat16(checkpoint: Checkpoint) -> Encode:

@@ -15,9 +15,8 @@ from embaudit.comparisons.parity.explain import Explanation, _Way
 from embaudit.comparisons.parity.findings import finding_of_asking, is_rounding
 from embaudit.comparisons.parity.readings import Reading
 from embaudit.comparisons.parity.vectors import Making
-from embaudit.comparisons.served.numbers import number_findings
-from embaudit.functions.endpoint.client import Answers
 from embaudit.functions.endpoint.recognise import open_endpoint
+from embaudit.measures.quality.lengths import Declared, length_findings
 
 Vectors = Callable[[list[str]], np.ndarray]
 
@@ -52,8 +51,8 @@ def test_a_length_that_is_divided_by_in_bfloat16_is_rounded_to_eight_bits(ratio:
     """Vectors that torch normalises in bfloat16 have lengths from .9963 to 1.0035."""
     assert is_rounding([difference("plain", [2e-5], ratio), difference("digits", [3e-5], ratio)]) is is_half
     vectors = np.eye(8)[:4] * np.array([1.0, ratio, 1.0, 1.0])[:, None] + 1e-3
-    levels = {one.name: one.level for one in number_findings(list("abcd"), Answers(vectors, {}))}
-    assert levels["norm"] == ("ok" if is_half else "look")
+    (finding,) = length_findings([vectors], [], Declared(is_served=True), {})
+    assert finding.level == ("ok" if is_half else "look")
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_two_one_token_texts_differ_in_their_means_only() -> None:
 
 @pytest.mark.parametrize("X", [[[1.0, 0.0], [-1.0, 0.0]], [[0.0, 0.0]], [[1.0, 1e-7], [-1.0, 1e-7]]])
 def test_a_mean_of_zero_is_undefined_and_named(X: list[list[float]]) -> None:
-    with pytest.raises(NotMeasurable, match=r"text 7: its \d tokens average to zero"):
+    with pytest.raises(NotMeasurable, match=r"text 7: the mean of its \d tokens? is zero"):
         token_cloud(7, np.array(X))
 
 

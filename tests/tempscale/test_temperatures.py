@@ -59,7 +59,7 @@ def test_what_is_no_vector_and_no_table_is_refused(value: Any) -> None:
 @pytest.mark.parametrize(
     ("tau", "reason"),
     [
-        ([0.5], "for 1 layers, but the checkpoint has 3"),
+        ([0.5], "for 1 layer, but the checkpoint has 3"),
         ([0.5] * 4, "for 4 layers, but the checkpoint has 3"),
         ([[0.5] * 2] * 2, "for 2 layers"),
         ([[0.5] * 3] * 3, "for 3 heads, but the checkpoint has 2"),

@@ -13,7 +13,7 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.onnx_encoder import ELSEWHERE, OnnxEncoder, OnnxModel
 from embaudit.checkpoint.onnx_file import OnnxFile, Precision
-from embaudit.comparisons.exports.quantised import BITS, Rounding, quantised, rounding_of
+from embaudit.comparisons.exports.quantised import BITS, Quantisation, quantised, rounding_of
 from embaudit.comparisons.exports.weights import WeightsBeside, weights_beside
 from embaudit.comparisons.parity.compare import KindDifference, apart, compare_kind
 from embaudit.comparisons.parity.explain import explain
@@ -109,7 +109,7 @@ class OwnVectors:
             kind: tuple(dict.fromkeys((*some[: TEXTS_PER_KIND - 1], some[-1])))
             for kind, some in texts_by_kind(checkpoint).items()
         }
-        self._noise: dict[Rounding, tuple[float, ...]] = {}
+        self._noise: dict[Quantisation, tuple[float, ...]] = {}
 
     @cached_property
     def rows(self) -> dict[str, np.ndarray]:
@@ -137,7 +137,7 @@ class OwnVectors:
             shown = name if len(model.readings) == 1 else f"{name} ({reading})"
             yield self._held(OnnxEncoder(model, self.checkpoint, reading), shown, weights)
 
-    def noise(self, rounding: Rounding) -> tuple[float, ...]:
+    def noise(self, rounding: Quantisation) -> tuple[float, ...]:
         """(kinds,) median 1 − cosine of the checkpoint's own vectors to those with rounded matrices."""
         if rounding not in self._noise:
             with quantised(self.checkpoint.model, rounding):

@@ -30,7 +30,7 @@ STATE_STEPS, STEPS = 255, 254
 
 
 @dataclass(frozen=True)
-class Rounding:
+class Quantisation:
     """How a file rounds.
 
     Attributes:
@@ -47,10 +47,10 @@ class Rounding:
     states: bool
 
 
-def rounding_of(file: OnnxFile) -> Rounding:
+def rounding_of(file: OnnxFile) -> Quantisation:
     """How a file of precision int8 or int4 rounds, from the whole numbers in it."""
     if file.precision == "int4":
-        return Rounding(0, True, False, file.rounds_states)
+        return Quantisation(0, True, False, file.rounds_states)
     spans: list[int] = []
     is_symmetric = True
     for weight in file.weights:
@@ -62,11 +62,11 @@ def rounding_of(file: OnnxFile) -> Rounding:
     by_row = 2 * sum(scales) > len(scales)
     # Tables of words may have a bit more.
     steps = max(int(np.median(spans)), 1) if spans else STEPS
-    return Rounding(steps, is_symmetric, by_row, file.rounds_states)
+    return Quantisation(steps, is_symmetric, by_row, file.rounds_states)
 
 
 @contextmanager
-def quantised(model: torch.nn.Module, rounding: Rounding) -> Iterator[None]:
+def quantised(model: torch.nn.Module, rounding: Quantisation) -> Iterator[None]:
     """The model computes, while this lasts, as with its matrices rounded so; no weight is changed."""
     import torch
     from transformers.pytorch_utils import Conv1D
@@ -93,7 +93,7 @@ def quantised(model: torch.nn.Module, rounding: Rounding) -> Iterator[None]:
             hook.remove()
 
 
-def _matrix(weight: torch.Tensor, rounding: Rounding) -> torch.Tensor:
+def _matrix(weight: torch.Tensor, rounding: Quantisation) -> torch.Tensor:
     if rounding.steps:
         return _rounded(weight, rounding.steps, is_symmetric=rounding.is_symmetric, by_row=rounding.by_row)
     rows, columns = weight.shape
