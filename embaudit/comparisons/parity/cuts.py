@@ -19,14 +19,7 @@ from embaudit.checkpoint.tokenizer import NO_LIMIT, position_limit
 from embaudit.comparisons.parity.compare import EXACT, apart
 from embaudit.comparisons.parity.foreign import text_unit, usable
 from embaudit.comparisons.parity.forms import Form
-from embaudit.comparisons.parity.readings import (
-    Reading,
-    Side,
-    cut_after,
-    in_pieces,
-    with_limit,
-    without_limit,
-)
+from embaudit.comparisons.parity.readings import Reading, Side, Windows, cut_after, in_pieces, with_limit
 from embaudit.comparisons.parity.units import CHARACTERS, WORDS, Pieces, Unit
 from embaudit.comparisons.parity.vectors import Maker, Making
 
@@ -34,16 +27,16 @@ from embaudit.comparisons.parity.vectors import Maker, Making
 POINTS, KEPT = 33, 3
 # Windows share at most half; how often size and overlap are looked for, each with the other.
 MOST_OVERLAP, TURNS = 2, 3
-# Own tokens come near a cut in another unit if they leave at most this share of what no cut leaves.
-# What leaves more than the second at a few lengths is not looked at between them.
-NEAR, PROMISING = 0.5, 0.7
+# Own tokens come near a cut in another unit if they leave at most this share of what no cut leaves, and of several ways
+# to cut, those that leave at most so many times as much as the best. Where a few lengths all leave more than the last,
+# none between them is tried.
+NEAR, CLOSE, PROMISING = 0.5, 2, 0.7
 # Where more texts than this share are far off, it is not that long ones are cut.
 FAR_AT_MOST = 0.5
-# Texts so many times as long as the first that is cut show it better than one that loses a word; that first one is cut
-# near its end, so that these are not cut into more windows than so many, and nobody cuts to less.
-LONGER, LONGEST, MOST_WINDOWS = 1.5, 5.0, 8
-# How far off such a text must be, of the farthest.
-SHOWS = 0.5
+# A cut shows well in texts so many times as long as the first that is cut, if they are at least this share as far off
+# as the farthest. That first one is cut near its end, so that these are not cut into more windows than so many.
+LONGER, LONGEST, SHOWS, MOST_WINDOWS = 1.5, 5.0, 0.5, 8
+# Nobody cuts to less.
 SHORTEST = 4
 
 
@@ -62,12 +55,12 @@ class _Found:
 
     Attributes:
         place: of the text.
-        is_near: whether it leaves much less than no cut does.
+        left: what it leaves, of what no cut leaves.
     """
 
     number: int
     place: int
-    is_near: bool
+    left: float
 
 
 def likely_cuts(
@@ -82,26 +75,27 @@ def likely_cuts(
     """Readings that cut where the longest text that is far off would have to be cut.
 
     Args:
-        reading, making: that give the wanted vectors of other texts.
+        reading, making: that give the wanted vectors of other texts; nothing is cut but at the declared limit.
         wanted: (n, D) the other's vectors.
         distances: (n,) 1 − cosine of the texts' vectors so made and the wanted ones.
     """
-    far = ~(distances <= EXACT)
+    far = distances > EXACT
     if far.mean() > FAR_AT_MOST or not far.any():
         return
-    uncut = without_limit(reading)
-    is_whole = np.array([_tokens(uncut, text) <= uncut.limit for text in texts])
+    is_whole = np.isfinite(distances) & [_tokens(reading, text) <= reading.limit for text in texts]
     search = _Search(maker, making, form, texts, wanted, distances, is_whole)
-    first = None
-    for own, others in _families(uncut):
-        if not any(search.may_be(cut) for cut in (own, *others())):
-            continue
-        first = search.of_own(own)
-        yield own.reading(first.number)
-        if search.explains(own.reading(first.number)):
-            return
+    found = []
+    for own, others in _families(reading):
+        if any(search.may_be(cut) for cut in (own, *others())):
+            first = search.of_own(own)
+            yield own.reading(first.number)
+            if search.explains(own.reading(first.number)):
+                return
+            found.append((first, own, others))
+    found.sort(key=lambda one: one[0].left)
+    for first, own, others in found:
         # What is read up to somewhere costs least to look for.
-        if not first.is_near and own.side != "right":
+        if own.side != "right" and first.left > min(NEAR, CLOSE * found[0][0].left):
             continue
         for cut in others():
             number = search.beside(cut, first.place)
@@ -109,10 +103,9 @@ def likely_cuts(
                 yield cut.reading(number)
                 if search.explains(cut.reading(number)):
                     return
-    # Of the last, windows.
-    if first is not None and first.is_near and _may_be_cut(uncut):
-        for unit in (_own(uncut.checkpoint), *_units(uncut)):
-            for one in search.overlapping(unit, uncut, first.place):
+    if found and found[0][1].side == "windows" and found[0][0].left <= NEAR and _may_be_cut(reading):
+        for unit in (_own(reading.checkpoint), *_units(reading)):
+            for one in search.overlapping(unit, reading, found[0][0].place):
                 yield one
                 if search.explains(one):
                     return
@@ -136,7 +129,7 @@ class _Search:
 
     @property
     def far(self) -> np.ndarray:
-        return ~(self.distances <= EXACT)
+        return np.asarray(self.distances > EXACT)
 
     def of_own(self, cut: Cut) -> _Found:
         """Where one of the far texts would be cut: one that is cut well before its end."""
@@ -148,12 +141,13 @@ class _Search:
         # Where the cut shows, a shorter text costs less.
         shows = longer[self.distances[longer] >= SHOWS * self.distances[longer].max(initial=0)]
         place = int(shows[0] if len(shows) else places[-1])
-        length = int(lengths[place])
+        low = max(SHORTEST, int(lengths[place]) // MOST_WINDOWS)
+        # The first that is cut is longer than the cut; in other units somewhat shorter, perhaps.
+        high = max(low, int(min(lengths[place], LONGER * lengths[places[0]])))
+        whole = float(self.distances[place])
         distances = _CutDistances(self, cut.reading, place)
-        length = max(length, SHORTEST)
-        uncut = float(self.distances[place])
-        number, distance = _nearest(max(SHORTEST, length // MOST_WINDOWS), length, distances, worth=PROMISING * uncut)
-        return _Found(number, place, distance <= NEAR * uncut)
+        number, distance = _nearest(low, high, distances, worth=PROMISING * whole)
+        return _Found(number, place, distance / whole)
 
     def may_be(self, cut: Cut) -> bool:
         """Whether most texts that are far off are longer than all that are read whole."""
@@ -171,20 +165,20 @@ class _Search:
         worth = PROMISING * float(self.distances[place])
         return _nearest(read, high, _CutDistances(self, cut.reading, place), worth)[0]
 
-    def overlapping(self, unit: Unit, uncut: Reading, place: int) -> Iterator[Reading]:
+    def overlapping(self, unit: Unit, reading: Reading, place: int) -> Iterator[Reading]:
         """Windows that overlap: where the first one ends, and where the second one starts.
 
         Most clients begin a window wherever there is text left: then texts up to the second one's start are read whole,
         and of the next longer one only that start matters. Others stop once a window reaches the end.
         """
-        cut = _counted(uncut, unit, lambda number: uncut)
+        cut = _counted(reading, unit, lambda number: reading)
         read, first = self._first_longer(cut)
         if first is None:
             return
         low, high = max(read, SHORTEST), max(cut.length(self.texts[first]), SHORTEST + 1)
 
         def windows(size: int, start: int, runs_on: bool = False) -> Reading:
-            return in_pieces(uncut, Pieces(unit, size, size - start, runs_on))
+            return in_pieces(reading, Pieces(unit, size, size - start, runs_on))
 
         def nearest(low: int, high: int, windows: Callable[[int], Reading], shown: int) -> tuple[int, float]:
             return _nearest(low, high, _CutDistances(self, windows, shown))
@@ -211,14 +205,19 @@ class _Search:
         return read, int(longer[lengths[longer].argmin()])
 
     def explains(self, reading: Reading) -> bool:
-        """Whether a reading gives the vectors of all texts that are far off."""
-        some, wanted = [self.texts[place] for place in np.flatnonzero(self.far)], self.wanted[self.far]
-        windows = reading.windows(some)
-        self.maker.pool([(reading, windows)])
+        """Whether a reading gives the vectors of all texts."""
+        windows = reading.windows(self.texts)
+        # Nearly all fail on the one that shows most.
+        farthest = int(np.nan_to_num(self.distances).argmax())
+        return all(self._gives(reading, windows, places) for places in ([farthest], range(len(windows))))
+
+    def _gives(self, reading: Reading, windows: Sequence[Windows], places: Sequence[int]) -> bool:
+        some, wanted = [windows[place] for place in places], self.wanted[list(places)]
+        self.maker.pool([(reading, some)])
         return any(
             bool((apart(self.form.write(made[:, : self.maker.dimension], wanted), wanted) <= EXACT).all())
             for making in _makings(self.making, reading)
-            if (made := self.maker.vectors(reading, making, windows)) is not None
+            if (made := self.maker.vectors(reading, making, some)) is not None
         )
 
 
@@ -289,29 +288,30 @@ def _tokens(reading: Reading, text: str) -> int:
     return sum(len(window.ids) for window in with_limit(reading, NO_LIMIT, "right").windows([text])[0])
 
 
-def _families(uncut: Reading) -> Iterator[tuple[Cut, Callable[[], Iterator[Cut]]]]:
+def _families(reading: Reading) -> Iterator[tuple[Cut, Callable[[], Iterator[Cut]]]]:
     """Ways to cut that come near each other: by the checkpoint's own tokens, and those in other units."""
-    positions = position_limit(uncut.checkpoint.model) or NO_LIMIT
-    may_cut = sum(aspect == "text" for aspect, _ in uncut.differs) < 2
+    positions = position_limit(reading.checkpoint.model) or NO_LIMIT
 
     def tokens(side: Side) -> Cut:
         most = NO_LIMIT if side == "windows" else positions
-        return Cut(lambda text: min(_tokens(uncut, text), most), lambda number: with_limit(uncut, number, side), side)
+        return Cut(
+            lambda text: min(_tokens(reading, text), most), lambda number: with_limit(reading, number, side), side
+        )
 
     def first() -> Iterator[Cut]:
         yield tokens("all")
-        if may_cut and _may_be_cut(uncut):
+        if _may_be_cut(reading):
             # Token ids are cut as the checkpoint's own.
-            for unit in (one for one in _units(uncut) if not one.gives_ids):
-                yield _counted(uncut, unit, lambda number, unit=unit: cut_after(uncut, unit, number))
+            for unit in (one for one in _units(reading) if not one.gives_ids):
+                yield _counted(reading, unit, lambda number, unit=unit: cut_after(reading, unit, number))
 
     def pieces(only_last: bool) -> Iterator[Cut]:
-        if _may_be_cut(uncut):
-            for unit in _units(uncut):
+        if _may_be_cut(reading):
+            for unit in _units(reading):
                 yield _counted(
-                    uncut,
+                    reading,
                     unit,
-                    lambda number, unit=unit: in_pieces(uncut, Pieces(unit, number, only_last=only_last)),
+                    lambda number, unit=unit: in_pieces(reading, Pieces(unit, number, only_last=only_last)),
                 )
 
     yield tokens("right"), first

@@ -18,7 +18,7 @@ from embaudit.comparisons.parity.compare import EXACT, HALF, HALF_LENGTH, LEFT, 
 from embaudit.comparisons.parity.cuts import likely_cuts
 from embaudit.comparisons.parity.foreign import untried
 from embaudit.comparisons.parity.forms import Form, forms_of
-from embaudit.comparisons.parity.readings import Reading, Windows, alternatives, declared, whole_alternatives
+from embaudit.comparisons.parity.readings import Reading, Windows, alternatives, declared, uncut, whole_alternatives
 from embaudit.comparisons.parity.vectors import Maker, Making
 
 # By kind.
@@ -170,7 +170,9 @@ def _explain(checkpoint: Checkpoint, texts: Texts, given: Vectors, form: Form, r
 def _with_cuts(maker: Maker, ways: list[_Way], texts: Sequence[str], wanted: np.ndarray, form: Form) -> list[_Way]:
     """The ways, or better ones that cut long texts at a limit that is no usual one."""
     found = list(ways)
-    for way in ways:
+    # A usual limit near the true one may have been taken for it.
+    starts = {one.differs: one for one in (uncut(way.reading) for way in ways)}
+    for way in _best_of_each(maker, list(starts.values()), texts, wanted, form):
         readings = list(likely_cuts(maker, way.reading, way.making, texts, wanted, way.distances, form))
         found += _best_of_each(maker, readings, texts, wanted, form)
     # Of equals, a limit in tokens: it is tried first.

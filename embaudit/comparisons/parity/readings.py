@@ -71,6 +71,7 @@ class Reading:
             stands there, the end token too; or it is cut into windows whose vectors are averaged.
         attention: what a token sees of its text.
         header: what is put before a text then.
+        cut: after how many of which units it is cut off then.
         pieces: how a client cuts it, before it is sent.
         differs: what is different from the declared reading, as the end of "it …"; by the aspect that it changes.
     """
@@ -81,6 +82,7 @@ class Reading:
     side: Side
     attention: Attention = "declared"
     header: str = ""
+    cut: tuple[Unit, int] | None = None
     pieces: Pieces = WHOLE
     differs: tuple[tuple[str, str], ...] = ()
 
@@ -94,10 +96,16 @@ class Reading:
         return self.side == "windows" or self.pieces.are_averaged
 
     def sent(self, text: str) -> str:
-        """A text as the client has it before it cuts it."""
+        """A text as the client has it before it cuts it into pieces."""
+        text = self.header + self.before(text)
+        if self.cut is not None:
+            unit, most = self.cut
+            units = unit.split(text)
+            # What is joined of all units may be another text.
+            text = text if len(units) <= most else str(unit.join(units[:most]))
         # Nobody puts a prompt before token ids: that was the client.
         prompt = self.checkpoint.prompt.text if self.pieces.unit.gives_ids else ""
-        return prompt + self.header + self.before(text)
+        return prompt + text
 
     def windows(self, texts: Sequence[str]) -> list[Windows]:
         """The id sequences of each text: one, or one per window. A text without tokens has none."""
@@ -141,11 +149,11 @@ def declared(checkpoint: Checkpoint) -> Reading:
     return Reading(checkpoint, str, checkpoint.max_length, _declared_side(checkpoint))
 
 
-def without_limit(reading: Reading) -> Reading:
-    """The reading with the declared limit."""
+def uncut(reading: Reading) -> Reading:
+    """The reading with the declared limit, by a client that cuts nothing off."""
     checkpoint = reading.checkpoint
-    others = tuple(one for one in reading.differs if one[0] != "limit")
-    return replace(reading, limit=checkpoint.max_length, side=_declared_side(checkpoint), differs=others)
+    others = tuple(one for one in reading.differs if one[0] not in ("limit", "cut"))
+    return replace(reading, limit=checkpoint.max_length, side=_declared_side(checkpoint), cut=None, differs=others)
 
 
 def _declared_side(checkpoint: Checkpoint) -> Side:
@@ -157,6 +165,9 @@ def alternatives(reading: Reading) -> Iterator[Reading]:
     done = [aspect for aspect, _ in reading.differs]
     if done.count("text") < 2:
         yield from _texts(reading)
+    if "cut" not in done:
+        for unit, usual in USUAL_CUTS.items():
+            yield from (cut_after(reading, unit, most) for most in usual)
     if "tokenizer" not in done and "ids" not in done:
         yield from _tokenizers(reading)
     if "special tokens" not in done:
@@ -194,11 +205,7 @@ def _done_to_texts(reading: Reading, sentence: str, change: Callable[[str], str]
 
 
 def cut_after(reading: Reading, unit: Unit, most: int) -> Reading:
-    def cut(text: str) -> str:
-        units = unit.split(text)
-        return text if len(units) <= most else str(unit.join(units[:most]))
-
-    return _done_to_texts(reading, f"reads {most:,} {unit.name}", cut)
+    return reading.changed("cut", f"reads {most:,} {unit.name}", cut=(unit, most))
 
 
 def in_pieces(reading: Reading, pieces: Pieces) -> Reading:
@@ -232,8 +239,6 @@ def _texts(reading: Reading) -> Iterator[Reading]:
             # The header may as well come last.
             changed = _done_to_texts(replace(reading, header=""), sentence, change)
             yield replace(changed, header=reading.header)
-    for unit, usual in USUAL_CUTS.items():
-        yield from (cut_after(reading, unit, most) for most in usual)
 
 
 def _headers(reading: Reading) -> Iterator[Reading]:
