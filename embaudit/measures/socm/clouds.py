@@ -113,7 +113,8 @@ def token_cloud(position: int, token_embeddings: np.ndarray, weights: np.ndarray
     longest = float(np.linalg.norm(scaled, axis=1).max())
     if not norm > MIN_RELATIVE_NORM * longest:
         raise NotMeasurable(
-            f"SOCM is undefined for text {position}: the mean of its {len(X)} tokens is zero (‖μ‖ = {norm * peak:.1e}).",
+            f"SOCM is undefined for text {position}: the mean of its {len(X)} tokens is zero "
+            f"(‖μ‖ = {norm * peak:.1e}).",
             kept="The other texts' embeddings are unaffected.",
             next_step="Remove that text from the corpus.",
         )
