@@ -303,16 +303,15 @@ def _families(reading: Reading) -> Iterator[tuple[Cut, Callable[[], Iterator[Cut
         if _may_be_cut(reading):
             # Token ids are cut as the checkpoint's own.
             for unit in (one for one in _units(reading) if not one.gives_ids):
-                yield _counted(reading, unit, lambda number, unit=unit: cut_after(reading, unit, number))
+                yield _counted(reading, unit, partial(cut_after, reading, unit))
+
+    def in_so_many(unit: Unit, only_last: bool, number: int) -> Reading:
+        return in_pieces(reading, Pieces(unit, number, only_last=only_last))
 
     def pieces(only_last: bool) -> Iterator[Cut]:
         if _may_be_cut(reading):
             for unit in _units(reading):
-                yield _counted(
-                    reading,
-                    unit,
-                    lambda number, unit=unit: in_pieces(reading, Pieces(unit, number, only_last=only_last)),
-                )
+                yield _counted(reading, unit, partial(in_so_many, unit, only_last))
 
     yield tokens("right"), first
     yield tokens("left"), lambda: pieces(only_last=True)

@@ -10,6 +10,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -124,12 +125,14 @@ def _ways(
 
             yield f"{how}, ids beyond its vocabulary {where}", read, is_bare
     decode = checkpoint.tokenizer.decode
+
+    def decoded(leaves_out: bool, ids: Sequence[int]) -> str:
+        return str(decode([one for one in ids if one < size], skip_special_tokens=leaves_out))
+
     for leaves_out, which in ((False, ""), (True, ", special tokens left out")):
         yield (
             f"decodes token ids of {name} by its own vocabulary{which}, and reads that as text",
-            lambda ids, leaves_out=leaves_out: str(
-                decode([one for one in ids if one < size], skip_special_tokens=leaves_out)
-            ),
+            partial(decoded, leaves_out),
             None,
         )
     yield f"reads the numbers of token ids of {name} as text", lambda ids: str(list(ids)), None
