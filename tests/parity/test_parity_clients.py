@@ -29,9 +29,10 @@ from some_rows import mostly_slow
 from benchmarks.serving.server import Served, serving
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
 from embaudit.comparisons.parity.foreign import untried, usable
-from embaudit.comparisons.parity.other import OtherCheckpoint
 from embaudit.comparisons.parity.parity import ParityReport, compare_with
-from embaudit.endpoint.recognise import open_endpoint
+from embaudit.functions.checkpoint import CheckpointFunction
+from embaudit.functions.endpoint.recognise import open_endpoint
+from embaudit.functions.object.carrier import ObjectFunction
 from embaudit.measures.quality.material import Material
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
 
 
 def compared(checkpoint: Checkpoint, client: Encode) -> ParityReport:
-    return compare_with(checkpoint, OtherCheckpoint(client), "a client", Material())
+    """What is said of a client that is an object of the user's program."""
+    return compare_with(CheckpointFunction(checkpoint), ObjectFunction(client, "a client"), Material())
 
 
 def test_a_faithful_client_is_the_same_function(spaced_checkpoint: Checkpoint, foreign_tokens: Encoding) -> None:
@@ -77,7 +79,7 @@ def test_what_is_done_to_a_batch_is_named(served_checkpoint: Checkpoint, said: s
     encode, batch = faithful(served_checkpoint), BATCHES[said]
     with serving(Served(lambda texts: encode(batch(texts)))) as address, open_endpoint(address) as endpoint:
         endpoint.wait_at_most = 0
-        report = compare_with(served_checkpoint, endpoint, address, Material())
+        report = compare_with(CheckpointFunction(served_checkpoint), endpoint, Material())
     assert report.verdict == "another function"
     assert any(re.search(f"It .*{said}", finding.sentence) for finding in report.findings), report.findings
 

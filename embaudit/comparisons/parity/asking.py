@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -184,18 +183,17 @@ def _batch_cause(
     distances = np.nan_to_num([apart(np.broadcast_to(row, alone.shape), alone) for row in batched], nan=4.0)
     is_near = distances <= max(LEFT, rounding)
     if is_near.any(axis=1).all() and not is_near.diagonal().all():
-        given = _order_of(is_near)
-        if given is None:
+        if not _is_an_order(is_near):
             return "gives texts of a batch the vectors of others"
-        return f"gives the vectors of a batch in another order{_sorted_by([texts[place] for place in given])}"
+        return f"gives the vectors of a batch in another order{_sorted_by(texts, is_near)}"
     return (_padding_cause(checkpoint, held, batched, max(LEFT, rounding)) if checkpoint else None) or ""
 
 
-def _sorted_by(texts: Sequence[str]) -> str:
-    """What texts are sorted by, as the end of a sentence; empty if by nothing that is known."""
+def _sorted_by(texts: Sequence[str], is_near: np.ndarray) -> str:
+    """What the texts must have been sorted by, as the end of a sentence; empty if by nothing that is known."""
+    rows = range(len(texts))
     for said, key in ORDERS.items():
-        keys = [key(text) for text in texts]
-        if all(one <= two for one, two in pairwise(keys)):
+        if is_near[rows, sorted(rows, key=lambda place, key=key: key(texts[place]))].all():
             return f", {said}"
     return ""
 
@@ -207,12 +205,11 @@ def _copies_cause(function: EmbeddingFunction, held: KindDifference, once: Seque
     return "leaves out texts that a batch has had already"
 
 
-def _order_of(is_near: np.ndarray) -> np.ndarray | None:
-    """The text whose vector each row of a batch has, every text once; None if there is no such order."""
+def _is_an_order(is_near: np.ndarray) -> bool:
+    """Whether each row of a batch can be given a text whose vector it has, every text once."""
     from scipy.optimize import linear_sum_assignment
 
-    rows, texts = linear_sum_assignment(is_near, maximize=True)
-    return np.asarray(texts) if is_near[rows, texts].all() else None
+    return bool(is_near[linear_sum_assignment(is_near, maximize=True)].all())
 
 
 def _padding_cause(checkpoint: Checkpoint, held: KindDifference, batched: np.ndarray, near: float) -> str | None:

@@ -20,7 +20,7 @@ from embaudit.comparisons.parity.compare import EXACT, apart
 from embaudit.comparisons.parity.foreign import text_unit, usable
 from embaudit.comparisons.parity.forms import Form
 from embaudit.comparisons.parity.readings import Reading, Side, Windows, cut_after, in_pieces, with_limit
-from embaudit.comparisons.parity.units import CHARACTERS, WORDS, Pieces, Unit
+from embaudit.comparisons.parity.units import CHARACTERS, WORDS, CutPieces, Unit
 from embaudit.comparisons.parity.vectors import Maker, Making
 
 # Lengths that are tried at once, evenly spread over what is left; and around how many of the best it is gone on.
@@ -41,7 +41,7 @@ SHORTEST = 4
 
 
 @dataclass(frozen=True)
-class Cut:
+class CutWay:
     """A way to cut texts: how long a text is, the reading that cuts at so many, and the side, of own tokens."""
 
     length: Callable[[str], int]
@@ -50,7 +50,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _FoundCut:
     """The number at which a way to cut comes nearest to one text's vector.
 
     Attributes:
@@ -131,7 +131,7 @@ class _Search:
     def far(self) -> np.ndarray:
         return np.asarray(self.distances > EXACT)
 
-    def of_own(self, cut: Cut) -> _Found:
+    def of_own(self, cut: CutWay) -> _FoundCut:
         """Where one of the far texts would be cut: one that is cut well before its end."""
         lengths = np.array([cut.length(text) for text in self.texts])
         places = np.flatnonzero(self.far & (2 * lengths >= np.median(lengths[self.far])))
@@ -147,13 +147,13 @@ class _Search:
         whole = float(self.distances[place])
         distances = _CutDistances(self, cut.reading, place)
         number, distance = _nearest(low, high, distances, worth=PROMISING * whole)
-        return _Found(number, place, distance / whole)
+        return _FoundCut(number, place, distance / whole)
 
-    def may_be(self, cut: Cut) -> bool:
+    def may_be(self, cut: CutWay) -> bool:
         """Whether most texts that are far off are longer than all that are read whole."""
         return self._first_longer(cut)[1] is not None
 
-    def beside(self, cut: Cut, place: int) -> int | None:
+    def beside(self, cut: CutWay, place: int) -> int | None:
         """Where the same text would be cut in other units: beyond what is read whole, within the first that is not.
 
         None if most texts that are far off are no longer than those that are read whole.
@@ -178,7 +178,7 @@ class _Search:
         low, high = max(read, SHORTEST), max(cut.length(self.texts[first]), SHORTEST + 1)
 
         def windows(size: int, start: int, runs_on: bool = False) -> Reading:
-            return in_pieces(reading, Pieces(unit, size, size - start, runs_on))
+            return in_pieces(reading, CutPieces(unit, size, size - start, runs_on))
 
         def nearest(low: int, high: int, windows: Callable[[int], Reading], shown: int) -> tuple[int, float]:
             return _nearest(low, high, _CutDistances(self, windows, shown))
@@ -195,7 +195,7 @@ class _Search:
             start, _ = nearest(least, size - 1, partial(windows, size), first)
         yield windows(size, start)
 
-    def _first_longer(self, cut: Cut) -> tuple[int, int | None]:
+    def _first_longer(self, cut: CutWay) -> tuple[int, int | None]:
         """How much is read whole, and the shortest text that is longer and far off; None if most of those are not."""
         lengths = np.array([cut.length(text) for text in self.texts])
         read = int(lengths[~self.far & self.is_whole].max(initial=1))
@@ -288,17 +288,17 @@ def _tokens(reading: Reading, text: str) -> int:
     return sum(len(window.ids) for window in with_limit(reading, NO_LIMIT, "right").windows([text])[0])
 
 
-def _families(reading: Reading) -> Iterator[tuple[Cut, Callable[[], Iterator[Cut]]]]:
+def _families(reading: Reading) -> Iterator[tuple[CutWay, Callable[[], Iterator[CutWay]]]]:
     """Ways to cut that come near each other: by the checkpoint's own tokens, and those in other units."""
     positions = position_limit(reading.checkpoint.model) or NO_LIMIT
 
-    def tokens(side: Side) -> Cut:
+    def tokens(side: Side) -> CutWay:
         most = NO_LIMIT if side == "windows" else positions
-        return Cut(
+        return CutWay(
             lambda text: min(_tokens(reading, text), most), lambda number: with_limit(reading, number, side), side
         )
 
-    def first() -> Iterator[Cut]:
+    def first() -> Iterator[CutWay]:
         yield tokens("all")
         if _may_be_cut(reading):
             # Token ids are cut as the checkpoint's own.
@@ -306,9 +306,9 @@ def _families(reading: Reading) -> Iterator[tuple[Cut, Callable[[], Iterator[Cut
                 yield _counted(reading, unit, partial(cut_after, reading, unit))
 
     def in_so_many(unit: Unit, only_last: bool, number: int) -> Reading:
-        return in_pieces(reading, Pieces(unit, number, only_last=only_last))
+        return in_pieces(reading, CutPieces(unit, number, only_last=only_last))
 
-    def pieces(only_last: bool) -> Iterator[Cut]:
+    def pieces(only_last: bool) -> Iterator[CutWay]:
         if _may_be_cut(reading):
             for unit in _units(reading):
                 yield _counted(reading, unit, partial(in_so_many, unit, only_last))
@@ -318,8 +318,8 @@ def _families(reading: Reading) -> Iterator[tuple[Cut, Callable[[], Iterator[Cut
     yield tokens("windows"), lambda: pieces(only_last=False)
 
 
-def _counted(reading: Reading, unit: Unit, cut: Callable[[int], Reading]) -> Cut:
-    return Cut(lambda text: len(unit.split(reading.sent(text))), cut)
+def _counted(reading: Reading, unit: Unit, cut: Callable[[int], Reading]) -> CutWay:
+    return CutWay(lambda text: len(unit.split(reading.sent(text))), cut)
 
 
 def _units(reading: Reading) -> Iterator[Unit]:

@@ -18,7 +18,7 @@ from embaudit.checkpoint.settings import read_settings
 from embaudit.checkpoint.tokenizer import NO_LIMIT, position_limit
 from embaudit.comparisons.parity.clients import HEADERS, TEXT_CHANGES
 from embaudit.comparisons.parity.foreign import misread_units
-from embaudit.comparisons.parity.units import CHARACTERS, WHOLE, WORDS, Content, Pieces, Unit
+from embaudit.comparisons.parity.units import CHARACTERS, WHOLE, WORDS, Content, CutPieces, Unit
 
 # What a token sees of its text: as the model declares, only what is before it, or all.
 Attention = Literal["declared", "causal", "whole"]
@@ -83,7 +83,7 @@ class Reading:
     attention: Attention = "declared"
     header: str = ""
     cut: tuple[Unit, int] | None = None
-    pieces: Pieces = WHOLE
+    pieces: CutPieces = WHOLE
     differs: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -208,7 +208,7 @@ def cut_after(reading: Reading, unit: Unit, most: int) -> Reading:
     return reading.changed("cut", f"reads {most:,} {unit.name}", cut=(unit, most))
 
 
-def in_pieces(reading: Reading, pieces: Pieces) -> Reading:
+def in_pieces(reading: Reading, pieces: CutPieces) -> Reading:
     """The reading of a client that cuts a text into pieces."""
     size = f"{pieces.size:,} {pieces.unit.name}"
     if pieces.only_last:

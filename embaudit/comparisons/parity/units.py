@@ -36,7 +36,7 @@ WORDS = Unit("words", lambda text: text.split(" "), " ".join)
 
 
 @dataclass(frozen=True)
-class Pieces:
+class CutPieces:
     """How a client cuts a text.
 
     Attributes:
@@ -68,4 +68,4 @@ class Pieces:
         return [(self.unit.join(piece), len(piece)) for piece in (pieces[-1:] if self.only_last else pieces)]
 
 
-WHOLE = Pieces()
+WHOLE = CutPieces()
