@@ -193,7 +193,8 @@ def _sorted_by(texts: Sequence[str], is_near: np.ndarray) -> str:
     """What the texts must have been sorted by, as the end of a sentence; empty if by nothing that is known."""
     rows = range(len(texts))
     for said, key in ORDERS.items():
-        if is_near[rows, sorted(rows, key=lambda place, key=key: key(texts[place]))].all():
+        keys = [key(text) for text in texts]
+        if is_near[rows, sorted(rows, key=keys.__getitem__)].all():
             return f", {said}"
     return ""
 
