@@ -193,6 +193,11 @@ CLIENTS = (
     ),
     Faulty("ids, decoded", sending_ids(decoding), "decodes token ids of cl100k_base by its own vocabulary"),
     Faulty(
+        "ids, decoded in windows",
+        sending_ids(decoding, 41),
+        "decodes token ids of cl100k_base.*windows of 41 tokens of cl100k_base and averages.*by their length",
+    ),
+    Faulty(
         "ids, in windows",
         sending_ids(within_special_tokens(unknown), 41),
         TAKES + ".*windows of 41 tokens of cl100k_base and averages.*by their length",

@@ -300,18 +300,18 @@ def _families(reading: Reading) -> Iterator[tuple[CutWay, Callable[[], Iterator[
 
     def first() -> Iterator[CutWay]:
         yield tokens("all")
-        if _may_be_cut(reading):
-            # Token ids are cut as the checkpoint's own.
-            for unit in (one for one in _units(reading) if not one.gives_ids):
+        # Token ids are cut as the checkpoint's own.
+        if _may_be_cut(reading) and reading.pieces.unit == CHARACTERS:
+            for unit in _units(reading):
                 yield _counted(reading, unit, partial(cut_after, reading, unit))
 
-    def in_so_many(unit: Unit, only_last: bool, number: int) -> Reading:
-        return in_pieces(reading, CutPieces(unit, number, only_last=only_last))
-
     def pieces(only_last: bool) -> Iterator[CutWay]:
+        def windows(unit: Unit, number: int) -> Reading:
+            return in_pieces(reading, CutPieces(unit, number, only_last=only_last))
+
         if _may_be_cut(reading):
             for unit in _units(reading):
-                yield _counted(reading, unit, partial(in_so_many, unit, only_last))
+                yield _counted(reading, unit, partial(windows, unit))
 
     yield tokens("right"), first
     yield tokens("left"), lambda: pieces(only_last=True)
@@ -324,7 +324,7 @@ def _counted(reading: Reading, unit: Unit, cut: Callable[[int], Reading]) -> Cut
 
 def _units(reading: Reading) -> Iterator[Unit]:
     """What the client may count in; where it sends ids, these."""
-    if reading.pieces.unit.gives_ids:
+    if reading.pieces.unit != CHARACTERS:
         yield reading.pieces.unit
         return
     yield from (CHARACTERS, WORDS)

@@ -10,7 +10,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,9 +75,15 @@ def _is_cached(name: str) -> bool:
     folder = Path(asked) if asked else Path(tempfile.gettempdir()) / "data-gym-cache"
     file = folder / hashlib.sha1(ADDRESS.format(name).encode(), usedforsecurity=False).hexdigest()
     try:
-        return hashlib.sha256(file.read_bytes()).hexdigest() == VOCABULARIES[name]
+        return _sha256(file, file.stat().st_mtime_ns) == VOCABULARIES[name]
     except OSError:
         return False
+
+
+@cache
+def _sha256(file: Path, changed: int) -> str:
+    """Of a file that was changed then: megabytes, asked for again and again."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def encoding(name: str) -> Encoding:
@@ -124,15 +130,11 @@ def _ways(
                 return tuple(one for one in taken if one is not None)
 
             yield f"{how}, ids beyond its vocabulary {where}", read, is_bare
-    decode = checkpoint.tokenizer.decode
-
-    def decoded(leaves_out: bool, ids: Sequence[int]) -> str:
-        return str(decode([one for one in ids if one < size], skip_special_tokens=leaves_out))
-
     for leaves_out, which in ((False, ""), (True, ", special tokens left out")):
-        yield (
-            f"decodes token ids of {name} by its own vocabulary{which}, and reads that as text",
-            partial(decoded, leaves_out),
-            None,
-        )
+
+        def decoded(ids: Sequence[int], leaves_out: bool = leaves_out) -> str:
+            known = [one for one in ids if one < size]
+            return str(checkpoint.tokenizer.decode(known, skip_special_tokens=leaves_out))
+
+        yield f"decodes token ids of {name} by its own vocabulary{which}, and reads that as text", decoded, None
     yield f"reads the numbers of token ids of {name} as text", lambda ids: str(list(ids)), None
