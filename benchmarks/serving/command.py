@@ -17,7 +17,9 @@ from benchmarks.serving.verifying import print_verified
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
 from embaudit.comparisons.parity.parity import ParityReport, compare_with
 from embaudit.functions.checkpoint import CheckpointFunction
+from embaudit.functions.endpoint.client import Endpoint
 from embaudit.functions.endpoint.recognise import open_endpoint
+from embaudit.functions.object.carrier import ObjectFunction
 from embaudit.measures.quality.material import Material, sample_material
 
 
@@ -58,6 +60,7 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks serving", description=__doc__)
     parser.add_argument("--only", metavar="REGEX", default="", help="ways whose name matches")
     parser.add_argument("--kinds-only", action="store_true", help="leave out pairs and queries, which decide nothing")
+    parser.add_argument("--as-object", action="store_true", help="ask each server through an object of a program")
     parser.add_argument("--passport", action="store_true", help="verify a passport in place of a comparison")
     parser.add_argument("--commands", action="store_true", help="time whole commands beside a faithful server instead")
     chosen = parser.parse_args(arguments)
@@ -70,7 +73,8 @@ def main(arguments: Sequence[str]) -> None:
         return
     print("| served | API | verdict | s | right? | said |\n|---|---|---|---|---|---|")
     found = []
-    for outcome in outcomes(ways, Material() if chosen.kinds_only else sample_material()):
+    material = Material() if chosen.kinds_only else sample_material()
+    for outcome in outcomes(ways, material, as_object=chosen.as_object):
         said = outcome.report.line.replace("|", "\\|")
         row = (
             outcome.serving.name,
@@ -86,18 +90,32 @@ def main(arguments: Sequence[str]) -> None:
         print(f"| {line.what} | {line.found} | {line.target} |")
 
 
-def outcomes(ways: Sequence[Serving], material: Material) -> Iterator[Outcome]:
+def outcomes(ways: Sequence[Serving], material: Material, *, as_object: bool = False) -> Iterator[Outcome]:
     checkpoint = load_checkpoint(GOOD, LoadOptions(device="cpu"))
     for way in ways:
-        yield outcome_of(way, checkpoint, material)
+        yield outcome_of(way, checkpoint, material, as_object=as_object)
 
 
-def outcome_of(way: Serving, checkpoint: Checkpoint, material: Material) -> Outcome:
+def outcome_of(way: Serving, checkpoint: Checkpoint, material: Material, *, as_object: bool = False) -> Outcome:
     with serving(way.served(checkpoint)) as address:
         started = time.perf_counter()
         with open_endpoint(address) as endpoint:
-            report = compare_with(CheckpointFunction(checkpoint), endpoint, material)
+            other = ObjectFunction(Client(endpoint), "a client", takes_many_at_once=True) if as_object else endpoint
+            report = compare_with(CheckpointFunction(checkpoint), other, material)
     return Outcome(way, report, time.perf_counter() - started)
+
+
+class Client:
+    """An object of a program that asks a server, as LangChain's do: what it asks for together is one request."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return self._endpoint.ask(texts).tolist()
+
+    def embed_query(self, text: str) -> list[float]:
+        return self._endpoint.ask([text])[0].tolist()
 
 
 def totals(found: Sequence[Outcome]) -> Iterator[Measured]:
