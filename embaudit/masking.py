@@ -29,7 +29,10 @@ PLAIN = 12
 LEAST_PART = 8
 # user:password@ or token@ between the scheme and the host.
 CREDENTIALS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)[^/\s?#]*@")
-IN_ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<user>[^/\s?#:@]*)(?::(?P<password>[^/\s?#]*))?@")
+# Brackets stand in no user of an address, but around one that is quoted.
+IN_ADDRESS = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<user>[^/\s?#:@\[\]<>\"]*)(?::(?P<password>[^/\s?#]*))?@"
+)
 # Keys, tokens, passwords and what they are part of; not the names of files (PGPASSFILE) and sockets.
 SECRET_NAME = re.compile(
     r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|AUTH|AUTH_STRING|CONNECTION_STRING|SAS|CUSTOM_HEADERS)$",

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from embaudit.chart import Chart
 from embaudit.document import Page, Part, Table
 from embaudit.finding import Finding
-from embaudit.masking import masked_output
+from embaudit.masking import MASK, masked_output
 from embaudit.shown import visible
 
 # Every character with a meaning in Markdown or HTML, to be escaped with a backslash. The at sign, colon and dot are
@@ -33,7 +33,8 @@ def render(page: Page) -> str:
     for section in page.sections:
         if not section.is_folded:
             blocks += [f"## {plain(section.title)}", *(_part(part) for part in section.parts)]
-    return masked_output("\n\n".join(block for block in blocks if block) + "\n")
+    # Three stars would be emphasis, or a line.
+    return masked_output("\n\n".join(block for block in blocks if block) + "\n").replace(MASK, r"\*\*\*")
 
 
 def _part(part: Part) -> str:
