@@ -15,7 +15,7 @@ from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.precision import ProductSeconds, operations_per_second
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.steps import precision
-from embaudit.measures.workload import Precision, Readable, Work
+from embaudit.measures.workload import BESIDE_LAYERS, Precision, Readable, Work
 from embaudit.profile import load_profile
 from embaudit.request import AuditRequest
 from embaudit.steps.results import CheckpointSpec
@@ -47,7 +47,7 @@ def read_by(plan: AuditPlan) -> Readable:
 
 def test_a_token_takes_two_operations_a_weight_and_its_attention() -> None:
     # all-MiniLM-L6-v2 has 6 layers of four 384 x 384 and two 384 x 1536 matrices. A token meets 33 others twice.
-    per_token = 2 * 6 * (4 * 384 * 384 + 2 * 384 * 1536) + 6 * 2 * 2 * 33 * 384
+    per_token = 2 * 6 * (4 * 384 * 384 + 2 * 384 * 1536) + 6 * 2 * 2 * 33 * 384 + BESIDE_LAYERS * 6 * 384
     assert READABLE.seconds([Work(10, 33)], {"audit": 1e9}, 1) == pytest.approx(10 * 33 * per_token / 1e9)
 
 
@@ -58,8 +58,10 @@ def test_work_beside_encoding_is_shared_by_the_cores() -> None:
 def test_each_piece_of_work_takes_its_time_at_the_rate_of_its_precision() -> None:
     rates: dict[Precision, float] = {"audit": 1e9, "scan": 4e9, "float32": 2e9}
     alone = {name: READABLE.seconds([Work(100, 20, runs_in=name)], rates, 2) for name in rates}
-    assert alone["audit"] == pytest.approx(4 * alone["scan"])
-    assert alone["audit"] == pytest.approx(2 * alone["float32"])
+    # What a token costs beside its layers is no faster in half precision.
+    beside = READABLE.beside_layers(Work(100, 20)) / rates["float32"]
+    assert alone["audit"] - beside == pytest.approx(4 * (alone["scan"] - beside))
+    assert alone["audit"] - beside == pytest.approx(2 * (alone["float32"] - beside))
     together = [Work(100, 20, runs_in=name) for name in rates]
     assert READABLE.seconds(together, rates, 2) == pytest.approx(sum(alone.values()))
 
@@ -109,8 +111,8 @@ def test_what_measures_share_is_counted_for_the_first_of_them() -> None:
     ("rates", "said"),
     [
         ([1e11, 1.1e11], None),
-        ([1e11, 4e11], r"Now about 2.5 min \(sticky 2 min, .*\) left, not 8 min: this machine is faster than it was"),
-        ([4e11, 1e11], r"Now about 8 min \(sticky 7 min, .*\) left, not 2.5 min: this machine is slower than it was"),
+        ([1e11, 4e11], r"Now about 2.5 min \(sticky 2 min, .*\) left, not 9 min: this machine is faster than it was"),
+        ([4e11, 1e11], r"Now about 9 min \(sticky 8 min, .*\) left, not 2.5 min: this machine is slower than it was"),
     ],
 )
 def test_the_rest_is_estimated_again_before_what_takes_long(
@@ -184,7 +186,9 @@ def test_an_estimate_follows_the_precision_of_each_stage(
     assert sorted(asked_for) == sorted(set(runs_in.values()))
     for name, parts in work_of(plan.profile, plan.measures, readable).items():
         taken = sum(
-            readable.operations(one) / made_up[runs_in[one.runs_in]] + one.core_seconds / estimate.processors()
+            readable.operations(one) / made_up[runs_in[one.runs_in]]
+            + readable.beside_layers(one) / made_up[runs_in.get("float32", runs_in[one.runs_in])]
+            + one.core_seconds / estimate.processors()
             for one in parts
         )
         assert expected[name] == pytest.approx(taken)
