@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint, Encoder, TextKind
-from embaudit.checkpoint.encoder import no_progress
 from embaudit.checkpoint.settings import read_settings
 from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.errors import MeasureError
@@ -37,18 +36,12 @@ class CheckpointFunction(EmbeddingFunction):
         self.tells_roles_apart = prompts.query != prompts.document
 
     def encode(
-        self,
-        texts: Sequence[str],
-        role: TextKind = "text",
-        *,
-        most: int | None = None,
-        at_once: int = 1,
-        progress: Callable[[int], None] = no_progress,
+        self, texts: Sequence[str], role: TextKind = "text", *, most: int | None = None, at_once: int = 1
     ) -> Answers:
         """A text without tokens, or of which the checkpoint gives NaN, has no vector, and stops nothing."""
         encoder = Encoder(self.checkpoint.reading(role))
         try:
-            return Answers(encoder.encode_texts(texts, progress))
+            return Answers(encoder.encode_texts(texts))
         except MeasureError:
             vectors = np.full((len(texts), self.checkpoint.dimension), np.nan, dtype=np.float32)
             for place, text in enumerate(texts):

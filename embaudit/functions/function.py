@@ -90,12 +90,6 @@ class EmbeddingFunction(ABC):
         """Each text's vector, asked for in base64; None if it knows no such thing."""
         return None
 
-    def rows(self, texts: Sequence[str], role: TextKind = "text") -> np.ndarray:
-        """(N, D) vectors of texts, each distinct one encoded once; NaN where there is none."""
-        distinct = list(dict.fromkeys(texts))
-        place = {text: one for one, text in enumerate(distinct)}
-        return self.encode(distinct, role).vectors[[place[text] for text in texts]]
-
     @property
     def typed(self) -> str:
         """What to type to name it."""

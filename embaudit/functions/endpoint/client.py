@@ -277,12 +277,6 @@ class Endpoint(EmbeddingFunction):
             self._exchange.close()
             self._exchange = None
 
-    def __enter__(self) -> Endpoint:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _take_fewer(self, failed: Unanswered, texts: int) -> None:
         """Remember that a server refuses so many texts in one request."""
         status = failed.status if isinstance(failed, Failed) else None
