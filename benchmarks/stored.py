@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 
 from benchmarks.measured import Measured, sentences
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.comparisons.stored.rows import RowBatch
 from embaudit.comparisons.stored.sample import RowDraw
 from embaudit.intervals import exact_count
+from embaudit.stores.store import RowBatch
 
 INDEXES, SAMPLED, SEEDS = 200, 1_000, 2
 CASES = ((2_000, 0.003), (2_000, 0.03), (100_000, 0.001), (100_000, 0.03), (100_000, 0.4))

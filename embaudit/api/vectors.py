@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +12,14 @@ from embaudit.checkpoint import resolve
 from embaudit.checkpoint.load import describe
 from embaudit.checkpoint.modules import NoTransformer
 from embaudit.comparisons.stored.every_row import check_table, find_foreign
-from embaudit.comparisons.stored.report import SAMPLED, StoredReport, look_at
+from embaudit.comparisons.stored.report import SAMPLED, StoredReport, dimension_of, look_at
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.functions.kept import FOLDER
 from embaudit.functions.opened import AskedAs, Given, asked_of, is_checkpoint, name_of, open_function, open_kept
 from embaudit.request import AuditRequest
 from embaudit.settings import Settings
-from embaudit.vector_files.columns import AskedColumns
-from embaudit.vector_files.opened import open_index
+from embaudit.stores.opened import open_store
+from embaudit.stores.place import AskedRows, SeveralFit
 
 Progress = Callable[[str, int, int | None], None]
 
@@ -35,6 +35,8 @@ def vectors(
     id: str | None = None,
     texts: str | Path | None = None,
     from_table: str | None = None,
+    numbers: str | None = None,
+    where: Mapping[str, object] | None = None,
     rows: int = SAMPLED,
     also: Sequence[Given] = (),
     every_row: bool = False,
@@ -45,14 +47,17 @@ def vectors(
     """What stored vectors show by themselves, and whether a checkpoint, or another function, built them.
 
     Args:
-        file: Parquet (a file or a folder), Feather, JSON lines, .npy, a DuckDB file, or a postgresql:// address.
+        file: a file, a folder, a database or the address of a store (docs/vectors.md lists them).
         checkpoint: packaged:NAME, a local folder or owner/name@revision on the hub, an endpoint's address, or a
             Python object or its name (docs/functions.md); None to look at the vectors alone.
         api: openai, tei, ollama, azure, cohere, voyage, jina or gemini; by default, recognised.
         model: its name at the endpoint, if that serves several.
-        vector, text, id: the columns; by default, found by type and name.
-        texts: the file of texts beside an .npy file.
-        from_table: the table of a database that has several.
+        vector, text, id: the columns, by name or dotted path; by default, found by type and name. ``text`` may be a
+            template of what was embedded: ``'{title}\\n{text}'``.
+        texts: a file with the texts, row by row or by id.
+        from_table: the table, collection or split that is meant where there are several; or a query, for a database.
+        numbers: what bytes are, where that is unclear: float32, float16, int8, bits …
+        where: rows whose fields have these values alone.
         rows: how many rows, drawn at random, are encoded again.
         also: other functions that may have built rows.
         every_row: encode every row again.
@@ -68,11 +73,18 @@ def vectors(
     return run(
         request if checkpoint is not None else None,
         str(file),
-        AskedColumns(vector, text, id),
+        AskedRows(
+            vector,
+            text,
+            id,
+            texts=None if texts is None else Path(texts),
+            part=from_table,
+            numbers=numbers,
+            where=tuple((name, str(value)) for name, value in (where or {}).items()),
+            allow_pickle=request.allow_pickle,
+        ),
         function=checkpoint,
         asked=asked_of([given, *also], api=api, model=model),
-        texts=None if texts is None else Path(texts),
-        from_table=from_table,
         rows=rows,
         seed=request.seed,
         also=also,
@@ -85,12 +97,10 @@ def vectors(
 def run(
     request: AuditRequest | None,
     file: str,
-    columns: AskedColumns,
+    asked_rows: AskedRows,
     *,
     function: Given | None = None,
     asked: Sequence[AskedAs] = (),
-    texts: Path | None = None,
-    from_table: str | None = None,
     rows: int = SAMPLED,
     seed: int = 0,
     also: Sequence[Given] = (),
@@ -109,8 +119,16 @@ def run(
     if table is not None:
         # Before hours of encoding.
         check_table(table)
-    index = open_index(file, columns, texts=texts, table=from_table)
+    # A place that is wrong is told before a function is opened, which may take a while.
+    index = unclear = None
+    try:
+        index = open_store(file, asked_rows)
+    except SeveralFit as error:
+        unclear = error
     if request is None:
+        if index is None:
+            assert unclear is not None
+            raise unclear
         return look_at(index, seed=seed, progress=progress)
     options = replace(request.load_options, dtype="float32")
     given: list[Given] = [request.checkpoint if function is None else function, *also]
@@ -135,16 +153,17 @@ def run(
             return stack.enter_context(open_kept(given[place], options, ways[place]))
 
         opened = stack.enter_context(open_kept(given[0], options, ways[0]))
+        store = index or open_store(file, replace(asked_rows, dimension=dimension_of(opened)))
         return look_at(
-            index,
+            store,
             opened,
             rows=rows,
             seed=seed,
             also=names[1:],
             load=load,
             every_row=(
-                lambda against, function: find_foreign(
-                    index,
+                lambda store, against, function: find_foreign(
+                    store,
                     function,
                     against,
                     table=table,

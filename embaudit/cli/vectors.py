@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,11 @@ import click
 from embaudit.cli.endpoints import AskedOptions, asks_functions, say
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.printed import Shown, ends_in_page
+from embaudit.cli.stores import reads_rows
 
 if TYPE_CHECKING:
     from embaudit.request import AuditRequest
+    from embaudit.stores.place import AskedRows
 
 SECONDS_BETWEEN_LINES = 5.0
 
@@ -25,16 +28,8 @@ SECONDS_BETWEEN_LINES = 5.0
     argument="[CHECKPOINT]",
     seed="Random seed of the sample.",
 )
-@click.argument("file", required=False, metavar="FILE")
-@click.option("--vector", metavar="COLUMN", help="The column of vectors.  [default: the only list of numbers]")
-@click.option("--text", metavar="COLUMN", help="The column of the texts that were embedded.  [default: by name]")
-@click.option("--id", "id_", metavar="COLUMN", help="The column that names a row.  [default: by name]")
-@click.option(
-    "--texts",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The texts of an .npy file: a line each, or .jsonl.",
-)
-@click.option("--from", "from_table", metavar="TABLE", help="The table of a database that has several.")
+@click.argument("file", required=False, metavar="STORE")
+@reads_rows
 @click.option(
     "--rows",
     type=click.IntRange(min=1, max=20_000),
@@ -55,11 +50,7 @@ SECONDS_BETWEEN_LINES = 5.0
 def vectors(
     request: AuditRequest,
     file: str | None,
-    vector: str | None,
-    text: str | None,
-    id_: str | None,
-    texts: Path | None,
-    from_table: str | None,
+    of_rows: AskedRows,
     rows: int,
     also: tuple[str, ...],
     every_row: bool,
@@ -68,29 +59,28 @@ def vectors(
     asked: AskedOptions,
     shown: Shown,
 ) -> int:
-    """Are the vectors in FILE sound, and did CHECKPOINT build them? That may also be an endpoint or a Python object.
+    """Are the vectors in STORE sound, and did CHECKPOINT build them? That may also be an endpoint or a Python object.
 
-    FILE is an index's export: Parquet (a file or a folder), .arrow or .feather, .jsonl (also .gz), .npy with --texts, a
-    DuckDB file, or the address of a PostgreSQL database. Without CHECKPOINT, the vectors alone are looked at. Exit code
-    0 if nothing is wrong, 1 if the index is not sound or not wholly the checkpoint's, 2 if that could not be told.
+    STORE is where the vectors are: an export (Parquet, Arrow, CSV, JSON, NumPy …), a database's file, the folder of a
+    vector store, or an address; docs/vectors.md lists them. It is only read. Without CHECKPOINT, the vectors alone are
+    looked at. Exit code 0 if nothing is wrong, 1 if the index is not sound or not wholly the checkpoint's, 2 if that
+    could not be told.
     """
     from embaudit.api.vectors import run
     from embaudit.errors import UsageError
-    from embaudit.vector_files.columns import AskedColumns
 
     if file is None and (every_row or table is not None or also):
         raise UsageError(
-            "--all, --table and --also need a checkpoint to compare with.", next_step="embaudit vectors CHECKPOINT FILE"
+            "--all, --table and --also need a checkpoint to compare with.",
+            next_step="embaudit vectors CHECKPOINT STORE",
         )
     functions = [] if file is None else [request.checkpoint, *also]
     asked.say_that_texts_leave(functions, f"those of {rows:,} rows", "your texts would leave this one")
     report = run(
         None if file is None else request,
         file or request.checkpoint,
-        AskedColumns(vector, text, id_),
+        replace(of_rows, allow_pickle=request.allow_pickle),
         asked=asked.of(*functions),
-        texts=texts,
-        from_table=from_table,
         rows=rows,
         seed=request.seed,
         also=also,

@@ -23,14 +23,14 @@ from embaudit.comparisons.stored.against import compare_sample
 from embaudit.comparisons.stored.every_row import find_foreign
 from embaudit.comparisons.stored.page import stored_page
 from embaudit.comparisons.stored.report import StoredReport
-from embaudit.comparisons.stored.rows import RowBatch
 from embaudit.comparisons.stored.sample import SomeRows
 from embaudit.errors import EmbauditError
 from embaudit.functions.checkpoint import CheckpointFunction
 from embaudit.page.html import render
 from embaudit.request import AuditRequest
-from embaudit.vector_files.columns import AskedColumns
-from embaudit.vector_files.opened import open_index
+from embaudit.stores.opened import open_store
+from embaudit.stores.place import AskedRows
+from embaudit.stores.store import RowBatch
 
 
 def exported(folder: Path, vectors: np.ndarray, texts: list[Any], name: str = "index.parquet") -> Path:
@@ -179,7 +179,7 @@ def test_what_the_sample_says_is_said_before_every_row_is_encoded(
     request = AuditRequest.of(checkpoint=str(tiny_index.folder), device="cpu")
     said: list[str] = []
     place = str(exported(tmp_path, mixed, tiny_index.texts))
-    report = run(request, place, AskedColumns(), rows=100, every_row=True, with_explanation=False, say=said.append)
+    report = run(request, place, AskedRows(), rows=100, every_row=True, with_explanation=False, say=said.append)
     (line,) = said
     is_own = "The index is wholly the checkpoint's" in line
     assert line.startswith("So far: The index is ")
@@ -208,7 +208,7 @@ def test_every_row_that_it_did_not_build_is_listed_and_no_other(suffix: str, tin
 def test_an_interrupt_keeps_what_was_found(tiny_index: Any, tmp_path: Path) -> None:
     mixed = tiny_index.vectors.copy()
     mixed[[3, 500]] = tiny_index.others[[3, 500]]
-    index = open_index(str(exported(tmp_path, mixed, tiny_index.texts)), AskedColumns())
+    index = open_store(str(exported(tmp_path, mixed, tiny_index.texts)), AskedRows())
 
     def batches(most: int) -> Iterator[RowBatch]:
         """Of 200 rows; Ctrl-C comes after so many."""

@@ -15,12 +15,12 @@ from embaudit.comparisons.stored.forms import form_of_index
 from embaudit.comparisons.stored.populations import two_lengths, two_spaces
 from embaudit.comparisons.stored.precision import precision_of
 from embaudit.comparisons.stored.profile import profile_of
-from embaudit.comparisons.stored.rows import RowBatch, StoredIndex
 from embaudit.comparisons.stored.sample import RowDraw
 from embaudit.intervals import exact_count
+from embaudit.stores.store import RowBatch, Store
 
 
-def index_of(vectors: np.ndarray, texts: list[str] | None = None, size: int = 97) -> StoredIndex:
+def index_of(vectors: np.ndarray, texts: list[str] | None = None, size: int = 97) -> Store:
     """An index in memory, read in batches of a few rows."""
 
     def batches() -> Iterator[RowBatch]:
@@ -30,7 +30,7 @@ def index_of(vectors: np.ndarray, texts: list[str] | None = None, size: int = 97
             yield RowBatch(start, len(part), {part.shape[1]: (np.arange(len(part)), part)}, own)
 
     columns = {"vector": "v"} | ({} if texts is None else {"text": "text"})
-    return StoredIndex("index", columns, str(vectors.dtype), batches, len(vectors))
+    return Store("index", columns, str(vectors.dtype), batches, len(vectors))
 
 
 def looked_at(vectors: np.ndarray, texts: list[str] | None = None) -> tuple[Alone, dict[str, str]]:
@@ -255,7 +255,7 @@ def test_rows_of_another_dimension_and_without_a_vector_are_counted() -> None:
     def batches() -> Iterator[RowBatch]:
         yield RowBatch(0, 4, {2: (np.array([0, 3]), np.ones((2, 2), np.float32)), 3: (np.array([1]), np.ones((1, 3)))})
 
-    index = StoredIndex("index", {"vector": "v"}, "float32", batches)
+    index = Store("index", {"vector": "v"}, "float32", batches)
     profile = profile_of(index, 0)
     assert (profile.dimensions, profile.first_odd, profile.without_vector, profile.first_without) == (
         {2: 2, 3: 1},

@@ -14,9 +14,10 @@ from embaudit.comparisons.stored.populations import TwoPopulations, two_lengths,
 from embaudit.comparisons.stored.precision import precision_of
 from embaudit.comparisons.stored.profile import Profile, profile_of
 from embaudit.comparisons.stored.repeats import Repeats, repeats_of
-from embaudit.comparisons.stored.rows import StoredIndex, unit_float32
 from embaudit.comparisons.stored.sample import SomeRows
+from embaudit.comparisons.stored.unit import unit_float32
 from embaudit.measures.geometry.figures import eigenvalues, entropy_rank
+from embaudit.stores.store import Store
 
 QUANTILES = (0.0, 0.01, 0.5, 0.99, 1.0)
 # Lengths farther from their mean, in standard deviations, are outliers.
@@ -98,7 +99,7 @@ class Alone:
         return {"row": number + 1, "id": None if row_id is None else str(row_id), "text": text}
 
 
-def look_at_alone(index: StoredIndex, seed: int, progress: Progress = lambda what, done, total: None) -> Alone:
+def look_at_alone(index: Store, seed: int, progress: Progress = lambda what, done, total: None) -> Alone:
     """Read an index twice.
 
     Args:

@@ -14,11 +14,11 @@ import numpy as np
 from embaudit.comparisons.stored.against import Against
 from embaudit.comparisons.stored.encode import encode_rows
 from embaudit.comparisons.stored.found_rows import FoundRows, Row, name_of_comparison
-from embaudit.comparisons.stored.rows import RowBatch, StoredIndex
 from embaudit.errors import StorageError, UsageError
 from embaudit.files import replace_atomically
 from embaudit.finding import Finding
 from embaudit.functions.function import EmbeddingFunction
+from embaudit.stores.store import RowBatch, Store
 
 COLUMNS = ("row", "id", "apart", "text")
 # Kept for the page and for JSON; the table has all of them.
@@ -85,7 +85,7 @@ class ForeignRows:
 
 
 def find_foreign(
-    index: StoredIndex,
+    index: Store,
     function: EmbeddingFunction,
     against: Against,
     *,

@@ -10,10 +10,10 @@ from embaudit.comparisons.parity.compare import HALF, SAME
 from embaudit.comparisons.stored.against import Against, is_other_length
 from embaudit.comparisons.stored.alone import Alone
 from embaudit.comparisons.stored.neighbours import COPY, FEWEST_ROWS
-from embaudit.comparisons.stored.rows import StoredIndex
 from embaudit.comparisons.stored.sample import label
 from embaudit.finding import Finding, interval
 from embaudit.shown import quoted
+from embaudit.stores.store import Store
 
 # A vector of so many different texts, and of so large a share of rows, is no matter of texts that are read alike.
 GROUP, GROUP_SHARE = 5, 1e-3
@@ -25,7 +25,7 @@ COPIES = 0.05
 OUTLIERS = 0.01
 
 
-def findings_alone(index: StoredIndex, alone: Alone) -> Iterator[Finding]:
+def findings_alone(index: Store, alone: Alone) -> Iterator[Finding]:
     """Problems of the vectors themselves, and what else to know."""
     profile = alone.profile
     yield from _dimensions(alone)
@@ -83,7 +83,7 @@ def _dimensions(alone: Alone) -> Iterator[Finding]:
         )
 
 
-def _equal(index: StoredIndex, alone: Alone) -> Iterator[Finding]:
+def _equal(index: Store, alone: Alone) -> Iterator[Finding]:
     groups, rows = alone.repeats.groups, alone.profile.rows
     group = groups[0] if groups else None
     size = 0 if group is None else group.rows if group.texts is None else group.texts
@@ -135,7 +135,7 @@ def _crowded(alone: Alone) -> Iterator[Finding]:
         )
 
 
-def _two_kinds(index: StoredIndex, alone: Alone) -> Iterator[Finding]:
+def _two_kinds(index: Store, alone: Alone) -> Iterator[Finding]:
     sample = alone.profile.sample
     for found, sentence, meaning in (
         (
@@ -163,7 +163,7 @@ def _two_kinds(index: StoredIndex, alone: Alone) -> Iterator[Finding]:
         )
 
 
-def _neighbours(index: StoredIndex, alone: Alone) -> Iterator[Finding]:
+def _neighbours(index: Store, alone: Alone) -> Iterator[Finding]:
     profile, found = alone.profile, alone.neighbours
     if alone.outliers > OUTLIERS * profile.rows:
         yield Finding(

@@ -7,8 +7,8 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from embaudit.comparisons.stored.rows import StoredIndex
 from embaudit.errors import StorageError, one_line
+from embaudit.stores.store import Store
 
 # Its number from 1, its id, 1 − cosine, its text.
 Row = tuple[int, str | None, float, str]
@@ -76,7 +76,7 @@ class FoundRows:
         )
 
 
-def name_of_comparison(index: StoredIndex, asked_as: str, form: str) -> str:
+def name_of_comparison(index: Store, asked_as: str, form: str) -> str:
     """A name for the rows of this index, as it is now, held against a function.
 
     Args:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.comparisons.stored.profile import Profile, Progress
-from embaudit.comparisons.stored.rows import StoredIndex, unit_float32
 from embaudit.comparisons.stored.sample import SomeRows, joined, rows_of
+from embaudit.comparisons.stored.unit import unit_float32
 from embaudit.intervals import exact_share
+from embaudit.stores.store import Store
 
 QUERIES, NEAREST = 500, 10
 # Multiplications that the pass may cost; beyond, fewer queries are asked.
@@ -76,7 +77,7 @@ class FoundNearest:
 
 
 def look_again(
-    index: StoredIndex, profile: Profile, wanted: np.ndarray, progress: Progress = lambda rows: None
+    index: Store, profile: Profile, wanted: np.ndarray, progress: Progress = lambda rows: None
 ) -> tuple[FoundNearest | None, SomeRows]:
     """Read an index a second time.
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.comparisons.stored.rows import unit_float32
+from embaudit.comparisons.stored.unit import unit_float32
 
 FEWEST, ROWS = 300, 6_000
 ROUNDS = 20

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from embaudit.comparisons.parity.compare import HALF_LENGTH
-from embaudit.comparisons.stored.rows import RowBatch, StoredIndex
 from embaudit.comparisons.stored.sample import RowDraw, SomeRows
+from embaudit.stores.store import RowBatch, Store
 
 SAMPLED = 20_000
 # Of a sample's rows, to bound its memory for long vectors.
@@ -140,7 +140,7 @@ class Profile:
         return bool(len(own)) and bool((np.abs(own - 1) <= HALF_LENGTH).all())
 
 
-def profile_of(index: StoredIndex, seed: int, progress: Progress = lambda rows: None) -> Profile:
+def profile_of(index: Store, seed: int, progress: Progress = lambda rows: None) -> Profile:
     """Read an index once."""
     found: dict[int, OneDimension] = {}
     rows = present = 0

@@ -13,8 +13,8 @@ from embaudit.comparisons.parity.compare import HALF, LEFT, apart
 from embaudit.comparisons.parity.explain import explain
 from embaudit.comparisons.stored.encode import encode_rows
 from embaudit.comparisons.stored.forms import StoredForm, form_of_index
-from embaudit.comparisons.stored.rows import unit_float32
 from embaudit.comparisons.stored.sample import SomeRows
+from embaudit.comparisons.stored.unit import unit_float32
 from embaudit.errors import EmbauditError
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.intervals import spearman

@@ -15,13 +15,13 @@ from embaudit.comparisons.stored.alone import Alone, Progress, look_at_alone
 from embaudit.comparisons.stored.every_row import ForeignRows
 from embaudit.comparisons.stored.findings import findings_against, findings_alone
 from embaudit.comparisons.stored.page import stored_page
-from embaudit.comparisons.stored.rows import StoredIndex
 from embaudit.comparisons.stored.sample import SomeRows, joined, rows_of
 from embaudit.document import Page
 from embaudit.errors import EXIT_INTERRUPTED
 from embaudit.finding import Finding, Level
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.functions.kept import cost_line
+from embaudit.stores.store import Store
 
 Verdict = Literal["wholly its own", "not wholly its own", "sound", "not sound", "could not be told"]
 SAMPLED = 1_000
@@ -46,7 +46,7 @@ class StoredReport(Report):
         "could not be told": "not measured",
     }
 
-    index: StoredIndex
+    index: Store
     alone: Alone
     checkpoint: str = ""
     against: Against | None = None
@@ -99,6 +99,9 @@ class StoredReport(Report):
     def as_json(self) -> dict[str, Any]:
         return {
             "index": self.index.shown,
+            "kind": self.index.kind,
+            "metric": self.index.metric,
+            "notes": list(self.index.notes),
             "columns": dict(self.index.columns),
             "numbers": self.index.numbers,
             "verdict": self.verdict,
@@ -112,14 +115,14 @@ class StoredReport(Report):
 
 
 def look_at(
-    index: StoredIndex,
+    index: Store,
     function: EmbeddingFunction | None = None,
     *,
     rows: int = SAMPLED,
     seed: int = 0,
     also: Sequence[str] = (),
     load: Callable[[str], EmbeddingFunction] | None = None,
-    every_row: Callable[[Against, EmbeddingFunction], ForeignRows] | None = None,
+    every_row: Callable[[Store, Against, EmbeddingFunction], ForeignRows] | None = None,
     with_explanation: bool = True,
     progress: Progress = lambda what, done, total: None,
     say: Callable[[str], None] = lambda line: None,
@@ -160,7 +163,7 @@ def look_at(
             if every_row is not None and against.form is not None:
                 so_far = StoredReport(index, alone, function.name, against, findings=tuple(findings))
                 say(f"So far: {so_far.line} Every row comes next.")
-                found = every_row(against, function)
+                found = every_row(index, against, function)
                 findings = [*found.findings(), *findings]
         else:
             findings = [*_without_texts(index, alone, function), *findings]
@@ -175,13 +178,24 @@ def look_at(
                 value=float(lacking),
             )
         )
+    findings += [Finding("look", note, name="how_it_is_read") for note in index.notes]
     name = "" if function is None else function.name
     return StoredReport(index, alone, name, against, found, tuple(findings), time.monotonic() - start)
 
 
-def _fetched(index: StoredIndex, numbers: Sequence[int], dimension: int) -> SomeRows:
+def _fetched(index: Store, numbers: Sequence[int], dimension: int) -> SomeRows:
     wanted = np.array(numbers, dtype=np.int64)
     return joined((rows_of(batch, wanted, dimension) for batch in index.batches()), dimension)
+
+
+def _of(index: Store) -> str:
+    names = ", ".join(index.fields[:8])
+    return f" (of {names})" if names else ""
+
+
+def dimension_of(function: EmbeddingFunction) -> int:
+    """How many numbers its vectors have; asked for if it is not known."""
+    return function.dimension or int(function.encode(["a"], "document").vectors.shape[1])
 
 
 def _nothing_to_measure(alone: Alone) -> Finding:
@@ -190,10 +204,10 @@ def _nothing_to_measure(alone: Alone) -> Finding:
     return Finding("problem" if rows else "not measured", sentence, advice="Export it again.", name="no_vectors")
 
 
-def _without_texts(index: StoredIndex, alone: Alone, function: EmbeddingFunction) -> list[Finding]:
+def _without_texts(index: Store, alone: Alone, function: EmbeddingFunction) -> list[Finding]:
     """What can be told without texts: the dimension."""
     usual = alone.profile.dimension
-    own = function.dimension or function.encode(["a"], "document").vectors.shape[1]
+    own = dimension_of(function)
     if usual > own:
         return [
             Finding(
@@ -211,7 +225,7 @@ def _without_texts(index: StoredIndex, alone: Alone, function: EmbeddingFunction
             f"{index.shown} has no texts, so no vector can be compared; it has {usual:,} dimensions, {fits} the "
             f"{function.kind}'s {own:,}.",
             "What is said here is of the vectors alone.",
-            "Name the column of texts: --text COLUMN; for .npy, their file: --texts FILE",
+            f"Name the column of texts: --text COLUMN{_of(index)}; or their file, row by row or with ids: --texts FILE",
             "no_texts",
         )
     ]

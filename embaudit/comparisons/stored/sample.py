@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.comparisons.stored.rows import RowBatch, StoredIndex
+from embaudit.stores.store import RowBatch, Store
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,6 @@ def joined(parts: Iterable[SomeRows], dimension: int) -> SomeRows:
     )
 
 
-def label(index: StoredIndex, number: int, row_id: object) -> str:
+def label(index: Store, number: int, row_id: object) -> str:
     """How a row is called: by its id where there is one."""
     return f"row {number + 1:,}" if row_id is None else f"{index.columns.get('id', 'id')} {row_id}"

@@ -1,0 +1,144 @@
+"""A table of arrays that are in one file or object: a matrix of vectors, and what there is of each of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from embaudit.errors import UsageError
+from embaudit.stores.nested import column_of, flat, table_of_records
+from embaudit.stores.table import BATCH_ROWS, LOOKED_AT, Column, Table, Values
+
+
+def table_of_arrays(shown: str, arrays: Mapping[str, Any], **declared: Any) -> Table:
+    """A table of what has a row for each vector.
+
+    Args:
+        arrays: by name: matrices and lists, which may be read in slices.
+
+    Raises:
+        UsageError: if none is a matrix of numbers.
+    """
+    matrices = {name: one for name, one in arrays.items() if is_matrix(one)}
+    if not matrices:
+        held = ", ".join(f"{name} ({_described(one)})" for name, one in list(arrays.items())[:20]) or "nothing"
+        raise UsageError(
+            f"{shown} holds no matrix with a row of numbers for each text: it has {held}.",
+            next_step="Save a matrix (rows, dimensions).",
+        )
+    rows = max(len(one) for one in matrices.values())
+    own = {name: one for name, one in arrays.items() if _length(one) == rows}
+    columns = {}
+    for name, one in own.items():
+        some = [_plain(value) for value in one[:LOOKED_AT]] if name not in matrices else []
+        columns[name] = _matrix(one) if name in matrices else column_of([value for value in some if value is not None])
+
+    def read(names: Sequence[str]) -> Iterator[Mapping[str, Values]]:
+        for start in range(0, rows, BATCH_ROWS):
+            end = start + BATCH_ROWS
+            yield {
+                name: as_floats(own[name][start:end])
+                if name in matrices
+                else [_plain(one) for one in own[name][start:end]]
+                for name in names
+            }
+
+    return Table(shown, columns, read, rows=rows, **declared)
+
+
+def table_of_object(shown: str, content: Any, **declared: Any) -> Table:
+    """A table of what a program saved: a matrix, arrays by name, vectors by id, rows, or a frame.
+
+    Raises:
+        UsageError: if it is nothing of these.
+    """
+    if hasattr(content, "to_dict") and hasattr(content, "columns"):
+        return table_of_records(
+            shown, lambda: iter(content.reset_index().to_dict("records")), rows=len(content), **declared
+        )
+    content = _arrays_in(content)
+    if is_matrix(content):
+        return table_of_arrays(shown, {"vectors": content}, **declared)
+    if isinstance(content, Mapping):
+        named = dict(flat(content))
+        if (
+            named
+            and len({_length(one) for one in named.values()}) == 1
+            and all(map(_is_vector, named.values()))
+            and len(named) > 1
+        ):
+            rows = [{"id": name, "vector": one} for name, one in content.items()]
+            return table_of_records(shown, lambda: iter(rows), rows=len(rows), **declared)
+        return table_of_arrays(shown, {name: _arrays_in(one) for name, one in named.items()}, **declared)
+    if isinstance(content, list | tuple) and content and all(isinstance(one, Mapping) for one in content):
+        return table_of_records(shown, lambda: iter(content), rows=len(content), **declared)
+    if isinstance(content, tuple | list):
+        # Texts and vectors, as programs return them.
+        return table_of_arrays(shown, {f"part {number}": one for number, one in enumerate(content, 1)}, **declared)
+    raise UsageError(
+        f"{shown} holds {_described(content)}, not vectors.", next_step="Save a matrix, arrays by name, or rows."
+    )
+
+
+def is_matrix(value: Any) -> bool:
+    return len(getattr(value, "shape", ())) == 2 and _kind(value) in "iuf"
+
+
+def as_floats(values: Any) -> np.ndarray:
+    """A slice of a matrix as an array; bfloat16 as float32."""
+    if hasattr(values, "detach"):
+        values = values.detach()
+        values = values.float() if str(values.dtype) == "torch.bfloat16" else values
+    return np.array(values)
+
+
+def _arrays_in(value: Any) -> Any:
+    """A list of rows of numbers as a matrix; anything else as it is."""
+    if isinstance(value, list | tuple) and value and all(map(_is_vector, value[:8])):
+        try:
+            found = np.array([np.asarray(one, dtype=np.float32) for one in value])
+        except (TypeError, ValueError):
+            return value
+        return found if found.ndim == 2 else value
+    return value
+
+
+def _is_vector(value: Any) -> bool:
+    if len(getattr(value, "shape", ())) == 1:
+        return _kind(value) in "iuf" and len(value) > 1
+    return isinstance(value, list | tuple) and len(value) > 1 and all(isinstance(one, int | float) for one in value[:8])
+
+
+def _kind(value: Any) -> str:
+    name = str(getattr(value, "dtype", ""))
+    return "f" if name.startswith("torch.") and "float" in name else getattr(getattr(value, "dtype", None), "kind", "?")
+
+
+def _matrix(value: Any) -> Column:
+    what = "whole numbers" if _kind(value) in "iu" else "vector"
+    shown = str(value.dtype).removeprefix("torch.")
+    return Column(f"matrix of item: {shown}", what, ([0] * value.shape[1],))  # type: ignore[arg-type]
+
+
+def _length(value: Any) -> int:
+    shape = getattr(value, "shape", None)
+    if shape is not None:
+        return int(shape[0]) if len(shape) else -1
+    return len(value) if isinstance(value, list | tuple) else -1
+
+
+def _plain(value: Any) -> Any:
+    value = value.item() if hasattr(value, "item") and not getattr(value, "shape", ()) else value
+    if isinstance(value, bytes):
+        # Text in files that know no text.
+        return value.decode("utf-8", errors="replace")
+    return value
+
+
+def _described(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    if shape is not None:
+        return f"{str(getattr(value, 'dtype', 'numbers')).removeprefix('torch.')} of shape {tuple(shape)}"
+    return f"{type(value).__name__} of {len(value):,}" if hasattr(value, "__len__") else type(value).__name__

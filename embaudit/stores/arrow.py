@@ -1,0 +1,89 @@
+"""Arrow: Feather and Arrow files, Arrow streams, and data sets saved by ``save_to_disk``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from embaudit.corpora.tabular import is_saved
+from embaudit.errors import UsageError
+from embaudit.hub import datasets_library
+from embaudit.stores.arrow_table import table_of_arrow
+from embaudit.stores.damage import reported
+from embaudit.stores.place import AskedRows, Place
+from embaudit.stores.table import BATCH_ROWS, StoreKind, Table
+from embaudit.suggest import did_you_mean
+
+SUFFIXES = (".arrow", ".feather", ".ipc")
+MAGIC = b"ARROW1"
+
+
+def is_arrow(place: Place) -> bool:
+    return place.suffix in SUFFIXES or place.head.startswith(MAGIC)
+
+
+def open_arrow(place: Place, asked: AskedRows) -> Table:
+    """The rows of a Feather or Arrow file, or of an Arrow stream."""
+    import pyarrow as pa
+
+    def reader() -> Any:
+        source = pa.memory_map(str(place.path))
+        try:
+            return pa.ipc.open_file(source)
+        except pa.ArrowInvalid:
+            source.seek(0)
+            return pa.ipc.open_stream(source)
+
+    def batches(names: Sequence[str]) -> Iterator[Any]:
+        with reported(place.shown):
+            opened = reader()
+            parts = (
+                (opened.get_batch(number) for number in range(opened.num_record_batches))
+                if hasattr(opened, "num_record_batches")
+                else opened
+            )
+            yield from (part.select(list(names)) for part in parts)
+
+    with reported(place.shown):
+        schema = reader().schema
+    return table_of_arrow(place.shown, schema, batches)
+
+
+def open_saved(place: Place, asked: AskedRows) -> Table:
+    """The rows of a folder that ``datasets`` wrote; of the split that was named, or the only one."""
+    with reported(place.shown):
+        saved = datasets_library().load_from_disk(str(place.path))
+    if isinstance(saved, dict):
+        splits = list(saved)
+        if asked.part not in splits and (asked.part is not None or len(splits) > 1):
+            raise UsageError(
+                f"{place.shown} has the splits {', '.join(splits)}.",
+                next_step=f"{did_you_mean(asked.part or '', splits)}Name the one that is meant: --from {splits[0]}",
+            )
+        saved = saved[asked.part or splits[0]]
+    rows = saved.with_format("arrow")
+
+    def batches(names: Sequence[str]) -> Iterator[Any]:
+        with reported(place.shown):
+            for table in rows.select_columns(list(names)).iter(BATCH_ROWS):
+                yield from table.combine_chunks().to_batches()
+
+    return table_of_arrow(place.shown, rows.features.arrow_schema, batches, rows=len(rows))
+
+
+KINDS = (
+    StoreKind(
+        name="Arrow",
+        recognises=is_arrow,
+        open=open_arrow,
+        looks=".arrow, .feather",
+        tried="pyarrow's files and streams",
+    ),
+    StoreKind(
+        name="a saved data set",
+        recognises=lambda place: place.is_folder and is_saved(place.path),
+        open=open_saved,
+        looks="a folder of datasets.save_to_disk",
+        tried="datasets' folders",
+    ),
+)

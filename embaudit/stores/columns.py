@@ -1,0 +1,206 @@
+"""Finds the vectors, the texts and the ids of a table, by what columns hold and usual names, or as the user named them.
+
+Two columns that may be meant are refused, by name: a store is never measured by the wrong one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from embaudit.corpora.fields import ID_FIELDS
+from embaudit.errors import UsageError
+from embaudit.stores.decode import text_form
+from embaudit.stores.place import AskedRows, SeveralFit
+from embaudit.stores.table import Column, Table, Values
+from embaudit.suggest import did_you_mean
+
+# In the vocabulary of vector databases and of what people export by hand, in lower case.
+TEXTS = (
+    "text",
+    "chunk",
+    "chunk_text",
+    "content",
+    "contents",
+    "page_content",
+    "passage",
+    "document",
+    "documents",
+    "sentence",
+    "body",
+)
+IDS = (*ID_FIELDS, "ids", "uuid", "chunk_id", "point_id", "pk", "key", "custom_id")
+LISTED = 20
+# Fewer columns with numbers in their names are features, years or the like.
+SPREAD = 8
+NUMBERED = re.compile(r"(.*?)(\d+)")
+
+
+def find_columns(table: Table, asked: AskedRows) -> dict[str, str]:
+    """The columns to read, by what they are: ``vector``, and ``text`` and ``id`` if there are any.
+
+    Raises:
+        UsageError: if there is no vector column, a named column is not there or is something else, or two may be meant.
+    """
+    vector = _named(table, asked.vector, "vector") or table.vector or _vector(table, asked)
+    if not is_vector(table.columns[vector]):
+        raise UsageError(
+            f"Column {vector!r} of {table.shown} is {table.columns[vector].type}, not a list of numbers"
+            f"{_as_found(table.columns[vector])}.",
+            next_step=f"Name the column of vectors with --vector; there are {listed(table.columns)}.",
+        )
+    text = _named(table, asked.text, "text") or table.text or _only(table, TEXTS, "text", {vector})
+    if asked.text and table.columns[text].what not in ("text", "other"):
+        raise UsageError(
+            f"Column {text!r} of {table.shown} is {table.columns[text].type}, not text.",
+            next_step=f"Name the column of texts with --text; there are {listed(table.columns)}.",
+        )
+    row_id = _named(table, asked.id, "id") or table.id or _first(table, IDS, {vector, text})
+    return {what: name for what, name in {"vector": vector, "text": text, "id": row_id}.items() if name}
+
+
+def column_named(table: Table, name: str) -> str:
+    """The column that a user means: by its whole name, else by the end of its path, in any case.
+
+    Raises:
+        UsageError: if there is none, or there are several.
+    """
+    if name in table.columns:
+        return name
+    wanted = name.strip().lower()
+    found = [one for one in table.columns if one.lower() == wanted]
+    found = found or [one for one in table.columns if one.lower().endswith("." + wanted)]
+    if len(found) == 1:
+        return found[0]
+    raise UsageError(
+        f"{table.shown} has no column {name!r}: it has {listed(table.columns)}."
+        if not found
+        else f"{table.shown} has {len(found)} columns {name!r}: {', '.join(found)}.",
+        next_step=f"{did_you_mean(name, table.columns)}Name one of its columns, with its whole path.",
+    )
+
+
+def _named(table: Table, name: str | None, what: str) -> str:
+    return "" if name is None else column_named(table, name)
+
+
+def _vector(table: Table, asked: AskedRows) -> str:
+    fractions = [name for name, column in table.columns.items() if column.what == "vector"]
+    candidates = fractions or [name for name, column in table.columns.items() if is_vector(column)]
+    if len(candidates) > 1 and asked.dimension is not None:
+        own = [name for name in candidates if _dimension(table.columns[name]) == asked.dimension]
+        candidates = own if len(own) == 1 else candidates
+    if not candidates:
+        raise UsageError(
+            f"{table.shown} has no column of vectors: it has {listed(table.columns)}.",
+            next_step="A column of vectors is a list of numbers, bytes, or text such as [0.1, 0.2].",
+        )
+    if len(candidates) > 1:
+        raise SeveralFit(
+            f"{table.shown} has {len(candidates)} columns that may be the vectors: {', '.join(candidates)}.",
+            next_step=f"Name the one that is meant: --vector {candidates[0]}",
+        )
+    return candidates[0]
+
+
+def _only(table: Table, names: Sequence[str], what: str, but: set[str]) -> str:
+    found = [name for name in table.columns if _last(name) in names and name not in but]
+    found = [name for name in found if table.columns[name].what == "text"]
+    if len(found) > 1:
+        raise UsageError(
+            f"{table.shown} has {len(found)} columns that may be the {what}s: {', '.join(found)}.",
+            next_step=f"Name the one whose text was embedded: --{what} {found[0]}",
+        )
+    return found[0] if found else ""
+
+
+def _first(table: Table, names: Sequence[str], but: set[str]) -> str:
+    """The first column with one of these names; the one that is nested least."""
+    found = [name for name in table.columns if _last(name) in names and name not in but]
+    return min(found, key=lambda name: name.count("."), default="")
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2].strip().lower()
+
+
+def is_vector(column: Column) -> bool:
+    """Whether a column holds lists of numbers, or text or bytes that may be read as such."""
+    if column.what == "text":
+        return bool(column.some) and bool(text_form([str(one) for one in column.some]))
+    return column.what in ("vector", "whole numbers", "bytes")
+
+
+def _dimension(column: Column) -> int | None:
+    """How many numbers its lists have, by the first one."""
+    first = next(iter(column.some), None)
+    return len(first) if hasattr(first, "__len__") and not isinstance(first, str | bytes) else None
+
+
+def with_spread(table: Table) -> Table:
+    """The table with the columns that hold one number of a vector each as one column: ``dim_0 … dim_383``."""
+    groups: dict[str, dict[int, str]] = {}
+    for name, column in table.columns.items():
+        found = NUMBERED.fullmatch(name.strip())
+        if found and column.what in ("other", "text") and all(map(_is_number, column.some)):
+            groups.setdefault(found[1], {})[int(found[2])] = name
+    spread = {}
+    for numbered in groups.values():
+        order = sorted(numbered)
+        if len(order) >= SPREAD and order[0] in (0, 1) and order == list(range(order[0], order[0] + len(order))):
+            names = [numbered[number] for number in order]
+            spread[f"{names[0]} … {names[-1]}"] = names
+    if not spread:
+        return table
+    parts = {name for names in spread.values() for name in names}
+    columns = {name: column for name, column in table.columns.items() if name not in parts}
+    wide = {name: Column(f"{len(names)} columns", "vector", ([0.0] * len(names),)) for name, names in spread.items()}
+
+    def read(names: Sequence[str]) -> Iterator[Mapping[str, Values]]:
+        wanted = [part for name in names for part in spread.get(name, [name])]
+        for batch in table.read(wanted):
+            yield {
+                name: _stacked([batch[one] for one in spread[name]]) if name in spread else batch[name]
+                for name in names
+            }
+
+    return replace(table, columns={**columns, **wide}, read=read)
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, str):
+        try:
+            float(value)
+        except ValueError:
+            return False
+        return True
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _stacked(columns: Sequence[Any]) -> np.ndarray:
+    """(n, D) float32 of D columns of numbers; NaN where there is none."""
+    return np.stack([_floats(one) for one in columns], axis=1)
+
+
+def _floats(values: Any) -> np.ndarray:
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy(zero_copy_only=False)
+    with np.errstate(all="ignore"):
+        kept = [None if one in (None, "") else one for one in values] if np.asarray(values).dtype == object else values
+        return np.asarray(kept, dtype=np.float64).astype(np.float32)
+
+
+def listed(columns: Mapping[str, Column]) -> str:
+    """The columns of a table with their types, for a message."""
+    shown = [f"{name} ({column.type})" for name, column in islice(columns.items(), LISTED)]
+    return ", ".join(shown) + (", …" if len(columns) > LISTED else "") if shown else "no column at all"
+
+
+def _as_found(column: Column) -> str:
+    first = next(iter(column.some), None)
+    return f" (the first is {first[:40]!r})" if isinstance(first, str) else ""

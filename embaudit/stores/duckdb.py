@@ -1,0 +1,97 @@
+"""Tables of a DuckDB file: lists or arrays of numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from embaudit.errors import CorpusError, one_line
+from embaudit.stores.arrow_table import table_of_arrow
+from embaudit.stores.place import AskedRows, Place
+from embaudit.stores.sql import SqlTable, quoted, source_of
+from embaudit.stores.table import BATCH_ROWS, StoreKind, Table
+
+if TYPE_CHECKING:
+    import duckdb
+
+SUFFIXES = (".duckdb", ".ddb")
+# Its first bytes are a checksum.
+MAGIC = slice(8, 12), b"DUCK"
+MEMORY = "1GB"
+VECTORS = re.compile(r"(FLOAT|DOUBLE|DECIMAL.*|U?TINYINT|U?SMALLINT|U?INTEGER|U?BIGINT|HUGEINT)\[\d*\]")
+TABLES = """
+SELECT schema_name, table_name, list(data_type) FROM duckdb_columns() WHERE NOT internal GROUP BY ALL ORDER BY ALL
+"""
+
+
+def is_duckdb(place: Place) -> bool:
+    where, magic = MAGIC
+    return place.suffix in SUFFIXES or place.head[where] == magic
+
+
+def open_duckdb(place: Place, asked: AskedRows) -> Table:
+    """A table or view of a DuckDB file; opened read-only."""
+    with _connected(place) as connection:
+        found = connection.execute(TABLES).fetchall()
+        tables = [
+            SqlTable(
+                f"{schema}.{name}" if schema != "main" else name,
+                quoted(schema, name),
+                any(VECTORS.fullmatch(one) for one in types) or "BLOB" in types,
+                "VARCHAR" in types,
+            )
+            for schema, name, types in found
+        ]
+        if not any(table.may_hold_vectors for table in tables):
+            # Lists may be written as text.
+            tables = [SqlTable(one.name, one.quoted, one.has_texts, one.has_texts) for one in tables]
+        source, called = source_of(tables, asked.part, place.shown)
+        schema = connection.execute(f"SELECT * FROM {source} LIMIT 0").to_arrow_table().schema
+        count = connection.execute(f"SELECT count(*) FROM {source}").fetchone()
+
+    def batches(names: Sequence[str]) -> Iterator[Any]:
+        columns = ", ".join(map(quoted, names))
+        with _connected(place) as connection:
+            yield from connection.execute(f"SELECT {columns} FROM {source}").to_arrow_reader(BATCH_ROWS)
+
+    return table_of_arrow(f"{place.shown}, {called}", schema, batches, rows=count[0] if count else None)
+
+
+@contextmanager
+def _connected(place: Place) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A read-only connection, with errors that name the file."""
+    import duckdb
+
+    if not place.path.is_file():
+        raise CorpusError(f"There is no file {place.shown}.", next_step="Check the path.")
+    try:
+        connection = duckdb.connect(str(place.path), read_only=True, config={"memory_limit": MEMORY})
+        try:
+            # Rows have numbers, which must be the same every time.
+            connection.execute("SET preserve_insertion_order = true")
+            yield connection
+        finally:
+            connection.close()
+    except duckdb.Error as error:
+        raise CorpusError(
+            f"{place.shown} cannot be read: {one_line(error)}",
+            kept="Nothing was changed: it is only read.",
+            next_step="Check the file, and that no other program has it open for writing.",
+        ) from error
+    except RuntimeError as error:
+        if str(error) != "Query interrupted":
+            raise
+        raise KeyboardInterrupt from error
+
+
+KINDS = (
+    StoreKind(
+        name="DuckDB",
+        recognises=is_duckdb,
+        open=open_duckdb,
+        looks=".duckdb",
+        tried="the embedded engine",
+    ),
+)

@@ -1,0 +1,149 @@
+"""JSON: lines of objects, a list of them, columns, or an answer of a server with rows somewhere in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from embaudit.corpora.openers import ByteSource, local_file, reading
+from embaudit.errors import CorpusError
+from embaudit.stores.nested import Record, table_of_records
+from embaudit.stores.place import AskedRows, Place
+from embaudit.stores.table import StoreKind, Table
+
+SUFFIXES = (".jsonl", ".ndjson", ".json")
+EXPORT = "Correct that line, or export the file again."
+# Deeper, nobody puts rows.
+DEEPEST = 5
+
+
+def is_json(place: Place) -> bool:
+    return place.suffix in SUFFIXES
+
+
+def open_json(place: Place, asked: AskedRows) -> Table:
+    """The rows of a file: a line each, the items of a list, or those in the one object that it is."""
+    source = local_file(place.path)
+    with reading(source) as stream:
+        start = stream.read(1 << 16).lstrip()[:1]
+    whole = _one_object(source) if start == b"{" else None
+    if start == b"[" or whole is not None:
+        rows = rows_of(_parsed(source) if whole is None else whole)
+        return table_of_records(place.shown, lambda: iter(rows), rows=len(rows))
+    return table_of_records(place.shown, lambda: _lines(source))
+
+
+def rows_of(content: Any) -> list[Record]:
+    """The rows that a JSON value holds, by its form: a list, columns of one length, rows by id; else in what it holds.
+
+    The largest is meant: an answer of a server has its rows beside a word or two.
+    """
+    if isinstance(content, list):
+        return [
+            row if isinstance(row, Mapping) else {"text": row} if isinstance(row, str) else {"vector": row}
+            for row in content
+        ]
+    found = list(_candidates(content, 0))
+    return max(found, key=len, default=[content])
+
+
+def _candidates(content: Any, depth: int) -> Iterator[list[Record]]:
+    if not isinstance(content, Mapping) or depth > DEEPEST:
+        return
+    columns = {name: value for name, value in content.items() if isinstance(value, list)}
+    if any(_are_vectors(value) for value in columns.values()):
+        rows = next(len(value) for value in columns.values() if _are_vectors(value))
+        same = {name: value for name, value in columns.items() if len(value) == rows}
+        yield [dict(zip(same, row, strict=True)) for row in zip(*same.values(), strict=True)]
+        return
+    if content and all(_is_vector(value) for value in content.values()):
+        yield [{"id": name, "vector": value} for name, value in content.items()]
+        return
+    if (
+        len(content) > 1
+        and all(isinstance(value, Mapping) for value in content.values())
+        and all(any(_is_vector(inner) for inner in value.values()) for value in content.values())
+    ):
+        yield [{"id": name, **value} for name, value in content.items()]
+        return
+    for value in content.values():
+        if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
+            yield list(value)
+        else:
+            yield from _candidates(value, depth + 1)
+
+
+def _is_vector(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) > 1
+        and all(isinstance(one, int | float) and not isinstance(one, bool) for one in value[:8])
+    )
+
+
+def _are_vectors(value: list[Any]) -> bool:
+    present = [one for one in value if one is not None]
+    return bool(present) and all(map(_is_vector, present[:8]))
+
+
+def _one_object(source: ByteSource) -> Any:
+    """The content, if the file is one object that is no row itself; None for lines of objects."""
+    with reading(source) as stream:
+        first = stream.readline()
+        second = stream.readline()
+    try:
+        content = json.loads(first)
+    except (ValueError, RecursionError):
+        if first.rstrip().endswith(b"}"):
+            return None
+        return _parsed(source)
+    if second.strip() or any(_is_vector(value) for value in content.values()):
+        return None
+    return content
+
+
+def _parsed(source: ByteSource) -> Any:
+    with reading(source) as stream:
+        content = stream.read()
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise CorpusError(
+            f"{source.shown} is not JSON: {error}.",
+            kept="Nothing was measured.",
+            next_step="Write a list of objects, or one object per line in a .jsonl file.",
+        ) from error
+
+
+def _lines(source: ByteSource) -> Iterator[Record]:
+    """A row a line; a blank line is a row without anything, so that rows keep their numbers."""
+    with reading(source) as stream:
+        for number, line in enumerate(stream):
+            try:
+                row = json.loads(line) if line.strip() else {}
+            except (ValueError, RecursionError) as error:
+                raise _unreadable(number, source, f"a line that is not JSON: {error}") from error
+            if not isinstance(row, dict):
+                raise _unreadable(number, source, f"a JSON {type(row).__name__} where an object was expected")
+            yield row
+
+
+def _unreadable(number: int, source: ByteSource, why: str) -> CorpusError:
+    return CorpusError(
+        f"Row {number + 1:,} of {source.shown} cannot be read: {why}.",
+        kept="Nothing was measured: rows that are left out would be missing from every count.",
+        next_step=EXPORT,
+    )
+
+
+KINDS = (
+    StoreKind(
+        name="JSON",
+        recognises=is_json,
+        open=open_json,
+        looks=".jsonl, .json (also .gz)",
+        takes_gzip=True,
+        tried="documented exports of Qdrant, Pinecone, Elasticsearch and Chroma",
+    ),
+)

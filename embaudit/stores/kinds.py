@@ -1,0 +1,61 @@
+"""Which kinds of stores there are: embaudit's own, and those of other packages (group ``embaudit.stores``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+
+from embaudit.errors import UsageError
+from embaudit.stores.place import Place
+from embaudit.stores.table import StoreKind
+
+GROUP = "embaudit.stores"
+# In the order in which they are asked: what is told by its content before what is told by a suffix.
+OWN = (
+    "duckdb",
+    "sqlite",
+    "numpy",
+    "parquet",
+    "arrow",
+    "tensors",
+    "hdf5",
+    "pickles",
+    "csv",
+    "json",
+)
+
+
+def store_kinds() -> Iterator[StoreKind]:
+    """All of them, those of other packages first: who installs one wants it to be used.
+
+    Raises:
+        UsageError: if one of another package cannot be used.
+    """
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        yield _loaded(entry)
+    for name in OWN:
+        yield from import_module(f"embaudit.stores.{name}").KINDS
+
+
+def kind_of(place: Place) -> StoreKind | None:
+    """The first kind that recognises a place."""
+    return next((kind for kind in store_kinds() if kind.recognises(place)), None)
+
+
+def _loaded(entry: EntryPoint) -> StoreKind:
+    try:
+        kind = entry.load()
+    except Exception as error:
+        raise _unusable(entry, f"{type(error).__name__}: {error}") from error
+    if not isinstance(kind, StoreKind):
+        raise _unusable(entry, f"{entry.value} is a {type(kind).__name__}, not a StoreKind")
+    return kind
+
+
+def _unusable(entry: EntryPoint, why: str) -> UsageError:
+    package = entry.dist.name if entry.dist else entry.module
+    return UsageError(
+        f"The store {entry.name} of the package {package} cannot be used: {why}.",
+        next_step=f"Repair the package, or uninstall it: pip uninstall {package}",
+    )

@@ -1,0 +1,153 @@
+"""Opens a place with vectors: the kind that recognises it reads it, and the columns that are meant become a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from embaudit.errors import CorpusError, UsageError
+from embaudit.stores.columns import column_named, find_columns, with_spread
+from embaudit.stores.copies import changed, signature
+from embaudit.stores.decode import Decode, decoder_of
+from embaudit.stores.kinds import kind_of, store_kinds
+from embaudit.stores.nested import listed, with_json
+from embaudit.stores.place import AskedRows, Place
+from embaudit.stores.store import RowBatch, Store
+from embaudit.stores.table import Table, Values
+from embaudit.stores.template import Template, is_template
+from embaudit.stores.texts import with_texts
+
+NOTHING = AskedRows()
+
+
+def open_store(named: str | Path, asked: AskedRows = NOTHING) -> Store:
+    """Open stored vectors, wherever they are kept.
+
+    Args:
+        named: a file, a folder, or an address (docs/vectors.md lists them).
+        asked: what the user said about how they are to be read.
+
+    Raises:
+        UsageError: if it is nothing that is read, or it is unclear which columns, part or numbers are meant.
+        CorpusError: if a file is missing or damaged, or a store does not answer.
+    """
+    place = Place(str(named))
+    kind = kind_of(place)
+    if kind is None or (place.is_compressed and not kind.takes_gzip):
+        raise _unknown(place)
+    table = kind.open(place, asked)
+    if place.is_path and not table.is_pinned:
+        table = _unchanged(table, place.path)
+    return store_of(table, asked, kind.name)
+
+
+def store_of(table: Table, asked: AskedRows, kind: str = "") -> Store:
+    """The store that a table is, by the columns that were found or named."""
+    table = with_spread(with_json(table))
+    if asked.texts is not None:
+        table = with_texts(table, asked.texts)
+    is_column = asked.text is None or asked.text in table.columns or not is_template(asked.text)
+    template = None if is_column or asked.text is None else Template.of(asked.text)
+    if template is not None:
+        template = replace(template, fields=tuple(column_named(table, name) for name in template.fields))
+    columns = find_columns(table, replace(asked, text=None) if template is not None else asked)
+    where = [(column_named(table, name), value) for name, value in asked.where]
+    numbers, decode = decoder_of(columns["vector"], table.columns[columns["vector"]], asked)
+    own = set(columns.values())
+    fields = tuple(
+        name for name, column in table.columns.items() if name not in own and column.what in ("text", "other")
+    )
+
+    def batches(others: Sequence[str] = ()) -> Iterator[RowBatch]:
+        yield from _batches(table, columns, decode, others, where)
+
+    store = Store(
+        shown=table.shown,
+        columns=columns,
+        numbers=numbers,
+        batches=batches,
+        rows=table.rows if not where else None,
+        fields=fields,
+        kind=kind,
+        metric=table.metric,
+        notes=table.notes,
+    )
+    return store if template is None else embedding(store, template)
+
+
+def embedding(store: Store, template: Template) -> Store:
+    """The same store, of which each row's text is what the template makes of its fields."""
+
+    def batches(others: Sequence[str] = ()) -> Iterator[RowBatch]:
+        made = [name for name in template.fields if name != store.columns.get("text")]
+        for batch in store.batches(list(dict.fromkeys([*others, *made]))):
+            fields = dict(batch.fields)
+            if batch.texts is not None:
+                fields[store.columns["text"]] = batch.texts
+            texts = template.texts(fields, batch.rows)
+            yield replace(batch, texts=texts, fields={name: fields[name] for name in others})
+
+    return replace(store, columns={**store.columns, "text": template.written}, batches=batches, template=template)
+
+
+def _unchanged(table: Table, path: Path) -> Table:
+    """The table, of which a pass ends with an error if what it reads changed since it was opened."""
+    before = signature([path])
+
+    def read(names: Sequence[str]) -> Iterator[Mapping[str, Values]]:
+        yield from table.read(names)
+        if signature([path]) != before:
+            raise changed(table.shown)
+
+    return replace(table, read=read)
+
+
+def _batches(
+    table: Table, columns: Mapping[str, str], decode: Decode, others: Sequence[str], where: Sequence[tuple[str, str]]
+) -> Iterator[RowBatch]:
+    names = list(dict.fromkeys([*columns.values(), *others, *(name for name, _ in where)]))
+    start = 0
+    for batch in table.read(names):
+        rows = len(batch[columns["vector"]])
+        if where:
+            kept = [row for row in range(rows) if all(str(one[row]) == value for one, value in _tested(batch, where))]
+            batch = {name: _taken(values, kept) for name, values in batch.items()}
+            rows = len(kept)
+        if not rows:
+            continue
+        yield RowBatch(
+            start,
+            rows,
+            decode(batch[columns["vector"]]),
+            [_as_text(one) for one in listed(batch[columns["text"]])] if "text" in columns else None,
+            listed(batch[columns["id"]]) if "id" in columns else None,
+            {name: listed(batch[name]) for name in others},
+        )
+        start += rows
+
+
+def _tested(batch: Mapping[str, Values], where: Sequence[tuple[str, str]]) -> list[tuple[Sequence[object], str]]:
+    return [(listed(batch[name]), value) for name, value in where]
+
+
+def _taken(values: Values, kept: Sequence[int]) -> Values:
+    if hasattr(values, "take"):
+        import numpy as np
+
+        return values[kept] if isinstance(values, np.ndarray) else values.take(kept)
+    return [values[row] for row in kept]
+
+
+def _as_text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _unknown(place: Place) -> UsageError | CorpusError:
+    if place.is_path and not place.path.exists():
+        return CorpusError(f"There is no file or folder {place.shown}.", next_step="Check the path.")
+    if place.is_compressed:
+        return UsageError(f"{place.shown} is compressed.", next_step=f"Unpack it first: gunzip {place.shown}")
+    known = "; ".join(dict.fromkeys(kind.looks for kind in store_kinds()))
+    what = "a folder that holds no vectors that are" if place.is_folder else "no store of vectors that is"
+    return UsageError(f"{place.shown} is {what} read.", next_step=f"These are: {known}.")

@@ -1,0 +1,102 @@
+"""What a user named as a place with vectors, looked at once: a path with its first bytes, or an address."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from embaudit.errors import CorpusError, UsageError
+from embaudit.masking import without_credentials
+
+HEAD_BYTES = 64
+GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place as it was named.
+
+    Attributes:
+        named: a path, an address, or ``KIND:`` and one of them.
+    """
+
+    named: str
+
+    @property
+    def shown(self) -> str:
+        return without_credentials(self.named)
+
+    @property
+    def scheme(self) -> str:
+        """``postgresql`` of ``postgresql://…``, ``hub`` of ``hub:…``; empty for a path."""
+        start, mark, _ = self.named.partition(":")
+        # One letter is a drive.
+        return start.lower() if mark and len(start) > 1 and start.replace("+", "").isalnum() else ""
+
+    @property
+    def is_path(self) -> bool:
+        return not self.scheme or Path(self.named).exists()
+
+    @cached_property
+    def path(self) -> Path:
+        return Path(self.named).expanduser()
+
+    @cached_property
+    def is_folder(self) -> bool:
+        return self.is_path and self.path.is_dir()
+
+    @cached_property
+    def suffix(self) -> str:
+        """In lower case, without ``.gz``; empty for a folder or an address."""
+        return Path(self.path.name.lower().removesuffix(".gz")).suffix if self.is_path and not self.is_folder else ""
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first bytes of a file; empty for anything else."""
+        if not self.is_path or not self.path.is_file():
+            return b""
+        try:
+            with self.path.open("rb") as file:
+                return file.read(HEAD_BYTES)
+        except OSError as error:
+            raise CorpusError(f"{self.shown} cannot be read: {error.strerror}.", next_step="Check the file.") from error
+
+    @property
+    def is_compressed(self) -> bool:
+        return self.head.startswith(GZIP)
+
+    def holds(self, *patterns: str) -> bool:
+        """Whether a folder has something of each of these names or patterns."""
+        return self.is_folder and all(next(self.path.glob(pattern), None) is not None for pattern in patterns)
+
+
+@dataclass(frozen=True)
+class AskedRows:
+    """What a user said about how vectors are to be read; None for what is to be found.
+
+    Attributes:
+        vector, id: columns, by name or dotted path.
+        text: the column of texts, or a template (``'{title}\\n{text}'``).
+        texts: a file with the texts, row by row or by id.
+        part: the table, collection, split or array that is meant where a place has several.
+        numbers: what bytes are: float32, float16, int8, bits …
+        where: rows whose field has this value; (name, value) each.
+        dimension: numbers of a vector of the function that is compared with, if there is one.
+        allow_pickle: whether pickled files may be opened, which runs what they hold.
+    """
+
+    vector: str | None = None
+    text: str | None = None
+    id: str | None = None
+    texts: Path | None = None
+    part: str | None = None
+    numbers: str | None = None
+    where: Sequence[tuple[str, str]] = field(default_factory=tuple)
+    dimension: int | None = None
+    allow_pickle: bool = False
+
+
+class SeveralFit(UsageError):
+    """Several columns or types of numbers may be meant, of which the dimension of a function may tell the right one."""

@@ -1,0 +1,140 @@
+"""Tables of a SQLite file: vectors in blobs or JSON, sqlite-vec's virtual tables, and llm's embeddings.db."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from embaudit.errors import CorpusError
+from embaudit.stores.columns import is_vector
+from embaudit.stores.copies import copied
+from embaudit.stores.extras import needed
+from embaudit.stores.nested import batched, column_of
+from embaudit.stores.place import AskedRows, Place
+from embaudit.stores.sql import SqlTable, is_query, quoted, source_of
+from embaudit.stores.store import Metric
+from embaudit.stores.table import BATCH_ROWS, LOOKED_AT, Column, StoreKind, Table, Values
+
+MAGIC = b"SQLite format 3\0"
+VEC0 = re.compile(r"using\s+vec0\b", re.IGNORECASE)
+VEC0_COLUMN = re.compile(
+    r"[\"']?(\w+)[\"']?\s+(float|int8|bit)\[\d+\](?:\s+distance_metric\s*=\s*(\w+))?", re.IGNORECASE
+)
+NUMBERS = {"float": "float32", "int8": "int8", "bit": "bits"}
+METRICS: Mapping[str, Metric] = {"": "l2", "l2": "l2", "cosine": "cosine"}
+ROWID = "rowid"
+
+
+def open_sqlite(place: Place, asked: AskedRows) -> Table:
+    """A table of a SQLite file; read from the file as it is, or from a copy if another program has it open."""
+    file = copied(place.path, ("-wal", "-journal"))
+    with _connected(place, file) as connection:
+        made = {
+            name: sql or ""
+            for name, sql in connection.execute("SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view')")
+        }
+        tables = [_table(connection, name) for name in made if not _is_inside(name, made)]
+        source, called = source_of(tables, asked.part, place.shown)
+        declared = made.get(called.removeprefix("table "), "")
+        has_ids = not is_query(asked.part) and ROWID in _names(connection, f"SELECT rowid AS rowid, * FROM {source}")
+        what = f"rowid AS {ROWID}, *" if has_ids else "*"
+        names = _names(connection, f"SELECT {what} FROM {source}")
+        rows = list(islice(connection.execute(f"SELECT {what} FROM {source}"), LOOKED_AT))
+        count = connection.execute(f"SELECT count(*) FROM {source}").fetchone()[0]
+    columns = {
+        name: column_of([row[place] for row in rows if row[place] is not None]) for place, name in enumerate(names)
+    }
+    metric: Metric = ""
+    if VEC0.search(declared):
+        for name, kind, distance in VEC0_COLUMN.findall(declared):
+            columns[name] = replace(columns[name], what="bytes", numbers=NUMBERS[kind.lower()])
+            metric = METRICS.get(distance.lower(), "")
+
+    def read(wanted: Sequence[str]) -> Iterator[Mapping[str, Values]]:
+        chosen = ", ".join(ROWID if has_ids and name == ROWID else quoted(name) for name in wanted)
+        with _connected(place, file) as connection:
+            for part in batched(connection.execute(f"SELECT {chosen} FROM {source}"), BATCH_ROWS):
+                yield dict(zip(wanted, map(list, zip(*part, strict=True)), strict=True))
+
+    has_own = any(column_is_id(name) for name in columns if name != ROWID)
+    return Table(
+        f"{place.shown}, {called}", columns, read, rows=count, id="" if has_own or not has_ids else ROWID, metric=metric
+    )
+
+
+def column_is_id(name: str) -> bool:
+    from embaudit.stores.columns import IDS
+
+    return name.lower() in IDS
+
+
+@contextmanager
+def _connected(place: Place, file: Any) -> Iterator[sqlite3.Connection]:
+    """A connection that cannot write, nor create files beside the store, with errors that name it."""
+    try:
+        # Immutable: no locks, and no file beside it; a copy has been made where others may write.
+        connection = sqlite3.connect(
+            f"{file.as_uri()}?mode=ro&immutable={int(file == place.path.absolute())}", uri=True
+        )
+        try:
+            connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
+            if connection.execute("SELECT 1 FROM sqlite_master WHERE sql LIKE '%using vec0%'").fetchone():
+                vec = needed("sqlite_vec", "sqlite-vec", place.shown)
+                connection.enable_load_extension(True)
+                vec.load(connection)
+                connection.enable_load_extension(False)
+            yield connection
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise CorpusError(
+            f"{place.shown} cannot be read: {error}.",
+            kept="Nothing was changed: it is only read.",
+            next_step="Check the file: sqlite3 FILE 'PRAGMA integrity_check'",
+        ) from error
+
+
+def _table(connection: sqlite3.Connection, name: str) -> SqlTable:
+    columns = _columns(connection, f"SELECT * FROM {quoted(name)}")
+    return SqlTable(
+        name,
+        quoted(name),
+        any(is_vector(column) for column in columns.values()),
+        any(column.what == "text" and not is_vector(column) for column in columns.values()),
+    )
+
+
+def _columns(connection: sqlite3.Connection, query: str) -> dict[str, Column]:
+    rows = list(islice(connection.execute(query), LOOKED_AT))
+    names = _names(connection, query)
+    return {name: column_of([row[place] for row in rows if row[place] is not None]) for place, name in enumerate(names)}
+
+
+def _names(connection: sqlite3.Connection, query: str) -> list[str]:
+    try:
+        return [column[0] for column in connection.execute(f"{query} LIMIT 0").description]
+    except sqlite3.OperationalError:
+        # A view, or a table without row ids.
+        return []
+
+
+def _is_inside(name: str, made: Mapping[str, str]) -> bool:
+    """Whether a table belongs to a virtual one, or to SQLite."""
+    virtual = [other for other, sql in made.items() if sql.upper().startswith("CREATE VIRTUAL")]
+    return name.startswith("sqlite_") or any(name != other and name.startswith(f"{other}_") for other in virtual)
+
+
+KINDS = (
+    StoreKind(
+        name="SQLite",
+        recognises=lambda place: place.head.startswith(MAGIC),
+        open=open_sqlite,
+        looks="a SQLite file (.db, .sqlite; sqlite-vec by `embaudit[sqlite-vec]`)",
+        tried="the embedded engine",
+    ),
+)

@@ -1,0 +1,125 @@
+"""Texts in a file beside the vectors: row by row, or by id."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from embaudit.corpora.openers import local_file, reading
+from embaudit.errors import CorpusError, UsageError
+from embaudit.stores.columns import IDS, TEXTS
+from embaudit.stores.kinds import kind_of
+from embaudit.stores.nested import listed
+from embaudit.stores.place import AskedRows, Place
+from embaudit.stores.table import Column, Table, Values
+
+TEXT = "text"
+ALSO_TEXTS = (*TEXTS, "query", "question", "input")
+FETCH = "Export it again, or fetch it again."
+
+
+def with_texts(table: Table, file: Path) -> Table:
+    """The table with the texts of a file: by id where both have ids that agree, else row by row.
+
+    Raises:
+        UsageError: if the file has another number of texts, and no ids.
+        CorpusError: if it cannot be read.
+    """
+    texts, ids = _columns_of(file)
+    own = table.id or next((name for name in table.columns if name.rpartition(".")[2].lower() in IDS), "")
+    by_id = _by_id(texts, ids, table, own) if ids and own else None
+    if by_id is None:
+        lines, rows = sum(1 for _ in _read(texts, "text", file)), _rows(table)
+        if lines != rows:
+            raise UsageError(
+                f"{table.shown} has {rows:,} vectors, and {file} has {lines:,} texts.",
+                kept="Nothing was compared: which text belongs to which vector is unknown.",
+                next_step="Write one text a line for every vector; in .jsonl a text may hold newlines.",
+            )
+
+    def read(names: Sequence[str]) -> Iterator[Mapping[str, Values]]:
+        others = [name for name in names if name != TEXT]
+        if TEXT not in names:
+            yield from table.read(others)
+            return
+        lines = None if by_id is not None else _read(texts, "text", file)
+        first = others or [next(iter(table.columns))]
+        for batch in table.read(list(dict.fromkeys([*first, *([own] if by_id is not None else [])]))):
+            if by_id is not None:
+                found = [by_id.get(str(one)) for one in listed(batch[own])]
+            else:
+                assert lines is not None
+                found = list(itertools.islice(lines, len(batch[first[0]])))
+            yield {**{name: batch[name] for name in others}, TEXT: found}
+
+    columns = {**table.columns, TEXT: Column("text", "text", ())}
+    return replace(table, columns=columns, read=read, text=TEXT)
+
+
+def _rows(table: Table) -> int:
+    if table.rows is not None:
+        return table.rows
+    name = table.vector or next(iter(table.columns))
+    return sum(len(batch[name]) for batch in table.read([name]))
+
+
+def _columns_of(file: Path) -> tuple[Table | None, str]:
+    """The table that a file of texts is, if it is more than lines, and its column of ids."""
+    place = Place(str(file))
+    if not file.is_file():
+        raise CorpusError(f"There is no file {file}.", next_step="Check the path.")
+    kind = kind_of(place)
+    if kind is None:
+        return None, ""
+    table = kind.open(place, AskedRows())
+    ids = [name for name in table.columns if name.rpartition(".")[2].strip().lower() in IDS]
+    return table, min(ids, key=lambda name: name.count("."), default="")
+
+
+def _text_column(table: Table, file: Path) -> str:
+    named: dict[str, str] = {}
+    for name in table.columns:
+        named.setdefault(name.rpartition(".")[2].strip().lower(), name)
+    found = next((named[name] for name in ALSO_TEXTS if name in named), None)
+    only = [name for name, column in table.columns.items() if column.what == "text"]
+    found = found or (only[0] if len(only) == 1 else None)
+    if found is None:
+        raise UsageError(
+            f"{file} has no column of texts.", next_step="Call it 'text', beside an 'id' if rows have ids."
+        )
+    return found
+
+
+def _read(table: Table | None, what: str, file: Path) -> Iterator[str | None]:
+    if table is None:
+        yield from _lines(file)
+        return
+    column = _text_column(table, file)
+    for batch in table.read([column]):
+        yield from (one if isinstance(one, str) else None for one in listed(batch[column]))
+
+
+def _by_id(texts: Table | None, ids: str, table: Table, own: str) -> dict[str, str] | None:
+    """Texts by id; None if the table's ids are not among them."""
+    if texts is None:
+        return None
+    some = [str(one) for one in table.columns[own].some]
+    column = _text_column(texts, Path(texts.shown))
+    found: dict[str, str] = {}
+    for batch in texts.read([ids, column]):
+        rows: Iterator[tuple[Any, Any]] = zip(listed(batch[ids]), listed(batch[column]), strict=True)
+        found |= {str(name): text for name, text in rows if isinstance(text, str)}
+    return found if some and all(one in found for one in some) else None
+
+
+def _lines(path: Path) -> Iterator[str]:
+    source = local_file(path)
+    with reading(source) as stream:
+        for number, line in enumerate(stream):
+            try:
+                yield line.decode("utf-8").removesuffix("\n").removesuffix("\r")
+            except UnicodeDecodeError as error:
+                raise CorpusError(f"Line {number + 1:,} of {source.shown} is not UTF-8.", next_step=FETCH) from error
