@@ -55,7 +55,7 @@ def decoder_of(name: str, column: Column, asked: AskedRows) -> tuple[str, Decode
         if raw and not column.numbers:
             numbers = numbers_of_bytes(raw, name, asked.dimension, asked.numbers)
         return numbers, lambda values: of_bytes(_listed(values), numbers)
-    return _number_type(column.type), by_dimension
+    return column.numbers or _number_type(column.type), by_dimension
 
 
 def text_form(texts: Sequence[str]) -> str:

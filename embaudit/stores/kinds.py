@@ -13,6 +13,7 @@ from embaudit.stores.table import StoreKind
 GROUP = "embaudit.stores"
 # In the order in which they are asked: what is told by its content before what is told by a suffix.
 OWN = (
+    "postgres",
     "duckdb",
     "sqlite",
     "numpy",

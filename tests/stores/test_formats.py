@@ -143,9 +143,9 @@ def test_nulls_other_lengths_and_what_is_no_vector_are_told_apart(tmp_path: Path
 
 
 def test_a_table_of_postgresql(postgres: Postgres, tmp_path: Path) -> None:
-    """Vectors as real[] and as text: DuckDB reads a type that it does not know, such as pgvector's, as text."""
+    """Vectors as real[] and as text, in a database without pgvector."""
     database = postgres.create("vectors_of_an_index")
-    # A type whose values look like pgvector's, and of which DuckDB knows as much.
+    # A type whose values look like pgvector's.
     postgres.ask(
         database,
         "CREATE DOMAIN vector AS text; CREATE TABLE items (id int, content text, embedding real[]); "
@@ -154,14 +154,16 @@ def test_a_table_of_postgresql(postgres: Postgres, tmp_path: Path) -> None:
         "INSERT INTO others SELECT n, 'text ' || n, '[' || n || ',' || n + 0.5 || ']' FROM generate_series(1, 50) n;",
     )
     address = f"postgresql://{USER}:secret@{postgres.host}:{postgres.port}/{database}"
-    index = open_store(address, AskedRows())
+    with pytest.raises(EmbauditError, match="2 tables that may hold vectors: items, others"):
+        open_store(address, AskedRows())
+    index = open_store(address, AskedRows(part="items"))
     vectors, texts, ids = rows_read(index)
     assert (len(vectors), vectors[8_999].tolist(), texts[8_999], ids[0]) == (9_000, [9_000.0, 9_000.5], "text 9000", 1)
     assert "secret" not in index.shown
-    (batch,) = open_store(address, AskedRows(), table="others").batches()
+    (batch,) = open_store(address, AskedRows(part="others")).batches()
     assert batch.vectors[2][1][1].tolist() == [2.0, 2.5]
-    with pytest.raises(EmbauditError, match="no table 'itemz'; there are public") as raised:
-        open_store(address, AskedRows(), table="itemz")
+    with pytest.raises(EmbauditError, match="no table 'itemz'; did you mean items") as raised:
+        open_store(address, AskedRows(part="itemz"))
     assert "secret" not in str(raised.value)
     with pytest.raises(EmbauditError, match="cannot be read") as raised:
         open_store(address.replace(database, "nothing"), AskedRows())
