@@ -21,7 +21,7 @@ faiss = pytest.importorskip("faiss", reason="faiss is missing: pip install faiss
 ROWS, D = 5_000, 16
 VECTORS = np.random.default_rng(0).normal(size=(ROWS, D)).astype(np.float32)
 EXACT = ["Flat", "HNSW8", "IVF8,Flat", "IDMap,Flat", "IDMap2,Flat", "IDMap,HNSW8", "PQ4,RFlat", "IDMap,IVF8,Flat"]
-CODED = ["SQ8", "SQfp16", "SQ4", "PQ4x4", "IVF8,PQ4x4", "IVF8,SQ8", "HNSW8,SQ8", "OPQ4,PQ4x4", "RaBitQ", "PCA8,Flat"]
+CODED = ["SQ8", "SQfp16", "SQ4", "PQ8x6", "IVF8,PQ8x6", "IVF8,SQ8", "HNSW8,SQ8", "OPQ8,PQ8x6", "RaBitQ", "PCA8,Flat"]
 
 
 def written(folder: Path, kind: str, vectors: np.ndarray = VECTORS) -> Path:
