@@ -31,7 +31,7 @@ def open_json(place: Place, asked: AskedRows) -> Table:
     if start == b"[" or whole is not None:
         rows = rows_of(_parsed(source) if whole is None else whole)
         return table_of_records(place.shown, lambda: iter(rows), rows=len(rows))
-    return table_of_records(place.shown, lambda: _lines(source))
+    return table_of_records(place.shown, lambda: lines_of(source))
 
 
 def rows_of(content: Any) -> list[Record]:
@@ -116,7 +116,7 @@ def _parsed(source: ByteSource) -> Any:
         ) from error
 
 
-def _lines(source: ByteSource) -> Iterator[Record]:
+def lines_of(source: ByteSource) -> Iterator[Record]:
     """A row a line; a blank line is a row without anything, so that rows keep their numbers."""
     with reading(source) as stream:
         for number, line in enumerate(stream):

@@ -17,12 +17,16 @@ OWN = (
     "duckdb",
     "sqlite",
     "numpy",
+    "faiss",
+    "langchain_faiss",
+    "llama_index",
     "parquet",
     "arrow",
     "tensors",
     "hdf5",
     "pickles",
     "csv",
+    "openai_batch",
     "json",
 )
 

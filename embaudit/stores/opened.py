@@ -72,6 +72,7 @@ def store_of(table: Table, asked: AskedRows, kind: str = "") -> Store:
         kind=kind,
         metric=table.metric,
         notes=table.notes,
+        rounded=table.rounded,
     )
     return store if template is None else embedding(store, template)
 

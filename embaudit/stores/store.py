@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -11,6 +11,7 @@ import numpy as np
 from embaudit.stores.template import Template
 
 Metric = Literal["cosine", "dot", "l2", ""]
+Rounded = Callable[[np.ndarray], np.ndarray]
 # By dimension D: the places (m,) of the rows that have so many numbers, and these (m, D).
 ByDimension = Mapping[int, tuple[np.ndarray, np.ndarray]]
 
@@ -56,6 +57,7 @@ class Store:
         kind: what it is: ``Parquet``, ``Chroma`` …
         metric: what it ranks by, if it says so.
         notes: what to know of how it was read, a sentence each.
+        rounded: what it gives back of (n, D) vectors that are put into it; None if it keeps them as they are.
         template: makes what was embedded of a row's fields; None if that is the text column.
     """
 
@@ -68,6 +70,7 @@ class Store:
     kind: str = ""
     metric: Metric = ""
     notes: tuple[str, ...] = ()
+    rounded: Rounded | None = None
     template: Template | None = None
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from embaudit.stores.place import AskedRows, Place
-from embaudit.stores.store import Metric
+from embaudit.stores.store import Metric, Rounded
 
 # One column of some rows: an Arrow array, a matrix (n, D), or values.
 Values: TypeAlias = Any
@@ -46,6 +46,7 @@ class Table:
         vector, text, id: columns that the store itself says to be these; empty where it does not say.
         metric: what it ranks by, if it says so.
         notes: what to know of how it was read, a sentence each.
+        rounded: what it gives back of (n, D) vectors that are put into it; None if it keeps them as they are.
         is_pinned: whether every pass reads the same state, whatever others write meanwhile.
     """
 
@@ -58,6 +59,7 @@ class Table:
     id: str = ""
     metric: Metric = ""
     notes: tuple[str, ...] = ()
+    rounded: Rounded | None = None
     is_pinned: bool = False
 
 

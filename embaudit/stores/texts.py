@@ -102,16 +102,17 @@ def _read(table: Table | None, what: str, file: Path) -> Iterator[str | None]:
         yield from (one if isinstance(one, str) else None for one in listed(batch[column]))
 
 
-def _by_id(texts: Table | None, ids: str, table: Table, own: str) -> dict[str, str] | None:
+def _by_id(texts: Table | None, ids: str, table: Table, own: str) -> dict[str, str | None] | None:
     """Texts by id; None if the table's ids are not among them."""
     if texts is None:
         return None
     some = [str(one) for one in table.columns[own].some]
     column = _text_column(texts, Path(texts.shown))
-    found: dict[str, str] = {}
+    found: dict[str, str | None] = {}
     for batch in texts.read([ids, column]):
         rows: Iterator[tuple[Any, Any]] = zip(listed(batch[ids]), listed(batch[column]), strict=True)
-        found |= {str(name): text for name, text in rows if isinstance(text, str)}
+        # An id whose text is none is known all the same.
+        found |= {str(name): text if isinstance(text, str) else None for name, text in rows}
     return found if some and all(one in found for one in some) else None
 
 

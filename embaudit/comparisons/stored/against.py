@@ -15,6 +15,7 @@ from embaudit.comparisons.stored.reasons import Reason, reasons_for
 from embaudit.comparisons.stored.sample import SomeRows
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.intervals import exact_count
+from embaudit.stores.store import Rounded
 
 # Two lengths on 95 % of the rows: what a normalising database leaves is one of them.
 MOSTLY = 0.95
@@ -115,6 +116,7 @@ def compare_sample(
     near: Callable[[Sequence[int]], SomeRows] | None = None,
     also: Sequence[str] = (),
     load: Load,
+    rounded: Rounded | None = None,
     with_explanation: bool = True,
     progress: Progress = lambda what, done, total: None,
 ) -> Against:
@@ -125,11 +127,12 @@ def compare_sample(
         population: how many rows it is drawn from.
         near: fetches rows by number, to see whether vectors belong to the texts beside them.
         also: other functions that may have built rows.
+        rounded: what the index gives back of vectors that are put into it, if it keeps codes.
         load: opens one of them, or the checkpoint itself in another precision (given as ``dtype:NAME``).
     """
     texts = [text or "" for text in sample.texts]
     ours = encode_rows(function, texts, lambda done: progress("texts encoded", done, len(texts)))
-    form = form_of_index(ours, sample.vectors)
+    form = form_of_index(ours, sample.vectors, rounded)
     found = Against(
         checkpoint=function.name,
         checkpoint_id=function.identity,

@@ -93,7 +93,8 @@ def _equal(index: Store, alone: Alone) -> Iterator[Finding]:
         shown = ", ".join(quoted(text) for text in texts if text is not None)
         what = f"{size:,} different texts have" if group.texts is not None else f"{size:,} rows have"
         yield Finding(
-            "problem" if is_large and group.texts is not None else "look",
+            # Two texts may have one code.
+            "problem" if is_large and group.texts is not None and index.rounded is None else "look",
             f"{what} one and the same vector"
             + (f": {shown}" if shown else f", row {group.numbers[0] + 1:,} first")
             + f". {alone.repeats.rows_in_groups:,} of {rows:,} rows share theirs with another"

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.comparisons.parity.compare import HALF, SAME, apart
+from embaudit.comparisons.parity.compare import HALF, LEFT, SAME, apart
 from embaudit.comparisons.parity.forms import BYTE, SIGNED, bits_of_bytes
+from embaudit.comparisons.stored.unit import unit_float32
+from embaudit.stores.store import Rounded
 
 # A row may be so many times as far as the median of those that are near: in half precision, rows differ by up to 3.
 SPREAD = 20
@@ -49,14 +51,16 @@ class StoredForm:
         return float(np.clip(SPREAD * np.median(near), self.floor, self.ceiling)) if len(near) else self.ceiling
 
 
-def form_of_index(ours: np.ndarray, stored: np.ndarray) -> StoredForm | None:
+def form_of_index(ours: np.ndarray, stored: np.ndarray, rounded: Rounded | None = None) -> StoredForm | None:
     """The form in which most rows are the checkpoint's; None if stored vectors are longer than its.
 
     Args:
         ours: (n, D) the checkpoint's vectors, NaN for none.
         stored: (n, d) of the same rows.
+        rounded: what the index gives back of vectors that are put into it, if it keeps codes.
     """
-    forms = list(_candidates(ours, stored))
+    is_coded = rounded is not None and ours.shape[1] == stored.shape[1]
+    forms = list(_coded(ours, rounded) if is_coded and rounded else _candidates(ours, stored))
     if not forms:
         return None
 
@@ -85,6 +89,25 @@ def _candidates(ours: np.ndarray, stored: np.ndarray) -> Iterator[StoredForm]:
         yield _bits(_and("as one bit for each number (binary)", cut), d, lambda stored: stored > 0)
         return
     yield from _whole_numbers(ours[:, :d], stored, _and("as whole numbers (int8)", cut))
+
+
+def _coded(ours: np.ndarray, rounded: Rounded) -> Iterator[StoredForm]:
+    """Codes of a code book, as the index itself rounds the checkpoint's vectors: those of unit length, or as they are.
+
+    A number near the middle between two codes may go to either. A row is as far as what its code is farther from the
+    vector than the nearest; for vectors that differ by an angle δ, and codes that round by ρ, that is ρδ at most.
+    """
+    for scaled in (lambda vectors: vectors, unit_float32):
+
+        def distance(ours: np.ndarray, stored: np.ndarray, scaled: Rounded = scaled) -> np.ndarray:
+            vectors = rounded(scaled(ours))
+            return np.fmin(apart(vectors, stored), (apart(ours, stored) - apart(ours, vectors)).clip(min=0))
+
+        rounds = apart(ours, rounded(scaled(ours)))
+        if not np.isfinite(rounds).any():
+            continue
+        bound = HALF + float(np.sqrt(2 * np.nanmedian(rounds)) * np.sqrt(2 * LEFT))
+        yield StoredForm(f"as codes (1 − cosine {np.nanmedian(rounds):.2g} from rounding)", distance, bound, bound)
 
 
 def _and(first: str, second: str) -> str:

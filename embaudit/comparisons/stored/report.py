@@ -156,6 +156,7 @@ def look_at(
                 near=lambda numbers: _fetched(index, numbers, alone.profile.dimension),
                 also=also,
                 load=load,
+                rounded=index.rounded,
                 with_explanation=with_explanation,
                 progress=progress,
             )

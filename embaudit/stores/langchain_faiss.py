@@ -1,0 +1,104 @@
+"""LangChain's folder of a FAISS index: the index, and beside it a pickled docstore, of which nothing is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from embaudit.errors import CorpusError, UsageError, one_line
+from embaudit.stores.damage import FETCH, reported
+from embaudit.stores.faiss import ID, VECTOR, open_faiss
+from embaudit.stores.nested import at, column_of, flat, listed
+from embaudit.stores.pickles import OnlyThese, stand_ins
+from embaudit.stores.place import AskedRows, Place
+from embaudit.stores.table import LOOKED_AT, StoreKind, Table, Values
+
+# Where LangChain had its docstore and its documents, from 0.0 to today's.
+CLASSES = (
+    "langchain_community.docstore.in_memory.InMemoryDocstore",
+    "langchain_classic.docstore.in_memory.InMemoryDocstore",
+    "langchain.docstore.in_memory.InMemoryDocstore",
+    "langchain_core.documents.base.Document",
+    "langchain.schema.document.Document",
+    "langchain.schema.Document",
+    "langchain.docstore.document.Document",
+)
+TEXT = "text"
+
+
+def open_folder(place: Place, asked: AskedRows) -> Table:
+    """The rows of the index with their documents; ``--table NAME`` says which of several."""
+    names = sorted(file.stem for file in place.path.glob("*.faiss") if file.with_suffix(".pkl").exists())
+    name = asked.part or (names[0] if len(names) == 1 else "index" if "index" in names else "")
+    if name not in names:
+        raise UsageError(
+            f"{place.shown} holds {len(names)} indexes: {', '.join(names)}.",
+            next_step=f"Name the one that is meant: --table {names[0]}",
+        )
+    table = open_faiss(Place(str(place.path / f"{name}.faiss")), asked)
+    return with_documents(replace(table, shown=f"{place.shown}, {name}"), *docstore(place.path / f"{name}.pkl"))
+
+
+def docstore(file: Path) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[int, str]]:
+    """Documents by id, and the ids by place in the index.
+
+    Raises:
+        CorpusError: if the file holds anything but these, or is damaged.
+    """
+    with reported(str(file)):
+        try:
+            with file.open("rb") as stream:
+                store, names = OnlyThese(stream, stand_ins(CLASSES)).load()
+            documents = {name: dict(vars(one)) for name, one in vars(store)["_dict"].items()}
+            return documents, {int(place): name for place, name in dict(names).items()}
+        except OSError:
+            raise
+        except Exception as error:
+            raise CorpusError(
+                f"{file} is no docstore of LangChain's: {one_line(error) or type(error).__name__}.",
+                kept="Nothing in it was run: only LangChain's documents are read from a pickle.",
+                next_step=f"{FETCH} If it is another's pickle, do not open it.",
+            ) from error
+
+
+def with_documents(table: Table, documents: Mapping[str, Mapping[str, Any]], names: Mapping[int, str]) -> Table:
+    """The rows of an index by their documents' ids, with texts and metadata."""
+
+    def fields(place: Any) -> dict[str, Any]:
+        name = names.get(place)
+        one = documents.get(name, {}) if name is not None else {}
+        return {ID: name, TEXT: one.get("page_content"), "metadata": one.get("metadata") or {}}
+
+    some: dict[str, list[Any]] = {}
+    for place in list(names)[:LOOKED_AT]:
+        for path, value in flat(fields(place)):
+            some.setdefault(path, []).extend([] if value is None else [value])
+    lost = sum(name not in documents for name in names.values())
+    notes = (f"{lost:,} rows of the index have no document: LangChain cannot return them.",) if lost else ()
+
+    def read(wanted: Sequence[str]) -> Iterator[Mapping[str, Values]]:
+        for batch in table.read([VECTOR, ID] if VECTOR in wanted else [ID]):
+            rows = [fields(place) for place in listed(batch[ID])]
+            yield {name: batch[VECTOR] if name == VECTOR else [at(row, name) for row in rows] for name in wanted}
+
+    columns = {VECTOR: table.columns[VECTOR], **{name: column_of(own) for name, own in some.items()}}
+    columns.setdefault(TEXT, column_of([""]))
+    return replace(table, columns=columns, read=read, text=TEXT, id=ID, notes=(*table.notes, *notes))
+
+
+def is_langchain(place: Place) -> bool:
+    return place.holds("*.faiss") and any(file.with_suffix(".pkl").exists() for file in place.path.glob("*.faiss"))
+
+
+KINDS = (
+    StoreKind(
+        name="LangChain's FAISS",
+        recognises=is_langchain,
+        open=open_folder,
+        looks="a folder with index.faiss and index.pkl (LangChain)",
+        tried="a folder written by langchain-community 0.4.2",
+        extra="faiss",
+    ),
+)
