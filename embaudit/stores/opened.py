@@ -50,7 +50,7 @@ def store_of(table: Table, asked: AskedRows, kind: str = "") -> Store:
     is_column = asked.text is None or asked.text in table.columns or not is_template(asked.text)
     template = None if is_column or asked.text is None else Template.of(asked.text)
     if template is not None:
-        template = replace(template, fields=tuple(column_named(table, name) for name in template.fields))
+        template = template.renamed(lambda name: column_named(table, name))
     columns = find_columns(table, replace(asked, text=None) if template is not None else asked)
     where = [(column_named(table, name), value) for name, value in asked.where]
     numbers, decode = decoder_of(columns["vector"], table.columns[columns["vector"]], asked)
