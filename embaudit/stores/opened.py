@@ -80,11 +80,14 @@ def embedding(store: Store, template: Template) -> Store:
     """The same store, of which each row's text is what the template makes of its fields."""
 
     def batches(others: Sequence[str] = ()) -> Iterator[RowBatch]:
-        made = [name for name in template.fields if name != store.columns.get("text")]
+        own = (store.columns.get("text"), store.columns.get("id"))
+        made = [name for name in template.fields if name not in own]
         for batch in store.batches(list(dict.fromkeys([*others, *made]))):
             fields = dict(batch.fields)
             if batch.texts is not None:
                 fields[store.columns["text"]] = batch.texts
+            if batch.ids is not None:
+                fields[store.columns["id"]] = batch.ids
             texts = template.texts(fields, batch.rows)
             yield replace(batch, texts=texts, fields={name: fields[name] for name in others})
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from embaudit.comparisons.stored.shapes import (
     without_a_field,
     wrapped,
 )
+from embaudit.finding import Finding
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.stores.template import Template, is_missing
 
@@ -67,6 +69,30 @@ class Embedded:
     def said(self) -> str:
         """As the end of "the function's, if it reads …"."""
         return in_words(self.template)
+
+    def finding(self, kind: str, *, is_most: bool) -> Finding:
+        """Says what was embedded; of most rows, or of some."""
+        by = f" ({self.program} embeds such by default)" if self.program else ""
+        which = "" if is_most else "Some rows: "
+        return Finding(
+            "look",
+            f"{which}{'T' if is_most else 't'}he {kind}'s, if it reads {self.said}{by}: that was embedded, and not the "
+            "text column alone.",
+            "Texts that are added otherwise get vectors of another kind. White space and case are told apart only as "
+            f"far as the {kind} reads them.",
+            f"Say so next time: --text '{self.template.written}'",
+            "what_was_embedded",
+            float(self.confirmed),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "template": self.template.written,
+            "said": self.said,
+            "program": self.program,
+            "texts_asked": self.asked,
+            "rows_confirmed": self.confirmed,
+        }
 
 
 @dataclass(frozen=True)
