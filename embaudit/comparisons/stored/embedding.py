@@ -42,7 +42,10 @@ def read_as_embedded(
     progress("what was embedded", 0, None)
     chosen = differ[:LOOKED_AT]
     fields = _fields(index, names, found.rows.numbers[chosen])
-    rows = [{**fields[int(number)], text: found.rows.texts[place]} for place, number in zip(chosen, found.rows.numbers[chosen], strict=True)]
+    rows = [
+        {**fields[int(number)], text: found.rows.texts[place]}
+        for place, number in zip(chosen, found.rows.numbers[chosen], strict=True)
+    ]
     fielded = FieldedRows(rows, found.rows.vectors[chosen], found.distances[chosen])
     embedded = what_was_embedded(function, found.form, fielded, names, text)
     if embedded is None:

@@ -12,7 +12,7 @@ from embaudit.comparisons.stored.shapes import Piece, Shape, plain
 
 TITLES = ("title", "name", "heading", "headline", "subject", "filename", "file_name", "section", "document_title")
 CONTEXTS = ("context", "contextual_text", "chunk_context", "situated_context", "contextualized_content", "summary")
-# SimpleDirectoryReader keeps `file_path`, and leaves these out of what is embedded (llama_index.core.readers.file.base).
+# SimpleDirectoryReader keeps `file_path`, and leaves these out of what is embedded (readers.file.base).
 LEFT_OUT = ("file_name", "file_type", "file_size", "creation_date", "last_modified_date", "last_accessed_date")
 # A node's own fields, which are no metadata (llama_index.core.vector_stores.utils.node_to_metadata_dict).
 OF_NODES = ("_node_content", "_node_type", "document_id", "doc_id", "ref_doc_id", "node_id", "id_", "id")
@@ -48,7 +48,9 @@ def _titles(fields: Sequence[str]) -> list[str]:
 def _llama_index(fields: Sequence[str], text: str) -> Iterator[Shape]:
     metadata = [name for name in fields if key(name) not in OF_NODES]
     kept = [name for name in metadata if key(name) not in LEFT_OUT]
-    for names in dict.fromkeys([tuple(metadata), tuple(kept)]):
+    # Readers leave out one key or another.
+    fewer = [tuple(name for name in kept if name != one) for one in kept]
+    for names in dict.fromkeys([tuple(metadata), tuple(kept), *fewer, *((name,) for name in kept)]):
         if names:
             yield plain(*names, text, between="\n", last="\n\n", label="K: ")
 
@@ -103,10 +105,12 @@ def _gemma(fields: Sequence[str], text: str) -> Iterator[Shape]:
 PROGRAMS = (
     # beir.datasets' models: (doc["title"] + " " + doc["text"]).strip(); mteb does the same.
     Program("BEIR and MTEB", "`{title} {text}`", _joined_by(" ")),
-    # llama_index.core.schema: metadata_template "{key}: {value}", metadata_separator "\n", "{metadata_str}\n\n{content}";
+    # llama_index.core.schema: metadata_template "{key}: {value}", a newline between, "{metadata_str}\n\n{content}";
     # privateGPT takes these, but for doc_id (ingest_helper.py).
     Program("LlamaIndex", "`key: value` lines of the metadata, an empty line, the text", _llama_index),
-    Program("AnythingLLM", "`<document_metadata>`, `sourceDocument: …`, `published: …`, its end, the text", _anything_llm),
+    Program(
+        "AnythingLLM", "`<document_metadata>`, `sourceDocument: …`, `published: …`, its end, the text", _anything_llm
+    ),
     # haystack.components.embedders: embedding_separator.join([*meta_fields_to_embed, content]), "\n" by default.
     Program("Haystack", "chosen fields and the text, a newline between", _joined_by("\n")),
     Program("Haystack", "all of the fields and the text, a newline between", _haystack),

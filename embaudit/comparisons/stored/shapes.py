@@ -124,8 +124,10 @@ def joined_otherwise(shape: Shape) -> Iterator[Shape]:
             yield replace(shape, between=joint, last=shape.between if shape.last is None else shape.last, program="")
             yield replace(shape, between=joint, last=None, program="")
         if joint != (shape.between if shape.last is None else shape.last):
-            yield replace(shape, last=joint, program="") if len(shape.pieces) > 2 else replace(
-                shape, between=joint, last=None, program=""
+            yield (
+                replace(shape, last=joint, program="")
+                if len(shape.pieces) > 2
+                else replace(shape, between=joint, last=None, program="")
             )
 
 
