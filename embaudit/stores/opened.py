@@ -50,7 +50,7 @@ def store_of(table: Table, asked: AskedRows, kind: str = "") -> Store:
     is_column = asked.text is None or asked.text in table.columns or not is_template(asked.text)
     template = None if is_column or asked.text is None else Template.of(asked.text)
     if template is not None:
-        template = replace(template, fields=tuple(column_named(table, name) for name in template.fields))
+        template = template.renamed(lambda name: column_named(table, name))
     columns = find_columns(table, replace(asked, text=None) if template is not None else asked)
     where = [(column_named(table, name), value) for name, value in asked.where]
     numbers, decode = decoder_of(columns["vector"], table.columns[columns["vector"]], asked)
@@ -81,11 +81,14 @@ def embedding(store: Store, template: Template) -> Store:
     """The same store, of which each row's text is what the template makes of its fields."""
 
     def batches(others: Sequence[str] = ()) -> Iterator[RowBatch]:
-        made = [name for name in template.fields if name != store.columns.get("text")]
+        own = (store.columns.get("text"), store.columns.get("id"))
+        made = [name for name in template.fields if name not in own]
         for batch in store.batches(list(dict.fromkeys([*others, *made]))):
             fields = dict(batch.fields)
             if batch.texts is not None:
                 fields[store.columns["text"]] = batch.texts
+            if batch.ids is not None:
+                fields[store.columns["id"]] = batch.ids
             texts = template.texts(fields, batch.rows)
             yield replace(batch, texts=texts, fields={name: fields[name] for name in others})
 

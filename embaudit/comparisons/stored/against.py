@@ -130,6 +130,16 @@ def compare_sample(
         rounded: what the index gives back of vectors that are put into it, if it keeps codes.
         load: opens one of them, or the checkpoint itself in another precision (given as ``dtype:NAME``).
     """
+    found, ours = measure_sample(function, sample, population, progress)
+    return explain_sample(
+        function, found, ours, near=near, also=also, load=load, with_explanation=with_explanation, progress=progress
+    )
+
+
+def measure_sample(
+    function: EmbeddingFunction, sample: SomeRows, population: int, progress: Progress
+) -> tuple[Against, np.ndarray]:
+    """A sample against the function's (n, D) vectors of its texts."""
     texts = [text or "" for text in sample.texts]
     ours = encode_rows(function, texts, lambda done: progress("texts encoded", done, len(texts)))
     form = form_of_index(ours, sample.vectors, rounded)
@@ -147,9 +157,29 @@ def compare_sample(
     )
     if form is not None:
         found = replace(found, tolerance=form.tolerance(found.distances), length_ratio=_ratio(ours, sample, found))
+    return found, ours
+
+
+def explain_sample(
+    function: EmbeddingFunction,
+    found: Against,
+    ours: np.ndarray,
+    *,
+    near: Callable[[Sequence[int]], SomeRows] | None = None,
+    also: Sequence[str] = (),
+    load: Load,
+    with_explanation: bool = True,
+    known: Sequence[Reason] = (),
+    progress: Progress = lambda what, done, total: None,
+) -> Against:
+    """The sample with what explains the rows that differ.
+
+    Args:
+        known: what is known to explain some of them.
+    """
     if with_explanation and (found.differs.any() or found.is_in_lower_precision):
         progress("what explains rows that differ", 0, None)
-        reasons, rounding = reasons_for(function, found, ours, near=near, also=also, load=load)
+        reasons, rounding = reasons_for(function, found, ours, near=near, also=also, load=load, known=known)
         found = replace(found, reasons=reasons, rounding=rounding)
     return found
 

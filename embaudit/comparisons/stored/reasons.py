@@ -74,13 +74,15 @@ def reasons_for(
     near: Callable[[Sequence[int]], SomeRows] | None,
     also: Sequence[str],
     load: Callable[[str], EmbeddingFunction],
+    known: Sequence[Reason] = (),
 ) -> tuple[tuple[Reason, ...], str]:
     """What explains the rows that differ, and the precision that explains what most rows differ by.
 
     Each search takes the rows that those before it left.
     """
-    rows, form, reasons = found.rows, found.form, []
-    left = np.flatnonzero(found.differs)
+    rows, form, reasons = found.rows, found.form, list(known)
+    explained = [place for reason in known for place in reason.places]
+    left = np.setdiff1d(np.flatnonzero(found.differs), explained).astype(np.int64)
     rounding = ""
     if form is not None:
         slight = left[found.distances[left] <= form.ceiling]

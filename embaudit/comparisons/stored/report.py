@@ -10,11 +10,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from embaudit.comparisons.report import Report
-from embaudit.comparisons.stored.against import Against, compare_sample
+from embaudit.comparisons.stored.against import Against, explain_sample, measure_sample
 from embaudit.comparisons.stored.alone import Alone, Progress, look_at_alone
+from embaudit.comparisons.stored.embedded import Embedded
+from embaudit.comparisons.stored.embedding import read_as_embedded
 from embaudit.comparisons.stored.every_row import ForeignRows
 from embaudit.comparisons.stored.findings import findings_against, findings_alone
 from embaudit.comparisons.stored.page import stored_page
+from embaudit.comparisons.stored.reasons import Reason
 from embaudit.comparisons.stored.sample import SomeRows, joined, rows_of
 from embaudit.document import Page
 from embaudit.errors import EXIT_INTERRUPTED
@@ -36,6 +39,7 @@ class StoredReport(Report):
         against: None without a checkpoint, or if no row can be compared.
         checkpoint: as the user named it; empty without one.
         every_row: None unless all rows were asked for.
+        embedded: what was embedded of some rows or all, if it is not the text column alone and was found.
     """
 
     levels: ClassVar[Mapping[str, Level]] = {
@@ -53,6 +57,7 @@ class StoredReport(Report):
     every_row: ForeignRows | None = None
     findings: tuple[Finding, ...] = ()
     seconds: float = 0.0
+    embedded: Embedded | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -110,6 +115,7 @@ class StoredReport(Report):
             "vectors": self.alone.as_json(),
             "against": None if self.against is None else self.against.as_json(),
             "every_row": None if self.every_row is None else self.every_row.as_json(),
+            "what_was_embedded": None if self.embedded is None else self.embedded.as_json(),
             "seconds": round(self.seconds, 1),
         }
 
@@ -139,7 +145,7 @@ def look_at(
     start = time.monotonic()
     alone = look_at_alone(index, seed, progress)
     findings = list(findings_alone(index, alone))
-    against = found = None
+    against = found = embedded = None
     if not alone.profile.dimensions:
         findings.append(_nothing_to_measure(alone))
     if function is not None and load is not None and alone.profile.dimensions:
@@ -149,15 +155,23 @@ def look_at(
             if function.checkpoint is None:
                 more = "then every row's" if every_row is not None else ""
                 say(cost_line(function, [text or "" for text in sample.texts], more, "document"))
-            against = compare_sample(
+            against, ours = measure_sample(function, sample, alone.profile.comparable, progress)
+            known: list[Reason] = []
+            if with_explanation and against.differs.any():
+                told = read_as_embedded(index, function, against, ours, alone.profile, progress)
+                if told is not None:
+                    embedded, index, against, ours, known = told
+                    findings.append(embedded.finding(function.kind, is_most=index.template is not None))
+            against = explain_sample(
                 function,
-                sample,
-                alone.profile.comparable,
+                against,
+                ours,
                 near=lambda numbers: _fetched(index, numbers, alone.profile.dimension),
                 also=also,
                 load=load,
                 rounded=index.rounded,
                 with_explanation=with_explanation,
+                known=known,
                 progress=progress,
             )
             findings = [*findings_against(alone, against), *findings]
@@ -181,7 +195,7 @@ def look_at(
         )
     findings += [Finding("look", note, name="how_it_is_read") for note in index.notes]
     name = "" if function is None else function.name
-    return StoredReport(index, alone, name, against, found, tuple(findings), time.monotonic() - start)
+    return StoredReport(index, alone, name, against, found, tuple(findings), time.monotonic() - start, embedded)
 
 
 def _fetched(index: Store, numbers: Sequence[int], dimension: int) -> SomeRows:
