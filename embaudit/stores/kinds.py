@@ -13,6 +13,10 @@ from embaudit.stores.table import StoreKind
 GROUP = "embaudit.stores"
 # In the order in which they are asked: what is told by its content before what is told by a suffix.
 OWN = (
+    "chroma",
+    "lancedb",
+    "qdrant",
+    "milvus",
     "duckdb",
     "sqlite",
     "numpy",
