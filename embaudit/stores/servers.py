@@ -90,7 +90,8 @@ def _asked(named: str, path: str) -> Any:
         with urllib.request.urlopen(request, timeout=PROBE_SECONDS) as answer:
             return json.loads(answer.read(1 << 16))
     except urllib.error.HTTPError as error:
-        if error.code in REFUSED:
+        # Qdrant says at its root what it is, and wants its key for every other path, also for those of others.
+        if error.code in REFUSED and path == "/":
             raise UsageError(
                 f"{place.shown} answers with {error.code}: it does not say what it is without a key.",
                 next_step="Say what it is, as in qdrant:http://HOST:PORT, and give its key in the environment.",

@@ -135,7 +135,7 @@ def test_collections_are_told_apart(tmp_path: Path) -> None:
         client.create_collection(f"part-{number:03}", embedding_function=None)
     fill(client, "cosines", VECTORS[:4], [None] * 4, IDS[:4], IDS[:4], "cosine")
     client.close()
-    with pytest.raises(EmbauditError, match="has 31 collections: cosines, .* and 19 more.*--from cosines") as raised:
+    with pytest.raises(EmbauditError, match=r"has 31 collections: cosines, .* and 19 more.*--from cosines") as raised:
         open_store(place)
     assert len(str(raised.value)) < 500
     with pytest.raises(EmbauditError, match="no collection 'cosine'; did you mean cosines"):
@@ -188,7 +188,7 @@ def test_a_server_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(EmbauditError, match="does not answer") as raised:
             open_store(address)
         assert "hunter2" not in str(raised.value)
-    with pytest.raises(EmbauditError, match="no address of a server.*chroma:http://HOST:PORT"):
+    with pytest.raises(EmbauditError, match=r"no address of a server.*chroma:http://HOST:PORT"):
         open_store("chroma:somewhere")
 
 

@@ -131,9 +131,11 @@ def test_two_columns_of_vectors_and_none_are_named(tmp_path: Path) -> None:
 
 
 def test_bfloat16_is_read(tmp_path: Path) -> None:
+    from lance.arrow import BFloat16Type
+
     halves = (VECTORS.view(np.uint32) >> 16).astype(np.uint16)
     storage = pa.FixedSizeBinaryArray.from_buffers(pa.binary(2), halves.size, [None, pa.py_buffer(halves.tobytes())])
-    numbers = pa.ExtensionArray.from_storage(lance.arrow.BFloat16Type(), storage)
+    numbers = pa.ExtensionArray.from_storage(BFloat16Type(), storage)
     lists = pa.FixedSizeListArray.from_arrays(numbers, D)
     lance.write_dataset(pa.table({"vector": lists, "text": IDS}), tmp_path / "docs.lance")
     found = [batch.vectors[D][1] for batch in open_store(tmp_path).batches()]

@@ -143,7 +143,9 @@ def test_a_damaged_folder_is_named(folder: Path) -> None:
 def server(folder: Path) -> Iterator[str]:
     from milvus_lite.server_manager import server_manager_instance
 
-    yield f"milvus:{server_manager_instance.start_and_get_uri(str(folder))}"
+    address = server_manager_instance.start_and_get_uri(str(folder))
+    pymilvus.MilvusClient(address).load_collection("docs")
+    yield f"milvus:{address}"
     server_manager_instance.release_server(str(folder))
 
 
