@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import atexit
+import math
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 from embaudit.corpora.openers import os_failure
-from embaudit.errors import StorageError, UsageError
+from embaudit.errors import CorpusError, StorageError, UsageError
+
+# Pages of a database that are copied at a time, and how often the copy may begin anew because others wrote to it.
+PAGES, RESTARTS = 2_000, 5
 
 
 def copied(path: Path, beside: Sequence[str] = ()) -> Path:
@@ -21,8 +27,11 @@ def copied(path: Path, beside: Sequence[str] = ()) -> Path:
     return copy_of([path, *sides], str(path)) / path.name
 
 
-def copy_of(files: Sequence[Path], shown: str) -> Path:
+def copy_of(files: Sequence[Path], shown: str, more_bytes: int = 0) -> Path:
     """A temporary folder with copies of files or folders, deleted when the program ends.
+
+    Args:
+        more_bytes: that are to be written to it.
 
     Raises:
         StorageError: if there is no room.
@@ -32,7 +41,7 @@ def copy_of(files: Sequence[Path], shown: str) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="embaudit-store-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     before = signature(files)
-    needs, has = sum(size for _, size, _ in before), shutil.disk_usage(folder).free
+    needs, has = more_bytes + sum(size for _, size, _ in before), shutil.disk_usage(folder).free
     if needs > has:
         raise StorageError(
             f"A copy of {shown} is read, since its own library writes to what it opens: that needs "
@@ -73,3 +82,44 @@ def changed(shown: str) -> UsageError:
         kept="Nothing was concluded: rows of two states would be compared.",
         next_step="Run the command again when nothing writes to it, or name a copy.",
     )
+
+
+def database_copy(file: Path, shown: str) -> Path:
+    """A temporary folder with a copy of a SQLite file that others may write to, as of one moment.
+
+    It is copied by SQLite itself, a part at a time, so that a program that has it open waits for none of it.
+
+    Raises:
+        StorageError: if there is no room.
+        UsageError: if it changes all the time.
+        CorpusError: if it cannot be read.
+    """
+    with file.open("rb") as opened:
+        is_logged = opened.read(20)[18:20] == b"\2\2"
+    if is_logged or any(file.with_name(file.name + ending).exists() for ending in ("-wal", "-journal")):
+        # Read in place, SQLite would write to what is beside it.
+        sides = [file.with_name(file.name + ending) for ending in ("-wal", "-journal")]
+        return copy_of([file, *(side for side in sides if side.exists())], shown)
+    folder = copy_of([], shown, file.stat().st_size)
+    last, restarts = math.inf, 0
+
+    def watch(status: int, remaining: int, total: int) -> None:
+        nonlocal last, restarts
+        restarts += remaining > last
+        last = remaining
+        if restarts > RESTARTS:
+            raise changed(shown)
+
+    try:
+        with (
+            closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as source,
+            closing(sqlite3.connect(folder / file.name)) as target,
+        ):
+            source.backup(target, pages=PAGES, progress=watch, sleep=0.001)
+    except sqlite3.Error as error:
+        raise CorpusError(
+            f"{shown} cannot be read: {error}.",
+            kept="Nothing was changed: it is only read.",
+            next_step="Check the file: sqlite3 FILE 'PRAGMA integrity_check'",
+        ) from error
+    return folder

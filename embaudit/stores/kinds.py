@@ -14,6 +14,10 @@ GROUP = "embaudit.stores"
 # In the order in which they are asked: what is told by its content before what is told by a suffix.
 OWN = (
     "postgres",
+    "chroma",
+    "lancedb",
+    "qdrant",
+    "milvus",
     "duckdb",
     "sqlite",
     "numpy",

@@ -1,0 +1,36 @@
+"""Which part of a store is meant: the collection, table or split that was named, or the only one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from embaudit.errors import UsageError
+from embaudit.suggest import hint
+
+LISTED = 12
+
+
+def part_meant(names: Sequence[str], asked: str | None, shown: str, what: str = "collection") -> str:
+    """The part that was asked for, or the only one.
+
+    Args:
+        names: of all parts.
+        what: a part is called.
+
+    Raises:
+        UsageError: if there is none, it is not among them, or several may be meant.
+    """
+    if not names:
+        raise UsageError(f"{shown} has no {what}.", next_step="Check that this is the store that is meant.")
+    if asked is not None and asked not in names:
+        raise UsageError(
+            f"{shown} has no {what} {asked!r}{hint(asked, sorted(names)[:LISTED])}.", next_step="Name it: --from NAME"
+        )
+    if asked is None and len(names) > 1:
+        some = sorted(names)
+        more = f" and {len(some) - LISTED:,} more" if len(some) > LISTED else ""
+        raise UsageError(
+            f"{shown} has {len(names):,} {what}s: {', '.join(some[:LISTED])}{more}.",
+            next_step=f"Name the one that is meant: --from {some[0]}",
+        )
+    return names[0] if asked is None else asked

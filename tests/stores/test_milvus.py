@@ -1,0 +1,164 @@
+"""Milvus: folders of Milvus Lite, and its server, which speaks Milvus's protocol."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from embaudit.errors import EmbauditError
+from embaudit.stores import servers
+from embaudit.stores.opened import open_store
+from embaudit.stores.place import AskedRows
+
+NEEDED = "pip install 'embaudit[milvus]'"
+pymilvus = pytest.importorskip("pymilvus", reason=f"needs pymilvus: {NEEDED}")
+pytest.importorskip("milvus_lite", reason=f"needs milvus-lite: {NEEDED}")
+ROWS, D = 300, 6
+VECTORS = np.random.default_rng(0).normal(size=(ROWS, D)).astype(np.float32)
+IDS = [f"row-{row:03}" for row in range(ROWS)]
+DELETED = (IDS[3], IDS[250])
+KEPT = [row for row in range(ROWS) if IDS[row] not in DELETED]
+
+
+def build(folder: Path, vectors: np.ndarray, texts: Sequence[str], ids: Sequence[str], titles: Sequence[str]) -> str:
+    """A folder with one collection of these rows."""
+    named = str(folder / "milvus.db")
+    with opened(named) as client:
+        fill(client, "docs", vectors, texts, ids, titles)
+    return named
+
+
+class opened:  # noqa: N801
+    """A client of a folder, whose server ends with it."""
+
+    def __init__(self, named: str) -> None:
+        self.named = named
+
+    def __enter__(self) -> Any:
+        self.client = pymilvus.MilvusClient(self.named)
+        return self.client
+
+    def __exit__(self, *_: Any) -> None:
+        from milvus_lite.server_manager import server_manager_instance
+
+        self.client.close()
+        server_manager_instance.release_server(self.named)
+
+
+def fill(client: Any, name: str, vectors: np.ndarray, texts: Any, ids: Any, titles: Any) -> None:
+    kinds = pymilvus.DataType
+    schema = pymilvus.MilvusClient.create_schema(auto_id=False, enable_dynamic_field=True)
+    schema.add_field("key", kinds.VARCHAR, is_primary=True, max_length=100)
+    schema.add_field("vector", kinds.FLOAT_VECTOR, dim=vectors.shape[1])
+    schema.add_field("text", kinds.VARCHAR, max_length=1_000)
+    index = client.prepare_index_params()
+    index.add_index("vector", index_type="HNSW", metric_type="IP", params={"M": 8, "efConstruction": 40})
+    client.create_collection(name, schema=schema, index_params=index)
+    rows = zip(ids, vectors.tolist(), texts, titles, strict=True)
+    if len(ids):
+        client.insert(
+            name,
+            [
+                {"key": one, "vector": vector, "text": text, "metadata": {"title": title}, "page": 1}
+                for one, vector, text, title in rows
+            ],
+        )
+
+
+def delete(named: str, ids: Sequence[str]) -> None:
+    with opened(named) as client:
+        client.delete("docs", ids=list(ids))
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    texts, titles = ([f"{what} {row}" for row in range(ROWS)] for what in ("text", "title"))
+    named = build(tmp_path_factory.mktemp("built"), VECTORS, texts, IDS, titles)
+    delete(named, DELETED)
+    return Path(named)
+
+
+@pytest.fixture
+def folder(built: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(built, tmp_path / "store.db"))
+
+
+def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return {str(file): (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
+
+
+def check(store: Any) -> None:
+    vectors, texts, ids, titles = [], [], [], []
+    for batch in store.batches(["metadata.title"]):
+        ((_, own),) = batch.vectors.values()
+        vectors.append(own)
+        texts += batch.texts or []
+        ids += batch.ids or []
+        titles += batch.fields["metadata.title"]
+    np.testing.assert_allclose(np.concatenate(vectors), VECTORS[KEPT], atol=1e-6)
+    assert ids == [IDS[row] for row in KEPT]
+    assert texts == [f"text {row}" for row in KEPT]
+    assert titles == [f"title {row}" for row in KEPT]
+    assert (store.kind, store.metric, store.rows, store.columns["id"]) == ("Milvus", "dot", len(KEPT), "key")
+
+
+def test_a_folder_is_read_whole_and_never_written_to(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    before = contents(folder)
+    check(open_store(folder))
+    check(open_store(folder))
+    assert contents(folder) == before
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_folder_that_a_program_holds_open_is_read(folder: Path) -> None:
+    with opened(str(folder)):
+        check(open_store(folder))
+
+
+def test_collections_are_told_apart(tmp_path: Path) -> None:
+    named = str(tmp_path / "many.db")
+    with opened(named) as client:
+        fill(client, "one", VECTORS[:0], [], [], [])
+        client.create_collection("two", dimension=D)
+    with pytest.raises(EmbauditError, match="has 2 collections: one, two.*--from one"):
+        open_store(named)
+    empty = open_store(named, AskedRows(part="one"))
+    assert (empty.rows, list(empty.batches())) == (0, [])
+
+
+def test_a_damaged_folder_is_named(folder: Path) -> None:
+    for file in folder.rglob("*.parquet"):
+        file.write_bytes(b"PAR1 and nothing else")
+    with pytest.raises(EmbauditError, match="cannot be read by Milvus Lite"):
+        list(open_store(folder).batches())
+
+
+@pytest.fixture
+def server(folder: Path) -> Iterator[str]:
+    from milvus_lite.server_manager import server_manager_instance
+
+    address = server_manager_instance.start_and_get_uri(str(folder))
+    pymilvus.MilvusClient(address).load_collection("docs")
+    yield f"milvus:{address}"
+    server_manager_instance.release_server(str(folder))
+
+
+def test_a_server_is_read(server: str) -> None:
+    check(open_store(server))
+    check(open_store(server))
+
+
+def test_a_server_that_does_not_answer_is_named(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(servers, "PAUSES", ())
+    with pytest.raises(EmbauditError, match="does not answer") as raised:
+        open_store("milvus:http://someone:hunter2secret@127.0.0.1:9")
+    assert "hunter2" not in str(raised.value)
+    assert capfd.readouterr() == ("", "")
