@@ -22,7 +22,8 @@ def embaudit_here(*arguments: str) -> subprocess.CompletedProcess[str]:
     return run_here(arguments, {**os.environ, "HF_HUB_OFFLINE": "1"}, Path.cwd())
 
 
-@pytest.mark.parametrize("is_whole", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("is_whole", [False, True])
 def test_a_sound_checkpoint_may_be_served(is_whole: bool) -> None:
     packaged_checkpoint()  # skips where it is missing
     sample = sample_material()
@@ -85,6 +86,7 @@ def test_a_model_in_memory_is_checked_as_it_would_be_saved(tmp_path: Path) -> No
     assert report.verdict == "do not serve"
 
 
+@pytest.mark.slow
 def test_what_changed_against_a_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     base = tiny_bert(tmp_path / "base")

@@ -85,6 +85,7 @@ def interrupt(command: InTerminal, moment: Moment, presses: int) -> None:
         assert "Run the same command again" in command.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("moment", "presses"),
     [("its server was started", 3), pytest.param("the checkpoint is described", 1, marks=pytest.mark.slow)],

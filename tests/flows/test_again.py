@@ -124,7 +124,7 @@ def test_what_has_to_be_computed_needs_a_run(
 
 
 @pytest.mark.usefixtures("without_server")
-@pytest.mark.parametrize("gate", ["fail", "mark"])
+@pytest.mark.parametrize("gate", ["fail", pytest.param("mark", marks=pytest.mark.slow)])
 def test_the_gate_judges_anew(gate: str, request_before: AuditRequest, tmp_path: Path) -> None:
     policy = tmp_path / "strict.toml"
     policy.write_text(STRICT)

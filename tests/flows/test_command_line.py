@@ -269,6 +269,7 @@ def test_token_answers_without_a_scan(embaudit_here: Embaudit, tiny_checkpoint: 
     refuses(embaudit_here("token", str(tiny_checkpoint), "river", "--pairs", "missing.csv"), "missing.csv")
 
 
+@pytest.mark.slow
 def test_without_a_home_prefect_gets_a_place_beside_the_warehouse(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -29,6 +29,7 @@ def twins(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_no_pair_below_u_leaves_out_sticky_tokens_and_nothing_else(
     home: Path, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path
 ) -> None:
@@ -74,7 +75,14 @@ def broken(error: BaseException) -> Any:
         pytest.param({"corpora": {"sts": "sample"}}, None, None, UsageError, "'sts'", marks=pytest.mark.slow),
         # What no measure expects.
         ({}, "plan_audit", MemoryError("on the way"), MeasureError, "on the way"),
-        ({}, "_shared_tables", torch.OutOfMemoryError("CUDA out of memory."), MeasureError, "CUDA out of memory."),
+        pytest.param(
+            {},
+            "_shared_tables",
+            torch.OutOfMemoryError("CUDA out of memory."),
+            MeasureError,
+            "CUDA out of memory.",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             {},
             "run_measure",
@@ -91,7 +99,7 @@ def broken(error: BaseException) -> Any:
             "OSError: [Errno 28] No space left on device",
             marks=pytest.mark.slow,
         ),
-        ({}, "stage_findings", KeyError("a bug"), KeyError, "KeyError: 'a bug'"),
+        pytest.param({}, "stage_findings", KeyError("a bug"), KeyError, "KeyError: 'a bug'", marks=pytest.mark.slow),
         ({}, "_ingest", ValueError("https://me:canary@x/y"), ValueError, "ValueError: https://x/y"),
     ],
 )

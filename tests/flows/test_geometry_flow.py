@@ -55,6 +55,7 @@ def outcome(
         )
 
 
+@pytest.mark.slow
 def test_a_corpus_has_a_row_with_intervals_and_what_is_undefined_is_said(outcome: AuditOutcome) -> None:
     with duckdb.connect(outcome.warehouse, read_only=True) as connection:
         (small, large) = connection.execute("FROM geometry ORDER BY texts").df().to_dict("records")
@@ -78,10 +79,12 @@ def test_a_corpus_has_a_row_with_intervals_and_what_is_undefined_is_said(outcome
     assert not outcome.gate.tripped
 
 
+@pytest.mark.slow
 def test_the_plan_says_about_how_much_it_encodes(outcome: AuditOutcome) -> None:
     assert_planned(outcome)
 
 
+@pytest.mark.slow
 def test_the_page_the_report_and_the_query(embaudit_here: Embaudit, outcome: AuditOutcome) -> None:
     done = embaudit_here("show", outcome.audit_id, "--full", "--warehouse", outcome.warehouse)
     assert done.returncode == 0, done.stderr

@@ -84,6 +84,7 @@ def ndcg(documents: np.ndarray, queries: np.ndarray) -> np.ndarray:
     return np.array([1 / log2(rank + 1) if rank <= 10 else 0.0 for rank in ranks])
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_texts_with_copies(outcome: AuditOutcome, tiny_checkpoint: Path, collection: Path) -> None:
     with duckdb.connect(outcome.warehouse, read_only=True) as connection:
         scores = {
@@ -117,6 +118,7 @@ def test_scores_are_those_of_texts_with_copies(outcome: AuditOutcome, tiny_check
     assert scores["ordinary", "all", None] == pytest.approx(np.mean(tokens))
 
 
+@pytest.mark.slow
 def test_every_task_has_every_arm(outcome: AuditOutcome) -> None:
     with duckdb.connect(outcome.warehouse, read_only=True) as connection:
         found = connection.execute(
@@ -139,6 +141,7 @@ def test_every_task_has_every_arm(outcome: AuditOutcome) -> None:
     assert named < {"loss_ndcg_10", "loss_v_measure", "loss_accuracy", "loss_spearman"}
 
 
+@pytest.mark.slow
 def test_pairs_are_ranked_within_their_data_set(outcome: AuditOutcome, tiny_checkpoint: Path, scored: Path) -> None:
     with duckdb.connect(outcome.warehouse, read_only=True) as connection:
         by_set = dict(connection.execute("SELECT data_set, score FROM impact_data_set WHERE arm = 'clean'").fetchall())
@@ -180,6 +183,7 @@ def test_the_worst_that_the_search_finds(home: Path, request_: AuditRequest) -> 
     assert not tokens["ordinary"] & (tokens["definition"] | tokens["retention"])
 
 
+@pytest.mark.slow
 def test_the_command_on_tokens_of_ones_own(
     embaudit_here: Embaudit, tiny_checkpoint: Path, collection: Path, tmp_path: Path
 ) -> None:

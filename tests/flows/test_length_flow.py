@@ -70,6 +70,7 @@ def outcome(
         return run(tiny_checkpoint, profile, long_texts)
 
 
+@pytest.mark.slow
 def test_every_table_is_published(outcome: AuditOutcome) -> None:
     assert outcome.warnings == []
     bins = rows(outcome, "SELECT condition, low, high, texts, cosine_mean IS NULL FROM length_bin ORDER BY ALL")
@@ -88,6 +89,7 @@ def test_every_table_is_published(outcome: AuditOutcome) -> None:
     assert rows(outcome, "SELECT count(DISTINCT condition) FROM length_curve") == [(4,)]
 
 
+@pytest.mark.slow
 def test_a_given_collection_is_ranked_as_it_is_read_and_cut(
     home: Path, tiny_checkpoint: Path, profile: Path, long_texts: Path, tmp_path: Path
 ) -> None:
@@ -154,6 +156,7 @@ def test_an_unknown_architecture_has_a_curve_and_a_note(
     assert rows(outcome, "SELECT count(*) FROM length_sigma") == [(0,)]
 
 
+@pytest.mark.slow
 def test_the_page_and_the_queries_of_an_audit(embaudit_here: Embaudit, outcome: AuditOutcome) -> None:
     done = embaudit_here("show", outcome.audit_id, "--full", "--warehouse", outcome.warehouse)
     assert done.returncode == 0, done.stderr

@@ -111,6 +111,7 @@ INIT = "embaudit_norms/__init__.py"
             {INIT: FILES[INIT].replace('table="norm"', 'table="token"')},
             "embaudit_norms declares a table 'token', which embaudit.steps.tables has already",
             id="a table that is taken",
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             {"embaudit_norms/queries/socm.sql": "-- Another?\nSELECT 1\n"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from small_audits import AskedAgain, Audited
 
 from embaudit.api.passport import verify
@@ -27,6 +28,7 @@ def test_it_is_made_once(asked_again: AskedAgain) -> None:
     assert path.name in asked_again.said.stdout.replace("\n", "")
 
 
+@pytest.mark.slow
 def test_it_is_kept_if_somebody_edits_it(audited: Audited, audited_home: Path) -> None:
     (path,) = (audited_home / "reports").glob("*.passport.json")
     content = json.loads(path.read_text(encoding="utf-8"))

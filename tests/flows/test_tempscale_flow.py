@@ -81,6 +81,7 @@ def ask(checkpoint: Path, corpora: dict[str, str], **changes: Any) -> AuditOutco
     return audit(AuditRequest(checkpoint=str(checkpoint), **asked))
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_a_temperature_helps(home: Path, labelled: Path, tmp_path: Path) -> None:
     folder = readable(tmp_path / "helped", logit=0.5)
     outcome = ask(folder, {"longdocs": str(labelled)})

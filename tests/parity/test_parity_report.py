@@ -112,7 +112,7 @@ WRONG = {
 }
 
 # Many other ways are tried before these.
-QUICK = ("cls pooling", "cut at no usual limit, and pooled otherwise", "noise", "padding")
+QUICK = ("cls pooling", "noise", "padding")
 
 
 @pytest.mark.parametrize("name", mostly_slow(WRONG, QUICK))

@@ -95,6 +95,7 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
         _ = library.audits  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_the_first_example_of_the_docs(audited: Audited, audited_home: Path, tmp_path: Path) -> None:
     question = audited.question
     # All that was asked there, so that every measure is found as done.
@@ -211,6 +212,7 @@ def test_the_callback_example_of_the_docs(
     assert not (home / "models").exists()  # the trainer's own folder was audited
 
 
+@pytest.mark.slow
 def test_a_callback_audits_what_is_evaluated_in_the_first_process_alone(
     model: SentenceTransformer, tiny_profile: Path, home: Path, tmp_path: Path
 ) -> None:

@@ -326,6 +326,7 @@ def test_every_help_page_explains_itself(command: tuple[str, ...]) -> None:
 # ---- published beside ours, on an audit's page ----
 
 
+@pytest.mark.slow
 def test_an_audits_page_has_the_published_figures_beside_ours(warehouse: Path) -> None:
     for i, source in enumerate(("packaged:tiny", "/models/all-mpnet-base-v2")):
         put_audit(warehouse, audit_record(f"a{i}", f"c{i}", minutes=i), plausible_rows(f"c{i}", source), [])

@@ -148,6 +148,7 @@ def test_an_honest_question_still_has_its_answer(ask: Callable[..., tuple[object
     assert (code, printed) == (0, "audit_id,status\na1,published\n")
 
 
+@pytest.mark.slow
 def test_the_name_of_an_audit_is_a_value_and_no_sql(ask: Callable[..., tuple[object, str]]) -> None:
     for name in (*NAMES.values(), "' OR 1=1 --", "a1' OR '1'='1", "%", "_1"):
         code, printed = ask("show", "--", name)

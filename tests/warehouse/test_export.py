@@ -45,6 +45,7 @@ def test_a_copy_is_a_whole_warehouse_that_nobody_writes(published: Path, tmp_pat
         assert run_query(copy, name).rows == run_query(published, name).rows
 
 
+@pytest.mark.slow
 def test_what_is_left_out_is_there_and_empty(published: Path, tmp_path: Path) -> None:
     made = export(published, tmp_path / "small.duckdb", 0, with_bulk=False)
     assert "socm_pair" not in made.rows

@@ -43,6 +43,7 @@ def version(path: Path) -> int:
     return int(found)
 
 
+@pytest.mark.slow
 def test_what_needs_the_newest_tables_asks_for_the_upgrade_and_works_behind_it(
     embaudit: Command, older: Path, tmp_path: Path
 ) -> None:

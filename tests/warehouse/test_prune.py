@@ -175,6 +175,7 @@ def whole(path: Path) -> dict[str, list[tuple]]:
         return {name: connection.execute(f"SELECT * FROM {name} ORDER BY ALL").fetchall() for (name,) in names}
 
 
+@pytest.mark.slow
 def test_a_file_shrinks_and_holds_the_same(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vacuums, "SETTLING_SECONDS", 0.0)
     prune(large, 0, Keep(audits=1))
@@ -201,6 +202,7 @@ def test_a_link_to_a_file_stays_a_link(large: Path, monkeypatch: pytest.MonkeyPa
     assert link.stat().st_size == large.stat().st_size
 
 
+@pytest.mark.slow
 def test_without_room_for_a_copy_the_file_stays(large: Path, small_disk: Callable, tmp_path: Path) -> None:
     prune(large, 0, Keep(audits=1))
     with open_writer(large, 0) as connection:

@@ -91,6 +91,7 @@ def few(staged: list[StagedTable]) -> list[StagedTable]:
     return [table for table in staged if table.table in FEW]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("moment", "status"),
     [
