@@ -9,10 +9,10 @@ import numpy as np
 
 from embaudit.errors import UsageError
 from embaudit.stores.nested import column_of, flat, table_of_records
-from embaudit.stores.table import BATCH_ROWS, LOOKED_AT, Column, Table, Values
+from embaudit.stores.table import BATCH_ROWS, LOOKED_AT, StoreColumn, StoreTable, Values
 
 
-def table_of_arrays(shown: str, arrays: Mapping[str, Any], **declared: Any) -> Table:
+def table_of_arrays(shown: str, arrays: Mapping[str, Any], **declared: Any) -> StoreTable:
     """A table of what has a row for each vector.
 
     Args:
@@ -45,10 +45,10 @@ def table_of_arrays(shown: str, arrays: Mapping[str, Any], **declared: Any) -> T
                 for name in names
             }
 
-    return Table(shown, columns, read, rows=rows, **declared)
+    return StoreTable(shown, columns, read, rows=rows, **declared)
 
 
-def table_of_object(shown: str, content: Any, **declared: Any) -> Table:
+def table_of_object(shown: str, content: Any, **declared: Any) -> StoreTable:
     """A table of what a program saved: a matrix, arrays by name, vectors by id, rows, or a frame.
 
     Raises:
@@ -116,10 +116,10 @@ def _kind(value: Any) -> str:
     return "f" if name.startswith("torch.") and "float" in name else getattr(getattr(value, "dtype", None), "kind", "?")
 
 
-def _matrix(value: Any) -> Column:
+def _matrix(value: Any) -> StoreColumn:
     what = "whole numbers" if _kind(value) in "iu" else "vector"
     shown = str(value.dtype).removeprefix("torch.")
-    return Column(f"matrix of item: {shown}", what, ([0] * value.shape[1],))  # type: ignore[arg-type]
+    return StoreColumn(f"matrix of item: {shown}", what, ([0] * value.shape[1],))  # type: ignore[arg-type]
 
 
 def _length(value: Any) -> int:

@@ -10,19 +10,19 @@ from embaudit.errors import UsageError
 from embaudit.hub import datasets_library
 from embaudit.stores.arrow_table import table_of_arrow
 from embaudit.stores.damage import reported
-from embaudit.stores.place import AskedRows, Place
-from embaudit.stores.table import BATCH_ROWS, StoreKind, Table
+from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.table import BATCH_ROWS, StoreKind, StoreTable
 from embaudit.suggest import did_you_mean
 
 SUFFIXES = (".arrow", ".feather", ".ipc")
 MAGIC = b"ARROW1"
 
 
-def is_arrow(place: Place) -> bool:
+def is_arrow(place: StorePlace) -> bool:
     return place.suffix in SUFFIXES or place.head.startswith(MAGIC)
 
 
-def open_arrow(place: Place, asked: AskedRows) -> Table:
+def open_arrow(place: StorePlace, asked: AskedRows) -> StoreTable:
     """The rows of a Feather or Arrow file, or of an Arrow stream."""
     import pyarrow as pa
 
@@ -49,7 +49,7 @@ def open_arrow(place: Place, asked: AskedRows) -> Table:
     return table_of_arrow(place.shown, schema, batches)
 
 
-def open_saved(place: Place, asked: AskedRows) -> Table:
+def open_saved(place: StorePlace, asked: AskedRows) -> StoreTable:
     """The rows of a folder that ``datasets`` wrote; of the split that was named, or the only one."""
     with reported(place.shown):
         saved = datasets_library().load_from_disk(str(place.path))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from embaudit.stores.table import BATCH_ROWS, LOOKED_AT, Column, Table, Values, What
+from embaudit.stores.table import BATCH_ROWS, LOOKED_AT, StoreColumn, StoreTable, Values, What
 
 KEPT_VALUES = 20
 
 
 def table_of_arrow(
     shown: str, schema: Any, batches_of: Callable[[Sequence[str]], Iterator[Any]], **declared: Any
-) -> Table:
+) -> StoreTable:
     """A table of Arrow batches.
 
     Args:
@@ -39,8 +39,8 @@ def table_of_arrow(
                 batch = whole.slice(offset, BATCH_ROWS)
                 yield {path: _at(batch, path, schema) for path in wanted}
 
-    columns = {path: Column(str(kind), _what(kind, pa), some(path)) for path, kind in paths.items()}
-    return Table(shown, columns, read, **declared)
+    columns = {path: StoreColumn(str(kind), _what(kind, pa), some(path)) for path, kind in paths.items()}
+    return StoreTable(shown, columns, read, **declared)
 
 
 def _paths(fields: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -22,10 +22,10 @@ from embaudit.stores.copies import changed, copy_of, database_copy
 from embaudit.stores.extras import needed
 from embaudit.stores.nested import batched, column_of
 from embaudit.stores.parts import part_meant
-from embaudit.stores.place import AskedRows, Place
+from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.servers import address_of, answers, basic_authorization, counted, patiently, quiet, without_user
 from embaudit.stores.store import Metric
-from embaudit.stores.table import LOOKED_AT, Column, StoreKind, Table, Values
+from embaudit.stores.table import LOOKED_AT, StoreColumn, StoreKind, StoreTable, Values
 
 DATABASE = "chroma.sqlite3"
 # Chroma 0.3 and before.
@@ -49,7 +49,7 @@ DEFAULT = ("default_tenant", "default_database")
 Ask = Callable[..., Any]
 
 
-def open_folder(place: Place, asked: AskedRows) -> Table:
+def open_folder(place: StorePlace, asked: AskedRows) -> StoreTable:
     """A collection of a folder that Chroma's persistent client wrote."""
     if not place.holds(DATABASE):
         raise UsageError(
@@ -84,7 +84,7 @@ def open_folder(place: Place, asked: AskedRows) -> Table:
     return _table(f"{place.shown}, collection {name}", client, own, ask, is_pinned=True)
 
 
-def open_server(place: Place, asked: AskedRows) -> Table:
+def open_server(place: StorePlace, asked: AskedRows) -> StoreTable:
     """A collection of a server: of the tenant and database that the environment names, as for its client."""
     address = address_of(place, "chroma")
     chromadb = _library(place.shown)
@@ -113,17 +113,17 @@ def open_server(place: Place, asked: AskedRows) -> Table:
     return _table(f"{place.shown}, collection {name}", client, name, ask)
 
 
-def _table(shown: str, client: Any, name: str, ask: Ask, *, is_pinned: bool = False) -> Table:
+def _table(shown: str, client: Any, name: str, ask: Ask, *, is_pinned: bool = False) -> StoreTable:
     collection = ask(client.get_collection, name, embedding_function=None)
     rows = ask(collection.count)
     some = ask(collection.get, limit=LOOKED_AT, include=["embeddings", "documents", "metadatas"])
     vectors = some["embeddings"]
     columns = {
-        ID: Column("text", "text", tuple(some["ids"])),
-        VECTOR: Column("list<item: float>", "vector", tuple(map(_listed, vectors if vectors is not None else ()))),
+        ID: StoreColumn("text", "text", tuple(some["ids"])),
+        VECTOR: StoreColumn("list<item: float>", "vector", tuple(map(_listed, vectors if vectors is not None else ()))),
     }
     if texts := tuple(one for one in some["documents"] or () if one is not None):
-        columns[TEXT] = Column("text", "text", texts)
+        columns[TEXT] = StoreColumn("text", "text", texts)
     fields: dict[str, list[Any]] = {}
     for metadata in some["metadatas"] or ():
         for key, value in (metadata or {}).items():
@@ -143,7 +143,7 @@ def _table(shown: str, client: Any, name: str, ask: Ask, *, is_pinned: bool = Fa
             if not ids or offset >= rows:
                 return
 
-    return Table(
+    return StoreTable(
         shown,
         columns,
         read if is_pinned else counted(read, rows, shown),
@@ -219,7 +219,7 @@ def _settings(chromadb: Any) -> Any:
 
 
 @contextmanager
-def _explained(place: Place, version: str) -> Iterator[None]:
+def _explained(place: StorePlace, version: str) -> Iterator[None]:
     """Errors of the library, also panics of its engine, as one that names the folder."""
     try:
         with quiet("chromadb"):

@@ -17,7 +17,7 @@ from embaudit.corpora.fields import ID_FIELDS
 from embaudit.errors import UsageError
 from embaudit.stores.decode import text_form
 from embaudit.stores.place import AskedRows, SeveralFit
-from embaudit.stores.table import Column, Table, Values
+from embaudit.stores.table import StoreColumn, StoreTable, Values
 from embaudit.suggest import did_you_mean
 
 # In the vocabulary of vector databases and of what people export by hand, in lower case.
@@ -41,7 +41,7 @@ SPREAD = 8
 NUMBERED = re.compile(r"(.*?)(\d+)")
 
 
-def find_columns(table: Table, asked: AskedRows) -> dict[str, str]:
+def find_columns(table: StoreTable, asked: AskedRows) -> dict[str, str]:
     """The columns to read, by what they are: ``vector``, and ``text`` and ``id`` if there are any.
 
     Raises:
@@ -64,7 +64,7 @@ def find_columns(table: Table, asked: AskedRows) -> dict[str, str]:
     return {what: name for what, name in {"vector": vector, "text": text, "id": row_id}.items() if name}
 
 
-def column_named(table: Table, name: str) -> str:
+def column_named(table: StoreTable, name: str) -> str:
     """The column that a user means: by its whole name, else by the end of its path, in any case.
 
     Raises:
@@ -85,11 +85,11 @@ def column_named(table: Table, name: str) -> str:
     )
 
 
-def _named(table: Table, name: str | None, what: str) -> str:
+def _named(table: StoreTable, name: str | None, what: str) -> str:
     return "" if name is None else column_named(table, name)
 
 
-def _vector(table: Table, asked: AskedRows) -> str:
+def _vector(table: StoreTable, asked: AskedRows) -> str:
     fractions = [name for name, column in table.columns.items() if column.what == "vector"]
     candidates = fractions or [name for name, column in table.columns.items() if is_vector(column)]
     if len(candidates) > 1 and asked.dimension is not None:
@@ -108,7 +108,7 @@ def _vector(table: Table, asked: AskedRows) -> str:
     return candidates[0]
 
 
-def _only(table: Table, names: Sequence[str], what: str, but: set[str]) -> str:
+def _only(table: StoreTable, names: Sequence[str], what: str, but: set[str]) -> str:
     found = [name for name in table.columns if _last(name) in names and name not in but]
     found = [name for name in found if table.columns[name].what == "text"]
     if len(found) > 1:
@@ -119,7 +119,7 @@ def _only(table: Table, names: Sequence[str], what: str, but: set[str]) -> str:
     return found[0] if found else ""
 
 
-def _first(table: Table, names: Sequence[str], but: set[str]) -> str:
+def _first(table: StoreTable, names: Sequence[str], but: set[str]) -> str:
     """The first column with one of these names; the one that is nested least."""
     found = [name for name in table.columns if _last(name) in names and name not in but]
     return min(found, key=lambda name: name.count("."), default="")
@@ -129,20 +129,20 @@ def _last(name: str) -> str:
     return name.rpartition(".")[2].strip().lower()
 
 
-def is_vector(column: Column) -> bool:
+def is_vector(column: StoreColumn) -> bool:
     """Whether a column holds lists of numbers, or text or bytes that may be read as such."""
     if column.what == "text":
         return bool(column.some) and bool(text_form([str(one) for one in column.some]))
     return column.what in ("vector", "whole numbers", "bytes")
 
 
-def _dimension(column: Column) -> int | None:
+def _dimension(column: StoreColumn) -> int | None:
     """How many numbers its lists have, by the first one."""
     first = next(iter(column.some), None)
     return len(first) if hasattr(first, "__len__") and not isinstance(first, str | bytes) else None
 
 
-def with_spread(table: Table) -> Table:
+def with_spread(table: StoreTable) -> StoreTable:
     """The table with the columns that hold one number of a vector each as one column: ``dim_0 … dim_383``."""
     groups: dict[str, dict[int, str]] = {}
     for name, column in table.columns.items():
@@ -159,7 +159,9 @@ def with_spread(table: Table) -> Table:
         return table
     parts = {name for names in spread.values() for name in names}
     columns = {name: column for name, column in table.columns.items() if name not in parts}
-    wide = {name: Column(f"{len(names)} columns", "vector", ([0.0] * len(names),)) for name, names in spread.items()}
+    wide = {
+        name: StoreColumn(f"{len(names)} columns", "vector", ([0.0] * len(names),)) for name, names in spread.items()
+    }
 
     def read(names: Sequence[str]) -> Iterator[Mapping[str, Values]]:
         wanted = [part for name in names for part in spread.get(name, [name])]
@@ -195,12 +197,12 @@ def _floats(values: Any) -> np.ndarray:
         return np.asarray(kept, dtype=np.float64).astype(np.float32)
 
 
-def listed(columns: Mapping[str, Column]) -> str:
+def listed(columns: Mapping[str, StoreColumn]) -> str:
     """The columns of a table with their types, for a message."""
     shown = [f"{name} ({column.type})" for name, column in islice(columns.items(), LISTED)]
     return ", ".join(shown) + (", …" if len(columns) > LISTED else "") if shown else "no column at all"
 
 
-def _as_found(column: Column) -> str:
+def _as_found(column: StoreColumn) -> str:
     first = next(iter(column.some), None)
     return f" (the first is {first[:40]!r})" if isinstance(first, str) else ""

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from embaudit.corpora.openers import local_file, reading
 from embaudit.errors import CorpusError
 from embaudit.stores.nested import Record, table_of_records
-from embaudit.stores.place import AskedRows, Place
-from embaudit.stores.table import StoreKind, Table
+from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.table import StoreKind, StoreTable
 
 SUFFIXES = (".csv", ".tsv")
 SEPARATORS = ",;\t|"
 
 
-def open_csv(place: Place, asked: AskedRows) -> Table:
+def open_csv(place: StorePlace, asked: AskedRows) -> StoreTable:
     """The rows of a file whose first line names the columns; empty cells are nothing."""
     source = local_file(place.path)
     with reading(source) as stream:

@@ -15,7 +15,7 @@ from embaudit.errors import CorpusError
 from embaudit.stores.byte_numbers import FRACTIONS, numbers_of_bytes, read_bytes
 from embaudit.stores.place import AskedRows
 from embaudit.stores.store import ByDimension
-from embaudit.stores.table import Column, Values
+from embaudit.stores.table import StoreColumn, Values
 
 Decode = Callable[[Values], ByDimension]
 # pgvector's: {index:value,…}/dimensions, indices from 1.
@@ -25,7 +25,7 @@ BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 CUT = ("...", "…")
 
 
-def decoder_of(name: str, column: Column, asked: AskedRows) -> tuple[str, Decode]:
+def decoder_of(name: str, column: StoreColumn, asked: AskedRows) -> tuple[str, Decode]:
     """How the numbers of a column of vectors are stored, and what makes arrays of them.
 
     Raises:

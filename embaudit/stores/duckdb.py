@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from embaudit.errors import CorpusError, one_line
 from embaudit.stores.arrow_table import table_of_arrow
-from embaudit.stores.place import AskedRows, Place
+from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.sql import SqlTable, quoted, source_of
-from embaudit.stores.table import BATCH_ROWS, StoreKind, Table
+from embaudit.stores.table import BATCH_ROWS, StoreKind, StoreTable
 
 if TYPE_CHECKING:
     import duckdb
@@ -26,12 +26,12 @@ SELECT schema_name, table_name, list(data_type) FROM duckdb_columns() WHERE NOT 
 """
 
 
-def is_duckdb(place: Place) -> bool:
+def is_duckdb(place: StorePlace) -> bool:
     where, magic = MAGIC
     return place.suffix in SUFFIXES or place.head[where] == magic
 
 
-def open_duckdb(place: Place, asked: AskedRows) -> Table:
+def open_duckdb(place: StorePlace, asked: AskedRows) -> StoreTable:
     """A table or view of a DuckDB file; opened read-only."""
     with _connected(place) as connection:
         found = connection.execute(TABLES).fetchall()
@@ -60,7 +60,7 @@ def open_duckdb(place: Place, asked: AskedRows) -> Table:
 
 
 @contextmanager
-def _connected(place: Place) -> Iterator[duckdb.DuckDBPyConnection]:
+def _connected(place: StorePlace) -> Iterator[duckdb.DuckDBPyConnection]:
     """A read-only connection, with errors that name the file."""
     import duckdb
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from embaudit.errors import CorpusError
 from embaudit.stores.extras import needed
 from embaudit.stores.faiss_rows import FaissRows
-from embaudit.stores.place import AskedRows, Place
+from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.store import Metric
-from embaudit.stores.table import Column, StoreKind, Table, Values
+from embaudit.stores.table import StoreColumn, StoreKind, StoreTable, Values
 
 # Four letters at the start of every index; those of its own kinds begin so (faiss/impl/index_write.cpp).
 STARTS = (b"Ix", b"Iw", b"Iv", b"IH", b"IN", b"IB", b"IP", b"Il", b"IR", b"I2", b"Im", b"IL", b"IQ", b"IF")
@@ -19,12 +19,12 @@ VECTOR, ID = "vector", "id"
 AGAIN = "Write it again, or fetch it again: faiss.write_index(index, FILE)"
 
 
-def is_faiss(place: Place) -> bool:
+def is_faiss(place: StorePlace) -> bool:
     """By four letters and a header that makes sense, or by a suffix that nothing else claims."""
     return _has_header(place.head) or place.suffix == ".faiss"
 
 
-def open_faiss(place: Place, asked: AskedRows) -> Table:
+def open_faiss(place: StorePlace, asked: AskedRows) -> StoreTable:
     """The rows of an index, with their ids."""
     if not _has_header(place.head):
         empty = "is empty" if not place.head else f"starts with {place.head[:4]!r}, not with the letters of an index"
@@ -43,8 +43,8 @@ def open_faiss(place: Place, asked: AskedRows) -> Table:
     )
     what = ("whole numbers", "uint8") if rows.is_binary else ("vector", "float32")
     columns = {
-        VECTOR: Column(f"matrix of item: {what[1]}", what[0], ([0] * rows.dimension,)),  # type: ignore[arg-type]
-        ID: Column("whole number", "other", tuple(rows.ids[:20].tolist())),
+        VECTOR: StoreColumn(f"matrix of item: {what[1]}", what[0], ([0] * rows.dimension,)),  # type: ignore[arg-type]
+        ID: StoreColumn("whole number", "other", tuple(rows.ids[:20].tolist())),
     }
 
     def read(names: Sequence[str]) -> Iterator[Mapping[str, Values]]:
@@ -55,7 +55,7 @@ def open_faiss(place: Place, asked: AskedRows) -> Table:
             ids = rows.ids[start : start + len(vectors)].tolist()
             yield {name: vectors if name == VECTOR else ids for name in names}
 
-    return Table(
+    return StoreTable(
         place.shown,
         columns,
         read,

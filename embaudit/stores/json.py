@@ -9,8 +9,8 @@ from typing import Any
 from embaudit.corpora.openers import ByteSource, local_file, reading
 from embaudit.errors import CorpusError
 from embaudit.stores.nested import Record, table_of_records
-from embaudit.stores.place import AskedRows, Place
-from embaudit.stores.table import StoreKind, Table
+from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.table import StoreKind, StoreTable
 
 SUFFIXES = (".jsonl", ".ndjson", ".json")
 EXPORT = "Correct that line, or export the file again."
@@ -18,11 +18,11 @@ EXPORT = "Correct that line, or export the file again."
 DEEPEST = 5
 
 
-def is_json(place: Place) -> bool:
+def is_json(place: StorePlace) -> bool:
     return place.suffix in SUFFIXES
 
 
-def open_json(place: Place, asked: AskedRows) -> Table:
+def open_json(place: StorePlace, asked: AskedRows) -> StoreTable:
     """The rows of a file: a line each, the items of a list, or those in the one object that it is."""
     source = local_file(place.path)
     with reading(source) as stream:

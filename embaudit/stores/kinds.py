@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 
 from embaudit.errors import UsageError
-from embaudit.stores.place import Place
+from embaudit.stores.place import StorePlace
 from embaudit.stores.table import StoreKind
 
 GROUP = "embaudit.stores"
@@ -47,7 +47,7 @@ def store_kinds() -> Iterator[StoreKind]:
         yield from import_module(f"embaudit.stores.{name}").KINDS
 
 
-def kind_of(place: Place) -> StoreKind | None:
+def kind_of(place: StorePlace) -> StoreKind | None:
     """The first kind that recognises a place."""
     return next((kind for kind in store_kinds() if kind.recognises(place)), None)
 

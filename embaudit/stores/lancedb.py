@@ -12,9 +12,9 @@ from embaudit.masking import keep_credentials
 from embaudit.stores.arrow_table import table_of_arrow
 from embaudit.stores.extras import needed
 from embaudit.stores.parts import part_meant
-from embaudit.stores.place import AskedRows, Place
+from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.store import Metric
-from embaudit.stores.table import BATCH_ROWS, StoreKind, Table
+from embaudit.stores.table import BATCH_ROWS, StoreKind, StoreTable
 
 ENDING = ".lance"
 BUCKETS = ("s3", "gs", "az")
@@ -26,7 +26,7 @@ THREADS = {"LANCE_IO_THREADS": "2", "LANCE_CPU_THREADS": "1"}
 FEW = 100
 
 
-def open_lance(place: Place, asked: AskedRows) -> Table:
+def open_lance(place: StorePlace, asked: AskedRows) -> StoreTable:
     """A table of a LanceDB database, at its newest version."""
     keep_credentials(place.named)
     for name, value in THREADS.items():
@@ -59,7 +59,7 @@ def open_lance(place: Place, asked: AskedRows) -> Table:
     return table_of_arrow(called, _plain_schema(schema), batches, rows=rows, metric=metric, is_pinned=True)
 
 
-def _tables(place: Place, where: str, options: dict[str, str]) -> list[str]:
+def _tables(place: StorePlace, where: str, options: dict[str, str]) -> list[str]:
     if place.is_folder:
         return sorted(one.name.removesuffix(ENDING) for one in place.path.glob(f"*{ENDING}") if one.is_dir())
     database = needed("lancedb", "lancedb", place.shown).connect(where, storage_options=options)
@@ -69,7 +69,7 @@ def _tables(place: Place, where: str, options: dict[str, str]) -> list[str]:
     return names
 
 
-def _options(place: Place) -> dict[str, str]:
+def _options(place: StorePlace) -> dict[str, str]:
     """How a bucket is reached, beside the usual variables of the environment."""
     plain = os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://")
     return {"allow_http": "true"} if place.scheme == "s3" and plain else {}
@@ -118,7 +118,7 @@ def _is_bfloat16(kind: Any) -> bool:
 
 
 @contextmanager
-def _explained(place: Place) -> Iterator[None]:
+def _explained(place: StorePlace) -> Iterator[None]:
     """Errors of the library as one that names the place."""
     try:
         yield

@@ -12,8 +12,8 @@ from embaudit.stores.damage import FETCH, reported
 from embaudit.stores.faiss import ID, VECTOR, open_faiss
 from embaudit.stores.nested import at, column_of, flat, listed
 from embaudit.stores.pickles import OnlyThese, stand_ins
-from embaudit.stores.place import AskedRows, Place
-from embaudit.stores.table import LOOKED_AT, StoreKind, Table, Values
+from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.table import LOOKED_AT, StoreKind, StoreTable, Values
 
 # Where LangChain had its docstore and its documents, from 0.0 to today's.
 CLASSES = (
@@ -28,7 +28,7 @@ CLASSES = (
 TEXT = "text"
 
 
-def open_folder(place: Place, asked: AskedRows) -> Table:
+def open_folder(place: StorePlace, asked: AskedRows) -> StoreTable:
     """The rows of the index with their documents; ``--table NAME`` says which of several."""
     names = sorted(file.stem for file in place.path.glob("*.faiss") if file.with_suffix(".pkl").exists())
     name = asked.part or (names[0] if len(names) == 1 else "index" if "index" in names else "")
@@ -37,7 +37,7 @@ def open_folder(place: Place, asked: AskedRows) -> Table:
             f"{place.shown} holds {len(names)} indexes: {', '.join(names)}.",
             next_step=f"Name the one that is meant: --table {names[0]}",
         )
-    table = open_faiss(Place(str(place.path / f"{name}.faiss")), asked)
+    table = open_faiss(StorePlace(str(place.path / f"{name}.faiss")), asked)
     return with_documents(replace(table, shown=f"{place.shown}, {name}"), *docstore(place.path / f"{name}.pkl"))
 
 
@@ -63,7 +63,9 @@ def docstore(file: Path) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[int, 
             ) from error
 
 
-def with_documents(table: Table, documents: Mapping[str, Mapping[str, Any]], names: Mapping[int, str]) -> Table:
+def with_documents(
+    table: StoreTable, documents: Mapping[str, Mapping[str, Any]], names: Mapping[int, str]
+) -> StoreTable:
     """The rows of an index by their documents' ids, with texts and metadata."""
 
     def fields(place: Any) -> dict[str, Any]:
@@ -88,7 +90,7 @@ def with_documents(table: Table, documents: Mapping[str, Mapping[str, Any]], nam
     return replace(table, columns=columns, read=read, text=TEXT, id=ID, notes=(*table.notes, *notes))
 
 
-def is_langchain(place: Place) -> bool:
+def is_langchain(place: StorePlace) -> bool:
     return place.holds("*.faiss") and any(file.with_suffix(".pkl").exists() for file in place.path.glob("*.faiss"))
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from embaudit.errors import CorpusError, UsageError
 from embaudit.stores.damage import FETCH, reported
 from embaudit.stores.nested import table_of_records
-from embaudit.stores.place import AskedRows, Place
-from embaudit.stores.table import StoreKind, Table
+from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.table import StoreKind, StoreTable
 
 VECTORS, NODES = "*vector_store.json", "docstore.json"
 DEFAULT = "default__vector_store.json"
@@ -20,13 +20,13 @@ DEFAULT = "default__vector_store.json"
 TEXT_TEMPLATE, METADATA_TEMPLATE, SEPARATOR = "{metadata_str}\n\n{content}", "{key}: {value}", "\n"
 
 
-def open_folder(place: Place, asked: AskedRows) -> Table:
+def open_folder(place: StorePlace, asked: AskedRows) -> StoreTable:
     """A row for each vector; ``embedded`` is what LlamaIndex embedded of its node."""
     file = _vectors(place, asked)
     vectors = _object(file).get("embedding_dict")
     if not isinstance(vectors, dict):
         raise CorpusError(f"{file} has no embedding_dict: LlamaIndex keeps vectors in it.", next_step=FETCH)
-    nodes = {}
+    nodes: dict[str, Any] = {}
     if (place.path / NODES).exists():
         nodes = _object(place.path / NODES).get("docstore/data") or {}
     rows = []
@@ -97,7 +97,7 @@ def _content(data: Mapping[str, Any]) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _vectors(place: Place, asked: AskedRows) -> Path:
+def _vectors(place: StorePlace, asked: AskedRows) -> Path:
     files = {file.name: file for file in sorted(place.path.glob(VECTORS))}
     if asked.part:
         found = [file for name, file in files.items() if asked.part in (name, name.partition("__")[0])]

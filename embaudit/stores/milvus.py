@@ -20,10 +20,10 @@ from embaudit.stores.copies import copy_of
 from embaudit.stores.extras import needed
 from embaudit.stores.nested import at, column_of, flat
 from embaudit.stores.parts import part_meant
-from embaudit.stores.place import AskedRows, Place
+from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.servers import address_of, counted, patiently, quiet, without_user
 from embaudit.stores.store import Metric
-from embaudit.stores.table import LOOKED_AT, Column, StoreKind, Table, Values
+from embaudit.stores.table import LOOKED_AT, StoreColumn, StoreKind, StoreTable, Values
 
 KEY = "MILVUS_TOKEN"
 ENDING = ".db"
@@ -45,11 +45,11 @@ TEXT_TYPES = ("VARCHAR", "STRING")
 Ask = Callable[..., Any]
 
 
-def is_lite(place: Place) -> bool:
+def is_lite(place: StorePlace) -> bool:
     return place.holds("LOCK", "collections") and (place.holds(SCHEMA) or place.path.suffix == ENDING)
 
 
-def open_lite(place: Place, asked: AskedRows) -> Table:
+def open_lite(place: StorePlace, asked: AskedRows) -> StoreTable:
     """A collection of a folder of Milvus Lite; ``DATABASE/COLLECTION`` of a database that is not the usual one."""
     library = _library(place.shown)
     needed("milvus_lite", "milvus", place.shown)
@@ -62,7 +62,7 @@ def open_lite(place: Place, asked: AskedRows) -> Table:
 
     client = ask(lambda: library.MilvusClient(str(folder)))
     atexit.register(_ended, client, folder)
-    names = {}
+    names: dict[str, tuple[str, str]] = {}
     for database in ask(client.list_databases):
         ask(client.use_database, database)
         names |= {
@@ -77,7 +77,7 @@ def open_lite(place: Place, asked: AskedRows) -> Table:
     return _table(f"{place.shown}, collection {part}", client, name, ask, is_pinned=True)
 
 
-def open_server(place: Place, asked: AskedRows) -> Table:
+def open_server(place: StorePlace, asked: AskedRows) -> StoreTable:
     """A collection of a server, of the database at the end of the address; its token is in the environment."""
     address = address_of(place, "milvus")
     library = _library(place.shown)
@@ -102,7 +102,7 @@ def open_server(place: Place, asked: AskedRows) -> Table:
     return _table(f"{place.shown}, collection {name}", client, name, ask)
 
 
-def _table(shown: str, client: Any, name: str, ask: Ask, *, is_pinned: bool = False) -> Table:
+def _table(shown: str, client: Any, name: str, ask: Ask, *, is_pinned: bool = False) -> StoreTable:
     schema = ask(client.describe_collection, name)
     types = {field["name"]: field["type"].name for field in schema["fields"]}
     vectors = [one for one, kind in types.items() if kind in NUMBERS]
@@ -126,7 +126,7 @@ def _table(shown: str, client: Any, name: str, ask: Ask, *, is_pinned: bool = Fa
         for page in _pages(client, name, fields, ask):
             yield {one: [_plain(row.get(one) if one in types else at(row, one)) for row in page] for one in names}
 
-    return Table(
+    return StoreTable(
         shown,
         columns,
         read if is_pinned else counted(read, rows, shown),
@@ -151,13 +151,13 @@ def _pages(
             rows.close()
 
 
-def _column(kind: str, values: tuple[Any, ...]) -> Column:
+def _column(kind: str, values: tuple[Any, ...]) -> StoreColumn:
     if kind in NUMBERS:
         numbers = NUMBERS[kind]
         if kind == "FLOAT_VECTOR" or (values and not isinstance(values[0], bytes)):
-            return Column(f"list<item: {numbers}>", "whole numbers" if numbers == "int8" else "vector", values)
-        return Column(f"{numbers} in bytes", "bytes", values, numbers)
-    return Column(kind.lower(), "text" if kind in TEXT_TYPES else "other", values)
+            return StoreColumn(f"list<item: {numbers}>", "whole numbers" if numbers == "int8" else "vector", values)
+        return StoreColumn(f"{numbers} in bytes", "bytes", values, numbers)
+    return StoreColumn(kind.lower(), "text" if kind in TEXT_TYPES else "other", values)
 
 
 def _plain(value: Any) -> Any:
@@ -187,11 +187,11 @@ def _library(shown: str) -> Any:
 
 def _ended(client: Any, folder: Path) -> None:
     """Stops the server of a copy, which runs in this process."""
-    from milvus_lite.server_manager import server_manager_instance
+    from importlib import import_module
 
     with suppress(Exception):
         client.close()
-    server_manager_instance.release_server(str(folder))
+    import_module("milvus_lite.server_manager").server_manager_instance.release_server(str(folder))
 
 
 @contextmanager
@@ -203,7 +203,7 @@ def _silent() -> Iterator[None]:
 
 
 @contextmanager
-def _explained(place: Place) -> Iterator[None]:
+def _explained(place: StorePlace) -> Iterator[None]:
     try:
         with _silent():
             yield

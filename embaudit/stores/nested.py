@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from embaudit.stores.table import BATCH_ROWS, LOOKED_AT, Column, Table, Values, What
+from embaudit.stores.table import BATCH_ROWS, LOOKED_AT, StoreColumn, StoreTable, Values, What
 
 Record = Mapping[str, Any]
 KEPT_VALUES = 20
@@ -37,7 +37,7 @@ def at(record: Any, path: str) -> Any:
 
 def table_of_records(
     shown: str, records: Callable[[], Iterator[Record]], looked_at: int = LOOKED_AT, **declared: Any
-) -> Table:
+) -> StoreTable:
     """A table of rows that are dictionaries, nested or not.
 
     Args:
@@ -55,7 +55,7 @@ def table_of_records(
         for rows in batched(records(), BATCH_ROWS):
             yield {name: [at(row, name) for row in rows] for name in names}
 
-    return Table(shown, {name: column_of(own) for name, own in some.items()}, read, **declared)
+    return StoreTable(shown, {name: column_of(own) for name, own in some.items()}, read, **declared)
 
 
 def batched(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
@@ -64,7 +64,7 @@ def batched(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
         yield part
 
 
-def column_of(some: Sequence[Any]) -> Column:
+def column_of(some: Sequence[Any]) -> StoreColumn:
     """What values are, by themselves."""
     first: Any = next(iter(some), None)
     kept = tuple(some[:KEPT_VALUES])
@@ -73,12 +73,12 @@ def column_of(some: Sequence[Any]) -> Column:
         what: What = "other"
         if numbers and all(_is_fraction(one) or _is_whole(one) for one in numbers):
             what = "whole numbers" if all(map(_is_whole, numbers)) else "vector"
-        return Column(f"list of {'numbers' if what != 'other' else 'something else'}", what, kept)
+        return StoreColumn(f"list of {'numbers' if what != 'other' else 'something else'}", what, kept)
     if isinstance(first, str):
-        return Column("text", "text", kept)
+        return StoreColumn("text", "text", kept)
     if isinstance(first, bytes | bytearray):
-        return Column("bytes", "bytes", kept)
-    return Column("nothing" if first is None else type(first).__name__, "other", kept)
+        return StoreColumn("bytes", "bytes", kept)
+    return StoreColumn("nothing" if first is None else type(first).__name__, "other", kept)
 
 
 def _is_whole(value: Any) -> bool:
@@ -93,7 +93,7 @@ def _kind(value: Any) -> str:
     return getattr(getattr(value, "dtype", None), "kind", "")
 
 
-def with_json(table: Table) -> Table:
+def with_json(table: StoreTable) -> StoreTable:
     """The table with what its columns of JSON texts hold, by dotted path: ``metadata.title``."""
     inner: dict[str, tuple[str, str]] = {}
     columns = dict(table.columns)

@@ -10,8 +10,8 @@ import numpy as np
 from embaudit.errors import CorpusError, UsageError
 from embaudit.stores.arrays import table_of_arrays
 from embaudit.stores.damage import FETCH, reported
-from embaudit.stores.place import AskedRows, Place
-from embaudit.stores.table import StoreKind, Table
+from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.table import StoreKind, StoreTable
 
 NPY, ZIP = b"\x93NUMPY", b"PK\x03\x04"
 
@@ -36,7 +36,7 @@ class _Slices:
         return np.fromfile(self._file, self.dtype, (end - start) * width, offset=offset).reshape(-1, width)
 
 
-def open_npy(place: Place, asked: AskedRows) -> Table:
+def open_npy(place: StorePlace, asked: AskedRows) -> StoreTable:
     """A matrix; its texts are in a file beside it (``--texts``)."""
     with reported(place.shown):
         try:
@@ -53,7 +53,7 @@ def open_npy(place: Place, asked: AskedRows) -> Table:
     return table_of_arrays(place.shown, {place.path.name: matrix}, vector=place.path.name)
 
 
-def open_npz(place: Place, asked: AskedRows) -> Table:
+def open_npz(place: StorePlace, asked: AskedRows) -> StoreTable:
     """The arrays of one length: a matrix, and texts and ids if they are arrays of text."""
     arrays: dict[str, Any] = {}
     with reported(place.shown):
@@ -74,7 +74,7 @@ def open_npz(place: Place, asked: AskedRows) -> Table:
     return table_of_arrays(place.shown, arrays)
 
 
-def _unreadable(place: Place, error: Exception) -> CorpusError:
+def _unreadable(place: StorePlace, error: Exception) -> CorpusError:
     return CorpusError(f"{place.shown} cannot be read: {error}.", next_step=FETCH)
 
 

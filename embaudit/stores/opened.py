@@ -12,9 +12,9 @@ from embaudit.stores.copies import changed, signature
 from embaudit.stores.decode import Decode, decoder_of
 from embaudit.stores.kinds import kind_of, store_kinds
 from embaudit.stores.nested import listed, with_json
-from embaudit.stores.place import AskedRows, Place
+from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.store import RowBatch, Store
-from embaudit.stores.table import Table, Values
+from embaudit.stores.table import StoreTable, Values
 from embaudit.stores.template import Template, is_template
 from embaudit.stores.texts import with_texts
 
@@ -32,7 +32,7 @@ def open_store(named: str | Path, asked: AskedRows = NOTHING) -> Store:
         UsageError: if it is nothing that is read, or it is unclear which columns, part or numbers are meant.
         CorpusError: if a file is missing or damaged, or a store does not answer.
     """
-    place = Place(str(named))
+    place = StorePlace(str(named))
     kind = kind_of(place)
     if kind is None or (place.is_compressed and not kind.takes_gzip):
         raise _unknown(place)
@@ -42,7 +42,7 @@ def open_store(named: str | Path, asked: AskedRows = NOTHING) -> Store:
     return store_of(table, asked, kind.name)
 
 
-def store_of(table: Table, asked: AskedRows, kind: str = "") -> Store:
+def store_of(table: StoreTable, asked: AskedRows, kind: str = "") -> Store:
     """The store that a table is, by the columns that were found or named."""
     table = with_spread(with_json(table))
     if asked.texts is not None:
@@ -95,7 +95,7 @@ def embedding(store: Store, template: Template) -> Store:
     return replace(store, columns={**store.columns, "text": template.written}, batches=batches, template=template)
 
 
-def _unchanged(table: Table, path: Path) -> Table:
+def _unchanged(table: StoreTable, path: Path) -> StoreTable:
     """The table, of which a pass ends with an error if what it reads changed since it was opened."""
     before = signature([path])
 
@@ -108,7 +108,11 @@ def _unchanged(table: Table, path: Path) -> Table:
 
 
 def _batches(
-    table: Table, columns: Mapping[str, str], decode: Decode, others: Sequence[str], where: Sequence[tuple[str, str]]
+    table: StoreTable,
+    columns: Mapping[str, str],
+    decode: Decode,
+    others: Sequence[str],
+    where: Sequence[tuple[str, str]],
 ) -> Iterator[RowBatch]:
     names = list(dict.fromkeys([*columns.values(), *others, *(name for name, _ in where)]))
     start = 0
@@ -147,7 +151,7 @@ def _as_text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _unknown(place: Place) -> UsageError | CorpusError:
+def _unknown(place: StorePlace) -> UsageError | CorpusError:
     if place.is_path and not place.path.exists():
         return CorpusError(f"There is no file or folder {place.shown}.", next_step="Check the path.")
     if place.is_compressed:

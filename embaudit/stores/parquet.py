@@ -9,8 +9,8 @@ from embaudit.errors import CorpusError
 from embaudit.stores.arrow_table import table_of_arrow
 from embaudit.stores.columns import listed
 from embaudit.stores.damage import reported
-from embaudit.stores.place import AskedRows, Place
-from embaudit.stores.table import BATCH_ROWS, Column, StoreKind, Table
+from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.table import BATCH_ROWS, StoreColumn, StoreKind, StoreTable
 
 SUFFIXES = (".parquet", ".pq")
 MAGIC = b"PAR1"
@@ -18,13 +18,13 @@ MAGIC = b"PAR1"
 BUFFER = 1 << 20
 
 
-def is_parquet(place: Place) -> bool:
+def is_parquet(place: StorePlace) -> bool:
     if place.is_folder:
         return any(file.suffix.lower() in SUFFIXES for file in place.path.rglob("*"))
     return place.suffix in SUFFIXES or place.head.startswith(MAGIC)
 
 
-def open_parquet(place: Place, asked: AskedRows) -> Table:
+def open_parquet(place: StorePlace, asked: AskedRows) -> StoreTable:
     """The rows of a Parquet file, or of a folder of them in the order of their names."""
     import pyarrow.parquet as pq
 
@@ -40,7 +40,7 @@ def open_parquet(place: Place, asked: AskedRows) -> Table:
             with reported(str(file)):
                 part = pq.ParquetFile(file, buffer_size=BUFFER, pre_buffer=False)
                 if lacking := [name for name in names if name not in part.schema_arrow.names]:
-                    columns = {one.name: Column(str(one.type), "other") for one in part.schema_arrow}
+                    columns = {one.name: StoreColumn(str(one.type), "other") for one in part.schema_arrow}
                     raise CorpusError(
                         f"{file} has no column {lacking[0]!r}: it has {listed(columns)}.",
                         next_step="All files of a folder must have the same columns.",

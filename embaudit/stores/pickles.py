@@ -10,8 +10,8 @@ from typing import Any
 from embaudit.errors import CorpusError, UsageError
 from embaudit.stores.arrays import table_of_object
 from embaudit.stores.damage import FETCH, reported
-from embaudit.stores.place import AskedRows, Place
-from embaudit.stores.table import StoreKind, Table
+from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.table import StoreKind, StoreTable
 
 SUFFIXES = (".pkl", ".pickle")
 CONVERT = (
@@ -57,7 +57,7 @@ def stand_ins(names: Collection[str]) -> dict[str, type]:
     return {name: type(name.rpartition(".")[2], (Kept,), {}) for name in names}
 
 
-def open_pickle(place: Place, asked: AskedRows) -> Table:
+def open_pickle(place: StorePlace, asked: AskedRows) -> StoreTable:
     """What a program pickled, if ``--allow-pickle`` says that it is trusted."""
     if not asked.allow_pickle:
         raise UsageError(

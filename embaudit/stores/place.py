@@ -15,7 +15,7 @@ GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
-class Place:
+class StorePlace:
     """A place as it was named.
 
     Attributes:

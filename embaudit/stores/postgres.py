@@ -12,10 +12,10 @@ from embaudit.errors import CorpusError, one_line
 from embaudit.masking import keep_credentials
 from embaudit.stores.extras import needed
 from embaudit.stores.nested import column_of
-from embaudit.stores.place import AskedRows, Place
+from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.sql import SqlTable, quoted, source_of
 from embaudit.stores.store import Metric
-from embaudit.stores.table import BATCH_ROWS, LOOKED_AT, Column, StoreKind, Table, Values
+from embaudit.stores.table import BATCH_ROWS, LOOKED_AT, StoreColumn, StoreKind, StoreTable, Values
 
 SCHEMES = ("postgresql", "postgres")
 NUMBERS = {"vector": "float32", "halfvec": "float16", "sparsevec": "float32"}
@@ -39,7 +39,7 @@ SET LOCAL synchronize_seqscans = off; SET LOCAL max_parallel_workers_per_gather 
 """
 
 
-def open_postgres(place: Place, asked: AskedRows) -> Table:
+def open_postgres(place: StorePlace, asked: AskedRows) -> StoreTable:
     """A table or view of a database, or what a query gives."""
     keep_credentials(place.named)
     psycopg = needed("psycopg", "postgres", place.shown)
@@ -64,10 +64,10 @@ def open_postgres(place: Place, asked: AskedRows) -> Table:
                 yield {name: _plain(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
 
     shown = f"{place.shown}, {called}"
-    return Table(shown, columns, read, rows=count, metric=metric, is_pinned=True)
+    return StoreTable(shown, columns, read, rows=count, metric=metric, is_pinned=True)
 
 
-def _know_pgvector(connection: Any, place: Place) -> None:
+def _know_pgvector(connection: Any, place: StorePlace) -> None:
     """Have pgvector's types come as arrays, where the database has them."""
     if connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone():
         needed("pgvector.psycopg", "postgres", place.shown).register_vector(connection)
@@ -82,7 +82,7 @@ def _sql_table(schema: str, name: str, types: Sequence[str]) -> SqlTable:
     )
 
 
-def _columns(connection: Any, source: str) -> dict[str, Column]:
+def _columns(connection: Any, source: str) -> dict[str, StoreColumn]:
     """The columns of a table: what they hold by their types, where these say so, else by their first values."""
     described = connection.execute(f"SELECT * FROM {source} LIMIT 0").description
     kinds = {one.name: re.sub(r"\(.*", "", one.type_display) for one in described}
@@ -118,7 +118,7 @@ def _metric(connection: Any, called: str) -> Metric:
 
 
 @contextmanager
-def _explained(psycopg: Any, place: Place) -> Iterator[None]:
+def _explained(psycopg: Any, place: StorePlace) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:

@@ -27,10 +27,10 @@ from embaudit.stores.extras import needed
 from embaudit.stores.nested import Record, at, table_of_records
 from embaudit.stores.parts import part_meant
 from embaudit.stores.pickles import OnlyThese, stand_ins
-from embaudit.stores.place import AskedRows, Place
+from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.servers import address_of, answers, counted, patiently, quiet, without_user
 from embaudit.stores.store import Metric
-from embaudit.stores.table import Column, StoreKind, Table, Values
+from embaudit.stores.table import StoreColumn, StoreKind, StoreTable, Values
 
 META, FOLDER, FILE, OLD = "meta.json", "collection", "storage.sqlite", "storage.dbm"
 KEY = "QDRANT_API_KEY"
@@ -51,7 +51,7 @@ def _classes() -> dict[str, type]:
     return stand_ins([POINT, SPARSE]) | {f"datetime.{name}": getattr(datetime, name) for name in dates}
 
 
-def open_folder(place: Place, asked: AskedRows) -> Table:
+def open_folder(place: StorePlace, asked: AskedRows) -> StoreTable:
     """A collection of a folder that Qdrant's client wrote (``QdrantClient(path=FOLDER)``)."""
     try:
         meta = json.loads((place.path / META).read_text(encoding="utf-8"))
@@ -83,7 +83,7 @@ def open_folder(place: Place, asked: AskedRows) -> Table:
     return _with_vectors(table_of_records(shown, records, rows=rows), _sizes(configured))
 
 
-def _outdated(place: Place, file: Path) -> set[int]:
+def _outdated(place: StorePlace, file: Path) -> set[int]:
     """Rows of points that were written again under another key, as older clients did; the newest is the point."""
     seen, found = set(), set()
     with _connected(place, file) as connection:
@@ -103,7 +103,7 @@ def _identity(point: Any) -> Any:
     return UUID(point).int if isinstance(point, str) else -1 - point if point >= 0 else point
 
 
-def _opened(place: Place, rowid: int, value: bytes, classes: dict[str, type]) -> Any:
+def _opened(place: StorePlace, rowid: int, value: bytes, classes: dict[str, type]) -> Any:
     try:
         return OnlyThese(io.BytesIO(value), classes).load()
     except Exception as error:
@@ -142,21 +142,21 @@ def _sizes(configured: Mapping[str, Any]) -> dict[str, tuple[int, Metric]]:
     }
 
 
-def _with_vectors(table: Table, sizes: Mapping[str, tuple[int, Metric]]) -> Table:
+def _with_vectors(table: StoreTable, sizes: Mapping[str, tuple[int, Metric]]) -> StoreTable:
     """The table with what its collection says of its vectors, also where its first rows have none."""
     columns = {name: column for name, column in table.columns.items() if name != VECTOR or name in sizes}
     own = {
-        name: Column(f"list<item: float>[{size}]", "vector", columns[name].some if name in columns else ())
+        name: StoreColumn(f"list<item: float>[{size}]", "vector", columns[name].some if name in columns else ())
         for name, (size, _) in sizes.items()
     }
     only = next(iter(own)) if len(own) == 1 else ""
-    id_ = Column("id", "other", columns["id"].some if "id" in columns else ())
+    id_ = StoreColumn("id", "other", columns["id"].some if "id" in columns else ())
     metric = sizes[only][1] if only else ""
     return replace(table, columns={**columns, "id": id_, **own}, id="id", vector=only, metric=metric)
 
 
 @contextmanager
-def _connected(place: Place, file: Path) -> Iterator[sqlite3.Connection]:
+def _connected(place: StorePlace, file: Path) -> Iterator[sqlite3.Connection]:
     """The database of a collection, which cannot be written to; an empty one where none was written yet."""
     try:
         if not file.exists():
@@ -171,7 +171,7 @@ def _connected(place: Place, file: Path) -> Iterator[sqlite3.Connection]:
         raise _unreadable(place, one_line(error).rstrip(".")) from error
 
 
-def _unreadable(place: Place, why: str) -> CorpusError:
+def _unreadable(place: StorePlace, why: str) -> CorpusError:
     return CorpusError(
         f"{place.shown} cannot be read: {why}.",
         kept="Nothing was changed: it is only read.",
@@ -179,7 +179,7 @@ def _unreadable(place: Place, why: str) -> CorpusError:
     )
 
 
-def open_server(place: Place, asked: AskedRows) -> Table:
+def open_server(place: StorePlace, asked: AskedRows) -> StoreTable:
     """A collection of a server; its key is read from the environment."""
     address = address_of(place, "qdrant")
     with quiet("qdrant_client", "httpx", "httpcore"):
@@ -196,7 +196,7 @@ def open_server(place: Place, asked: AskedRows) -> Table:
     return table_of_client(client, place, asked)
 
 
-def table_of_client(client: Any, place: Place, asked: AskedRows) -> Table:
+def table_of_client(client: Any, place: StorePlace, asked: AskedRows) -> StoreTable:
     """A collection that a connected client reads, by scrolling."""
 
     def ask(call: Callable[..., Any], *args: Any, **given: Any) -> Any:
@@ -237,7 +237,7 @@ def table_of_client(client: Any, place: Place, asked: AskedRows) -> Table:
     return _with_vectors(replace(found, read=counted(read, rows, shown)), sizes)
 
 
-def is_folder(place: Place) -> bool:
+def is_folder(place: StorePlace) -> bool:
     return place.holds(META, FOLDER)
 
 

@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from embaudit.errors import CorpusError, UsageError, one_line
 from embaudit.masking import keep_credentials, keep_secret, without_credentials
 from embaudit.stores.copies import changed
-from embaudit.stores.place import Place
+from embaudit.stores.place import StorePlace
 from embaudit.stores.table import Values
 
 Answer = TypeVar("Answer")
@@ -33,7 +33,7 @@ NOT_NOW = (408, 425, 429, 500, 502, 503, 504)
 KEPT = "Nothing was concluded: the rows that were read are not the whole store."
 
 
-def address_of(place: Place, kind: str) -> SplitResult:
+def address_of(place: StorePlace, kind: str) -> SplitResult:
     """The address in ``KIND:http://host:port``, or in the address alone.
 
     Raises:
@@ -68,7 +68,7 @@ def basic_authorization(address: SplitResult) -> dict[str, str]:
     return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
 
 
-def answers(place: Place, path: str, told: Callable[[Mapping[str, Any]], bool]) -> bool:
+def answers(place: StorePlace, path: str, told: Callable[[Mapping[str, Any]], bool]) -> bool:
     """Whether a server that is named by an address alone answers at a path as a kind of store does.
 
     Raises:
@@ -83,7 +83,7 @@ def answers(place: Place, path: str, told: Callable[[Mapping[str, Any]], bool]) 
 
 @lru_cache(maxsize=32)
 def _asked(named: str, path: str) -> Any:
-    place = Place(named)
+    place = StorePlace(named)
     address = address_of(place, "KIND")
     request = urllib.request.Request(without_user(address) + path, headers=basic_authorization(address))
     try:

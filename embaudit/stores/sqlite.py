@@ -15,10 +15,10 @@ from embaudit.stores.columns import is_vector
 from embaudit.stores.copies import copied
 from embaudit.stores.extras import needed
 from embaudit.stores.nested import batched, column_of
-from embaudit.stores.place import AskedRows, Place
+from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.sql import SqlTable, is_query, quoted, source_of
 from embaudit.stores.store import Metric
-from embaudit.stores.table import BATCH_ROWS, LOOKED_AT, Column, StoreKind, Table, Values
+from embaudit.stores.table import BATCH_ROWS, LOOKED_AT, StoreColumn, StoreKind, StoreTable, Values
 
 MAGIC = b"SQLite format 3\0"
 VEC0 = re.compile(r"using\s+vec0\b", re.IGNORECASE)
@@ -30,7 +30,7 @@ METRICS: Mapping[str, Metric] = {"": "l2", "l2": "l2", "cosine": "cosine"}
 ROWID = "rowid"
 
 
-def open_sqlite(place: Place, asked: AskedRows) -> Table:
+def open_sqlite(place: StorePlace, asked: AskedRows) -> StoreTable:
     """A table of a SQLite file; read from the file as it is, or from a copy if another program has it open."""
     file = copied(place.path, ("-wal", "-journal"))
     with _connected(place, file) as connection:
@@ -62,7 +62,7 @@ def open_sqlite(place: Place, asked: AskedRows) -> Table:
                 yield dict(zip(wanted, map(list, zip(*part, strict=True)), strict=True))
 
     has_own = any(column_is_id(name) for name in columns if name != ROWID)
-    return Table(
+    return StoreTable(
         f"{place.shown}, {called}", columns, read, rows=count, id="" if has_own or not has_ids else ROWID, metric=metric
     )
 
@@ -74,7 +74,7 @@ def column_is_id(name: str) -> bool:
 
 
 @contextmanager
-def _connected(place: Place, file: Any) -> Iterator[sqlite3.Connection]:
+def _connected(place: StorePlace, file: Any) -> Iterator[sqlite3.Connection]:
     """A connection that cannot write, nor create files beside the store, with errors that name it."""
     try:
         # Immutable: no locks, and no file beside it; a copy has been made where others may write.
@@ -109,7 +109,7 @@ def _table(connection: sqlite3.Connection, name: str) -> SqlTable:
     )
 
 
-def _columns(connection: sqlite3.Connection, query: str) -> dict[str, Column]:
+def _columns(connection: sqlite3.Connection, query: str) -> dict[str, StoreColumn]:
     rows = list(islice(connection.execute(query), LOOKED_AT))
     names = _names(connection, query)
     return {name: column_of([row[place] for row in rows if row[place] is not None]) for place, name in enumerate(names)}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from embaudit.stores.place import AskedRows, Place
+from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.store import Metric, Rounded
 
 # One column of some rows: an Arrow array, a matrix (n, D), or values.
@@ -18,7 +18,7 @@ LOOKED_AT = 200
 
 
 @dataclass(frozen=True)
-class Column:
+class StoreColumn:
     """What a column holds, from its type and its first values.
 
     Attributes:
@@ -35,7 +35,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class StoreTable:
     """Rows in columns, which can be read as often as wanted, in the same order.
 
     Attributes:
@@ -51,7 +51,7 @@ class Table:
     """
 
     shown: str
-    columns: Mapping[str, Column]
+    columns: Mapping[str, StoreColumn]
     read: Callable[[Sequence[str]], Iterator[Mapping[str, Values]]]
     rows: int | None = None
     vector: str = ""
@@ -78,8 +78,8 @@ class StoreKind:
     """
 
     name: str
-    recognises: Callable[[Place], bool]
-    open: Callable[[Place, AskedRows], Table]
+    recognises: Callable[[StorePlace], bool]
+    open: Callable[[StorePlace, AskedRows], StoreTable]
     looks: str
     tried: str
     extra: str = ""

@@ -8,13 +8,13 @@ from typing import Any
 from embaudit.errors import CorpusError, UsageError, one_line
 from embaudit.stores.arrays import table_of_arrays, table_of_object
 from embaudit.stores.damage import FETCH, reported
-from embaudit.stores.place import AskedRows, Place
-from embaudit.stores.table import StoreKind, Table
+from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.table import StoreKind, StoreTable
 
 TORCH = (".pt", ".pth")
 
 
-def open_safetensors(place: Place, asked: AskedRows) -> Table:
+def open_safetensors(place: StorePlace, asked: AskedRows) -> StoreTable:
     """The tensors of one length; texts are in a file beside them (``--texts``)."""
     from safetensors import SafetensorError, safe_open
 
@@ -27,7 +27,7 @@ def open_safetensors(place: Place, asked: AskedRows) -> Table:
     return table_of_arrays(place.shown, tensors)
 
 
-def open_torch(place: Place, asked: AskedRows) -> Table:
+def open_torch(place: StorePlace, asked: AskedRows) -> StoreTable:
     """A tensor, or tensors and lists by name; nothing else is unpickled."""
     import torch
 

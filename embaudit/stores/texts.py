@@ -13,15 +13,15 @@ from embaudit.errors import CorpusError, UsageError
 from embaudit.stores.columns import IDS, TEXTS
 from embaudit.stores.kinds import kind_of
 from embaudit.stores.nested import listed
-from embaudit.stores.place import AskedRows, Place
-from embaudit.stores.table import Column, Table, Values
+from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.table import StoreColumn, StoreTable, Values
 
 TEXT = "text"
 ALSO_TEXTS = (*TEXTS, "query", "question", "input")
 FETCH = "Export it again, or fetch it again."
 
 
-def with_texts(table: Table, file: Path) -> Table:
+def with_texts(table: StoreTable, file: Path) -> StoreTable:
     """The table with the texts of a file: by id where both have ids that agree, else row by row.
 
     Raises:
@@ -55,20 +55,20 @@ def with_texts(table: Table, file: Path) -> Table:
                 found = list(itertools.islice(lines, len(batch[first[0]])))
             yield {**{name: batch[name] for name in others}, TEXT: found}
 
-    columns = {**table.columns, TEXT: Column("text", "text", ())}
+    columns = {**table.columns, TEXT: StoreColumn("text", "text", ())}
     return replace(table, columns=columns, read=read, text=TEXT)
 
 
-def _rows(table: Table) -> int:
+def _rows(table: StoreTable) -> int:
     if table.rows is not None:
         return table.rows
     name = table.vector or next(iter(table.columns))
     return sum(len(batch[name]) for batch in table.read([name]))
 
 
-def _columns_of(file: Path) -> tuple[Table | None, str]:
+def _columns_of(file: Path) -> tuple[StoreTable | None, str]:
     """The table that a file of texts is, if it is more than lines, and its column of ids."""
-    place = Place(str(file))
+    place = StorePlace(str(file))
     if not file.is_file():
         raise CorpusError(f"There is no file {file}.", next_step="Check the path.")
     kind = kind_of(place)
@@ -79,7 +79,7 @@ def _columns_of(file: Path) -> tuple[Table | None, str]:
     return table, min(ids, key=lambda name: name.count("."), default="")
 
 
-def _text_column(table: Table, file: Path) -> str:
+def _text_column(table: StoreTable, file: Path) -> str:
     named: dict[str, str] = {}
     for name in table.columns:
         named.setdefault(name.rpartition(".")[2].strip().lower(), name)
@@ -93,7 +93,7 @@ def _text_column(table: Table, file: Path) -> str:
     return found
 
 
-def _read(table: Table | None, what: str, file: Path) -> Iterator[str | None]:
+def _read(table: StoreTable | None, what: str, file: Path) -> Iterator[str | None]:
     if table is None:
         yield from _lines(file)
         return
@@ -102,7 +102,7 @@ def _read(table: Table | None, what: str, file: Path) -> Iterator[str | None]:
         yield from (one if isinstance(one, str) else None for one in listed(batch[column]))
 
 
-def _by_id(texts: Table | None, ids: str, table: Table, own: str) -> dict[str, str | None] | None:
+def _by_id(texts: StoreTable | None, ids: str, table: StoreTable, own: str) -> dict[str, str | None] | None:
     """Texts by id; None if the table's ids are not among them."""
     if texts is None:
         return None

@@ -131,7 +131,7 @@ def test_nothing_reads_staged_rows_by_itself() -> None:
     for package in ("embaudit", "embaudit_tasks", "embaudit_flows"):
         root = Path(str(files(package)))
         for path in root.rglob("*.py"):
-            of_users = any(path.is_relative_to(root / name) for name in ("corpora", "vector_files"))
+            of_users = any(path.is_relative_to(root / name) for name in ("corpora", "stores"))
             if of_users or path == root / "staging" / "stage.py":
                 continue
             found = re.findall(

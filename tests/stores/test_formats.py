@@ -234,7 +234,7 @@ BAD_FILES: dict[str, tuple[Callable[[Path], str], str]] = {
     "truncated": (truncated, "cannot be read"),
     "truncated gzip": (truncated_gzip, "truncated or corrupt"),
     "compressed": (broken("index.parquet.gz", b"\x1f\x8b"), "is compressed"),
-    "another format": (broken("index.faiss", b""), "is no store of vectors"),
+    "another format": (broken("index.bin", b""), "is no store of vectors"),
     "no Parquet": (broken("index.parquet", b"hello, this is text"), "cannot be read"),
     "no DuckDB": (broken("index.duckdb", b"hello, this is text" * 9), "cannot be read"),
     "broken line": (broken("index.jsonl", b'{"v": [1.5]}\n{"v": [1.5'), "Row 2 of .* cannot be read"),

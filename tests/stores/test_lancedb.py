@@ -111,7 +111,7 @@ def test_tables_are_told_apart(tmp_path: Path) -> None:
     database = lancedb.connect(str(tmp_path))
     for number in range(14):
         database.create_table(f"part-{number:02}", rows_of(VECTORS[:0], [], [], []))
-    with pytest.raises(EmbauditError, match="has 14 tables: part-00, .* and 2 more.*--from part-00"):
+    with pytest.raises(EmbauditError, match=r"has 14 tables: part-00, .* and 2 more.*--from part-00"):
         open_store(tmp_path)
     with pytest.raises(EmbauditError, match="no table 'part-0'"):
         open_store(tmp_path, AskedRows(part="part-0"))
@@ -144,7 +144,7 @@ def test_bfloat16_is_read(tmp_path: Path) -> None:
 
 def test_a_table_that_lacks_a_file_is_named(folder: Path) -> None:
     next((folder / "docs.lance" / "data").iterdir()).unlink()
-    with pytest.raises(EmbauditError, match="lacks files|cannot be read"):
+    with pytest.raises(EmbauditError, match=r"lacks files|cannot be read"):
         list(open_store(folder).batches())
 
 

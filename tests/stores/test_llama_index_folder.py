@@ -47,7 +47,8 @@ def test_what_was_embedded_is_the_text(tmp_path: Path) -> None:
           "metadata_template": "<{key}={value}>", "text_template": "{{{metadata_str}}} {content}"},
          "{<a={x}> | <b=2>} {t}"),
         ({"text_resource": {"text": "t"}, "metadata": {"k": "v"}}, "k: v\n\nt"),
-        ({"text": "t", "metadata": {"k": "v"}, "text_template": "{content.__class__}{content}"}, "{content.__class__}t"),
+        ({"text": "t", "metadata": {"k": "v"}, "text_template": "{content.__class__}{content}"},
+         "{content.__class__}t"),
     ],
 )  # fmt: skip
 def test_templates_of_a_node(node: dict[str, object], text: str) -> None:

@@ -126,7 +126,7 @@ def test_collections_are_told_apart(tmp_path: Path) -> None:
     with opened(named) as client:
         fill(client, "one", VECTORS[:0], [], [], [])
         client.create_collection("two", dimension=D)
-    with pytest.raises(EmbauditError, match="has 2 collections: one, two.*--from one"):
+    with pytest.raises(EmbauditError, match=r"has 2 collections: one, two.*--from one"):
         open_store(named)
     empty = open_store(named, AskedRows(part="one"))
     assert (empty.rows, list(empty.batches())) == (0, [])

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ import pytest
 from embaudit.errors import EmbauditError
 from embaudit.stores import servers
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import AskedRows, Place
+from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.qdrant import table_of_client
 
 qdrant = pytest.importorskip("qdrant_client", reason="needs qdrant-client: pip install 'embaudit[qdrant]'")
@@ -125,7 +125,7 @@ def test_nothing_that_is_planted_in_a_row_runs(call: Any, folder: Path, tmp_path
                 "UPDATE points SET point = ? WHERE rowid = ?", (pickle.dumps(Planted(call, argument)), row)
             )
     connection.close()
-    with pytest.raises(EmbauditError, match="is no point of Qdrant's: .* none of the classes that are read"):
+    with pytest.raises(EmbauditError, match=r"is no point of Qdrant's: .* none of the classes that are read"):
         list(open_store(folder).batches())
     assert not (tmp_path / "ran").exists()
     assert (tmp_path / "kept").exists()
@@ -164,7 +164,7 @@ def test_named_and_sparse_vectors_and_points_without_any(tmp_path: Path) -> None
     )
     client.create_collection("empty", models.VectorParams(size=3, distance=models.Distance.COSINE))
     client.close()
-    with pytest.raises(EmbauditError, match="has 2 collections: empty, two"):
+    with pytest.raises(EmbauditError, match=r"has 2 collections: empty, two"):
         open_store(tmp_path)
     with pytest.raises(EmbauditError, match=r"may be the vectors: vector\.a, vector\.b"):
         open_store(tmp_path, AskedRows(part="two"))
@@ -190,7 +190,7 @@ def test_a_connected_client_is_read_by_scrolling(monkeypatch: pytest.MonkeyPatch
     texts, titles = ([f"{what} {row}" for row in range(ROWS)] for what in ("text", "title"))
     fill(client, VECTORS, texts, range(ROWS), titles)
     client.delete("docs", list(DELETED))
-    table = table_of_client(client, Place("qdrant:http://localhost:6333"), AskedRows())
+    table = table_of_client(client, StorePlace("qdrant:http://localhost:6333"), AskedRows())
     check(store_of(table, AskedRows(), "Qdrant"))
     client.delete("docs", [9])
     with pytest.raises(EmbauditError, match="changed while it was read"):
@@ -201,7 +201,7 @@ class Documented(BaseHTTPRequestHandler):
     """Answers in the form that Qdrant's REST interface documents, for one collection of two points."""
 
     fails = 0
-    seen: list[str] = []
+    seen: ClassVar[list[str]] = []
 
     def answer(self, found: Any, status: int = 200) -> None:
         body = json.dumps(found).encode()

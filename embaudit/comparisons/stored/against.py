@@ -19,6 +19,8 @@ from embaudit.stores.store import Rounded
 
 # Two lengths on 95 % of the rows: what a normalising database leaves is one of them.
 MOSTLY = 0.95
+# Rows of other texts that would pass for a row's own: where more do, codes are too coarse to tell them apart.
+CONFUSED = 0.01
 Progress = Callable[[str, int, int | None], None]
 Load = Callable[[str], EmbeddingFunction]
 
@@ -78,10 +80,15 @@ class Against:
         return bool(len(own)) and self.form is not None and bool(np.median(own) > self.form.floor)
 
     @property
+    def is_blind(self) -> bool:
+        """Whether the vectors of other texts would pass, too."""
+        return self.form is not None and self.form.confuses > CONFUSED
+
+    @property
     def share(self) -> tuple[float, float, float] | None:
-        """The share of rows that the checkpoint did not build, with its interval; None if no row can be compared."""
+        """The share of rows that the checkpoint did not build, with its interval; None if that cannot be told."""
         trials = int(self.compared.sum())
-        if not trials:
+        if not trials or (self.is_blind and not self.is_foreign.any()):
             return None
         hits, population = int(self.is_foreign.sum()), max(self.population, trials)
         low, high = exact_count(hits, trials, population)
@@ -130,14 +137,18 @@ def compare_sample(
         rounded: what the index gives back of vectors that are put into it, if it keeps codes.
         load: opens one of them, or the checkpoint itself in another precision (given as ``dtype:NAME``).
     """
-    found, ours = measure_sample(function, sample, population, progress)
+    found, ours = measure_sample(function, sample, population, progress, rounded)
     return explain_sample(
         function, found, ours, near=near, also=also, load=load, with_explanation=with_explanation, progress=progress
     )
 
 
 def measure_sample(
-    function: EmbeddingFunction, sample: SomeRows, population: int, progress: Progress
+    function: EmbeddingFunction,
+    sample: SomeRows,
+    population: int,
+    progress: Progress,
+    rounded: Rounded | None = None,
 ) -> tuple[Against, np.ndarray]:
     """A sample against the function's (n, D) vectors of its texts."""
     texts = [text or "" for text in sample.texts]

@@ -110,7 +110,7 @@ class FieldedRows:
     distances: np.ndarray
 
 
-class _Asked:
+class _AskedTexts:
     """Asks for distances of texts to a row's vector, each distinct text once, and no more than are allowed."""
 
     def __init__(self, function: EmbeddingFunction, form: StoredForm, most: int) -> None:
@@ -155,13 +155,13 @@ def what_was_embedded(
         text: the column of texts.
     """
     fields = _some(fields, found, text)
-    asked = _Asked(function, form, MOST_TEXTS if function.checkpoint is not None else MOST_PAID)
+    asked = _AskedTexts(function, form, MOST_TEXTS if function.checkpoint is not None else MOST_PAID)
     asked.learn_what_is_read_alike()
     probes = _probes(found, fields)
     for number, probe in enumerate(probes):
         # What is left is shared by the rows that are tried, without what confirming takes.
         keep = CONFIRMED + (asked.left // 4 if number == 0 and len(probes) > 1 and function.checkpoint else 0)
-        search = _Search(asked, found.rows[probe], found.vectors[probe], form, keep)
+        search = _TemplateSearch(asked, found.rows[probe], found.vectors[probe], form, keep)
         for shape in search.shapes(fields, text, float(found.distances[probe])):
             told = _confirmed(asked, found, shape, form, probe)
             if told is not None:
@@ -194,10 +194,10 @@ def _probes(found: FieldedRows, fields: Sequence[str]) -> list[int]:
     return list(dict.fromkeys([best[len(best) // 4], best[len(best) // 2]]))
 
 
-class _Search:
+class _TemplateSearch:
     """Looks for the shape that gives one row's vector."""
 
-    def __init__(self, asked: _Asked, row: Row, vector: np.ndarray, form: StoredForm, keep: int) -> None:
+    def __init__(self, asked: _AskedTexts, row: Row, vector: np.ndarray, form: StoredForm, keep: int) -> None:
         self._asked, self._row, self._form, self._keep = asked, row, form, keep
         self._vector = vector
         self._tried: dict[Shape, float] = {}
@@ -255,8 +255,8 @@ class _Search:
 
     def _distances(self, shapes: Sequence[Shape]) -> dict[Shape, float]:
         room = max(0, self._asked.left - self._keep)
-        texts = {shape: shape.template().text(self._row) for shape in shapes if shape not in self._tried}
-        texts = {shape: one for shape, one in texts.items() if one is not None}
+        made = ((shape, shape.template().text(self._row)) for shape in shapes if shape not in self._tried)
+        texts = {shape: one for shape, one in made if one is not None}
         allowed = set(list(dict.fromkeys(map(self._asked.as_read, texts.values())))[:room])
         new = {shape: one for shape, one in texts.items() if self._asked.as_read(one) in allowed}
         if new:
@@ -275,7 +275,7 @@ class _Search:
         """Cut at N characters: usual ones, and the one that comes nearest by halving what is left."""
         whole = shape.template().text(self._row) or ""
         own = str(self._row.get(text) or "")
-        for length, made in (
+        ways_to_cut: tuple[tuple[int, Callable[[int], Shape]], ...] = (
             (len(whole), lambda most: replace(shape, most=most, program="")),
             (
                 len(own),
@@ -285,7 +285,8 @@ class _Search:
                     program="",
                 ),
             ),
-        ):
+        )
+        for length, made in ways_to_cut:
             usual = [made(most) for most in USUAL_CUTS if most < length]
             found = self._distances(usual)
             yield from usual
@@ -310,7 +311,7 @@ def _forms_of(value: object) -> tuple[str, ...]:
     return ("iso", "date") if hasattr(value, "isoformat") else ()
 
 
-def _confirmed(asked: _Asked, found: FieldedRows, shape: Shape, form: StoredForm, probe: int) -> Embedded | None:
+def _confirmed(asked: _AskedTexts, found: FieldedRows, shape: Shape, form: StoredForm, probe: int) -> Embedded | None:
     """The shape, if other rows have its vectors, too."""
     template = shape.template()
     order = _varied(found.rows, template, probe)
@@ -327,7 +328,7 @@ def _confirmed(asked: _Asked, found: FieldedRows, shape: Shape, form: StoredForm
 
 
 def _explained(
-    asked: _Asked, found: FieldedRows, template: Template, form: StoredForm, chosen: Sequence[int]
+    asked: _AskedTexts, found: FieldedRows, template: Template, form: StoredForm, chosen: Sequence[int]
 ) -> np.ndarray:
     distances = asked.distances([template.text(found.rows[one]) for one in chosen], found.vectors[list(chosen)])
     within = form.tolerance(distances)
@@ -337,7 +338,8 @@ def _explained(
 def _varied(rows: Sequence[Row], template: Template, probe: int) -> list[int]:
     """Rows that have every field, those with values that others before have not first; the probe leads."""
     seen: set[tuple[str, str]] = set()
-    first, later = [probe], []
+    first: list[int] = [probe]
+    later: list[int] = []
     for one, row in enumerate(rows):
         if one == probe or any(is_missing(row.get(name)) for name in template.fields):
             continue
@@ -347,7 +349,7 @@ def _varied(rows: Sequence[Row], template: Template, probe: int) -> list[int]:
     return [*first, *later]
 
 
-def _filled(asked: _Asked, found: FieldedRows, template: Template, form: StoredForm) -> Template:
+def _filled(asked: _AskedTexts, found: FieldedRows, template: Template, form: StoredForm) -> Template:
     """The template with what stands for fields that rows lack, where that is not left out."""
     for place, part in enumerate(template.parts):
         lacking = [one for one, row in enumerate(found.rows) if part.name and is_missing(row.get(part.name))][:2]

@@ -24,7 +24,7 @@ class ReadAs(NamedTuple):
     """How an index is read then: by the template if that explains most rows, else as before; and the other rows."""
 
     embedded: Embedded
-    index: Store
+    read: Store
     against: Against
     ours: np.ndarray
     known: list[Reason]
@@ -54,7 +54,7 @@ def read_as_embedded(
     own = int((found.compared & ~found.differs).sum())
     if len(differ) > own:
         sample, population = _read_again(read, found.rows.numbers, profile)
-        whole, theirs = measure_sample(function, sample, population, progress)
+        whole, theirs = measure_sample(function, sample, population, progress, index.rounded)
         if int((whole.compared & ~whole.differs).sum()) > own:
             # The others may be of the text column alone, as it was before.
             left = np.flatnonzero(whole.differs)

@@ -217,6 +217,17 @@ def findings_against(alone: Alone, against: Against) -> Iterator[Finding]:
             float(usual),
         )
         return
+    if against.is_blind and not against.is_foreign.any():
+        yield Finding(
+            "not measured",
+            f"Vectors are stored {against.form.said}: {against.form.confuses:.0%} of rows would pass for the row of "
+            f"another text, so that it cannot be told whether they are the {against.kind}'s.",
+            "Nothing contradicts it.",
+            "Compare what the index was built from.",
+            "coarse_codes",
+            against.form.confuses,
+        )
+        return
     share = against.share
     if share is None:
         return

@@ -38,12 +38,14 @@ class StoredForm:
         said: as the end of "vectors are stored …"; empty for fractions of all dimensions.
         distance: (n,) 1 − cosine of the checkpoint's (n, D) vectors and the stored (n, d); NaN if one is zero.
         floor, ceiling: up to where a distance is rounding in float32, and in half precision.
+        confuses: share of rows that would pass for the row of another text: of codes that are coarse.
     """
 
     said: str
     distance: Distance
     floor: float = SAME
     ceiling: float = HALF
+    confuses: float = 0.0
 
     def tolerance(self, distances: np.ndarray) -> float:
         """Up to where a row is the checkpoint's: ``SPREAD`` times the median of those that half precision allows."""
@@ -107,7 +109,12 @@ def _coded(ours: np.ndarray, rounded: Rounded) -> Iterator[StoredForm]:
         if not np.isfinite(rounds).any():
             continue
         bound = HALF + float(np.sqrt(2 * np.nanmedian(rounds)) * np.sqrt(2 * LEFT))
-        yield StoredForm(f"as codes (1 − cosine {np.nanmedian(rounds):.2g} from rounding)", distance, bound, bound)
+        others = distance(ours, rounded(scaled(np.roll(ours, max(1, len(ours) // 2), axis=0))))
+        # A text may stand twice: its vector is no other's.
+        others = others[apart(ours, np.roll(ours, max(1, len(ours) // 2), axis=0)) > LEFT]
+        confuses = float((others <= bound).mean()) if len(others) else 0.0
+        said = f"as codes (1 − cosine {np.nanmedian(rounds):.2g} from rounding)"
+        yield StoredForm(said, distance, bound, bound, confuses)
 
 
 def _and(first: str, second: str) -> str:

@@ -155,7 +155,7 @@ def look_at(
             if function.checkpoint is None:
                 more = "then every row's" if every_row is not None else ""
                 say(cost_line(function, [text or "" for text in sample.texts], more, "document"))
-            against, ours = measure_sample(function, sample, alone.profile.comparable, progress)
+            against, ours = measure_sample(function, sample, alone.profile.comparable, progress, index.rounded)
             known: list[Reason] = []
             if with_explanation and against.differs.any():
                 told = read_as_embedded(index, function, against, ours, alone.profile, progress)
@@ -169,7 +169,6 @@ def look_at(
                 near=lambda numbers: _fetched(index, numbers, alone.profile.dimension),
                 also=also,
                 load=load,
-                rounded=index.rounded,
                 with_explanation=with_explanation,
                 known=known,
                 progress=progress,
