@@ -29,13 +29,13 @@ TEXT = "text"
 
 
 def open_folder(place: StorePlace, asked: AskedRows) -> StoreTable:
-    """The rows of the index with their documents; ``--table NAME`` says which of several."""
+    """The rows of the index with their documents; ``--from NAME`` says which of several."""
     names = sorted(file.stem for file in place.path.glob("*.faiss") if file.with_suffix(".pkl").exists())
     name = asked.part or (names[0] if len(names) == 1 else "index" if "index" in names else "")
     if name not in names:
         raise UsageError(
             f"{place.shown} holds {len(names)} indexes: {', '.join(names)}.",
-            next_step=f"Name the one that is meant: --table {names[0]}",
+            next_step=f"Name the one that is meant: --from {names[0]}",
         )
     table = open_faiss(StorePlace(str(place.path / f"{name}.faiss")), asked)
     return with_documents(replace(table, shown=f"{place.shown}, {name}"), *docstore(place.path / f"{name}.pkl"))

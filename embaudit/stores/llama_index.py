@@ -106,7 +106,7 @@ def _vectors(place: StorePlace, asked: AskedRows) -> Path:
     if len(found) != 1:
         raise UsageError(
             f"{place.shown} holds {', '.join(files)}.",
-            next_step=f"Name the one that is meant: --table {next(iter(files))}",
+            next_step=f"Name the one that is meant: --from {next(iter(files))}",
         )
     return found[0]
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from embaudit.errors import CorpusError
+from embaudit.errors import CorpusError, UsageError
 from embaudit.stores.columns import is_vector
 from embaudit.stores.copies import copied
 from embaudit.stores.extras import needed
@@ -85,6 +85,13 @@ def _connected(place: StorePlace, file: Any) -> Iterator[sqlite3.Connection]:
             connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
             if connection.execute("SELECT 1 FROM sqlite_master WHERE sql LIKE '%using vec0%'").fetchone():
                 vec = needed("sqlite_vec", "sqlite-vec", place.shown)
+                if not hasattr(connection, "enable_load_extension"):
+                    raise UsageError(
+                        f"{place.shown} has tables of sqlite-vec, an extension, and this Python's sqlite3 was built "
+                        "without extensions.",
+                        next_step="Use another Python (conda's, Debian's or Homebrew's can), or export the table: "
+                        "SELECT rowid, vec_to_json(embedding) FROM TABLE",
+                    )
                 connection.enable_load_extension(True)
                 vec.load(connection)
                 connection.enable_load_extension(False)

@@ -1,0 +1,122 @@
+"""LangChain's FAISS folder: its docstore is a pickle, of which exactly its own classes are read, and nothing runs."""
+
+from __future__ import annotations
+
+import copyreg
+import functools
+import os
+import pickle
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from embaudit.errors import EmbauditError
+from embaudit.stores.opened import open_store
+
+faiss = pytest.importorskip("faiss", reason="needs faiss: pip install 'embaudit[faiss]'")
+VECTORS = np.random.default_rng(0).normal(size=(30, 8)).astype(np.float32)
+HOMES = {
+    "today's": ("langchain_community.docstore.in_memory", "langchain_core.documents.base"),
+    "of 2023": ("langchain.docstore.in_memory", "langchain.schema.document"),
+}
+
+
+@pytest.fixture
+def classes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[type, type]:
+    """Classes with the names and homes of LangChain's, to be pickled; gone when the folder is read."""
+    made = []
+    for home, name in zip(HOMES[request.param], ("InMemoryDocstore", "Document"), strict=True):
+        module = types.ModuleType(home)
+        made.append(type(name, (), {"__module__": home}))
+        setattr(module, name, made[-1])
+        for end in range(1, len(home.split("."))):
+            parent = ".".join(home.split(".")[:end])
+            monkeypatch.setitem(sys.modules, parent, sys.modules.get(parent, types.ModuleType(parent)))
+        monkeypatch.setitem(sys.modules, home, module)
+    return made[0], made[1]
+
+
+def written(folder: Path, docstore: object) -> Path:
+    index = faiss.index_factory(VECTORS.shape[1], "Flat")
+    index.add(VECTORS)
+    faiss.write_index(index, str(folder / "index.faiss"))
+    (folder / "index.pkl").write_bytes(docstore if isinstance(docstore, bytes) else pickle.dumps(docstore))
+    return folder
+
+
+@pytest.mark.parametrize("classes", HOMES, indirect=True)
+def test_texts_metadata_and_ids_are_read(
+    classes: tuple[type, type], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, document = classes[0](), {}
+    for row in range(len(VECTORS)):
+        one = document[f"id-{row}"] = classes[1]()
+        one.__dict__.update(page_content=f"text {row}", metadata={"source": f"file-{row}"}, id=None)
+    store.__dict__["_dict"] = document
+    place = written(tmp_path, (store, {row: f"id-{row}" for row in range(len(VECTORS))}))
+    for home in HOMES["today's"] + HOMES["of 2023"]:
+        monkeypatch.delitem(sys.modules, home, raising=False)
+    before = {file.name: file.read_bytes() for file in place.iterdir()}
+    found = open_store(place)
+    (batch,) = found.batches(["metadata.source"])
+    assert (batch.vectors[VECTORS.shape[1]][1] == VECTORS).all()
+    assert batch.texts == [f"text {row}" for row in range(len(VECTORS))]
+    assert batch.ids == [f"id-{row}" for row in range(len(VECTORS))]
+    assert batch.fields["metadata.source"][3] == "file-3"
+    assert {file.name: file.read_bytes() for file in place.iterdir()} == before
+
+
+class Calls:
+    """Pickles a call, as an attacker would."""
+
+    def __init__(self, function: Any, *arguments: Any) -> None:
+        self._made = function, arguments
+
+    def __reduce__(self) -> Any:
+        return self._made
+
+
+class Refers(pickle.Pickler):
+    def persistent_id(self, obj: Any) -> Any:
+        return "somewhere" if obj == "refer" else None
+
+
+def persistent() -> bytes:
+    import io
+
+    file = io.BytesIO()
+    Refers(file).dump(("refer", {}))
+    return file.getvalue()
+
+
+# Written by hand: names that pickle itself would not write.
+ATTACKS: dict[str, Any] = {
+    "os.system": lambda mark: Calls(os.system, f"touch {mark}"),
+    "eval": lambda mark: Calls(eval, f"open({str(mark)!r}, 'w')"),
+    "getattr": lambda mark: Calls(getattr, 0, "bit_length"),
+    "functools.partial": lambda mark: Calls(functools.partial, print),
+    "copyreg": lambda mark: Calls(copyreg._reconstructor, object, object, None),  # type: ignore[attr-defined]
+    "open": lambda mark: Calls(open, str(mark), "w"),
+    "a path inside a class": lambda mark: (
+        b"\x80\x04\x8c\x1dlangchain_core.documents.base\x8c\x1dDocument.__init__.__globals__\x93."
+    ),
+    "an extension": lambda mark: b"\x80\x02\x82\x01.",
+    "something outside": lambda mark: persistent(),
+    "no pickle": lambda mark: b"hello",
+    "nothing": lambda mark: b"",
+    "another form": lambda mark: pickle.dumps({"texts": []}),
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+def test_nothing_that_a_docstore_holds_runs(attack: Any, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    content = attack(mark)
+    place = written(tmp_path, content if isinstance(content, bytes) else (content, {}))
+    with pytest.raises(EmbauditError, match=r"index\.pkl"):
+        list(open_store(place).batches())
+    assert not mark.exists()
