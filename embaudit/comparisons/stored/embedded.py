@@ -163,6 +163,9 @@ def what_was_embedded(
         keep = CONFIRMED + (asked.left // 4 if number == 0 and len(probes) > 1 and function.checkpoint else 0)
         search = _TemplateSearch(asked, found.rows[probe], found.vectors[probe], form, keep)
         for shape in search.shapes(fields, text, float(found.distances[probe])):
+            if shape.names == (text,) and not shape.most and not any(one.most for one in shape.pieces):
+                # A prompt around the text is another use of the function, and no field of the row.
+                continue
             told = _confirmed(asked, found, shape, form, probe)
             if told is not None:
                 return told
@@ -204,8 +207,9 @@ class _TemplateSearch:
 
     def shapes(self, fields: Sequence[str], text: str, alone: float) -> Iterator[Shape]:
         """Those that fit, the most usual first."""
-        known = list(known_shapes(fields, text))
-        yield from self._fitting(known, alone)
+        length = len(str(self._row.get(text) or ""))
+        cut = [Shape((Piece(text, most=most),)) for most in USUAL_CUTS if most < length]
+        yield from self._fitting([*cut, *known_shapes(fields, text)], alone)
         # One field in place of the text, or beside it.
         seeds = [Shape((Piece(name),)) for name in fields if isinstance(self._row.get(name), str)]
         seeds += [
@@ -213,6 +217,10 @@ class _TemplateSearch:
         ]
         seeds += [plain(text, name) for name in fields]
         yield from self._fitting(seeds, alone)
+        behind = [Piece(name, label) for name in fields for label in ("K: ", "Source: ")]
+        yield from self._fitting(
+            [Shape((Piece(text), piece), joint) for piece in behind for joint in ("\n\n", "\n")], alone
+        )
         start = Shape((Piece(text),))
         self._tried[start] = alone
         for shape in sorted(self._tried, key=self._tried.__getitem__)[:2]:
