@@ -118,3 +118,16 @@ def test_a_binary_index(tmp_path: Path) -> None:
     faiss.write_index_binary(index, str(tmp_path / "rows.faiss"))
     (batch,) = open_store(tmp_path / "rows.faiss").batches()
     assert (batch.vectors[8][1] == bits).all()
+
+
+def test_codes_that_are_too_coarse_cannot_be_told(tiny_faiss: Any, tmp_path: Path) -> None:
+    texts, vectors, folder = tiny_faiss
+    index = faiss.index_factory(vectors.shape[1], "PQ1x2", faiss.METRIC_INNER_PRODUCT)
+    index.train(vectors)
+    index.add(vectors)
+    place, beside = tmp_path / "coarse.faiss", tmp_path / "texts.jsonl"
+    faiss.write_index(index, str(place))
+    beside.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    report = embaudit.vectors(place, folder, device="cpu", texts=beside, with_explanation=False)
+    assert (report.verdict, report.exit_code) == ("could not be told", 2), report.line
+    assert "would pass for the row of another text" in " ".join(finding.sentence for finding in report.findings)

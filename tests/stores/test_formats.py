@@ -233,6 +233,10 @@ BAD_FILES: dict[str, tuple[Callable[[Path], str], str]] = {
     "missing": (lambda folder: str(folder / "no.parquet"), "no file"),
     "truncated": (truncated, "cannot be read"),
     "truncated gzip": (truncated_gzip, "truncated or corrupt"),
+    "numpy's print with dots": (
+        broken("index.csv", b'text,embedding\na,"[ 0.1 0.2 ... 0.9 1.0]"\n'),
+        "cut when they were printed",
+    ),
     "compressed": (broken("index.parquet.gz", b"\x1f\x8b"), "is compressed"),
     "another format": (broken("index.bin", b""), "is no store of vectors"),
     "no Parquet": (broken("index.parquet", b"hello, this is text"), "cannot be read"),
