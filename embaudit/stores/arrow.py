@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from embaudit.corpora.tabular import is_saved
-from embaudit.errors import UsageError
 from embaudit.hub import datasets_library
 from embaudit.stores.arrow_table import table_of_arrow
 from embaudit.stores.damage import reported
+from embaudit.stores.parts import part_meant
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.table import BATCH_ROWS, StoreKind, StoreTable
-from embaudit.suggest import did_you_mean
 
 SUFFIXES = (".arrow", ".feather", ".ipc")
 MAGIC = b"ARROW1"
@@ -54,13 +53,7 @@ def open_saved(place: StorePlace, asked: AskedRows) -> StoreTable:
     with reported(place.shown):
         saved = datasets_library().load_from_disk(str(place.path))
     if isinstance(saved, dict):
-        splits = list(saved)
-        if asked.part not in splits and (asked.part is not None or len(splits) > 1):
-            raise UsageError(
-                f"{place.shown} has the splits {', '.join(splits)}.",
-                next_step=f"{did_you_mean(asked.part or '', splits)}Name the one that is meant: --from {splits[0]}",
-            )
-        saved = saved[asked.part or splits[0]]
+        saved = saved[part_meant(list(saved), asked.part, place.shown, "split")]
     rows = saved.with_format("arrow")
 
     def batches(names: Sequence[str]) -> Iterator[Any]:

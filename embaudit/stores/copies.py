@@ -27,6 +27,11 @@ def copied(path: Path, beside: Sequence[str] = ()) -> Path:
     return copy_of([path, *sides], str(path)) / path.name
 
 
+def read_only(file: Path, *, is_original: bool) -> sqlite3.Connection:
+    """A connection to a SQLite file that cannot write; of an original, one that makes no file and no lock beside it."""
+    return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro&immutable={int(is_original)}", uri=True)
+
+
 def copy_of(files: Sequence[Path], shown: str, more_bytes: int = 0) -> Path:
     """A temporary folder with copies of files or folders, deleted when the program ends.
 

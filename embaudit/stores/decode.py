@@ -13,6 +13,7 @@ import numpy as np
 
 from embaudit.errors import CorpusError
 from embaudit.stores.byte_numbers import FRACTIONS, numbers_of_bytes, read_bytes
+from embaudit.stores.nested import listed
 from embaudit.stores.place import AskedRows
 from embaudit.stores.store import ByDimension
 from embaudit.stores.table import StoreColumn, Values
@@ -39,7 +40,7 @@ def decoder_of(name: str, column: StoreColumn, asked: AskedRows) -> tuple[str, D
         if form == "base64":
             packed = [base64.b64decode(one) for one in texts]
             numbers = numbers_of_bytes(packed, name, asked.dimension, asked.numbers)
-            return numbers, lambda values: of_bytes([_unpacked(one) for one in _listed(values)], numbers)
+            return numbers, lambda values: of_bytes([_unpacked(one) for one in listed(values)], numbers)
         if any(mark in one for one in texts for mark in CUT):
             raise CorpusError(
                 f"Column {name!r} holds vectors that were cut when they were printed: there are dots where numbers "
@@ -49,12 +50,12 @@ def decoder_of(name: str, column: StoreColumn, asked: AskedRows) -> tuple[str, D
             )
         forms: dict[str, Callable[[Any], Any]] = {"sparse": _sparse, "bits": _bits}
         reads: Callable[[Any], Any] = forms.get(form, _list_of)
-        return "text", lambda values: of_lists([reads(one) for one in _listed(values)])
+        return "text", lambda values: of_lists([reads(one) for one in listed(values)])
     if raw or column.what == "bytes":
         numbers = asked.numbers or column.numbers or "float32"
         if raw and not column.numbers:
             numbers = numbers_of_bytes(raw, name, asked.dimension, asked.numbers)
-        return numbers, lambda values: of_bytes(_listed(values), numbers)
+        return numbers, lambda values: of_bytes(listed(values), numbers)
     return column.numbers or _number_type(column.type), by_dimension
 
 
@@ -218,10 +219,6 @@ def _unpacked(text: str | None) -> bytes | None:
         return None if text is None else base64.b64decode(text, validate=True)
     except binascii.Error:
         return None
-
-
-def _listed(values: Values) -> Sequence[Any]:
-    return values.to_pylist() if hasattr(values, "to_pylist") else values
 
 
 def _number_type(shown: str) -> str:

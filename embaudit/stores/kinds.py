@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 
-from embaudit.errors import UsageError
+from embaudit.installed import installed
 from embaudit.stores.place import StorePlace
 from embaudit.stores.table import StoreKind
 
@@ -41,8 +40,8 @@ def store_kinds() -> Iterator[StoreKind]:
     Raises:
         UsageError: if one of another package cannot be used.
     """
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        yield _loaded(entry)
+    for _, kind in installed(GROUP, StoreKind, "store"):
+        yield kind
     for name in OWN:
         yield from import_module(f"embaudit.stores.{name}").KINDS
 
@@ -50,21 +49,3 @@ def store_kinds() -> Iterator[StoreKind]:
 def kind_of(place: StorePlace) -> StoreKind | None:
     """The first kind that recognises a place."""
     return next((kind for kind in store_kinds() if kind.recognises(place)), None)
-
-
-def _loaded(entry: EntryPoint) -> StoreKind:
-    try:
-        kind = entry.load()
-    except Exception as error:
-        raise _unusable(entry, f"{type(error).__name__}: {error}") from error
-    if not isinstance(kind, StoreKind):
-        raise _unusable(entry, f"{entry.value} is a {type(kind).__name__}, not a StoreKind")
-    return kind
-
-
-def _unusable(entry: EntryPoint, why: str) -> UsageError:
-    package = entry.dist.name if entry.dist else entry.module
-    return UsageError(
-        f"The store {entry.name} of the package {package} cannot be used: {why}.",
-        next_step=f"Repair the package, or uninstall it: pip uninstall {package}",
-    )

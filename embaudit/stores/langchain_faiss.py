@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from embaudit.errors import CorpusError, UsageError, one_line
+from embaudit.errors import CorpusError, one_line
 from embaudit.stores.damage import FETCH, reported
 from embaudit.stores.faiss import ID, VECTOR, open_faiss
 from embaudit.stores.nested import at, column_of, flat, listed
+from embaudit.stores.parts import part_meant
 from embaudit.stores.pickles import OnlyThese, stand_ins
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.table import LOOKED_AT, StoreKind, StoreTable, Values
@@ -31,12 +32,8 @@ TEXT = "text"
 def open_folder(place: StorePlace, asked: AskedRows) -> StoreTable:
     """The rows of the index with their documents; ``--from NAME`` says which of several."""
     names = sorted(file.stem for file in place.path.glob("*.faiss") if file.with_suffix(".pkl").exists())
-    name = asked.part or (names[0] if len(names) == 1 else "index" if "index" in names else "")
-    if name not in names:
-        raise UsageError(
-            f"{place.shown} holds {len(names)} indexes: {', '.join(names)}.",
-            next_step=f"Name the one that is meant: --from {names[0]}",
-        )
+    default = "index" if "index" in names else None
+    name = part_meant(names, asked.part or default, place.shown, "index")
     table = open_faiss(StorePlace(str(place.path / f"{name}.faiss")), asked)
     return with_documents(replace(table, shown=f"{place.shown}, {name}"), *docstore(place.path / f"{name}.pkl"))
 

@@ -22,7 +22,7 @@ from uuid import UUID
 
 from embaudit.errors import CorpusError, UsageError, one_line
 from embaudit.masking import keep_secret
-from embaudit.stores.copies import copied
+from embaudit.stores.copies import copied, read_only
 from embaudit.stores.extras import needed
 from embaudit.stores.nested import Record, at, table_of_records
 from embaudit.stores.parts import part_meant
@@ -164,8 +164,7 @@ def _connected(place: StorePlace, file: Path) -> Iterator[sqlite3.Connection]:
                 connection.execute("CREATE TABLE points (id TEXT, point BLOB)")
                 yield connection
             return
-        own = int(file.is_relative_to(place.path.absolute()))
-        with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro&immutable={own}", uri=True)) as connection:
+        with closing(read_only(file, is_original=file.is_relative_to(place.path.absolute()))) as connection:
             yield connection
     except sqlite3.Error as error:
         raise _unreadable(place, one_line(error).rstrip(".")) from error

@@ -11,8 +11,8 @@ from itertools import islice
 from typing import Any
 
 from embaudit.errors import CorpusError, UsageError
-from embaudit.stores.columns import is_vector
-from embaudit.stores.copies import copied
+from embaudit.stores.columns import IDS, is_vector
+from embaudit.stores.copies import copied, read_only
 from embaudit.stores.extras import needed
 from embaudit.stores.nested import batched, column_of
 from embaudit.stores.place import AskedRows, StorePlace
@@ -61,26 +61,17 @@ def open_sqlite(place: StorePlace, asked: AskedRows) -> StoreTable:
             for part in batched(connection.execute(f"SELECT {chosen} FROM {source}"), BATCH_ROWS):
                 yield dict(zip(wanted, map(list, zip(*part, strict=True)), strict=True))
 
-    has_own = any(column_is_id(name) for name in columns if name != ROWID)
+    has_own = any(name.lower() in IDS for name in columns if name != ROWID)
     return StoreTable(
         f"{place.shown}, {called}", columns, read, rows=count, id="" if has_own or not has_ids else ROWID, metric=metric
     )
-
-
-def column_is_id(name: str) -> bool:
-    from embaudit.stores.columns import IDS
-
-    return name.lower() in IDS
 
 
 @contextmanager
 def _connected(place: StorePlace, file: Any) -> Iterator[sqlite3.Connection]:
     """A connection that cannot write, nor create files beside the store, with errors that name it."""
     try:
-        # Immutable: no locks, and no file beside it; a copy has been made where others may write.
-        connection = sqlite3.connect(
-            f"{file.as_uri()}?mode=ro&immutable={int(file == place.path.absolute())}", uri=True
-        )
+        connection = read_only(file, is_original=file == place.path.absolute())
         try:
             connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
             if connection.execute("SELECT 1 FROM sqlite_master WHERE sql LIKE '%using vec0%'").fetchone():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from embaudit.errors import UsageError
@@ -170,6 +170,23 @@ class Template:
         return [self.text({name: values[row] for name, values in own.items()}) for row in range(rows)]
 
 
+IN_WORDS = {"\n": "a newline", "\n\n": "two newlines", " ": "a space", "": "", "\t": "a tab"}
+
+
+def in_words(template: Template) -> str:
+    """A template as a person would say it: "`title`, a newline and `text`"."""
+    if template.most or any(part.filling is not None or part.form for part in template.parts):
+        return f"'{template.written}'"
+    said = []
+    for place, part in enumerate(template.parts):
+        before = IN_WORDS.get(part.before, repr(part.before) if part.before else "")
+        said += [before] if before and (place or part.before) else []
+        cut = f"the first {part.most:,} characters of " if part.most else ""
+        said += [f"{cut}`{part.name}`"] if part.name else []
+    said += [IN_WORDS.get(template.after, repr(template.after))] if template.after else []
+    return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
+
+
 def is_missing(value: object) -> bool:
     """Whether a row has nothing there: no value, an empty one, or what frames write for none."""
     return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
@@ -177,12 +194,6 @@ def is_missing(value: object) -> bool:
 
 def is_template(text: str | None) -> bool:
     return text is not None and FIELD.search(text) is not None
-
-
-def lacking(template: Template, columns: Iterable[str]) -> list[str]:
-    """The fields that a table does not have."""
-    known = set(columns)
-    return [name for name in template.fields if name not in known]
 
 
 def _plain(written: str) -> str:

@@ -67,16 +67,11 @@ TEMPLATES = [
     "{author}, {title}: {text}",
     "title: {title}\\nauthor: {author}\\npage: {page}\\nis_old: {is_old}\\n\\n{text}",
     "title: {title}\\n\\n{text}",
-    pytest.param(
-        "author: {author}\\npage: {page}\\n\\n{text}",
-        marks=pytest.mark.xfail(reason="the search ends before it comes there", strict=True),
-    ),
+    "author: {author}\\npage: {page}\\n\\n{text}",
     "<document_metadata>\\n{}sourceDocument: {title}\\n</document_metadata>\\n\\n{text}",
     "title: {title}\\ntext: {text}",
     "{title}",
-    pytest.param(
-        "passage: {title} {text}", marks=pytest.mark.xfail(reason="the search ends before it comes there", strict=True)
-    ),
+    "passage: {title} {text}",
     "Page: {page} {text}",
     "{title} | {text}",
 ]

@@ -6,7 +6,7 @@ Sources are named where each stands; ``docs/vectors.md`` shows the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from embaudit.comparisons.stored.shapes import Piece, Shape, plain
 
@@ -87,7 +87,7 @@ def _context(fields: Sequence[str], text: str) -> Iterator[Shape]:
 def _question(fields: Sequence[str], text: str) -> Iterator[Shape]:
     for name in (name for name in fields if key(name).lower() in ("question", "query", "q", "prompt")):
         yield plain(name, text, between="\n")
-        # Dify: api/core/rag/index_processor: the question alone is embedded, and its answer kept beside it.
+        # The question alone is embedded, and its answer kept beside it.
         yield Shape((Piece(name),))
 
 
@@ -102,8 +102,15 @@ def _gemma(fields: Sequence[str], text: str) -> Iterator[Shape]:
         yield Shape((Piece(name, "title: ", filling="none"), Piece(text, "text: ")), " | ")
 
 
+def _prompted(fields: Sequence[str], text: str) -> Iterator[Shape]:
+    for name in _titles(fields)[:1]:
+        for prompt in ("passage: ", "search_document: "):
+            for joint in (" ", "\n"):
+                yield replace(plain(name, text, between=joint), prefix=prompt)
+
+
 PROGRAMS = (
-    # beir.datasets' models: (doc["title"] + " " + doc["text"]).strip(); mteb does the same.
+    # beir.retrieval.models: title and text by `sep`, a space by default.
     Program("BEIR and MTEB", "`{title} {text}`", _joined_by(" ")),
     # llama_index.core.schema: metadata_template "{key}: {value}", a newline between, "{metadata_str}\n\n{content}";
     # privateGPT takes these, but for doc_id (ingest_helper.py).
@@ -111,28 +118,28 @@ PROGRAMS = (
     Program(
         "AnythingLLM", "`<document_metadata>`, `sourceDocument: …`, `published: …`, its end, the text", _anything_llm
     ),
-    # haystack.components.embedders: embedding_separator.join([*meta_fields_to_embed, content]), "\n" by default.
+    # haystack.components.embedders: meta_fields_to_embed and the content by embedding_separator, "\n" by default.
     Program("Haystack", "chosen fields and the text, a newline between", _joined_by("\n")),
     Program("Haystack", "all of the fields and the text, a newline between", _haystack),
     Program("", "`{title}. {text}`", _joined_by(". ")),
     Program("", "`{title}\\n\\n{text}`", _joined_by("\n\n")),
     Program("", "`{title}: {text}`", _joined_by(": ")),
     Program("", "`{title} - {text}`", _joined_by(" - ")),
-    # Sentence-BERT's cross-encoders and early DPR: the title as the first of two segments.
+    # The title as the first of two segments.
     Program("DPR", "`{title} [SEP] {text}`", _joined_by(" [SEP] ")),
     # anthropic.com/news/contextual-retrieval: what situates a chunk before it; its cookbook puts it behind, too.
     Program("contextual retrieval", "`{context}\\n\\n{text}`, or behind the text", _context),
     Program("", "`title: {title}\\ntext: {text}`", _titled),
     # ai.google.dev, EmbeddingGemma's model card.
     Program("EmbeddingGemma", "`title: {title|none} | text: {text}`", _gemma),
+    # The documents' prompts of E5 and Nomic's models, before what BEIR makes of a row.
+    Program("E5 and Nomic's models", "`passage: {title} {text}`, `search_document: {title} {text}`", _prompted),
     Program("", "`{question}\\n{text}`, or the question alone", _question),
 )
 
 
 def known_shapes(fields: Sequence[str], text: str) -> Iterator[Shape]:
     """What programs make of a store's fields by default, the most usual first."""
-    from dataclasses import replace
-
     for program in PROGRAMS:
         for shape in program.shapes(fields, text):
             yield replace(shape, program=program.name)
