@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engine_rows import DELETED, IDS, KEPT, ROWS, TEXTS, TITLES, VECTORS, D, check_rows, contents
 from ports import running_server
 
 from embaudit.errors import EmbauditError
@@ -19,11 +20,6 @@ from embaudit.stores.opened import open_store
 from embaudit.stores.place import AskedRows
 
 chromadb = pytest.importorskip("chromadb", reason="needs chromadb: pip install 'embaudit[chroma]'")
-ROWS, D = 300, 6
-VECTORS = np.random.default_rng(0).normal(size=(ROWS, D)).astype(np.float32)
-IDS = [f"row-{row:03}" for row in range(ROWS)]
-DELETED = (IDS[3], IDS[250])
-KEPT = [row for row in range(ROWS) if IDS[row] not in DELETED]
 
 
 def build(
@@ -70,35 +66,10 @@ def folder(built: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(built, tmp_path / "store"))
 
 
-def read_whole(named: str, **asked: Any) -> tuple[np.ndarray, list[Any], list[Any], list[Any]]:
-    store = open_store(named, AskedRows(**asked))
-    vectors, texts, ids, titles = [], [], [], []
-    for batch in store.batches(["metadata.title"]):
-        ((_, own),) = batch.vectors.values()
-        vectors.append(own)
-        texts += batch.texts or []
-        ids += batch.ids or []
-        titles += batch.fields["metadata.title"]
-    return np.concatenate(vectors), texts, ids, titles
-
-
-def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
-    files = (file for file in folder.rglob("*") if file.is_file())
-    return {str(file): (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
-
-
-def check(found: tuple[np.ndarray, list[Any], list[Any], list[Any]]) -> None:
-    vectors, texts, ids, titles = found
-    np.testing.assert_allclose(vectors, VECTORS[KEPT], atol=1e-6)
-    assert ids == [IDS[row] for row in KEPT]
-    assert texts == [f"text {row}" for row in KEPT]
-    assert titles == [f"title {row}" for row in KEPT]
-
-
 def test_a_folder_is_read_whole_and_never_written_to(folder: Path) -> None:
     before = contents(folder)
-    check(read_whole(str(folder)))
-    check(read_whole(str(folder)))
+    check_rows(open_store(folder))
+    check_rows(open_store(folder))
     assert contents(folder) == before
     store = open_store(folder)
     assert (store.kind, store.metric, store.rows, store.numbers) == ("Chroma", "dot", len(KEPT), "float32")
@@ -106,14 +77,14 @@ def test_a_folder_is_read_whole_and_never_written_to(folder: Path) -> None:
 
 
 def test_nothing_is_printed(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    read_whole(str(folder))
+    check_rows(open_store(folder))
     assert capfd.readouterr() == ("", "")
 
 
 def test_pages_are_joined(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("embaudit.stores.chroma.IDS_AT_ONCE", 70)
     monkeypatch.setattr("embaudit.stores.chroma.ROWS_AT_ONCE", 11)
-    check(read_whole(str(folder)))
+    check_rows(open_store(folder))
 
 
 def test_a_folder_that_a_program_holds_open_and_writes_to(folder: Path) -> None:
@@ -177,7 +148,7 @@ def test_a_folder_that_cannot_be_read_is_named(spoil: Any, said: str, folder: Pa
     spoil(folder)
     before = contents(folder)
     with pytest.raises(EmbauditError, match=said) as raised:
-        read_whole(str(folder))
+        list(open_store(folder).batches(["metadata.title"]))
     assert "embaudit-store-" not in str(raised.value)
     assert contents(folder) == before
 
@@ -205,12 +176,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_its_own_server_is_read(server: str) -> None:
     host, port = server.removeprefix("http://").split(":")
     client = chromadb.HttpClient(host=host, port=int(port), settings=chromadb.Settings(anonymized_telemetry=False))
-    texts, titles = ([f"{what} {row}" for row in range(ROWS)] for what in ("text", "title"))
-    collection = fill(client, "docs", VECTORS, texts, IDS, titles)
+    collection = fill(client, "docs", VECTORS, TEXTS, IDS, TITLES)
     collection.delete(ids=list(DELETED))
     for named in (server, f"chroma:{server}"):
-        check(read_whole(named))
-        check(read_whole(named))
+        check_rows(open_store(named))
+        check_rows(open_store(named))
     store = open_store(server)
     assert (store.kind, store.metric, store.rows) == ("Chroma", "dot", len(KEPT))
     collection.add(ids=["new"], embeddings=[[1.0] * D])

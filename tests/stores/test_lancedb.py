@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from engine_rows import DELETED, IDS, KEPT, TEXTS, TITLES, VECTORS, D, check_rows, contents
 from s3_server import SECRET, Bucket
 
 from embaudit.errors import EmbauditError
@@ -19,11 +20,6 @@ from embaudit.stores.place import AskedRows
 NEEDED = "pip install 'embaudit[lancedb]'"
 lancedb = pytest.importorskip("lancedb", reason=f"needs lancedb: {NEEDED}")
 lance = pytest.importorskip("lance", reason=f"needs pylance: {NEEDED}")
-ROWS, D = 300, 6
-VECTORS = np.random.default_rng(0).normal(size=(ROWS, D)).astype(np.float32)
-IDS = [f"row-{row:03}" for row in range(ROWS)]
-DELETED = (IDS[3], IDS[250])
-KEPT = [row for row in range(ROWS) if IDS[row] not in DELETED]
 
 
 def build(
@@ -48,8 +44,7 @@ def delete(named: str, ids: Sequence[str]) -> None:
 
 
 def whole(folder: Path | str) -> str:
-    texts, titles = ([f"{what} {row}" for row in range(ROWS)] for what in ("text", "title"))
-    named = build(folder, VECTORS, texts, IDS, titles)
+    named = build(folder, VECTORS, TEXTS, IDS, TITLES)
     delete(named, DELETED)
     return named
 
@@ -64,30 +59,11 @@ def folder(built: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(built, tmp_path / "store"))
 
 
-def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
-    files = (file for file in folder.rglob("*") if file.is_file())
-    return {str(file): (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
-
-
-def check(named: str) -> None:
-    vectors, texts, ids, titles = [], [], [], []
-    for batch in open_store(named).batches(["metadata.title"]):
-        ((_, own),) = batch.vectors.values()
-        vectors.append(own)
-        texts += batch.texts or []
-        ids += batch.ids or []
-        titles += batch.fields["metadata.title"]
-    assert (np.concatenate(vectors) == VECTORS[KEPT]).all()
-    assert ids == [IDS[row] for row in KEPT]
-    assert texts == [f"text {row}" for row in KEPT]
-    assert titles == [f"title {row}" for row in KEPT]
-
-
 def test_a_folder_is_read_whole_and_never_written_to(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     before = contents(folder)
     for place in (folder, folder / "docs.lance"):
-        check(str(place))
-        check(str(place))
+        check_rows(open_store(place), atol=0)
+        check_rows(open_store(place), atol=0)
     assert contents(folder) == before
     assert capfd.readouterr() == ("", "")
     store = open_store(folder)
@@ -153,11 +129,10 @@ def test_a_bucket_is_read(bucket: Bucket) -> None:
     folder = f"{bucket.address}/vectors"
     options = {"allow_http": "true"}
     database = lancedb.connect(folder, storage_options=options)
-    texts, titles = ([f"{what} {row}" for row in range(ROWS)] for what in ("text", "title"))
-    database.create_table("docs", rows_of(VECTORS, texts, IDS, titles)).delete(f"id IN {DELETED}")
+    database.create_table("docs", rows_of(VECTORS, TEXTS, IDS, TITLES)).delete(f"id IN {tuple(DELETED)}")
     before = bucket.objects()
-    check(folder)
-    check(f"{folder}/docs.lance")
+    check_rows(open_store(folder), atol=0)
+    check_rows(open_store(f"{folder}/docs.lance"), atol=0)
     assert bucket.objects() == before
     with pytest.raises(EmbauditError, match="has no table") as raised:
         open_store(f"{bucket.address}/elsewhere")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engine_rows import DELETED, IDS, TEXTS, TITLES, VECTORS, D, check_rows, contents
 
 from embaudit.errors import EmbauditError
 from embaudit.stores import servers
@@ -18,11 +19,6 @@ from embaudit.stores.place import AskedRows
 NEEDED = "pip install 'embaudit[milvus]'"
 pymilvus = pytest.importorskip("pymilvus", reason=f"needs pymilvus: {NEEDED}")
 pytest.importorskip("milvus_lite", reason=f"needs milvus-lite: {NEEDED}")
-ROWS, D = 300, 6
-VECTORS = np.random.default_rng(0).normal(size=(ROWS, D)).astype(np.float32)
-IDS = [f"row-{row:03}" for row in range(ROWS)]
-DELETED = (IDS[3], IDS[250])
-KEPT = [row for row in range(ROWS) if IDS[row] not in DELETED]
 
 
 def build(folder: Path, vectors: np.ndarray, texts: Sequence[str], ids: Sequence[str], titles: Sequence[str]) -> str:
@@ -77,8 +73,7 @@ def delete(named: str, ids: Sequence[str]) -> None:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    texts, titles = ([f"{what} {row}" for row in range(ROWS)] for what in ("text", "title"))
-    named = build(tmp_path_factory.mktemp("built"), VECTORS, texts, IDS, titles)
+    named = build(tmp_path_factory.mktemp("built"), VECTORS, TEXTS, IDS, TITLES)
     delete(named, DELETED)
     return Path(named)
 
@@ -88,37 +83,17 @@ def folder(built: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(built, tmp_path / "store.db"))
 
 
-def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
-    files = (file for file in folder.rglob("*") if file.is_file())
-    return {str(file): (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
-
-
-def check(store: Any) -> None:
-    vectors, texts, ids, titles = [], [], [], []
-    for batch in store.batches(["metadata.title"]):
-        ((_, own),) = batch.vectors.values()
-        vectors.append(own)
-        texts += batch.texts or []
-        ids += batch.ids or []
-        titles += batch.fields["metadata.title"]
-    np.testing.assert_allclose(np.concatenate(vectors), VECTORS[KEPT], atol=1e-6)
-    assert ids == [IDS[row] for row in KEPT]
-    assert texts == [f"text {row}" for row in KEPT]
-    assert titles == [f"title {row}" for row in KEPT]
-    assert (store.kind, store.metric, store.rows, store.columns["id"]) == ("Milvus", "dot", len(KEPT), "key")
-
-
 def test_a_folder_is_read_whole_and_never_written_to(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     before = contents(folder)
-    check(open_store(folder))
-    check(open_store(folder))
+    check_rows(open_store(folder))
+    check_rows(open_store(folder))
     assert contents(folder) == before
     assert capfd.readouterr() == ("", "")
 
 
 def test_a_folder_that_a_program_holds_open_is_read(folder: Path) -> None:
     with opened(str(folder)):
-        check(open_store(folder))
+        check_rows(open_store(folder))
 
 
 def test_collections_are_told_apart(tmp_path: Path) -> None:
@@ -150,8 +125,8 @@ def server(folder: Path) -> Iterator[str]:
 
 
 def test_a_server_is_read(server: str) -> None:
-    check(open_store(server))
-    check(open_store(server))
+    check_rows(open_store(server))
+    check_rows(open_store(server))
 
 
 def test_a_server_that_does_not_answer_is_named(

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from engine_rows import GONE, KEPT, ROWS, TEXTS, TITLES, VECTORS, D, check_rows, contents
 
 from embaudit.errors import EmbauditError
 from embaudit.stores import servers
@@ -24,10 +25,7 @@ from embaudit.stores.qdrant import table_of_client
 
 qdrant = pytest.importorskip("qdrant_client", reason="needs qdrant-client: pip install 'embaudit[qdrant]'")
 models = qdrant.models
-ROWS, D = 300, 6
-VECTORS = np.random.default_rng(0).normal(size=(ROWS, D)).astype(np.float32)
-DELETED = (3, 250)
-KEPT = [row for row in range(ROWS) if row not in DELETED]
+TITLE = "payload.metadata.title"
 
 
 def build(
@@ -60,9 +58,8 @@ def delete(named: str, ids: Sequence[Any]) -> None:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    texts, titles = ([f"{what} {row}" for row in range(ROWS)] for what in ("text", "title"))
-    named = build(tmp_path_factory.mktemp("built"), VECTORS, texts, range(ROWS), titles)
-    delete(named, DELETED)
+    named = build(tmp_path_factory.mktemp("built"), VECTORS, TEXTS, range(ROWS), TITLES)
+    delete(named, GONE)
     return Path(named)
 
 
@@ -71,37 +68,17 @@ def folder(built: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(built, tmp_path / "store"))
 
 
-def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
-    files = (file for file in folder.rglob("*") if file.is_file())
-    return {str(file): (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
-
-
-def check(store: Any) -> None:
-    vectors, texts, ids, titles = [], [], [], []
-    for batch in store.batches(["payload.metadata.title"]):
-        ((_, own),) = batch.vectors.values()
-        vectors.append(own)
-        texts += batch.texts or []
-        ids += batch.ids or []
-        titles += batch.fields["payload.metadata.title"]
-    np.testing.assert_allclose(np.concatenate(vectors), VECTORS[KEPT], atol=1e-6)
-    assert ids == KEPT
-    assert texts == [f"text {row}" for row in KEPT]
-    assert titles == [f"title {row}" for row in KEPT]
-    assert (store.kind, store.metric, store.rows) == ("Qdrant", "dot", len(KEPT))
-
-
 def test_a_folder_is_read_whole_and_never_written_to(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     before = contents(folder)
-    check(open_store(folder))
-    check(open_store(folder))
+    check_rows(open_store(folder), KEPT, TITLE)
+    check_rows(open_store(folder), KEPT, TITLE)
     assert contents(folder) == before
     assert capfd.readouterr() == ("", "")
 
 
 def test_a_folder_that_a_program_holds_open_is_read(folder: Path) -> None:
     client = qdrant.QdrantClient(path=str(folder))
-    check(open_store(folder))
+    check_rows(open_store(folder), KEPT, TITLE)
     client.close()
 
 
@@ -187,11 +164,10 @@ def test_a_connected_client_is_read_by_scrolling(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("embaudit.stores.qdrant.POINTS_AT_ONCE", 70)
     client = qdrant.QdrantClient(":memory:")
-    texts, titles = ([f"{what} {row}" for row in range(ROWS)] for what in ("text", "title"))
-    fill(client, VECTORS, texts, range(ROWS), titles)
-    client.delete("docs", list(DELETED))
+    fill(client, VECTORS, TEXTS, range(ROWS), TITLES)
+    client.delete("docs", list(GONE))
     table = table_of_client(client, StorePlace("qdrant:http://localhost:6333"), AskedRows())
-    check(store_of(table, AskedRows(), "Qdrant"))
+    check_rows(store_of(table, AskedRows(), "Qdrant"), KEPT, TITLE)
     client.delete("docs", [9])
     with pytest.raises(EmbauditError, match="changed while it was read"):
         list(table.read(["id"]))
