@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from embaudit.errors import CorpusError
 from embaudit.stores.extras import needed
 from embaudit.stores.faiss_rows import FaissRows
+from embaudit.stores.faiss_search import open_search
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.store import Metric
 from embaudit.stores.table import StoreColumn, StoreKind, StoreTable, Values
@@ -65,6 +66,7 @@ def open_faiss(place: StorePlace, asked: AskedRows) -> StoreTable:
         metric="" if rows.is_binary else metrics.get(rows.metric, ""),
         notes=notes,
         rounded=None if rows.is_exact or rows.is_binary else rows.rounded,
+        search=None if rows.is_binary else open_search(faiss, place, metrics.get(rows.metric, "")),
     )
 
 

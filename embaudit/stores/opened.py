@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from embaudit.errors import CorpusError, UsageError
@@ -13,6 +14,7 @@ from embaudit.stores.decode import Decode, decoder_of
 from embaudit.stores.kinds import kind_of, store_kinds
 from embaudit.stores.nested import listed, with_json
 from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.search import SearchedColumns, typed
 from embaudit.stores.store import RowBatch, Store
 from embaudit.stores.table import StoreTable, Values
 from embaudit.stores.template import Template, is_template
@@ -73,6 +75,10 @@ def store_of(table: StoreTable, asked: AskedRows, kind: str = "") -> Store:
         metric=table.metric,
         notes=table.notes,
         rounded=table.rounded,
+        search=partial(table.search, SearchedColumns(columns["vector"], columns["id"], table.columns))
+        if table.search is not None and "id" in columns
+        else None,
+        where=tuple((name, typed(table.columns.get(name), name, value)) for name, value in where),
     )
     return store if template is None else embedding(store, template)
 

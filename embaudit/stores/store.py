@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
 from embaudit.stores.template import Template
+
+if TYPE_CHECKING:
+    from embaudit.stores.search import StoreSearch
 
 Metric = Literal["cosine", "dot", "l2", ""]
 Rounded = Callable[[np.ndarray], np.ndarray]
@@ -59,6 +62,8 @@ class Store:
         notes: what to know of how it was read, a sentence each.
         rounded: what it gives back of (n, D) vectors that are put into it; None if it keeps them as they are.
         template: makes what was embedded of a row's fields; None if that is the text column.
+        search: opens its own search; None if it has none that can be asked, or no ids by which results are told.
+        where: rows whose field has this value are the rows of this store; (name, value) each, empty for all.
     """
 
     shown: str
@@ -72,6 +77,8 @@ class Store:
     notes: tuple[str, ...] = ()
     rounded: Rounded | None = None
     template: Template | None = None
+    search: Callable[[], StoreSearch] | None = None
+    where: tuple[tuple[str, object], ...] = ()
 
     @property
     def has_texts(self) -> bool:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.store import Metric, Rounded
+
+if TYPE_CHECKING:
+    from embaudit.stores.search import OpenSearch
 
 # One column of some rows: an Arrow array, a matrix (n, D), or values.
 Values: TypeAlias = Any
@@ -48,6 +51,7 @@ class StoreTable:
         notes: what to know of how it was read, a sentence each.
         rounded: what it gives back of (n, D) vectors that are put into it; None if it keeps them as they are.
         is_pinned: whether every pass reads the same state, whatever others write meanwhile.
+        search: opens its own search of a column of vectors; None if it has none that can be asked.
     """
 
     shown: str
@@ -61,6 +65,7 @@ class StoreTable:
     notes: tuple[str, ...] = ()
     rounded: Rounded | None = None
     is_pinned: bool = False
+    search: OpenSearch | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,84 @@
+"""FAISS's own search, in an index that is loaded as a program loads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from embaudit.stores.place import StorePlace
+from embaudit.stores.search import Dial, Hits, SearchedColumns, Settings, StoreSearch, Where
+from embaudit.stores.store import Metric
+
+# By FAISS's name of a parameter: the attribute that holds it.
+NPROBE, EF, FACTOR = "nprobe", "efSearch", "k_factor_rf"
+MOST_FACTOR = 64
+
+
+def open_search(faiss: Any, place: StorePlace, metric: Metric) -> Callable[[SearchedColumns], StoreSearch]:
+    """The search of an index file, which is loaded when it is asked for."""
+
+    def opened(_: SearchedColumns) -> StoreSearch:
+        index = faiss.read_index(str(place.path))
+        parts = _parts(faiss, index)
+        dials = tuple(_dials(parts, int(index.ntotal)))
+        space = faiss.ParameterSpace()
+        now: dict[str, int] = {}
+
+        def find(query: np.ndarray, k: int, settings: Settings, where: Where) -> Hits:
+            del where
+            for name, value in settings.items():
+                if now.get(name) != value:
+                    space.set_index_parameter(index, name, float(value))
+                    now[name] = value
+            scores, ids = index.search(np.ascontiguousarray(query[None], dtype=np.float32), k)
+            kept = ids[0] >= 0
+            return Hits(ids[0][kept].tolist(), scores[0][kept])
+
+        lists = next((one for one in parts if hasattr(one, "nprobe")), None)
+        return StoreSearch(
+            index=_named(parts),
+            find=find,
+            metric=metric,
+            is_exact=not dials,
+            dials=dials,
+            exact={NPROBE: int(lists.nlist)} if lists is not None and len(dials) == 1 else None,
+            anew="a graph with more links (M) and a higher efConstruction"
+            if any(hasattr(one, "hnsw") for one in parts)
+            else "",
+        )
+
+    return opened
+
+
+def _parts(faiss: Any, index: Any) -> list[Any]:
+    """The index and what it wraps, from the outside in."""
+    parts = []
+    while index is not None:
+        index = faiss.downcast_index(index)
+        parts.append(index)
+        inner = getattr(index, "base_index", None) or getattr(index, "index", None)
+        index = inner if isinstance(inner, faiss.Index) else None
+    return parts
+
+
+def _dials(parts: list[Any], rows: int) -> list[Dial]:
+    dials = []
+    for part in parts:
+        if hasattr(part, "nprobe") and hasattr(part, "nlist"):
+            dials.append(Dial(NPROBE, int(part.nprobe), int(part.nlist)))
+        elif hasattr(part, "hnsw"):
+            dials.append(Dial(EF, int(part.hnsw.efSearch), max(rows, 1)))
+        elif hasattr(part, "k_factor"):
+            dials.append(Dial(FACTOR, int(part.k_factor), MOST_FACTOR))
+    # What finds candidates comes before what ranks them again.
+    return sorted(dials, key=lambda dial: dial.name == FACTOR)
+
+
+def _named(parts: list[Any]) -> str:
+    own = parts[-1]
+    kind = type(own).__name__.removeprefix("Index")
+    if hasattr(own, "hnsw"):
+        return f"{kind}, M {own.hnsw.nb_neighbors(1)}"
+    return f"{kind} of {own.nlist:,} lists" if hasattr(own, "nlist") else kind
