@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from embaudit.api.reading import Audit as Audit
     from embaudit.api.reading import WarehouseReader as WarehouseReader
     from embaudit.api.reading import open_warehouse as open  # noqa: F401  (not in __all__)
+    from embaudit.api.search import search as search
     from embaudit.api.switch import switch as switch
     from embaudit.api.vectors import vectors as vectors
 
@@ -27,6 +28,7 @@ _PLACES = {
     "open": ("reading", "open_warehouse"),
     "parity": ("parity", "parity"),
     "passport": ("passport", "passport"),
+    "search": ("search", "search"),
     "switch": ("switch", "switch"),
     "vectors": ("vectors", "vectors"),
     "verify": ("passport", "verify"),
@@ -41,6 +43,7 @@ __all__ = [
     "check",
     "parity",
     "passport",
+    "search",
     "switch",
     "vectors",
     "verify",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import click
 
+SECONDS_BETWEEN_LINES = 5.0
 OPTIONS = (
     click.option("--vector", metavar="COLUMN", help="The column of vectors.  [default: the only list of numbers]"),
     click.option(
@@ -61,3 +63,20 @@ def reads_rows(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(OPTIONS):
         with_rows = option(with_rows)
     return with_rows
+
+
+def progress_lines() -> Callable[[str, int, int | None], None]:
+    """Says on stderr what is done, every few seconds."""
+    done: dict[str, int] = {}
+    last = time.monotonic()
+
+    def told(what: str, more: int, total: int | None) -> None:
+        nonlocal last
+        done[what] = done.get(what, 0) + more
+        if time.monotonic() - last < SECONDS_BETWEEN_LINES:
+            return
+        last = time.monotonic()
+        of = f" of {total:,}" if total else ""
+        click.echo(f"{what.capitalize()}: {done[what]:,}{of} …" if more else f"Looking for {what} …", err=True)
+
+    return told

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,13 +11,11 @@ import click
 from embaudit.cli.endpoints import AskedOptions, asks_functions, say
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.printed import Shown, ends_in_page
-from embaudit.cli.stores import reads_rows
+from embaudit.cli.stores import progress_lines, reads_rows
 
 if TYPE_CHECKING:
     from embaudit.request import AuditRequest
     from embaudit.stores.place import AskedRows
-
-SECONDS_BETWEEN_LINES = 5.0
 
 
 @click.command()
@@ -87,24 +83,7 @@ def vectors(
         every_row=every_row,
         table=table,
         with_explanation=not no_explanation,
-        progress=_lines(),
+        progress=progress_lines(),
         say=say,
     )
     return shown.show(report)
-
-
-def _lines() -> Callable[[str, int, int | None], None]:
-    """Says on stderr what is done, every few seconds."""
-    done: dict[str, int] = {}
-    last = time.monotonic()
-
-    def told(what: str, more: int, total: int | None) -> None:
-        nonlocal last
-        done[what] = done.get(what, 0) + more
-        if time.monotonic() - last < SECONDS_BETWEEN_LINES:
-            return
-        last = time.monotonic()
-        of = f" of {total:,}" if total else ""
-        click.echo(f"{what.capitalize()}: {done[what]:,}{of} …" if more else f"Looking for {what} …", err=True)
-
-    return told

@@ -1,0 +1,130 @@
+"""``embaudit.search``: look at a store's own search from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from embaudit.api.switch import QUERY
+from embaudit.comparisons.search.report import QUERIES, RECALL, ROWS, SearchReport, look_at_search
+from embaudit.comparisons.stored.report import dimension_of
+from embaudit.corpora.load import load_corpus
+from embaudit.draw import Draw
+from embaudit.functions.opened import AskedAs, Given, asked_of, name_of, open_kept
+from embaudit.request import AuditRequest
+from embaudit.stores.opened import open_store
+from embaudit.stores.place import AskedRows, SeveralFit
+
+Progress = Callable[[str, int, int | None], None]
+
+
+def search(
+    store: str | Path,
+    function: Given | None = None,
+    *,
+    api: str | None = None,
+    model: str | None = None,
+    queries: str | Path | None = None,
+    where: Mapping[str, object] | None = None,
+    query_settings: Mapping[str, int] | None = None,
+    recall: float = RECALL,
+    vector: str | None = None,
+    text: str | None = None,
+    id: str | None = None,
+    texts: str | Path | None = None,
+    from_table: str | None = None,
+    count: int = QUERIES,
+    rows: int = ROWS,
+    **settings: Any,
+) -> SearchReport:
+    """Does a store's own search find what its vectors hold? It is asked beside exact search over the same vectors.
+
+    Args:
+        store: a FAISS index, the folder or address of a store, a database (docs/search.md lists them).
+        function: encodes queries: a checkpoint, an endpoint's address, or a Python object; None: stored vectors ask for
+            their neighbours.
+        queries: a file of queries; by default, the first words of stored texts.
+        where: the search is also asked with this filter: only rows whose fields have these values.
+        query_settings: what the application sets in a query: ``{"efSearch": 64}``; by default, the store's own.
+        recall: of the ten nearest rows, the share that is wanted.
+        vector, text, id, texts, from_table: as for ``embaudit.vectors``.
+        count, rows: how many queries are asked, and how many rows are asked for by their own vectors.
+        settings: seed of the draws, and how a checkpoint is loaded.
+
+    Raises:
+        EmbauditError: if the store or the function cannot be read, or a setting is unknown.
+    """
+    request = AuditRequest.of(checkpoint=name_of(function if function is not None else str(store)), **settings)
+    return run(
+        request,
+        str(store),
+        AskedRows(
+            vector,
+            text,
+            id,
+            texts=None if texts is None else Path(texts),
+            part=from_table,
+            where=tuple((name, str(value)) for name, value in (where or {}).items()),
+        ),
+        function=function,
+        asked=None if function is None else asked_of([function], api=api, model=model)[0],
+        queries=None if queries is None else str(queries),
+        query_settings=query_settings or {},
+        recall=recall,
+        count=count,
+        rows=rows,
+    )
+
+
+def run(
+    request: AuditRequest,
+    named: str,
+    asked_rows: AskedRows,
+    *,
+    function: Given | None = None,
+    asked: AskedAs | None = None,
+    queries: str | None = None,
+    query_settings: Mapping[str, int],
+    recall: float = RECALL,
+    count: int = QUERIES,
+    rows: int = ROWS,
+    progress: Progress = lambda what, done, total: None,
+) -> SearchReport:
+    """Look at a store's search, by the queries of a function if one is named."""
+    texts: Sequence[str] | None = None
+    if queries is not None:
+        draw = Draw(rows=count, seed=request.seed)
+        texts = [text.text for text in load_corpus(QUERY, queries, draw=draw).texts]
+    unfiltered = replace(asked_rows, where=())
+    unclear = None
+    try:
+        store = open_store(named, unfiltered)
+    except SeveralFit as error:
+        if function is None:
+            raise
+        unclear = error
+    with ExitStack() as stack:
+        opened = None
+        if function is not None:
+            ways = asked or asked_of([function])[0]
+            options = replace(request.load_options, dtype="float32")
+            opened = stack.enter_context(open_kept(function, options, ways))
+        if unclear is not None and opened is not None:
+            unfiltered = replace(unfiltered, dimension=dimension_of(opened))
+            store = open_store(named, unfiltered)
+        filtered = open_store(named, replace(unfiltered, where=asked_rows.where)) if asked_rows.where else None
+        return look_at_search(
+            store,
+            opened,
+            filtered=filtered,
+            texts=texts,
+            settings=query_settings,
+            queries=count,
+            rows=rows,
+            target=recall,
+            seed=request.seed,
+            progress=progress,
+        )
